@@ -1,0 +1,19 @@
+"""posref: the reference implementation of position in Transformers.
+
+Three families say where position enters attention:
+
+* `posref.absolute`: at the input, `x_i -> x_i + p_i`
+* `posref.rotary`: by turning queries and keys, `q_i -> R(i) q_i`
+* `posref.relative`: in the scores, `s_ij -> s_ij + b(j - i)`
+
+`posref.attention` is the attention they enter and knows none of them. Import the system you want:
+
+>>> from posref.rotary import rope
+>>> rope.frequencies(4)
+array([1.  , 0.01])
+
+`posref.fast` (numba) has the same names and signatures; `posref.check` tells what somebody else's
+implementation computes; `posref.vectors` loads the golden vectors.
+"""
+
+__version__ = "0.1.0"

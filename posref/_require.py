@@ -1,0 +1,70 @@
+"""Checks of arguments: every error names the function, the argument, the numbers and the remedy.
+
+They read shapes and dtypes only through `!=`, `%` and `.kind`, so arrays of symbols and arrays of symbolic size pass
+through them unchanged.
+"""
+
+import numpy as np
+
+FLOATS = "iufO"  # numbers; O holds symbols
+COMPLEX = "iufcO"
+INTEGERS = "iuO"
+BOOLEANS = "bO"
+
+
+def array(function, argument, value, *, kinds=FLOATS, ndim=0):
+    """`value` is an array of one of the dtype kinds, with at least `ndim` axes and only finite entries."""
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise TypeError(f"{function}: {argument} is a {type(value).__name__}, not an array; pass np.array({argument})")
+    if value.dtype.kind not in kinds:
+        wanted = {BOOLEANS: "booleans", INTEGERS: "integers"}.get(kinds, "numbers")
+        raise TypeError(f"{function}: {argument} has dtype {value.dtype}, expected {wanted}; convert it with .astype")
+    if len(value.shape) < ndim:
+        raise ValueError(f"{function}: {argument} has shape {value.shape}, expected at least {ndim} axes; add them with [None]")
+    if value.dtype.kind in "fc" and not np.isfinite(value).all():
+        count = value.size - int(np.isfinite(value).sum())
+        raise ValueError(
+            f"{function}: {argument} has {count} of {value.size} values that are NaN or infinite; "
+            "remove them (a position to be ignored belongs in a boolean mask)"
+        )
+
+
+def same_width(function, left_name, left, right_name, right, *, axis=-1):
+    """Two arrays agree along one axis."""
+    if left.shape[axis] != right.shape[axis]:
+        raise ValueError(
+            f"{function}: {left_name} has {left.shape[axis]} entries along axis {axis} and {right_name} has {right.shape[axis]} "
+            f"(shapes {left.shape} and {right.shape}); they must be equal"
+        )
+
+
+def broadcasts_to(function, argument, value, target_name, shape):
+    """`value` broadcasts to `shape` without enlarging it."""
+    extra = len(value.shape) - len(shape)
+    if extra > 0 or any(n != 1 and n != m for n, m in zip(reversed(value.shape), reversed(shape))):
+        raise ValueError(
+            f"{function}: {argument} has shape {value.shape}, which does not broadcast to {target_name} of shape {shape}; "
+            "align trailing axes and insert missing ones with [None]"
+        )
+
+
+def choice(function, argument, value, allowed):
+    """`value` is one of the allowed words."""
+    if value not in allowed:
+        raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+
+
+def even(function, argument, number):
+    """A width that is split into pairs is even and positive."""
+    if not isinstance(number, (int, np.integer)) and not hasattr(number, "is_integer"):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+    if number % 2 != 0 or number == 0:
+        raise ValueError(f"{function}: {argument} is {number}, expected an even number of at least 2; features turn in pairs")
+
+
+def positive(function, argument, number):
+    """A single positive finite number."""
+    if not np.isscalar(number) and not hasattr(number, "is_positive"):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
+    if not number > 0 or number == float("inf"):
+        raise ValueError(f"{function}: {argument} is {number}, expected a positive finite number")

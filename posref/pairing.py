@@ -1,0 +1,50 @@
+"""Pairing: which two features form a pair.
+
+    layout="interleaved"   pair t is (x[2t], x[2t + 1])        RoFormer, Llama's own code, GPT-J; "traditional", "NORM"
+    layout="half"          pair t is (x[t], x[t + dim/2])      transformers, GPT-NeoX, flash-attn's default; "rotate_half"
+
+`t = 0 .. dim/2 - 1`. This is the only place that knows; rotations and sinusoids are written on the pairs.
+"""
+
+import numpy as np
+
+from posref import _require
+
+LAYOUTS = ("interleaved", "half")
+
+
+def split(x, layout):
+    """First and second members of every pair: two arrays `(..., dim/2)` from `x` `(..., dim)`.
+
+    >>> split(np.arange(4), "half")
+    (array([0, 1]), array([2, 3]))
+    """
+    _require.choice("pairing.split", "layout", layout, LAYOUTS)
+    _require.even("pairing.split", "the width of x", x.shape[-1])
+    if layout == "interleaved":
+        return x[..., 0::2], x[..., 1::2]
+    half = x.shape[-1] // 2
+    return x[..., :half], x[..., half:]
+
+
+def join(first, second, layout):
+    """The inverse of `split`: `(..., dim)` from two arrays `(..., dim/2)` of one shape.
+
+    >>> join(np.array([0, 1]), np.array([2, 3]), "interleaved")
+    array([0, 2, 1, 3])
+    """
+    _require.choice("pairing.join", "layout", layout, LAYOUTS)
+    _require.same_width("pairing.join", "first", first, "second", second)
+    if layout == "interleaved":
+        return np.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])
+    return np.concatenate([first, second], axis=-1)
+
+
+def indices(dim, layout):
+    """Where the two members of every pair stand: two integer arrays `(dim/2,)`.
+
+    >>> indices(6, "half")
+    (array([0, 1, 2]), array([3, 4, 5]))
+    """
+    _require.even("pairing.indices", "dim", dim)
+    return split(np.arange(dim), layout)
