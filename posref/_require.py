@@ -33,15 +33,15 @@ def same_width(function, left_name, left, right_name, right, *, axis=-1):
     """Two arrays agree along one axis."""
     if left.shape[axis] != right.shape[axis]:
         raise ValueError(
-            f"{function}: {left_name} has {left.shape[axis]} entries along axis {axis} and {right_name} has {right.shape[axis]} "
-            f"(shapes {left.shape} and {right.shape}); they must be equal"
+            f"{function}: {left_name} has {left.shape[axis]} entries along axis {axis} and {right_name} has "
+            f"{right.shape[axis]} (shapes {left.shape} and {right.shape}); they must be equal"
         )
 
 
 def broadcasts_to(function, argument, value, target_name, shape):
     """`value` broadcasts to `shape` without enlarging it."""
     extra = len(value.shape) - len(shape)
-    if extra > 0 or any(n != 1 and n != m for n, m in zip(reversed(value.shape), reversed(shape))):
+    if extra > 0 or any(n != 1 and n != m for n, m in zip(reversed(value.shape), reversed(shape), strict=False)):
         raise ValueError(
             f"{function}: {argument} has shape {value.shape}, which does not broadcast to {target_name} of shape {shape}; "
             "align trailing axes and insert missing ones with [None]"

@@ -11,7 +11,8 @@ Symbols. x (..., n, d), p (..., n, d) or (..., n, d_p).
 Conventions. No scaling here: Vaswani et al. multiply x by sqrt(d) first, and that is the caller's line to write.
 
 Where implementations differ. "Multiplicative" is x p in the text that proposes it and x (1 + p) in bert4keras
-(layers.py, merge_mode="mul"). With the sinusoid the literal form deletes the sine half of token 0, since p_0 = (0, 1, 0, 1, ..).
+(layers.py, merge_mode="mul"). With the sinusoid the literal form deletes the sine half of token 0, since
+p_0 = (0, 1, 0, 1, ..).
 
 Properties. proofs/absolute/merge.py: concatenate-then-project contains add; the literal product deletes half of token 0
 and the released one keeps it.

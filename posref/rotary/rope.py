@@ -130,7 +130,7 @@ def rotate_efficient(x, cos, sin, *, layout):
 def rotate_complex(x, positions, frequencies):
     """Adjacent pairs as complex numbers, times e^{i m theta}: complex `(..., n, dim/2)`; Meta's Llama computes it so.
 
-    Entry t is (x_{2t} + i x_{2t+1}) e^{i m theta_t}; the score is the real part of q times the conjugate of k. RoFormer Eq. (12).
+    Entry t is (x_{2t} + i x_{2t+1}) e^{i m theta_t}; the score is the real part of q times conj(k). RoFormer Eq. (12).
 
     >>> rotate_complex(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1]), frequencies(4)).round(4)
     array([[-1.1426+1.9221j,  2.9599+4.0298j]])
