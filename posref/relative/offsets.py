@@ -1,0 +1,121 @@
+r"""Offsets: the relative position of a key, and the matrices that depend on nothing else.
+
+Definition. For a query at position i and a key at position j:
+
+    offset_ij = j - i          clip(o, low, high) = min(max(o, low), high)          T_ij = t_{j - i}
+
+T is a Toeplitz matrix: constant along diagonals, n_query + n_key - 1 numbers instead of n_query n_key.
+
+Symbols. query_positions (..., n_query), key_positions (..., n_key) in tokens; offsets (..., n_query, n_key);
+by_offset (..., h, m): one number a head and offset, ascending in the offset, entry 0 is the offset `lowest`.
+
+Conventions. Key minus query: negative is the past, positive the future. Rows are queries and columns are keys. Contiguous
+positions that start together make `lowest` = 1 - n_query and m = n_query + n_key - 1; the order of by_offset is the same
+for queries at the end of the keys (cached decoding), where `lowest` = 1 - n_key.
+
+Where implementations differ. Sign: j - i in Shaw et al., tensor2tensor, NEZHA, T5's code and TUPE; i - j in Transformer-XL,
+XLNet and DeBERTa. Clip: symmetric (-k, k), 2k + 1 values, in Shaw et al. and NEZHA; DeBERTa clips i - j to (-k, k - 1), 2k
+values; transformers' Wav2Vec2-BERT clips j - i to (-left, right).
+
+Properties. proofs/relative/offsets.py: translation invariant; clip saturates and keeps order; Toeplitz equals gather.
+
+References. Shaw et al., arXiv 1803.02155, section 3.2 (clip) and 3.3 (the shift of positions into indices).
+"""
+
+import numpy as np
+
+from posref import _require
+
+
+def offsets(query_positions, key_positions):
+    """j - i for every query i and key j: `(..., n_query, n_key)`.
+
+    Positions are integers or floats; leading axes broadcast. TypeError for unsigned integers, whose differences wrap.
+
+    >>> offsets(np.array([1, 2]), np.array([0, 1, 2]))
+    array([[-1,  0,  1],
+           [-2, -1,  0]])
+    """
+    for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
+        _require.array("offsets.offsets", name, positions, ndim=1)
+        if positions.dtype.kind == "u":
+            raise TypeError(
+                f"offsets.offsets: {name} has dtype {positions.dtype}, whose differences wrap below 0; "
+                "convert it with .astype(np.int64)"
+            )
+    return key_positions[..., None, :] - query_positions[..., :, None]
+
+
+def clip(offsets, low, high):
+    """min(max(o, low), high), shape of `offsets`: (-k, k) in Shaw et al., (-k, k - 1) on i - j in DeBERTa.
+
+    >>> clip(np.array([-5, -1, 0, 5]), -2, 2)
+    array([-2, -1,  0,  2])
+    """
+    _require.array("offsets.clip", "offsets", offsets)
+    if low > high:
+        raise ValueError(f"offsets.clip: low is {low} and high is {high}; low cannot exceed high")
+    return np.clip(offsets, low, high)
+
+
+def toeplitz(by_offset, n_query, n_key):
+    """T_ij = by_offset[j - i + n_query - 1]: `(..., n_query, n_key)` from `(..., n_query + n_key - 1)`.
+
+    A read-only view with strides (-1, 1): nothing is copied. ValueError unless `by_offset` has n_query + n_key - 1 entries.
+
+    >>> toeplitz(np.array([-2, -1, 0, 1]), 3, 2)
+    array([[ 0,  1],
+           [-1,  0],
+           [-2, -1]])
+    """
+    _require.array("offsets.toeplitz", "by_offset", by_offset, ndim=1)
+    _require_count("offsets.toeplitz", "n_query", n_query)
+    _require_count("offsets.toeplitz", "n_key", n_key)
+    if by_offset.shape[-1] != n_query + n_key - 1:
+        raise ValueError(
+            f"offsets.toeplitz: by_offset has {by_offset.shape[-1]} entries, {n_query} queries and {n_key} keys need "
+            f"{n_query + n_key - 1}, for the offsets {1 - n_query} to {n_key - 1}"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(by_offset, n_key, axis=-1)
+    return windows[..., ::-1, :]
+
+
+def gather(by_offset, offsets, lowest):
+    """by_offset[offset_ij - lowest] for any positions: `(..., n_query, n_key)`; for caches, packing, gaps.
+
+    `by_offset` `(..., m)` holds the offsets `lowest` .. `lowest + m - 1`; its leading axes broadcast with those of
+    `offsets`: `(h, m)` and `(batch, 1, n_query, n_key)` give `(batch, h, n_query, n_key)`.
+    ValueError for an offset outside the table: nothing wraps.
+
+    >>> gather(np.array([[10, 20, 30]]), offsets(np.array([4]), np.array([3, 4, 5, 4])), -1)
+    array([[[10, 20, 30, 20]]])
+    """
+    _require.array("offsets.gather", "by_offset", by_offset, ndim=1)
+    return gather_rows(by_offset[..., None, :], offsets, lowest)
+
+
+def gather_rows(by_offset, offsets, lowest):
+    """by_offset[i, offset_ij - lowest]: like `gather`, for values that also depend on the row: `(..., n_query, m)`.
+
+    >>> gather_rows(np.array([[10, 20, 30], [11, 21, 31]]), np.array([[0, 1], [-1, 0]]), -1)
+    array([[20, 30],
+           [11, 21]])
+    """
+    _require.array("offsets.gather", "by_offset", by_offset, ndim=2)
+    _require.array("offsets.gather", "offsets", offsets, kinds=_require.INTEGERS, ndim=2)
+    index, size = offsets - lowest, by_offset.shape[-1]
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise ValueError(
+            f"offsets.gather: offsets run from {offsets.min()} to {offsets.max()} and by_offset holds {size} entries for "
+            f"{lowest} to {lowest + size - 1}; clip the offsets or pass a larger table"
+        )
+    rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])
+    spread, index = np.broadcast_to(by_offset, (*rows, size)), np.broadcast_to(index, (*rows, index.shape[-1]))
+    return np.take_along_axis(spread, index, axis=-1)
+
+
+def _require_count(function, argument, number):
+    if not isinstance(number, (int, np.integer)):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+    if number < 1:
+        raise ValueError(f"{function}: {argument} is {number}, expected at least 1")
