@@ -1,0 +1,133 @@
+"""Discovery: which systems there are, read from the modules themselves.
+
+A system is a public module of `posref.absolute`, `posref.rotary` or `posref.relative`. There is no registry: what `posref list`
+says about a system is its module's docstring, its `PRESETS` and the golden vectors of its name.
+"""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import re
+from typing import NamedTuple
+
+from posref import vectors
+
+FAMILIES = ("absolute", "rotary", "relative")
+COMMON = ("attention", "pairing")  # no systems of their own, but shown like one
+SECTIONS = ("Definition", "Symbols", "Conventions", "Where implementations differ", "Properties", "References")
+
+
+class System(NamedTuple):
+    """What a module says about itself; `functions` are public and in the order of the file."""
+
+    name: str
+    title: str
+    family: str
+    references: str
+    presets: tuple[str, ...]
+    functions: tuple[str, ...]
+    vectors: tuple[str, ...]
+
+
+def names():
+    """Names of all systems, family by family.
+
+    >>> "rotary.rope" in names()
+    True
+    """
+    return [
+        f"{family}.{module.name}"
+        for family in FAMILIES
+        for module in pkgutil.iter_modules(importlib.import_module(f"posref.{family}").__path__)
+        if not module.name.startswith("_")
+    ]
+
+
+def system(name):
+    """The `System` of a full name.
+
+    >>> system("rotary.rope").title
+    'RoPE: rotary position embedding.'
+    """
+    module = importlib.import_module(f"posref.{name}")
+    text = sections(inspect.getdoc(module) or "")
+    return System(
+        name=name,
+        title=text["title"],
+        family=name.split(".")[0],
+        references=text.get("References", ""),
+        presets=tuple(getattr(module, "PRESETS", ())),
+        functions=tuple(member.__name__ for member in members(module) if inspect.isfunction(member)),
+        vectors=case_ids(name),
+    )
+
+
+def systems():
+    """All systems, as a list of `System`."""
+    return [system(name) for name in names()]
+
+
+def resolve(name):
+    """The full name for a full or short one; LookupError with a suggestion if there is none or more than one.
+
+    >>> resolve("rope"), resolve("attention")
+    ('rotary.rope', 'attention')
+    """
+    known = [*names(), *COMMON]
+    wanted = name.lower().replace("-", "_").removeprefix("posref.")
+    found = [full for full in known if wanted in (full, full.split(".")[-1])]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LookupError(f"{name!r} is the name of several systems; say {' or '.join(found)}")
+    short = {full.split(".")[-1]: full for full in known}
+    near = [short.get(match, match) for match in difflib.get_close_matches(wanted, [*known, *short], n=3, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`posref list` prints all names"
+    raise LookupError(f"there is no system {name!r}; {hint}")
+
+
+def sections(docstring):
+    """A module docstring as a dict: "title", then a section name each, the text without the name.
+
+    >>> sections("Null: nothing.\\n\\nDefinition. None\\n\\n    0\\n\\nReferences. No one.")
+    {'title': 'Null: nothing.', 'Definition': 'None\\n\\n    0', 'References': 'No one.'}
+    """
+    title, *paragraphs = docstring.split("\n\n")
+    found, current = {"title": title.strip()}, "title"
+    for paragraph in paragraphs:
+        head = re.match(rf"({'|'.join(SECTIONS)})\.\s+", paragraph)
+        if head:
+            current = head[1]
+            found[current] = paragraph[head.end() :]
+        else:
+            found[current] += "\n\n" + paragraph
+    return found
+
+
+def members(module):
+    """Public functions and classes that the module itself defines, in the order of the file."""
+    own = [
+        member
+        for name, member in vars(module).items()
+        if (inspect.isfunction(member) or inspect.isclass(member))
+        and member.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    return sorted(own, key=lambda member: inspect.getsourcelines(member)[1])
+
+
+def case_ids(name):
+    """Ids of the golden vectors of a system, empty if it has none."""
+    return tuple(case.id for case in vectors.load(name)) if name in vectors.names() else ()
+
+
+def papers(references):
+    """Links in a References section, as Markdown, each once: arXiv numbers and kexue.fm articles.
+
+    >>> papers("Su et al., RoFormer, arXiv 2104.09864, Eq. (15); Su, kexue.fm/archives/8265.")
+    '[2104.09864](https://arxiv.org/abs/2104.09864), [kexue 8265](https://kexue.fm/archives/8265)'
+    """
+    links = [f"[{number}](https://arxiv.org/abs/{number})" for number in re.findall(r"\b(\d{4}\.\d{4,5})\b", references)]
+    links += [f"[kexue {n}](https://kexue.fm/archives/{n})" for n in re.findall(r"kexue\.fm/archives/(\d+)", references)]
+    return ", ".join(dict.fromkeys(links)) or " ".join(references.split(";")[0].split()).rstrip(".")

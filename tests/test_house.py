@@ -1,0 +1,284 @@
+"""Rules of the house, read from the source. Every rule is also fed a snippet that breaks it, so no rule is blind."""
+
+import ast
+import importlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from posref import discovery
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEMS = discovery.names()
+SPECIFICATIONS = [*SYSTEMS, "attention", "pairing"]
+DOCUMENTED = [*SYSTEMS, "attention"]  # pairing defines a word, not a system: no proof file and no fixed sections
+MAX_LINES, MAX_STATEMENTS = 200, 25
+
+FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}
+FORBIDDEN_IMPORTS = {"math", "cmath", "warnings", "functools"}
+NO_DEFAULT = {"layout", "convention"}
+
+
+def source(name):
+    return (ROOT / "posref" / name.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+
+
+def public_functions(tree):
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+
+
+# The rules: source -> list of complaints
+
+
+def runs_on_symbols(text):
+    """Nothing that strips symbols off an array, computes on floats alone, keeps state, or stops a wrong call softly."""
+    for node in ast.walk(ast.parse(text)):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Assert):
+            yield f"line {line}: assert; raise ValueError"
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield f"line {line}: state outside the function"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imported = {node.module} if isinstance(node, ast.ImportFrom) else {name.name for name in node.names}
+            for name in sorted(FORBIDDEN_IMPORTS & {(name or "").split(".")[0] for name in imported}):
+                yield f"line {line}: imports {name}"
+        elif isinstance(node, ast.Attribute) and node.attr in FORBIDDEN_ATTRIBUTES:
+            yield f"line {line}: .{node.attr}"
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            displays = (ast.List, ast.Tuple, ast.ListComp)
+            if called == "np.array" and not (node.args and isinstance(node.args[0], displays)):
+                yield f"line {line}: np.array of something that is no list; it strips symbols, use the argument as it is"
+            if called == "float" and node.args and isinstance(node.args[0], ast.Constant):
+                yield f"line {line}: {ast.unparse(node)}"
+            if called.startswith("warn"):
+                yield f"line {line}: a warning; raise ValueError"
+
+
+def doctested(text):
+    """Every public function has a docstring with an example, and every public class a docstring."""
+    tree = ast.parse(text)
+    for function in public_functions(tree):
+        if ">>>" not in (ast.get_docstring(function) or ""):
+            yield f"{function.name} has no doctest"
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not ast.get_docstring(node):
+            yield f"{node.name} has no docstring"
+
+
+def sections_in_order(text):
+    """One-line title `Name: what it is.`, then the six sections, each once and in order."""
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    title = docstring.split("\n")[0]
+    if ": " not in title or not title.endswith(".") or docstring.split("\n")[1:2] != [""]:
+        yield f"the title is {title!r}, expected one line `Name: what it is.`"
+    found = re.findall(rf"^({'|'.join(discovery.SECTIONS)})\. ", docstring, flags=re.MULTILINE)
+    if tuple(found) != discovery.SECTIONS:
+        yield f"the sections are {found}, expected {list(discovery.SECTIONS)}"
+
+
+def short(text):
+    """A file fits on a few screens, a function on one; a statement counts once however it is wrapped."""
+    lines = text.count("\n")
+    if lines > MAX_LINES:
+        yield f"{lines} lines, at most {MAX_LINES}"
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef):
+            statements = sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
+            statements -= ast.get_docstring(function) is not None
+            if statements > MAX_STATEMENTS:
+                yield f"{function.name} has {statements} statements, at most {MAX_STATEMENTS}"
+
+
+def no_default_where_the_world_disagrees(text):
+    """`layout` and `convention` are chosen by the caller, by keyword."""
+    for function in public_functions(ast.parse(text)):
+        for argument in function.args.posonlyargs + function.args.args:
+            if argument.arg in NO_DEFAULT:
+                yield f"{function.name}: {argument.arg} must be keyword-only"
+        for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+            if argument.arg in NO_DEFAULT and default is not None:
+                yield f"{function.name}: {argument.arg} must have no default"
+
+
+def positions_are_arguments(text):
+    """A function that is given positions counts none of its own from the shape of another argument."""
+    for function in public_functions(ast.parse(text)):
+        arguments = {argument.arg for argument in function.args.args + function.args.kwonlyargs}
+        if arguments & {"positions", "query_positions", "key_positions"}:
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and re.match(r"np\.arange\(.*(\.shape\[-2\]|len\()", ast.unparse(node)):
+                    yield f"{function.name}: {ast.unparse(node)}"
+
+
+def proofs_exist(text):
+    """Every proof file that a docstring names is there."""
+    for path in sorted(set(re.findall(r"proofs/[\w/]+\.py", text))):
+        if not (ROOT / path).is_file():
+            yield f"{path} is named and does not exist"
+
+
+def clean_text(text):
+    """Nothing left to do, and no path of one machine."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.search(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b", line):
+            yield f"line {number}: something left to do"
+        if re.search(r"(?<![\w./*-])/(home|Users|root|work|tmp|mnt|var|opt)/\w", line) or re.search(r"\b[A-Z]:\\\w", line):
+            yield f"line {number}: a path of one machine"
+
+
+# The rules hold
+
+
+@pytest.mark.parametrize("rule", [runs_on_symbols, doctested, short, positions_are_arguments], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_specification(rule, name):
+    assert list(rule(source(name))) == []
+
+
+@pytest.mark.parametrize("rule", [sections_in_order, no_default_where_the_world_disagrees], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_system(rule, name):
+    assert list(rule(source(name))) == []
+
+
+def test_every_specification_is_proved():
+    missing = [name for name in DOCUMENTED if not (ROOT / "proofs" / name.replace(".", "/")).with_suffix(".py").is_file()]
+    assert missing == [], f"no proof file for {', '.join(missing)}"
+
+
+def test_no_proof_without_a_specification():
+    proved = {
+        ".".join(path.relative_to(ROOT / "proofs").with_suffix("").parts)
+        for family in discovery.FAMILIES
+        for path in (ROOT / "proofs" / family).glob("[!_]*.py")
+    }
+    assert proved - set(DOCUMENTED) == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "posref").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_proofs_exist(path):
+    assert list(proofs_exist(path.read_text(encoding="utf-8"))) == []
+
+
+def tracked():
+    git = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if git.returncode != 0:
+        pytest.skip("not a git checkout: which files are tracked is unknown")
+    return [path for path in git.stdout.split("\0") if path and (ROOT / path).is_file()]
+
+
+def test_tracked_files_are_clean_text():
+    complaints = []
+    for path in tracked():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        complaints += [f"{path}: {complaint}" for complaint in clean_text(text)]
+        if path.endswith(".py") and not text.isascii():
+            complaints.append(f"{path}: not plain ASCII")
+    assert complaints == []
+
+
+def test_no_cache_or_build_is_tracked():
+    assert [path for path in tracked() if re.search(r"__pycache__|\.egg-info|\.venv|\.nb[ci]$|^(build|dist)/", path)] == []
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_presets_name_their_source(name):
+    presets = getattr(importlib.import_module(f"posref.{name}"), "PRESETS", {})
+    assert [preset for preset, values in presets.items() if not values.get("source")] == []
+
+
+# Each rule can fail
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "import math",
+        "from math import log",
+        "import warnings",
+        "from functools import lru_cache",
+        "def f(x):\n    assert x",
+        "def f(x):\n    return x.real",
+        "def f(x):\n    return np.imag(x)",
+        "def f(x):\n    return np.asarray(x)",
+        "def f(x):\n    return np.array(x)",
+        "def f(x):\n    return np.array(x * 2)",
+        "def f(x):\n    return np.where(m, x, -np.inf)",
+        "def f(x):\n    return np.where(m, x, float('-inf'))",
+        "def f(x):\n    out = np.empty_like(x)",
+        "def f(x):\n    global cache",
+        "def f(x):\n    warn('odd')",
+    ],
+)
+def test_runs_on_symbols_can_fail(snippet):
+    assert list(runs_on_symbols(snippet))
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "import numpy as np",
+        "def f(x):\n    return np.array([1, 2]) * x",
+        "def f(n):\n    return np.array([g(b) for b in range(n)])",
+    ],
+)
+def test_runs_on_symbols_lets_exact_code_pass(snippet):
+    assert list(runs_on_symbols(snippet)) == []
+
+
+@pytest.mark.parametrize("snippet", ["def f(x): return x", 'def f(x):\n    """No example."""', "class Pair:\n    a = 1"])
+def test_doctested_can_fail(snippet):
+    assert list(doctested(snippet))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("Symbols. ", ""),
+        lambda text: text.replace("Definition. ", "Symbols. ").replace("Symbols. x", "Definition. x"),
+        lambda text: text.replace("Null: nothing.", "Null"),
+        lambda text: text.replace("Null: nothing.\n", "Null: nothing.\nMore"),
+        lambda text: text + "\n\nProperties. again",
+    ],
+)
+def test_sections_in_order_can_fail(change):
+    good = "Null: nothing.\n\n" + "\n\n".join(f"{name}. x" for name in discovery.SECTIONS)
+    assert list(sections_in_order(f'"""{good}"""')) == []
+    assert list(sections_in_order(f'"""{change(good)}"""'))
+
+
+def test_short_can_fail():
+    assert list(short("x = 1\n" * (MAX_LINES + 1)))
+    assert list(short("x = 1\n" * MAX_LINES)) == []
+    body = '    """One."""\n' + "    if x:\n        x = 1\n" * 12 + "    return x\n"
+    assert list(short("def f(x):\n" + body)) == []
+    assert list(short("def f(x):\n    x = 2\n" + body))
+
+
+@pytest.mark.parametrize(
+    "snippet", ["def f(x, layout): pass", "def f(x, *, layout='half'): pass", "def f(x, convention='paper'): pass"]
+)
+def test_no_default_can_fail(snippet):
+    assert list(no_default_where_the_world_disagrees(snippet))
+    assert list(no_default_where_the_world_disagrees("def f(x, *, layout, scale=1): pass")) == []
+
+
+@pytest.mark.parametrize("length", ["x.shape[-2]", "1, len(x) + 1"])
+def test_positions_are_arguments_can_fail(length):
+    assert list(positions_are_arguments(f"def f(x, positions): return np.arange({length})"))
+    assert list(positions_are_arguments("def f(dim, positions): return np.arange(dim // 2)")) == []
+
+
+def test_proofs_exist_can_fail():
+    assert list(proofs_exist("Properties. proofs/rotary/no_such_file.py: pinned."))
+
+
+@pytest.mark.parametrize(
+    "line", ["# TO" + "DO: later", "FIX" + "ME", "see /ho" + "me/me/x.py", "open('/tm" + "p/x')", "C" + ":\\users"]
+)
+def test_clean_text_can_fail(line):
+    assert list(clean_text(line))
+    assert list(clean_text("see proofs/rotary/rope.py and https://example.org/home/x")) == []

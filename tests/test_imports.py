@@ -1,0 +1,141 @@
+"""Who may import whom, read from the source, and what an import loads, seen in a fresh process."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from posref import discovery
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = ("numba", "sympy", "mpmath", "matplotlib", "torch", "transformers", "jax")
+LIGHT = ["posref", "posref.attention", "posref.pairing", "posref.discovery", "posref.cli", "posref.check", "posref.vectors"]
+
+SPECIFICATIONS = (*discovery.FAMILIES, *discovery.COMMON, "_require")
+
+# A paper that builds on the formula of another family's paper.
+BUILDING_BLOCKS = {
+    ("relative.nezha", "absolute.sinusoidal"),
+    ("relative.transformer_xl", "absolute.sinusoidal"),
+    ("relative.xlnet", "absolute.sinusoidal"),
+}
+
+
+def imports(text, module):
+    """Full names of what a module imports; `from posref.relative import t5` is posref.relative.t5."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = ".".join(module.split(".")[: -node.level]) if node.level else ""
+            base = ".".join(part for part in (package, node.module) if part)
+            yield from (f"{base}.{name.name}" for name in node.names)
+
+
+def allowed_roots(module):
+    """What may be imported from outside, by the part of the project a module belongs to."""
+    if module.startswith("posref.fast"):
+        return {"posref", "numpy", "numba"}
+    if module.startswith("posref"):
+        return {"posref", "numpy"}
+    return {"posref", "proofs", "numpy", "sympy", "mpmath"}
+
+
+def complaints(text, module):
+    """Imports that go against the direction numpy <- posref <- posref.fast and proofs -> both."""
+    for name in imports(text, module):
+        root, *rest = name.split(".")
+        if root not in allowed_roots(module) and root not in sys.stdlib_module_names:
+            yield f"{module} imports {name}"
+        if module.startswith("posref.") and not module.startswith(("posref.fast", "posref.cli")) and rest[:1] == ["fast"]:
+            yield f"{module} imports {name}; only the user imports posref.fast"
+        package, *here = module.split(".")
+        if package == root == "posref" and here and here[0] in SPECIFICATIONS and rest:
+            block = (".".join(here[:2]), ".".join(rest[:2]))
+            if rest[0] not in SPECIFICATIONS:
+                yield f"{module} imports {name}; a specification imports specifications only"
+            elif rest[0] in discovery.FAMILIES and rest[0] != here[0] and block not in BUILDING_BLOCKS:
+                yield f"{module} imports {name}; no family imports another"
+
+
+def modules(package):
+    for path in sorted((ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        # the package itself keeps its __init__, so that a relative import in it resolves like in any module of it
+        yield pytest.param(path, ".".join(parts), id=".".join(parts))
+
+
+@pytest.mark.parametrize(("path", "module"), [*modules("posref"), *modules("proofs")])
+def test_direction(path, module):
+    assert list(complaints(path.read_text(encoding="utf-8"), module)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("import numba", "posref.attention"),
+        ("import sympy", "posref.rotary.rope"),
+        ("def f():\n    import torch", "posref.check.rope"),
+        ("from proofs import kit", "posref.rotary.rope"),
+        ("import tests", "posref.vectors.__init__"),
+        ("from posref import fast", "posref.rotary.rope"),
+        ("from posref.fast import rope", "posref.check.rope"),
+        ("from posref.rotary import rope", "posref.relative.t5"),
+        ("from posref.relative import t5", "posref.attention"),
+        ("from ..rotary import rope", "posref.relative.t5"),
+        ("from posref import check", "posref.relative.t5"),
+        ("import posref.absolute.sinusoidal", "posref.rotary.rope"),
+        ("import numba", "proofs.rotary.rope"),
+        ("import torch", "proofs.kit.normal"),
+        ("import scipy", "posref.fast.rope"),
+    ],
+)
+def test_direction_can_fail(text, module):
+    assert list(complaints(text, module))
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("import numba", "posref.fast.rope"),
+        ("from posref.absolute import sinusoidal", "posref.relative.nezha"),
+        ("from posref.relative import offsets", "posref.relative.t5"),
+        ("from posref import _require, pairing", "posref.rotary.rope"),
+        ("import sympy", "proofs.kit.normal"),
+        ("from posref.fast import rope", "proofs.rotary.rope"),
+    ],
+)
+def test_direction_lets_the_good_pass(text, module):
+    assert list(complaints(text, module)) == []
+
+
+def loaded_by(names):
+    """Each module that a fresh process imports, in this order, and the heavy packages present after it."""
+    code = f"""
+import importlib, json, sys
+def heavy(name):
+    importlib.import_module(name)
+    return [package for package in {HEAVY} if package in sys.modules]
+print(json.dumps({{name: heavy(name) for name in {names}}}))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return json.loads(run.stdout)
+
+
+def test_specifications_load_numpy_only():
+    names = [*LIGHT, *(f"posref.{name}" for name in discovery.names())]
+    assert loaded_by(names) == {name: [] for name in names}
+
+
+def test_what_is_loaded_is_seen():
+    pytest.importorskip("sympy", reason="needs posref[proofs]")
+    assert loaded_by(["posref", "sympy"]) == {"posref": [], "sympy": ["sympy", "mpmath"]}
+
+
+def test_the_command_line_loads_no_numpy_before_a_command():
+    code = "import sys, posref.cli; print('numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "False"
