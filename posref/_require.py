@@ -54,11 +54,43 @@ def choice(function, argument, value, allowed):
         raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
 
 
+def integer(function, argument, number):
+    """A single integer; a symbol says so itself."""
+    symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))
+    if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) or symbolic):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+
+
+def count(function, argument, number):
+    """An integer of at least 1."""
+    integer(function, argument, number)
+    if number < 1:
+        raise ValueError(f"{function}: {argument} is {number}, expected an integer of at least 1")
+
+
+def rows(function, argument, index, n, target):
+    """`index` is an integer array with entries 0 .. n - 1; a negative index would silently count from the end."""
+    array(function, argument, index, kinds=INTEGERS)
+    if index.dtype.kind != "O" and index.size and not (index.min() >= 0 and index.max() < n):
+        raise ValueError(
+            f"{function}: {argument} runs from {index.min()} to {index.max()} and {target} has {n} rows, 0 .. {n - 1}; "
+            "positions are neither wrapped nor clipped here"
+        )
+
+
+def number(function, argument, value):
+    """A single finite number."""
+    if isinstance(value, str) or not (np.isscalar(value) or hasattr(value, "is_positive")):
+        raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        raise ValueError(f"{function}: {argument} is {value}, expected a finite number")
+
+
 def even(function, argument, number):
     """A width that is split into pairs is even and positive."""
     if not isinstance(number, (int, np.integer)) and not hasattr(number, "is_integer"):
         raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
-    if number % 2 != 0 or number == 0:
+    if number % 2 != 0 or number == 0 or (isinstance(number, (int, np.integer)) and number < 0):
         raise ValueError(f"{function}: {argument} is {number}, expected an even number of at least 2; features turn in pairs")
 
 
@@ -68,3 +100,19 @@ def positive(function, argument, number):
         raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
     if not number > 0 or number == float("inf"):
         raise ValueError(f"{function}: {argument} is {number}, expected a positive finite number")
+
+
+def count(function, argument, number):
+    """A whole number of at least one."""
+    if not isinstance(number, (int, np.integer)) and not hasattr(number, "is_integer"):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+    if isinstance(number, (int, np.integer)) and number < 1:
+        raise ValueError(f"{function}: {argument} is {number}, expected at least 1")
+
+
+def single(function, argument, value):
+    """One finite number, not a list or an array of them."""
+    if isinstance(value, (list, tuple, str)) or value is None or getattr(value, "shape", ()) != ():
+        raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        raise ValueError(f"{function}: {argument} is {value}, expected a finite number")

@@ -138,9 +138,10 @@ def rotate_complex(x, positions, frequencies):
     _require.array("rope.rotate_complex", "x", x, ndim=1)
     _require.array("rope.rotate_complex", "positions", positions)
     _require.array("rope.rotate_complex", "frequencies", frequencies, ndim=1)
+    angle = positions[..., None] * frequencies
+    _require_tables("rope.rotate_complex", x, angle, angle, None)
     a, b = pairing.split(x, "interleaved")
-    _require.same_width("rope.rotate_complex", "the pairs of x", a, "frequencies", frequencies)
-    return (a + 1j * b) * np.exp(1j * (positions[..., None] * frequencies))
+    return (a + 1j * b) * np.exp(1j * angle)
 
 
 def matrix(position, frequencies, *, layout):
@@ -152,6 +153,7 @@ def matrix(position, frequencies, *, layout):
     array([[ 0.5403, -0.8415],
            [ 0.8415,  0.5403]])
     """
+    _require.single("rope.matrix", "position", position)
     _require.array("rope.matrix", "frequencies", frequencies, ndim=1)
     cos, sin = np.cos(position * frequencies), np.sin(position * frequencies)
     dim = 2 * frequencies.shape[-1]
@@ -169,6 +171,7 @@ def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None):
     >>> gradient(np.array([[1.0, 0.0]]), cos, sin, layout="half").round(4)
     array([[ 0.5403, -0.8415]])
     """
+    _require.array("rope.gradient", "sin", sin, ndim=1)
     return rotate(output_gradient, cos, -sin, layout=layout, rotary_dim=rotary_dim)
 
 
