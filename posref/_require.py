@@ -100,19 +100,3 @@ def positive(function, argument, number):
         raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
     if not number > 0 or number == float("inf"):
         raise ValueError(f"{function}: {argument} is {number}, expected a positive finite number")
-
-
-def count(function, argument, number):
-    """A whole number of at least one."""
-    if not isinstance(number, (int, np.integer)) and not hasattr(number, "is_integer"):
-        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
-    if isinstance(number, (int, np.integer)) and number < 1:
-        raise ValueError(f"{function}: {argument} is {number}, expected at least 1")
-
-
-def single(function, argument, value):
-    """One finite number, not a list or an array of them."""
-    if isinstance(value, (list, tuple, str)) or value is None or getattr(value, "shape", ()) != ():
-        raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
-    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
-        raise ValueError(f"{function}: {argument} is {value}, expected a finite number")

@@ -153,7 +153,7 @@ def matrix(position, frequencies, *, layout):
     array([[ 0.5403, -0.8415],
            [ 0.8415,  0.5403]])
     """
-    _require.single("rope.matrix", "position", position)
+    _require.number("rope.matrix", "position", position)
     _require.array("rope.matrix", "frequencies", frequencies, ndim=1)
     cos, sin = np.cos(position * frequencies), np.sin(position * frequencies)
     dim = 2 * frequencies.shape[-1]
