@@ -1,0 +1,1 @@
+"""Conformance checks and diagnosis of somebody else's implementation."""
