@@ -54,20 +54,6 @@ def choice(function, argument, value, allowed):
         raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
 
 
-def integer(function, argument, number):
-    """A single integer; a symbol says so itself."""
-    symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))
-    if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) or symbolic):
-        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
-
-
-def count(function, argument, number):
-    """An integer of at least 1."""
-    integer(function, argument, number)
-    if number < 1:
-        raise ValueError(f"{function}: {argument} is {number}, expected an integer of at least 1")
-
-
 def rows(function, argument, index, n, target):
     """`index` is an integer array with entries 0 .. n - 1; a negative index would silently count from the end."""
     array(function, argument, index, kinds=INTEGERS)
@@ -76,14 +62,6 @@ def rows(function, argument, index, n, target):
             f"{function}: {argument} runs from {index.min()} to {index.max()} and {target} has {n} rows, 0 .. {n - 1}; "
             "positions are neither wrapped nor clipped here"
         )
-
-
-def number(function, argument, value):
-    """A single finite number."""
-    if isinstance(value, str) or not (np.isscalar(value) or hasattr(value, "is_positive")):
-        raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
-    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
-        raise ValueError(f"{function}: {argument} is {value}, expected a finite number")
 
 
 def even(function, argument, number):
