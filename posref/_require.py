@@ -64,10 +64,31 @@ def rows(function, argument, index, n, target):
         )
 
 
+def integer(function, argument, number):
+    """A single integer; a symbol says so itself."""
+    symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))
+    if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) or symbolic):
+        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+
+
+def count(function, argument, number):
+    """An integer of at least 1."""
+    integer(function, argument, number)
+    if number < 1:
+        raise ValueError(f"{function}: {argument} is {number}, expected an integer of at least 1")
+
+
+def number(function, argument, value):
+    """A single finite number."""
+    if isinstance(value, str) or not (np.isscalar(value) or hasattr(value, "is_positive")):
+        raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        raise ValueError(f"{function}: {argument} is {value}, expected a finite number")
+
+
 def even(function, argument, number):
     """A width that is split into pairs is even and positive."""
-    if not isinstance(number, (int, np.integer)) and not hasattr(number, "is_integer"):
-        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+    integer(function, argument, number)
     if number % 2 != 0 or number == 0 or (isinstance(number, (int, np.integer)) and number < 0):
         raise ValueError(f"{function}: {argument} is {number}, expected an even number of at least 2; features turn in pairs")
 
