@@ -9,6 +9,7 @@ import numpy as np
 FLOATS = "iufO"  # numbers; O holds symbols
 COMPLEX = "iufcO"
 INTEGERS = "iuO"
+SIGNED = "iO"  # what a difference of positions needs: unsigned integers wrap below 0
 BOOLEANS = "bO"
 
 
@@ -17,7 +18,7 @@ def array(function, argument, value, *, kinds=FLOATS, ndim=0):
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise TypeError(f"{function}: {argument} is a {type(value).__name__}, not an array; pass np.array({argument})")
     if value.dtype.kind not in kinds:
-        wanted = {BOOLEANS: "booleans", INTEGERS: "integers"}.get(kinds, "numbers")
+        wanted = {BOOLEANS: "booleans", INTEGERS: "integers", SIGNED: "signed integers"}.get(kinds, "numbers")
         raise TypeError(f"{function}: {argument} has dtype {value.dtype}, expected {wanted}; convert it with .astype")
     if len(value.shape) < ndim:
         raise ValueError(f"{function}: {argument} has shape {value.shape}, expected at least {ndim} axes; add them with [None]")
