@@ -1,0 +1,79 @@
+r"""Complex Order: every feature of a word is a wave in its position.
+
+Definition. A word with amplitudes r, frequencies w and phases theta, one of each for every feature, has at position m the
+complex embedding
+
+    g(m)_t = r_t e^{i (w_t m + theta_t)},   t = 0 .. d - 1
+
+so that going on by n positions multiplies by e^{i w_t n}, wherever one starts.
+
+Symbols. positions (..., n) in tokens; amplitude, frequency (radians per position), phase (..., n, d), looked up for the
+words, or (d,) if all words share them; g (..., n, d) complex; scores (..., n_query, n_key).
+
+Conventions. All three belong to the word, not to the feature alone. RoPE is the case of frequencies that all words share:
+r e^{i theta} is the pair x_{2t} + i x_{2t+1}, and `scores` is then the rotated dot product (`rope.rotate_complex`).
+
+Where implementations differ. The paper has a phase; the released code (iclr-complex-order/complex-order 4c4ec24,
+CNN/model_cnn/Complex_order.py, multiply.py) has none: pass np.zeros_like(frequency). It starts the frequencies of word v at
+v / 10000^(2t/d) with t up to d - 1, so they grow with the rank of the word (`released_frequencies`), and counts tokens from 1
+with 0 for padding. Its Transformer (Transformer/model_transformer/Complex_order.py) counts positions down from the last
+token instead, and its language model scores by moduli.
+
+Properties. proofs/absolute/complex_order.py: pinned, offset transformation, all sequences with g(m + 1) = z g(m), bounded
+ones on the integers have |z| = 1, RoPE as a special case.
+
+References. Wang et al., Encoding word order in complex embeddings, arXiv 1912.12333, section 2; Su, kexue.fm/archives/8130.
+"""
+
+import numpy as np
+
+from posref import _require
+
+
+def encode(positions, amplitude, frequency, phase):
+    """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the last three broadcast to each other and to the positions.
+
+    ValueError if they do not have one width or do not broadcast.
+
+    >>> one = np.array([1.0])
+    >>> encode(np.array([0, 1, 2]), 2 * one, np.pi / 2 * one, 0 * one)[:, 0].round(4)
+    array([ 2.+0.j,  0.+2.j, -2.+0.j])
+    """
+    _require.array("complex_order.encode", "positions", positions, ndim=1)
+    for name, value in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
+        _require.array("complex_order.encode", name, value, ndim=1)
+        _require.same_width("complex_order.encode", "amplitude", amplitude, name, value)
+        _require_aligned(name, value, positions)
+    angle = frequency * positions[..., None] + phase
+    return amplitude * np.exp(1j * angle)
+
+
+def scores(q, k):
+    """Re(q conj(k)^T), as (z + conj z) / 2: `(..., n_query, n_key)`, of complex dtype with imaginary part 0.
+
+    >>> scores(np.array([[1 + 2j]]), np.array([[3 + 1j], [1j]]))
+    array([[5.+0.j, 2.+0.j]])
+    """
+    _require.array("complex_order.scores", "q", q, kinds=_require.COMPLEX, ndim=2)
+    _require.array("complex_order.scores", "k", k, kinds=_require.COMPLEX, ndim=2)
+    _require.same_width("complex_order.scores", "q", q, "k", k)
+    z = q @ np.swapaxes(np.conj(k), -1, -2)
+    return (z + np.conj(z)) / 2
+
+
+def released_frequencies(words, dim):
+    """w_t = v / 10000^(2t/dim), t = 0 .. dim - 1, where training starts for word v: float64 `words.shape + (dim,)`.
+
+    >>> released_frequencies(np.array([0, 3]), 2)
+    array([[0.e+00, 0.e+00],
+           [3.e+00, 3.e-04]])
+    """
+    _require.array("complex_order.released_frequencies", "words", words, kinds=_require.INTEGERS)
+    _require.count("complex_order.released_frequencies", "dim", dim)
+    return words[..., None] * 10000.0 ** (-2 * np.arange(dim) / dim)
+
+
+def _require_aligned(name, value, positions):
+    _require.broadcasts_to(
+        "complex_order.encode", name, value, "the positions with features", (*positions.shape, value.shape[-1])
+    )

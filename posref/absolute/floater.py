@@ -1,0 +1,102 @@
+r"""FLOATER: position as the solution of a differential equation.
+
+Definition. For a vector field f and a start p(t_0):
+
+    dp/dt = f(t, p),   p_i = p(t_i) = p(t_0) + integral of f(s, p(s)) over s from t_0 to t_i
+
+Between neighboring times the integral is `substeps` Runge-Kutta steps of order 4 and size h = (t_{i+1} - t_i) / substeps:
+
+    k_1 = f(t, p),                  k_2 = f(t + h/3, p + h k_1/3),
+    k_3 = f(t + 2h/3, p + h (k_2 - k_1/3)),   k_4 = f(t + h, p + h (k_1 - k_2 + k_3)),
+    p(t + h) = p + h (k_1 + 3 k_2 + 3 k_3 + k_4) / 8
+
+Symbols. start (..., d); times (n,); derivative f takes (t, p) and gives the shape of p; result (..., n, d).
+
+Conventions. Time comes first in f, as in torchdiffeq. Axes before d are solved together: for biases of q, k, v in every block
+start is (3, blocks, d) and the result (3, blocks, n, d), to be added to the projections before q is scaled.
+
+Where implementations differ. The paper leaves the solver open. The released code (xuanqing94/FLOATER d788b5e,
+flow_transformer.py) calls torchdiffeq's "rk4", which is the 3/8 rule above and not the classical one, on t_i = 0.01 i with
+substeps 5. Its biases enter q, k and v, not the input, and are solved for the first block alone: those of the other blocks
+are trained constants, the same at all positions. Its f is Linear, ReLU, Linear on [p, t].
+
+Properties. proofs/absolute/floater.py: pinned, a step of a linear field is the Taylor polynomial of exp to degree 4, the
+sinusoid solves dp/dt = B p with B antisymmetric. With f free to depend on t every smooth curve is a solution, so that the
+sinusoid is one says nothing; that it solves a linear field without t does.
+
+References. Liu et al., Learning to Encode Position for Transformer with Continuous Dynamical Model, arXiv 2003.09229.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from posref import _require, pairing
+
+PRESETS = {"released": {"step": 0.01, "substeps": 5, "source": "xuanqing94/FLOATER d788b5e flow_transformer.py"}}
+
+
+def encode(derivative, start, times, *, substeps):
+    """p(t_i) for every time: `(..., n, d)`; row 0 is `start`.
+
+    ValueError if `times` is empty or not one axis, `substeps` below 1, or the derivative of another shape or not finite.
+
+    >>> times = np.array([0.0, 0.5, 1.0])
+    >>> encode(lambda t, p: -p, np.array([1.0]), times, substeps=5)[:, 0].round(5)
+    array([1.     , 0.60653, 0.36788])
+    """
+    _require.array("floater.encode", "start", start, ndim=1)
+    _require.array("floater.encode", "times", times, ndim=1)
+    _require.count("floater.encode", "substeps", substeps)
+    if len(times.shape) != 1 or times.shape[0] == 0:
+        raise ValueError(f"floater.encode: times has shape {times.shape}, expected (n,) with at least one time")
+    p, states = start, [start]
+    for begin, end in pairwise(times):
+        size = (end - begin) / substeps
+        for k in range(substeps):
+            p = step(derivative, begin + k * size, p, size)
+        states.append(p)
+    return np.stack(states, axis=-2)
+
+
+def step(derivative, t, p, size):
+    """One Runge-Kutta step, p(t) to p(t + size), by the 3/8 rule: shape of `p`.
+
+    ValueError if the derivative is not finite or has another shape than `p`.
+
+    >>> step(lambda t, p: 3 * t**2 + 0 * p, 0, np.array([1.0]), 2)
+    array([9.])
+    """
+    _require.array("floater.step", "p", p)
+
+    def f(t, p):
+        slope = derivative(t, p)
+        _require_slope(slope, p, t)
+        return slope
+
+    k1 = f(t, p)
+    k2 = f(t + size / 3, p + size * k1 / 3)
+    k3 = f(t + 2 * size / 3, p + size * (k2 - k1 / 3))
+    k4 = f(t + size, p + size * (k1 - k2 + k3))
+    return p + size * (k1 + 3 * k2 + 3 * k3 + k4) / 8
+
+
+def antisymmetric(frequencies, *, layout):
+    """B with dp/dt = B p for the sinusoid p(t): `(dim, dim)`, w_t from sine to cosine and -w_t back.
+
+    >>> antisymmetric(np.array([1.0]), layout="half")
+    array([[ 0.,  1.],
+           [-1.,  0.]])
+    """
+    _require.array("floater.antisymmetric", "frequencies", frequencies, ndim=1)
+    dim = 2 * frequencies.shape[-1]
+    sine, cosine = pairing.indices(dim, layout)
+    generator = np.zeros((dim, dim), dtype=frequencies.dtype)
+    generator[sine, cosine], generator[cosine, sine] = frequencies, -frequencies
+    return generator
+
+
+def _require_slope(slope, p, t):
+    _require.array("floater.step", f"the derivative at t = {t}", slope)
+    if slope.shape != p.shape:
+        raise ValueError(f"floater.step: the derivative has shape {slope.shape} and p {p.shape}; they must be equal")

@@ -1,0 +1,83 @@
+r"""Zero padding: how a convolution without any position encoding comes to know the border.
+
+Definition. A one-dimensional convolution with a kernel of `width` matrices, in the sense of neural networks (the kernel is
+not turned around):
+
+    y_i = sum_k x_{i + k - c} W_k,   k = 0 .. width - 1,   c = (width - 1) // 2
+
+    padding="zero"       x is 0 outside 0 .. n - 1                  y has n entries
+    padding="circular"   x_{i + n} = x_i                            y has n entries
+    padding="valid"      only entries that need nothing outside,    y has n - width + 1 entries, y_i = sum_k x_{i + k} W_k
+
+Symbols. x (..., n, c_in); kernel W (width, c_in, c_out); y (..., n or n - width + 1, c_out).
+
+Conventions. Row vectors, x_j W_k. An even width reaches one further to the right: (width - 1) // 2 zeros on the left,
+width // 2 on the right, as PyTorch's padding="same" does.
+
+Where implementations differ. PyTorch and TensorFlow call "zero" with this alignment "same"; PyTorch's Conv1d turns
+it into "circular" by padding_mode.
+
+Properties. proofs/absolute/zero_padding.py: circular convolution commutes with rotation of the sequence, so it knows no
+position; zero padding does not; a constant input tells the first c and last width // 2 entries from the rest.
+
+References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248;
+Su, kexue.fm/archives/8130, section "CNN".
+"""
+
+import numpy as np
+
+from posref import _require
+
+PADDINGS = ("zero", "circular", "valid")
+
+
+def convolve(x, kernel, *, padding):
+    """y_i = sum_k x_{i + k - c} W_k: `(..., n, c_out)`, or `(..., n - width + 1, c_out)` for `"valid"`.
+
+    ValueError if the channels of `x` and `kernel` differ, or a valid convolution has fewer entries than the kernel.
+
+    >>> constant, ones = np.array([[1], [1], [1], [1]]), np.array([[[1]], [[1]], [[1]]])
+    >>> for padding in PADDINGS:
+    ...     print(padding, convolve(constant, ones, padding=padding)[:, 0])
+    zero [2 3 3 2]
+    circular [3 3 3 3]
+    valid [3 3]
+    """
+    _require.array("zero_padding.convolve", "x", x, ndim=2)
+    _require_kernel(x, kernel, padding)
+    width = kernel.shape[0]
+    padded = pad(x, (width - 1) // 2, width // 2, padding=padding)
+    n = padded.shape[-2] - width + 1
+    return sum(padded[..., k : k + n, :] @ kernel[k] for k in range(width))
+
+
+def pad(x, left, right, *, padding):
+    """`x` with `left` and `right` entries more on its sequence axis, none for `"valid"`: `(..., left + n + right, c_in)`.
+
+    >>> pad(np.array([[1], [2], [3]]), 1, 2, padding="circular")[:, 0]
+    array([3, 1, 2, 3, 1, 2])
+    """
+    _require.array("zero_padding.pad", "x", x, ndim=2)
+    _require.choice("zero_padding.pad", "padding", padding, PADDINGS)
+    n, channels = x.shape[-2:]
+    if padding == "valid":
+        return x
+    if padding == "circular":
+        return x[..., np.arange(-left, n + right) % n, :]
+    before, after = (np.zeros((*x.shape[:-2], width, channels), dtype=x.dtype) for width in (left, right))
+    return np.concatenate([before, x, after], axis=-2)
+
+
+def _require_kernel(x, kernel, padding):
+    _require.array("zero_padding.convolve", "kernel", kernel, ndim=3)
+    _require.choice("zero_padding.convolve", "padding", padding, PADDINGS)
+    n, width = x.shape[-2], kernel.shape[0]
+    if len(kernel.shape) != 3 or kernel.shape[1] != x.shape[-1] or width == 0:
+        raise ValueError(
+            f"zero_padding.convolve: kernel has shape {kernel.shape} and x {x.shape}; "
+            "expected (width, c_in, c_out) with width of at least 1 and the channels of x in the middle"
+        )
+    if n == 0 or (padding == "valid" and n < width):
+        raise ValueError(
+            f"zero_padding.convolve: x has {n} entries and the kernel {width}; it needs at least one, and {width} to be valid"
+        )
