@@ -10,7 +10,17 @@ FLOATS = "iufO"  # numbers; O holds symbols
 COMPLEX = "iufcO"
 INTEGERS = "iuO"
 SIGNED = "iO"  # what a difference of positions needs: unsigned integers wrap below 0
+SIGNED_NUMBERS = "ifO"
 BOOLEANS = "bO"
+
+WANTED = {
+    FLOATS: "numbers",
+    COMPLEX: "numbers",
+    INTEGERS: "integers",
+    SIGNED: "signed integers",
+    SIGNED_NUMBERS: "signed numbers",
+    BOOLEANS: "booleans",
+}
 
 
 def array(function, argument, value, *, kinds=FLOATS, ndim=0):
@@ -18,8 +28,9 @@ def array(function, argument, value, *, kinds=FLOATS, ndim=0):
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise TypeError(f"{function}: {argument} is a {type(value).__name__}, not an array; pass np.array({argument})")
     if value.dtype.kind not in kinds:
-        wanted = {BOOLEANS: "booleans", INTEGERS: "integers", SIGNED: "signed integers"}.get(kinds, "numbers")
-        raise TypeError(f"{function}: {argument} has dtype {value.dtype}, expected {wanted}; convert it with .astype")
+        raise TypeError(
+            f"{function}: {argument} has dtype {value.dtype}, expected {WANTED.get(kinds, 'numbers')}; convert it with .astype"
+        )
     if len(value.shape) < ndim:
         raise ValueError(f"{function}: {argument} has shape {value.shape}, expected at least {ndim} axes; add them with [None]")
     if value.dtype.kind in "fc" and not np.isfinite(value).all():

@@ -53,9 +53,8 @@ def softmax(scores, mask=None):
         return weights / weights.sum(axis=-1, keepdims=True)
     _require.array("attention.softmax", "mask", mask, kinds=_require.BOOLEANS)
     _require.broadcasts_to("attention.softmax", "mask", mask, "scores", scores.shape)
-    lowest = scores.min(axis=-1, keepdims=True)
-    allowed = np.where(mask, scores, lowest)
-    weights = np.where(mask, np.exp(allowed - allowed.max(axis=-1, keepdims=True)), 0)
+    highest = np.where(mask, scores, scores.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)
+    weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)
     total = weights.sum(axis=-1, keepdims=True)
     return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)
 
@@ -111,8 +110,8 @@ def window_mask(query_positions, key_positions, *, width):
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
     array([[False,  True,  True,  True]])
     """
-    _require.array("attention.window_mask", "query_positions", query_positions, ndim=1)
-    _require.array("attention.window_mask", "key_positions", key_positions, ndim=1)
+    for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
+        _require.array("attention.window_mask", name, positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     _require.positive("attention.window_mask", "width", width)
     return np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
 
@@ -149,7 +148,7 @@ def attend_by_offset(q, k, v, *, scale, bias_by_offset=None, causal=False, windo
     for name, value in (("q", q), ("k", k), ("v", v)):
         _require.array("attention.attend_by_offset", name, value, ndim=3)
     heads, n_query, n_key = q.shape[-3], q.shape[-2], k.shape[-2]
-    if k.shape[-3] != v.shape[-3] or heads % k.shape[-3] != 0:
+    if k.shape[-3] != v.shape[-3] or k.shape[-3] == 0 or heads % k.shape[-3] != 0:
         raise ValueError(
             f"attention.attend_by_offset: q has {heads} heads, k {k.shape[-3]} and v {v.shape[-3]}; "
             "k and v need the same number, a divisor of q's"

@@ -58,9 +58,9 @@ def concatenate(x, p):
     """
     _require.array("merge.concatenate", "x", x, ndim=1)
     _require.array("merge.concatenate", "p", p, ndim=1)
-    _require.broadcasts_to("merge.concatenate", "p without its features", p[..., 0], "x without its features", x.shape[:-1])
-    spread = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
-    return np.concatenate([x, spread], axis=-1)
+    shape = (*x.shape[:-1], p.shape[-1])
+    _require.broadcasts_to("merge.concatenate", "p", p, "the axes of x and the features of p", shape)
+    return np.concatenate([x, np.broadcast_to(p, shape)], axis=-1)
 
 
 def _require_same_features(function, x, p):
