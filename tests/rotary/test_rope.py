@@ -1,0 +1,544 @@
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from posref import pairing
+from posref.rotary import rope
+
+U = 2.0**-53
+POSITIONS = [0, 1, 2, 17, 255, 1857, 4097, 48040, 131071, 1048575]
+LAYOUTS = ["interleaved", "half"]
+X8 = np.arange(1.0, 9.0)
+
+
+def exact_theta(dim, base):
+    with mpmath.workdps(50):
+        return [mpmath.power(base, mpmath.mpf(-2 * t) / dim) for t in range(dim // 2)]
+
+
+def bound(a, b, angle, base):
+    """Bound on the error of a rotated pair in float64; U is the unit roundoff.
+
+    The angle: the exponent is rounded once and multiplied by ln(base) in the power, the power and the product each add an
+    ulp, so |d angle| <= |angle| (ln base + 4) U. cos, sin within an ulp (2U), two products and a sum within 2U of |a| + |b|.
+    """
+    return math.hypot(a, b) * abs(angle) * (math.log(base) + 4) * U + (abs(a) + abs(b)) * 4 * U
+
+
+# Two evaluations of one pair at one and the same angle, entries below 4.
+ROUNDING = 2 * bound(4, 4, 0, 1)
+
+# -- frequencies and tables
+
+
+@pytest.mark.parametrize(
+    ("dim", "base"), [(2, 10000.0), (64, 10000.0), (92, 10000.0), (128, 500000.0), (256, 1e6), (24, 10000)]
+)
+def test_frequencies_are_the_powers_of_the_paper(dim, base):
+    theta = rope.frequencies(dim, base)
+    assert theta.dtype == np.float64
+    assert theta.shape == (dim // 2,)
+    assert theta[0] == 1
+    exact = exact_theta(dim, base)
+    assert all(abs(got - want) <= want * (math.log(base) + 3) * U for got, want in zip(theta.tolist(), exact, strict=True))
+
+
+def test_frequencies_divide_by_the_rotated_width():
+    # 0.947.. and 0.805.. are base^(-2/512) and base^(-2/128) for base 1e6: a table for a quarter of 512 features is not the
+    # beginning of the table for all of them
+    assert rope.frequencies(512, 1e6)[1] == pytest.approx(0.947463526, abs=5e-10)
+    assert rope.frequencies(128, 1e6)[1] == pytest.approx(0.805842188, abs=5e-10)
+
+
+@pytest.mark.parametrize("name", rope.PRESETS)
+def test_presets_can_be_run(name):
+    preset = rope.PRESETS[name]
+    assert preset["source"]
+    x = np.ones((1, preset.get("head_dim", preset["dim"])))
+    tables = rope.tables(np.array([1]), rope.frequencies(preset["dim"], preset["base"]))
+    y = rope.rotate(x, *tables, layout=preset["layout"], rotary_dim=preset["dim"])
+    assert np.count_nonzero(y != x) == preset["dim"]
+
+
+@pytest.mark.parametrize("base", [10000.0, 500000.0])
+def test_tables_to_50_digits(base):
+    cos, sin = rope.tables(np.array(POSITIONS), rope.frequencies(64, base))
+    assert cos.shape == sin.shape == (len(POSITIONS), 32)
+    with mpmath.workdps(50):
+        for row, position in enumerate(POSITIONS):
+            for t, theta in enumerate(exact_theta(64, base)):
+                slack = bound(1, 0, float(position * theta), base)
+                assert abs(cos[row, t].item() - mpmath.cos(position * theta)) <= slack
+                assert abs(sin[row, t].item() - mpmath.sin(position * theta)) <= slack
+
+
+def test_tables_keep_the_axes_of_positions():
+    positions = np.array([[[3, 1, 4]], [[1, 5, 9]]])
+    cos, sin = rope.tables(positions, rope.frequencies(8))
+    assert cos.shape == sin.shape == (2, 1, 3, 4)
+    assert cos[1, 0, 2, 0] == math.cos(9)
+    assert sin[0, 0, 1, 0] == math.sin(1)
+
+
+def test_tables_of_fractional_and_negative_positions():
+    cos, sin = rope.tables(np.array([-2.5]), np.array([1.0]))
+    assert cos[0, 0] == pytest.approx(math.cos(2.5), abs=2 * U)
+    assert sin[0, 0] == pytest.approx(-math.sin(2.5), abs=2 * U)
+
+
+# -- rotation: against the definition
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rotate_to_50_digits_at_every_magnitude_of_position(layout):
+    dim, base = 16, 10000.0
+    x = np.random.default_rng(0).standard_normal((len(POSITIONS), dim))
+    y = rope.rotate(x, *rope.tables(np.array(POSITIONS), rope.frequencies(dim, base)), layout=layout)
+    for row, position in enumerate(POSITIONS):
+        for t, theta in enumerate(exact_theta(dim, base)):
+            i, j = (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2)
+            a, b = x[row, i].item(), x[row, j].item()
+            with mpmath.workdps(50):
+                z = mpmath.mpc(a, b) * mpmath.expj(position * theta)
+            slack = bound(a, b, float(position * theta), base)
+            assert abs(y[row, i].item() - z.real) <= slack
+            assert abs(y[row, j].item() - z.imag) <= slack
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches_heads_and_rows_have_their_own_positions(layout, turned):
+    batch, heads, n, d, rotary_dim = 2, 3, 5, 10, 6
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((batch, heads, n, d))
+    positions = np.array([[0, 7, 7, 4097, 3], [2, 1, 131071, 9, 48040]])
+    theta = rope.frequencies(rotary_dim)
+    cos, sin = rope.tables(positions[:, None], theta)
+    y = rope.rotate(x, cos, sin, layout=layout, rotary_dim=rotary_dim)
+    for b, h, i in np.ndindex(batch, heads, n):
+        expected = turned(x[b, h, i], positions[b, i], theta, layout)
+        np.testing.assert_allclose(y[b, h, i], expected, rtol=0, atol=ROUNDING)
+    np.testing.assert_array_equal(y[..., rotary_dim:], x[..., rotary_dim:])
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("half", [-1.984110649, 1.959900667, 2.462377902, 4.019799668]),
+        ("interleaved", [-1.142639664, 1.922075597, 2.959850668, 4.029799502]),
+    ],
+)
+def test_published_numbers(layout, expected, turned):
+    x, theta = np.array([1.0, 2.0, 3.0, 4.0]), rope.frequencies(4)
+    np.testing.assert_allclose(turned(x, 1, theta, layout), expected, atol=5e-10)  # the constants, by the definition
+    np.testing.assert_allclose(rope.rotate(x, *rope.tables(np.array(1), theta), layout=layout), expected, atol=5e-10)
+
+
+def test_published_numbers_partial():
+    expected = [-1.984110649, 1.959900667, 2.462377902, 4.019799668, 5, 6, 7, 8]
+    y = rope.rotate(X8, *rope.tables(np.array(1), rope.frequencies(4)), layout="half", rotary_dim=4)
+    np.testing.assert_allclose(y, expected, atol=5e-10)
+
+
+def test_published_numbers_proportional():
+    # frequencies of the whole head, the later half of them zero: another system than partial rotation
+    expected = [-3.667052618, 1.391007831, 3, 4, 3.542982514, 6.169691825, 7, 8]
+    theta = np.concatenate([rope.frequencies(8)[:2], np.zeros(2)])
+    y = rope.rotate(X8, *rope.tables(np.array(1), theta), layout="half")
+    np.testing.assert_allclose(y, expected, atol=5e-10)
+
+
+def test_published_numbers_of_mistakes():
+    x, theta = np.array([1.0, 2.0, 3.0, 4.0]), rope.frequencies(4)
+    backwards = rope.rotate(x, *rope.tables(np.array(-1), theta), layout="half")
+    np.testing.assert_allclose(backwards, [3.064715260, 2.039899334, 0.779435933, 3.979800335], atol=5e-10)
+    # a table laid out for halves with a rotation of adjacent features is no rotation
+    angles = np.concatenate([theta, theta])
+    mixed = x * np.cos(angles) + np.array([-2.0, 1.0, -4.0, 3.0]) * np.sin(angles)
+    np.testing.assert_allclose(mixed, [-1.142639664, 2.009899834, -1.744977022, 4.029799502], atol=5e-10)
+    assert np.linalg.norm(mixed) == pytest.approx(4.962817, abs=5e-7)
+    for layout in LAYOUTS:
+        right = rope.rotate(x, *rope.tables(np.array(1), theta), layout=layout)
+        assert np.linalg.norm(right) == pytest.approx(math.sqrt(30), abs=ROUNDING)
+
+
+# -- the other forms
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_matrix_is_block_diagonal_in_the_pairs(layout):
+    theta = np.array([1.0, 0.5, 0.25])
+    expected = np.zeros((6, 6))
+    for t in range(3):
+        i, j = (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + 3)
+        c, s = math.cos(7 * theta[t]), math.sin(7 * theta[t])
+        expected[i, i], expected[i, j], expected[j, i], expected[j, j] = c, -s, s, c
+    np.testing.assert_allclose(rope.matrix(7, theta, layout=layout), expected, rtol=0, atol=2 * U)
+    x = np.random.default_rng(2).standard_normal((4, 6))
+    y = rope.rotate(x, *rope.tables(np.array(7), theta), layout=layout)
+    np.testing.assert_allclose(
+        y, [[sum(expected[i, j] * row[j] for j in range(6)) for i in range(6)] for row in x], rtol=0, atol=ROUNDING
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_efficient_form_is_the_same_to_the_bit(layout):
+    x = np.random.default_rng(3).standard_normal((2, 3, 5, 8))
+    tables = rope.tables(np.array([0, 3, 48040, 7, 131071]), rope.frequencies(8))
+    np.testing.assert_array_equal(rope.rotate_efficient(x, *tables, layout=layout), rope.rotate(x, *tables, layout=layout))
+
+
+def test_efficient_form_of_the_slides_is_no_rotation():
+    # early versions of RoFormer, Eq. (34), and slides after it end the second vector with (-x_{d-1}, x_d)
+    x, position, theta = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 2, rope.frequencies(6)
+    cos, sin = np.repeat(np.cos(position * theta), 2), np.repeat(np.sin(position * theta), 2)
+    slides = x * cos + np.array([-2.0, 1.0, -4.0, 3.0, -5.0, 6.0]) * sin
+    right = x * cos + np.array([-2.0, 1.0, -4.0, 3.0, -6.0, 5.0]) * sin
+    ours = rope.rotate_efficient(x, *rope.tables(np.array(position), theta), layout="interleaved")
+    np.testing.assert_array_equal(ours, right)
+    np.testing.assert_array_equal(ours[:4], slides[:4])
+    assert np.linalg.norm(ours) == pytest.approx(np.linalg.norm(x), abs=2 * ROUNDING)
+    # (5 cos - 5 sin)^2 + (6 cos + 6 sin)^2 = 61 + 11 sin(2 angle): off by 11 sin(2 angle), angle = 2 * 10000^(-4/6)
+    angle = 2 * 10000 ** (-4 / 6)
+    assert slides @ slides - x @ x == pytest.approx(
+        11 * math.sin(2 * angle), abs=6 * 2 * 9 * 2 * ROUNDING
+    )  # six squares of numbers below 9
+    assert abs(slides @ slides - x @ x) > 0.09
+
+
+def test_complex_form_is_the_interleaved_rotation():
+    x = np.random.default_rng(4).standard_normal((2, 3, 4, 6))
+    positions = np.array([[[0, 5, 4097, 1]], [[9, 9, 3, 48040]]])
+    theta = rope.frequencies(6)
+    z = rope.rotate_complex(x, positions, theta)
+    y = rope.rotate(x, *rope.tables(positions, theta), layout="interleaved")
+    assert z.shape == (2, 3, 4, 3)
+    np.testing.assert_allclose(z.real, y[..., 0::2], rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(z.imag, y[..., 1::2], rtol=0, atol=ROUNDING)
+
+
+def test_complex_form_gives_the_score():
+    q, k = np.random.default_rng(5).standard_normal((2, 1, 6))
+    theta = rope.frequencies(6)
+    z, w = rope.rotate_complex(q, np.array([11]), theta), rope.rotate_complex(k, np.array([4]), theta)
+    score = (z * w.conj()).real.sum()
+    expected = sum(
+        (complex(q[0, 2 * t], q[0, 2 * t + 1]) * complex(k[0, 2 * t], -k[0, 2 * t + 1]) * np.exp(7j * theta[t])).real
+        for t in range(3)
+    )
+    # three pairs, two factors each, the other factor below 6
+    assert score == pytest.approx(expected, abs=3 * 2 * 6 * bound(4, 4, 11, 1))
+
+
+# -- properties, in numbers (for all positions they are theorems)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scores_see_the_offset(layout):
+    rng = np.random.default_rng(6)
+    q, k = rng.standard_normal((2, 1, 8))
+    theta = rope.frequencies(8)
+
+    def score(i, j):
+        rotated_q = rope.rotate(q, *rope.tables(np.array([i]), theta), layout=layout)
+        rotated_k = rope.rotate(k, *rope.tables(np.array([j]), theta), layout=layout)
+        return (rotated_q * rotated_k).sum()
+
+    # four pairs, two factors each, the other below 6; the frequencies are the same, so their rounding drops out (base 1)
+    assert score(5, 3) == pytest.approx(score(105, 103), abs=4 * 2 * 6 * bound(4, 4, 105, 1))
+    assert score(5, 3) != pytest.approx(score(3, 5), abs=1e-3)
+    assert score(5, 3) != pytest.approx(score(5, 4), abs=1e-3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rotations_compose_and_undo(layout):
+    x = np.random.default_rng(7).standard_normal((1, 8))
+    theta = np.array([1.0, 0.5, 0.25, 0.125])  # m theta and the sum of two angles are exact
+
+    def turn(values, position):
+        return rope.rotate(values, *rope.tables(np.array([position]), theta), layout=layout)
+
+    np.testing.assert_allclose(turn(turn(x, 40), -40), x, rtol=0, atol=3 * ROUNDING)
+    np.testing.assert_allclose(
+        turn(turn(x, 40), -25), turn(x, 15), rtol=0, atol=3 * ROUNDING
+    )  # cached keys moved to another place
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rotary_dim", [None, 4])
+def test_gradient_is_the_transposed_map(layout, rotary_dim, turned):
+    # column j of the Jacobian is the rotated unit vector e_j, written down from the definition
+    width = rotary_dim or 6
+    theta = rope.frequencies(width)
+    jacobian = np.stack([turned(unit, 3, theta, layout) for unit in np.eye(6)], axis=1)
+    g = np.random.default_rng(8).standard_normal((5, 6))
+    tables = rope.tables(np.array(3), theta)
+    got = rope.gradient(g, *tables, layout=layout, rotary_dim=rotary_dim)
+    np.testing.assert_allclose(got, [[row @ jacobian[:, j] for j in range(6)] for row in g], rtol=0, atol=ROUNDING)
+    # and by differences, exact up to rounding since the map is linear
+    x, step = np.zeros((5, 6)), np.eye(6)
+    for j in range(6):
+        change = rope.rotate(x + step[j], *tables, layout=layout, rotary_dim=rotary_dim) - rope.rotate(
+            x, *tables, layout=layout, rotary_dim=rotary_dim
+        )
+        np.testing.assert_allclose((g * change).sum(axis=-1), got[:, j], rtol=0, atol=ROUNDING)
+
+
+def test_queries_of_a_cached_step_stand_at_the_end():
+    rng = np.random.default_rng(9)
+    q, k = rng.standard_normal((5, 8)), rng.standard_normal((5, 8))
+    theta, positions = rope.frequencies(8), np.arange(5)
+    tables = rope.tables(positions, theta)
+    full = rope.rotate(q, *tables, layout="half") @ rope.rotate(k, *tables, layout="half").T
+    last = rope.rotate(q[2:], *rope.tables(positions[2:], theta), layout="half") @ rope.rotate(k, *tables, layout="half").T
+    np.testing.assert_allclose(
+        last, full[2:], rtol=0, atol=8 * 36 * 8 * U
+    )  # eight products below 36; BLAS may sum them in any order
+
+
+def test_equal_rows_at_one_position_come_out_equal():
+    x = np.tile(np.random.default_rng(10).standard_normal((3, 1, 8)), (2, 1, 1, 1))
+    y = rope.rotate(x, *rope.tables(np.array([5]), rope.frequencies(8)), layout="interleaved")
+    np.testing.assert_array_equal(y[0], y[1])
+    assert np.abs(y).min() > 0
+    assert (y != rope.rotate(x, *rope.tables(np.array([7]), rope.frequencies(8)), layout="interleaved")).all()
+
+
+def test_float32_and_small_floats_merge_neighboring_positions():
+    for dtype, first in ((np.float32, 2**24 + 1), (np.float16, 2049)):
+        assert dtype(first) == dtype(first - 1)
+        assert dtype(first - 2) != dtype(first - 1)
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 for numpy")
+    assert ml_dtypes.bfloat16(257) == ml_dtypes.bfloat16(256) != ml_dtypes.bfloat16(255)
+    exact = rope.tables(np.array([2**24, 2**24 + 1]), np.array([1.0]))[0]
+    assert exact[0, 0] != pytest.approx(exact[1, 0], abs=0.1)
+
+
+def test_how_much_phase_float32_loses():
+    # the docstring of the module quotes the last two; the largest error over the 64 pairs of a head, base 10000
+    measured = {}
+    exact = rope.frequencies(128)
+    rounded = (np.float32(1) / (np.float32(10000) ** (np.arange(0, 128, 2, dtype=np.float32) / np.float32(128)))).astype(
+        np.float32
+    )
+    for position in (4096, 131071, 1000000):
+        measured[position] = np.abs((np.float32(position) * rounded).astype(np.float64) - position * exact).max()
+    assert measured[4096] == pytest.approx(1.2e-4, rel=0.1)
+    assert measured[131071] == pytest.approx(3.6e-3, rel=0.1)
+    assert measured[1000000] == pytest.approx(5.2e-2, rel=0.1)
+
+
+def test_how_much_phase_half_precision_loses():
+    # float16 angles: 1857 * 0.5625 becomes 1045 where 1044.27 is meant; bfloat16 positions: 15962 becomes 15936
+    cos, _ = rope.tables(np.array([1857]), rope.frequencies(32))
+    assert cos[0, 1] == pytest.approx(0.306693, abs=5e-7)
+    assert math.cos(np.float16(1857) * np.float16(rope.frequencies(32)[1])) == pytest.approx(-0.408165, abs=5e-7)
+    cos, _ = rope.tables(np.array([15962, 15936]), np.array([1.0]))
+    np.testing.assert_allclose(cos[:, 0], [-0.908016, -0.267950], atol=5e-7)
+
+
+# -- dtypes, symbols, purity
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_integers_promote_and_float32_stays(layout):
+    tables = rope.tables(np.array([1]), rope.frequencies(4))
+    whole = rope.rotate(np.array([[1, 2, 3, 4]]), *tables, layout=layout)
+    np.testing.assert_array_equal(whole, rope.rotate(np.array([[1.0, 2.0, 3.0, 4.0]]), *tables, layout=layout))
+    single = [table.astype(np.float32) for table in tables]
+    assert rope.rotate(np.ones((1, 4), np.float32), *single, layout=layout).dtype == np.float32
+    assert rope.rotate(np.ones((1, 6), np.float32), *single, layout=layout, rotary_dim=4).dtype == np.float32
+    assert rope.rotate(np.ones((1, 4), np.float32), *tables, layout=layout).dtype == np.float64
+
+
+def test_arguments_are_left_alone():
+    x = np.arange(8.0).reshape(2, 4)
+    cos, sin = rope.tables(np.array([1, 2]), rope.frequencies(4))
+    for array in (x, cos, sin):
+        array.flags.writeable = False
+    for layout in LAYOUTS:
+        y = rope.rotate(x, cos, sin, layout=layout)
+        assert not np.shares_memory(x, y)
+    np.testing.assert_array_equal(x, np.arange(8.0).reshape(2, 4))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_runs_on_exact_fractions(layout):
+    # (3/5, 4/5) and (5/13, 12/13) are rotations; the result is exact, so a float anywhere inside would show
+    x = np.array([[Fraction(1), Fraction(2), Fraction(3), Fraction(4)]], dtype=object)
+    cos = np.array([[Fraction(3, 5), Fraction(5, 13)]], dtype=object)
+    sin = np.array([[Fraction(4, 5), Fraction(12, 13)]], dtype=object)
+    expected = {
+        "interleaved": [Fraction(-5, 5), Fraction(10, 5), Fraction(-33, 13), Fraction(56, 13)],
+        "half": [Fraction(-9, 5), Fraction(-38, 13), Fraction(13, 5), Fraction(44, 13)],
+    }[layout]
+    assert rope.rotate(x, cos, sin, layout=layout)[0].tolist() == expected
+    assert rope.rotate_efficient(x, cos, sin, layout=layout)[0].tolist() == expected
+    assert rope.gradient(np.array([expected], dtype=object), cos, sin, layout=layout)[0].tolist() == [1, 2, 3, 4]
+    assert rope.rotate(X8[None].astype(object), cos, sin, layout=layout, rotary_dim=4)[0, 4:].tolist() == [5, 6, 7, 8]
+
+
+def test_runs_on_50_digits(digits):
+    theta, x = rope.frequencies(4), np.array([[1.0, 2.0, 3.0, 4.0]])
+    exact = rope.rotate(digits(x), *rope.tables(digits([131071]), digits(theta)), layout="half")
+    close = rope.rotate(x, *rope.tables(np.array([131071]), theta), layout="half")
+    # the frequencies are the same numbers here, so one product (U) is all the angle loses
+    np.testing.assert_allclose(close, exact.astype(float), rtol=0, atol=131071 * U * math.hypot(1, 3) + 40 * U)
+    turn = rope.matrix(digits(3.0)[()], digits(theta), layout="half")
+    np.testing.assert_allclose(turn.astype(float), rope.matrix(3.0, theta, layout="half"), rtol=0, atol=4 * U)
+
+
+# -- errors: the function, the argument, both numbers
+
+
+def good_tables(n=3, dim=4):
+    return rope.tables(np.arange(n), rope.frequencies(dim))
+
+
+@pytest.mark.parametrize("dim", [0, 7, -4])
+def test_odd_and_empty_widths_are_refused(dim):
+    with pytest.raises(ValueError, match=rf"rope.frequencies: dim is {dim}, expected an even number of at least 2"):
+        rope.frequencies(dim)
+
+
+def test_width_and_base_of_the_wrong_kind_are_refused():
+    with pytest.raises(TypeError, match=r"rope.frequencies: dim is 64.0, expected an integer"):
+        rope.frequencies(64.0)
+    with pytest.raises(TypeError, match=r"rope.frequencies: base is \[10000\], expected one number"):
+        rope.frequencies(64, [10000])
+    for base in (0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match=rf"rope.frequencies: base is {base}, expected a positive finite number"):
+            rope.frequencies(64, base)
+
+
+def test_odd_features_are_refused_not_truncated():
+    with pytest.raises(ValueError, match=r"rope.rotate: the rotated width is 5, expected an even number"):
+        rope.rotate(np.ones((3, 5)), *good_tables(), layout="half")
+    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is 3, expected an even number"):
+        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=3)
+    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is -2, expected an even number"):
+        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=-2)
+    with pytest.raises(TypeError, match=r"rope.rotate: rotary_dim is 4.0, expected an integer"):
+        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=4.0)
+
+
+def test_rotary_dim_beyond_the_head_is_refused():
+    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is 8 and x has 4 features; rotary_dim cannot exceed them"):
+        rope.rotate(np.ones((3, 4)), *good_tables(dim=8), layout="half", rotary_dim=8)
+
+
+def test_layout_has_no_default_and_no_synonyms():
+    with pytest.raises(TypeError, match="layout"):
+        rope.rotate(np.ones((3, 4)), *good_tables())
+    for function in (rope.rotate, rope.rotate_efficient, rope.gradient):
+        with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
+            function(np.ones((3, 4)), *good_tables(), layout="neox")
+    with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
+        rope.matrix(1, rope.frequencies(4), layout="neox")
+
+
+def test_tables_of_another_width_are_refused():
+    message = r"rope.rotate: the tables have 4 columns, 4 rotated features need 2; make them with frequencies\(4\)"
+    with pytest.raises(ValueError, match=message):  # doubled, as transformers keeps them
+        rope.rotate(np.ones((3, 4)), *good_tables(dim=8), layout="half")
+    with pytest.raises(ValueError, match=r"the tables have 2 columns, 8 rotated features need 4; .* rotary_dim="):
+        rope.rotate(np.ones((3, 8)), *good_tables(dim=4), layout="half")
+    cos, sin = good_tables()
+    with pytest.raises(ValueError, match=r"rope.rotate: cos has shape \(3, 2\) and sin \(2, 2\)"):
+        rope.rotate(np.ones((3, 4)), cos, sin[:2], layout="half")
+
+
+def test_tables_for_other_rows_are_refused():
+    with pytest.raises(ValueError, match=r"the tables has shape \(3,\), which does not broadcast to x .* of shape \(5,\)"):
+        rope.rotate(np.ones((5, 4)), *good_tables(3), layout="half")
+    # (batch, n, heads, d) with tables by n: the axis before the features must be the sequence
+    with pytest.raises(ValueError, match=r"does not broadcast to x without its features of shape \(2, 3, 7\)"):
+        rope.rotate(np.ones((2, 3, 7, 4)), *good_tables(3), layout="half")
+    # a single row must not be repeated for many positions
+    with pytest.raises(ValueError, match=r"\(3,\), which does not broadcast to .* of shape \(1,\)"):
+        rope.rotate(np.ones((1, 4)), *good_tables(3), layout="half")
+
+
+@pytest.mark.parametrize("heads", [2, 5])
+def test_batched_tables_without_an_axis_for_heads_are_refused(heads):
+    # with 2 heads and 2 rows in the batch numpy would broadcast positions of batch rows over heads, silently
+    positions, theta = np.arange(6).reshape(2, 3), rope.frequencies(4)
+    cos, sin = rope.tables(positions, theta)
+    message = r"the tables have 3 axes and x has 4 .*\(batch, 1, n\) for x of shape \(batch, heads, n, d\)"
+    for function in (rope.rotate, rope.rotate_efficient, rope.gradient):
+        with pytest.raises(ValueError, match=message):
+            function(np.ones((2, heads, 3, 4)), cos, sin, layout="half")
+    with pytest.raises(ValueError, match=message):
+        rope.rotate_complex(np.ones((2, heads, 3, 4)), positions, theta)
+
+
+def test_complex_form_refuses_what_does_not_fit():
+    theta = rope.frequencies(4)
+    with pytest.raises(ValueError, match=r"rope.rotate_complex: the tables have 2 columns, 8 rotated features need 4"):
+        rope.rotate_complex(np.ones((3, 8)), np.arange(3), theta)
+    with pytest.raises(ValueError, match=r"rope.rotate_complex: the tables has shape \(3,\), which does not broadcast"):
+        rope.rotate_complex(np.ones((1, 4)), np.arange(3), theta)
+    with pytest.raises(ValueError, match=r"rope.rotate_complex: the rotated width is 3"):
+        rope.rotate_complex(np.ones((3, 3)), np.arange(3), theta)
+
+
+def test_lists_and_other_objects_are_refused():
+    cos, sin = good_tables()
+    with pytest.raises(TypeError, match=r"rope.tables: positions is a list, not an array; pass np.array\(positions\)"):
+        rope.tables([0, 1], rope.frequencies(4))
+    with pytest.raises(TypeError, match=r"rope.tables: positions is a int, not an array"):
+        rope.tables(3, rope.frequencies(4))
+    with pytest.raises(TypeError, match=r"rope.tables: frequencies is a list"):
+        rope.tables(np.arange(2), [1.0, 0.5])
+    with pytest.raises(TypeError, match=r"rope.rotate: x is a list"):
+        rope.rotate([[1.0] * 4] * 3, cos, sin, layout="half")
+    with pytest.raises(TypeError, match=r"rope.rotate: cos is a list"):
+        rope.rotate(np.ones((3, 4)), cos.tolist(), sin, layout="half")
+    with pytest.raises(TypeError, match=r"rope.gradient: sin is a list"):
+        rope.gradient(np.ones((3, 4)), cos, sin.tolist(), layout="half")
+    with pytest.raises(TypeError, match=r"rope.matrix: frequencies is a list"):
+        rope.matrix(1, [1.0], layout="half")
+    with pytest.raises(TypeError, match=r"rope.rotate_complex: positions is a list"):
+        rope.rotate_complex(np.ones((3, 4)), [0, 1, 2], rope.frequencies(4))
+
+
+def test_booleans_and_complex_numbers_are_refused():
+    with pytest.raises(TypeError, match=r"rope.tables: positions has dtype bool, expected numbers"):
+        rope.tables(np.array([True]), rope.frequencies(4))
+    with pytest.raises(TypeError, match=r"rope.rotate: x has dtype complex128, expected numbers"):
+        rope.rotate(np.ones((3, 4), complex), *good_tables(), layout="half")
+
+
+def test_a_matrix_has_one_position():
+    # an array of positions would multiply the frequencies one by one
+    with pytest.raises(TypeError, match=r"rope.matrix: position is array\(\[1, 2\]\), expected one number"):
+        rope.matrix(np.array([1, 2]), rope.frequencies(4), layout="half")
+    with pytest.raises(TypeError, match=r"rope.matrix: position is \[1, 2\], expected one number"):
+        rope.matrix([1, 2], rope.frequencies(4), layout="half")
+    with pytest.raises(ValueError, match=r"rope.matrix: position is nan, expected a finite number"):
+        rope.matrix(float("nan"), rope.frequencies(4), layout="half")
+
+
+def test_not_a_number_is_refused_and_counted():
+    x = np.ones((3, 4))
+    x[0, 1], x[2, 3] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"rope.rotate: x has 2 of 12 values that are NaN or infinite"):
+        rope.rotate(x, *good_tables(), layout="half")
+    with pytest.raises(ValueError, match=r"rope.tables: positions has 1 of 2 values that are NaN or infinite"):
+        rope.tables(np.array([0.0, np.nan]), rope.frequencies(4))
+    with pytest.raises(ValueError, match=r"rope.tables: frequencies has 1 of 1 values"):
+        rope.tables(np.array([0]), np.array([np.inf]))
+
+
+def test_scalars_have_no_features():
+    with pytest.raises(ValueError, match=r"rope.rotate: x has shape \(\), expected at least 1 axes"):
+        rope.rotate(np.array(1.0), *good_tables(), layout="half")
+
+
+def test_pairing_is_where_the_definition_says():
+    for layout in LAYOUTS:
+        first, second = pairing.indices(8, layout)
+        expected = [(2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + 4) for t in range(4)]
+        assert list(zip(first.tolist(), second.tolist(), strict=True)) == expected
