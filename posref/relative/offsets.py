@@ -17,7 +17,7 @@ Where implementations differ. Sign: j - i in Shaw et al., tensor2tensor, NEZHA, 
 XLNet and DeBERTa. Clip: symmetric (-k, k), 2k + 1 values, in Shaw et al. and NEZHA; DeBERTa clips i - j to (-k, k - 1), 2k
 values; transformers' Wav2Vec2-BERT clips j - i to (-left, right).
 
-Properties. proofs/relative/offsets.py: translation invariant; clip saturates and keeps order; Toeplitz equals gather.
+Properties. proofs/relative/offsets.py: translation invariant; clip saturates and keeps order; Toeplitz and skew equal gather.
 
 References. Shaw et al., arXiv 1803.02155, section 3.2 (clip) and 3.3 (the shift of positions into indices).
 """
@@ -36,13 +36,8 @@ def offsets(query_positions, key_positions):
     array([[-1,  0,  1],
            [-2, -1,  0]])
     """
-    for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
-        _require.array("offsets.offsets", name, positions, ndim=1)
-        if positions.dtype.kind == "u":
-            raise TypeError(
-                f"offsets.offsets: {name} has dtype {positions.dtype}, whose differences wrap below 0; "
-                "convert it with .astype(np.int64)"
-            )
+    _require.array("offsets.offsets", "query_positions", query_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
+    _require.array("offsets.offsets", "key_positions", key_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     return key_positions[..., None, :] - query_positions[..., :, None]
 
 
@@ -80,6 +75,30 @@ def toeplitz(by_offset, n_query, n_key):
     return windows[..., ::-1, :]
 
 
+def skew(by_offset):
+    """The same for values that also depend on the row: out_ij = by_offset[i, j - i + n_query - 1].
+
+    `(..., n_query, n_query + n_key - 1)` to `(..., n_query, n_key)`. Row i starts n_query - 1 - i entries late, which is a
+    reshape: with one spare column, entry (i, j) stands at i (n_query + n_key - 1) + j after n_query - 1 entries are dropped.
+
+    >>> skew(np.array([[-2, -1, 0, 1], [8, 9, 10, 11], [18, 19, 20, 21]]))
+    array([[ 0,  1],
+           [ 9, 10],
+           [18, 19]])
+    """
+    _require.array("offsets.skew", "by_offset", by_offset, ndim=2)
+    n_query, width = by_offset.shape[-2:]
+    if n_query < 1 or width < n_query:
+        raise ValueError(
+            f"offsets.skew: by_offset has {n_query} rows and {width} columns; n_query rows need n_query + n_key - 1 columns, "
+            f"at least {max(n_query, 1)}"
+        )
+    lead = by_offset.shape[:-2]
+    spare = np.concatenate([by_offset, by_offset[..., :1]], axis=-1)
+    flat = spare.reshape(*lead, n_query * (width + 1))[..., n_query - 1 : n_query - 1 + n_query * width]
+    return flat.reshape(*lead, n_query, width)[..., : width - n_query + 1]
+
+
 def gather(by_offset, offsets, lowest):
     """by_offset[offset_ij - lowest] for any positions: `(..., n_query, n_key)`; for caches, packing, gaps.
 
@@ -102,7 +121,7 @@ def gather_rows(by_offset, offsets, lowest):
            [11, 21]])
     """
     _require.array("offsets.gather", "by_offset", by_offset, ndim=2)
-    _require.array("offsets.gather", "offsets", offsets, kinds=_require.INTEGERS, ndim=2)
+    _require.array("offsets.gather", "offsets", offsets, kinds=_require.SIGNED, ndim=2)
     index, size = offsets - lowest, by_offset.shape[-1]
     if index.size and (index.min() < 0 or index.max() >= size):
         raise ValueError(
