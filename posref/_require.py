@@ -41,6 +41,12 @@ def array(function, argument, value, *, kinds=FLOATS, ndim=0):
         )
 
 
+def axes(function, argument, value, shape):
+    """`value` has exactly the axes that `shape`, such as "(n, d)", names, none of them empty."""
+    if len(value.shape) != shape.count(",") + (not shape.endswith(",)")) or any(n == 0 for n in value.shape):
+        raise ValueError(f"{function}: {argument} has shape {value.shape}, expected {shape} with at least one entry along each")
+
+
 def same_width(function, left_name, left, right_name, right, *, axis=-1):
     """Two arrays agree along one axis."""
     if left.shape[axis] != right.shape[axis]:
@@ -58,6 +64,16 @@ def broadcasts_to(function, argument, value, target_name, shape):
             f"{function}: {argument} has shape {value.shape}, which does not broadcast to {target_name} of shape {shape}; "
             "align trailing axes and insert missing ones with [None]"
         )
+
+
+def pairs(function, argument, value, shape):
+    """`value` `(..., n_query, n_key)` has an entry for every pair of the scores; if batched, it has all their axes."""
+    if value.shape[-2:] != shape[-2:] or 2 < len(value.shape) < len(shape):
+        raise ValueError(
+            f"{function}: {argument} has shape {value.shape} and the scores {shape}; the last two axes must be equal, and a "
+            "batch of them has as many axes as the scores, for instance (batch, 1, n_query, n_key)"
+        )
+    broadcasts_to(function, argument, value, "the scores", shape)
 
 
 def choice(function, argument, value, allowed):
@@ -96,6 +112,14 @@ def number(function, argument, value):
         raise TypeError(f"{function}: {argument} is {value!r}, expected one number")
     if isinstance(value, (float, np.floating)) and not np.isfinite(value):
         raise ValueError(f"{function}: {argument} is {value}, expected a finite number")
+
+
+def last_queries(function, n_query, n_key):
+    """1 <= n_query <= n_key, where the queries are the last of the keys."""
+    count(function, "n_query", n_query)
+    count(function, "n_key", n_key)
+    if n_key < n_query:
+        raise ValueError(f"{function}: {n_query} queries and {n_key} keys; the queries are the last of the keys, pass them all")
 
 
 def even(function, argument, number):

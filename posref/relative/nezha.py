@@ -53,7 +53,7 @@ def encode(offsets, frequencies, *, max_distance, convention):
     """
     _require.array("nezha.encode", "offsets", offsets)
     _require.array("nezha.encode", "frequencies", frequencies, ndim=1)
-    _require.positive("nezha.encode", "max_distance", max_distance)
+    _require.count("nezha.encode", "max_distance", max_distance)
     _require.choice("nezha.encode", "convention", convention, CONVENTIONS)
     clipped = relative.clip(offsets, -max_distance, max_distance)
     angle_steps = clipped if convention == "paper" else clipped + max_distance
@@ -74,7 +74,7 @@ def table(max_distance, dim, *, convention):
            [ 0.8415,  0.5403],
            [ 0.9093, -0.4161]])
     """
-    _require.positive("nezha.table", "max_distance", max_distance)
+    _require.count("nezha.table", "max_distance", max_distance)
     ascending = np.arange(-max_distance, max_distance + 1)
     return encode(ascending, sinusoidal.frequencies(dim), max_distance=max_distance, convention=convention)
 

@@ -47,7 +47,9 @@ def clip(offsets, low, high):
     >>> clip(np.array([-5, -1, 0, 5]), -2, 2)
     array([-2, -1,  0,  2])
     """
-    _require.array("offsets.clip", "offsets", offsets)
+    _require.array("offsets.clip", "offsets", offsets, kinds=_require.SIGNED_NUMBERS)
+    _require.number("offsets.clip", "low", low)
+    _require.number("offsets.clip", "high", high)
     if low > high:
         raise ValueError(f"offsets.clip: low is {low} and high is {high}; low cannot exceed high")
     return np.clip(offsets, low, high)
@@ -64,8 +66,8 @@ def toeplitz(by_offset, n_query, n_key):
            [-2, -1]])
     """
     _require.array("offsets.toeplitz", "by_offset", by_offset, ndim=1)
-    _require_count("offsets.toeplitz", "n_query", n_query)
-    _require_count("offsets.toeplitz", "n_key", n_key)
+    _require.count("offsets.toeplitz", "n_query", n_query)
+    _require.count("offsets.toeplitz", "n_key", n_key)
     if by_offset.shape[-1] != n_query + n_key - 1:
         raise ValueError(
             f"offsets.toeplitz: by_offset has {by_offset.shape[-1]} entries, {n_query} queries and {n_key} keys need "
@@ -131,10 +133,3 @@ def gather_rows(by_offset, offsets, lowest):
     rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])
     spread, index = np.broadcast_to(by_offset, (*rows, size)), np.broadcast_to(index, (*rows, index.shape[-1]))
     return np.take_along_axis(spread, index, axis=-1)
-
-
-def _require_count(function, argument, number):
-    if not isinstance(number, (int, np.integer)):
-        raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
-    if number < 1:
-        raise ValueError(f"{function}: {argument} is {number}, expected at least 1")

@@ -155,10 +155,5 @@ def _content(function, q, k, key_table, offsets, variant):
     _require.choice(function, "variant", variant, VARIANTS)
     content, distance = attention.scores(q, k, scale=1), _require_table(function, "key_table", key_table, "q", q)
     _require.array(function, "offsets", offsets, kinds=_require.SIGNED, ndim=2)
-    if offsets.shape[-2:] != content.shape[-2:]:
-        raise ValueError(
-            f"{function}: offsets have shape {offsets.shape}, {content.shape[-2]} queries and {content.shape[-1]} keys need "
-            f"(..., {content.shape[-2]}, {content.shape[-1]}); make them with offsets.offsets(query_positions, key_positions)"
-        )
-    _require.broadcasts_to(function, "offsets", offsets, "the scores", content.shape)
+    _require.pairs(function, "offsets", offsets, content.shape)
     return content, distance

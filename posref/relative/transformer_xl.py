@@ -54,11 +54,11 @@ def distances(n_query, n_key, *, bidirectional, clamp_len=None):
     >>> distances(2, 3, bidirectional=True, clamp_len=1)
     array([ 1,  1,  0, -1])
     """
-    _require_sizes("transformer_xl.distances", n_query, n_key)
+    _require.last_queries("transformer_xl.distances", n_query, n_key)
     descending = np.arange(n_key - 1, -n_query if bidirectional else -1, -1)
     if clamp_len is None:
         return descending
-    _require.positive("transformer_xl.distances", "clamp_len", clamp_len)
+    _require.count("transformer_xl.distances", "clamp_len", clamp_len)
     return relative.clip(descending, -clamp_len, clamp_len)
 
 
@@ -85,7 +85,7 @@ def shift(x):
     """
     _require.array("transformer_xl.shift", "x", x, ndim=2)
     n_query = x.shape[-2]
-    _require_sizes("transformer_xl.shift", n_query, x.shape[-1])
+    _require.last_queries("transformer_xl.shift", n_query, x.shape[-1])
     future = np.zeros((*x.shape[:-1], n_query - 1), dtype=x.dtype)
     return relative.skew(np.concatenate([x, future], axis=-1))
 
@@ -122,15 +122,8 @@ def visible(n_query, n_key):
     array([[ True,  True, False],
            [ True,  True,  True]])
     """
-    _require_sizes("transformer_xl.visible", n_query, n_key)
+    _require.last_queries("transformer_xl.visible", n_query, n_key)
     return attention.causal_mask(np.arange(n_query) + (n_key - n_query), np.arange(n_key))
-
-
-def _require_sizes(function, n_query, n_key):
-    if n_query < 1 or n_key < n_query:
-        raise ValueError(
-            f"{function}: {n_query} queries and {n_key} keys; the queries are the last keys, so 1 <= n_query <= n_key"
-        )
 
 
 def _require_terms(function, q, k, r, u, v):
@@ -138,6 +131,7 @@ def _require_terms(function, q, k, r, u, v):
         _require.array(function, name, value, ndim=2)
     for name, value in (("k", k), ("r", r), ("u", u), ("v", v)):
         _require.same_width(function, "q", q, name, value)
+    _require.broadcasts_to(function, "the heads of r", r[..., 0, 0], "the heads of q", q.shape[:-2])
     for name, value in (("u", u), ("v", v)):
         _require.broadcasts_to(function, name, value[..., None, :], "q", q.shape)
-    _require_sizes(function, q.shape[-2], k.shape[-2])
+    _require.last_queries(function, q.shape[-2], k.shape[-2])

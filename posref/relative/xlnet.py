@@ -56,11 +56,11 @@ def distances(n_query, n_key, *, attn_type, clamp_len=None):
     array([2, 2, 1, 0])
     """
     _require.choice("xlnet.distances", "attn_type", attn_type, ATTENTION_TYPES)
-    _require_sizes("xlnet.distances", n_query, n_key)
+    _require.last_queries("xlnet.distances", n_query, n_key)
     descending = np.arange(n_key, -n_query if attn_type == "bi" else -1, -1)
     if clamp_len is None:
         return descending
-    _require.positive("xlnet.distances", "clamp_len", clamp_len)
+    _require.count("xlnet.distances", "clamp_len", clamp_len)
     return relative.clip(descending, -clamp_len, clamp_len)
 
 
@@ -68,7 +68,7 @@ def scores(q, k, r, segment_embedding, u, v, s, same_segment, *, scale):
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j} + (q_i + s) . e_ij): `(..., h, n_query, n_key)`.
 
     `r` has n_query + n_key rows ("bi") or n_key + 1 ("uni": entries with j > i + mem are exactly 0, to be masked).
-    `same_segment` broadcasts to the scores: `query_ids[..., :, None] == key_ids[..., None, :]`.
+    `same_segment` is `query_ids[..., :, None] == key_ids[..., None, :]`, `(n_query, n_key)` or `(batch, 1, n_query, n_key)`.
 
     >>> q, k = np.ones((1, 1, 1)), np.array([[[1.0], [2.0]]])
     >>> r, e, zero = np.array([[[99.0], [10.0], [20.0]]]), np.array([[[100.0]], [[200.0]]]), np.zeros((1, 1))
@@ -78,19 +78,12 @@ def scores(q, k, r, segment_embedding, u, v, s, same_segment, *, scale):
     _require_terms(q, k, r, segment_embedding, s)
     position = transformer_xl.scores(q, k, r[..., 1:, :], u, v, scale=scale)
     _require.array("xlnet.scores", "same_segment", same_segment, kinds=_require.BOOLEANS, ndim=2)
-    _require.broadcasts_to("xlnet.scores", "same_segment", same_segment, "the scores", position.shape)
+    _require.pairs("xlnet.scores", "same_segment", same_segment, position.shape)
     by_segment = attention.scores(q + s[..., None, :], np.swapaxes(segment_embedding, 0, 1), scale=scale)
     total = position + np.where(same_segment, by_segment[..., :1], by_segment[..., 1:])
     if r.shape[-2] == q.shape[-2] + k.shape[-2]:
         return total
     return np.where(transformer_xl.visible(q.shape[-2], k.shape[-2]), total, 0)
-
-
-def _require_sizes(function, n_query, n_key):
-    if n_query < 1 or n_key < n_query:
-        raise ValueError(
-            f"{function}: {n_query} queries and {n_key} keys; the queries are the last keys, so 1 <= n_query <= n_key"
-        )
 
 
 def _require_terms(q, k, r, segment_embedding, s):
