@@ -46,10 +46,9 @@ def encode(derivative, start, times, *, substeps):
     array([1.     , 0.60653, 0.36788])
     """
     _require.array("floater.encode", "start", start, ndim=1)
-    _require.array("floater.encode", "times", times, ndim=1)
+    _require.array("floater.encode", "times", times)
+    _require.axes("floater.encode", "times", times, "(n,)")
     _require.count("floater.encode", "substeps", substeps)
-    if len(times.shape) != 1 or times.shape[0] == 0:
-        raise ValueError(f"floater.encode: times has shape {times.shape}, expected (n,) with at least one time")
     p, states = start, [start]
     for begin, end in pairwise(times):
         size = (end - begin) / substeps
@@ -88,7 +87,8 @@ def antisymmetric(frequencies, *, layout):
     array([[ 0.,  1.],
            [-1.,  0.]])
     """
-    _require.array("floater.antisymmetric", "frequencies", frequencies, ndim=1)
+    _require.array("floater.antisymmetric", "frequencies", frequencies)
+    _require.axes("floater.antisymmetric", "frequencies", frequencies, "(dim/2,)")
     dim = 2 * frequencies.shape[-1]
     sine, cosine = pairing.indices(dim, layout)
     generator = np.zeros((dim, dim), dtype=frequencies.dtype)

@@ -56,10 +56,9 @@ def encode(positions, table, *, alpha):
 
 
 def _base_vectors(function, table, alpha):
-    _require.array(function, "table", table, ndim=2)
+    _require.array(function, "table", table)
+    _require.axes(function, "table", table, "(n, d)")
     _require.number(function, "alpha", alpha)
-    if len(table.shape) != 2 or table.shape[0] == 0:
-        raise ValueError(f"{function}: table has shape {table.shape}, expected (n, d) with at least one row")
     if alpha == 1:
         raise ValueError(f"{function}: alpha is {alpha}, and u = (p - alpha p_0) / (1 - alpha) divides by zero; 0.4 is usual")
     return (table - alpha * table[:1]) / (1 - alpha)

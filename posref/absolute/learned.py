@@ -62,7 +62,8 @@ def encode(positions, table):
            [0.5, 0. ],
            [0. , 2. ]])
     """
-    _require.array("learned.encode", "table", table, ndim=2)
+    _require.array("learned.encode", "table", table)
+    _require.axes("learned.encode", "table", table, "(rows, d)")
     _require.rows("learned.encode", "positions", positions, table.shape[0], "table")
     return table[positions]
 
@@ -99,7 +100,8 @@ def similarity(table):
     array([[1.    , 0.7071],
            [0.7071, 1.    ]])
     """
-    _require.array("learned.similarity", "table", table, ndim=2)
+    _require.array("learned.similarity", "table", table)
+    _require.axes("learned.similarity", "table", table, "(rows, d)")
     rows = table / 1  # small integer dtypes become floats before they are squared
     norms = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
     if norms.dtype.kind != "O" and (norms == 0).any():

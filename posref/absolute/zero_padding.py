@@ -69,13 +69,14 @@ def pad(x, left, right, *, padding):
 
 
 def _require_kernel(x, kernel, padding):
-    _require.array("zero_padding.convolve", "kernel", kernel, ndim=3)
+    _require.array("zero_padding.convolve", "kernel", kernel)
+    _require.axes("zero_padding.convolve", "kernel", kernel, "(width, c_in, c_out)")
     _require.choice("zero_padding.convolve", "padding", padding, PADDINGS)
     n, width = x.shape[-2], kernel.shape[0]
-    if len(kernel.shape) != 3 or kernel.shape[1] != x.shape[-1] or width == 0:
+    if kernel.shape[1] != x.shape[-1]:
         raise ValueError(
-            f"zero_padding.convolve: kernel has shape {kernel.shape} and x {x.shape}; "
-            "expected (width, c_in, c_out) with width of at least 1 and the channels of x in the middle"
+            f"zero_padding.convolve: x has {x.shape[-1]} channels and the kernel takes {kernel.shape[1]} "
+            f"(shapes {x.shape} and {kernel.shape}); a kernel is (width, c_in, c_out)"
         )
     if n == 0 or (padding == "valid" and n < width):
         raise ValueError(
