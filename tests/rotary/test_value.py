@@ -1,0 +1,151 @@
+import math
+
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.rotary import rope, value
+
+LAYOUTS = ["interleaved", "half"]
+# Entries below 4, at most 7 keys: weights are right to a few roundings times the size of the scores (below 200), sums of
+# 7 terms below 6. Far above what happens, far below what a mistake changes.
+CLOSE = 7 * 6 * 200 * 16 * 2.0**-53
+
+
+def by_loops(q, k, v, query_positions, key_positions, theta, *, layout, scale, undo, turned, mask=None):
+    """The definition for one head, a pair (i, j) at a time; the undone form with R(j - i), not by turning back."""
+    out = []
+    for i, m in enumerate(query_positions):
+        allowed = [j for j in range(len(k)) if mask is None or mask[i][j]]
+        exponents = [
+            math.exp(scale * sum(turned(q[i], m, theta, layout) * turned(k[j], key_positions[j], theta, layout)))
+            for j in allowed
+        ]
+        total = np.zeros(v.shape[-1])
+        for e, j in zip(exponents, allowed, strict=True):
+            total += e / sum(exponents) * turned(v[j], key_positions[j] - m if undo else key_positions[j], theta, layout)
+        out.append(total)
+    return np.array(out)
+
+
+def inputs(n_query, n_key, d, seed=0, lead=()):
+    rng = np.random.default_rng(seed)
+    return (rng.uniform(-2, 2, (*lead, n, d)) for n in (n_query, n_key, n_key))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("undo", [True, False])
+def test_against_the_definition(layout, undo, turned):
+    q, k, v = inputs(4, 7, 6)
+    theta = rope.frequencies(6)
+    here, there = np.array([0, 3, 100, 7]), np.array([5, 1, 0, 9, 99, 3, 3])
+    mask = np.random.default_rng(1).random((4, 7)) < 0.6
+    mask[2] = False  # no key at all: zeros
+    got = value.attend(q, k, v, here, theta, layout=layout, scale=0.4, undo=undo, mask=mask, key_positions=there)
+    expected = by_loops(q, k, v, here, there, theta, layout=layout, scale=0.4, undo=undo, turned=turned, mask=mask)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=CLOSE)
+    assert got[2].tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_batches_and_heads(undo, turned):
+    q, k, v = inputs(5, 5, 4, lead=(2, 3))
+    theta, positions = rope.frequencies(4), np.array([[[0, 1, 2, 3, 4]], [[9, 2, 2, 40, 1]]])
+    got = value.attend(q, k, v, positions, theta, layout="half", scale=0.5, undo=undo)
+    assert got.shape == (2, 3, 5, 4)
+    for b, h in np.ndindex(2, 3):
+        at = positions[b, 0]
+        expected = by_loops(q[b, h], k[b, h], v[b, h], at, at, theta, layout="half", scale=0.5, undo=undo, turned=turned)
+        np.testing.assert_allclose(got[b, h], expected, rtol=0, atol=CLOSE)
+
+
+def test_one_key_by_hand():
+    # one key gets weight 1: the output is (1, 0) turned by 3 * 0.5, and turned back by 1 * 0.5
+    q, v, theta = np.zeros((1, 2)), np.array([[1.0, 0.0]]), np.array([0.5])
+    options = {"layout": "half", "scale": 1.0, "key_positions": np.array([3])}
+    absolute = value.attend(q, q, v, np.array([1]), theta, undo=False, **options)
+    relative = value.attend(q, q, v, np.array([1]), theta, undo=True, **options)
+    np.testing.assert_allclose(absolute, [[math.cos(1.5), math.sin(1.5)]], atol=1e-15)
+    np.testing.assert_allclose(relative, [[math.cos(1.0), math.sin(1.0)]], atol=1e-15)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_undone_is_relative_and_not_undone_is_not(layout, turned):
+    q, k, v = inputs(5, 5, 6)
+    theta = rope.frequencies(6)
+
+    def output(shift, undo):
+        return value.attend(q, k, v, np.arange(5) + shift, theta, layout=layout, scale=0.4, undo=undo)
+
+    np.testing.assert_allclose(output(17, True), output(0, True), rtol=0, atol=17 * CLOSE)
+    assert not np.allclose(output(17, False), output(0, False), atol=0.1)
+    # without undoing, a shift turns the output by just that shift
+    expected = [turned(row, 17, theta, layout) for row in output(0, False)]
+    np.testing.assert_allclose(output(17, False), expected, rtol=0, atol=17 * CLOSE)
+
+
+def test_weights_are_those_of_rotary_attention():
+    # equal values at every position, undone at the query's own: compare with plain attention on the scores
+    q, k, _ = inputs(4, 4, 6)
+    theta, positions = rope.frequencies(6), np.array([0, 2, 5, 6])
+    tables = rope.tables(positions, theta)
+    v = np.random.default_rng(2).standard_normal((4, 6))
+    o = value.attend(q, k, rope.rotate(v, *rope.tables(-positions, theta), layout="half"), positions, theta,
+                     layout="half", scale=0.3, undo=False)  # fmt: skip
+    plain = attention.attend(rope.rotate(q, *tables, layout="half"), rope.rotate(k, *tables, layout="half"), v, scale=0.3)
+    np.testing.assert_allclose(o, plain, rtol=0, atol=CLOSE)
+
+
+def test_runs_on_50_digits(digits):
+    q, k, v = inputs(3, 4, 4)
+    theta, here, there = np.array([1.0, 0.125]), np.array([0.0, 2.0, 5.0]), np.array([1.0, 3.0, 4.0, 8.0])
+    options = {"layout": "interleaved", "scale": 0.5, "undo": True}
+    exact = value.attend(digits(q), digits(k), digits(v), digits(here), digits(theta), key_positions=digits(there), **options)
+    close = value.attend(q, k, v, here, theta, key_positions=there, **options)
+    np.testing.assert_allclose(close, exact.astype(float), rtol=0, atol=CLOSE)
+
+
+# -- errors
+
+
+def call(q=(4, 6), k=(4, 6), v=(4, 6), n=4, **changes):
+    options = {"layout": "half", "scale": 1.0, "undo": True, **changes}
+    return value.attend(np.ones(q), np.ones(k), np.ones(v), np.arange(n), rope.frequencies(6), **options)
+
+
+def test_undo_and_layout_must_be_said():
+    with pytest.raises(TypeError, match="undo"):
+        value.attend(*(np.ones((4, 6)),) * 3, np.arange(4), rope.frequencies(6), layout="half", scale=1.0)
+    with pytest.raises(ValueError, match=r"value.attend: undo is 'yes', expected one of True, False"):
+        call(undo="yes")
+    with pytest.raises(ValueError, match=r"value.attend: undo is None, expected one of True, False"):
+        call(undo=None)
+    with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
+        call(layout="neox")
+
+
+def test_shapes_must_fit():
+    with pytest.raises(ValueError, match=r"value.attend: q has 6 entries along axis -1 and v has 8"):
+        call(v=(4, 8))
+    with pytest.raises(ValueError, match=r"value.attend: q has 6 entries along axis -1 and k has 4"):
+        call(k=(4, 4))
+    with pytest.raises(ValueError, match=r"value.attend: k has 4 entries along axis -2 and v has 5"):
+        call(v=(5, 6))
+    with pytest.raises(ValueError, match=r"value.attend: q has 4 positions and k has 7; pass key_positions= for the keys"):
+        call(k=(7, 6), v=(7, 6))
+    with pytest.raises(ValueError, match=r"\(3,\), which does not broadcast to .* of shape \(4,\)"):
+        call(n=3)
+    with pytest.raises(ValueError, match=r"the tables have 3 columns, 8 rotated features need 4"):
+        call(q=(4, 8), k=(4, 8), v=(4, 8))
+    with pytest.raises(ValueError, match=r"value.attend: q has shape \(6,\), expected at least 2 axes"):
+        call(q=(6,))
+
+
+def test_lists_are_refused():
+    ones = np.ones((4, 6))
+    with pytest.raises(TypeError, match=r"value.attend: v is a list, not an array"):
+        value.attend(ones, ones, ones.tolist(), np.arange(4), rope.frequencies(6), layout="half", scale=1.0, undo=True)
+    with pytest.raises(TypeError, match=r"positions is a list"):
+        value.attend(ones, ones, ones, [0, 1, 2, 3], rope.frequencies(6), layout="half", scale=1.0, undo=True)
+    with pytest.raises(TypeError, match=r"positions is a list"):
+        call(key_positions=[0, 1, 2, 3])
