@@ -1,0 +1,58 @@
+"""The proof kit: shipped functions executed on symbols, and claims about the result decided exactly.
+
+How to prove something about a shipped function, from the simplest to the strongest:
+
+1. Concrete sizes. `symbols("q", 3, 4)` is an object array of real symbols; call the function with it, compare with
+   `prove_equal(result, expected)`. Comparisons inside the function (max, clip, abs) run on every path: wrap the call in
+   `for _, result in all_paths(lambda: f(x)): prove_equal(..)`.
+2. All sizes. `h, n = size("h"), size("n")`; `sized("q", n, 2 * h)` is an array of symbolic size; `filled((1,), m)` a single
+   position. Compare one generic cell: `left, right = entries("half", result, expected)`; `entries(None, ..)` where the last axis is
+   not paired, `t, a, b = pair("half", 2 * h)` for the indices of a generic pair. A sum over 2h features is taken over pairs: put both sides under `with summing("half")`.
+3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], out, specification(x, cos, sin))`.
+4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
+5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.
+
+Each theorem names the functions it is about, and each has a false sibling (`@name.control`) that must be refuted.
+`python -m proofs` runs everything, `python -m proofs rotary.rope` one file.
+"""
+
+from proofs.kit.claims import NotProved, Refuted, prove_equal, prove_induction, prove_that, solve_forall
+from proofs.kit.kernels import Output, prove_kernel, run_kernel
+from proofs.kit.normal_form import Undecided, coefficients, is_zero, normal_form
+from proofs.kit.sized import SizedArray, entries, filled, pair, sized, summing
+from proofs.kit.symbols import Scalar, all_paths, array, assuming, expression, index, size, symbol, symbols
+from proofs.kit.theorem import Theorem, Unsound, theorem
+
+__all__ = [
+    "NotProved",
+    "Output",
+    "Refuted",
+    "Scalar",
+    "SizedArray",
+    "Theorem",
+    "Undecided",
+    "Unsound",
+    "all_paths",
+    "array",
+    "assuming",
+    "coefficients",
+    "entries",
+    "expression",
+    "filled",
+    "index",
+    "is_zero",
+    "normal_form",
+    "pair",
+    "prove_equal",
+    "prove_induction",
+    "prove_kernel",
+    "prove_that",
+    "run_kernel",
+    "size",
+    "sized",
+    "solve_forall",
+    "summing",
+    "symbol",
+    "symbols",
+    "theorem",
+]

@@ -1,0 +1,163 @@
+"""Kernels on symbols: every loop runs once, at a generic index, which proves the kernel for all sizes.
+
+`range(L)` yields one symbolic index 0 <= i < L; inputs are arrays of symbolic size; the output records writes. This is sound if
+no iteration can see another one, and that is checked:
+
+* no local may be read in a loop body before it is assigned in the same iteration (definite assignment), and while, break,
+  continue, return in a loop and augmented stores into arrays are refused;
+* the output cannot be read; in place (`out` is an input) a cell may be read before any write, and only cells that this very
+  iteration writes;
+* the written cells must cover the output exactly once.
+
+Reductions do not fit: put the loop body into its own jitted step and prove an invariant of the step.
+"""
+
+import ast
+import types
+
+import sympy as sp
+
+from proofs.kit.claims import NotProved, prove_equal
+from proofs.kit.mutants import python_function, tree
+from proofs.kit.normal_form import Undecided
+from proofs.kit.symbols import Scalar, expression, index
+
+FORBIDDEN = (ast.While, ast.Break, ast.Continue, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.Lambda, ast.NamedExpr)
+
+
+class Output:
+    """A write-only array; with `contents` the same memory as an input, for kernels that work in place."""
+
+    def __init__(self, shape, contents=None):
+        self.shape, self.ndim = tuple(sp.sympify(n) for n in shape), len(shape)
+        self.contents, self.writes, self.reads = contents, [], []
+
+    def __setitem__(self, cell, value):
+        self.writes.append((_cell(cell), expression(value)))
+
+    def __getitem__(self, cell):
+        if self.contents is None:
+            raise NotProved("the kernel reads its output: iterations may depend on each other")
+        if self.writes:
+            raise NotProved("the kernel reads in place after it has written")
+        self.reads.append(_cell(cell))
+        return Scalar(self.contents.at(*self.reads[-1]))
+
+
+def run_kernel(kernel, *args):
+    """Run a kernel's Python source with one generic iteration per loop; returns the loops as (index, length)."""
+    function = python_function(kernel)
+    check_iterations_are_independent(function)
+    loops = []
+
+    def one_generic(*bounds):
+        if len(bounds) != 1:
+            raise Undecided(f"range{bounds}; start loops at 0")
+        i = index(expression(bounds[0]))
+        loops.append((i, expression(bounds[0])))
+        yield i
+
+    namespace = {**function.__globals__, "range": one_generic, "prange": one_generic}
+    generic = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
+    generic(*args)
+    return loops
+
+
+def prove_kernel(kernel, arguments, out, expected):
+    """`kernel(*arguments, out)` writes every cell of `out` exactly once, each with the value of `expected` there.
+
+    `expected` is what the specification returns for the same symbolic arrays; sizes are symbols, so this holds for all.
+    """
+    loops = run_kernel(kernel, *[out if a is out else a for a in arguments])
+    _prove_cover(out, loops)
+    cells = {cell for cell, _ in out.writes}
+    if not set(out.reads) <= cells:
+        raise NotProved("the kernel reads cells in place that another iteration may have written")
+    if len(expected.shape) != len(out.shape) or any(
+        sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.shape, strict=True)
+    ):
+        raise NotProved(f"the specification has shape {expected.shape}, the output {out.shape}")
+    prove_equal([value for _, value in out.writes], [expected.at(*cell) for cell, _ in out.writes])
+
+
+def _prove_cover(out, loops):
+    """The written cells are a product of partitions of the axes: {i}, {2i, 2i + 1} or {i, i + length}."""
+    lengths = dict(loops)
+    cells = [cell for cell, _ in out.writes]
+    if len(set(cells)) != len(cells) or not cells:
+        raise NotProved(f"cells written twice or not at all: {cells}")
+    product, used = 1, set()
+    for axis, extent in enumerate(out.shape):
+        members = {cell[axis] for cell in cells}
+        i = _partition(members, extent, lengths)
+        if i is None or i in used:
+            raise NotProved(f"writes at {sorted(map(str, members))} do not cover an axis of length {extent} once")
+        used.add(i)
+        product *= len(members)
+    if product != len(cells) or used != {i for i, _ in loops}:
+        raise NotProved(f"{len(cells)} writes do not cover the output once")
+
+
+def _partition(members, extent, lengths):
+    for i in set().union(*(m.free_symbols for m in members)) & lengths.keys():
+        length = lengths[i]
+        for pieces, count in (({i}, length), ({2 * i, 2 * i + 1}, 2 * length), ({i, sp.expand(i + length)}, 2 * length)):
+            if members == pieces and sp.expand(count - extent) == 0:
+                return i
+    return None
+
+
+def _cell(key):
+    return tuple(sp.expand(expression(k)) for k in (key if isinstance(key, tuple) else (key,)))
+
+
+# definite assignment
+
+
+def check_iterations_are_independent(function):
+    """Refuse every kernel in which one iteration could see a local that another one assigned."""
+    definition = tree(function).body[0]
+    for node in ast.walk(definition):
+        if isinstance(node, FORBIDDEN):
+            raise Undecided(f"{type(node).__name__} in a kernel")
+        if isinstance(node, ast.For) and any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+            raise Undecided("return inside a loop")
+    _scan(definition.body, {a.arg for a in definition.args.args}, set())
+
+
+def _scan(statements, assigned, carried):
+    """Names certainly assigned after the statements; `carried` are names that some loop around or before assigns."""
+    for s in statements:
+        if isinstance(s, ast.For):
+            _read(s.iter, assigned, carried)
+            stored = {name for b in s.body for name in _names(b, ast.Store)}
+            target = _names(s.target, ast.Store)
+            _scan(s.body, (assigned - stored) | target, carried | stored)
+            assigned, carried = assigned - stored - target, carried | stored | target
+        elif isinstance(s, ast.If):
+            _read(s.test, assigned, carried)
+            assigned = _scan(s.body, set(assigned), carried) & _scan(s.orelse, set(assigned), carried)
+        elif isinstance(s, ast.AugAssign):
+            if not isinstance(s.target, ast.Name):
+                raise Undecided("an augmented store into an array")
+            _read(s.value, assigned, carried)
+            _read(ast.Name(s.target.id, ast.Load()), assigned, carried)
+            assigned = assigned | {s.target.id}
+        elif isinstance(s, ast.Assign):
+            _read(s.value, assigned, carried)
+            for target in s.targets:
+                _read(target, assigned, carried)
+                assigned = assigned | _names(target, ast.Store)
+        else:
+            _read(s, assigned, carried)
+    return assigned
+
+
+def _names(node, context):
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
+
+
+def _read(node, assigned, carried):
+    late = (_names(node, ast.Load) & carried) - assigned
+    if late:
+        raise NotProved(f"locals carried from one iteration to the next: {sorted(late)}")

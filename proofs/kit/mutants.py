@@ -1,0 +1,196 @@
+"""Mutants: small wrong versions of shipped functions, swapped in place so that every caller sees them.
+
+A theorem that still holds for a mutant does not see that part of the code. Checks of arguments (`_require...`, `if ..: raise`)
+are left alone: ordinary tests own them.
+"""
+
+import ast
+import copy
+import inspect
+import textwrap
+from contextlib import contextmanager
+
+SWAPPED_OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+SWAPPED_COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+SWAPPED_NAMES = {"cos": "sin", "sin": "cos", "minimum": "maximum", "maximum": "minimum", "max": "min", "min": "max"}
+SWAPPED_LOCALS = [("cos", "sin"), ("a", "b"), ("c", "s"), ("first", "second"), ("q", "k"), ("i", "j"), ("x", "p"), ("u", "v")]
+
+_trees = {}  # code object of a mutant -> its tree
+
+
+class Tripwire(Exception):
+    """Raised by a function whose body was replaced to see whether a theorem executes it."""
+
+
+def python_function(function):
+    """The Python function behind a numba dispatcher, or the function itself."""
+    return getattr(function, "py_func", function)
+
+
+def tree(function):
+    """The syntax tree of the code that runs now, a mutant's own if one is swapped in."""
+    function = python_function(function)
+    return _trees.get(function.__code__) or _original(function)
+
+
+def mutants(function):
+    """(label, code) of every mutant; the label shows the statement before and after."""
+    function = python_function(function)
+    root = _original(function)
+    number = 0
+    while True:
+        mutator = _Mutator(number, function.__code__.co_varnames)
+        changed = mutator.visit(copy.deepcopy(root))
+        if mutator.label is None:
+            return
+        yield f"{function.__name__}: {mutator.label}", _code(function, changed)
+        number += 1
+
+
+def tripwire(function):
+    """Code that raises instead of computing."""
+    function = python_function(function)
+    root = _original(function)
+    root.body[0].body = ast.parse(f"raise __import__({__name__!r}, fromlist=['Tripwire']).Tripwire({function.__name__!r})").body
+    return _code(function, root)
+
+
+@contextmanager
+def swapped(function, code):
+    """Run with other code in the place of a function's own."""
+    function = python_function(function)
+    own, function.__code__ = function.__code__, code
+    try:
+        yield
+    finally:
+        function.__code__ = own
+
+
+def _original(function):
+    root = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    definition = root.body[0]
+    definition.decorator_list = []
+    if ast.get_docstring(definition) is not None:
+        definition.body = definition.body[1:] or [ast.Pass()]
+    return root
+
+
+def _code(function, root):
+    root = ast.fix_missing_locations(root)
+    namespace = {}
+    exec(compile(root, "<mutant>", "exec"), function.__globals__, namespace)
+    code = namespace[function.__name__].__code__
+    _trees[code] = root
+    return code
+
+
+def _is_check(statement):
+    if isinstance(statement, ast.Raise):
+        return True
+    if isinstance(statement, ast.If) and all(isinstance(s, ast.Raise) for s in statement.body) and not statement.orelse:
+        return True
+    if isinstance(statement, ast.For):
+        return all(_is_check(s) for s in statement.body)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and "require" in ast.unparse(statement)
+
+
+class _Mutator(ast.NodeTransformer):
+    """Applies the change number `target`; `label` stays None if there are fewer."""
+
+    def __init__(self, target, local_names):
+        self.target, self.count, self.label = target, -1, None
+        self.swaps = {}
+        for first, second in SWAPPED_LOCALS:
+            if first in local_names and second in local_names:
+                self.swaps |= {first: second, second: first}
+        self.exact = 0  # inside subscripts and keywords a sign is part of the number
+
+    def visit(self, node):
+        if isinstance(node, ast.stmt) and not isinstance(node, (ast.FunctionDef, ast.ImportFrom)):
+            if _is_check(node):
+                return node
+            before = self._headline(node)
+            done = self.label is not None
+            node = super().visit(node)
+            if not done and self.label == "":
+                self.label = f"{before}  ->  {self._headline(node)}"
+            return node
+        return super().visit(node)
+
+    def visit_FunctionDef(self, node):
+        node.body = [self.visit(s) for s in node.body]
+        return node
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        other = SWAPPED_OPERATORS.get(type(node.op))
+        if other and self._hit():
+            node.op = other()
+        return node
+
+    def visit_UnaryOp(self, node):
+        if self.exact and isinstance(node.operand, ast.Constant):  # an axis or an end: -1 becomes -2
+            if self._hit():
+                node.operand = ast.Constant(node.operand.value + 1)
+            return node
+        self.generic_visit(node)
+        if isinstance(node.op, ast.USub) and self._hit():
+            return node.operand
+        return node
+
+    def visit_Constant(self, node):
+        if type(node.value) is int:
+            for value in (node.value + 1, node.value - 1):
+                if self._hit():
+                    return ast.copy_location(ast.Constant(value), node)
+        return node
+
+    def visit_Subscript(self, node):
+        return self._exactly(node)
+
+    def visit_keyword(self, node):
+        return self._exactly(node)
+
+    def visit_Compare(self, node):
+        self.generic_visit(node)
+        other = SWAPPED_COMPARISONS.get(type(node.ops[0]))
+        if other and self._hit():
+            node.ops = [other(), *node.ops[1:]]
+        return node
+
+    def visit_Attribute(self, node):
+        if node.attr in ("shape", "dtype", "ndim"):
+            return node
+        self.generic_visit(node)
+        if node.attr in SWAPPED_NAMES and self._hit():
+            node.attr = SWAPPED_NAMES[node.attr]
+        return node
+
+    def visit_Name(self, node):
+        if isinstance(node.ctx, ast.Load) and node.id in self.swaps and self._hit():
+            return ast.copy_location(ast.Name(self.swaps[node.id], ast.Load()), node)
+        return node
+
+    def _exactly(self, node):
+        self.exact += 1
+        node = self.generic_visit(node)
+        self.exact -= 1
+        return node
+
+    def _hit(self):
+        self.count += 1
+        if self.count == self.target:
+            self.label = ""
+            return True
+        return False
+
+    @staticmethod
+    def _headline(node):
+        return ast.unparse(node).split("\n")[0]

@@ -1,0 +1,178 @@
+"""Theorems: a function whose docstring is the statement and whose body proves it about the functions that ship.
+
+    @theorem(of=[rope.rotate], sizes="all d")
+    def relative():
+        \"\"\"<R(m) q, R(n) k> = <q, R(n - m) k> for all m, n, frequencies, q, k and every even d.\"\"\"
+        prove_equal(...)
+
+    @relative.control
+    def with_one_side_turned():
+        \"\"\"<R(m) q, k> = <q, R(n - m) k>\"\"\"
+        prove_equal(...)          # must be refuted, with a witness
+
+A theorem is trusted only if it can fail: every function of `of` is replaced by a tripwire and the theorem must notice; its
+mutants must fail some theorem of the file; and each control, a false sibling, must be refuted. A mutant that changes nothing is
+listed in `equivalent`, by its label, with the reason.
+"""
+
+import contextlib
+import signal
+import time
+from dataclasses import dataclass, field
+
+from proofs.kit.claims import Refuted, Tally
+from proofs.kit.mutants import mutants, python_function, swapped, tripwire
+
+SECONDS_PER_MUTANT = 30  # a mutant may loop forever
+
+
+class Unsound(AssertionError):
+    """The theorem holds although it should not: a silent tripwire, a control that is not refuted, a surviving mutant."""
+
+
+@dataclass
+class Theorem:
+    """A statement, its proof, and the false siblings of it."""
+
+    body: object
+    of: list
+    sizes: str
+    equivalent: dict
+    controls: list = field(default_factory=list)
+
+    @property
+    def name(self):
+        module = self.body.__module__.removeprefix("proofs.")
+        return f"{module}.{self.body.__name__}"
+
+    @property
+    def statement(self):
+        return " ".join((self.body.__doc__ or "").split())
+
+    def control(self, body):
+        """Register a false sibling, which `check_controls` demands to be refuted."""
+        self.controls.append(body)
+        return body
+
+    def prove(self):
+        """Run the proof; returns the number of obligations, at least one."""
+        Tally.obligations = 0
+        self.body()
+        if Tally.obligations == 0:
+            raise Unsound(f"{self.name} asserts nothing")
+        return Tally.obligations
+
+    def check_controls(self):
+        """Every control is refuted; returns {name: witness}."""
+        if not self.controls:
+            raise Unsound(f"{self.name} has no control")
+        return {control.__name__: self._refutation(control) for control in self.controls}
+
+    def check_tripwires(self):
+        """The proof executes every function it is about."""
+        for function in self.of:
+            if self.survives(function, tripwire(function)):
+                raise Unsound(f"{self.name} does not execute {function.__name__}")
+
+    def survives(self, function, code):
+        """Whether the proof still goes through with other code in the function's place."""
+        try:
+            with swapped(function, code), _limit(SECONDS_PER_MUTANT):
+                self.body()
+        except Exception:
+            return False
+        return True
+
+    def _refutation(self, control):
+        try:
+            control()
+        except Refuted as refutation:
+            return str(refutation)
+        raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
+
+
+def theorem(*, of, sizes, equivalent=None):
+    """Make a theorem about the functions `of`; `sizes` says for which sizes it holds ("all n, d", "d = 4")."""
+
+    def make(body):
+        return Theorem(body, list(of), sizes, dict(equivalent or {}))
+
+    return make
+
+
+def theorems(module):
+    """The theorems of a proof module, in the order of the file."""
+    return [value for value in vars(module).values() if isinstance(value, Theorem) and value.body.__module__ == module.__name__]
+
+
+def kill_mutants(all_theorems, module):
+    """Try every mutant of every function of the shipped `module` against the theorems about it, until one fails.
+
+    Functions of other modules that these theorems rely on have their mutants killed in their own proof file.
+
+    Returns {theorem name: {"killed", "survived", "equivalent"}}, the labels of the survivors, and the labels that are listed as
+    equivalent without being survivors. The theorem that notices a mutant gets it; a survivor is charged to every theorem about
+    the function.
+    """
+    score = {t.name: {"killed": 0, "survived": 0, "equivalent": 0} for t in all_theorems}
+    survivors = []
+    listed = {label: t for t in all_theorems for label in t.equivalent}
+    functions = {id(python_function(f)): f for t in all_theorems for f in t.of if python_function(f).__module__ == module}
+    unused = set(listed)
+    for function in functions.values():
+        about = [t for t in all_theorems if any(python_function(f) is python_function(function) for f in t.of)]
+        for label, code in mutants(function):
+            killer = next((t for t in about if not t.survives(function, code)), None)
+            if killer is not None:
+                score[killer.name]["killed"] += 1
+            elif label in listed:
+                unused.discard(label)
+                score[listed[label].name]["equivalent"] += 1
+            else:
+                survivors.append(label)
+                for t in about:
+                    score[t.name]["survived"] += 1
+    return score, survivors, sorted(unused)
+
+
+@contextlib.contextmanager
+def _limit(seconds):
+    def expire(*_):
+        raise TimeoutError(f"no end after {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@dataclass
+class Result:
+    """What one theorem showed."""
+
+    name: str
+    statement: str
+    of: list
+    sizes: str
+    obligations: int
+    controls: dict
+    status: str
+    mutants: dict
+    seconds: float
+
+
+def examine(t):
+    """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
+    start = time.perf_counter()
+    obligations, controls, status = 0, {}, "proved"
+    try:
+        obligations = t.prove()
+        controls = t.check_controls()
+        t.check_tripwires()
+    except Exception as error:
+        status = f"{type(error).__name__}: {error}"
+    of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
+    return Result(t.name, t.statement, of, t.sizes, obligations, controls, status, {}, time.perf_counter() - start)
