@@ -1,0 +1,107 @@
+"""What the fast paths share: compiling, threads and the output argument."""
+
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+
+# A second thread pays from twice this many written bytes on: starting the pool takes 0.15 ms, and where memory is the limit
+# two threads save about a fifth of the time. It also keeps a machine with many cores from crowding one memory bus.
+BYTES_PER_THREAD = 2**23
+
+
+def jit(kernel=None, **options):
+    """Compile at the first call, without the interpreter lock, cached between processes where a folder for it is writable.
+
+    numba looks the machine code up by the content of the kernel's own file (its time and size before numba 0.68), the
+    argument types, the processor and numba's version, but not by files it imports from. So a kernel calls nothing compiled
+    outside its module and reads no constant from elsewhere; then a new version of posref never meets the old code.
+    """
+    if kernel is None:
+        return functools.partial(jit, **options)
+    try:
+        return numba.njit(nogil=True, cache=True, **options)(kernel)
+    except RuntimeError:  # numba found no folder to write to, as in a read-only installation
+        return numba.njit(nogil=True, **options)(kernel)
+
+
+def thread_count(function, threads, size):
+    """How many threads to use: `threads`, or as many processors as pay for `size` written bytes if it is None."""
+    if threads is None:
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(processors, size // BYTES_PER_THREAD))
+    if not isinstance(threads, (int, np.integer)) or isinstance(threads, bool):
+        raise TypeError(f"{function}: threads is {threads!r}, expected an integer or None to choose by size")
+    if threads < 1:
+        raise ValueError(f"{function}: threads is {threads}, expected at least 1, or None to choose by size")
+    return int(threads)
+
+
+def parts(n, count):
+    """range(n) in `count` slices of nearly equal length, fewer if some would be empty.
+
+    >>> parts(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    count = max(1, min(n, count))
+    return [slice(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+
+def run(kernel, calls, threads):
+    """`kernel(*arguments)` for every tuple in `calls`, which write to different cells, dealt round robin to the threads.
+
+    The pool lives as long as the call: no state, nothing to shut down, nothing that a fork could break.
+    """
+
+    def deal(first):
+        for arguments in calls[first::workers]:
+            kernel(*arguments)
+
+    workers = max(1, min(threads, len(calls)))
+    if workers == 1:
+        return deal(0)
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(deal, range(workers)))
+
+
+def floating(function, argument, dtype):
+    """`dtype` is one the kernels compute in: native float32 or float64."""
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{function}: {argument} would have dtype {dtype}; the compiled kernels know float32 and float64; "
+            "convert the inputs with .astype, or use the specification, which takes every dtype"
+        )
+
+
+def output(function, argument, out, shape, dtype, *, reads, in_place=False):
+    """The array to write to: `out` if it fits, a new one if it is None.
+
+    `reads` maps names to the arrays the kernel reads, none of which may share memory with it, except that with `in_place`
+    the first of them may be `out` itself, cell by cell.
+    """
+    if out is None:
+        return np.empty(shape, dtype)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{function}: {argument} is a {type(out).__name__}, expected a numpy array to write to")
+    if out.shape != shape:
+        raise ValueError(f"{function}: {argument} has shape {out.shape} and the result has {shape}; they must be equal")
+    if out.dtype != dtype:
+        raise TypeError(f"{function}: {argument} has dtype {out.dtype} and the result has {dtype}; they must be equal")
+    if not out.flags.writeable:
+        raise ValueError(f"{function}: {argument} is read-only; pass a .copy() of it")
+    if out.size > 0 and any(step == 0 and n > 1 for step, n in zip(out.strides, out.shape, strict=True)):
+        raise ValueError(f"{function}: {argument} has strides {out.strides}, so that cells share memory; pass a .copy() of it")
+    for name, array in reads.items():
+        if np.shares_memory(array, out) and not (in_place and _same_cells(array, out)):
+            either = f"pass {name} itself to work in place, or " if in_place else ""
+            raise ValueError(
+                f"{function}: {argument} overlaps {name} in memory; {either}pass {name}.copy() or another {argument}"
+            )
+        in_place = False
+    return out
+
+
+def _same_cells(a, b):
+    return a.ctypes.data == b.ctypes.data and a.strides == b.strides and a.shape == b.shape and a.dtype == b.dtype
