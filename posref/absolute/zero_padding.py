@@ -46,19 +46,12 @@ def convolve(x, kernel, *, padding):
     _require.array("zero_padding.convolve", "x", x, ndim=2)
     _require_kernel(x, kernel, padding)
     width = kernel.shape[0]
-    padded = pad(x, (width - 1) // 2, width // 2, padding=padding)
+    padded = _pad(x, (width - 1) // 2, width // 2, padding)
     n = padded.shape[-2] - width + 1
     return sum(padded[..., k : k + n, :] @ kernel[k] for k in range(width))
 
 
-def pad(x, left, right, *, padding):
-    """`x` with `left` and `right` entries more on its sequence axis, none for `"valid"`: `(..., left + n + right, c_in)`.
-
-    >>> pad(np.array([[1], [2], [3]]), 1, 2, padding="circular")[:, 0]
-    array([3, 1, 2, 3, 1, 2])
-    """
-    _require.array("zero_padding.pad", "x", x, ndim=2)
-    _require.choice("zero_padding.pad", "padding", padding, PADDINGS)
+def _pad(x, left, right, padding):
     n, channels = x.shape[-2:]
     if padding == "valid":
         return x

@@ -1,0 +1,109 @@
+"""Hierarchical decomposition against exact fractions written from the text, and every refusal."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from posref.absolute import hierarchical
+
+TABLE = [[1, 2], [3, -5], [0, 7]]
+
+
+def exact(table, alpha):
+    """The text's formula with its 1-based k, in fractions: q_{(i-1) n + j} = alpha u_i + (1 - alpha) u_j."""
+    n, alpha = len(table), Fraction(alpha)
+    p = {k: [Fraction(value) for value in row] for k, row in enumerate(table, start=1)}
+    u = {k: [(a - alpha * first) / (1 - alpha) for a, first in zip(p[k], p[1], strict=True)] for k in p}
+    q = {}
+    for i in range(1, n + 1):
+        for j in range(1, n + 1):
+            q[(i - 1) * n + j] = [alpha * a + (1 - alpha) * b for a, b in zip(u[i], u[j], strict=True)]
+    return [q[k] for k in sorted(q)]
+
+
+def rounding(table, alpha):
+    """u takes 4 roundings and q another 4, on terms that add up to at most |p| (1 + alpha) / (1 - alpha)."""
+    return 8 * np.finfo(float).eps / 2 * np.abs(table).max() * (1 + alpha) / (1 - alpha)
+
+
+# Powers of two and small integers: every product and quotient below is exact in binary, so are the results.
+@pytest.mark.parametrize("alpha", [0.5, -1.0, 2.0, 0.75])
+def test_extend_is_the_formula_exactly(alpha):
+    assert hierarchical.extend(np.array(TABLE), alpha=alpha).tolist() == exact(TABLE, alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.4, 0.25, 0.9])
+def test_extend_is_the_formula_to_rounding(alpha):
+    expected = np.array(exact(TABLE, alpha), dtype=float)
+    q = hierarchical.extend(np.array(TABLE), alpha=alpha)
+    assert np.abs(q - expected).max() <= rounding(TABLE, alpha)
+
+
+def test_first_rows_are_the_table():
+    table = np.random.default_rng(0).normal(size=(8, 5))
+    q = hierarchical.extend(table, alpha=0.4)
+    assert q.shape == (64, 5)
+    assert np.abs(q[:8] - table).max() <= rounding(table, 0.4)
+    assert np.abs(q[8:16] - table).max() > 0.1  # not periodic
+
+
+def test_digits_are_exchangeable_at_one_half_only():
+    table = np.random.default_rng(1).normal(size=(4, 3))
+    for alpha, same in ((0.5, True), (0.4, False)):
+        q = hierarchical.extend(table, alpha=alpha).reshape(4, 4, 3)
+        assert np.array_equal(q, q.swapaxes(0, 1)) is same
+
+
+def test_encode_is_lookup_in_the_extension():
+    table = np.random.default_rng(2).normal(size=(5, 4))
+    positions = np.random.default_rng(3).integers(0, 25, size=(2, 3, 7))
+    p = hierarchical.encode(positions, table, alpha=0.4)
+    assert p.shape == (2, 3, 7, 4)
+    assert np.array_equal(p, hierarchical.extend(table, alpha=0.4)[positions])
+
+
+def test_encode_reaches_where_the_extension_would_not_fit():
+    table = np.arange(200_000.0)[:, None]
+    last = np.array([200_000**2 - 1])
+    assert hierarchical.encode(last, table, alpha=0.5).tolist() == [[2 * 199_999.0]]
+
+
+def test_dtypes_follow_promotion():
+    assert hierarchical.extend(np.ones((2, 2), dtype=np.float32), alpha=0.4).dtype == np.float32
+    assert hierarchical.encode(np.array([3], dtype=np.uint8), np.array(TABLE), alpha=0.4).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("table", "alpha", "error", "message"),
+    [
+        ([[1.0]], 0.4, TypeError, "table is a list"),
+        (np.ones(3), 0.4, ValueError, r"table has shape \(3,\), expected \(n, d\)"),
+        (np.ones((0, 3)), 0.4, ValueError, r"table has shape \(0, 3\)"),
+        (np.array([[np.nan]]), 0.4, ValueError, "table has 1 of 1 values that are NaN"),
+        (np.ones((2, 2)), 1, ValueError, "alpha is 1, and .* divides by zero"),
+        (np.ones((2, 2)), 1.0, ValueError, r"alpha is 1\.0, and .* divides by zero"),
+        (np.ones((2, 2)), np.inf, ValueError, "alpha is inf, expected a finite number"),
+        (np.ones((2, 2)), "0.4", TypeError, "alpha is '0.4', expected one number"),
+        (np.ones((2, 2)), np.array([0.4, 0.4]), TypeError, "alpha is .*, expected one number"),
+    ],
+)
+def test_refusals(table, alpha, error, message):
+    with pytest.raises(error, match=r"hierarchical\.extend: " + message):
+        hierarchical.extend(table, alpha=alpha)
+    with pytest.raises(error, match=r"hierarchical\.encode: " + message):
+        hierarchical.encode(np.array([0]), table, alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("positions", "error", "message"),
+    [
+        (np.array([0, 4]), ValueError, r"runs from 0 to 4 and the stretched table has 4 rows"),
+        (np.array([-1]), ValueError, "runs from -1 to -1"),
+        (np.array([0.5]), TypeError, "positions has dtype float64, expected integers"),
+        ([1], TypeError, "positions is a list"),
+    ],
+)
+def test_encode_refuses_positions(positions, error, message):
+    with pytest.raises(error, match=message):
+        hierarchical.encode(positions, np.ones((2, 2)), alpha=0.4)

@@ -1,0 +1,158 @@
+"""Learned tables: lookup, the ids of every convention by scalar counting, cosine similarity, and every refusal."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from posref.absolute import learned
+
+
+def counted_ids(mask, convention, padding_idx):
+    """Token by token, as the released codes describe it."""
+    ids, tokens = [], 0
+    for i, is_token in enumerate(mask):
+        tokens += bool(is_token)
+        if convention == "bert":
+            ids.append(i)
+        elif convention == "generate":
+            ids.append(tokens - 1 if is_token else 0)
+        elif convention == "opt":
+            ids.append((tokens - 1 if is_token else -1) + 2)
+        else:
+            ids.append(padding_idx + tokens if is_token else padding_idx)
+    return ids
+
+
+MASKS = [
+    [False, False, True, True, True],
+    [True, True, True, False, False],
+    [True, False, True, False, True],
+    [False, False, False, False, False],
+    [True, True, True, True, True],
+]
+
+
+@pytest.mark.parametrize("convention", learned.CONVENTIONS)
+def test_position_ids_by_counting(convention):
+    batch = np.array(MASKS).reshape(1, 5, 5)
+    expected = [[counted_ids(mask, convention, 1) for mask in MASKS]]
+    assert learned.position_ids(batch, convention=convention).tolist() == expected
+
+
+@pytest.mark.parametrize("convention", ["roberta", "m2m100"])
+@pytest.mark.parametrize("padding_idx", [0, 1, 3])
+def test_position_ids_with_another_padding_row(convention, padding_idx):
+    expected = [counted_ids(mask, convention, padding_idx) for mask in MASKS]
+    ids = learned.position_ids(np.array(MASKS), convention=convention, padding_idx=padding_idx)
+    assert ids.tolist() == expected
+
+
+def test_published_examples():
+    left = np.array([False, False, True, True, True])
+    assert learned.position_ids(left, convention="opt").tolist() == [1, 1, 2, 3, 4]
+    tokens = np.array([5, 6, 7, 1, 1])
+    assert learned.position_ids(tokens != 1, convention="roberta").tolist() == [2, 3, 4, 1, 1]
+    no_tokens_given = np.ones(5, dtype=bool)
+    assert learned.position_ids(no_tokens_given, convention="roberta").tolist() == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("name", learned.PRESETS)
+def test_presets_hold_exactly_their_longest_sequence(name):
+    preset = learned.PRESETS[name]
+    longest = {"bert": 0, "opt": 2, "roberta": 1 + preset.get("padding_idx", 0)}[preset["convention"]]
+    mask = np.ones(preset["rows"] - longest, dtype=bool)
+    table = np.zeros((preset["rows"], 1))
+    ids = learned.position_ids(mask, convention=preset["convention"])
+    assert learned.encode(ids, table).shape == (len(mask), 1)
+    one_more = learned.position_ids(np.append(mask, True), convention=preset["convention"])
+    with pytest.raises(ValueError, match=f"to {preset['rows']} and table has {preset['rows']} rows"):
+        learned.encode(one_more, table)
+
+
+def test_encode_is_row_lookup():
+    table = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    positions = np.array([[0, 5, 5], [2, 1, 0]], dtype=np.uint8)
+    p = learned.encode(positions, table)
+    assert p.dtype == np.float32
+    assert p.tolist() == [[table[r].tolist() for r in row] for row in positions.tolist()]
+
+
+def test_encode_of_no_positions():
+    assert learned.encode(np.zeros((0,), dtype=int), np.ones((4, 2))).shape == (0, 2)
+
+
+def test_similarity_against_many_digits():
+    table = np.random.default_rng(1).normal(size=(5, 7))
+    with mpmath.workdps(40):
+        rows = [[mpmath.mpf(value) for value in row] for row in table.tolist()]
+        norm = [mpmath.sqrt(mpmath.fsum(a * a for a in row)) for row in rows]
+        expected = [[float(mpmath.fdot(a, b) / norm[i] / norm[j]) for j, b in enumerate(rows)] for i, a in enumerate(rows)]
+    # Unit rows carry d/2 + 2 roundings each, their dot product d more; every partial sum is at most 1 in size.
+    bound = (2 * (7 / 2 + 2) + 7) * np.finfo(float).eps / 2
+    assert np.abs(learned.similarity(table) - expected).max() <= bound
+
+
+def test_similarity_of_small_integers_does_not_wrap():
+    table = np.array([[100, 100], [100, -100], [3, 4]], dtype=np.int8)
+    expected = [[1, 0, 7 / math.sqrt(50)], [0, 1, -1 / math.sqrt(50)], [7 / math.sqrt(50), -1 / math.sqrt(50), 1]]
+    assert np.abs(learned.similarity(table) - expected).max() <= 4 * np.finfo(float).eps
+
+
+def test_similarity_is_blind_to_the_length_of_rows():
+    table = np.array([[1.0, 2.0], [-3.0, 0.5]])
+    assert (learned.similarity(table * [[4.0], [0.25]]) == learned.similarity(table)).all()
+
+
+@pytest.mark.parametrize(
+    ("positions", "table", "error", "message"),
+    [
+        ([0], np.ones((2, 2)), TypeError, "positions is a list"),
+        (np.array([0]), [[1.0]], TypeError, "table is a list"),
+        (np.array([0.0]), np.ones((2, 2)), TypeError, "positions has dtype float64, expected integers"),
+        (np.array([True]), np.ones((2, 2)), TypeError, "positions has dtype bool, expected integers"),
+        (np.array([0, 2]), np.ones((2, 2)), ValueError, r"runs from 0 to 2 and table has 2 rows, 0 \.\. 1"),
+        (np.array([-1]), np.ones((2, 2)), ValueError, "runs from -1 to -1 and table has 2 rows"),
+        (np.array([0]), np.ones((2, 2, 2)), ValueError, r"table has shape \(2, 2, 2\), expected \(rows, d\)"),
+        (np.array([0]), np.ones((0, 2)), ValueError, r"table has shape \(0, 2\)"),
+        (np.array([0]), np.array([[np.inf]]), ValueError, "table has 1 of 1 values that are NaN or infinite"),
+    ],
+)
+def test_encode_refuses(positions, table, error, message):
+    with pytest.raises(error, match=message):
+        learned.encode(positions, table)
+
+
+@pytest.mark.parametrize(
+    ("mask", "convention", "padding_idx", "error", "message"),
+    [
+        ([True], "bert", None, TypeError, "mask is a list"),
+        (np.array([1, 0]), "bert", None, TypeError, "mask has dtype int64, expected booleans"),
+        (np.array(True), "bert", None, ValueError, r"mask has shape \(\), expected at least 1 axes"),
+        (np.array([True]), "gpt2", None, ValueError, "convention is 'gpt2', expected one of 'bert', 'generate'"),
+        (np.array([True]), "bert", 1, ValueError, "padding_idx is 1 and convention 'bert' has none"),
+        (np.array([True]), "opt", 0, ValueError, "padding_idx is 0 and convention 'opt' has none"),
+        (np.array([True]), "roberta", -1, ValueError, "padding_idx is -1, expected the row of padding"),
+        (np.array([True]), "roberta", 1.0, ValueError, "padding_idx is 1.0, expected the row of padding"),
+    ],
+)
+def test_position_ids_refuses(mask, convention, padding_idx, error, message):
+    with pytest.raises(error, match=message):
+        learned.position_ids(mask, convention=convention, padding_idx=padding_idx)
+
+
+def test_position_ids_needs_a_convention():
+    with pytest.raises(TypeError, match="convention"):
+        learned.position_ids(np.array([True]))
+
+
+def test_similarity_refuses():
+    with pytest.raises(ValueError, match=r"rows \[1, 3\] of table have norm 0"):
+        learned.similarity(np.array([[1.0, 0], [0, 0], [0, 2], [0, 0]]))
+    with pytest.raises(ValueError, match=r"rows \[0\] of table have norm 0"):  # its square underflows
+        learned.similarity(np.array([[1e-200, 0], [0, 1]]))
+    with pytest.raises(ValueError, match=r"table has shape \(3,\), expected \(rows, d\)"):
+        learned.similarity(np.ones(3))
+    with pytest.raises(TypeError, match="table is a list"):
+        learned.similarity([[1.0]])

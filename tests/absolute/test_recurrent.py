@@ -1,0 +1,68 @@
+"""Recurrent encoding against closed forms, and every refusal."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from posref.absolute import recurrent, sinusoidal
+
+
+def test_powers_of_a_matrix():
+    fibonacci = np.array([[0, 1], [1, 1]])
+    p = recurrent.encode(lambda p: fibonacci @ p, np.array([0, 1]), 10)
+    assert p[:, 0].tolist() == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
+    assert p[:, 1].tolist() == [1, 1, 2, 3, 5, 8, 13, 21, 34, 55]
+
+
+def test_the_step_is_applied_length_minus_one_times():
+    calls = []
+    recurrent.encode(lambda p: calls.append(p) or p, np.ones(2), 4)
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_linear_step_is_the_sinusoid(layout):
+    frequencies = sinusoidal.frequencies(8)
+    M = sinusoidal.shift_matrix(1, frequencies, layout=layout)
+    length = 200
+    p = recurrent.encode(lambda p: M @ p, sinusoidal.encode(np.array(0), frequencies, layout=layout), length)
+    pairs = p.reshape(length, 4, 2) if layout == "interleaved" else p.reshape(length, 2, 4).swapaxes(1, 2)
+    # A step is 2 products and a sum of two numbers of at most 1: 2 roundings each plus those of sin and cos, and orthogonal
+    # steps do not enlarge earlier errors. The angle itself is off by half an ulp of w a step.
+    bound = length * 4 * np.finfo(float).eps
+    for m in (0, 1, 57, length - 1):
+        for t in range(4):
+            angle = m * mpmath.mpf(10) ** -t
+            assert abs(pairs[m, t, 0] - mpmath.sin(angle)) <= bound
+            assert abs(pairs[m, t, 1] - mpmath.cos(angle)) <= bound
+
+
+def test_batches_and_promotion():
+    start = np.arange(6).reshape(2, 3)
+    p = recurrent.encode(lambda p: p / 2, start, 3)
+    assert p.shape == (2, 3, 3)
+    assert p.dtype == np.float64  # the integers of the start become floats, nothing is truncated
+    assert p[1, :, 0].tolist() == [3.0, 1.5, 0.75]
+    assert recurrent.encode(lambda p: p * 2, np.ones(2, dtype=np.float32), 3).dtype == np.float32
+
+
+def test_start_alone():
+    assert recurrent.encode(None, np.array([4.0, 5.0]), 1).tolist() == [[4.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    ("step", "start", "length", "error", "message"),
+    [
+        (lambda p: p, [1.0], 2, TypeError, "start is a list"),
+        (lambda p: p, np.array(1.0), 2, ValueError, r"start has shape \(\), expected at least 1 axes"),
+        (lambda p: p, np.array([np.nan]), 2, ValueError, "start has 1 of 1 values that are NaN"),
+        (lambda p: p, np.ones(2), 0, ValueError, "length is 0, expected an integer of at least 1"),
+        (lambda p: p, np.ones(2), 2.0, TypeError, "length is 2.0, expected an integer"),
+        (lambda p: p[:1], np.ones(2), 2, ValueError, r"step turned p_0 of shape \(2,\) into shape \(1,\)"),
+        (lambda p: p.tolist(), np.ones(2), 2, TypeError, "p_1 is a list"),
+        (lambda p: p * np.array([1.0, np.inf]), np.ones(2), 3, ValueError, "p_1 has 1 of 2 values that are NaN or infinite"),
+    ],
+)
+def test_refusals(step, start, length, error, message):
+    with pytest.raises(error, match=r"recurrent\.encode: " + message):
+        recurrent.encode(step, start, length)

@@ -1,0 +1,91 @@
+"""Convolution against a scalar loop; what padding tells about position; every refusal."""
+
+import numpy as np
+import pytest
+
+from posref.absolute import zero_padding
+
+RNG = np.random.default_rng(0)
+
+
+def looped(x, kernel, padding):
+    """Entry by entry from the definition, in Python integers."""
+    n, width, c_in, c_out = len(x), len(kernel), len(kernel[0]), len(kernel[0][0])
+    c = 0 if padding == "valid" else (width - 1) // 2
+    y = []
+    for i in range(n - width + 1 if padding == "valid" else n):
+        row = [0] * c_out
+        for k in range(width):
+            j = i + k - c
+            if padding == "circular":
+                j %= n
+            if 0 <= j < n:
+                row = [row[b] + sum(x[j][a] * kernel[k][a][b] for a in range(c_in)) for b in range(c_out)]
+        y.append(row)
+    return y
+
+
+@pytest.mark.parametrize("padding", zero_padding.PADDINGS)
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_convolve_is_the_loop(padding, width):
+    x = RNG.integers(-9, 10, size=(2, 3, 6, 3))
+    kernel = RNG.integers(-9, 10, size=(width, 3, 2))
+    y = zero_padding.convolve(x, kernel, padding=padding)
+    expected = [[looped(sequence, kernel.tolist(), padding) for sequence in batch] for batch in x.tolist()]
+    assert y.tolist() == expected
+
+
+@pytest.mark.parametrize("width", [4, 7, 9])
+def test_kernels_wider_than_the_sequence(width):
+    x, kernel = RNG.integers(-9, 10, size=(3, 2)), RNG.integers(-9, 10, size=(width, 2, 1))
+    for padding in ("zero", "circular"):
+        assert zero_padding.convolve(x, kernel, padding=padding).tolist() == looped(x.tolist(), kernel.tolist(), padding)
+
+
+def test_a_constant_input_shows_the_border_through_zeros_alone():
+    x, kernel = np.ones((9, 1), dtype=int), np.array([[[1]], [[10]], [[100]], [[1000]]])
+    assert zero_padding.convolve(x, kernel, padding="zero")[:, 0].tolist() == [1110, *[1111] * 6, 111, 11]
+    for padding in ("circular", "valid"):
+        assert set(zero_padding.convolve(x, kernel, padding=padding)[:, 0].tolist()) == {1111}
+
+
+def test_two_layers_see_the_border_from_twice_as_far():
+    x, kernel = np.ones((9, 1), dtype=int), np.ones((3, 1, 1), dtype=int)
+    y = zero_padding.convolve(zero_padding.convolve(x, kernel, padding="zero"), kernel, padding="zero")
+    assert y[:, 0].tolist() == [5, 8, 9, 9, 9, 9, 9, 8, 5]
+
+
+def test_circular_convolution_follows_a_turn_of_the_sequence_and_zero_padding_does_not():
+    x, kernel = RNG.integers(-9, 10, size=(7, 2)), RNG.integers(-9, 10, size=(4, 2, 3))
+    for padding, follows in (("circular", True), ("zero", False)):
+        turned = zero_padding.convolve(np.roll(x, 2, axis=0), kernel, padding=padding)
+        assert np.array_equal(turned, np.roll(zero_padding.convolve(x, kernel, padding=padding), 2, axis=0)) is follows
+
+
+def test_dtypes_follow_promotion():
+    x, kernel = np.ones((3, 1), dtype=np.float32), np.ones((3, 1, 1), dtype=np.float32)
+    assert zero_padding.convolve(x, kernel, padding="zero").dtype == np.float32
+    assert zero_padding.convolve(x.astype(int), kernel.astype(float), padding="zero").dtype == np.float64
+
+
+X, KERNEL = np.ones((3, 2)), np.ones((3, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("x", "kernel", "padding", "error", "message"),
+    [
+        ([[1.0]], KERNEL, "zero", TypeError, "x is a list"),
+        (np.ones(3), KERNEL, "zero", ValueError, r"x has shape \(3,\), expected at least 2 axes"),
+        (X * np.nan, KERNEL, "zero", ValueError, "x has 6 of 6 values that are NaN"),
+        (X, KERNEL.tolist(), "zero", TypeError, "kernel is a list"),
+        (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected \(width, c_in, c_out\)"),
+        (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), expected .* at least one entry"),
+        (X, np.ones((3, 1, 2)), "zero", ValueError, "x has 2 channels and the kernel takes 1"),
+        (X, KERNEL, "same", ValueError, "padding is 'same', expected one of 'zero', 'circular', 'valid'"),
+        (X, np.ones((4, 2, 1)), "valid", ValueError, "x has 3 entries and the kernel 4"),
+        (X[:0], KERNEL, "circular", ValueError, "x has 0 entries and the kernel 3"),
+    ],
+)
+def test_convolve_refuses(x, kernel, padding, error, message):
+    with pytest.raises(error, match=r"zero_padding\.convolve: " + message):
+        zero_padding.convolve(x, kernel, padding=padding)
