@@ -219,14 +219,14 @@ def _circular(e):
     )
 
 
-# finite sums: the bound index renamed by nesting height, the summand in normal form, factors free of the index pulled out
+# finite sums: the summand in normal form, factors free of the index pulled out, the bound index renamed by nesting height
 
 
 def _finite_sum(function, limits):
     j, low, high = limits[-1]
     if low != 0:
         raise Undecided(f"a sum from {low}; write it from 0")
-    bound = sp.Symbol(f"_b{_height(function) + len(limits) - 1}", integer=True, nonnegative=True)
+    bound = sp.Symbol(f"_bound{_height(function) + len(limits)}", integer=True, nonnegative=True)
     function = function.xreplace({j: bound})
     numerator, denominator = normal_form(function) if len(limits) == 1 else _finite_sum(function, limits[:-1])
     if any(_depends(key, bound) for key in denominator):
@@ -246,8 +246,9 @@ def _finite_sum(function, limits):
 
 
 def _sum_atom(monomial, exponent, bound, high):
-    terms = sp.Mul(*[_atoms[atom] ** n for atom, n in monomial])
-    return _atom(sp.Sum(terms * sp.exp(_expression(exponent), evaluate=False), (bound, 0, high)))
+    summand = sp.Mul(*[_atoms[atom] ** n for atom, n in monomial], sp.exp(_expression(exponent), evaluate=False))
+    name = sp.Symbol(f"_b{_height(summand)}", integer=True, nonnegative=True)
+    return _atom(sp.Sum(summand.xreplace({bound: name}), (name, 0, high)))
 
 
 def _expression(polynomial):

@@ -1,0 +1,346 @@
+"""Attention: softmax, scores and masks, and what attention can and cannot know about position."""
+
+import itertools
+
+import numpy as np
+import sympy as sp
+
+from posref import attention
+from posref.absolute import sinusoidal
+from proofs.kit import (
+    SizedArray,
+    all_paths,
+    array,
+    entries,
+    expression,
+    index,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    solve_forall,
+    symbol,
+    symbols,
+    theorem,
+)
+
+N, M, D, E = size("n"), size("m"), size("d"), size("e")
+WHOLE = [attention.attend, attention.scores, attention.softmax]
+
+
+def definition(scores, mask=None, m=sp):
+    """One row of softmax weights: exp(s) over the allowed keys, divided by their sum; zeros where nothing is allowed."""
+    allowed = [True] * len(scores) if mask is None else list(mask)
+    weights = [m.exp(s) if a else 0 * m.exp(0) for s, a in zip(scores, allowed, strict=True)]
+    return [w / sum(weights) for w in weights] if any(allowed) else weights
+
+
+def rows(values):
+    """Lists of expressions, one for each row."""
+    return [[expression(v) for v in row] for row in values]
+
+
+def plain(q, k, v):
+    """Attention on generators, without the maximum: what `pinned_softmax` shows softmax to be."""
+    weights = np.exp(q @ k.T)
+    return weights / weights.sum(axis=-1, keepdims=True) @ v
+
+
+# softmax, scores, attend
+
+
+EXACT = "equal in exact arithmetic; what it does to overflow is tested"
+HIGHEST = (
+    "softmax: highest = np.where(mask, scores, scores.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)  ->  highest = "
+)
+
+
+@theorem(
+    of=[attention.softmax],
+    sizes="n = 0, 1, 2, 3, all masks",
+    equivalent={
+        "softmax: weights = np.exp(scores - scores.max(axis=-1, keepdims=True))  ->  "
+        "weights = np.exp(scores - scores.min(axis=-1, keepdims=True))": EXACT,
+        "softmax: weights = np.exp(scores - scores.max(axis=-1, keepdims=True))  ->  "
+        "weights = np.exp(scores + scores.max(axis=-1, keepdims=True))": EXACT,
+        HIGHEST + "np.where(mask, scores, scores.max(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)": EXACT,
+        HIGHEST + "np.where(mask, scores, scores.min(axis=-2, keepdims=True)).max(axis=-1, keepdims=True)": EXACT,
+        HIGHEST + "np.where(mask, scores, scores.min(axis=-1, keepdims=True)).min(axis=-1, keepdims=True)": EXACT,
+        "softmax: weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)  ->  "
+        "weights = np.where(mask, np.exp(np.where(mask, scores, highest) + highest), 0)": EXACT,
+        "softmax: return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)  ->  "
+        "return weights / np.where(mask.any(axis=-1, keepdims=True), total, 2)": "an empty row is zeros, whatever divides it",
+    },
+)
+def pinned_softmax():
+    """softmax(s, mask) is exp(s) / sum exp(s) over the allowed keys and zeros in an empty row, on every path of its maximum."""
+    prove_that(attention.softmax(symbols("s", 2, 0)).shape == (2, 0), "without keys there are no weights")
+    for n in (1, 2, 3):
+        s = symbols("s", 2, n)
+        for _, weights in all_paths(lambda s=s: attention.softmax(s)):
+            prove_equal(weights, [definition(row) for row in rows(s)], mention=s if n > 1 else [])
+        for bits in itertools.product((False, True), repeat=n):
+            mask = np.array([bits, [True] * n])
+            for _, weights in all_paths(lambda s=s, mask=mask: attention.softmax(s, mask)):
+                prove_equal(weights, [definition(row, allowed) for row, allowed in zip(rows(s), mask, strict=True)])
+
+
+@pinned_softmax.control
+def masked_keys_keep_their_share():
+    """A masked key is merely not shown: the others are divided by the sum over all keys."""
+    s = symbols("s", 1, 2)
+    for _, weights in all_paths(lambda: attention.softmax(s, np.array([[True, False]]))):
+        prove_equal(weights[0, :1], [definition(rows(s)[0])[0]])
+
+
+@theorem(of=[attention.softmax], sizes="all n")
+def blind_to_a_row_shift():
+    """softmax(s + c_i) = softmax(s) = exp(s) / sum exp(s): a constant in a row, the maximum among them, changes nothing."""
+    s, c = sized("s", N, M), sized("c", N, 1)
+    raised = np.exp(s)
+    prove_equal(*entries(None, attention.softmax(s + c), attention.softmax(s)))
+    prove_equal(*entries(None, attention.softmax(s), raised / raised.sum(axis=-1, keepdims=True)))
+
+
+@blind_to_a_row_shift.control
+def blind_to_a_column_shift():
+    """A number for each key changes nothing (two keys)."""
+    s, c = symbols("s", 2), symbols("c", 2)
+    prove_equal(definition(rows([s + c])[0]), definition(rows([s])[0]))
+
+
+@theorem(of=[attention.scores], sizes="all h, n, m, d")
+def pinned_scores():
+    """scores(q, k) is scale times the inner product of row i of q and row j of k."""
+    q, k, scale = sized("q", E, N, D), sized("k", E, M, D), symbol("scale")
+    a, i, j, c = index(E), index(N), index(M), index(D)
+    got = attention.scores(q, k, scale=scale).at(a, i, j)
+    prove_equal([got], [scale.e * sp.Sum(q.at(a, i, c) * k.at(a, j, c), (c, 0, D - 1))], mention=[scale])
+
+
+@pinned_scores.control
+def scores_are_symmetric():
+    """The score of (i, j) is that of (j, i)."""
+    q, k = symbols("q", 2, 2), symbols("k", 2, 2)
+    s = attention.scores(q, k, scale=1)
+    prove_equal(s, s.T)
+
+
+@theorem(of=WHOLE, sizes="all h, n, m, d; masks at n = 2, m = 3")
+def pinned_attend():
+    """attend is softmax(scale q k^T + bias) times v, and the mask goes to the softmax."""
+    q, k, v, scale = sized("q", E, N, D), sized("k", E, M, D), sized("v", E, M, D), symbol("scale")
+    bias, a, i, c = sized("b", E, N, M), index(E), index(N), index(D)
+    s = SizedArray((E, N, M), lambda a, i, j: scale.e * _inner(q, k, a, i, j) + bias.at(a, i, j))
+    j, weight = index(M), lambda j: sp.exp(s.at(a, i, j))
+    expected = sp.Sum(weight(j) * v.at(a, j, c), (j, 0, M - 1)) / sp.Sum(weight(j), (j, 0, M - 1))
+    prove_equal([attention.attend(q, k, v, scale=scale, bias=bias).at(a, i, c)], [expected], mention=[scale])
+    q, k, v, bias = symbols("q", 2, 1), symbols("k", 3, 1), symbols("v", 3, 1), symbols("b", 2, 3)
+    mask = np.array([[True, False, True], [False, False, False]])
+    weights = [definition(row, allowed) for row, allowed in zip(rows(scale * (q @ k.T) + bias), mask, strict=True)]
+    for _, out in all_paths(lambda: attention.attend(q, k, v, scale=scale, bias=bias, mask=mask)):
+        prove_equal(out, array(weights) @ v)
+
+
+@pinned_attend.control
+def bias_before_the_scale():
+    """The bias is scaled too, as in Falcon."""
+    q, k, v, b, scale = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", 1, 2), symbol("scale")
+    weights = definition(rows(scale * (q @ k.T + b))[0])
+    for _, out in all_paths(lambda: attention.attend(q, k, v, scale=scale, bias=b)):
+        prove_equal(out, array([weights]) @ v)
+
+
+def _inner(q, k, a, i, j):
+    c = index(D)
+    return sp.Sum(q.at(a, i, c) * k.at(a, j, c), (c, 0, D - 1))
+
+
+# masks and offsets
+
+
+@theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions, widths")
+def masks_pinned():
+    """causal_mask is j <= i; window_mask is -width < j - i < width; i, j are the positions of the query and the key."""
+    query, key, width = sized("i", N), sized("j", M), symbol("width", integer=True, positive=True)
+    a, b = index(N), index(M)
+    i, j = query.at(a), key.at(b)
+    prove_that(attention.causal_mask(query, key).at(a, b) == sp.Le(j, i), "causal is j <= i")
+    for conditions, inside in all_paths(lambda: attention.window_mask(query, key, width=width).at(a, b)):
+        distance = j - i if conditions[0][1] else i - j  # the one condition asks for the sign of j - i
+        prove_that(inside == sp.Lt(distance, width.e), "the window is |j - i| < width")
+    for width in (1, 2, 5):
+        for offset in range(-7, 8):
+            got = attention.window_mask(np.array([10]), np.array([10 + offset]), width=width)[0, 0]
+            prove_that(bool(got) == (-width < offset < width), f"offset {offset} and width {width}")
+
+
+@masks_pinned.control
+def window_counts_its_border():
+    """|j - i| <= width, as in flash-attn's window_size."""
+    got = attention.window_mask(np.array([0]), np.array([2]), width=2)[0, 0]
+    prove_that(bool(got) is True, "a key at distance width is inside")
+
+
+@theorem(
+    of=[attention.attend_by_offset, attention.causal_mask, attention.window_mask, *WHOLE],
+    sizes="h = 4 on 2 heads of keys, n = 2, m = 4",
+)
+def offsets_pinned():
+    """attend_by_offset is attend with bias b[j - i + n - 1] and the rules applied to j - i - (m - n); query head a uses head
+    a // 2 of the keys. Scores are distinct integers times one positive symbol, values are free."""
+    unit = symbol("unit", positive=True)
+    q, k = np.arange(1, 9).reshape(4, 2, 1), unit * np.array([2, 3, 5, 7, 11, 13, 17, 19]).reshape(2, 4, 1)
+    v, b = symbols("v", 2, 4, 1), unit * (np.arange(20).reshape(4, 5) ** 3)
+    for causal, window in ((False, None), (True, None), (False, 2), (True, 1)):
+        expected = np.empty((4, 2), dtype=object)
+        for h, i in itertools.product(range(4), range(2)):
+            s = [(q[h, i, 0] * k[h // 2, j, 0] + b[h, j - i + 1]).e for j in range(4)]
+            kept = [(not causal or j - i <= 2) and (window is None or abs(j - i - 2) < window) for j in range(4)]
+            expected[h, i] = array(definition(s, kept)) @ v[h // 2, :, 0]
+        out = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=b, causal=causal, window=window)
+        prove_equal(out[..., 0], expected)
+
+
+@offsets_pinned.control
+def causal_aligned_at_the_start():
+    """The first query sees the first key alone (PyTorch's is_causal)."""
+    q, k, v = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
+    for _, out in all_paths(lambda: attention.attend_by_offset(q, k, v, scale=1, causal=True)):
+        prove_equal(out[0, 0], v[0, 0])
+
+
+# what attention knows about position
+
+
+@theorem(of=WHOLE, sizes="all n, m, d; n = 2, 3, 4 on generators")
+def permutation_equivariant():
+    """Without positions and without a mask attention is permutation equivariant, f(Px) = P f(x): output row i is made of q_i
+    and of sums over all keys whose summand names no index outside q_i, k_j, v_j. Checked again on generators of S_n."""
+    q, k, v, i, c = sized("q", N, D), sized("k", M, D), sized("v", M, D), index(N), index(D)
+    prove_equal(*entries(None, attention.attend(q, k, v, scale=1), plain(q, k, v)))
+    prove_that(_bare(plain(q, k, v).at(i, c)) <= {D, M}, "no index of a token stands outside q, k and v")
+    for n in (2, 3, 4):
+        q, k, v = symbols("q", n, 1), symbols("k", n, 1), symbols("v", n, 1)
+        for order in ([1, 0, *range(2, n)], [*range(1, n), 0]):
+            prove_equal(plain(q[order], k[order], v[order]), plain(q, k, v)[order], mention=q)
+
+
+@permutation_equivariant.control
+def equivariant_under_a_causal_mask():
+    """With a causal mask f(Px) = P f(x) still holds for every row (n = 3, the first two tokens change places)."""
+    x = symbols("x", 3, 1)
+    prove_equal(_causal(x)[[1, 0, 2]], _causal(x[[1, 0, 2]]))
+
+
+@theorem(of=[attention.attend, attention.causal_mask], sizes="n = 3; one layer and two")
+def causal_mask_and_order():
+    """A causal mask lets order through, but not at once: after one layer the last token does not see the order of the others,
+    after two it does. Witness: uniform attention, twice, gives (11 x0 + 5 x1 + 2 x2) / 18, and (5, 11, 2) with x0, x1 swapped."""
+    x, positions = symbols("x", 3, 1), np.arange(3)
+    mask = attention.causal_mask(positions, positions)
+    swapped = _causal(x[[1, 0, 2]])
+    prove_equal(swapped[2], _causal(x)[2], mention=x)
+    zero = array([[0], [0], [0]])
+    layer = lambda v: attention.attend(zero, zero, v, scale=1, mask=mask)
+    one, two = layer(x), layer(layer(x))
+    prove_equal(one[2], [(x[0, 0] + x[1, 0] + x[2, 0]) / 3])
+    prove_equal(two[2], [(11 * x[0, 0] + 5 * x[1, 0] + 2 * x[2, 0]) / 18])
+    prove_equal(layer(layer(x[[1, 0, 2]]))[2], [(5 * x[0, 0] + 11 * x[1, 0] + 2 * x[2, 0]) / 18])
+
+
+@causal_mask_and_order.control
+def two_causal_layers_are_blind():
+    """After two causal layers the last token still does not see the order of the others."""
+    x, zero = symbols("x", 3, 1), array([[0], [0], [0]])
+    mask = attention.causal_mask(np.arange(3), np.arange(3))
+    layer = lambda v: attention.attend(zero, zero, v, scale=1, mask=mask)
+    prove_equal(layer(layer(x))[2], layer(layer(x[[1, 0, 2]]))[2])
+
+
+@theorem(of=WHOLE, sizes="all n, m, d")
+def bias_of_the_offset_is_translation_invariant():
+    """With a bias b(j - i) the positions of row i and column j enter as j - i alone, so moving all tokens changes nothing."""
+    q, k, v, p, s = sized("q", N, D), sized("k", M, D), sized("v", M, D), sp.Function("b", real=True), symbol("s").e
+    query, key, i, c = sized("pos_q", N), sized("pos_k", M), index(N), index(D)
+
+    def output(shift):
+        bias = SizedArray((N, M), lambda i, j: p(sp.expand((key.at(j) + shift) - (query.at(i) + shift))))
+        return attention.attend(q, k, v, scale=1, bias=bias).at(i, c)
+
+    prove_equal([output(s)], [output(0)], mention=[query.at(i)])
+
+
+@bias_of_the_offset_is_translation_invariant.control
+def bias_of_two_positions():
+    """A bias b(i, j) is as good (two keys)."""
+    b, s = sp.Function("b", real=True), symbol("s").e
+    prove_equal(definition([b(1, 0), b(1, 1)]), definition([b(1 + s, s), b(1 + s, 1 + s)]))
+
+
+# the four terms
+
+
+@theorem(of=[attention.four_terms], sizes="all batches, n, d_model, d_head")
+def four_terms_add_up():
+    """(x_i + p_i) W_Q W_K^T (x_j + p_j)^T = content-content + content-position + position-content + position-position."""
+    x, p, w_q, w_k = sized("x", M, N, D), sized("p", M, N, D), sized("Q", D, E), sized("K", D, E)
+    whole = ((x + p) @ w_q) @ np.swapaxes((x + p) @ w_k, -1, -2)
+    terms = attention.four_terms(x, p, w_q, w_k)
+    prove_equal(*entries(None, terms[0] + terms[1] + terms[2] + terms[3], whole))
+    products = [(a @ w_q) @ np.swapaxes(b @ w_k, -1, -2) for a, b in itertools.product((x, p), repeat=2)]
+    for term, product in zip(terms, products, strict=True):
+        prove_equal(*entries(None, term, product))
+
+
+@four_terms_add_up.control
+def the_key_matrix_without_its_transpose():
+    """W_Q (x_i + e_i) (W_K (x_j + e_j))^T expands with W_K on the right, as a blog prints it; it needs W_K^T."""
+    x, e, y, f = (symbols(name, 2, 1) for name in "xeyf")
+    q, k = symbols("Q", 2, 2), symbols("K", 2, 2)
+    prove_equal(q @ (x + e) @ (k @ (y + f)).T, q @ x @ y.T @ k + q @ e @ y.T @ k + q @ x @ f.T @ k + q @ e @ f.T @ k)
+
+
+@theorem(of=[attention.four_terms, sinusoidal.encode], sizes="d = 2, 4, 6; all d by pairs of blocks")
+def relative_exactly_for_the_commutant():
+    """p_i A p_j^T with A = W_Q W_K^T and sinusoidal p depends on j - i alone exactly if A is block diagonal with 2 x 2 blocks
+    a 1 + b J, which commute with the shifts: d of the d^2 dimensions. Solved for all i, j from the independent exponentials of
+    (d/di + d/dj) p_i A p_j^T; frequencies are non-zero and no two equal up to sign. All d: the term is a sum over pairs of
+    blocks and d = 4 has every kind of pair."""
+    i, j = symbol("i"), symbol("j")
+    for dim in (2, 4, 6):
+        w, unknown = symbols("w", dim // 2), symbols("A", dim, dim)
+        p = sinusoidal.encode(array([i, j]), w, layout="interleaved")
+        term = attention.four_terms(np.zeros_like(p), p, np.eye(dim, dtype=int), unknown.T).position_position[0, 1].e
+        prove_equal([term], [p[0] @ unknown @ p[1]], mention=[i, j])
+        solution = solve_forall([term.diff(i.e) + term.diff(j.e)], unknown)
+        matrix = sp.Matrix(dim, dim, [solution[a.e] for a in unknown.ravel()])
+        prove_that(len(matrix.free_symbols) == dim, f"the solutions form a space of dimension {dim} of {dim * dim}")
+        expected = sp.zeros(dim, dim)
+        for t in range(0, dim, 2):
+            a, b = unknown[t + 1, t + 1].e, unknown[t + 1, t].e
+            expected[t : t + 2, t : t + 2] = sp.Matrix([[a, -b], [b, a]])
+        prove_equal(matrix.tolist(), expected.tolist())
+
+
+@relative_exactly_for_the_commutant.control
+def relative_for_any_projections():
+    """The position-position term depends on j - i whatever the projections, as a blog claims; witness A = diag(1, 0)."""
+    w, i, j, s = symbols("w", 1), symbol("i"), symbol("j"), symbol("s")
+    p = sinusoidal.encode(array([i, j, i + s, j + s]), w, layout="interleaved")
+    term = lambda a, b: p[a, 0] * p[b, 0]
+    prove_equal([term(0, 1)], [term(2, 3)])
+
+
+def _causal(x):
+    weights = np.exp(x @ x.T) * np.tri(len(x), dtype=int)
+    return weights / weights.sum(axis=-1, keepdims=True) @ x
+
+
+def _bare(e):
+    """Symbols outside the entries of arrays."""
+    if isinstance(e, sp.Indexed):
+        return set()
+    if isinstance(e, sp.Sum):
+        return (_bare(e.function) - {limit[0] for limit in e.limits}) | {s for limit in e.limits for s in limit[2].free_symbols}
+    return {e} if e.is_Symbol else set().union(*map(_bare, e.args))
