@@ -56,6 +56,16 @@ def same_width(function, left_name, left, right_name, right, *, axis=-1):
         )
 
 
+def leading_axes(function, left_name, left, right_name, right):
+    """Two stacks of matrices have leading axes that broadcast to each other."""
+    pairs = zip(reversed(left.shape[:-2]), reversed(right.shape[:-2]), strict=False)
+    if any(n != 1 and m != 1 and n != m for n, m in pairs):
+        raise ValueError(
+            f"{function}: {left_name} has shape {left.shape} and {right_name} {right.shape}; the axes before the last two "
+            "(batch, heads) must be equal or 1"
+        )
+
+
 def broadcasts_to(function, argument, value, target_name, shape):
     """`value` broadcasts to `shape` without enlarging it."""
     extra = len(value.shape) - len(shape)

@@ -68,6 +68,7 @@ def scores(q, k, *, scale):
     _require.array("attention.scores", "q", q, ndim=2)
     _require.array("attention.scores", "k", k, ndim=2)
     _require.same_width("attention.scores", "q", q, "k", k)
+    _require.leading_axes("attention.scores", "q", q, "k", k)
     return scale * (q @ np.swapaxes(k, -1, -2))
 
 
@@ -80,8 +81,10 @@ def attend(q, k, v, *, scale, bias=None, mask=None):
     >>> attend(q, k, np.array([[2.0], [4.0]]), scale=1.0)
     array([[3.]])
     """
-    _require.array("attention.attend", "v", v, ndim=2)
+    for name, value in (("q", q), ("k", k), ("v", v)):
+        _require.array("attention.attend", name, value, ndim=2)
     _require.same_width("attention.attend", "k", k, "v", v, axis=-2)
+    _require.leading_axes("attention.attend", "q", q, "v", v)
     s = scores(q, k, scale=scale)
     if bias is not None:
         _require.array("attention.attend", "bias", bias)
@@ -128,6 +131,12 @@ def four_terms(x, p, w_q, w_k):
     for name, value in (("x", x), ("p", p), ("w_q", w_q), ("w_k", w_k)):
         _require.array("attention.four_terms", name, value, ndim=2)
     _require.same_width("attention.four_terms", "x", x, "p", p)
+    _require.same_width("attention.four_terms", "w_q", w_q, "w_k", w_k)
+    if not x.shape[-1] == w_q.shape[-2] == w_k.shape[-2]:
+        raise ValueError(
+            f"attention.four_terms: x has {x.shape[-1]} features, w_q {w_q.shape[-2]} rows and w_k {w_k.shape[-2]}; "
+            "they must be equal, since the vectors are rows: q = x w_q"
+        )
     content_q, position_q = x @ w_q, p @ w_q
     content_k, position_k = np.swapaxes(x @ w_k, -1, -2), np.swapaxes(p @ w_k, -1, -2)
     return FourTerms(content_q @ content_k, content_q @ position_k, position_q @ content_k, position_q @ position_k)

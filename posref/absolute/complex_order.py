@@ -57,6 +57,7 @@ def scores(q, k):
     _require.array("complex_order.scores", "q", q, kinds=_require.COMPLEX, ndim=2)
     _require.array("complex_order.scores", "k", k, kinds=_require.COMPLEX, ndim=2)
     _require.same_width("complex_order.scores", "q", q, "k", k)
+    _require.leading_axes("complex_order.scores", "q", q, "k", k)
     z = q @ np.swapaxes(np.conj(k), -1, -2)
     return (z + np.conj(z)) / 2
 

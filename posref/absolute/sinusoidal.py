@@ -75,7 +75,9 @@ def shift_matrix(offset, frequencies, *, layout):
     >>> bool(np.allclose(M @ p[0], p[1]))
     True
     """
-    _require.array("sinusoidal.shift_matrix", "frequencies", frequencies, ndim=1)
+    _require.number("sinusoidal.shift_matrix", "offset", offset)
+    _require.array("sinusoidal.shift_matrix", "frequencies", frequencies)
+    _require.axes("sinusoidal.shift_matrix", "frequencies", frequencies, "(dim/2,)")
     cos, sin = np.cos(offset * frequencies), np.sin(offset * frequencies)
     dim = 2 * frequencies.shape[-1]
     a, b = pairing.indices(dim, layout)

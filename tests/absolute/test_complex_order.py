@@ -120,6 +120,8 @@ def test_scores_refuse():
         complex_order.scores(np.ones((1, 3)), np.ones(3))
     with pytest.raises(ValueError, match="q has 3 entries along axis -1 and k has 2"):
         complex_order.scores(np.ones((1, 3)), np.ones((1, 2)))
+    with pytest.raises(ValueError, match=r"q has shape \(2, 1, 3\) and k \(4, 1, 3\)"):
+        complex_order.scores(np.ones((2, 1, 3)), np.ones((4, 1, 3)))
     with pytest.raises(ValueError, match="k has 1 of 1 values that are NaN or infinite"):
         complex_order.scores(np.ones((1, 1)), np.array([[complex(0, np.nan)]]))
 

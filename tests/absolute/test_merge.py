@@ -1,0 +1,105 @@
+"""Merging by hand, the algebra between the three ways, every refusal."""
+
+import numpy as np
+import pytest
+
+from posref.absolute import merge, sinusoidal
+
+RNG = np.random.default_rng(0)
+
+
+def test_add_and_multiply_entry_by_entry():
+    x, p = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(3, 4))
+    added = merge.add(x, p)
+    paper, released = (merge.multiply(x, p, convention=convention) for convention in ("paper", "released"))
+    for b, i, t in np.ndindex(2, 3, 4):
+        a, c = int(x[b, i, t]), int(p[i, t])
+        assert added[b, i, t] == a + c
+        assert paper[b, i, t] == a * c
+        assert released[b, i, t] == a * (1 + c)
+
+
+def test_concatenate_entry_by_entry():
+    x, p = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(3, 2))
+    merged = merge.concatenate(x, p)
+    assert merged.tolist() == [[x[b, i].tolist() + p[i].tolist() for i in range(3)] for b in range(2)]
+
+
+def test_concatenation_then_projection_contains_addition():
+    x, p, w = RNG.integers(-9, 10, size=(3, 4)), RNG.integers(-9, 10, size=(3, 4)), RNG.integers(-9, 10, size=(4, 5))
+    assert np.array_equal(merge.concatenate(x, p) @ np.concatenate([w, w]), merge.add(x, p) @ w)
+
+
+def test_the_literal_product_deletes_half_of_token_zero():
+    x = np.array([[3.0, 5.0, 7.0, 9.0]])
+    p = sinusoidal.encode(np.array([0]), sinusoidal.frequencies(4), layout="interleaved")
+    assert merge.multiply(x, p, convention="paper").tolist() == [[0, 5, 0, 9]]
+    assert merge.multiply(x, p, convention="released").tolist() == [[3, 10, 7, 18]]
+
+
+def test_dtypes_follow_promotion():
+    integers, single = np.array([[1, 2]]), np.array([[0.5, 0.25]], dtype=np.float32)
+    assert merge.add(integers, np.array([[0.5, 0.25]])).tolist() == [[1.5, 2.25]]
+    assert merge.concatenate(integers, np.array([[0.5]])).tolist() == [[1, 2, 0.5]]
+    for merged in (
+        merge.add(single, single),
+        merge.multiply(single, single, convention="released"),
+        merge.concatenate(single, single),
+    ):
+        assert merged.dtype == np.float32
+
+
+def test_nothing_to_append():
+    assert merge.concatenate(np.ones((2, 3)), np.ones((2, 0))).shape == (2, 3)
+
+
+WAYS = [
+    merge.add,
+    lambda x, p: merge.multiply(x, p, convention="paper"),
+    lambda x, p: merge.multiply(x, p, convention="released"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("x", "p", "error", "message"),
+    [
+        ([[1.0]], np.ones((1, 1)), TypeError, "x is a list"),
+        (np.ones((1, 1)), [[1.0]], TypeError, "p is a list"),
+        (np.array(1.0), np.ones(1), ValueError, r"x has shape \(\), expected at least 1 axes"),
+        (np.ones((1, 1)), np.array([[np.nan]]), ValueError, "p has 1 of 1 values that are NaN"),
+        (np.ones((3, 4)), np.ones((3, 1)), ValueError, "x has 4 entries along axis -1 and p has 1"),
+        (
+            np.ones((3, 4)),
+            np.ones((2, 4)),
+            ValueError,
+            r"p has shape \(2, 4\), which does not broadcast to x of shape \(3, 4\)",
+        ),
+        (np.ones((3, 4)), np.ones((2, 3, 4)), ValueError, r"p has shape \(2, 3, 4\), which does not broadcast"),
+    ],
+)
+def test_refusals(way, x, p, error, message):
+    with pytest.raises(error, match=message):
+        way(x, p)
+
+
+@pytest.mark.parametrize(
+    ("x", "p", "error", "message"),
+    [
+        ([[1.0]], np.ones((1, 1)), TypeError, "x is a list"),
+        (np.ones((1, 1)), [[1.0]], TypeError, "p is a list"),
+        (np.ones((1, 1)), np.array(1.0), ValueError, r"p has shape \(\), expected at least 1 axes"),
+        (np.ones((3, 4)), np.ones((2, 5)), ValueError, r"p has shape \(2, 5\), which does not broadcast to .* \(3, 5\)"),
+        (np.ones((3, 4)), np.ones((2, 3, 5)), ValueError, r"p has shape \(2, 3, 5\), which does not broadcast"),
+    ],
+)
+def test_concatenate_refuses(x, p, error, message):
+    with pytest.raises(error, match=r"merge\.concatenate: " + message):
+        merge.concatenate(x, p)
+
+
+def test_multiply_refuses():
+    with pytest.raises(ValueError, match="convention is 'bert4keras', expected one of 'paper', 'released'"):
+        merge.multiply(np.ones((1, 1)), np.ones((1, 1)), convention="bert4keras")
+    with pytest.raises(TypeError, match="convention"):
+        merge.multiply(np.ones((1, 1)), np.ones((1, 1)))

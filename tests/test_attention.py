@@ -1,0 +1,297 @@
+"""Attention against scalar loops; masks, empty rows, alignment, grouped heads; every refusal."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from posref import attention
+
+EPS = np.finfo(float).eps
+RNG = np.random.default_rng(0)
+
+
+def looped_row(q, keys, values, scale, bias, allowed):
+    """One query by the definition, without the shift by the maximum; zeros if nothing is allowed."""
+    seen = [j for j in range(len(keys)) if allowed[j]]
+    weights = [math.exp(scale * math.fsum(a * b for a, b in zip(q, keys[j], strict=True)) + bias[j]) for j in seen]
+    total = math.fsum(weights)
+    width = len(values[0])
+    return [
+        math.fsum(w * values[j][t] for w, j in zip(weights, seen, strict=True)) / total if seen else 0 for t in range(width)
+    ]
+
+
+def bound(width, n, scores, values):
+    """Scores of size s err by (width + 2) s eps and the shift by s eps; exp turns that into a relative error of weights, which
+    enters numerator and denominator; n terms, exp, product and quotient round besides."""
+    return (2 * (width + 4) * scores + 3 * n + 8) * EPS * values
+
+
+def test_softmax_is_exp_over_sum():
+    s = RNG.normal(size=(2, 3, 5))
+    a = attention.softmax(s)
+    for b, i in np.ndindex(2, 3):
+        weights = [math.exp(value) for value in s[b, i].tolist()]
+        expected = [w / math.fsum(weights) for w in weights]
+        assert np.abs(a[b, i] - expected).max() <= bound(1, 5, np.abs(s).max(), 1)
+
+
+def test_softmax_does_not_overflow_and_is_blind_to_a_shift():
+    s = np.array([[0.0, 1.0, 2.0]])
+    assert np.array_equal(attention.softmax(s + 2.0**20), attention.softmax(s))
+    assert attention.softmax(np.array([[1e300, 1e300, 0.0]])).tolist() == [[0.5, 0.5, 0.0]]
+
+
+def test_rows_with_nothing_are_zeros():
+    s = np.array([[1.0, 2.0], [3.0, 4.0]])
+    a = attention.softmax(s, np.array([[False, False], [False, True]]))
+    assert a.tolist() == [[0, 0], [0, 1]]
+    mask = np.zeros((2, 3), dtype=bool)
+    o = attention.attend(np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5)), scale=1.0, mask=mask)
+    assert np.array_equal(o, np.zeros((2, 5)))
+
+
+@pytest.mark.parametrize("huge", [1e308, -1e308, 1e18, -1e18])
+def test_masked_scores_do_not_poison(huge):
+    s = np.array([[0.0, huge, 0.0], [-huge / 2, huge, -huge / 2]])
+    mask = np.array([True, False, True])
+    assert attention.softmax(s, mask).tolist() == [[0.5, 0, 0.5], [0.5, 0, 0.5]]
+
+
+def test_masked_scores_do_not_poison_half_precision():
+    s = np.array([[40.0, -65504.0, 40.0]], dtype=np.float16)
+    assert attention.softmax(s, np.array([True, False, True])).tolist() == [[0.5, 0, 0.5]]
+
+
+def test_mask_of_one_column_broadcasts():
+    a = attention.softmax(np.zeros((2, 4)), np.array([[True], [False]]))
+    assert a.tolist() == [[0.25] * 4, [0] * 4]
+
+
+def test_no_keys():
+    assert attention.softmax(np.zeros((2, 0))).shape == (2, 0)
+    o = attention.attend(np.ones((2, 3)), np.ones((0, 3)), np.ones((0, 4)), scale=1.0)
+    assert np.array_equal(o, np.zeros((2, 4)))
+    o = attention.attend_by_offset(np.ones((1, 2, 3)), np.ones((1, 0, 3)), np.ones((1, 0, 4)), scale=1.0, causal=True)
+    assert np.array_equal(o, np.zeros((1, 2, 4)))
+
+
+def test_no_queries():
+    assert attention.attend(np.ones((0, 3)), np.ones((2, 3)), np.ones((2, 4)), scale=1.0).shape == (0, 4)
+
+
+def test_scores_are_scaled_dot_products():
+    q, k = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(2, 5, 4))
+    s = attention.scores(q, k, scale=0.5)
+    for b, i, j in np.ndindex(2, 3, 5):
+        assert s[b, i, j] == sum(x * y for x, y in zip(q[b, i].tolist(), k[b, j].tolist(), strict=True)) / 2
+
+
+def test_attend_with_bias_and_mask():
+    q, k, v = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(2, 5, 4)), RNG.normal(size=(2, 5, 6))
+    bias, mask = RNG.normal(size=(3, 5)), RNG.random((2, 3, 5)) < 0.6
+    mask[1, 2] = False
+    o = attention.attend(q, k, v, scale=0.7, bias=bias, mask=mask)
+    assert o.shape == (2, 3, 6)
+    for b, i in np.ndindex(2, 3):
+        expected = looped_row(q[b, i], k[b], v[b], 0.7, bias[i], mask[b, i])
+        assert np.abs(o[b, i] - expected).max() <= bound(4, 5, 12, np.abs(v).max())
+
+
+def test_bias_is_added_after_scaling():
+    one = np.ones((1, 1))
+    k, v = np.array([[1.0], [1.0]]), np.array([[0.0], [1.0]])
+    o = attention.attend(one, k, v, scale=0.25, bias=np.array([[0.0, math.log(3)]]))
+    assert abs(o.item() - 0.75) <= 8 * EPS  # the weights are 1 : 3, and 1 : 3 ** 0.25 if the bias were scaled
+
+
+def test_masks_by_comparison():
+    queries, keys = np.array([[3, 0], [5, 9]]), np.array([[0, 3, 4, 9], [5, 6, 7, 1]])
+    causal = attention.causal_mask(queries, keys)
+    window = attention.window_mask(queries, keys, width=4)
+    for b, i, j in np.ndindex(2, 2, 4):
+        query, key = int(queries[b, i]), int(keys[b, j])
+        assert causal[b, i, j] == (key <= query)
+        assert window[b, i, j] == (abs(key - query) < 4)
+
+
+def test_a_causal_window_holds_width_keys():
+    positions = np.arange(6)
+    mask = attention.causal_mask(positions, positions) & attention.window_mask(positions, positions, width=3)
+    assert mask.sum(axis=-1).tolist() == [1, 2, 3, 3, 3, 3]
+
+
+def test_four_terms_add_up():
+    x, p = RNG.integers(-5, 6, size=(2, 3, 4)), RNG.integers(-5, 6, size=(3, 4))
+    w_q, w_k = RNG.integers(-5, 6, size=(4, 2)), RNG.integers(-5, 6, size=(4, 2))
+    terms = attention.four_terms(x, p, w_q, w_k)
+    assert np.array_equal(sum(terms), attention.scores((x + p) @ w_q, (x + p) @ w_k, scale=1))
+    for b, i, j in np.ndindex(2, 3, 3):
+        expected = {
+            "content_content": x[b, i] @ w_q @ (x[b, j] @ w_k),
+            "content_position": x[b, i] @ w_q @ (p[j] @ w_k),
+            "position_content": p[i] @ w_q @ (x[b, j] @ w_k),
+        }
+        for name, value in expected.items():
+            assert getattr(terms, name)[b, i, j] == value
+        assert terms.position_position[i, j] == p[i] @ w_q @ (p[j] @ w_k)
+
+
+@pytest.mark.parametrize(("n_query", "n_key"), [(4, 4), (2, 5), (1, 6), (5, 2)])
+@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (False, 2), (True, 3)])
+def test_attend_by_offset_is_the_loop(n_query, n_key, causal, window):
+    heads, key_heads = 4, 2
+    q = RNG.normal(size=(2, heads, n_query, 3))
+    k, v = RNG.normal(size=(2, key_heads, n_key, 3)), RNG.normal(size=(2, key_heads, n_key, 5))
+    by_offset = RNG.normal(size=(heads, n_query + n_key - 1))
+    o = attention.attend_by_offset(q, k, v, scale=0.6, bias_by_offset=by_offset, causal=causal, window=window)
+    assert o.shape == (2, heads, n_query, 5)
+    for b, h, i in itertools.product(range(2), range(heads), range(n_query)):
+        allowed, bias = [], []
+        for j in range(n_key):
+            position = i + n_key - n_query  # of the query: the last query stands at the last key
+            allowed.append((not causal or j <= position) and (window is None or abs(j - position) < window))
+            bias.append(by_offset[h, j - i + n_query - 1])
+        group = h // (heads // key_heads)
+        expected = looped_row(q[b, h, i], k[b, group], v[b, group], 0.6, bias, allowed)
+        assert np.abs(o[b, h, i] - expected).max() <= bound(3, n_key, 12, np.abs(v).max())
+
+
+def test_cached_decoding_is_the_last_rows():
+    q, k, v = (RNG.normal(size=(2, 6, 4)) for _ in range(3))
+    by_offset = RNG.normal(size=(2, 11))
+    whole = attention.attend_by_offset(q, k, v, scale=0.5, bias_by_offset=by_offset, causal=True, window=4)
+    # Row i of the short call is row i + 4 of the long one: offset j - i - 4 stands at j - i - 4 + 5 there, j - i + 1 here.
+    tail = attention.attend_by_offset(q[:, 4:], k, v, scale=0.5, bias_by_offset=by_offset[:, :7], causal=True, window=4)
+    assert np.abs(tail - whole[:, 4:]).max() <= 2 * bound(4, 6, 12, np.abs(v).max())
+
+
+def test_group_of_all_heads():
+    q, k, v = RNG.normal(size=(3, 2, 4)), RNG.normal(size=(1, 5, 4)), RNG.normal(size=(1, 5, 4))
+    o = attention.attend_by_offset(q, k, v, scale=0.5)
+    assert np.abs(o - attention.attend(q, k, v, scale=0.5)).max() <= 2 * bound(4, 5, 12, np.abs(v).max())
+
+
+def test_dtypes_follow_promotion():
+    q, k, v = (RNG.normal(size=(2, 3, 4)).astype(np.float32) for _ in range(3))
+    assert attention.attend(q, k, v, scale=0.5, mask=np.ones((3, 3), dtype=bool)).dtype == np.float32
+    assert attention.attend_by_offset(q, k, v, scale=0.5, causal=True).dtype == np.float32
+    integers = np.array([[1, 2], [3, 1]])
+    assert attention.attend(integers, integers, integers, scale=1).dtype == np.float64
+    assert attention.softmax(np.array([[0, 0]]), np.array([[True, True]])).tolist() == [[0.5, 0.5]]
+
+
+S = np.zeros((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("scores", "mask", "error", "message"),
+    [
+        ([[1.0]], None, TypeError, "scores is a list, not an array"),
+        (np.array(1.0), None, ValueError, r"scores has shape \(\), expected at least 1 axes"),
+        (S.astype(bool), None, TypeError, "scores has dtype bool, expected numbers"),
+        (S + np.nan, None, ValueError, "scores has 6 of 6 values that are NaN or infinite"),
+        (np.array([[0, -np.inf]]), None, ValueError, "1 of 2 values .* belongs in a boolean mask"),
+        (S, [[True] * 3] * 2, TypeError, "mask is a list"),
+        (S, np.ones((2, 3)), TypeError, "mask has dtype float64, expected booleans"),
+        (S, np.ones((2, 3), dtype=int), TypeError, "mask has dtype int64, expected booleans"),
+        (S, np.ones((3, 2), dtype=bool), ValueError, r"mask has shape \(3, 2\), .* scores of shape \(2, 3\)"),
+        (S, np.ones((1, 2, 3), dtype=bool), ValueError, r"mask has shape \(1, 2, 3\), which does not broadcast"),
+    ],
+)
+def test_softmax_refuses(scores, mask, error, message):
+    with pytest.raises(error, match=r"attention\.softmax: .*" + message):
+        attention.softmax(scores, mask)
+
+
+Q, K, V = np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5))
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "options", "error", "message"),
+    [
+        (Q.tolist(), K, V, {}, TypeError, "q is a list"),
+        (Q[0], K, V, {}, ValueError, r"q has shape \(4,\), expected at least 2 axes"),
+        (Q, K.tolist(), V, {}, TypeError, r"attention\.attend: k is a list"),
+        (Q, K, V.tolist(), {}, TypeError, "v is a list"),
+        (Q, K * np.inf, V, {}, ValueError, "k has 12 of 12 values that are NaN or infinite"),
+        (Q, np.ones((3, 5)), V, {}, ValueError, "q has 4 entries along axis -1 and k has 5"),
+        (np.ones((4, 2, 4)), np.ones((2, 3, 4)), V, {}, ValueError, r"q has shape \(4, 2, 4\) and k \(2, 3, 4\)"),
+        (np.ones((4, 2, 4)), K, np.ones((2, 3, 5)), {}, ValueError, r"q has shape \(4, 2, 4\) and v \(2, 3, 5\)"),
+        (Q, K, np.ones((2, 5)), {}, ValueError, "k has 3 entries along axis -2 and v has 2"),
+        (Q, K, V, {"bias": [[0.0]]}, TypeError, "bias is a list"),
+        (Q, K, V, {"bias": np.ones((3, 3))}, ValueError, r"bias has shape \(3, 3\), .* scores of shape \(2, 3\)"),
+        (Q, K, V, {"bias": np.full((2, 3), -np.inf)}, ValueError, "bias has 6 of 6 values .* boolean mask"),
+        (Q, K, V, {"mask": np.ones((3, 3), dtype=bool)}, ValueError, r"mask has shape \(3, 3\)"),
+        (Q, K, V, {"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64, expected booleans"),
+    ],
+)
+def test_attend_refuses(q, k, v, options, error, message):
+    with pytest.raises(error, match=message):
+        attention.attend(q, k, v, scale=0.5, **options)
+
+
+def test_scale_has_no_default():
+    with pytest.raises(TypeError, match="scale"):
+        attention.attend(Q, K, V)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "message"),
+    [
+        (((4, 2, 3), (3, 2, 3), (3, 2, 3)), {}, "q has 4 heads, k 3 and v 3"),
+        (((4, 2, 3), (2, 2, 3), (4, 2, 3)), {}, "q has 4 heads, k 2 and v 4"),
+        (((4, 2, 3), (0, 2, 3), (0, 2, 3)), {}, "q has 4 heads, k 0 and v 0"),
+        (((2, 3), (1, 2, 3), (1, 2, 3)), {}, r"q has shape \(2, 3\), expected at least 3 axes"),
+        (((1, 2, 3), (1, 4, 3), (1, 4, 3)), {"bias_by_offset": np.ones((1, 6))}, "has 6 offsets, 2 queries and 4 keys need 5"),
+        (((2, 2, 3), (2, 4, 3), (2, 4, 3)), {"bias_by_offset": np.ones((3, 5))}, r"bias has shape \(3, 2, 4\)"),
+        (((1, 2, 3), (1, 4, 3), (1, 4, 3)), {"window": 0}, "width is 0, expected a positive finite number"),
+        (((1, 2, 3), (1, 4, 3), (1, 5, 3)), {}, "k has 4 entries along axis -2 and v has 5"),
+    ],
+)
+def test_attend_by_offset_refuses(shapes, options, message):
+    with pytest.raises(ValueError, match=message):
+        attention.attend_by_offset(*(np.ones(shape) for shape in shapes), scale=1.0, **options)
+
+
+def test_attend_by_offset_refuses_lists():
+    one = np.ones((1, 1, 1))
+    with pytest.raises(TypeError, match="k is a list"):
+        attention.attend_by_offset(one, one.tolist(), one, scale=1.0)
+    with pytest.raises(TypeError, match="bias_by_offset is a list"):
+        attention.attend_by_offset(one, one, one, scale=1.0, bias_by_offset=[[0.0]])
+
+
+def test_masks_refuse():
+    for mask in (attention.causal_mask, lambda i, j: attention.window_mask(i, j, width=2)):
+        with pytest.raises(TypeError, match="query_positions is a list"):
+            mask([0], np.arange(2))
+        with pytest.raises(ValueError, match=r"key_positions has shape \(\), expected at least 1 axes"):
+            mask(np.arange(2), np.array(0))
+    with pytest.raises(TypeError, match="query_positions has dtype uint64, expected signed numbers"):
+        attention.window_mask(np.arange(2, dtype=np.uint64), np.arange(2), width=1)
+    for width, error in ((0, ValueError), (-1, ValueError), (np.nan, ValueError), (np.inf, ValueError), ([1], TypeError)):
+        with pytest.raises(error, match="width is"):
+            attention.window_mask(np.arange(2), np.arange(2), width=width)
+
+
+def test_causal_mask_of_unsigned_positions():
+    positions = np.arange(3, dtype=np.uint8)
+    assert attention.causal_mask(positions, positions).tolist() == np.tri(3, dtype=bool).tolist()
+
+
+@pytest.mark.parametrize(
+    ("x", "p", "w_q", "w_k", "error", "message"),
+    [
+        ([[1.0]], np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), TypeError, "x is a list"),
+        (np.ones((1, 2)), np.ones((1, 3)), np.ones((2, 1)), np.ones((2, 1)), ValueError, "x has 2 .* and p has 3"),
+        (np.ones((1, 2)), np.ones((1, 2)), np.ones(2), np.ones((2, 1)), ValueError, r"w_q has shape \(2,\)"),
+        (np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 3)), np.ones((2, 4)), ValueError, "w_q has 3 .* and w_k has 4"),
+        (np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 3)), np.ones((5, 3)), ValueError, "2 features, w_q 2 rows and w_k 5"),
+    ],
+)
+def test_four_terms_refuse(x, p, w_q, w_k, error, message):
+    with pytest.raises(error, match=message):
+        attention.four_terms(x, p, w_q, w_k)

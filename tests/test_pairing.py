@@ -1,0 +1,58 @@
+"""Pairing of features against positions written out by hand."""
+
+import numpy as np
+import pytest
+
+from posref import pairing
+
+PAIRS = {"interleaved": [(0, 1), (2, 3), (4, 5)], "half": [(0, 3), (1, 4), (2, 5)]}
+
+
+@pytest.mark.parametrize("layout", pairing.LAYOUTS)
+def test_split_join_and_indices_mean_the_same_pairs(layout):
+    x = np.arange(12).reshape(2, 6) * 10
+    first, second = pairing.split(x, layout)
+    assert first.tolist() == [[row[a] for a, _ in PAIRS[layout]] for row in x.tolist()]
+    assert second.tolist() == [[row[b] for _, b in PAIRS[layout]] for row in x.tolist()]
+    assert np.array_equal(pairing.join(first, second, layout), x)
+    a, b = pairing.indices(6, layout)
+    assert list(zip(a.tolist(), b.tolist(), strict=True)) == PAIRS[layout]
+
+
+@pytest.mark.parametrize("layout", pairing.LAYOUTS)
+def test_one_pair_is_the_same_in_both_layouts(layout):
+    assert pairing.join(np.array([[5]]), np.array([[7]]), layout).tolist() == [[5, 7]]
+
+
+def test_join_promotes_and_does_not_truncate():
+    joined = pairing.join(np.array([1]), np.array([0.5]), "interleaved")
+    assert joined.tolist() == [1.0, 0.5]
+    assert pairing.join(np.array([1]), np.array([0.5]), "half").tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("layout", pairing.LAYOUTS)
+def test_refusals(layout):
+    with pytest.raises(ValueError, match=r"pairing\.split: the width of x is 5, expected an even number"):
+        pairing.split(np.ones((2, 5)), layout)
+    with pytest.raises(ValueError, match="the width of x is 0, expected an even number of at least 2"):
+        pairing.split(np.ones((2, 0)), layout)
+    with pytest.raises(ValueError, match=r"pairing\.indices: dim is 3, expected an even number"):
+        pairing.indices(3, layout)
+    with pytest.raises(ValueError, match="dim is -4, expected an even number of at least 2"):
+        pairing.indices(-4, layout)
+    with pytest.raises(TypeError, match=r"dim is 4\.0, expected an integer"):
+        pairing.indices(4.0, layout)
+    with pytest.raises(TypeError, match="dim is '4', expected an integer"):
+        pairing.indices("4", layout)
+    with pytest.raises(ValueError, match=r"pairing\.join: first has 2 entries along axis -1 and second has 3"):
+        pairing.join(np.ones(2), np.ones(3), layout)
+
+
+def test_unknown_layouts_are_refused_by_name():
+    for call in (
+        lambda: pairing.split(np.ones(2), "neox"),
+        lambda: pairing.join(np.ones(1), np.ones(1), "neox"),
+        lambda: pairing.indices(2, "neox"),
+    ):
+        with pytest.raises(ValueError, match="layout is 'neox', expected one of 'interleaved', 'half'"):
+            call()
