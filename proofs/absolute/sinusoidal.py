@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import sympy
 
-from proofs.vectors import case, narrow, terms
+from proofs.vectors import case, flag, growth, narrow, terms
 
 
 def frequency(t, dim, base, divisor="dim", m=sympy):
@@ -16,7 +16,7 @@ def frequency(t, dim, base, divisor="dim", m=sympy):
 def definition(position, frequencies, layout, m=sympy):
     """PE(position, 2t) = sin(position w_t), PE(position, 2t+1) = cos(position w_t); sines first with layout half."""
     sines, cosines = [m.sin(position * w) for w in frequencies], [m.cos(position * w) for w in frequencies]
-    return sines + cosines if layout == "half" else [value for pair in zip(sines, cosines) for value in pair]
+    return sines + cosines if layout == "half" else [value for pair in zip(sines, cosines, strict=True) for value in pair]
 
 
 SOURCES = (
@@ -33,47 +33,43 @@ CONVENTIONS = {
 }
 
 
-def _flag(bug, description, effect, *seen_in):
-    return {"bug": bug, "description": description, "effect": effect, "seen_in": list(seen_in)}
-
-
 FLAGS = {
-    "other_layout": _flag(
+    "other_layout": flag(
         "columns of the other layout",
         "Sines and cosines are interleaved instead of concatenated, or the reverse.",
         "A permutation of the columns: harmless in training, wrong with somebody's weights.",
         "tensorflow/tensor2tensor#391",
         "facebookresearch/fairseq#4648",
     ),
-    "cos_first": _flag(
+    "cos_first": flag(
         "cosines first", "Sine and cosine columns are exchanged.", "Position 0 is (1, 0, ..) instead of (0, 1, ..)."
     ),
-    "divisor": _flag(
+    "divisor": flag(
         "the other divisor",
         "dim - 2 instead of dim, or the reverse.",
         "Frequencies drift apart towards the last pair, 3.7 % at dim 512.",
         "wenet-e2e/wenet#2141",
         "allenai/allennlp#2993",
     ),
-    "starts_at_one": _flag("counts from 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
-    "positions_ignored": _flag(
+    "starts_at_one": flag("counts from 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
+    "positions_ignored": flag(
         "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Offsets are lost."
     ),
-    "positions_shared_across_batch": _flag(
+    "positions_shared_across_batch": flag(
         "positions of the first batch row", "Every row uses the positions of row 0.", "Padded batches go wrong."
     ),
-    "degrees": _flag("degrees", "The angle is taken in degrees.", "All frequencies are 57.3 times too small."),
-    "turns": _flag("full turns", "The angle is multiplied by 2 pi.", "The first pair is constant at whole positions."),
-    "wrong_base": _flag("base 1000", "1000 instead of 10000.", "Slow pairs turn too fast."),
-    "f16_positions": _flag("positions in float16", "Positions beyond 2048 collide.", "Neighbours get one encoding."),
-    "bf16_positions": _flag("positions in bfloat16", "Positions beyond 256 collide.", "Neighbours get one encoding."),
-    "bf16_frequencies": _flag(
+    "degrees": flag("degrees", "The angle is taken in degrees.", "All frequencies are 57.3 times too small."),
+    "turns": flag("full turns", "The angle is multiplied by 2 pi.", "The first pair is constant at whole positions."),
+    "wrong_base": flag("base 1000", "1000 instead of 10000.", "Slow pairs turn too fast."),
+    "f16_positions": flag("positions in float16", "Positions beyond 2048 collide.", "Neighbors get one encoding."),
+    "bf16_positions": flag("positions in bfloat16", "Positions beyond 256 collide.", "Neighbors get one encoding."),
+    "bf16_frequencies": flag(
         "frequencies in bfloat16", "w is rounded to 8 bits.", "Phase errors of radians beyond a thousand positions."
     ),
-    "bf16_angles": _flag(
+    "bf16_angles": flag(
         "angles in bfloat16", "The product of position and frequency is rounded to 8 bits.", "As bf16_frequencies."
     ),
-    "f32_angles": _flag(
+    "f32_angles": flag(
         "float32 where float64 is meant",
         "Angles are rounded to 24 bits.",
         "0.06 rad at a million positions; only a float64 result can be told from it.",
@@ -109,10 +105,6 @@ def _frequencies_of(dim, divisor, base=10**4):
     return [frequency(t, dim, mpmath.mpf(base), divisor, mpmath) for t in range(dim // 2)]
 
 
-def _growth(w):
-    return 3 * abs(mpmath.log(w)) + 4
-
-
 def _rows(positions, frequencies, layout):
     """`definition` of every position."""
     at = np.array(positions, dtype=object)
@@ -120,16 +112,16 @@ def _rows(positions, frequencies, layout):
     return np.array(rows, dtype=object).reshape(*at.shape, 2 * len(frequencies))
 
 
-def _mistake(flag, positions, dim, layout, divisor):
+def _mistake(name, positions, dim, layout, divisor):
     """What `encode` gives with the mistake put in."""
     w, at = _frequencies_of(dim, divisor), np.array(positions, dtype=object)
     right = {"positions": at, "frequencies": w, "layout": layout}
-    if flag == "cos_first":
+    if name == "cos_first":
         rows = _rows(at, w, "half")
         rows = np.concatenate([rows[..., dim // 2 :], rows[..., : dim // 2]], axis=-1)
         return rows if layout == "half" else np.stack(np.split(rows, 2, axis=-1), axis=-1).reshape(rows.shape)
-    if flag in ("bf16_angles", "f32_angles"):
-        bits = 8 if flag == "bf16_angles" else 24
+    if name in ("bf16_angles", "f32_angles"):
+        bits = 8 if name == "bf16_angles" else 24
         angles = [[narrow(narrow(v, bits) * position, bits) for v in w] for position in at]
         return np.array([definition(1, row, layout, mpmath) for row in angles], dtype=object)
     changes = {
@@ -145,7 +137,7 @@ def _mistake(flag, positions, dim, layout, divisor):
         "f16_positions": lambda: {"positions": np.array([narrow(p, 11) for p in at])},
         "bf16_positions": lambda: {"positions": np.array([narrow(p, 8) for p in at])},
     }
-    return _rows(**right | changes[flag]())
+    return _rows(**right | changes[name]())
 
 
 def _frequencies(dim, divisor):
@@ -156,7 +148,7 @@ def _frequencies(dim, divisor):
         params={"dim": dim, "base": 10000.0, "divisor": divisor},
         tensors={},
         expected=w,
-        cond={"phase": [v * _growth(v) for v in w]},
+        cond={"phase": [v * growth(v) for v in w]},
         mistakes={
             "divisor": _frequencies_of(dim, *set(DIVISORS) - {divisor}),
             "wrong_base": _frequencies_of(dim, divisor, 1000),
@@ -167,7 +159,7 @@ def _frequencies(dim, divisor):
 def _encode(probe, positions, dim, layout, divisor, flags, **rest):
     w, at = _frequencies_of(dim, divisor), np.array(positions)
     values = _rows(at.astype(object), w, layout)
-    angles = np.abs(at.astype(object)[..., None] * np.array([v * _growth(v) for v in w]))
+    angles = np.abs(at.astype(object)[..., None] * np.array([v * growth(v) for v in w]))
     columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
     return case(
         f"sinusoidal/{layout}-{divisor.replace(' - ', '-')}/d{dim}-b1e4/{probe}",
@@ -177,6 +169,6 @@ def _encode(probe, positions, dim, layout, divisor, flags, **rest):
         stages={"frequencies": w} if dim <= 64 else {},
         expected=values,
         cond={"amp": terms(3, values), "phase": angles[..., columns]},
-        mistakes={flag: _mistake(flag, at.astype(object), dim, layout, divisor) for flag in flags.split()},
+        mistakes={name: _mistake(name, at.astype(object), dim, layout, divisor) for name in flags.split()},
         **rest,
     )

@@ -1,0 +1,211 @@
+"""Golden vectors: exact numbers to test any implementation against, and their loader.
+
+>>> from posref import vectors
+>>> one = vectors.case("rope/half/d4-b1e4/one")
+>>> one.tensors["x"], one.expected.round(4)
+(array([[1., 2., 3., 4.]]), array([[-1.9841,  1.9599,  2.4624,  4.0198]]))
+
+The values were computed with 200 bits from the papers' formulas, not by posref's functions, and rounded once. Every case
+states how sensitive each element is, so that `error` can judge float32 and bfloat16 results; `README.md` beside this file
+describes the format and loads it without Python. The data are in the public domain (CC0).
+"""
+
+import fnmatch
+import hashlib
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from posref.vectors.formats import FORMATS, canonical, export
+from posref.vectors.models import MODELS, Model, error, tolerance
+
+__all__ = [
+    "FORMATS",
+    "MODELS",
+    "Case",
+    "Model",
+    "System",
+    "case",
+    "cases",
+    "error",
+    "export",
+    "load",
+    "names",
+    "read",
+    "tolerance",
+    "verify",
+]
+
+DIRECTORY = Path(__file__).parent
+SCHEMA = "posref-vectors-1"
+
+
+class Case(NamedTuple):
+    """One case: arrays are float64 or int64; `cond` is None where equality is meant."""
+
+    id: str
+    op: str
+    flags: tuple
+    status: str
+    models: tuple
+    params: dict
+    tensors: dict
+    stages: dict
+    expected: np.ndarray
+    cond: dict | None
+    gauge: str
+    comment: str
+
+
+class System(NamedTuple):
+    """One file: what its cases share, and the cases."""
+
+    name: str
+    title: str
+    source: list
+    conventions: dict
+    flags: dict
+    cases: list
+
+
+def names():
+    """The systems that have vectors, sorted.
+
+    >>> "rope" in names()
+    True
+    """
+    return sorted(path.stem for path in DIRECTORY.glob("*.json") if path.stem != "schema")
+
+
+def load(name):
+    """One system with all its cases. ValueError for an unknown name or a damaged file.
+
+    >>> load("rope").title
+    'RoPE: rotary position embedding.'
+    """
+    if name not in names():
+        raise ValueError(f"vectors.load: there are no vectors of {name!r}; there are {', '.join(names())}")
+    document = read(DIRECTORY / f"{name}.json")
+    found = [_case(record) for record in document["cases"]]
+    return System(
+        document["encoding"], document["title"], document["source"], document["conventions"], document["flags"], found
+    )
+
+
+def cases(pattern="*"):
+    """All active cases whose id matches the shell pattern, in file order: a list.
+
+    >>> [c.id for c in cases("rope/*/d4-b1e4/one")]
+    ['rope/half/d4-b1e4/one', 'rope/interleaved/d4-b1e4/one']
+    """
+    system = pattern.split("/")[0]
+    chosen = [name for name in names() if fnmatch.fnmatchcase(name, system)]
+    return [c for name in chosen for c in load(name).cases if c.status == "active" and fnmatch.fnmatchcase(c.id, pattern)]
+
+
+def case(id):
+    """The case with this id. ValueError if there is none.
+
+    >>> case("rope/half/d4-b1e4/one").op
+    'rotate'
+    """
+    for found in load(id.split("/")[0]).cases:
+        if found.id == id:
+            return found
+    raise ValueError(f"vectors.case: there is no case {id!r}; vectors.cases('{id.split('/')[0]}/*') lists them")
+
+
+def read(path):
+    """The parsed file: a dict. ValueError naming the file and the remedy if it is damaged."""
+    remedy = "restore it from the release or run python -m proofs.vectors in the repository"
+    try:
+        document = json.loads(Path(path).read_text(encoding="ascii"), parse_constant=_no_constant)
+    except ValueError as problem:
+        raise ValueError(f"vectors.read: {path} is not a complete vector file ({problem}); {remedy}") from problem
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"vectors.read: {path} does not say schema {SCHEMA!r}; {remedy}")
+    return document
+
+
+def verify(directory=None):
+    """Everything that is wrong with the files in `directory` (default: the shipped ones): a list of sentences, empty if fine.
+
+    Checked: MANIFEST.sha256 against every file, the hash, shapes, numbers, flags and models of every case, unique ids.
+
+    >>> verify()
+    []
+    """
+    directory = DIRECTORY if directory is None else Path(directory)
+    manifest = directory / "MANIFEST.sha256"
+    if not manifest.is_file():
+        return [f"{manifest} is missing"]
+    listed = {name: digest for digest, name in (line.split("  ", 1) for line in manifest.read_text().splitlines())}
+    present = {path.name for pattern in ("*.json", "*.txt") for path in directory.glob(pattern)}
+    problems = [f"{name} is not listed in {manifest.name}" for name in sorted(present - listed.keys())]
+    for name, digest in listed.items():
+        path = directory / name
+        if not path.is_file():
+            problems.append(f"{name} is listed in {manifest.name} and missing")
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            problems.append(f"{name} does not have the sha256 that {manifest.name} lists")
+        if path.is_file() and path.suffix == ".json" and path.stem != "schema":
+            try:
+                problems += [f"{name}: {problem}" for problem in _problems(read(path))]
+            except (ValueError, KeyError, TypeError) as problem:
+                problems.append(f"{name}: {problem}")
+    return problems
+
+
+def _problems(document):
+    seen = set()
+    if document["models"] != {name: model._asdict() for name, model in MODELS.items()}:
+        yield "the models differ from posref.vectors.MODELS"
+    for record in document["cases"]:
+        id = record["id"]
+        if id in seen:
+            yield f"{id} occurs twice"
+        seen.add(id)
+        if hashlib.sha256(canonical(record).encode()).hexdigest() != record["sha256"]:
+            yield f"{id} does not have its sha256"
+        for name, tensor in (*record["tensors"].items(), *record["stages"].items(), ("expected", record["expected"])):
+            if len(tensor["data"]) != np.prod(tensor["shape"], dtype=int):
+                yield f"{id}: {name} has shape {tensor['shape']} and {len(tensor['data'])} numbers"
+        for name, values in (record["cond"] or {}).items():
+            if len(values) != len(record["expected"]["data"]):
+                yield f"{id}: cond {name} has {len(values)} numbers, expected has {len(record['expected']['data'])}"
+        if unknown := set(record["flags"]) - document["flags"].keys():
+            yield f"{id} has unknown flags {sorted(unknown)}"
+        if unknown := set(record["models"]) - MODELS.keys():
+            yield f"{id} has unknown models {sorted(unknown)}"
+
+
+def _case(record):
+    expected = _array(record["expected"])
+    cond = record["cond"]
+    if cond is not None:
+        cond = {name: np.array(values, dtype=np.float64).reshape(expected.shape) for name, values in cond.items()}
+    return Case(
+        id=record["id"],
+        op=record["op"],
+        flags=tuple(record["flags"]),
+        status=record["status"],
+        models=tuple(record["models"]),
+        params=record["params"],
+        tensors={name: _array(tensor) for name, tensor in record["tensors"].items()},
+        stages={name: _array(tensor) for name, tensor in record["stages"].items()},
+        expected=expected,
+        cond=cond,
+        gauge=record["gauge"],
+        comment=record["comment"],
+    )
+
+
+def _array(tensor):
+    whole = all(isinstance(value, int) for value in tensor["data"])
+    return np.array(tensor["data"], dtype=np.int64 if whole else np.float64).reshape(tensor["shape"])
+
+
+def _no_constant(word):
+    raise ValueError(f"it contains {word}")

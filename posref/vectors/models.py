@@ -1,0 +1,93 @@
+r"""Tolerance: how far an honest implementation may be from the exact value, element by element.
+
+Definition. A compute model says how coarsely an implementation rounds; a case says how sensitive each element is:
+
+    tolerance = (1 + 2^-5) (c_phase phase + c_amp amp + c_out out) + floor
+
+Symbols. u = unit roundoff: 2^-53 (f64), 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16). A model has c_phase, c_amp, c_out, floor; a
+case has arrays phase, amp, out of the shape of its expected values (absent: 0, 0, |expected|), three digits, rounded up.
+
+Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi (its partner alike):
+
+* theta = base^(-2t/dim) as a power or as exp(-2t ln(base) / dim): up to three roundings of an exponent of size |ln theta|, each
+  a relative error |ln theta| u of theta; one for the function, one for a reciprocal, one for p theta, one spare. So
+  |d phi| <= k u |phi| with k = 3 |ln theta| + 4, and |dy / d phi| <= hypot(a, b): phase = hypot(a, b) |phi| k, c_phase = u.
+* Each term meets the rounding of its table (2u for a library function within one unit in the last place, u for a table rounded
+  to a format), of its product (u) and of the sum (u): amp = |a cos phi| + |b sin phi|, c_amp = u_table + 2 u_arithmetic.
+* The result is rounded once to the output format: out = |y|, c_out = u of the output.
+* Values of f16 below 2^-14 round absolutely: 2^-25 at the output; in all-f16 also table entries times |a| + |b| <= 4 and two
+  products, 7 * 2^-25 in all. That is the floor.
+* Products of these errors: at u = 2^-8 at most 1.6 % of the amp and out terms and (3 sqrt(2) + 1) u = 2.1 % of the phase term,
+  below 2^-5.
+
+Sums of n terms (dot products, averages) use the same coefficients, since c_amp >= 3u in every model: a term that meets r
+roundings counts r/3 times in amp, and what is stored on the way in the output format counts in out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Model(NamedTuple):
+    """Coefficients of one way to compute."""
+
+    c_phase: float
+    c_amp: float
+    c_out: float
+    floor: float = 0.0
+
+
+F64, F32, F16, BF16 = 2.0**-53, 2.0**-24, 2.0**-11, 2.0**-8
+
+MODELS = {
+    "f64": Model(F64, 4 * F64, F64),  # everything in float64
+    "f32": Model(F32, 4 * F32, F32),  # everything in float32
+    "f16-f32math": Model(F32, 4 * F32, F16, floor=2.0**-25),  # float32 inside, result stored as float16
+    "bf16-f32math": Model(F32, 4 * F32, BF16),  # float32 inside, result stored as bfloat16
+    "f16-all": Model(F32, 3 * F16, F16, floor=7 * 2.0**-25),  # float32 angles; tables, products and sums in float16
+    "bf16-all": Model(F32, 3 * BF16, BF16),  # float32 angles; tables, products and sums in bfloat16
+}
+
+
+def tolerance(case, model):
+    """The largest allowed |error| of every element: float64, shape of `case.expected`; zeros where equality is meant.
+
+    `model` is a name in MODELS. ValueError if there is no such model.
+
+    >>> from posref import vectors
+    >>> tiny = vectors.case("rope/half/d4-b1e4/one")
+    >>> [f"{tolerance(tiny, name).max():.0e}" for name in ("f64", "f32", "bf16-all")]
+    ['3e-15', '2e-06', '6e-02']
+    """
+    if model not in MODELS:
+        raise ValueError(f"vectors.tolerance: model is {model!r}, expected one of {', '.join(map(repr, MODELS))}")
+    if case.cond is None:
+        return np.zeros(case.expected.shape)
+    c, cond = MODELS[model], case.cond
+    rounded = c.c_amp * cond.get("amp", 0.0) + c.c_out * cond.get("out", np.abs(case.expected))
+    return (1 + 2**-5) * (c.c_phase * cond.get("phase", 0.0) + rounded) + c.floor
+
+
+def error(case, got, model):
+    """The worst error in units of its tolerance: at most 1.0 passes, inf is a wrong shape, NaN or an unequal exact value.
+
+    With `case.gauge == "row_constant"` a constant may be added to every row (softmax does not see it): the worst pair of
+    elements of a row then decides, |difference of their errors| / (sum of their tolerances).
+
+    >>> from posref import vectors
+    >>> tiny = vectors.case("rope/half/d4-b1e4/one")
+    >>> error(tiny, tiny.expected, "f64"), error(tiny, -tiny.expected, "f64") > 1
+    (0.0, True)
+    """
+    got = np.asarray(got)
+    if got.shape != case.expected.shape or not np.isfinite(got.astype(np.float64)).all():
+        return float("inf")
+    difference = got.astype(np.float64) - case.expected
+    allowed = tolerance(case, model)
+    if case.gauge == "row_constant":
+        difference = difference[..., :, None] - difference[..., None, :]
+        allowed = allowed[..., :, None] + allowed[..., None, :]
+    worst = np.where(difference == 0, 0.0, np.inf)
+    np.divide(np.abs(difference), allowed, out=worst, where=allowed > 0)
+    return float(worst.max(initial=0.0))

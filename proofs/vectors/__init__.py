@@ -1,0 +1,179 @@
+r'''Golden vectors from the definitions: `python -m proofs.vectors [--check] [NAME ..]`.
+
+To add vectors for a new system, give its proof module proofs/<family>/<system>.py a scalar `definition` that states the
+paper's formula again for sympy and mpmath, and the four names below (in proofs/vectors/<system>.py where they would be long).
+Nothing is registered: posref/vectors/<system>.json and .txt appear. tests/vectors/evaluate.py then says what each `op` calls.
+
+    """Linear bias: a number per offset."""  # the first line becomes the title
+
+    def definition(offset, slope, m=sympy):  # Author et al., Eq. (3)
+        return slope * offset
+
+    SOURCES = ("Author et al., arXiv 1234.56789, Eq. (3)",)
+    CONVENTIONS = {"offset": "key position - query position"}
+    FLAGS = {"sign": flag("query - key", "Offsets have the wrong sign.", "Future and past change places.", "owner/project#12")}
+
+    def vectors():
+        slopes, offsets = [mpmath.mpf(2) ** -h for h in (1, 2, 3)], list(range(-4, 3))
+        yield case(
+            "linear_bias/h3/bias",  # <system>/<variant>/<params>/<probe>; an id is for ever
+            op="bias",
+            params={"heads": 3},  # flat: numbers, words, booleans
+            tensors={"offsets": offsets},  # integers, or floats exact in bf16: see `painted`
+            expected=[[definition(o, s, mpmath) for o in offsets] for s in slopes],  # int, mpf, or a float that is exact
+            cond={"amp": terms(1, [[definition(o, s, mpmath) for o in offsets] for s in slopes])},  # None: equal, bit for bit
+            gauge="none",  # "row_constant" where a softmax hides a constant
+            mistakes={"sign": [[definition(-o, s, mpmath) for o in offsets] for s in slopes]},
+        )
+
+`mistakes` maps a flag to what that mistake would give. `case` refuses one that some model in `models` (default: all) could not
+tell from the right answer with rounding on both sides, so every stored flag is a promise. Values are computed with 200 bits
+and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
+below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
+`dot`, `softmax` and `average` for attention; |angle| * `growth(frequency)` is the `phase` of an angle.
+'''
+
+import hashlib
+from decimal import ROUND_UP, Context, Decimal
+
+import mpmath
+import numpy as np
+
+from posref.vectors import MODELS, error
+from posref.vectors import _case as read_case
+from posref.vectors.formats import canonical
+
+BITS = 200
+ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
+GAUGES = ("none", "row_constant")
+THREE_DIGITS = Context(prec=3, rounding=ROUND_UP)
+
+
+def painted(shape, tag):
+    """x[n] = ((7 n^2 + 31 n + 17 tag) mod 251 - 125) / 64 in row-major order: never 0, exact in bf16, below 2 in size.
+
+    >>> painted((2, 2), 1)
+    array([[-1.6875 , -1.09375],
+           [-0.28125,  0.75   ]])
+    """
+    if tag not in ZERO_FREE:
+        raise ValueError(f"painted: tag is {tag}, which paints zeros; take one of {ZERO_FREE}")
+    n = np.arange(np.prod(shape, dtype=int))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def case(
+    id, *, op, params, tensors, expected, stages=None, cond=None, gauge="none", mistakes=None, models=tuple(MODELS), comment=""
+):
+    """The record of one case, checked: every mistake is told from the right answer by every model.
+
+    ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
+    """
+    if mpmath.mp.prec < BITS:
+        raise ValueError(f"case {id}: mpmath works with {mpmath.mp.prec} bits; run python -m proofs.vectors, which sets {BITS}")
+    if gauge not in GAUGES or not id.isascii() or id != id.lower() or " " in id:
+        raise ValueError(f"case {id}: gauge is {gauge!r}, expected one of {GAUGES}; ids are lower case without blanks")
+    record = {
+        "id": id,
+        "op": op,
+        "flags": sorted(mistakes or {}),
+        "status": "active",
+        "models": list(models),
+        "params": {name: value.item() if hasattr(value, "item") else value for name, value in params.items()},
+        "comment": comment,
+        "tensors": {name: tensor(value) for name, value in tensors.items()},
+        "stages": {name: tensor(value) for name, value in (stages or {}).items()},
+        "expected": tensor(expected),
+        "cond": None if cond is None else {name: _three_digits(id, name, value, expected) for name, value in cond.items()},
+        "gauge": gauge,
+    }
+    record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
+    right = read_case(record)
+    for name, values in right.tensors.items():
+        if values.dtype.kind == "f" and any(narrow(value, 8) != value for value in values.ravel().tolist()):
+            raise ValueError(f"case {id}: input {name} is not exact in bf16; take `painted` or short binary fractions")
+    for flag, wrong in (mistakes or {}).items():
+        wrong = np.array(tensor(wrong)["data"]).reshape(np.shape(wrong))
+        for model in models:
+            distance = error(right, wrong, model)
+            if distance <= 2:  # one tolerance for the right answer, one for the rounding of the wrong one
+                raise ValueError(
+                    f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
+                )
+    return record
+
+
+def tensor(values):
+    """{"shape", "data"} of nested lists or an array: all integers, or all rounded once to float64.
+
+    >>> tensor([[1, mpmath.mpf(1) / 3]])
+    {'shape': [1, 2], 'data': [1.0, 0.3333333333333333]}
+    """
+    array = np.array(values, dtype=object)
+    whole = all(isinstance(value, (int, np.integer)) for value in array.ravel())
+    return {"shape": list(array.shape), "data": [int(value) if whole else rounded(value) for value in array.ravel()]}
+
+
+def rounded(value):
+    """The float64 nearest to an mpf, float or int."""
+    if not mpmath.isfinite(value):
+        raise ValueError(f"{value} has no place in a vector file, which holds finite numbers")
+    return float(mpmath.mpf(value))
+
+
+def flag(bug, description, effect, *seen_in):
+    """An entry of FLAGS; `seen_in` are issues, owner/project#number."""
+    return {"bug": bug, "description": description, "effect": effect, "seen_in": list(seen_in)}
+
+
+def growth(theta):
+    """How many unit roundoffs the angle of a frequency may be off; `phase` of an angle is |angle| growth(theta)."""
+    return 3 * abs(mpmath.log(theta)) + 4
+
+
+def narrow(value, bits):
+    """The mpf of that many significant bits nearest to `value`: 8 for bfloat16, 11 for float16, 24 for float32.
+
+    >>> narrow(257, 8)
+    mpf('256.0')
+    """
+    return mpmath.mpf(mpmath.mpf(value), prec=bits)
+
+
+def terms(roundings, *sums):
+    """`amp` of a sum of terms that meet that many roundings each: roundings / 3 times the sum of |terms|.
+
+    The divisor 1 - roundings / 256 holds the higher orders down to u = 2^-8; so fewer than 128 roundings.
+
+    >>> float(terms(3, -2.0))
+    2.0237154150197627
+    """
+    if roundings >= 128:
+        raise ValueError(f"terms: {roundings} roundings are too many for 8-bit significands; take smaller shapes")
+    total = sum(np.abs(np.array(each, dtype=object)) for each in sums)
+    return total * (mpmath.mpf(roundings) / 3 / (1 - mpmath.mpf(roundings) / 256))
+
+
+def dot(q, k, scale, q_cond=None, k_cond=None):
+    """`cond` of scale * q @ k^T, `(.., n_query, n_key)`, from the exact q and k and, if they were computed, their own `cond`.
+
+    Computed q and k count as stored in the output format once.
+    """
+    q, k = np.array(q, dtype=object), np.swapaxes(np.array(k, dtype=object), -1, -2)
+    size = abs(scale) * (abs(q) @ abs(k))
+    result = {"amp": terms(q.shape[-1] + 1, size), "out": abs(scale * (q @ k))}
+    for own, spread in ((q_cond, lambda c: c @ abs(k)), (k_cond, lambda c: abs(q) @ np.swapaxes(c, -1, -2))):
+        for name, values in (own or {}).items():
+            result[name] = result.get(name, 0) + abs(scale) * spread(np.array(values, dtype=object))
+        if own and "out" not in own:
+            result["out"] = result["out"] + size
+    return result
+
+
+def _three_digits(id, name, values, expected):
+    if name not in ("amp", "phase", "out"):
+        raise ValueError(f"case {id}: cond has {name!r}, expected amp, phase or out")
+    if np.shape(values) != np.shape(expected):
+        raise ValueError(f"case {id}: cond {name} has shape {np.shape(values)}, expected has {np.shape(expected)}")
+    numbers = np.array(values, dtype=object).ravel()
+    return [float(THREE_DIGITS.create_decimal(Decimal(float(number)))) for number in numbers]

@@ -1,0 +1,147 @@
+"""`python -m proofs.vectors [--check] [NAME ..]`: write the golden vectors, or check that they would come out the same."""
+
+import argparse
+import hashlib
+import importlib
+import os
+import pkgutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import mpmath
+
+from posref.vectors import DIRECTORY, MODELS, SCHEMA
+from posref.vectors.formats import to_json, to_text
+from proofs.vectors import BITS
+
+VERSION = "1.0.0"
+FAMILIES = ("absolute", "rotary", "relative", "vectors")
+FLAG_FIELDS = ("bug", "description", "effect", "seen_in")
+
+
+def systems(names=()):
+    """The modules that have vectors: {system: module}; with names only these are imported.
+
+    They are the proof modules; a module of the same name in proofs.vectors goes first.
+    """
+    found = {
+        info.name: f"proofs.{family}.{info.name}"
+        for family in FAMILIES
+        for info in pkgutil.iter_modules(importlib.import_module(f"proofs.{family}").__path__)
+        if not info.name.startswith("_")
+    }
+    if unknown := set(names) - found.keys():
+        raise ValueError(f"no proof module is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(found))}")
+    modules = {name: importlib.import_module(path) for name, path in sorted(found.items()) if not names or name in names}
+    return {name: module for name, module in modules.items() if hasattr(module, "vectors")}
+
+
+def document(name, module):
+    """The whole file of one system. ValueError for a double id, an id of another system, an unknown or unused flag."""
+    with mpmath.workprec(BITS):
+        records = list(module.vectors())
+    ids = [record["id"] for record in records]
+    used = {flag for record in records for flag in record["flags"]}
+    if twice := sorted({id for id in ids if ids.count(id) > 1}):
+        raise ValueError(f"{name}: ids occur twice: {', '.join(twice)}")
+    if foreign := [id for id in ids if not id.startswith(f"{name}/")]:
+        raise ValueError(f"{name}: ids must begin with {name}/: {', '.join(foreign)}")
+    if unknown := sorted(used - module.FLAGS.keys()):
+        raise ValueError(f"{name}: flags that FLAGS does not explain: {', '.join(unknown)}")
+    if unused := sorted(module.FLAGS.keys() - used):
+        raise ValueError(f"{name}: flags that no case kills: {', '.join(unused)}")
+    for flag, note in module.FLAGS.items():
+        if tuple(note) != FLAG_FIELDS:
+            raise ValueError(f"{name}: flag {flag} has {', '.join(note)}, expected {', '.join(FLAG_FIELDS)}")
+    return {
+        "schema": SCHEMA,
+        "vectors_version": VERSION,
+        "encoding": name,
+        "title": module.__doc__.splitlines()[0],
+        "source": list(module.SOURCES),
+        "conventions": module.CONVENTIONS,
+        "flags": module.FLAGS,
+        "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
+        "cases": records,
+    }
+
+
+def render(names=()):
+    """What the files should contain: {file name: text}."""
+    files = {}
+    for name, module in systems(names).items():
+        start = time.perf_counter()
+        content = document(name, module)
+        files[f"{name}.json"], files[f"{name}.txt"] = to_json(content), to_text(content)
+        size = len(files[f"{name}.json"]) / 1000
+        print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+    return files
+
+
+def manifest(directory):
+    """The text of MANIFEST.sha256, as `sha256sum -c` reads it, for the data files in `directory`."""
+    paths = sorted(path for pattern in ("*.json", "*.txt") for path in directory.glob(pattern))
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths)
+
+
+def write(path, text):
+    """Replace a file at once, or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".posref-")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def differences(files, directory, *, complete):
+    """Sentences about every file of `directory` that is not as `files` says; `complete`: other data files must not be there."""
+    for name, text in files.items():
+        path = directory / name
+        if not path.is_file():
+            yield f"{name} is missing"
+        elif (found := path.read_bytes().decode("ascii", "replace")) != text:
+            yield f"{name} differs, {_first_difference(found, text)}"
+    if complete:
+        expected = {*files, "schema.json"}
+        for path in sorted({*directory.glob("*.json"), *directory.glob("*.txt")}):
+            if path.name not in expected:
+                yield f"{path.name} is there and no proof module has such vectors"
+    if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
+        yield "MANIFEST.sha256 does not list the files as they are"
+
+
+def _first_difference(found, text):
+    start = next((n for n, (a, b) in enumerate(zip(found, text, strict=False)) if a != b), min(len(found), len(text)))
+    line, context = text.count("\n", 0, start) + 1, slice(max(0, start - 20), start + 40)
+    return f"line {line}: it has ..{found[context]!r}.. and should have ..{text[context]!r}.."
+
+
+def main(arguments=None, directory=DIRECTORY):
+    """Exit code 0 if all is well, 1 if --check finds a difference, 2 if the vectors cannot be made."""
+    parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="systems, for instance rope; all if none is given")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
+    options = parser.parse_args(arguments)
+    try:
+        files = render(options.names)
+    except ValueError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    if options.check:
+        found = list(differences(files, Path(directory), complete=not options.names))
+        print("\n".join(found) or f"{len(files)} files are as they should be")
+        return 1 if found else 0
+    for name, text in files.items():
+        write(Path(directory) / name, text)
+    write(Path(directory) / "MANIFEST.sha256", manifest(Path(directory)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,524 @@
+"""RoPE: rotary position embedding."""
+
+from types import SimpleNamespace
+
+import mpmath
+import numpy as np
+import sympy
+
+from proofs.rotary.rope import definition, frequency
+from proofs.vectors import BITS, case, dot, flag, growth, narrow, painted, terms
+
+SOURCES = (
+    "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
+    "Weights between layouts: transformers, models/llama/convert_llama_weights_to_hf.py, permute",
+)
+
+CONVENTIONS = {
+    "axes": "x is (batch, heads, n, d) or (n, d); positions broadcast to all axes of x but the last",
+    "dim": "the rotated width; theta_t = base^(-2t/dim); features from dim on pass",
+    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
+    "rotation": "counter-clockwise by position * theta: (a, b) -> (a cos - b sin, a sin + b cos)",
+    "op inv_freq": "theta, dim/2 numbers",
+    "op tables": "cos of all angles, then sin: (n, dim)",
+    "op rotate": "R(positions) x",
+    "op scores": "scale * <R(i) q_i, R(j) k_j>; query head a uses key head floor(a * key_heads / heads)",
+    "op gradient": "of rotate with respect to x, from the gradient g of its result: R(-positions) g",
+    "op gradient_tables": "of x * cos + turned(x) * sin with respect to x, for full-width tables whose halves differ; "
+    "turned(x) is (-b, a) for every pair",
+    "op permute": "rows of a projection (heads * head_dim, ..) reordered within every head from layout source to layout target",
+}
+
+FLAGS = {
+    "other_layout": flag(
+        "pairs of the other layout",
+        "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
+        "A valid rotation of the wrong features: text begins well and turns into garbage.",
+        "huggingface/transformers#25199",
+        "NeuraLegion/shainet#111",
+    ),
+    "third_layout": flag(
+        "reads interleaved, writes half",
+        "Pairs are read as (2t, 2t+1) and written to (t, t + dim/2).",
+        "Scores are right if q and k agree; rotated vectors are permuted.",
+        "modular/modular#5647",
+    ),
+    "tiled_tables": flag(
+        "tables laid out for the other layout",
+        "Full-width tables are concatenated where they should be repeated, or the reverse: pairs turn by two angles.",
+        "Not a rotation: norms change.",
+        "facebookresearch/vjepa2#15",
+        "facebookresearch/xformers#779",
+    ),
+    "sign": flag("angle -m theta", "The sine has the wrong sign.", "Clockwise; scores see the negative offset."),
+    "cos_sin_swapped": flag("cos and sin exchanged", "The sine table is used as cosine.", "Position 0 is not the identity."),
+    "position_plus_one": flag("counts from 1", "Positions are one too large.", "Cached and fresh keys disagree."),
+    "position_minus_one": flag("counts from -1", "Positions are one too small.", "Cached and fresh keys disagree."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given",
+        "Positions are taken from the place in the sequence.",
+        "Padding, packing, caches and decoding go wrong.",
+        "huggingface/transformers#22161",
+        "lucidrains/rotary-embedding-torch#11",
+    ),
+    "positions_zero": flag("no rotation", "All positions are 0.", "The model sees no order."),
+    "positions_shared_across_batch": flag(
+        "positions of the first batch row",
+        "Every row uses the positions of row 0.",
+        "Right for one sequence, wrong for batches of different lengths.",
+    ),
+    "batch_row_0_only": flag(
+        "only batch row 0 is rotated", "Later rows pass unchanged.", "Batched decoding goes wrong.", "ml-explore/mlx#3494"
+    ),
+    "positions_reversed": flag("last position first", "The positions run backwards.", "Order is mirrored."),
+    "positions_clamped": flag("positions end at 4095", "Positions stop at the length of a table.", "Long texts lose order."),
+    "positions_modulo": flag("positions modulo 4096", "Positions wrap round.", "Far tokens look near."),
+    "queries_left_aligned": flag(
+        "queries start at 0",
+        "Fewer queries than keys are aligned at the start instead of the end.",
+        "Decoding with a cache sees wrong offsets.",
+        "lucidrains/rotary-embedding-torch#2",
+    ),
+    "wrong_axis": flag(
+        "angles follow the heads axis",
+        "The index of the head is used as position.",
+        "Heads differ, tokens do not.",
+        "facebookresearch/xformers#841",
+        "mlfoundations/open_lm#4",
+    ),
+    "wrong_base": flag(
+        "another base",
+        "10000 instead of the configured base, or 500000 instead of 10000.",
+        "Fluent and slightly worse, more so with length.",
+        "deepspeedai/DeepSpeed#8345",
+        "Open-Athena/MarinFold#184",
+    ),
+    "exponent_head_dim": flag(
+        "exponent over the head",
+        "theta_t = base^(-2t/head_dim) although only dim features turn.",
+        "Tables look plausible, every rotated pair but the first is wrong.",
+        "pie-project/pie#602",
+    ),
+    "exponent_doubled": flag("exponent 4t/dim", "The exponent counts features, not pairs.", "Frequencies fall twice too fast."),
+    "exponent_halved": flag("exponent t/dim", "The exponent divides by 2 dim.", "Frequencies fall half as fast."),
+    "exponent_shifted": flag("exponent 2(t+1)/dim", "Pairs are counted from 1.", "No pair turns by one radian a position."),
+    "exponent_to_end": flag("exponent 2t/(dim - 2)", "The last frequency is 1/base exactly.", "All but the first are off."),
+    "frequencies_ascending": flag("lowest frequency first", "The frequencies are in reverse order.", "Pairs exchange speeds."),
+    "linear_scaling": flag("positions / 4", "Position interpolation is applied where none is configured.", "Order is blurred."),
+    "magnitude": flag(
+        "tables times 1.138629", "YaRN's magnitude for factor 4 where none is configured.", "Scores grow by 1.2965."
+    ),
+    "pairs_across_head": flag(
+        "pairs (t, t + head_dim/2)",
+        "With partial rotation, pairs span the head instead of the rotated width.",
+        "Rotates features that should pass.",
+        "apple/coreai-models#66",
+    ),
+    "tail_rotated": flag("the last features turn", "Partial rotation of the wrong end.", "Rotates features that should pass."),
+    "all_rotated": flag("the whole head turns", "head_dim is used instead of dim.", "Rotates features that should pass."),
+    "rotary_dim_rounded": flag(
+        "rotary_dim rounded",
+        "int(100 * 0.29) is 28 in float64, where the product is 28.999999999999996; rounding gives 29, made even 30.",
+        "Two features too many turn, and all frequencies change.",
+    ),
+    "bf16_inv_freq": flag(
+        "frequencies in bfloat16",
+        "theta is rounded to 8 bits, for instance by casting the module.",
+        "Phase errors of radians beyond a thousand positions.",
+        "huggingface/transformers#29496",
+    ),
+    "bf16_positions": flag(
+        "positions in bfloat16", "Positions beyond 256 collide.", "Neighbors get one position.", "EleutherAI/gpt-neox#1016"
+    ),
+    "f16_positions": flag("positions in float16", "Positions beyond 2048 collide.", "Neighbors get one position."),
+    "f32_positions": flag("positions in float32", "Positions beyond 16777216 collide.", "Neighbors get one position."),
+    "bf16_tables": flag(
+        "tables in bfloat16",
+        "cos and sin are rounded to 8 bits although the arithmetic is finer.",
+        "Errors of up to 0.4 % of every product.",
+        "EleutherAI/gpt-neox#1003",
+    ),
+    "gradient_forward": flag(
+        "turns the gradient forward", "The backward pass uses R(m), not R(-m).", "Training fails quietly."
+    ),
+    "gradient_turned_first": flag(
+        "g cos - turned(g) sin",
+        "The sine multiplies after the exchange of the pair instead of before.",
+        "Right as long as both members of a pair share their table entries.",
+        "PaddlePaddle/Paddle#74716",
+    ),
+    "permuted_back": flag("inverse permutation", "Rows move from target to source.", "Right for heads of 4, wrong beyond."),
+    "not_permuted": flag(
+        "rows as they were", "Weights or biases keep the other layout.", "Position 0 right, the rest garbage."
+    ),
+    "permuted_across_heads": flag(
+        "one head of all rows",
+        "The rows are permuted over the whole projection instead of within every head.",
+        "Heads are mixed.",
+        "ggml-org/llama.cpp#3018",
+    ),
+    "tail_permuted": flag(
+        "head_dim permuted", "With partial rotation, features that pass are moved as well.", "Heads are garbled."
+    ),
+    "heads_modulo": flag(
+        "query head a uses key head a mod key_heads",
+        "Grouped queries are tiled instead of repeated.",
+        "Most heads read the wrong keys.",
+    ),
+    "q_not_rotated": flag("only k turns", "Queries keep their features.", "Scores depend on the absolute position of the key."),
+}
+
+OTHER = {"half": "interleaved", "interleaved": "half"}
+SPARSE = (0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 4095, 65535, 131073, 1048575)
+SWAPPED = SimpleNamespace(cos=mpmath.sin, sin=mpmath.cos)
+COARSE = SimpleNamespace(cos=lambda a: narrow(mpmath.cos(a), 8), sin=lambda a: narrow(mpmath.sin(a), 8))
+
+# What a probe can tell: any with a position beside 0, one with far positions, one with positions out of order.
+ANY = (
+    "other_layout third_layout tiled_tables sign cos_sin_swapped position_plus_one position_minus_one positions_zero "
+    "wrong_base exponent_doubled exponent_halved exponent_shifted exponent_to_end "
+    "frequencies_ascending linear_scaling magnitude"
+)
+FAR = "positions_clamped positions_modulo bf16_inv_freq bf16_positions"
+ORDER = "positions_ignored positions_reversed"
+
+
+def vectors():
+    for dim, base in (
+        (4, 10**4),
+        (6, 10**4),
+        (8, 10**4),
+        (10, 10**4),
+        (64, 10**4),
+        (92, 10**4),
+        (128, 5 * 10**5),
+        (128, 10**6),
+    ):
+        yield _inv_freq(dim, base)
+    yield _tables("tiny", range(8), 8, 10**4)
+    yield _tables("sparse", (1, 257, 4097, 131071, 1048575), 64, 10**4)
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    for layout in OTHER:
+        yield _rotate("one", x, [1], 4, 10**4, layout, "other_layout third_layout tiled_tables sign positions_zero")
+        yield _rotate("tiny", painted((8, 8), 1), range(8), 8, 10**4, layout, ANY + " positions_reversed", stages=True)
+        yield _rotate("sparse1m", painted((16, 64), 2), SPARSE, 64, 10**4, layout, f"{ANY} {FAR} {ORDER}")
+    yield _rotate("far", painted((2, 128), 4), (48040, 131071), 128, 5 * 10**5, "half", f"{ANY} {FAR} {ORDER}")
+    yield _rotate("far", painted((2, 92), 6), (65535, 1048575), 92, 10**6, "interleaved", f"{ANY} {FAR} {ORDER}")
+    for parts in (_axes, _edges, _partial, _scores, _gradients, _permutations):
+        yield from parts()
+
+
+def _axes():
+    shuffled = [[[7, 3, 3, 4097, 0]], [[48040, 1, 2, 300, 5]]]
+    flags = f"{ANY} {ORDER} positions_shared_across_batch batch_row_0_only wrong_axis"
+    for layout in OTHER:
+        yield _rotate(
+            "shuffled", painted((2, 3, 5, 10), 8), shuffled, 10, 10**4, layout, flags + " f16_positions bf16_positions"
+        )
+    padded = [[[0, 0, 0, 1]], [[257, 258, 259, 260]]]
+    yield _rotate("padded", painted((2, 3, 4, 6), 9), padded, 6, 10**6, "half", flags, comment="Row 0 is padded on the left.")
+    x, positions = painted((2, 5, 3, 8), 10), [[[1], [2], [3], [4], [5]], [[9], [8], [4097], [6], [5]]]
+    yield _rotate("sequence-first", x, positions, 8, 10**4, "half", "wrong_axis", comment="x is (batch, n, heads, d).")
+
+
+def _edges():
+    rows = np.repeat(painted((1, 3, 1, 8), 13), 2, axis=0)
+    decode = "other_layout sign positions_zero positions_ignored batch_row_0_only"
+    for layout in OTHER:
+        origin = "position_plus_one position_minus_one cos_sin_swapped magnitude third_layout"
+        yield _rotate("origin", painted((1, 8), 14), [0], 8, 10**4, layout, origin, comment="Position 0 is the identity.")
+        yield _rotate("decode", rows, [[[5]], [[5]]], 8, 10**4, layout, decode, comment="Equal rows give equal results.")
+    decode += " positions_shared_across_batch bf16_positions"
+    yield _rotate("decode-offsets", painted((2, 3, 1, 8), 11), [[[5]], [[4097]]], 8, 10**4, "half", decode)
+    yield _rotate("fractional", painted((3, 6), 15), [0.5, 2.25, -3.0], 6, 10**4, "half", "sign other_layout positions_ignored")
+    finer = ("f64", "f32", "f16-f32math", "bf16-f32math")
+    yield _rotate("tables", painted((2, 64), 17), [1, 17], 64, 10**4, "half", "bf16_tables", models=finer)
+    yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "half", "f32_positions", models=("f64",))
+
+
+def _partial():
+    x = np.arange(1.0, 9.0)[None]
+    flags = "exponent_head_dim tail_rotated all_rotated positions_zero other_layout"
+    for layout in OTHER:
+        own = flags + " pairs_across_head" * (layout == "half")
+        yield _rotate("one", x, [1], 4, 10**4, layout, own)
+        yield _rotate("partial", painted((2, 80), 19), [3, 4097], 32, 10**4, layout, own + " wrong_base")
+    trap = {"head_dim": 100, "factor": 0.29}
+    note = "dim = int(head_dim * factor); the product is 28.999999999999996."
+    yield _rotate("int", painted((1, 100), 20), [7], 28, 10**4, "half", "rotary_dim_rounded", params=trap, comment=note)
+
+
+def _scores():
+    scale, theta = 0.25, _theta(8, 10**4)
+    q, k, shared = painted((2, 4, 3, 8), 1), painted((2, 2, 5, 8), 2), [0, 0, 1, 1]
+    for layout in OTHER:
+        for probe, first in (("grouped", 0), ("grouped-far", 48040)):
+            rows, columns = np.arange(2, 5) + first, np.arange(5) + first
+
+            def scores(q_at=rows, k_at=columns, layout=layout, heads=shared, turn_q=True):
+                turned_q = _turn(q, q_at, theta, layout) if turn_q else q.astype(object)
+                return scale * (turned_q @ np.swapaxes(_turn(k[:, heads], k_at, theta, layout), -1, -2))
+
+            turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
+            sensitive = _sensitivity(q, rows, theta, layout), _sensitivity(k[:, shared], columns, theta, layout)
+            yield case(
+                f"rope/{layout}/d8-b1e4/scores-{probe}",
+                op="scores",
+                params={"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2},
+                tensors={"q": q, "k": k, "q_positions": rows, "k_positions": columns},
+                stages=turned if first == 0 else {},
+                expected=scores(),
+                cond=dot(turned["q_rotated"], turned["k_rotated"][:, shared], scale, *sensitive),
+                mistakes={
+                    "other_layout": scores(layout=OTHER[layout]),
+                    "sign": scores(q_at=-rows, k_at=-columns),
+                    "queries_left_aligned": scores(q_at=rows - 2),
+                    "positions_zero": scores(q_at=rows * 0, k_at=columns * 0),
+                    "heads_modulo": scores(heads=[0, 1, 0, 1]),
+                    "q_not_rotated": scores(turn_q=False),
+                },
+                comment="3 queries are the last of 5 tokens; 4 query heads share 2 key heads.",
+            )
+
+
+def _gradients():
+    g, positions, theta = painted((3, 8), 21), np.array([1, 300, 4097]), _theta(8, 10**4)
+    cos, sin = painted((3, 8), 27), painted((3, 8), 31)
+    for layout in OTHER:
+        yield case(
+            f"rope/{layout}/d8-b1e4/gradient",
+            op="gradient",
+            params={"dim": 8, "base": 10000.0, "layout": layout},
+            tensors={"g": g, "positions": positions},
+            expected=_turn(g, -positions, theta, layout),
+            cond=_sensitivity(g, positions, theta, layout),
+            mistakes={
+                "gradient_forward": _turn(g, positions, theta, layout),
+                "other_layout": _turn(g, -positions, theta, OTHER[layout]),
+            },
+        )
+        right, forward, turned_first, size = (np.zeros((3, 8)) for _ in range(4))  # products of 8-bit numbers: exact
+        for a, b in pairs(8, layout):
+            (ga, gb), (ca, cb), (sa, sb) = ((z[:, a], z[:, b]) for z in (g, cos, sin))
+            right[:, a], right[:, b] = ga * ca + gb * sb, gb * cb - ga * sa
+            forward[:, a], forward[:, b] = ga * ca - gb * sa, gb * cb + ga * sb
+            turned_first[:, a], turned_first[:, b] = ga * ca + gb * sa, gb * cb - ga * sb
+            size[:, a], size[:, b] = abs(ga * ca) + abs(gb * sb), abs(gb * cb) + abs(ga * sa)
+        yield case(
+            f"rope/{layout}/d8/gradient-tables",
+            op="gradient_tables",
+            params={"dim": 8, "layout": layout},
+            tensors={"g": g, "cos": cos, "sin": sin},
+            expected=right,
+            cond={"amp": terms(2, size)},
+            mistakes={"gradient_forward": forward, "gradient_turned_first": turned_first},
+            comment="The halves of the tables differ on purpose; these tables are no rotation.",
+        )
+
+
+def _permutations():
+    for name, shape, heads, dim in (
+        ("q-weight", (32, 3), 4, 8),
+        ("k-weight", (16, 3), 2, 8),
+        ("q-bias", (32,), 4, 8),
+        ("partial-weight", (20, 3), 2, 6),
+    ):
+        weight = painted(shape, 1)
+        for source, target in OTHER.items():
+            mistakes = {
+                "permuted_back": _permuted(weight, heads, dim, target, source),
+                "not_permuted": weight,
+                "permuted_across_heads": _permuted(weight, 1, len(weight), source, target),
+            }
+            if dim < len(weight) // heads:
+                mistakes["tail_permuted"] = _permuted(weight, heads, len(weight) // heads, source, target)
+            yield case(
+                f"rope/{source}-to-{target}/h{heads}-d{dim}/{name}",
+                op="permute",
+                params={"heads": heads, "dim": dim, "source": source, "target": target},
+                tensors={"weight": weight},
+                expected=_permuted(weight, heads, dim, source, target),
+                mistakes=mistakes,
+            )
+
+
+def pairs(dim, layout):
+    """The features of pair t = 0 .. dim/2 - 1."""
+    return [(2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2) for t in range(dim // 2)]
+
+
+def _theta(dim, base, exponent=lambda t, dim: t):
+    exact = [frequency(exponent(sympy.Integer(t), dim), dim, sympy.Integer(base)) for t in range(dim // 2)]
+    return [mpmath.mpf(each._to_mpmath(BITS)) for each in exact]
+
+
+def _every(x, positions):
+    """Indices of all vectors of x with their position; positions broadcast to x without its features."""
+    at = np.broadcast_to(np.array(positions, dtype=object), x.shape[:-1])
+    return [(index, at[index]) for index in np.ndindex(at.shape)]
+
+
+def _turn(x, positions, theta, layout, m=mpmath):
+    """`definition` for every pair of every vector of x."""
+    y = x.astype(object)
+    for index, position in _every(x, positions):
+        for w, (a, b) in zip(theta, pairs(2 * len(theta), layout), strict=True):
+            y[index][a], y[index][b] = definition(x[index][a].item(), x[index][b].item(), position, w, m)
+    return y
+
+
+def _sensitivity(x, positions, theta, layout):
+    """`amp` and `phase` of every rotated feature; 0 where features pass."""
+    amp, phase = np.zeros(x.shape, dtype=object), np.zeros(x.shape, dtype=object)
+    for index, position in _every(x, positions):
+        for w, (a, b) in zip(theta, pairs(2 * len(theta), layout), strict=True):
+            angle, first, second = abs(position * w), abs(x[index][a].item()), abs(x[index][b].item())
+            cos, sin = abs(mpmath.cos(angle)), abs(mpmath.sin(angle))
+            amp[index][a], amp[index][b] = first * cos + second * sin, first * sin + second * cos
+            phase[index][a] = phase[index][b] = mpmath.hypot(first, second) * angle * growth(w)
+    return {"amp": amp, "phase": phase}
+
+
+def _tiled(x, positions, theta, layout):
+    """Both members of a pair take the table entry of their own feature, in tables laid out for the other layout."""
+    y, half = x.astype(object), len(theta)
+    table = [theta[i % half] if layout == "interleaved" else theta[i // 2] for i in range(2 * half)]
+    for index, position in _every(x, positions):
+        for a, b in pairs(2 * half, layout):
+            first, second = x[index][a].item(), x[index][b].item()
+            y[index][a] = definition(first, second, position, table[a], mpmath)[0]
+            y[index][b] = definition(first, second, position, table[b], mpmath)[1]
+    return y
+
+
+def _permuted(weight, heads, dim, source, target):
+    """Rows reordered in every head; pair t moves from where source keeps it to where target looks for it."""
+    moved, width = weight.copy(), len(weight) // heads
+    for head in range(heads):
+        for old, new in zip(pairs(dim, source), pairs(dim, target), strict=True):
+            for i, j in zip(old, new, strict=True):
+                moved[head * width + j] = weight[head * width + i]
+    return moved
+
+
+def _mistake(name, x, positions, dim, base, layout):
+    """What `rotate` gives with the mistake put in."""
+    theta, width = _theta(dim, base), x.shape[-1]
+    at = np.broadcast_to(np.array(positions, dtype=object), x.shape[:-1])
+    places = np.indices(at.shape).astype(object)
+    narrowed = np.frompyfunc(narrow, 2, 1)
+    positions_instead = {
+        "sign": lambda: -at,
+        "position_plus_one": lambda: at + 1,
+        "position_minus_one": lambda: at - 1,
+        "positions_ignored": lambda: places[-1],
+        "positions_zero": lambda: at * 0,
+        "positions_shared_across_batch": lambda: at[0],
+        "positions_reversed": lambda: at[..., ::-1],
+        "positions_clamped": lambda: np.minimum(at, 4095),
+        "positions_modulo": lambda: at % 4096,
+        "wrong_axis": lambda: places[np.shape(positions).index(1, 1)],  # positions have extent 1 along the heads
+        "linear_scaling": lambda: at / mpmath.mpf(4),
+        "bf16_positions": lambda: narrowed(at, 8),
+        "f16_positions": lambda: narrowed(at, 11),
+        "f32_positions": lambda: narrowed(at, 24),
+    }
+    theta_instead = {
+        "wrong_base": lambda: _theta(dim, 500000 if base == 10**4 else 10**4),
+        "exponent_head_dim": lambda: _theta(width, base)[: dim // 2],
+        "exponent_doubled": lambda: _theta(dim, base, lambda t, dim: 2 * t),
+        "exponent_halved": lambda: _theta(dim, base, lambda t, dim: t / 2),
+        "exponent_shifted": lambda: _theta(dim, base, lambda t, dim: t + 1),
+        "exponent_to_end": lambda: _theta(dim, base, lambda t, dim: t * dim / (dim - 2)),
+        "frequencies_ascending": lambda: theta[::-1],
+        "bf16_inv_freq": lambda: [narrow(w, 8) for w in theta],
+        "all_rotated": lambda: _theta(width, base),
+        "rotary_dim_rounded": lambda: _theta(dim + 2, base),
+        "pairs_across_head": lambda: theta + [mpmath.mpf(0)] * (width // 2 - dim // 2),
+    }
+    result_instead = {
+        "other_layout": lambda: _turn(x, at, theta, OTHER[layout]),
+        "third_layout": lambda: _turn(x, at, theta, "interleaved")[
+            ..., [*range(0, dim, 2), *range(1, dim, 2), *range(dim, width)]
+        ],
+        "tiled_tables": lambda: _tiled(x, at, theta, layout),
+        "cos_sin_swapped": lambda: _turn(x, at, theta, layout, SWAPPED),
+        "bf16_tables": lambda: _turn(x, at, theta, layout, COARSE),
+        "magnitude": lambda: _turn(x, at, theta, layout) * (1 + mpmath.log(4) / 10),
+        "batch_row_0_only": lambda: np.concatenate([_turn(x[:1], at[:1], theta, layout), x[1:].astype(object)]),
+        "tail_rotated": lambda: np.concatenate(
+            [x[..., :-dim].astype(object), _turn(x[..., -dim:], at, theta, layout)], axis=-1
+        ),
+    }
+    if name in positions_instead:
+        return _turn(x, positions_instead[name](), theta, layout)
+    if name in theta_instead:
+        return _turn(x, at, theta_instead[name](), layout)
+    return result_instead[name]()
+
+
+def _base(base):
+    return {10**4: "b1e4", 5 * 10**5: "b5e5", 10**6: "b1e6"}[base]
+
+
+def _inv_freq(dim, base):
+    theta = _theta(dim, base)
+    return case(
+        f"rope/any/d{dim}-{_base(base)}/inv_freq",
+        op="inv_freq",
+        params={"dim": dim, "base": float(base)},
+        tensors={},
+        expected=theta,
+        cond={"phase": [w * growth(w) for w in theta]},
+        mistakes={
+            "wrong_base": _theta(dim, 500000 if base == 10**4 else 10**4),
+            "exponent_doubled": [w * w for w in theta],
+            "exponent_halved": [mpmath.sqrt(w) for w in theta],
+            "frequencies_ascending": theta[::-1],
+        },
+        comment="Compare before anything else: radians per position of every pair.",
+    )
+
+
+def _angles(positions, theta):
+    return np.array(positions, dtype=object)[..., None] * np.array(theta)
+
+
+def _tables(probe, positions, dim, base):
+    theta = _theta(dim, base)
+    cos, sin = np.frompyfunc(mpmath.cos, 1, 1), np.frompyfunc(mpmath.sin, 1, 1)
+
+    def tables(theta, first=cos, second=sin):
+        angles = _angles(list(positions), theta)
+        return np.concatenate([first(angles), second(angles)], axis=-1)
+
+    mistakes = {"cos_sin_swapped": tables(theta, sin, cos), "frequencies_ascending": tables(theta[::-1])}
+    if max(positions) > 256:
+        mistakes["bf16_inv_freq"] = tables([narrow(w, 8) for w in theta])
+    reach = abs(_angles(list(positions), [w * growth(w) for w in theta]))
+    return case(
+        f"rope/any/d{dim}-{_base(base)}/tables-{probe}",
+        op="tables",
+        params={"dim": dim, "base": float(base)},
+        tensors={"positions": list(positions)},
+        stages={"inv_freq": theta},
+        expected=tables(theta),
+        cond={"amp": terms(3, tables(theta)), "phase": np.concatenate([reach, reach], axis=-1)},
+        mistakes=mistakes,
+    )
+
+
+def _rotate(probe, x, positions, dim, base, layout, flags, *, stages=False, params=None, **rest):
+    theta, width = _theta(dim, base), x.shape[-1]
+    tables = {name: np.frompyfunc(getattr(mpmath, name), 1, 1)(_angles(positions, theta)) for name in ("cos", "sin")}
+    return case(
+        f"rope/{layout}/d{width}{f'-r{dim}' * (dim < width)}-{_base(base)}/{probe}",
+        op="rotate",
+        params={"dim": dim, "base": float(base), "layout": layout, **(params or {})},
+        tensors={"x": x, "positions": np.array(positions)},
+        stages={"inv_freq": theta, **tables} if stages else {},
+        expected=_turn(x, positions, theta, layout),
+        cond=_sensitivity(x, positions, theta, layout),
+        mistakes={name: _mistake(name, x, positions, dim, base, layout) for name in flags.split()},
+        **rest,
+    )
