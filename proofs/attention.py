@@ -236,7 +236,7 @@ def equivariant_under_a_causal_mask():
 @theorem(of=[attention.attend, attention.causal_mask], sizes="n = 3; one layer and two")
 def causal_mask_and_order():
     """A causal mask lets order through, but not at once: after one layer the last token does not see the order of the others,
-    after two it does. Witness: uniform attention, twice, gives (11 x0 + 5 x1 + 2 x2) / 18, and (5, 11, 2) with x0, x1 swapped."""
+    after two it does. Witness: uniform attention, twice, gives (11 x0 + 5 x1 + 2 x2) / 18, or (5, 11, 2) after a swap."""
     x, positions = symbols("x", 3, 1), np.arange(3)
     mask = attention.causal_mask(positions, positions)
     swapped = _causal(x[[1, 0, 2]])

@@ -5,9 +5,10 @@ How to prove something about a shipped function, from the simplest to the strong
 1. Concrete sizes. `symbols("q", 3, 4)` is an object array of real symbols; call the function with it, compare with
    `prove_equal(result, expected)`. Comparisons inside the function (max, clip, abs) run on every path: wrap the call in
    `for _, result in all_paths(lambda: f(x)): prove_equal(..)`.
-2. All sizes. `h, n = size("h"), size("n")`; `sized("q", n, 2 * h)` is an array of symbolic size; `filled((1,), m)` a single
-   position. Compare one generic cell: `left, right = entries("half", result, expected)`; `entries(None, ..)` where the last axis is
-   not paired, `t, a, b = pair("half", 2 * h)` for the indices of a generic pair. A sum over 2h features is taken over pairs: put both sides under `with summing("half")`.
+2. All sizes. `h, n = size("h"), size("n")`; `sized("q", n, 2 * h)` is an array of symbolic size, `filled((1,), m)` a single
+   position. Compare one generic cell: `left, right = entries("half", result, expected)`, or `entries(None, ..)` where the
+   last axis is not paired; `t, a, b = pair("half", 2 * h)` are the indices of a generic pair. A sum over 2h features is taken
+   over pairs: put both sides under `with summing("half")`.
 3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], out, specification(x, cos, sin))`.
 4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
 5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.

@@ -494,7 +494,8 @@ def _cumsum(a, axis=None):
 
 
 def _broadcast_to(a, shape):
-    return SizedArray(shape, lambda *ix, a=_frozen(a): _read(a, ix))
+    a = _frozen(a)
+    return SizedArray(shape, lambda *ix: _read(a, ix))
 
 
 _FUNCTIONS = {

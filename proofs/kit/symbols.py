@@ -78,6 +78,10 @@ def _comparison(op):
     return compare
 
 
+def _function(f):
+    return lambda self: Scalar(f(self.e))
+
+
 for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod"):
     _forward, _backward = _arithmetic(getattr(operator, _name))
     setattr(Scalar, f"__{_name}__", _forward)
@@ -85,7 +89,7 @@ for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod"):
 for _name, _op in {"lt": sp.Lt, "le": sp.Le, "gt": sp.Gt, "ge": sp.Ge, "eq": sp.Eq, "ne": sp.Ne}.items():
     setattr(Scalar, f"__{_name}__", _comparison(_op))
 for _name in ("cos", "sin", "exp", "sqrt", "log", "cosh", "sinh", "tanh"):
-    setattr(Scalar, _name, lambda self, fn=getattr(sp, _name): Scalar(fn(self.e)))
+    setattr(Scalar, _name, _function(getattr(sp, _name)))
 
 
 def symbol(name, **assumptions):
@@ -124,25 +128,9 @@ def all_paths(run, limit=10_000):
     global _oracle, _facts
     todo, count = [()], 0
     while todo:
-        planned, asked = todo.pop(), []
+        path = _Path(todo.pop(), todo)
         saved = _oracle, _facts
-
-        def oracle(relation, planned=planned, asked=asked):
-            for known, answer in asked:
-                if known == relation:
-                    return answer
-                if known.negated == relation:
-                    return not answer
-            if len(asked) < len(planned):
-                answer = planned[len(asked)]
-            else:
-                answer = True
-                todo.append((*(a for _, a in asked), False))
-            asked.append((relation, answer))
-            _facts.extend(_known(relation if answer else relation.negated))
-            return answer
-
-        _oracle, _facts = oracle, list(saved[1])
+        _oracle, _facts = path.answer, [*_facts]
         try:
             result = run()
         finally:
@@ -150,7 +138,27 @@ def all_paths(run, limit=10_000):
         count += 1
         if count > limit:
             raise Undecided(f"more than {limit} paths")
-        yield asked, result
+        yield path.asked, result
+
+
+class _Path:
+    """One sequence of answers: the planned ones, then yes; for every yes of its own the no is left to do."""
+
+    def __init__(self, planned, todo):
+        self.planned, self.todo, self.asked = planned, todo, []
+
+    def answer(self, relation):
+        for known, answer in self.asked:
+            if relation in (known, known.negated):
+                return answer == (relation == known)
+        if len(self.asked) < len(self.planned):
+            answer = self.planned[len(self.asked)]
+        else:
+            answer = True
+            self.todo.append((*(a for _, a in self.asked), False))
+        self.asked.append((relation, answer))
+        _facts.extend(_known(relation if answer else relation.negated))
+        return answer
 
 
 @contextmanager
