@@ -1,5 +1,7 @@
 """DeBERTa: scores against loops written from the paper and from the released code, log buckets against exact integers."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -263,3 +265,13 @@ def test_presets_fit_their_rows(name):
         )
     index = deberta.position_index(offset, span=preset["rows"] // 2)
     assert (index.min(), index.max()) == (0, preset["rows"] - 1)
+
+
+def test_symbols_pass_through():
+    # Fractions stand for any exact number: nothing on the way turns them into floats.
+    q, k, q_r, k_r = (np.array([Fraction(int(v), 3) for v in x.flat]).reshape(x.shape) for x in inputs(3, 4, span=2))
+    offset = offsets(np.arange(3), np.arange(4))
+    result = deberta.scores(q, k, q_r, k_r, offset, scale=Fraction(1, 7), convention="paper")
+    assert all(isinstance(entry, Fraction) for entry in result.flat)
+    whole = deberta.scores(*inputs(3, 4, span=2), offset, scale=1, convention="paper")
+    assert [entry * 63 for entry in result.flat] == whole.ravel().tolist()
