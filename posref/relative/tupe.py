@@ -13,7 +13,8 @@ Symbols. q, k (..., h, n, d_head); p (n, d) learned; U_Q, U_K (h, d, d_head), sh
 to any word, theta_2 (h,) from any other word to [CLS]; b (h, n, n) a bias b_{j - i}, T5's buckets in the paper and the code.
 
 Conventions. `scale` is 1/sqrt(2 d_head) for both products. Rows are queries. ([CLS], [CLS]) is
-theta_1. Only the first row and column are [CLS]: padding goes to the right.
+theta_1. Row 0 and column 0 are [CLS] and no others: padding goes to the right, and queries that start later are rows cut
+from the full scores.
 
 Where implementations differ. The released code, guolinke/TUPE, fairseq/modules/transformer_sentence_encoder.py,
 (1) applies LayerNorm to p and adds biases in both projections, neither of which the paper's formula has: the caller writes

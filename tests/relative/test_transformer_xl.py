@@ -1,0 +1,223 @@
+"""Transformer-XL against the four terms of section 3.3 in whole numbers, and the shift against numbers readable by eye."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.relative import transformer_xl
+
+BATCH, HEADS, DIM = 2, 3, 5
+SIZES = [(3, 3), (2, 5), (1, 4), (1, 1), (4, 6)]
+
+
+def whole(seed, *shape):
+    return np.random.default_rng(seed).integers(-9, 10, shape)
+
+
+def readable(n_query, n_key):
+    """10 i + distance, distances n_key - 1 .. 0 in the columns."""
+    return 10 * np.arange(n_query)[:, None] + np.arange(n_key - 1, -1, -1)
+
+
+def released_shift(x):
+    """The released way: pad a column in front, read the memory with the axes exchanged, drop the first row."""
+    n_query, n_key = x.shape
+    padded = np.concatenate([np.full((n_query, 1), -1), x], axis=1)
+    return padded.reshape(n_key + 1, n_query)[1:].reshape(n_query, n_key)
+
+
+def test_shift_readable_by_eye():
+    assert transformer_xl.shift(readable(3, 3)).tolist() == [[0, 0, 0], [11, 10, 0], [22, 21, 20]]
+    assert transformer_xl.shift(readable(2, 5)).tolist() == [[3, 2, 1, 0, 0], [14, 13, 12, 11, 10]]
+
+
+def test_released_shift_leaves_numbers_of_the_next_row():
+    """Why the part above the diagonal is 0 here: the trick alone leaves its pad (-1) and a real score (12) there."""
+    assert released_shift(readable(3, 3)).tolist() == [[0, -1, 12], [11, 10, -1], [22, 21, 20]]
+
+
+def test_shift_that_drops_the_last_row_is_wrong():
+    padded = np.concatenate([np.full((3, 1), -1), readable(3, 3)], axis=1)
+    wrong = padded.reshape(4, 3)[:-1]
+    assert wrong.tolist() == [[-1, 2, 1], [0, -1, 12], [11, 10, -1]]
+    assert (transformer_xl.shift(readable(3, 3)) != wrong).any()
+
+
+@pytest.mark.parametrize("n_query, n_key", SIZES)
+def test_shift_is_the_index_and_the_released_shift_where_defined(n_query, n_key):
+    x, memory = whole(0, BATCH, HEADS, n_query, n_key) + 100, n_key - n_query
+    out = transformer_xl.shift(x)
+    for b, h, i, j in np.ndindex(out.shape):
+        distance = i + memory - j
+        assert out[b, h, i, j] == (x[b, h, i, n_key - 1 - distance] if distance >= 0 else 0)
+        if distance >= 0:
+            assert out[b, h, i, j] == released_shift(x[b, h])[i, j]
+
+
+@pytest.mark.parametrize("n_query, n_key", SIZES)
+def test_distances(n_query, n_key):
+    causal = transformer_xl.distances(n_query, n_key, bidirectional=False).tolist()
+    both = transformer_xl.distances(n_query, n_key, bidirectional=True).tolist()
+    assert causal == sorted({i + n_key - n_query - j for i in range(n_query) for j in range(n_key)} | {0}, reverse=True)[:n_key]
+    assert both == sorted({i + n_key - n_query - j for i in range(n_query) for j in range(n_key)}, reverse=True)
+
+
+def test_clamp_len():
+    both = transformer_xl.distances(4, 6, bidirectional=True, clamp_len=2)
+    assert both.tolist() == [2, 2, 2, 2, 1, 0, -1, -2, -2]
+    assert transformer_xl.distances(4, 6, bidirectional=False, clamp_len=2).tolist() == [2, 2, 2, 2, 1, 0]
+
+
+def test_embeddings_are_sines_then_cosines():
+    distances, w = np.array([5, 0, -5, 131071]), np.array([1.0, 0.25, 2.0**-10])  # products with them are exact
+    got = transformer_xl.embeddings(distances, w)
+    want = [[float(f(int(m) * mpmath.mpf(x))) for f in (mpmath.sin, mpmath.cos) for x in w] for m in distances]
+    assert np.abs(got - want).max() <= 2.0**-53
+    assert got[0].tolist() != got[2].tolist()
+
+
+def terms(q, k, vector, u, v):
+    """Section 3.3: (a) + (b) + (c) + (d), with `vector(h, distance)` the projected sinusoid; None is undefined."""
+    n_query, n_key = q.shape[-2], k.shape[-2]
+    out = np.zeros((*q.shape[:-1], n_key), dtype=int)
+    for b, h, i, j in np.ndindex(out.shape):
+        r = vector(h, i + (n_key - n_query) - j)
+        if r is not None:
+            x, y = q[b, h, i], k[b, h, j]
+            out[b, h, i, j] = sum(
+                int(x[t]) * int(y[t]) + int(x[t]) * int(r[t]) + int(u[h, t]) * int(y[t]) + int(v[h, t]) * int(r[t])
+                for t in range(q.shape[-1])
+            )
+    return out
+
+
+@pytest.fixture(params=SIZES)
+def case(request):
+    n_query, n_key = request.param
+    q, k = whole(1, BATCH, HEADS, n_query, DIM), whole(2, BATCH, HEADS, n_key, DIM)
+    return q, k, whole(3, HEADS, DIM), whole(4, HEADS, DIM)
+
+
+def test_causal_scores_are_the_four_terms(case):
+    q, k, u, v = case
+    n_key = k.shape[-2]
+    r = whole(5, HEADS, n_key, DIM)
+    want = terms(q, k, lambda h, m: r[h, n_key - 1 - m] if m >= 0 else None, u, v)
+    assert (transformer_xl.scores(q, k, r, u, v, scale=1) == want).all()
+
+
+def test_bidirectional_scores_are_the_four_terms(case):
+    q, k, u, v = case
+    n_query, n_key = q.shape[-2], k.shape[-2]
+    r = whole(6, HEADS, n_query + n_key - 1, DIM)
+    got = transformer_xl.scores(q, k, r, u, v, scale=1)
+    assert (got == terms(q, k, lambda h, m: r[h, n_key - 1 - m], u, v)).all()
+    causal = transformer_xl.scores(q, k, r[:, :n_key], u, v, scale=1)
+    visible = transformer_xl.visible(n_query, n_key)
+    assert (causal[..., visible] == got[..., visible]).all()
+    assert (causal[..., ~visible] == 0).all()
+
+
+def test_scale_covers_all_terms(case):
+    q, k, u, v = case
+    r = whole(5, HEADS, k.shape[-2], DIM)
+    assert (transformer_xl.scores(q, k, r, u, v, scale=0.25) == transformer_xl.scores(q, k, r, u, v, scale=1) * 0.25).all()
+
+
+def test_rows_of_the_positive_and_the_negative_distance_differ():
+    distances = transformer_xl.distances(3, 3, bidirectional=True)
+    r = transformer_xl.embeddings(distances, np.array([1.0, 0.1]))[None]
+    q, zero = np.array([[[1.0, 2.0, 3.0, 4.0]] * 3]), np.zeros((1, 4))
+    s = transformer_xl.scores(q, np.zeros((1, 3, 4)), r, zero, zero, scale=1)[0]
+    assert abs(s[0, 2] - s[2, 0]) > 1
+
+
+def test_decoding_step_is_the_last_row(case):
+    q, k, u, v = case
+    r = whole(5, HEADS, k.shape[-2], DIM)
+    full = transformer_xl.scores(q, k, r, u, v, scale=1)
+    assert (transformer_xl.scores(q[..., -1:, :], k, r, u, v, scale=1) == full[..., -1:, :]).all()
+
+
+def test_memory_is_a_longer_sequence_cut():
+    """Queries 3, 4, 5 with keys 0 .. 5 are the last rows of the sequence without memory."""
+    q, k, u, v, r = whole(1, 1, HEADS, 6, DIM), whole(2, 1, HEADS, 6, DIM), *whole(3, 2, HEADS, DIM), whole(5, HEADS, 6, DIM)
+    full = transformer_xl.scores(q, k, r, u, v, scale=1)
+    assert (transformer_xl.scores(q[..., 3:, :], k, r, u, v, scale=1) == full[..., 3:, :]).all()
+
+
+def test_left_padding_is_a_mask():
+    """Two keys in front that nobody may see change nothing: distances count from the query."""
+    q, k, value, r = (whole(seed, HEADS, 6, DIM) for seed in (7, 8, 9, 10))
+    u, v = whole(11, 2, HEADS, DIM)
+    alone = transformer_xl.scores(q[:, 2:], k[:, 2:], r[:, 2:], u, v, scale=1 / 64)
+    padded = transformer_xl.scores(q, k, r, u, v, scale=1 / 64)
+    mask = transformer_xl.visible(6, 6) & (np.arange(6) >= 2)
+    got = attention.softmax(padded, mask) @ value
+    want = attention.softmax(alone, transformer_xl.visible(4, 4)) @ value[:, 2:]
+    # Scores are exact. Either average is off by 2 n + 5 units of 2^-52 (exp 2, sums 2 n + 1, division 1, product 1), |v| <= 9.
+    assert np.abs(got[:, 2:] - want).max() <= 2 * (2 * 6 + 5) * 2.0**-52 * 9
+    assert (got[:, :2] == 0).all()
+
+
+def test_visible():
+    for n_query, n_key in SIZES:
+        got = transformer_xl.visible(n_query, n_key)
+        assert got.tolist() == [[j <= i + n_key - n_query for j in range(n_key)] for i in range(n_query)]
+
+
+def test_dtypes(case):
+    q, k, u, v = (x.astype(np.float32) for x in case)
+    n_query, n_key = q.shape[-2], k.shape[-2]
+    for rows in (n_key, n_query + n_key - 1):
+        r = whole(5, HEADS, rows, DIM)
+        assert transformer_xl.scores(q, k, r.astype(np.float32), u, v, scale=0.5).dtype == np.float32
+        assert transformer_xl.scores(*case[:2], r, *case[2:], scale=0.5).dtype == np.float64
+
+
+def test_runs_on_objects(case):
+    q, k, u, v = case
+    third = np.vectorize(lambda n: Fraction(int(n), 3), otypes=[object])
+    for rows in (k.shape[-2], q.shape[-2] + k.shape[-2] - 1):
+        r = whole(5, HEADS, rows, DIM)
+        exact = transformer_xl.scores(*(third(x) for x in (q, k, r, u, v)), scale=Fraction(9))
+        assert (exact == transformer_xl.scores(q, k, r, u, v, scale=1)).all()
+
+
+Q, KEYS, U, V, R = whole(0, 2, 3, 4, 5), whole(1, 2, 3, 6, 5), whole(2, 3, 5), whole(3, 3, 5), whole(4, 3, 6, 5)
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"r": R[:, 1:]}, ValueError, r"r has 5 rows; 4 queries and 6 keys need 6 \(causal\) or 9 \(bidirectional\)"),
+        ({"r": whole(0, 3, 10, 5)}, ValueError, "r has 10 rows"),
+        ({"r": R[..., 1:]}, ValueError, "q has 5 entries along axis -1 and r has 4"),
+        ({"r": R[:2]}, ValueError, "the heads of r has shape"),
+        ({"u": U[:2]}, ValueError, "u has shape"),
+        ({"v": V[..., 1:]}, ValueError, "q has 5 entries along axis -1 and v has 4"),
+        ({"u": U[0]}, ValueError, "u has shape .*at least 2 axes"),
+        ({"k": KEYS[..., :3, :]}, ValueError, "4 queries and 3 keys; the queries are the last"),
+        ({"q": Q.tolist()}, TypeError, "q is a list"),
+        ({"v": np.full((3, 5), np.nan)}, ValueError, "v has 15 of 15 values that are NaN"),
+    ],
+)
+def test_scores_reject(change, error, message):
+    with pytest.raises(error, match=message):
+        transformer_xl.scores(**({"q": Q, "k": KEYS, "r": R, "u": U, "v": V} | change), scale=1)
+
+
+def test_the_rest_rejects():
+    with pytest.raises(ValueError, match=r"transformer_xl\.shift: 3 queries and 2 keys"):
+        transformer_xl.shift(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"transformer_xl\.distances: 3 queries and 2 keys"):
+        transformer_xl.distances(3, 2, bidirectional=True)
+    with pytest.raises(ValueError, match="n_query is 0"):
+        transformer_xl.distances(0, 2, bidirectional=True)
+    with pytest.raises(TypeError, match="n_key is 2.5"):
+        transformer_xl.visible(1, 2.5)
+    with pytest.raises(ValueError, match="clamp_len is -1"):
+        transformer_xl.distances(2, 2, bidirectional=True, clamp_len=-1)

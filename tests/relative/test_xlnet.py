@@ -1,0 +1,184 @@
+"""XLNet against its three parts in whole numbers, and the released shift with its extra row."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from posref.relative import transformer_xl, xlnet
+
+BATCH, HEADS, DIM = 2, 3, 5
+SIZES = [(3, 3), (2, 5), (1, 4), (1, 1), (4, 6)]
+
+
+def whole(seed, *shape):
+    return np.random.default_rng(seed).integers(-9, 10, shape)
+
+
+def released_shift(x, n_key):
+    """The released way: read the memory with the axes exchanged, drop the first row, cut to n_key columns."""
+    n_query, width = x.shape
+    return x.reshape(width, n_query)[1:].reshape(n_query, width - 1)[:, :n_key]
+
+
+@pytest.mark.parametrize("n_query, n_key", SIZES)
+def test_distances_are_one_row_longer_than_transformer_xl(n_query, n_key):
+    both, one = (xlnet.distances(n_query, n_key, attn_type=kind).tolist() for kind in ("bi", "uni"))
+    assert both == list(range(n_key, -n_query, -1))
+    assert one == list(range(n_key, -1, -1))
+    assert both[1:] == transformer_xl.distances(n_query, n_key, bidirectional=True).tolist()
+    assert one[1:] == transformer_xl.distances(n_query, n_key, bidirectional=False).tolist()
+
+
+def test_clamp_len():
+    assert xlnet.distances(3, 4, attn_type="bi", clamp_len=1).tolist() == [1, 1, 1, 1, 0, -1, -1]
+
+
+@pytest.fixture(params=SIZES)
+def case(request):
+    n_query, n_key = request.param
+    return {
+        "q": whole(1, BATCH, HEADS, n_query, DIM),
+        "k": whole(2, BATCH, HEADS, n_key, DIM),
+        "segment_embedding": whole(3, 2, HEADS, DIM),
+        "u": whole(4, HEADS, DIM),
+        "v": whole(5, HEADS, DIM),
+        "s": whole(6, HEADS, DIM),
+        "same_segment": np.random.default_rng(7).integers(0, 2, (BATCH, 1, n_query, n_key)).astype(bool),
+    }
+
+
+def parts(q, k, vector, segment_embedding, u, v, s, same_segment):
+    n_query, n_key = q.shape[-2], k.shape[-2]
+    out = np.zeros((*q.shape[:-1], n_key), dtype=int)
+    for b, h, i, j in np.ndindex(out.shape):
+        r = vector(b, h, i, j, i + (n_key - n_query) - j)
+        if r is not None:
+            e = segment_embedding[0 if same_segment[b, 0, i, j] else 1, h]
+            content = sum(int(q[b, h, i, t] + u[h, t]) * int(k[b, h, j, t]) for t in range(DIM))
+            position = sum(int(q[b, h, i, t] + v[h, t]) * int(r[t]) for t in range(DIM))
+            out[b, h, i, j] = content + position + sum(int(q[b, h, i, t] + s[h, t]) * int(e[t]) for t in range(DIM))
+    return out
+
+
+def test_both_directions(case):
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    r = whole(8, HEADS, n_query + n_key, DIM)
+    want = parts(vector=lambda b, h, i, j, m: r[h, n_key - m], **case)
+    assert (xlnet.scores(r=r, **case, scale=1) == want).all()
+    assert (xlnet.scores(r=r, **case, scale=0.25) == want / 4).all()
+
+
+def test_one_direction(case):
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    r = whole(9, HEADS, n_key + 1, DIM)
+    got = xlnet.scores(r=r, **case, scale=1)
+    assert (got == parts(vector=lambda b, h, i, j, m: r[h, n_key - m] if m >= 0 else None, **case)).all()
+    assert (got[..., ~transformer_xl.visible(n_query, n_key)] == 0).all()
+
+
+@pytest.mark.parametrize("attn_type", ["bi", "uni"])
+def test_position_part_is_the_released_shift(case, attn_type):
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    distances = xlnet.distances(n_query, n_key, attn_type=attn_type)
+    r = np.broadcast_to(distances[:, None], (HEADS, len(distances), 1))
+    q, zero, k = np.ones((HEADS, n_query, 1), int), np.zeros((HEADS, 1), int), np.zeros((HEADS, n_key, 1), int)
+    same = np.ones((n_query, n_key), dtype=bool)
+    got = xlnet.scores(q, k, r, np.zeros((2, HEADS, 1), int), zero, zero, zero, same, scale=1)
+    released = released_shift(np.ascontiguousarray(np.broadcast_to(distances, (n_query, len(distances)))), n_key)
+    defined = np.ones((n_query, n_key), bool) if attn_type == "bi" else transformer_xl.visible(n_query, n_key)
+    for h in range(HEADS):
+        assert (got[h][defined] == released[defined]).all()
+        assert (got[h][~defined] == 0).all()
+
+
+def test_first_row_is_never_read(case):
+    r = whole(8, HEADS, case["q"].shape[-2] + case["k"].shape[-2], DIM)
+    other = r.copy()
+    other[:, 0] += 1000
+    assert (xlnet.scores(r=r, **case, scale=1) == xlnet.scores(r=other, **case, scale=1)).all()
+
+
+def test_without_segments_it_is_transformer_xl(case):
+    r = whole(8, HEADS, case["q"].shape[-2] + case["k"].shape[-2], DIM)
+    blank = case | {"segment_embedding": np.zeros((2, HEADS, DIM), int)}
+    want = transformer_xl.scores(case["q"], case["k"], r[:, 1:], case["u"], case["v"], scale=1)
+    assert (xlnet.scores(r=r, **blank, scale=1) == want).all()
+
+
+def test_reversed_half_of_the_batch(case):
+    """bi_data: r with a batch axis, the second half from the distances turned round."""
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    distances = xlnet.distances(n_query, n_key, attn_type="bi")
+    direction = np.array([1, -1])
+    r = (direction[:, None] * distances)[:, None, :, None] * whole(10, 1, HEADS, 1, DIM)
+    want = parts(vector=lambda b, h, i, j, m: [direction[b] * m * x for x in whole(10, 1, HEADS, 1, DIM)[0, h, 0]], **case)
+    assert (xlnet.scores(r=r, **case, scale=1) == want).all()
+
+
+def test_decoding_step_is_the_last_row(case):
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    r = whole(8, HEADS, n_query + n_key, DIM)
+    step = case | {"q": case["q"][..., -1:, :], "same_segment": case["same_segment"][..., -1:, :]}
+    full = xlnet.scores(r=r, **case, scale=1)
+    assert (xlnet.scores(r=r[:, : n_key + 1], **step, scale=1) == full[..., -1:, :]).all()
+
+
+def test_dtypes_and_objects(case):
+    n_query, n_key = case["q"].shape[-2], case["k"].shape[-2]
+    third = np.vectorize(lambda n: Fraction(int(n), 3), otypes=[object])
+    for rows in (n_query + n_key, n_key + 1):
+        whole_case = case | {"r": whole(8, HEADS, rows, DIM)}
+        floats = {name: x if name == "same_segment" else x.astype(np.float32) for name, x in whole_case.items()}
+        exact = {name: x if name == "same_segment" else third(x) for name, x in whole_case.items()}
+        want = xlnet.scores(**whole_case, scale=1)
+        assert xlnet.scores(**floats, scale=0.5).dtype == np.float32
+        assert (xlnet.scores(**exact, scale=Fraction(9)) == want).all()
+
+
+VALID = {
+    "q": whole(1, 2, 3, 4, 5),
+    "k": whole(2, 2, 3, 6, 5),
+    "r": whole(3, 3, 10, 5),
+    "segment_embedding": whole(4, 2, 3, 5),
+    "u": whole(5, 3, 5),
+    "v": whole(6, 3, 5),
+    "s": whole(7, 3, 5),
+    "same_segment": np.ones((4, 6), dtype=bool),
+}
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"r": whole(0, 3, 9, 5)}, ValueError, r"xlnet\.scores: r has 9 rows; 4 queries and 6 keys need 10 .* or 7"),
+        ({"r": whole(0, 3, 10, 4)}, ValueError, "q has 5 entries along axis -1 and r has 4"),
+        (
+            {"segment_embedding": whole(0, 3, 3, 5)},
+            ValueError,
+            r"segment_embedding has shape \(3, 3, 5\), expected \(2, h, d\)",
+        ),
+        ({"segment_embedding": whole(0, 2, 5)}, ValueError, r"segment_embedding has shape \(2, 5\)"),
+        ({"segment_embedding": whole(0, 2, 4, 5)}, ValueError, "segment_embedding of one kind has shape"),
+        ({"s": whole(0, 4, 5)}, ValueError, "s has shape"),
+        ({"s": whole(0, 3, 4)}, ValueError, "q has 5 entries along axis -1 and s has 4"),
+        ({"u": whole(0, 4, 5)}, ValueError, "u has shape"),
+        ({"v": whole(0, 3, 4)}, ValueError, "q has 5 entries along axis -1 and v has 4"),
+        ({"same_segment": np.ones((4, 6), int)}, TypeError, "same_segment has dtype int"),
+        ({"same_segment": np.ones((4, 1), bool)}, ValueError, r"same_segment has shape \(4, 1\)"),
+        ({"same_segment": np.ones((3, 4, 6), bool)}, ValueError, r"\(batch, 1, n_query, n_key\)"),
+        ({"k": whole(0, 2, 3, 3, 5), "r": whole(0, 3, 7, 5)}, ValueError, "4 queries and 3 keys"),
+    ],
+)
+def test_scores_reject(change, error, message):
+    with pytest.raises(error, match=message):
+        xlnet.scores(**(VALID | change), scale=1)
+
+
+def test_distances_reject():
+    with pytest.raises(ValueError, match="attn_type is 'both', expected one of 'bi', 'uni'"):
+        xlnet.distances(2, 3, attn_type="both")
+    with pytest.raises(ValueError, match=r"xlnet\.distances: 3 queries and 2 keys"):
+        xlnet.distances(3, 2, attn_type="bi")
+    with pytest.raises(ValueError, match="clamp_len is 0"):
+        xlnet.distances(2, 3, attn_type="bi", clamp_len=0)
