@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -50,25 +51,34 @@ def parts(n, count):
 
 
 def run(kernel, calls, threads):
-    """`kernel(*arguments)` for every tuple in `calls`, which write to different cells, dealt round robin to the threads.
+    """`kernel(*arguments)` for every tuple in `calls`, which write to different cells; a thread that is free takes the next.
 
-    The pool lives as long as the call: no state, nothing to shut down, nothing that a fork could break.
+    The caller is one of the threads. The pool lives as long as the call: no state, nothing to shut down, nothing a fork
+    could break.
     """
+    waiting = deque(calls)
 
-    def deal(first):
-        for arguments in calls[first::workers]:
+    def work():
+        while waiting:
+            try:
+                arguments = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
             kernel(*arguments)
 
-    workers = max(1, min(threads, len(calls)))
-    if workers == 1:
-        return deal(0)
+    workers = min(threads, len(calls)) - 1
+    if workers <= 0:
+        return work()
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(deal, range(workers)))
+        others = [pool.submit(work) for _ in range(workers)]
+        work()
+    for other in others:
+        other.result()
 
 
 def floating(function, argument, dtype):
     """`dtype` is one the kernels compute in: native float32 or float64."""
-    if dtype not in (np.float32, np.float64):
+    if dtype.char not in "fd" or not dtype.isnative:
         raise TypeError(
             f"{function}: {argument} would have dtype {dtype}; the compiled kernels know float32 and float64; "
             "convert the inputs with .astype, or use the specification, which takes every dtype"
@@ -91,7 +101,7 @@ def output(function, argument, out, shape, dtype, *, reads, in_place=False):
         raise TypeError(f"{function}: {argument} has dtype {out.dtype} and the result has {dtype}; they must be equal")
     if not out.flags.writeable:
         raise ValueError(f"{function}: {argument} is read-only; pass a .copy() of it")
-    if out.size > 0 and any(step == 0 and n > 1 for step, n in zip(out.strides, out.shape, strict=True)):
+    if 0 in out.strides and any(step == 0 and n > 1 for step, n in zip(out.strides, out.shape, strict=True)) and out.size > 0:
         raise ValueError(f"{function}: {argument} has strides {out.strides}, so that cells share memory; pass a .copy() of it")
     for name, array in reads.items():
         if np.shares_memory(array, out) and not (in_place and _same_cells(array, out)):

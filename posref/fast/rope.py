@@ -22,6 +22,7 @@ from posref.rotary.rope import _require_tables, frequencies
 __all__ = ["frequencies", "gradient", "rotate", "tables"]
 
 COSINE = 64  # a cosine and a sine take as long as writing their bytes this many times
+PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
 BLOCK = 2**20  # bytes: an array that is strided or of another dtype is copied in pieces that stay in the cache
 
 
@@ -78,22 +79,16 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     name = "fast.rope.rotate"
     _require_tables(name, _outline(x), cos, sin, rotary_dim)
     _require.choice(name, "layout", layout, pairing.LAYOUTS)
-    with_cos, with_sin = np.result_type(x, cos), np.result_type(x, sin)
-    for dtype in (with_cos, with_sin):
-        _machine.floating(name, "the result", dtype)
-    out = _machine.output(
-        name, "out", out, x.shape, max(with_cos, with_sin), reads={"x": x, "cos": cos, "sin": sin}, in_place=True
-    )
+    cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
+    _machine.floating(name, "the result", cosine)
+    _machine.floating(name, "the result", sine)
+    reads = {"x": x, "cos": cos, "sin": sin}
+    out = _machine.output(name, "out", out, x.shape, max(cosine, sine), reads=reads, in_place=True)
     threads = _machine.thread_count(name, threads, out.nbytes)
-    if out.size == 0:
-        return out
-    work = min(with_cos, with_sin)
-    share = out.nbytes / threads if _direct(x, work, out) else BLOCK
-    axes = max(2, x.ndim)
-    tables_and_x = (x, np.ascontiguousarray(cos, with_cos), np.ascontiguousarray(sin, with_sin), out)
-    blocks = _blocks(*(a[(None,) * (axes - a.ndim)] for a in tables_and_x))
-    pieces = [piece for block in blocks for piece in _split(*block, round(block[-1].nbytes / share))]
-    _machine.run(functools.partial(_turn, {"interleaved": _interleaved, "half": _half}[layout], work), pieces, threads)
+    if out.size > 0:
+        kernel = functools.partial(_turn, {"interleaved": _interleaved, "half": _half}[layout], min(cosine, sine))
+        cos, sin = np.ascontiguousarray(cos, cosine), np.ascontiguousarray(sin, sine)
+        _machine.run(kernel, _pieces(x, cos, sin, out, threads), threads)
     return out
 
 
@@ -153,7 +148,7 @@ def _tables(positions, frequencies, cos, sin):
 
 def _turn(kernel, dtype, x, cos, sin, out):
     """The kernel on one piece, through contiguous copies where `x` or `out` is strided or `x` has another dtype."""
-    if _direct(x, dtype, out):
+    if x.dtype == dtype and _contiguous(x, out):
         kernel(x, cos, sin, out)
     else:
         turned = np.empty(out.shape, out.dtype)
@@ -161,15 +156,26 @@ def _turn(kernel, dtype, x, cos, sin, out):
         out[...] = turned
 
 
-def _direct(x, dtype, out):
-    return x.dtype == dtype and x.flags.c_contiguous and x.flags.aligned and out.flags.carray
+def _contiguous(x, out):
+    return x.flags.c_contiguous and x.flags.aligned and out.flags.carray
+
+
+def _pieces(x, cos, sin, out, threads):
+    """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
+    if _contiguous(x, out) and x.dtype == out.dtype:
+        size = out.nbytes if threads == 1 else out.nbytes / (PIECES * threads)
+    else:
+        size = BLOCK
+    axes = max(2, x.ndim)
+    blocks = _blocks(*(array[(None,) * (axes - array.ndim)] for array in (x, cos, sin, out)))
+    return [piece for block in blocks for piece in _split(*block, round(block[-1].nbytes / size))]
 
 
 def _blocks(x, cos, sin, out):
-    """`x` and `out` (..., n, d) as views (batch, heads, n, d) with tables (batch, n, pairs), as few as possible.
+    """`x` and `out` (..., n, d) as views (batch, heads, n, d), the tables (.., n, pairs) as (batch, n, pairs), in few blocks.
 
-    The tables have one entry along the axes they are broadcast over. Axes with tables of their own merge into `batch`, the
-    broadcast ones after them into `heads`; where strides or another order forbid that, the first axis is walked.
+    Axes along which the tables vary merge into `batch`, those after them, along which they have one entry, into `heads`.
+    Where strides or another order of axes forbid that, the first axis is walked.
     """
     if cos.shape[-2] == 1 < x.shape[-2]:  # one position for all rows: rows are one more axis the tables are broadcast over
         x, out, cos, sin = x[..., None, :], out[..., None, :], cos[..., None, :], sin[..., None, :]
@@ -177,7 +183,7 @@ def _blocks(x, cos, sin, out):
     own = sum(rows != 1 for rows in cos.shape[:-2])
     batch, heads = math.prod(lead[:own]), math.prod(lead[own:])
     grouped = all(rows == 1 for rows in cos.shape[own:-2])
-    mergeable = (x.flags.c_contiguous and out.flags.c_contiguous) or own <= 1 >= len(lead) - own
+    mergeable = _contiguous(x, out) or own <= 1 >= len(lead) - own
     if grouped and mergeable:
         rows = (batch, n, cos.shape[-1])
         yield x.reshape(batch, heads, n, dim), cos.reshape(rows), sin.reshape(rows), out.reshape(batch, heads, n, dim)
