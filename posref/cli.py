@@ -75,6 +75,10 @@ def _parser():
     check.add_argument(
         "--to", metavar="CONVERTER", help="what turns NumPy arrays into yours: torch.bfloat16 or MODULE:FUNCTION"
     )
+    check.add_argument("--to-positions", metavar="CONVERTER", help="the same for positions, where --to would round them")
+    check.add_argument("--max-position", type=int, metavar="N", help="largest position used, for a shorter table")
+    check.add_argument("--positions", choices=("batch", "shared"), help="shared: the function takes one-dimensional positions")
+    check.add_argument("--model", help="demand one precision, for instance bf16-f32math")
     check.add_argument("--json", action="store_true", help="the report as JSON")
     check.set_defaults(run=_check)
 
@@ -101,7 +105,7 @@ def _add_vectors(parser):
     listing.set_defaults(run=_vectors_list)
     export = commands.add_parser("export", help="write cases for a test in another language")
     export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
-    export.add_argument("--format", required=True, help="json, txt or npz")
+    export.add_argument("--format", required=True, help="json, txt, npz, raw or c")
     export.add_argument("--directory", "-o", required=True, help="where to; it is made if missing")
     export.set_defaults(run=_vectors_export)
     verify = commands.add_parser("verify", help="check the files against their checksums and schema")
@@ -167,8 +171,8 @@ def _check(arguments):
     if arguments.system not in checks:
         raise Usage(f"--as {arguments.system}: there is no such check; there are {', '.join(sorted(checks))}")
     run = checks[arguments.system]
-    options = {name: getattr(arguments, name) for name in ("dim", "rotary_dim", "base", "layout")}
-    options = {name: value for name, value in options.items() if value is not None}
+    names = ("dim", "rotary_dim", "base", "layout", "to", "to_positions", "max_position", "positions", "model")
+    options = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     parameters = inspect.signature(run).parameters
     for name in options:
         if name not in parameters:
@@ -176,9 +180,10 @@ def _check(arguments):
     for name, parameter in list(parameters.items())[1:]:
         if parameter.default is parameter.empty and name not in options:
             raise Usage(f"--as {arguments.system} needs --{name.replace('_', '-')}")
-    if arguments.to:
-        options["to"] = _converter(arguments.to)
     function = _function(arguments.function)
+    if options.get("to", "").startswith("torch.") and "to_positions" in parameters:
+        options.setdefault("to_positions", "torch.int64")
+    options |= {name: _converter(options[name]) for name in ("to", "to_positions") if name in options}
     try:
         report = run(function, **options)
     except (TypeError, ValueError) as error:
@@ -187,14 +192,19 @@ def _check(arguments):
 
 
 def _diagnose(arguments):
-    from posref import check
+    from posref import check, vectors
 
     try:
-        output = check.load_output(arguments.file, dtype=arguments.dtype)
-        report = check.diagnose(arguments.case, output)
-    except (OSError, LookupError, ValueError, TypeError) as error:
+        case = vectors.case(arguments.case)
+    except ValueError as error:
+        raise Usage(f"{error}; `posref vectors list` prints all ids") from None
+    try:
+        output, dtype = check.load_output(arguments.file, case.expected.shape, arguments.dtype)
+    except OSError as error:
+        raise Usage(f"{arguments.file}: {error.strerror}; give the path of the dumped output") from None
+    except ValueError as error:
         raise Usage(error) from None
-    return _print_report(report, arguments.json)
+    return _print_report(check.diagnose(case, output, dtype=dtype), arguments.json)
 
 
 def _print_report(report, as_json):
@@ -237,12 +247,16 @@ def _vectors_verify(arguments):
 def _aliases(arguments):
     from posref import check
 
-    table = check.aliases()
+    rows = check.aliases()
     if arguments.json:
-        print(json.dumps(table, indent=2))
+        print(json.dumps([row._asdict() for row in rows], indent=2))
     else:
-        for name, others in table.items():
-            print(f"{name}: {', '.join(others)}")
+        table = [
+            ("", 'layout="half"', 'layout="interleaved"'),
+            *((r.framework, r.half or "-", r.interleaved or "-") for r in rows),
+        ]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        print("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table))
     return 0
 
 

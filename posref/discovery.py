@@ -4,11 +4,13 @@ A system is a public module of `posref.absolute`, `posref.rotary` or `posref.rel
 says about a system is its module's docstring, its `PRESETS` and the golden vectors of its name.
 """
 
+import ast
 import difflib
 import importlib
 import inspect
 import pkgutil
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from posref import vectors
@@ -82,8 +84,8 @@ def resolve(name):
     if found:
         raise LookupError(f"{name!r} is the name of several systems; say {' or '.join(found)}")
     short = {full.split(".")[-1]: full for full in known}
-    near = [short.get(match, match) for match in difflib.get_close_matches(wanted, [*known, *short], n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`posref list` prints all names"
+    near = [short[match] for match in difflib.get_close_matches(wanted.split(".")[-1], short, n=2, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`posref list` prints all names"
     raise LookupError(f"there is no system {name!r}; {hint}")
 
 
@@ -118,8 +120,9 @@ def members(module):
 
 
 def case_ids(name):
-    """Ids of the golden vectors of a system, empty if it has none."""
-    return tuple(case.id for case in vectors.load(name)) if name in vectors.names() else ()
+    """Ids of the golden vectors of a system, which bear its short name; empty if it has none."""
+    short = name.split(".")[-1]
+    return tuple(case.id for case in vectors.load(short).cases) if short in vectors.names() else ()
 
 
 def papers(references):
@@ -131,3 +134,26 @@ def papers(references):
     links = [f"[{number}](https://arxiv.org/abs/{number})" for number in re.findall(r"\b(\d{4}\.\d{4,5})\b", references)]
     links += [f"[kexue {n}](https://kexue.fm/archives/{n})" for n in re.findall(r"kexue\.fm/archives/(\d+)", references)]
     return ", ".join(dict.fromkeys(links)) or " ".join(references.split(";")[0].split()).rstrip(".")
+
+
+def theorems(name):
+    """Statements proved about a system, first line each, read from its proof file; empty without a checkout of the project."""
+    path = Path(__file__).resolve().parents[1] / "proofs" / f"{name.replace('.', '/')}.py"
+    if not path.is_file():
+        return ()
+    return tuple(
+        (ast.get_docstring(node) or node.name).split("\n")[0]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        and any(re.match(r"(\w+\.)*theorem\b", ast.unparse(decorator)) for decorator in node.decorator_list)
+    )
+
+
+def table():
+    """All systems as a Markdown table, one row each; the README holds it."""
+    rows = [("System", "What it is", "Paper", "Presets", "Vectors", "Theorems"), ("---", "---", "---", "---", "--:", "--:")]
+    for each in systems():
+        presets = ", ".join(each.presets) or "-"
+        counts = str(len(each.vectors)), str(len(theorems(each.name)))
+        rows.append((f"`{each.name}`", each.title.rstrip("."), papers(each.references), presets, *counts))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

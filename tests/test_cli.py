@@ -1,0 +1,302 @@
+"""The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posref
+from posref import cli, discovery, vectors
+
+ROOT = Path(__file__).resolve().parents[1]
+
+IMPLEMENTATIONS = """
+import numpy as np
+
+def half(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-2 * np.arange(x.shape[-1] // 2) / x.shape[-1])
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], axis=-1)
+
+def interleaved(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-2 * np.arange(x.shape[-1] // 2) / x.shape[-1])
+    a, b = x[..., ::2], x[..., 1::2]
+    out = np.stack([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], axis=-1)
+    return out.reshape(x.shape)
+
+def twice(array):
+    return array
+
+number = 7
+"""
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as leave:  # argparse
+            code = leave.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """The command in a fresh process, in a folder with implementations to check."""
+    (tmp_path / "my_ops.py").write_text(IMPLEMENTATIONS)
+    (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
+    (tmp_path / "needs.py").write_text("import surely_not_installed")
+
+    def shell(*arguments):
+        command = [sys.executable, "-m", "posref", *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    return shell
+
+
+def usage_error(result):
+    """The one line on stderr."""
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.startswith("posref: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_one_screen_without_a_command(run):
+    code, out, _ = run()
+    assert code == 0
+    assert out.count("\n  posref ") == 3
+    assert out.count("\n") <= 24
+
+
+def test_every_command_on_the_screen_exists(run):
+    _, out, _ = run()
+    for line in out.splitlines():
+        if line.startswith("  posref "):
+            words = line.split("  ")[1].split()[1:]
+            assert cli._parser().parse_args(words)
+
+
+def test_list_names_every_system(run):
+    code, out, _ = run("list")
+    assert code == 0
+    listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    assert listed == discovery.names()
+    on_disk = {f"{p.parent.name}.{p.stem}" for f in discovery.FAMILIES for p in (ROOT / "posref" / f).glob("[!_]*.py")}
+    assert set(listed) == on_disk
+
+
+def test_list_json(run):
+    code, out, _ = run("list", "--json")
+    assert code == 0
+    systems = {system["name"]: system for system in json.loads(out)}
+    assert list(systems) == discovery.names()
+    rope = systems["rotary.rope"]
+    assert list(rope) == ["name", "title", "family", "references", "presets", "vectors"]
+    assert rope["title"] == "RoPE: rotary position embedding."
+    assert rope["family"] == "rotary"
+    assert "2104.09864" in rope["references"]
+    assert "llama_2_7b" in rope["presets"]
+    assert rope["vectors"] == [case.id for case in vectors.load("rope").cases]
+
+
+def test_list_markdown_has_a_row_a_system(run):
+    code, out, _ = run("list", "--markdown")
+    assert code == 0
+    assert [line.split("`")[1] for line in out.splitlines()[2:]] == discovery.names()
+
+
+@pytest.mark.parametrize("name", ["rope", "rotary.rope", "posref.rotary.rope", "RoPE"])
+def test_show(run, name):
+    code, out, _ = run("show", name)
+    assert code == 0
+    parts = [
+        "posref.rotary.rope",
+        "RoPE: rotary",
+        "Definition.",
+        "References.",
+        "Preset llama_2_7b",
+        "def frequencies",
+        "def rotate(",
+    ]
+    places = [out.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "pairing.join(a * cos - b * sin, a * sin + b * cos, layout)" in out
+    assert "_require_tables(function" not in out
+
+
+@pytest.mark.parametrize("name", ["attention", "pairing", *discovery.names()])
+def test_show_works_for_all(run, name):
+    code, out, _ = run("show", name)
+    assert code == 0
+    assert out.startswith(f"posref.{name}\n")
+
+
+def test_short_names_are_unique():
+    short = [name.split(".")[-1] for name in (*discovery.names(), *discovery.COMMON)]
+    assert len(set(short)) == len(short)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("roppe", "did you mean rotary.rope?"),
+        ("rotary.rop", "did you mean rotary.rope?"),
+        ("zzzz", "`posref list` prints all names"),
+    ],
+)
+def test_show_suggests(run, wrong, hint):
+    error = usage_error(run("show", wrong))
+    assert wrong in error
+    assert hint in error
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["show"], ["check"], ["check", "a:b"], ["vectors"], ["list", "--json", "--markdown"]]
+)
+def test_argparse_refuses_with_2(run, arguments):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert "usage: posref" in err
+
+
+def test_version(run):
+    assert run("--version") == (0, f"posref {posref.__version__}\n", "")
+
+
+ROPE = ("--as", "rope", "--dim", "64", "--base", "10000")
+
+
+def test_check_agrees(shell):
+    code, out, err = shell("check", "my_ops:half", *ROPE, "--layout", "half")
+    assert code == 0, out + err
+
+
+def test_check_names_the_mistake(shell):
+    code, out, _ = shell("check", "my_ops:interleaved", *ROPE, "--layout", "half")
+    assert code == 1
+    assert "interleaved" in out
+
+
+def test_check_json(shell):
+    code, out, _ = shell("check", "my_ops:interleaved", *ROPE, "--layout", "half", "--json")
+    assert code == 1
+    assert json.loads(out)["ok"] is False
+    code, out, _ = shell("check", "my_ops:half", *ROPE, "--layout", "half", "--json")
+    assert code == 0
+    assert json.loads(out)["ok"] is True
+
+
+def test_check_converts(shell):
+    code, out, err = shell("check", "my_ops:half", *ROPE, "--layout", "half", "--to", "my_ops:twice")
+    assert code == 0, out + err
+
+
+def test_check_converts_to_torch(shell):
+    pytest.importorskip("torch", reason="--to torch.float32 needs torch")
+    (code, out, err) = shell("check", "my_ops:half", *ROPE, "--layout", "half", "--to", "torch.no_such_dtype")
+    assert "torch has no such dtype" in usage_error((code, out, err))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("my_ops", *ROPE, "--layout", "half"), "write MODULE:FUNCTION"),
+        (("no_such_module:rope", *ROPE, "--layout", "half"), "run posref where no_such_module.py lies"),
+        (("needs:rope", *ROPE, "--layout", "half"), "No module named 'surely_not_installed'"),
+        (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
+        (("my_ops:number", *ROPE, "--layout", "half"), "is a int, not a function"),
+        (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
+        (("my_ops:half", "--as", "ropes"), "there is no such check; there are"),
+        (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
+        (("my_ops:half", *ROPE, "--layout", "neox"), "expected one of 'interleaved', 'half'"),
+        (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
+    ],
+)
+def test_check_refuses(shell, arguments, message):
+    assert message in usage_error(shell("check", *arguments))
+
+
+CASE = "rope/half/d4-b1e4/one"
+
+
+def test_diagnose(run, tmp_path):
+    case = vectors.case(CASE)
+    np.save(tmp_path / "good.npy", case.expected)
+    np.save(tmp_path / "bad.npy", -case.expected)
+    assert run("diagnose", CASE, tmp_path / "good.npy")[0] == 0
+    assert run("diagnose", CASE, tmp_path / "bad.npy")[0] == 1
+    code, out, _ = run("diagnose", CASE, tmp_path / "bad.npy", "--json")
+    assert code == 1
+    assert json.loads(out)["ok"] is False
+
+
+def test_diagnose_raw(run, tmp_path):
+    vectors.case(CASE).expected.astype("<f4").tofile(tmp_path / "good.bin")
+    assert run("diagnose", CASE, tmp_path / "good.bin", "--dtype", "f32")[0] == 0
+
+
+def test_diagnose_refuses(run, tmp_path):
+    np.save(tmp_path / "good.npy", vectors.case(CASE).expected)
+    (tmp_path / "text.npy").write_text("no array")
+    assert "missing.npy" in usage_error(run("diagnose", CASE, tmp_path / "missing.npy"))
+    assert "no vectors of 'no'" in usage_error(run("diagnose", "no/such/case", tmp_path / "good.npy"))
+    assert "no case 'rope/such'" in usage_error(run("diagnose", "rope/such", tmp_path / "good.npy"))
+    assert "f8" in usage_error(run("diagnose", CASE, tmp_path / "good.npy", "--dtype", "f8"))
+    assert "text.npy" in usage_error(run("diagnose", CASE, tmp_path / "text.npy"))
+
+
+def test_vectors_list(run):
+    code, out, _ = run("vectors", "list")
+    assert code == 0
+    assert out.splitlines() == [case.id for case in vectors.cases("*")]
+    code, out, _ = run("vectors", "list", "rope/*/one", "--json")
+    assert json.loads(out) == [case.id for case in vectors.cases("rope/*/one")]
+    assert "zzz" in usage_error(run("vectors", "list", "zzz*"))
+
+
+def test_vectors_export(run, tmp_path):
+    code, out, _ = run("vectors", "export", CASE, "--format", "txt", "-o", tmp_path / "new")
+    assert code == 0
+    (written,) = map(Path, out.splitlines())
+    assert f"case {CASE}\n" in written.read_text()
+    assert "expected 'json'" in usage_error(run("vectors", "export", "--format", "yaml", "-o", tmp_path))
+    assert "zzz" in usage_error(run("vectors", "export", "zzz*", "--format", "txt", "-o", tmp_path))
+
+
+def test_vectors_verify(run, tmp_path):
+    assert run("vectors", "verify")[0] == 0
+    run("vectors", "export", "rope/*", "--format", "json", "-o", tmp_path)
+    assert run("vectors", "verify", tmp_path)[0] == 1
+
+
+def test_aliases(run):
+    code, out, _ = run("aliases")
+    assert code == 0
+    assert "rotate_half" in out
+    assert json.loads(run("aliases", "--json")[1])
+
+
+def test_closed_pipe_is_no_traceback():
+    command = f"{sys.executable} -m posref show rope | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("posref.rotary.rope\n", "")
+
+
+def test_demo(run):
+    """Every step of the demo comes out as it must; the proofs print from a process of their own, unseen here."""
+    code, out, _ = run("demo")
+    assert code == 0
+    assert "offset 3: score -6.6695978191" in out
+    assert "interleaved" in out
