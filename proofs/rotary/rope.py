@@ -297,7 +297,7 @@ def printed_form_keeps_lengths():
 
 @theorem(of=[attention.attend, attention.scores, attention.softmax, *ROTATION], sizes="all n, d")
 def attention_is_translation_invariant():
-    """Softmax attention on turned queries and keys does not change when all positions move by s: all of it, not the score alone."""
+    """Softmax attention on turned queries and keys does not change when all positions move by s."""
     q, k, v, p, w = sized("q", N, 2 * H), sized("k", N, 2 * H), sized("v", N, 2 * H), sized("p", N), sized("w", H)
     scale, shift = symbol("scale"), symbol("s")
 
@@ -326,9 +326,9 @@ def invariant_when_queries_alone_move():
 
 @theorem(of=[rope.matrix], sizes="all orders; d = 4")
 def one_parameter_groups():
-    """exp(mB)^T exp(nB) = exp((n - m)B) for B^T = -B: Pascal's rule gives (n - m)^r for every order r, and R(m) has such a B."""
+    """exp(mB)^T exp(nB) = exp((n - m)B) for B^T = -B: by Pascal's rule order r is (n - m)^r; R(m) has such a B."""
     r, j, m, n = (symbol(name, integer=True).e for name in "rjmn")
-    # C(r+1, j) = C(r, j) + C(r, j-1), times j! (r+1-j)! / r!; hence T(r+1) = n T(r) - m T(r), T(r) = sum_j C(r,j) (-m)^j n^(r-j)
+    # C(r+1, j) = C(r, j) + C(r, j-1), times j! (r+1-j)! / r!; so T(r) = sum_j C(r,j) (-m)^j n^(r-j) has T(r+1) = (n - m) T(r)
     prove_equal([r + 1], [(r + 1 - j) + j])
     for order in range(8):
         expansion = sum(sp.binomial(order, i) * (-m) ** i * n ** (order - i) for i in range(order + 1))
