@@ -1,0 +1,303 @@
+"""Absolute encodings of real libraries, run where they are installed and transcribed from their text where they are not.
+
+Libraries calculate sinusoids in float32; `sinusoid_bound` follows their roundings, entry by entry.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from posref.absolute import complex_order, floater, hierarchical, learned, merge, sinusoidal, zero_padding
+
+torch = pytest.importorskip("torch", reason="pip install posref[parity]")
+pytest.importorskip("transformers", reason="pip install posref[parity]")
+
+from transformers import BertConfig, GPT2Config, OPTConfig, RobertaConfig  # noqa: E402
+from transformers.generation import GenerationMixin  # noqa: E402
+from transformers.models.bert.modeling_bert import BertEmbeddings  # noqa: E402
+from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding  # noqa: E402
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding  # noqa: E402
+from transformers.models.opt.modeling_opt import OPTLearnedPositionalEmbedding  # noqa: E402
+from transformers.models.roberta.modeling_roberta import RobertaEmbeddings  # noqa: E402
+from transformers.models.whisper.modeling_whisper import sinusoids  # noqa: E402
+
+F32 = float(np.finfo(np.float32).eps)
+F64 = float(np.finfo(np.float64).eps)
+RNG = np.random.default_rng(0)
+
+# Tokens of 5 lanes: all words, padding on the right, on the left, in between, nothing but padding. 1 is padding.
+TOKENS = np.array([[5, 6, 7, 8, 9], [5, 6, 7, 1, 1], [1, 1, 5, 6, 7], [5, 1, 6, 1, 7], [1, 1, 1, 1, 1]])
+MASK = TOKENS != 1
+
+
+def sinusoid_bound(positions, dim):
+    """exp(-t ln(10000) / (dim/2 - 1)) in float32 errs by the rounded exponent and 1 ulp of exp, the angle by 1 rounding more;
+    then sine and cosine by 1 ulp. The table of the specification, in float64, is exact in comparison."""
+    exponent = np.log(1e4) * np.arange(dim // 2) / (dim // 2 - 1)
+    angle = positions[:, None] * np.exp(-exponent)
+    return np.tile(angle * (exponent + 2) * F32 + F32, (1, 2))
+
+
+def encode(positions, dim, *, divisor, layout):
+    return sinusoidal.encode(positions, sinusoidal.frequencies(dim, divisor=divisor), layout=layout)
+
+
+@pytest.mark.parametrize("dim", [8, 512])
+def test_marian_is_half_with_the_papers_divisor(dim):
+    table = MarianSinusoidalPositionalEmbedding(300, dim).create_weight().numpy()
+    positions = np.arange(300)
+    ours = encode(positions, dim, divisor="dim", layout="half")
+    # Both angles are float64: the power and the quotient against the product, 12 roundings at most; then one to float32.
+    angle = np.tile(positions[:, None] * sinusoidal.frequencies(dim), (1, 2))
+    assert (np.abs(table - ours) <= F32 / 2 * np.abs(ours) + 12 * F64 * angle + F64).all()
+    other = encode(positions, dim, divisor="dim - 2", layout="half")
+    assert np.abs(table - other).max() > 0.1
+
+
+@pytest.mark.parametrize("dim", [8, 384])
+def test_whisper_is_half_with_the_codes_divisor(dim):
+    table = sinusoids(1500, dim).numpy()
+    positions = np.arange(1500)
+    assert (np.abs(table - encode(positions, dim, divisor="dim - 2", layout="half")) <= sinusoid_bound(positions, dim)).all()
+    other = encode(positions, dim, divisor="dim", layout="half")
+    assert np.abs(table - other).max() > 0.1
+
+
+def test_m2m100_counts_from_padding_and_zeroes_its_row():
+    dim, padding_idx = 16, 1
+    released = M2M100SinusoidalPositionalEmbedding(30, dim, padding_idx)
+    assert released.weights.shape == (32, dim)
+    ids = learned.position_ids(MASK, convention="m2m100")
+    theirs = released(torch.tensor(TOKENS)).numpy()
+    assert np.array_equal(theirs, released.weights.numpy()[ids])
+    table = encode(np.arange(32), dim, divisor="dim - 2", layout="half")
+    bound = sinusoid_bound(np.arange(32), dim)
+    table[padding_idx] = 0
+    assert (np.abs(theirs - learned.encode(ids, table)) <= bound[ids]).all()
+    assert not theirs[~MASK].any()
+    # Tokens are encoded at 2, 3, ..: the first is not sin(0), cos(0).
+    assert np.abs(theirs[0, 0] - table[0]).max() > 0.5
+    embedded = released(inputs_embeds=torch.zeros(5, 5, dim)).numpy()
+    all_tokens = learned.position_ids(np.ones_like(MASK), convention="m2m100")
+    assert np.array_equal(embedded, released.weights.numpy()[all_tokens])
+
+
+def test_opt_reads_two_rows_further():
+    released = OPTLearnedPositionalEmbedding(8, 4)
+    table = released.weight.detach().numpy()
+    assert table.shape[0] == 8 + 2
+    theirs = released(torch.tensor(MASK.astype(int))).detach().numpy()
+    ids = learned.position_ids(MASK, convention="opt")
+    assert np.array_equal(theirs, learned.encode(ids, table))
+    cached = released(torch.tensor(MASK.astype(int)), past_key_values_length=3).detach().numpy()
+    assert np.array_equal(cached, learned.encode(ids[:, 3:], table))
+
+
+def bare(module):
+    """The embedding module of a BERT reduced to its positions: word and type vectors are zero, nothing is normalized."""
+    module.eval()
+    module.LayerNorm = torch.nn.Identity()
+    with torch.no_grad():
+        module.word_embeddings.weight.zero_()
+        module.token_type_embeddings.weight.zero_()
+    return module
+
+
+SMALL = {"vocab_size": 10, "hidden_size": 4, "num_attention_heads": 1, "max_position_embeddings": 12}
+
+
+@pytest.mark.parametrize("padding_idx", [1, 3])
+def test_roberta_counts_from_padding(padding_idx):
+    module = bare(RobertaEmbeddings(RobertaConfig(**SMALL, pad_token_id=padding_idx)))
+    tokens = np.where(MASK, 5, padding_idx)
+    table = module.position_embeddings.weight.detach().numpy()
+    ids = learned.position_ids(MASK, convention="roberta", padding_idx=padding_idx)
+    assert np.array_equal(module(torch.tensor(tokens)).detach().numpy(), learned.encode(ids, table))
+    assert np.array_equal(module.create_position_ids_from_input_ids(torch.tensor(tokens), padding_idx).numpy(), ids)
+    embedded = module(inputs_embeds=torch.zeros(5, 5, 4)).detach().numpy()
+    all_tokens = learned.position_ids(np.ones_like(MASK), convention="roberta", padding_idx=padding_idx)
+    assert np.array_equal(embedded, learned.encode(all_tokens, table))
+
+
+def test_roberta_counts_padding_of_the_past_among_the_tokens():
+    """With a cache RoBERTa adds the length of the past, padding included: not the last rows of the ids of the whole."""
+    left = torch.tensor(TOKENS[2:3, 3:])
+    cached = RobertaEmbeddings.create_position_ids_from_input_ids(left, 1, past_key_values_length=3)
+    assert cached.tolist() == [[5, 6]]
+    assert learned.position_ids(MASK[2], convention="roberta")[3:].tolist() == [3, 4]
+
+
+def test_bert_counts_padding():
+    module = bare(BertEmbeddings(BertConfig(**SMALL)))
+    table = module.position_embeddings.weight.detach().numpy()
+    ids = learned.position_ids(MASK, convention="bert")
+    assert np.array_equal(module(torch.tensor(TOKENS)).detach().numpy(), learned.encode(ids, table))
+
+
+def test_generate_gives_padding_zero():
+    tensors = {"input_ids": torch.tensor(TOKENS), "attention_mask": torch.tensor(MASK.astype(int))}
+    theirs = GenerationMixin()._prepare_position_ids_for_generation(tensors["input_ids"], tensors)
+    assert np.array_equal(theirs.numpy(), learned.position_ids(MASK, convention="generate"))
+
+
+def test_presets_are_the_published_sizes():
+    rows = {name: preset["rows"] for name, preset in learned.PRESETS.items()}
+    opt = OPTLearnedPositionalEmbedding(OPTConfig().max_position_embeddings, 1)
+    assert rows["bert_base"] == BertConfig().max_position_embeddings
+    assert rows["gpt2"] == GPT2Config().max_position_embeddings
+    assert rows["opt_125m"] == opt.num_embeddings
+    for name, config in (("bert_base", BertConfig()), ("gpt2", GPT2Config()), ("opt_125m", OPTConfig())):
+        assert learned.PRESETS[name]["dim"] == config.hidden_size
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("padding", "theirs"), [("zero", "same"), ("valid", "valid")])
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+def test_convolution_is_torchs(width, padding, theirs):
+    x = torch.tensor(RNG.integers(-9, 10, size=(2, 6, 3)), dtype=torch.float64)
+    kernel = torch.tensor(RNG.integers(-9, 10, size=(width, 3, 4)), dtype=torch.float64)
+    y = torch.nn.functional.conv1d(x.transpose(1, 2), kernel.permute(2, 1, 0), padding=theirs).transpose(1, 2)
+    assert np.array_equal(zero_padding.convolve(x.numpy(), kernel.numpy(), padding=padding), y.numpy())
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_circular_convolution_is_torchs(width):
+    module = torch.nn.Conv1d(3, 4, width, padding="same", padding_mode="circular", bias=False, dtype=torch.float64)
+    kernel = torch.tensor(RNG.integers(-9, 10, size=(width, 3, 4)), dtype=torch.float64)
+    x = torch.tensor(RNG.integers(-9, 10, size=(2, 6, 3)), dtype=torch.float64)
+    with torch.no_grad():
+        module.weight.copy_(kernel.permute(2, 1, 0))
+        y = module(x.transpose(1, 2)).transpose(1, 2).numpy()
+    assert np.array_equal(zero_padding.convolve(x.numpy(), kernel.numpy(), padding="circular"), y)
+
+
+def tensor2tensor_signal(length, channels, min_timescale=1.0, max_timescale=1.0e4, start_index=0):
+    """get_timing_signal_1d as its text says it: timescales in geometric progression, sines then cosines, odd widths padded."""
+    position = (np.arange(length) + start_index).astype(np.float32)
+    timescales = channels // 2
+    increment = math.log(max_timescale / min_timescale) / max(timescales - 1, 1)
+    inverse = np.float32(min_timescale) * np.exp(np.arange(timescales, dtype=np.float32) * np.float32(-increment))
+    scaled = position[:, None] * inverse[None, :]
+    signal = np.concatenate([np.sin(scaled), np.cos(scaled)], axis=1)
+    return np.pad(signal, [[0, 0], [0, channels % 2]])
+
+
+@pytest.mark.parametrize("channels", [4, 6, 512])
+@pytest.mark.parametrize("start", [0, 7])
+def test_tensor2tensor_transcribed(channels, start):
+    positions = start + np.arange(200)
+    signal = tensor2tensor_signal(200, channels, start_index=start)
+    ours = encode(positions, channels, divisor="dim - 2", layout="half")
+    assert (np.abs(signal - ours) <= sinusoid_bound(positions, channels)).all()
+
+
+def test_tensor2tensor_of_one_pair():
+    ours = encode(np.arange(5), 2, divisor="dim - 2", layout="half")
+    assert np.abs(tensor2tensor_signal(5, 2) - ours).max() <= F32
+
+
+class Bert4keras:
+    """PositionEmbedding.call and sinusoidal_embeddings, line by line."""
+
+    @staticmethod
+    def positions(embeddings, position_ids, hierarchical):
+        if not hierarchical:
+            return embeddings[position_ids]
+        input_dim = len(embeddings)
+        alpha = 0.4 if hierarchical is True else hierarchical
+        embeddings = embeddings - alpha * embeddings[:1]
+        embeddings = embeddings / (1 - alpha)
+        embeddings_x = embeddings[position_ids // input_dim]
+        embeddings_y = embeddings[position_ids % input_dim]
+        return alpha * embeddings_x + (1 - alpha) * embeddings_y
+
+    @staticmethod
+    def merge(inputs, embeddings, merge_mode):
+        if merge_mode == "add":
+            return inputs + embeddings
+        if merge_mode == "mul":
+            return inputs * (embeddings + 1.0)
+        return np.concatenate([inputs, np.tile(embeddings[None], [len(inputs), 1, 1])], axis=-1)
+
+    @staticmethod
+    def sinusoid(pos, dim, base=10000):
+        indices = np.power(float(base), -2 * np.arange(dim // 2) / dim)
+        embeddings = np.einsum("...,d->...d", pos, indices)
+        return np.stack([np.sin(embeddings), np.cos(embeddings)], axis=-1).reshape(*np.shape(pos), dim)
+
+
+def test_bert4keras_positions_transcribed():
+    table, ids = RNG.normal(size=(6, 4)), np.arange(36)
+    preset = hierarchical.PRESETS["bert4keras"]
+    theirs = Bert4keras.positions(table, ids, True)
+    # The operations are the same in another order at most: 8 roundings on |p| (1 + alpha) / (1 - alpha).
+    bound = 8 * F64 * np.abs(table).max() * 1.4 / 0.6
+    assert np.abs(hierarchical.extend(table, alpha=preset["alpha"]) - theirs).max() <= bound
+    assert np.abs(hierarchical.encode(ids, table, alpha=preset["alpha"]) - theirs).max() <= bound
+    assert np.abs(Bert4keras.positions(table, ids[:6], True) - Bert4keras.positions(table, ids[:6], False)).max() <= bound
+    p = encode(np.arange(50), 8, divisor="dim", layout="interleaved")
+    assert np.abs(p - Bert4keras.sinusoid(np.arange(50), 8)).max() <= 50 * 2 * F64
+
+
+def test_bert4keras_merge_modes_transcribed():
+    x, p = RNG.integers(-9, 10, size=(2, 5, 4)), RNG.integers(-9, 10, size=(5, 4))
+    assert np.array_equal(merge.add(x, p), Bert4keras.merge(x, p, "add"))
+    assert np.array_equal(merge.multiply(x, p, convention="released"), Bert4keras.merge(x, p, "mul"))
+    assert not np.array_equal(merge.multiply(x, p, convention="paper"), Bert4keras.merge(x, p, "mul"))
+    assert np.array_equal(merge.concatenate(x, p), Bert4keras.merge(x, p, "concat"))
+
+
+def torchdiffeq_rk4(func, y0, times, step_size):
+    """odeint(.., method="rk4", options={"step_size": ..}) where the times are multiples of the step; rk4_alt_step_func."""
+    y, solution = y0, [y0]
+    for t0, t1 in pairwise(times):
+        for t in np.arange(t0, t1 - step_size / 2, step_size):
+            k1 = func(t, y)
+            k2 = func(t + step_size / 3, y + step_size * k1 / 3)
+            k3 = func(t + step_size * 2 / 3, y + step_size * (k2 - k1 / 3))
+            k4 = func(t + step_size, y + step_size * (k1 - k2 + k3))
+            y = y + (k1 + 3 * (k2 + k3) + k4) * step_size * 0.125
+        solution.append(y)
+    return np.stack(solution)
+
+
+def test_floater_transcribed():
+    """The released flow: Linear, ReLU, Linear, each on [p, t]; biases of q, k, v of the first block."""
+    dim, preset = 4, floater.PRESETS["released"]
+    weights = [RNG.normal(size=(dim, dim + 1)) for _ in range(2)]
+    biases = [RNG.normal(size=dim) for _ in range(2)]
+
+    def flow(t, x):
+        for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
+            time = np.ones((*x.shape[:-1], 1)) * t
+            x = np.concatenate([x, time], axis=-1) @ w.T + b
+            x = np.maximum(x, 0) if layer == 0 else x
+        return x
+
+    start = RNG.normal(size=(3, 1, dim))
+    times = preset["step"] * np.arange(20)
+    theirs = torchdiffeq_rk4(flow, start, times, preset["step"] / preset["substeps"])
+    ours = floater.encode(flow, start, times, substeps=preset["substeps"])
+    # 95 steps of 20 roundings on values that stay below the largest; slopes of norm 40 over a time of 0.19 magnify them.
+    growth = math.exp(0.19 * np.prod([np.linalg.norm(w, 2) for w in weights]))
+    assert np.abs(np.moveaxis(theirs, 0, -2) - ours).max() <= 95 * 20 * F64 * np.abs(ours).max() * growth
+    assert np.abs(ours[..., -1, :] - start[..., 0, :]).max() > 0.01  # and it moved
+
+
+def test_complex_order_transcribed():
+    """Position_Embedding and ComplexMultiply of the released CNN: position times word frequency, no phase."""
+    vocabulary, dim = 30, 6
+    position_j = 1.0 / np.power(10000.0, 2 * np.arange(dim, dtype=np.float32) / dim)
+    position_ij = np.arange(vocabulary, dtype=np.float32)[:, None] @ position_j[None, :]
+    amplitude_table = RNG.normal(size=(vocabulary, dim))
+    words, positions = np.array([[3, 29, 7], [1, 1, 0]]), np.array([[1, 2, 3], [1, 2, 0]])
+    phase = positions[..., None] * position_ij[words]
+    real, imaginary = np.cos(phase) * amplitude_table[words], np.sin(phase) * amplitude_table[words]
+    frequency = complex_order.released_frequencies(words, dim)
+    g = complex_order.encode(positions, amplitude_table[words], frequency, np.zeros_like(frequency))
+    # The exponent is rounded to float32, times ln 10000 = 9.2; the power, the product and the angle are rounded once each.
+    bound = np.abs(amplitude_table[words]) * (positions[..., None] * frequency * (9.3 * 2 + 3) + 1) * F32
+    assert (np.abs(g.real - real) <= bound).all()
+    assert (np.abs(g.imag - imaginary) <= bound).all()
