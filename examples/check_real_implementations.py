@@ -1,0 +1,301 @@
+"""Real libraries under the conformance check: is the rotation right, and which features does it pair?
+
+    pip install "posref[parity]"
+    python examples/check_real_implementations.py
+
+The first part checks every library against both layouts and prints the one it turns out to use. The second part breaks
+copies of them in one place each, as has happened in released code, and prints what the check says about it.
+
+An implementation becomes checkable as a function of x (batch, heads, n, dim) and positions (batch, n). The wrappers below
+are all it takes; copy the one that is nearest to yours.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import pairing
+from posref.check import check_rope
+from posref.rotary import rope
+
+PIP = 'pip install "posref[parity]"'
+TRANSFORMERS, ONNX, ONNXRUNTIME = ("torch", "transformers"), ("onnx",), ("onnx", "onnxruntime")
+X_TRANSFORMERS, ROTARY_EMBEDDING_TORCH = ("torch", "x_transformers"), ("torch", "rotary_embedding_torch")
+
+
+def to_torch(values: np.ndarray) -> Any:
+    """numpy to torch, float32."""
+    import torch
+
+    return torch.from_numpy(np.array(values, dtype=np.float32))
+
+
+def to_bfloat16(values: np.ndarray) -> Any:
+    """numpy to torch, bfloat16."""
+    return to_torch(values).bfloat16()
+
+
+# Wrappers: each takes the sizes and returns a function of x (batch, heads, n, dim) and integer positions (batch, n), numpy
+
+
+def llama(dim: int, base: float, rotary_dim: int, *, scramble: Callable | None = None, shift: int = 0) -> Callable:
+    """transformers' Llama; `scramble` changes the module that makes the tables, `shift` the positions."""
+    import torch
+    from transformers.models.llama import modeling_llama
+
+    config = modeling_llama.LlamaConfig(
+        hidden_size=4 * dim, num_attention_heads=4, rope_parameters={"rope_type": "default", "rope_theta": base}
+    )
+    module = modeling_llama.LlamaRotaryEmbedding(config)
+    make_tables = scramble(module) if scramble else module
+
+    def rotate(x, positions):
+        cos, sin = make_tables(x, torch.from_numpy(positions) + shift)
+        return modeling_llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+    return rotate
+
+
+def gpt_neox(dim: int, base: float, rotary_dim: int, *, divisor: int | None = None) -> Callable:
+    """transformers' GPT-NeoX, partial; `divisor` replaces the width that the exponents are divided by."""
+    import torch
+    from transformers.models.gpt_neox import modeling_gpt_neox
+
+    parameters = {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": rotary_dim / dim}
+    config = modeling_gpt_neox.GPTNeoXConfig(hidden_size=4 * dim, num_attention_heads=4, rope_parameters=parameters)
+    module = modeling_gpt_neox.GPTNeoXRotaryEmbedding(config)
+    if divisor is not None:
+        module.inv_freq = 1 / base ** (torch.arange(0, rotary_dim, 2).float() / divisor)
+
+    def rotate(x, positions):
+        cos, sin = module(x, torch.from_numpy(positions))
+        return modeling_gpt_neox.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+    return rotate
+
+
+def gpt_j(dim: int, base: float, rotary_dim: int, *, sign: int = 1) -> Callable:
+    """transformers' GPT-J, partial, base 10000 and (batch, n, heads, dim) inside; `sign` multiplies the sines."""
+    import torch
+    from transformers.models.gptj import modeling_gptj
+
+    if base != 10000:
+        raise ValueError("GPT-J has base 10000")
+    table = cache(lambda length: modeling_gptj.create_sinusoidal_positions(length, rotary_dim))
+
+    def rotate(x, positions):
+        picked = table(1 << int(positions.max()).bit_length())[torch.from_numpy(positions)].to(x.dtype)
+        sin, cos = torch.split(picked, rotary_dim // 2, dim=-1)
+        x = x.transpose(1, 2)
+        turned = modeling_gptj.apply_rotary_pos_emb(x[..., :rotary_dim], sign * sin, cos)
+        return torch.cat([turned, x[..., rotary_dim:]], dim=-1).transpose(1, 2)
+
+    return rotate
+
+
+def x_transformers(dim: int, base: float, rotary_dim: int) -> Callable:
+    """x-transformers, partial if the frequencies are fewer than the features."""
+    import torch
+    from x_transformers import x_transformers as library
+
+    module = library.RotaryEmbedding(rotary_dim, base=base)
+
+    def rotate(x, positions):
+        frequencies, _ = module(torch.from_numpy(positions))
+        return library.apply_rotary_pos_emb(x, frequencies)
+
+    return rotate
+
+
+def rotary_embedding_torch(dim: int, base: float, rotary_dim: int) -> Callable:
+    """rotary-embedding-torch, partial if the frequencies are fewer than the features."""
+    import torch
+    from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+
+    module = RotaryEmbedding(rotary_dim, theta=base)
+
+    def rotate(x, positions):
+        frequencies = module(torch.from_numpy(positions)[:, None])
+        return apply_rotary_emb(frequencies, x)
+
+    return rotate
+
+
+def onnx_model(rotary_dim: int, interleaved: int) -> Any:
+    """A model of one RotaryEmbedding node, opset 23."""
+    from onnx import TensorProto, helper
+
+    inputs = [
+        ("x", TensorProto.FLOAT, 4),
+        ("cos", TensorProto.FLOAT, 2),
+        ("sin", TensorProto.FLOAT, 2),
+        ("ids", TensorProto.INT64, 2),
+    ]
+    names = [name for name, _, _ in inputs]
+    node = helper.make_node("RotaryEmbedding", names, ["y"], interleaved=interleaved, rotary_embedding_dim=rotary_dim)
+    declared = [helper.make_tensor_value_info(name, kind, [None] * axes) for name, kind, axes in inputs]
+    graph = helper.make_graph([node], "rope", declared, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+def onnx_feeds(x: np.ndarray, positions: np.ndarray, base: float, rotary_dim: int) -> dict:
+    """The inputs of the node. Its tables are an argument: here with one row for every position that occurs."""
+    rows = np.union1d(positions, np.arange(positions.shape[-1]))  # onnxruntime refuses tables with fewer rows than tokens
+    cos, sin = (table.astype(np.float32) for table in rope.tables(rows, rope.frequencies(rotary_dim, base)))
+    return {"x": x, "cos": cos, "sin": sin, "ids": np.searchsorted(rows, positions)}
+
+
+def onnx_reference(dim: int, base: float, rotary_dim: int, *, interleaved: int) -> Callable:
+    """The reference evaluator of the onnx package."""
+    from onnx.reference import ReferenceEvaluator
+
+    session = ReferenceEvaluator(onnx_model(rotary_dim, interleaved))
+    return lambda x, positions: session.run(None, onnx_feeds(x, positions, base, rotary_dim))[0]
+
+
+def onnxruntime(dim: int, base: float, rotary_dim: int, *, interleaved: int) -> Callable:
+    """onnxruntime on the CPU."""
+    import onnxruntime as library
+
+    options = library.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = onnx_model(rotary_dim, interleaved).SerializeToString()
+    session = library.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda x, positions: session.run(None, onnx_feeds(x, positions, base, rotary_dim))[0]
+
+
+# What is checked
+
+
+class Subject(NamedTuple):
+    """One implementation: how it is made, for which sizes, and how numpy arrays become its tensors."""
+
+    name: str
+    needs: tuple[str, ...]
+    make: Callable
+    to: Callable | None
+    dim: int = 64
+    rotary_dim: int = 64
+    base: float = 10000.0
+
+    def function(self) -> Callable:
+        return self.make(self.dim, self.base, self.rotary_dim)
+
+    def check(self, layout: str) -> Any:
+        rotary_dim = None if self.rotary_dim == self.dim else self.rotary_dim
+        sizes = {"dim": self.dim, "base": self.base, "rotary_dim": rotary_dim}
+        return check_rope(self.function(), layout=layout, to=self.to, to_positions=np.asarray, **sizes)
+
+
+REAL = (
+    Subject("transformers Llama", TRANSFORMERS, llama, to_torch, base=500000.0),
+    Subject("transformers Llama, bfloat16", TRANSFORMERS, llama, to_bfloat16),
+    Subject("transformers GPT-NeoX, 24 of 96", TRANSFORMERS, gpt_neox, to_torch, 96, 24),
+    Subject("transformers GPT-J, 32 of 64", TRANSFORMERS, gpt_j, to_torch, 64, 32),
+    Subject("onnxruntime, interleaved=0", ONNXRUNTIME, partial(onnxruntime, interleaved=0), None, 64, 32),
+    Subject("onnxruntime, interleaved=1", ONNXRUNTIME, partial(onnxruntime, interleaved=1), None),
+    Subject("onnx reference, interleaved=0", ONNX, partial(onnx_reference, interleaved=0), None),
+    Subject("onnx reference, interleaved=1", ONNX, partial(onnx_reference, interleaved=1), None, 64, 32),
+    Subject("x-transformers", X_TRANSFORMERS, x_transformers, to_torch, 64, 32),
+    Subject("x-transformers, bfloat16", X_TRANSFORMERS, x_transformers, to_bfloat16),
+    Subject("rotary-embedding-torch", ROTARY_EMBEDDING_TORCH, rotary_embedding_torch, to_torch, base=500000.0),
+)
+
+
+def tiled_like_gpt_j(module: Any) -> Callable:
+    """Every entry of the tables twice in a row, while the rotation pairs halves."""
+
+    def tables(x, positions):
+        halves = (table[..., : table.shape[-1] // 2] for table in module(x, positions))
+        return [half.repeat_interleave(2, dim=-1) for half in halves]
+
+    return tables
+
+
+def bfloat16_frequencies(module: Any) -> Any:
+    """What casting a whole model does to a buffer of frequencies."""
+    module.inv_freq = module.inv_freq.bfloat16().float()
+    return module
+
+
+def forgotten_base(make: Callable) -> Callable:
+    return lambda dim, base, rotary_dim: make(dim, 10000.0, rotary_dim)
+
+
+class Broken(NamedTuple):
+    """A copy with one thing changed, the layout it was meant to have, and what the check must find."""
+
+    subject: Subject
+    layout: str
+    finds: str
+
+
+BROKEN = (
+    Broken(
+        Subject("Llama with tables tiled as in GPT-J", TRANSFORMERS, partial(llama, scramble=tiled_like_gpt_j), to_torch),
+        layout="half",
+        finds="tables tiled for the other layout",
+    ),
+    Broken(
+        Subject("Llama with bfloat16 frequencies", TRANSFORMERS, partial(llama, scramble=bfloat16_frequencies), to_torch),
+        layout="half",
+        finds="frequencies in bfloat16",
+    ),
+    Broken(
+        Subject("Llama decoding off by one", TRANSFORMERS, partial(llama, shift=1), to_torch),
+        layout="half",
+        finds="positions +1",
+    ),
+    Broken(
+        Subject("GPT-NeoX dividing by the width of the head", TRANSFORMERS, partial(gpt_neox, divisor=96), to_torch, 96, 24),
+        layout="half",
+        finds="exponent 2t/96",
+    ),
+    Broken(
+        Subject("GPT-J turning backwards", TRANSFORMERS, partial(gpt_j, sign=-1), to_torch, 64, 32),
+        layout="interleaved",
+        finds="sign",
+    ),
+    Broken(
+        Subject("onnxruntime with the wrong flag", ONNXRUNTIME, partial(onnxruntime, interleaved=1), None),
+        layout="half",
+        finds="layout interleaved",
+    ),
+    Broken(
+        Subject("x-transformers without its base", X_TRANSFORMERS, forgotten_base(x_transformers), to_torch, base=500000.0),
+        layout="interleaved",
+        finds="base 10000",
+    ),
+)
+
+
+def available(subject: Subject) -> bool:
+    return all(importlib.util.find_spec(name) for name in subject.needs)
+
+
+def main() -> int:
+    """Print both parts; 1 if a real implementation is not right in exactly one layout."""
+    failed = False
+    print("Real implementations: the layout that each turns out to have\n")
+    for subject in REAL:
+        if not available(subject):
+            print(f"  skipped  {subject.name}: needs {' and '.join(subject.needs)}; {PIP}")
+            continue
+        fits = [layout for layout in pairing.LAYOUTS if subject.check(layout).ok]
+        failed |= len(fits) != 1
+        print(f"  {'ok' if len(fits) == 1 else 'FAILED':<8} {subject.name:<32} layout={' or '.join(fits) or 'none'}")
+    print("\nCopies broken in one place\n")
+    for subject, layout, _ in BROKEN:
+        if not available(subject):
+            print(f"  skipped  {subject.name}: needs {' and '.join(subject.needs)}; {PIP}")
+            continue
+        print(f"{subject.name}:\n{subject.check(layout)}\n")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
