@@ -312,7 +312,8 @@ def test_check_diagnoses_broken_copies(row):
 def test_example_prints_verdicts_and_diagnoses(monkeypatch, capsys):
     pytest.importorskip("transformers", reason=example.PIP)
     llama, decoding = example.REAL[0], example.BROKEN[2]
-    backwards = llama._replace(name="backwards", make=lambda *sizes: lambda x, positions: llama.make(*sizes)(x, -positions))
+    rotate = llama.function()
+    backwards = llama._replace(name="backwards", make=lambda *sizes: lambda x, positions: rotate(x, -positions))
     monkeypatch.setattr(example, "BROKEN", (decoding,))
     for real, status, line in (
         (llama, 0, "  ok       transformers Llama               layout=half"),
@@ -322,7 +323,7 @@ def test_example_prints_verdicts_and_diagnoses(monkeypatch, capsys):
         assert example.main() == status
         printed = capsys.readouterr().out
         assert line in printed.splitlines()
-        assert "Diagnosis: your output equals RoPE with every position too large by 1." in printed
+        assert f"{decoding.subject.name}:\n{decoding.subject.check(decoding.layout)}\n" in printed
 
 
 def test_example_skips_what_is_not_installed(monkeypatch, capsys):
