@@ -96,11 +96,18 @@ def _run_proofs():
 
 
 def _diagnose():
-    """A wrong implementation, and what the check says about it; the check must object."""
+    """Wrong implementations, and what the check says about each; it must object and give a reason."""
     from posref.check import broken, check_rope
 
-    print(inspect.getsource(broken.rope))
-    print('check_rope(broken.rope, dim=64, base=10000.0, layout="half")\n')
-    report = check_rope(broken.rope, dim=64, base=10000.0, layout="half")
-    print(report)
-    return not report.ok
+    settings = {"dim": broken.DIM, "base": 10000.0, "layout": "half"}
+    first, *others = broken.EXAMPLES
+    print(inspect.getsource(first.function))
+    print(f'>>> print(check_rope({first.function.__name__}, dim=64, base=10000.0, layout="half"))')
+    reports = [check_rope(first.function, **settings)]
+    for line in str(reports[0]).splitlines():
+        print(textwrap.fill(line, width=120, subsequent_indent=" " * 4))
+    for example in others:
+        reports.append(check_rope(example.function, **settings))
+        print(f"\n{inspect.getdoc(example.function)}")
+        print("\n".join(f"    Diagnosis: {finding.sentence}" for finding in reports[-1].diagnosis))
+    return all(not report.ok and report.diagnosis for report in reports)

@@ -33,6 +33,16 @@ def twice(array):
 number = 7
 """
 
+TORCH = """
+import torch
+
+def half(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-torch.arange(0, 64, 2) / 64)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+"""
+
 
 @pytest.fixture
 def run(capsys):
@@ -51,6 +61,7 @@ def run(capsys):
 def shell(tmp_path):
     """The command in a fresh process, in a folder with implementations to check."""
     (tmp_path / "my_ops.py").write_text(IMPLEMENTATIONS)
+    (tmp_path / "my_torch.py").write_text(TORCH)
     (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
     (tmp_path / "needs.py").write_text("import surely_not_installed")
 
@@ -204,9 +215,12 @@ def test_check_converts(shell):
 
 
 def test_check_converts_to_torch(shell):
-    pytest.importorskip("torch", reason="--to torch.float32 needs torch")
-    (code, out, err) = shell("check", "my_ops:half", *ROPE, "--layout", "half", "--to", "torch.no_such_dtype")
-    assert "torch has no such dtype" in usage_error((code, out, err))
+    pytest.importorskip("torch", reason="--to torch.bfloat16 needs torch")
+    half = ("check", "my_torch:half", *ROPE, "--layout", "half")
+    code, out, err = shell(*half, "--to", "torch.bfloat16", "--json")
+    assert code == 0, out + err
+    assert json.loads(out)["precision"]["model"].startswith("bf16")
+    assert "torch has no such dtype" in usage_error(shell(*half, "--to", "torch.no_such_dtype"))
 
 
 @pytest.mark.parametrize(
@@ -299,4 +313,4 @@ def test_demo(run):
     code, out, _ = run("demo")
     assert code == 0
     assert "offset 3: score -6.6695978191" in out
-    assert "interleaved" in out
+    assert out.count("Diagnosis: your output equals RoPE with ") == 3
