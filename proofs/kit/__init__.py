@@ -9,7 +9,7 @@ How to prove something about a shipped function, from the simplest to the strong
    position. Compare one generic cell: `left, right = entries("half", result, expected)`, or `entries(None, ..)` where the
    last axis is not paired; `t, a, b = pair("half", 2 * h)` are the indices of a generic pair. A sum over 2h features is taken
    over pairs: put both sides under `with summing("half")`.
-3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], out, specification(x, cos, sin))`.
+3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], (out, specification(x, cos, sin)))`.
 4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
 5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.
 

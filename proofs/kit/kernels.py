@@ -5,8 +5,8 @@ no iteration can see another one, and that is checked:
 
 * no local may be read in a loop body before it is assigned in the same iteration (definite assignment), and while, break,
   continue, return in a loop and augmented stores into arrays are refused;
-* the output cannot be read; in place (`out` is an input) a cell may be read before any write, and only cells that this very
-  iteration writes;
+* the output cannot be read; in place (`out` is an input) an iteration may read only cells that it writes itself, and before it
+  writes any;
 * the written cells must cover the output exactly once.
 
 Reductions do not fit: put the loop body into its own jitted step and prove an invariant of the step.
@@ -31,80 +31,93 @@ class Output:
     def __init__(self, shape, contents=None):
         self.shape, self.ndim = tuple(sp.sympify(n) for n in shape), len(shape)
         self.contents, self.writes, self.reads = contents, [], []
+        self.active = ()  # the loops running now; run_kernel keeps it
 
     def __setitem__(self, cell, value):
-        self.writes.append((_cell(cell), expression(value)))
+        self.writes.append((_cell(cell), expression(value), tuple(self.active)))
 
     def __getitem__(self, cell):
         if self.contents is None:
             raise NotProved("the kernel reads its output: iterations may depend on each other")
-        if self.writes:
-            raise NotProved("the kernel reads in place after it has written")
-        self.reads.append(_cell(cell))
-        return Scalar(self.contents.at(*self.reads[-1]))
+        if any(iteration == tuple(self.active) for _, _, iteration in self.writes):
+            raise NotProved("the kernel reads in place after it has written in the same iteration")
+        self.reads.append((_cell(cell), tuple(self.active)))
+        return Scalar(self.contents.at(*self.reads[-1][0]))
 
 
 def run_kernel(kernel, *args):
     """Run a kernel's Python source with one generic iteration per loop; returns the loops as (index, length)."""
     function = python_function(kernel)
     check_iterations_are_independent(function)
-    loops = []
+    loops, active = [], []
 
     def one_generic(*bounds):
         if len(bounds) != 1:
             raise Undecided(f"range{bounds}; start loops at 0")
         i = index(expression(bounds[0]))
         loops.append((i, expression(bounds[0])))
+        active.append(i)
         yield i
+        active.pop()
 
+    for a in args:
+        if isinstance(a, Output):
+            a.active = active
     namespace = {**function.__globals__, "range": one_generic, "prange": one_generic}
     generic = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
     generic(*args)
     return loops
 
 
-def prove_kernel(kernel, arguments, out, expected):
-    """`kernel(*arguments, out)` writes every cell of `out` exactly once, each with the value of `expected` there.
+def prove_kernel(kernel, arguments, *results):
+    """The kernel writes every cell of each output exactly once, each with the value that the specification has there.
 
-    `expected` is what the specification returns for the same symbolic arrays; sizes are symbols, so this holds for all.
+    `results` are pairs (output, what the specification returns for the same symbolic arrays); sizes are symbols, so this holds
+    for all. The outputs are among the arguments.
     """
-    loops = run_kernel(kernel, *[out if a is out else a for a in arguments])
-    _prove_cover(out, loops)
-    cells = {cell for cell, _ in out.writes}
-    if not set(out.reads) <= cells:
-        raise NotProved("the kernel reads cells in place that another iteration may have written")
-    if len(expected.shape) != len(out.shape) or any(
-        sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.shape, strict=True)
-    ):
-        raise NotProved(f"the specification has shape {expected.shape}, the output {out.shape}")
-    prove_equal([value for _, value in out.writes], [expected.at(*cell) for cell, _ in out.writes])
+    loops = run_kernel(kernel, *arguments)
+    for out, expected in results:
+        _prove_cover(out, loops)
+        own = {(cell, iteration) for cell, _, iteration in out.writes}
+        if not set(out.reads) <= own:
+            raise NotProved("the kernel reads cells in place that another iteration writes")
+        if len(expected.shape) != out.ndim or any(
+            sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.shape, strict=True)
+        ):
+            raise NotProved(f"the specification has shape {expected.shape}, the output {out.shape}")
+        prove_equal([value for _, value, _ in out.writes], [expected.at(*cell) for cell, _, _ in out.writes])
 
 
 def _prove_cover(out, loops):
-    """The written cells are a product of partitions of the axes: {i}, {2i, 2i + 1} or {i, i + length}."""
+    """The written cells are a product of partitions of the axes, and every loop is used for one of them."""
     lengths = dict(loops)
-    cells = [cell for cell, _ in out.writes]
-    if len(set(cells)) != len(cells) or not cells:
-        raise NotProved(f"cells written twice or not at all: {cells}")
-    product, used = 1, set()
+    cells = [cell for cell, _, _ in out.writes]
+    product, used = 1, []
     for axis, extent in enumerate(out.shape):
         members = {cell[axis] for cell in cells}
-        i = _partition(members, extent, lengths)
-        if i is None or i in used:
-            raise NotProved(f"writes at {sorted(map(str, members))} do not cover an axis of length {extent} once")
-        used.add(i)
+        used += _partition(members, extent, lengths)
         product *= len(members)
-    if product != len(cells) or used != {i for i, _ in loops}:
-        raise NotProved(f"{len(cells)} writes do not cover the output once")
+    if len(set(cells)) != len(cells) or product != len(cells) or sorted(used, key=str) != sorted(lengths, key=str):
+        raise NotProved(f"the {len(cells)} writes do not cover an output of shape {out.shape} exactly once")
 
 
 def _partition(members, extent, lengths):
-    for i in set().union(*(m.free_symbols for m in members)) & lengths.keys():
-        length = lengths[i]
-        for pieces, count in (({i}, length), ({2 * i, 2 * i + 1}, 2 * length), ({i, sp.expand(i + length)}, 2 * length)):
-            if members == pieces and sp.expand(count - extent) == 0:
-                return i
-    return None
+    """The loops whose indices partition range(extent): runs of {i}, {2i, 2i + 1} or {i, i + length}, one after the other."""
+    start, rest, used = sp.Integer(0), set(members), []
+    while rest:
+        run = next((run for i in lengths for run in _runs(i, lengths[i], start) if run[1] <= rest and i not in used), None)
+        if run is None:
+            break
+        i, cells, count = run
+        start, rest, used = sp.expand(start + count), rest - cells, [*used, i]
+    if rest or sp.expand(start - extent) != 0:
+        raise NotProved(f"writes at {sorted(map(str, members))} do not cover an axis of length {extent} exactly once")
+    return used
+
+
+def _runs(i, length, start):
+    for cells, count in (((i, i + length), 2 * length), ((2 * i, 2 * i + 1), 2 * length), ((i,), length)):
+        yield i, {sp.expand(start + cell) for cell in cells}, count
 
 
 def _cell(key):

@@ -1,0 +1,1 @@
+"""Proofs that the compiled kernels are the specification."""

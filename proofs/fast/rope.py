@@ -1,0 +1,76 @@
+"""RoPE, compiled: the kernels are the specification."""
+
+from posref.fast import rope as fast
+from posref.rotary import rope
+from proofs.kit import Output, prove_equal, prove_kernel, size, sized, symbols, theorem
+
+B, H, N, P, REST = (size(name) for name in ("batch", "heads", "n", "pairs", "rest"))
+KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
+
+
+def arrays():
+    """x, cos and sin as the kernels see them, and what the specification makes of them."""
+    x, cos, sin = sized("x", B, H, N, 2 * P + REST), sized("c", B, N, P), sized("s", B, N, P)
+    turned = {name: rope.rotate(x, cos[:, None], sin[:, None], layout=name, rotary_dim=2 * P) for name in KERNELS}
+    return x, cos, sin, turned
+
+
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, n, d, rotary_dim")
+def kernels_rotate():
+    """The compiled rotations write every cell once, with the value of the specification, in both layouts."""
+    x, cos, sin, turned = arrays()
+    for layout, kernel in KERNELS.items():
+        out = Output(x.shape)
+        prove_kernel(kernel, [x, cos, sin, out], (out, turned[layout]))
+
+
+@kernels_rotate.control
+def kernels_of_the_other_layout():
+    """The kernel for halves is the specification of interleaved pairs (d = 4)."""
+    x, c, s = symbols("x", 1, 1, 1, 4), symbols("c", 1, 1, 2), symbols("s", 1, 1, 2)
+    out = symbols("out", 1, 1, 1, 4)
+    fast._half.py_func(x, c, s, out)
+    prove_equal(out, rope.rotate(x, c[:, None], s[:, None], layout="interleaved"))
+
+
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, n, d, rotary_dim")
+def kernels_work_in_place():
+    """With out = x the result is the same: every pair is read before it is written, by the iteration that writes it."""
+    x, cos, sin, turned = arrays()
+    for layout, kernel in KERNELS.items():
+        both = Output(x.shape, contents=x)
+        prove_kernel(kernel, [both, cos, sin, both], (both, turned[layout]))
+
+
+@kernels_work_in_place.control
+def halves_may_be_written_early():
+    """Writing the first member before the second is read works in place too."""
+    x, c, s = symbols("x", 2), symbols("c", 1), symbols("s", 1)
+    early = x.copy()
+    early[0] = early[0] * c[0] - early[1] * s[0]
+    early[1] = early[0] * s[0] + early[1] * c[0]
+    prove_equal(early, rope.rotate(x[None], c[None], s[None], layout="half")[0])
+
+
+@theorem(
+    of=[fast._tables],
+    sizes="all n, d",
+    equivalent={
+        "_tables: for p in range(positions.shape[0]):  ->  for p in range(positions.shape[-1]):": "positions has one axis",
+        "_tables: for t in range(frequencies.shape[0]):  ->  for t in range(frequencies.shape[-1]):": "frequencies has one axis",
+    },
+)
+def kernel_tabulates():
+    """The compiled tables are cos and sin of positions times frequencies."""
+    positions, frequencies = sized("m", N), sized("w", P)
+    cos, sin = Output((N, P)), Output((N, P))
+    expected = rope.tables(positions, frequencies)
+    prove_kernel(fast._tables, [positions, frequencies, cos, sin], (cos, expected[0]), (sin, expected[1]))
+
+
+@kernel_tabulates.control
+def tables_change_places():
+    """The first table is the sine."""
+    positions, frequencies, cos, sin = symbols("m", 1), symbols("w", 1), symbols("c", 1, 1), symbols("s", 1, 1)
+    fast._tables.py_func(positions, frequencies, cos, sin)
+    prove_equal(cos, rope.tables(positions, frequencies)[1])
