@@ -1,0 +1,276 @@
+"""Speed of posref.fast as ratios, measured side by side in one run.
+
+    python examples/benchmark.py                    the table
+    python examples/benchmark.py --json             the same for a program
+    python examples/benchmark.py --only rotate_half --pairs 50
+
+Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times on a shared
+machine drift while ratios of neighbors hardly do. Printed: the median ratio and its quartiles. A peer's result is compared
+with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take; there
+the ratio is posref.fast / copy. In all other columns it is peer / posref.fast: how many times faster posref.fast is.
+
+A new row is one function: it takes `quick` and returns the Work.
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from posref.fast import rope as fast
+from posref.rotary import rope
+
+COLUMNS = ("copy", "specification", "transformers", "onnxruntime", "torch")
+NOTHING = "no such operation"
+
+
+class Work(NamedTuple):
+    """One row: what is done, by posref.fast and by others. Calls return their result, for the comparison, or None."""
+
+    shape: tuple
+    fast: Callable
+    peers: dict  # column -> call, or a sentence that says why there is none
+    expected: np.ndarray
+    tolerance: float = 1e-5  # float32 on values of order one, and angles that are float32 in some peers
+
+
+def rotate_half(quick):
+    return _rotate("half", (1, 4, 32, 16) if quick else (1, 32, 4096, 128))
+
+
+def rotate_interleaved(quick):
+    return _rotate("interleaved", (1, 4, 32, 16) if quick else (1, 32, 4096, 128))
+
+
+def decode_step(quick):
+    """One new token for each of eight sequences: the overhead of a call."""
+    return _rotate("half", (2, 4, 1, 16) if quick else (8, 32, 1, 128))
+
+
+def tables(quick):
+    """float32 tables of a long context. The angles of transformers and torch are float32 and lose phase."""
+    length, dim = (64, 16) if quick else (131072, 128)
+    positions, frequencies = np.arange(length), rope.frequencies(dim)
+    out = tuple(np.empty((length, dim // 2), np.float32) for _ in range(2))
+    source = np.zeros((2, length, dim // 2), np.float32)
+    target = np.ones_like(source)
+    return Work(
+        shape=source.shape,
+        fast=lambda: fast.tables(positions, frequencies, out=out),
+        peers={
+            "copy": lambda: np.copyto(target, source),
+            "specification": lambda: rope.tables(positions, frequencies),
+            "transformers": _peer("transformers", _transformers_tables, positions, dim),
+            "onnxruntime": NOTHING,
+            "torch": _peer("torch", _torch_tables, positions, frequencies),
+        },
+        expected=np.stack(rope.tables(positions, frequencies)),
+        tolerance=length * 2.0**-23,  # half a unit of a float32 angle below `length`, and as much for its frequency
+    )
+
+
+WORK = (rotate_half, rotate_interleaved, tables, decode_step)
+
+
+def _rotate(layout, shape):
+    *_, length, dim = shape
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    out, target = np.empty_like(x), np.empty_like(x)
+    cos, sin = fast.tables(np.arange(length) + 1000, rope.frequencies(dim), dtype=np.float32)
+    return Work(
+        shape=shape,
+        fast=lambda: fast.rotate(x, cos, sin, layout=layout, out=out),
+        peers={
+            "copy": lambda: np.copyto(target, x),
+            "specification": lambda: rope.rotate(x, cos, sin, layout=layout),
+            "transformers": _peer("transformers", _transformers_rotate, layout, x, cos, sin),
+            "onnxruntime": _peer("onnxruntime", _onnxruntime_rotate, layout, x, cos, sin),
+            "torch": _peer("torch", _torch_rotate, layout, x, cos, sin),
+        },
+        expected=rope.rotate(x, cos, sin, layout=layout),
+    )
+
+
+def _transformers_rotate(layout, x, cos, sin):
+    """apply_rotary_pos_emb of Llama (half) or Cohere (interleaved), with no heads of keys so that it turns `x` alone."""
+    import torch
+
+    if layout == "half":
+        from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+        doubled = [torch.from_numpy(np.concatenate([table, table], axis=-1))[None] for table in (cos, sin)]
+    else:
+        from transformers.models.cohere.modeling_cohere import apply_rotary_pos_emb
+
+        doubled = [torch.from_numpy(np.repeat(table, 2, axis=-1))[None] for table in (cos, sin)]
+    q = torch.from_numpy(x)
+    return lambda: apply_rotary_pos_emb(q, q[:, :0], *doubled)[0]
+
+
+def _transformers_tables(positions, dim):
+    import torch
+    from transformers.models.llama.modeling_llama import LlamaConfig, LlamaRotaryEmbedding
+
+    module = LlamaRotaryEmbedding(LlamaConfig(hidden_size=dim, num_attention_heads=1, num_key_value_heads=1))
+    x, ids = torch.empty(1), torch.from_numpy(positions)[None]
+
+    return lambda: [table[0, :, : dim // 2] for table in module(x, ids)]
+
+
+def _torch_rotate(layout, x, cos, sin):
+    """The formula in torch: with complex numbers as in Llama's own code (interleaved), by chunks (half)."""
+    import torch
+
+    x, cos, sin = (torch.from_numpy(array) for array in (x, cos, sin))
+    if layout == "interleaved":
+        turn = torch.complex(cos, sin)
+        return lambda: torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turn).flatten(-2)
+
+    def call():
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+    return call
+
+
+def _torch_tables(positions, frequencies):
+    import torch
+
+    m, theta = torch.from_numpy(positions).float(), torch.from_numpy(frequencies).float()
+
+    def call():
+        angle = torch.outer(m, theta)
+        return angle.cos(), angle.sin()
+
+    return call
+
+
+def _onnxruntime_rotate(layout, x, cos, sin):
+    """The operator RotaryEmbedding of opset 23, its output bound to an array made beforehand."""
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    feeds = {"X": x, "cos": np.repeat(cos[None], len(x), axis=0), "sin": np.repeat(sin[None], len(x), axis=0)}
+    described = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in feeds.items()]
+    result = helper.make_tensor_value_info("Y", TensorProto.FLOAT, x.shape)
+    node = helper.make_node("RotaryEmbedding", list(feeds), ["Y"], interleaved=int(layout == "interleaved"))
+    graph = helper.make_graph([node], "rope", described, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would slow what is timed next
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    out = onnxruntime.OrtValue.ortvalue_from_numpy(np.empty_like(x))
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    binding.bind_ortvalue_output("Y", out)
+
+    def call():
+        session.run_with_iobinding(binding)
+        return out.numpy()  # a view
+
+    return call
+
+
+def _peer(package, make, *arguments):
+    """The call, or why there is none. `make` imports what it needs."""
+    try:
+        return make(*arguments)
+    except ImportError as error:
+        return f"{error.name or package} not installed"
+
+
+def check(name, column, call, work):
+    """ValueError if a peer computes something else: a ratio to it would mean nothing."""
+    result = call()
+    if result is None:
+        return
+    value = np.stack([np.asarray(part) for part in result]) if isinstance(result, (tuple, list)) else np.asarray(result)
+    error = np.abs(value - work.expected).max()
+    if value.shape != work.expected.shape or not error <= work.tolerance:
+        raise ValueError(f"{name}: {column} differs from the specification by {error}, allowed are {work.tolerance}")
+
+
+def seconds(call, repeats):
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def compare(ours, peer, pairs, shortest):
+    """Times of both in turn: two lists. Short calls are repeated until a time is at least `shortest` seconds."""
+    repeats = [max(1, round(shortest / max(seconds(call, 2), 1e-9))) for call in (ours, peer)]
+    times = [(seconds(ours, repeats[0]), seconds(peer, repeats[1])) for _ in range(pairs)]
+    return [list(column) for column in zip(*times, strict=True)]
+
+
+def measure(make, quick, pairs):
+    """One row: for every column the median ratio and its quartiles, or why it was skipped."""
+    work = make(quick)
+    check(make.__name__, "posref.fast", work.fast, work)
+    row = {"work": make.__name__, "shape": list(work.shape), "columns": {}}
+    for column in COLUMNS:
+        print(f"{make.__name__}: {column}", file=sys.stderr)
+        peer = work.peers[column]
+        if isinstance(peer, str):
+            row["columns"][column] = {"skipped": peer}
+            continue
+        check(make.__name__, column, peer, work)
+        ours, theirs = compare(work.fast, peer, pairs, 0 if quick else 2e-3)
+        over, under = (ours, theirs) if column == "copy" else (theirs, ours)
+        low, median, high = statistics.quantiles([a / b for a, b in zip(over, under, strict=True)], n=4, method="inclusive")
+        row["columns"][column] = {"median": median, "low": low, "high": high, "milliseconds": 1e3 * statistics.median(theirs)}
+        row["milliseconds"] = 1e3 * statistics.median(ours)
+    return row
+
+
+def machine():
+    versions = {"python": sys.version.split()[0], "numpy": np.__version__}
+    for package in ("numba", "torch", "transformers", "onnxruntime"):
+        with contextlib.suppress(ImportError):
+            versions[package] = importlib.metadata.version(package)
+    return {"processors": os.cpu_count(), "versions": versions}
+
+
+def show(report):
+    print(f"{'work':20}{'shape':>22}" + "".join(f"{column:>24}" for column in COLUMNS))
+    for row in report["rows"]:
+        cells = [f"{row['work']:20}{'x'.join(map(str, row['shape'])):>22}"]
+        for column in COLUMNS:
+            cell = row["columns"][column]
+            number = "" if "skipped" in cell else f"{cell['median']:.3g} [{cell['low']:.3g}, {cell['high']:.3g}]"
+            cells.append(f"{number or 'skipped: ' + cell['skipped']:>24}")
+        print("".join(cells))
+    print("copy: posref.fast / copy. Others: other / posref.fast. Median [quartiles] of", report["pairs"], "pairs in turn.")
+    print(
+        report["machine"]["processors"], "processors;", ", ".join(f"{k} {v}" for k, v in report["machine"]["versions"].items())
+    )
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to see that everything runs; the numbers mean nothing"
+    )
+    parser.add_argument("--only", choices=[make.__name__ for make in WORK], action="append", help="one row; may be repeated")
+    parser.add_argument("--pairs", type=int, help="timed pairs a column; 21 without it, 3 with --quick")
+    options = parser.parse_args(arguments)
+    pairs = options.pairs or (3 if options.quick else 21)
+    chosen = [make for make in WORK if not options.only or make.__name__ in options.only]
+    rows = [measure(make, options.quick, pairs) for make in chosen]
+    report = {"machine": machine(), "quick": options.quick, "pairs": pairs, "rows": rows}
+    print(json.dumps(report, indent=1)) if options.json else show(report)
+
+
+if __name__ == "__main__":
+    main()

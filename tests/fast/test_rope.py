@@ -1,0 +1,370 @@
+"""The compiled RoPE against the specification (bitwise), against many digits, and against its own Python source."""
+
+import fractions
+import importlib
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from posref.rotary import rope
+
+numba = pytest.importorskip("numba", reason="needs posref[fast]")
+fast = importlib.import_module("posref.fast.rope")
+
+LAYOUTS = ("interleaved", "half")
+KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
+FLOATS = (np.float32, np.float64)
+
+
+def random(*shape, dtype=np.float64, seed=0):
+    return (np.random.default_rng(seed).standard_normal(shape) * 8).astype(dtype)
+
+
+def some_tables(*shape, dtype=np.float64):
+    """Any pair of numbers is a table entry to the kernels; these are cosines and sines."""
+    angle = random(*shape, seed=1)
+    return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_every_size(layout, dtype):
+    lengths, widths = (0, 1, 2, 3, 7, 16, 33, 257), (2, 4, 6, 10, 18, 34, 62, 64, 130, 256)
+    for length, width in itertools.product(lengths, widths):
+        cos, sin = some_tables(length, width // 2, dtype=dtype)
+        for tail in (0, 1, 5):
+            x = random(3, length, width + tail, dtype=dtype)
+            arguments = {"layout": layout, "rotary_dim": width if tail else None}
+            expected = rope.rotate(x, cos, sin, **arguments)
+            assert same_bits(fast.rotate(x, cos, sin, **arguments), expected)
+            assert same_bits(fast.rotate(x, cos, sin, **arguments, threads=3), expected)
+            out = np.full_like(x, np.nan)
+            assert fast.rotate(x, cos, sin, **arguments, out=out) is out
+            assert same_bits(out, expected)
+            assert fast.rotate(x, cos, sin, **arguments, out=x) is x
+            assert same_bits(x, expected)
+
+
+BROADCASTS = [
+    ((6,), (3,)),  # a single vector
+    ((5, 6), (3,)),
+    ((5, 6), (1, 3)),
+    ((4, 5, 6), (5, 3)),
+    ((4, 5, 6), (1, 3)),
+    ((4, 5, 6), (4, 5, 3)),
+    ((4, 5, 6), (4, 1, 3)),
+    ((2, 4, 5, 6), (5, 3)),
+    ((2, 4, 5, 6), (2, 1, 5, 3)),
+    ((2, 4, 5, 6), (2, 1, 1, 3)),
+    ((2, 4, 5, 6), (1, 4, 5, 3)),
+    ((2, 4, 5, 6), (2, 4, 5, 3)),
+    ((1, 4, 5, 6), (1, 4, 1, 3)),
+    ((1, 4, 5, 6), (1, 1, 5, 3)),
+    ((2, 3, 4, 5, 6), (2, 1, 4, 5, 3)),
+    ((2, 3, 4, 5, 6), (1, 3, 1, 5, 3)),
+    ((2, 3, 4, 5, 6), (2, 3, 1, 5, 3)),
+    ((2, 1, 3, 1, 5, 6), (2, 1, 1, 1, 5, 3)),
+    ((0, 4, 5, 6), (5, 3)),
+    ((2, 0, 5, 6), (2, 1, 5, 3)),
+]
+
+
+@pytest.mark.parametrize(("shape", "table_shape"), BROADCASTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_way_to_broadcast_tables(shape, table_shape, layout):
+    x, (cos, sin) = random(*shape), some_tables(*table_shape)
+    expected = rope.rotate(x, cos, sin, layout=layout)
+    for threads in (None, 1, 2, 3, 64):
+        assert same_bits(fast.rotate(x, cos, sin, layout=layout, threads=threads), expected)
+
+
+def strided(x):
+    """The same numbers laid out in other ways."""
+    yield "fortran", np.asfortranarray(x)
+    yield "transposed", np.ascontiguousarray(np.swapaxes(x, 1, 2)).swapaxes(1, 2)
+    yield "packed", np.concatenate([x, x], axis=-1)[..., : x.shape[-1]]
+    yield "every other feature", np.repeat(x, 2, axis=-1)[..., ::2]
+    yield "backwards", np.ascontiguousarray(x[:, ::-1, :, ::-1])[:, ::-1, :, ::-1]
+    yield "unaligned", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    yield "foreign byte order", x.astype(x.dtype.newbyteorder())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_every_memory_layout(layout, dtype, monkeypatch):
+    monkeypatch.setattr(fast, "BLOCK", 256)  # many pieces
+    plain = random(2, 4, 9, 8, dtype=dtype)
+    cos, sin = some_tables(2, 1, 9, 3, dtype=dtype)
+    expected = rope.rotate(plain, cos, sin, layout=layout, rotary_dim=6)
+    for name, x in strided(plain):
+        got = fast.rotate(x, cos, sin, layout=layout, rotary_dim=6, threads=2)
+        assert same_bits(got, expected), name
+    for name, out in strided(np.zeros_like(plain)):
+        if out.flags.writeable and out.dtype.isnative:
+            assert fast.rotate(plain, cos, sin, layout=layout, rotary_dim=6, out=out) is out
+            assert same_bits(out, expected), name
+    for name, x in strided(plain):
+        if x.flags.writeable and x.dtype.isnative:
+            fast.rotate(x, cos, sin, layout=layout, rotary_dim=6, out=x, threads=2)
+            assert same_bits(x, expected), f"{name}, in place"
+    for (name, cosine), (_, sine) in zip(strided(cos), strided(sin), strict=True):
+        assert same_bits(fast.rotate(plain, cosine, sine, layout=layout, rotary_dim=6), expected), name
+
+
+def test_out_leaves_its_surroundings_alone():
+    buffer = np.full((3, 9, 20), 7.0)
+    x, (cos, sin) = random(3, 9, 6), some_tables(9, 3)
+    fast.rotate(x, cos, sin, layout="half", out=buffer[..., 4:10])
+    assert same_bits(buffer[..., 4:10], rope.rotate(x, cos, sin, layout="half"))
+    assert (buffer[..., :4] == 7).all()
+    assert (buffer[..., 10:] == 7).all()
+
+
+DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
+
+
+@pytest.mark.parametrize("x_dtype", DTYPES)
+@pytest.mark.parametrize(("cos_dtype", "sin_dtype"), [*itertools.product(FLOATS, FLOATS), (np.float32, np.float16)])
+def test_dtypes_promote_like_the_specification(x_dtype, cos_dtype, sin_dtype):
+    x = np.abs(random(4, 5, 6)).astype(x_dtype)
+    cos, sin = some_tables(5, 2)
+    cos, sin = cos.astype(cos_dtype), sin.astype(sin_dtype)
+    for layout in LAYOUTS:
+        expected = rope.rotate(x, cos, sin, layout=layout, rotary_dim=4)
+        if np.float16 in (np.result_type(x, cos), np.result_type(x, sin)):
+            with pytest.raises(TypeError, match="float16"):
+                fast.rotate(x, cos, sin, layout=layout, rotary_dim=4)
+        else:
+            assert same_bits(fast.rotate(x, cos, sin, layout=layout, rotary_dim=4), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, object])
+def test_other_dtypes_are_refused(dtype):
+    cos, sin = some_tables(2, 1)
+    with pytest.raises(TypeError, match="kernels know float32 and float64"):
+        fast.rotate(np.ones((2, 2), dtype), cos.astype(dtype), sin.astype(dtype), layout="half")
+
+
+# Rounding: two products and one sum, each rounded
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_are_rounded_before_they_are_added(layout):
+    """a = c = 1 + 2^-12 and b s = 1 in float32: a c = 1 + 2^-11 + 2^-24 rounds to 1 + 2^-11; fused, 2^-24 would survive."""
+    a = np.float32(1 + 2.0**-12)
+    x = np.tile(np.array([a, 1], np.float32), (64, 1))
+    cos, sin = np.full((64, 1), a), np.ones((64, 1), np.float32)
+    assert fractions.Fraction(float(a)) ** 2 - 1 == fractions.Fraction(2.0**-11 + 2.0**-24)
+    assert (fast.rotate(x, cos, sin, layout=layout)[:, 0] == 2.0**-11).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_machine_code_has_no_fused_operation(layout, dtype):
+    def machine_code(function, *arguments, **options):
+        compiled = numba.njit(nogil=True, **options)(function)
+        compiled(*arguments)
+        return "".join(compiled.inspect_asm().values())
+
+    fused = re.compile(r"\bv?fn?m(add|sub|la|ls)\w*", re.IGNORECASE)
+    arguments = (
+        np.ones((1, 1, 4, 4), dtype),
+        np.ones((1, 4, 2), dtype),
+        np.ones((1, 4, 2), dtype),
+        np.ones((1, 1, 4, 4), dtype),
+    )
+    source = KERNELS[layout].py_func
+    assert not fused.search(machine_code(source, *arguments))
+    if "fma" in numba.core.codegen.get_host_cpu_features():
+        assert fused.search(machine_code(source, *arguments, fastmath=True))  # the search can find one
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_kernel_equals_its_python_source(layout, dtype):
+    """What the proofs execute on symbols is `py_func`; what runs is machine code made from it."""
+    kernel = KERNELS[layout]
+    x, (cos, sin) = random(2, 3, 5, 9, dtype=dtype), some_tables(2, 5, 3, dtype=dtype)
+    compiled, source = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, cos, sin, compiled)
+    kernel.py_func(x, cos, sin, source)
+    assert same_bits(compiled, source)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_nan_spoils_its_own_pair_only(layout):
+    x, (cos, sin) = random(3, 6), some_tables(3, 3)
+    clean = fast.rotate(x, cos, sin, layout=layout)
+    x[1, 0] = np.nan
+    spoiled = fast.rotate(x, cos, sin, layout=layout)
+    pair = {"interleaved": [0, 1], "half": [0, 3]}[layout]
+    assert np.isnan(spoiled[1, pair]).all()
+    spoiled[1, pair] = clean[1, pair]
+    assert same_bits(spoiled, clean)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradient(layout):
+    x, (cos, sin) = random(3, 5, 8), some_tables(5, 3)
+    out = np.empty_like(x)
+    expected = rope.gradient(x, cos, sin, layout=layout, rotary_dim=6)
+    assert fast.gradient(x, cos, sin, layout=layout, rotary_dim=6, out=out, threads=2) is out
+    assert same_bits(out, expected)
+
+
+def test_frequencies_are_those_of_the_specification():
+    assert fast.frequencies is rope.frequencies
+
+
+# Tables
+
+POSITIONS = np.array([0, 1, 2, 3, 1000, 48_000, 131_071, 1_000_003, 2**31 + 1])
+
+
+def exact(positions, frequencies):
+    """cos and sin of the float64 product, to 50 digits, row by row."""
+    mpmath = pytest.importorskip("mpmath", reason="needs posref[proofs]")
+    with mpmath.workdps(50):
+        for m, theta in itertools.product(positions, frequencies):
+            angle = mpmath.mpf(float(m) * float(theta))
+            yield mpmath.cos(angle), mpmath.sin(angle)
+
+
+def test_float32_tables_are_correctly_rounded_from_the_float64_angle():
+    """The nearest float32: no farther from the exact value than either neighbor."""
+    frequencies = rope.frequencies(128)
+    made = fast.tables(POSITIONS, frequencies, dtype=np.float32)
+    pairs = zip(*(table.ravel() for table in made), exact(POSITIONS, frequencies), strict=True)
+    for cosine, sine, truth in pairs:
+        for got, want in zip((cosine, sine), truth, strict=True):
+            assert got.dtype == np.float32
+            error = abs(float(got) - want)
+            neighbors = (np.nextafter(got, np.float32(side)) for side in (-2, 2))
+            assert all(error <= abs(float(neighbor) - want) for neighbor in neighbors)
+
+
+def test_float64_tables_are_one_of_the_two_floats_around_the_exact_value():
+    frequencies = rope.frequencies(128)
+    made = fast.tables(POSITIONS, frequencies)
+    pairs = zip(*(table.ravel() for table in made), exact(POSITIONS, frequencies), strict=True)
+    for cosine, sine, truth in pairs:
+        for got, want in zip((cosine, sine), truth, strict=True):
+            assert np.nextafter(got, -2.0) < want < np.nextafter(got, 2.0)
+
+
+@pytest.mark.parametrize("dim", [2, 6, 64, 128])
+def test_tables_against_the_specification(dim):
+    """Both are one of the two floats around the exact value, so at most one unit in the last place apart."""
+    positions, frequencies = np.random.default_rng(0).integers(0, 10**6, 2000), rope.frequencies(dim)
+    for ours, theirs in zip(fast.tables(positions, frequencies), rope.tables(positions, frequencies), strict=True):
+        assert ours.dtype == theirs.dtype == np.float64
+        assert ours.shape == theirs.shape
+        assert (np.abs(ours - theirs) <= np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))).all()
+
+
+def test_table_angles_are_float64_even_from_float32():
+    """131 071 times 1 in float32 is exact; times float32(0.9) it is 2^-8 off, and so would be the phase."""
+    positions, frequencies = np.array([131_071], np.float32), np.array([0.9], np.float32)
+    cos, sin = fast.tables(positions, frequencies)
+    angle = float(positions[0]) * float(frequencies[0])
+    assert cos.dtype == sin.dtype == np.float32
+    assert cos == np.float32(np.cos(angle))
+    assert sin == np.float32(np.sin(angle))
+    assert np.float32(np.cos(angle)) != np.cos(np.float32(angle))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (300,), (2, 1, 5), (3, 0)])
+def test_tables_of_every_shape_with_every_number_of_threads(shape, dtype):
+    positions, frequencies = np.random.default_rng(0).integers(0, 5000, shape), rope.frequencies(10)
+    cos, sin = fast.tables(np.array(positions), frequencies, dtype=dtype, threads=1)
+    assert cos.shape == sin.shape == (*shape, 5)
+    assert cos.dtype == sin.dtype == dtype
+    angle = np.array(positions)[..., None] * frequencies
+    assert np.allclose(cos, np.cos(angle), rtol=0, atol=np.finfo(dtype).eps)
+    assert np.allclose(sin, np.sin(angle), rtol=0, atol=np.finfo(dtype).eps)
+    for threads in (None, 2, 100):
+        again = fast.tables(np.array(positions), frequencies, dtype=dtype, threads=threads)
+        assert same_bits(again[0], cos)
+        assert same_bits(again[1], sin)
+    wide = np.full((2, *shape, 9), 7, dtype)
+    out = (wide[0][..., :5], wide[1][..., 2:7])
+    got = fast.tables(np.array(positions), frequencies, out=out)
+    assert got[0] is out[0]
+    assert got[1] is out[1]
+    assert same_bits(out[0], cos)
+    assert same_bits(out[1], sin)
+    assert (wide[0][..., 5:] == 7).all()
+
+
+def test_tables_kernel_equals_its_python_source():
+    """numba's cosine is the C library's and numpy's may be its own: both around the exact value, see above."""
+    positions, frequencies = np.arange(50.0), rope.frequencies(6)
+    compiled, source = np.zeros((2, 50, 3)), np.zeros((2, 50, 3))
+    fast._tables(positions, frequencies, *compiled)
+    fast._tables.py_func(positions, frequencies, *source)
+    assert (np.abs(compiled - source) <= np.spacing(np.abs(source))).all()
+
+
+# Errors
+
+
+X, (COS, SIN) = random(3, 5, 8), some_tables(5, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"layout": "neox"}, ValueError, "layout is 'neox', expected one of 'interleaved', 'half'"),
+        ({"rotary_dim": 3}, ValueError, "rotary_dim is 3"),
+        ({"rotary_dim": 10}, ValueError, "rotary_dim is 10 and x has 8 features"),
+        ({"rotary_dim": 4}, ValueError, "the tables have 4 columns, 4 rotated features need 2"),
+        ({"x": X[:, :4]}, ValueError, "does not broadcast"),
+        ({"x": X.tolist()}, TypeError, "x is a list"),
+        ({"x": X + 1j}, TypeError, "complex128"),
+        ({"x": np.array(1.0)}, ValueError, r"x has shape \(\)"),
+        ({"cos": COS[:4]}, ValueError, "cos has shape"),
+        ({"cos": np.where(COS > 0, np.nan, COS)}, ValueError, "cos has .* NaN"),
+        ({"threads": 0}, ValueError, "threads is 0, expected at least 1"),
+        ({"threads": -2}, ValueError, "threads is -2"),
+        ({"threads": 1.5}, TypeError, "threads is 1.5"),
+        ({"threads": True}, TypeError, "threads is True"),
+        ({"out": [0.0]}, TypeError, "out is a list"),
+        ({"out": np.empty((3, 5, 6))}, ValueError, r"out has shape \(3, 5, 6\) and the result has \(3, 5, 8\)"),
+        ({"out": np.empty((3, 5, 8), np.float32)}, TypeError, "out has dtype float32 and the result has float64"),
+    ],
+)
+def test_errors(change, error, message):
+    arguments = {"x": X, "cos": COS, "sin": SIN, "layout": "half", **change}
+    with pytest.raises(error, match=message) as caught:
+        fast.rotate(arguments.pop("x"), arguments.pop("cos"), arguments.pop("sin"), **arguments)
+    assert str(caught.value).startswith("fast.rope.rotate: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"positions": [0, 1]}, TypeError, "positions is a list"),
+        ({"positions": np.array([0.0, np.nan])}, ValueError, "positions has 1 of 2"),
+        ({"frequencies": np.ones((2, 2))}, ValueError, r"frequencies has shape \(2, 2\), expected one axis"),
+        ({"dtype": np.float16}, TypeError, "float16"),
+        ({"dtype": np.int64}, TypeError, "int64"),
+        ({"threads": 0}, ValueError, "threads is 0"),
+        ({"out": np.empty((2, 2, 2))}, TypeError, "out is a ndarray, expected a tuple of two arrays"),
+        ({"out": (np.empty((2, 2)),)}, TypeError, "expected a tuple of two arrays"),
+        ({"out": (np.empty((2, 2)), np.empty((2, 3)))}, ValueError, r"out\[1\] has shape \(2, 3\)"),
+        ({"out": (np.empty((2, 2)), np.empty((2, 2), np.float32))}, TypeError, r"out\[1\] has dtype float32"),
+        ({"out": (np.empty((2, 2)),) * 2}, ValueError, r"out\[1\] overlaps out\[0\]"),
+    ],
+)
+def test_errors_of_tables(change, error, message):
+    arguments = {"positions": np.arange(2), "frequencies": np.ones(2), **change}
+    with pytest.raises(error, match=message) as caught:
+        fast.tables(**arguments)
+    assert str(caught.value).startswith("fast.rope.tables: ")

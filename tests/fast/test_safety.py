@@ -1,0 +1,325 @@
+"""What must not go wrong around the kernels: overlapping memory, threads, an installation nobody may write to, stale code."""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posref
+from posref.rotary import rope
+
+numba = pytest.importorskip("numba", reason="needs posref[fast]")
+fast = importlib.import_module("posref.fast.rope")
+machine = importlib.import_module("posref.fast._machine")
+
+LAYOUTS = ("interleaved", "half")
+PACKAGE = Path(posref.__file__).parent
+
+
+def inputs(*shape, dtype=np.float64):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    cos, sin = rope.tables(np.arange(shape[-2]), rope.frequencies(shape[-1]))
+    return x, cos.astype(dtype), sin.astype(dtype)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_place_is_exact(layout):
+    x, cos, sin = inputs(4, 9, 8)
+    expected = rope.rotate(x, cos, sin, layout=layout)
+    view = x[:]  # another array object on the same cells
+    assert fast.rotate(x, cos, sin, layout=layout, out=view, threads=3) is view
+    assert np.array_equal(x, expected)
+
+
+OVERLAPS = {
+    "shifted by one row": lambda buffer: (buffer[:4], buffer[1:5]),
+    "shifted by one feature": lambda buffer: (buffer.ravel()[:80].reshape(2, 5, 8), buffer.ravel()[1:81].reshape(2, 5, 8)),
+    "backwards": lambda buffer: (buffer, buffer[::-1]),
+    "pairs swapped": lambda buffer: (buffer, buffer[..., ::-1]),
+    "every other against the first": lambda buffer: (buffer[::2], buffer[:3]),
+    "transposed": lambda buffer: (buffer[:5, :, :], buffer[:5].swapaxes(0, 1)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_partial_overlap_is_refused_and_nothing_written(layout, name):
+    buffer = np.random.default_rng(0).standard_normal((6, 5, 8))
+    before = buffer.copy()
+    x, out = OVERLAPS[name](buffer)
+    _, cos, sin = inputs(5, 8)
+    with pytest.raises(ValueError, match=r"out overlaps x in memory; pass x itself to work in place, or pass x.copy\(\)"):
+        fast.rotate(x, cos, sin, layout=layout, out=out)
+    assert np.array_equal(buffer, before)
+
+
+def test_interleaved_memory_that_shares_no_cell_is_fine():
+    buffer = np.random.default_rng(0).standard_normal((5, 16))
+    x, out = buffer[:, ::2], buffer[:, 1::2]  # the same span, no common cell
+    _, cos, sin = inputs(5, 8)
+    expected = rope.rotate(x, cos, sin, layout="half")
+    fast.rotate(x, cos, sin, layout="half", out=out)
+    assert np.array_equal(out, expected)
+
+
+def test_out_over_the_tables_is_refused():
+    x, cos, sin = inputs(4, 8)
+    buffer = np.zeros((2, 4, 8))
+    for name in ("cos", "sin"):
+        tables = {"cos": cos, "sin": sin, name: buffer[0, :, 4:]}
+        with pytest.raises(ValueError, match=f"out overlaps {name} in memory"):
+            fast.rotate(x, **tables, layout="half", out=buffer[0])
+
+
+def test_tables_over_their_inputs_are_refused():
+    buffer = np.arange(8.0)
+    with pytest.raises(ValueError, match=r"out\[0\] overlaps positions"):
+        fast.tables(buffer[:4], np.ones(1), out=(buffer[:4, None], np.empty((4, 1))))
+
+
+def test_read_only_and_repeating_outputs_are_refused():
+    x, cos, sin = inputs(4, 8)
+    x.setflags(write=False)
+    with pytest.raises(ValueError, match="out is read-only"):
+        fast.rotate(x, cos, sin, layout="half", out=x)
+    with pytest.raises(ValueError, match="out is read-only"):
+        fast.rotate(x, cos, sin, layout="half", out=np.broadcast_to(np.zeros(8), (4, 8)))
+    repeating = np.lib.stride_tricks.as_strided(np.zeros(8), (4, 8), (0, 8))
+    with pytest.raises(ValueError, match=r"out has strides \(0, 8\), so that cells share memory"):
+        fast.rotate(x, cos, sin, layout="half", out=repeating)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_broadcast_and_read_only_inputs(layout):
+    _, cos, sin = inputs(5, 8)
+    x = np.broadcast_to(np.arange(8.0), (3, 5, 8))
+    assert np.array_equal(fast.rotate(x, cos, sin, layout=layout), rope.rotate(x, cos, sin, layout=layout))
+    one = np.broadcast_to(cos[:1], (5, 4))
+    assert np.array_equal(fast.rotate(x, one, one, layout=layout), rope.rotate(x, one, one, layout=layout))
+    scalar = np.broadcast_to(np.float64(0.5), (5, 4))
+    assert np.array_equal(fast.rotate(x, scalar, scalar, layout=layout), rope.rotate(x, scalar, scalar, layout=layout))
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (1, 8), (0, 3, 8), (2, 0, 8), (1, 1, 1, 2), (2, 0, 3, 8)])
+def test_nothing_and_one(shape):
+    x, cos, sin = inputs(*shape)
+    for threads in (None, 1, 8):
+        for out in (None, np.empty_like(x), x.copy()):
+            got = fast.rotate(x, cos, sin, layout="interleaved", out=out, threads=threads)
+            assert got.shape == shape
+            assert np.array_equal(got, rope.rotate(x, cos, sin, layout="interleaved"))
+
+
+# Threads
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 64, 1000])
+def test_more_threads_than_rows(threads):
+    x, cos, sin = inputs(3, 2, 8)
+    assert np.array_equal(fast.rotate(x, cos, sin, layout="half", threads=threads), rope.rotate(x, cos, sin, layout="half"))
+
+
+def test_thread_count_by_size():
+    assert machine.thread_count("f", None, 1000) == 1
+    assert machine.thread_count("f", None, 2 * machine.BYTES_PER_THREAD - 1) == 1
+    assert 1 <= machine.thread_count("f", None, 2**60) <= os.cpu_count()
+    assert machine.thread_count("f", 7, 1) == 7
+
+
+def test_every_call_is_made_once_and_errors_arrive():
+    for threads in (1, 2, 3, 50):
+        seen = []
+        machine.run(seen.append, [(i,) for i in range(20)], threads)
+        assert sorted(seen) == list(range(20))
+
+        def fail(i):
+            if i == 13:
+                raise ZeroDivisionError(i)
+
+        with pytest.raises(ZeroDivisionError, match="13"):
+            machine.run(fail, [(i,) for i in range(20)], threads)
+    machine.run(fail, [], 4)
+
+
+def python(code, *, root=PACKAGE.parent, **environment):
+    """Standard output of a fresh process that imports the package below `root`; a variable that is None is unset."""
+    merged = {**os.environ, **environment}
+    variables = {name: value for name, value in merged.items() if value is not None}
+    command = [sys.executable, "-B", "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=root, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_two_python_threads_call_at_once():
+    """In its own process, since the failure this guards against is an abort of the process."""
+    out = python("""
+import threading
+import numpy as np
+from posref.fast import rope as fast
+from posref.rotary import rope
+
+x = np.random.default_rng(0).standard_normal((4, 64, 32))
+cos, sin = rope.tables(np.arange(64), rope.frequencies(32))
+expected = rope.rotate(x, cos, sin, layout="half")
+start, right = threading.Barrier(4), []
+
+def call():
+    start.wait()  # the first calls compile, all at once
+    for _ in range(100):
+        right.append(np.array_equal(fast.rotate(x, cos, sin, layout="half", threads=2), expected))
+        fast.tables(np.arange(64), rope.frequencies(32), threads=2)
+
+callers = [threading.Thread(target=call) for _ in range(4)]
+for caller in callers:
+    caller.start()
+for caller in callers:
+    caller.join()
+print(len(right), all(right))
+""")
+    assert out.split() == ["400", "True"]
+
+
+# Installation
+
+
+SHOW = """
+import numpy as np
+import posref
+from posref.fast import rope
+x = np.array([[3.0, 4.0]])
+turned = rope.rotate(x, np.array([[0.5]]), np.array([[0.25]]), layout="half")
+stats = rope._half.stats
+print(posref.__file__, turned[0, 0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""  # 3 / 2 - 4 / 4 = 0.5
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the package and the environment that uses it."""
+    shutil.copytree(PACKAGE, tmp_path / "posref", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def shown(text, installed):
+    file, *numbers = text.split()
+    assert Path(file).parent == installed / "posref"
+    return [float(number) for number in numbers]
+
+
+def test_installation_without_a_folder_to_write_to(installed):
+    """Folders that cannot be made even by root: __pycache__ is a file, and the home is below a device."""
+    (installed / "posref" / "fast" / "__pycache__").write_text("")
+    nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "NUMBA_CACHE_DIR": None}
+    plain = """
+import numba
+from posref.fast import rope
+try:
+    numba.njit(cache=True)(rope._half.py_func)
+except RuntimeError as error:
+    print(error)
+"""
+    assert "no locator available" in python(plain, root=installed, **nowhere)  # so numba is by itself
+    for _ in range(2):
+        assert shown(python(SHOW, root=installed, **nowhere), installed) == [0.5, 0, 1]
+
+
+def test_machine_code_is_kept_between_processes(installed):
+    environment = {"NUMBA_CACHE_DIR": str(installed / "cache")}
+    assert shown(python(SHOW, root=installed, **environment), installed) == [0.5, 0, 1]
+    assert shown(python(SHOW, root=installed, **environment), installed) == [0.5, 1, 0]
+
+
+def test_a_new_version_does_not_run_old_machine_code(installed):
+    """The same file name, size and time, other content: 3 / 2 + 4 / 4."""
+    environment = {"NUMBA_CACHE_DIR": str(installed / "cache")}
+    assert shown(python(SHOW, root=installed, **environment), installed) == [0.5, 0, 1]
+    module = installed / "posref" / "fast" / "rope.py"
+    times, text = (module.stat().st_atime, module.stat().st_mtime), module.read_text(encoding="utf-8")
+    module.write_text(text.replace("first * c - second * s", "first * c + second * s"), encoding="utf-8")
+    os.utime(module, times)
+    assert shown(python(SHOW, root=installed, **environment), installed) == [2.5, 0, 1]
+
+
+def kernels():
+    for path in sorted((PACKAGE / "fast").glob("[!_]*.py")):
+        module = importlib.import_module(f"posref.fast.{path.stem}")
+        for name, value in vars(module).items():
+            if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__:
+                yield f"{path.stem}.{name}", value
+
+
+def outside(kernel):
+    """Names a kernel uses that a cached copy would not notice changing: anything from another file but numpy and builtins."""
+    function = kernel.py_func
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        foreign = getattr(value, "py_func", value)
+        if foreign is None or foreign is np:
+            continue
+        if not isinstance(foreign, types.FunctionType) or foreign.__module__ != function.__module__:
+            yield name
+
+
+def test_kernels_depend_on_their_own_file_alone():
+    found = {name: list(outside(kernel)) for name, kernel in kernels()}
+    assert [name for name, names in found.items() if names] == []
+    assert {"rope._half", "rope._interleaved", "rope._tables"} <= set(found)
+
+
+def test_a_dependence_on_another_file_is_seen():
+    def kernel(x):
+        return PACKAGE, machine.jit(x), python(x), np.cos(x), range(x)
+
+    assert list(outside(types.SimpleNamespace(py_func=kernel))) == ["PACKAGE", "machine"]
+
+
+def test_missing_numba_is_an_import_error_with_the_remedy():
+    out = python("""
+import sys
+sys.modules["numba"] = None
+import posref, posref.rotary.rope
+try:
+    from posref.fast import rope
+except ImportError as error:
+    print(error)
+""")
+    assert "posref.fast needs numba" in out
+    assert "pip install posref[fast]" in out
+
+
+# The benchmark
+
+
+def test_benchmark_runs_and_reports_its_structure():
+    script = PACKAGE.parent / "examples" / "benchmark.py"
+    if not script.exists():
+        pytest.skip("the examples are not part of an installation")
+    command = [sys.executable, str(script), "--quick", "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    columns = {"copy", "specification", "transformers", "onnxruntime", "torch"}
+    assert report["quick"] is True
+    assert {"rotate_half", "rotate_interleaved", "tables", "decode_step"} <= {row["work"] for row in report["rows"]}
+    for row in report["rows"]:
+        assert set(row["columns"]) == columns
+        assert row["milliseconds"] > 0
+        for cell in row["columns"].values():
+            if "skipped" in cell:
+                assert cell["skipped"].endswith(("not installed", "no such operation"))
+            else:
+                assert 0 < cell["low"] <= cell["median"] <= cell["high"]
+        assert "median" in row["columns"]["copy"]
+        assert "median" in row["columns"]["specification"]
+    assert "rotate_half: copy" in run.stderr
