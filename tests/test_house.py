@@ -57,6 +57,15 @@ def runs_on_symbols(text):
                 yield f"line {line}: a warning; raise ValueError"
 
 
+def exact_numbers(text):
+    """No float literal in a body: 1 / 2 stays exact on symbols, 0.5 does not. Defaults and PRESETS are the caller's numbers."""
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef):
+            for node in (node for statement in function.body for node in ast.walk(statement)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, float):
+                    yield f"line {node.lineno}: {node.value}; write it as an integer or a quotient"
+
+
 def doctested(text):
     """Every public function has a docstring with an example, and every public class a docstring."""
     tree = ast.parse(text)
@@ -132,7 +141,9 @@ def clean_text(text):
 # The rules hold
 
 
-@pytest.mark.parametrize("rule", [runs_on_symbols, doctested, short, positions_are_arguments], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule", [runs_on_symbols, exact_numbers, doctested, short, positions_are_arguments], ids=lambda rule: rule.__name__
+)
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_specification(rule, name):
     assert list(rule(source(name))) == []
@@ -227,6 +238,11 @@ def test_runs_on_symbols_can_fail(snippet):
 )
 def test_runs_on_symbols_lets_exact_code_pass(snippet):
     assert list(runs_on_symbols(snippet)) == []
+
+
+def test_exact_numbers_can_fail():
+    assert list(exact_numbers("def f(x):\n    return 0.5 * x"))
+    assert list(exact_numbers("def f(x, base=10000.0):\n    return x / 2")) == []
 
 
 @pytest.mark.parametrize("snippet", ["def f(x): return x", 'def f(x):\n    """No example."""', "class Pair:\n    a = 1"])
