@@ -30,7 +30,8 @@ Nothing is registered: posref/vectors/<system>.json and .txt appear. tests/vecto
 tell from the right answer with rounding on both sides, so every stored flag is a promise. Values are computed with 200 bits
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
-`dot`, `softmax` and `average` for attention; |angle| * `growth(frequency)` is the `phase` of an angle.
+|angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
+`dot`, `total`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `values, cond = attend(q, k, v, scale)`.
 '''
 
 import hashlib
@@ -42,6 +43,23 @@ import numpy as np
 from posref.vectors import MODELS, error
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
+from proofs.vectors.sensitivity import attend, average, dot, exact, softmax, stored, terms, total
+
+__all__ = [
+    "attend",
+    "average",
+    "case",
+    "dot",
+    "exact",
+    "flag",
+    "growth",
+    "narrow",
+    "painted",
+    "softmax",
+    "stored",
+    "terms",
+    "total",
+]
 
 BITS = 200
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
@@ -84,10 +102,13 @@ def case(
         "tensors": {name: tensor(value) for name, value in tensors.items()},
         "stages": {name: tensor(value) for name, value in (stages or {}).items()},
         "expected": tensor(expected),
-        "cond": None if cond is None else {name: _three_digits(id, name, value, expected) for name, value in cond.items()},
+        "cond": None if cond is None else _sensitivities(id, cond, expected),
         "gauge": gauge,
     }
     record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
+    for value in np.array(expected, dtype=object).ravel():
+        if isinstance(value, float) and narrow(value, 40) != value:
+            raise ValueError(f"case {id}: expected holds {value!r}, the result of float arithmetic; compute with mpmath")
     right = read_case(record)
     for name, values in right.tensors.items():
         if values.dtype.kind == "f" and any(narrow(value, 8) != value for value in values.ravel().tolist()):
@@ -140,40 +161,16 @@ def narrow(value, bits):
     return mpmath.mpf(mpmath.mpf(value), prec=bits)
 
 
-def terms(roundings, *sums):
-    """`amp` of a sum of terms that meet that many roundings each: roundings / 3 times the sum of |terms|.
-
-    The divisor 1 - roundings / 256 holds the higher orders down to u = 2^-8; so fewer than 128 roundings.
-
-    >>> float(terms(3, -2.0))
-    2.0237154150197627
-    """
-    if roundings >= 128:
-        raise ValueError(f"terms: {roundings} roundings are too many for 8-bit significands; take smaller shapes")
-    total = sum(np.abs(np.array(each, dtype=object)) for each in sums)
-    return total * (mpmath.mpf(roundings) / 3 / (1 - mpmath.mpf(roundings) / 256))
-
-
-def dot(q, k, scale, q_cond=None, k_cond=None):
-    """`cond` of scale * q @ k^T, `(.., n_query, n_key)`, from the exact q and k and, if they were computed, their own `cond`.
-
-    Computed q and k count as stored in the output format once.
-    """
-    q, k = np.array(q, dtype=object), np.swapaxes(np.array(k, dtype=object), -1, -2)
-    size = abs(scale) * (abs(q) @ abs(k))
-    result = {"amp": terms(q.shape[-1] + 1, size), "out": abs(scale * (q @ k))}
-    for own, spread in ((q_cond, lambda c: c @ abs(k)), (k_cond, lambda c: abs(q) @ np.swapaxes(c, -1, -2))):
-        for name, values in (own or {}).items():
-            result[name] = result.get(name, 0) + abs(scale) * spread(np.array(values, dtype=object))
-        if own and "out" not in own:
-            result["out"] = result["out"] + size
-    return result
-
-
-def _three_digits(id, name, values, expected):
-    if name not in ("amp", "phase", "out"):
-        raise ValueError(f"case {id}: cond has {name!r}, expected amp, phase or out")
-    if np.shape(values) != np.shape(expected):
-        raise ValueError(f"case {id}: cond {name} has shape {np.shape(values)}, expected has {np.shape(expected)}")
-    numbers = np.array(values, dtype=object).ravel()
-    return [float(THREE_DIGITS.create_decimal(Decimal(float(number)))) for number in numbers]
+def _sensitivities(id, cond, expected):
+    """Three digits, rounded up; what is zero or, for out, |expected| is left out."""
+    kept = {}
+    for name, values in cond.items():
+        if name not in ("amp", "phase", "out"):
+            raise ValueError(f"case {id}: cond has {name!r}, expected amp, phase or out")
+        if np.shape(values) != np.shape(expected):
+            raise ValueError(f"case {id}: cond {name} has shape {np.shape(values)}, expected has {np.shape(expected)}")
+        numbers = tensor(values)["data"]
+        usual = [abs(number) if name == "out" else 0 for number in tensor(expected)["data"]]
+        if numbers != usual:
+            kept[name] = [float(THREE_DIGITS.create_decimal(Decimal(number))) for number in numbers]
+    return kept or {"amp": [0.0] * np.size(expected)}

@@ -7,7 +7,7 @@ import numpy as np
 import sympy
 
 from proofs.rotary.rope import definition, frequency
-from proofs.vectors import BITS, case, dot, flag, growth, narrow, painted, terms
+from proofs.vectors import BITS, case, dot, flag, growth, narrow, painted, stored, terms
 
 SOURCES = (
     "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
@@ -260,15 +260,19 @@ def _scores():
                 return scale * (turned_q @ np.swapaxes(_turn(k[:, heads], k_at, theta, layout), -1, -2))
 
             turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
-            sensitive = _sensitivity(q, rows, theta, layout), _sensitivity(k[:, shared], columns, theta, layout)
+            values, cond = dot(
+                stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
+                stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
+                scale,
+            )
             yield case(
                 f"rope/{layout}/d8-b1e4/scores-{probe}",
                 op="scores",
                 params={"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2},
                 tensors={"q": q, "k": k, "q_positions": rows, "k_positions": columns},
                 stages=turned if first == 0 else {},
-                expected=scores(),
-                cond=dot(turned["q_rotated"], turned["k_rotated"][:, shared], scale, *sensitive),
+                expected=values,
+                cond=cond,
                 mistakes={
                     "other_layout": scores(layout=OTHER[layout]),
                     "sign": scores(q_at=-rows, k_at=-columns),

@@ -1,0 +1,110 @@
+"""Sensitivities of what attention computes: every function takes and gives pairs (value, cond).
+
+`value` is an object array of exact numbers; `cond` has arrays amp, phase and out of its shape (posref/vectors/models.py). Every
+result counts as stored once in the output format, which covers kernels that do and kernels that do not.
+
+* A sum of terms: a term that meets r roundings counts r/3 |term| in amp; errors of the factors pass on times the other factor.
+* Weights p = softmax(s), errors of the scores at most delta: |ln(p'_i / p_i)| <= delta_i + ln sum_j p_j exp(delta_j); to first
+  order |d p_i| <= p_i (delta_i + sum_j p_j delta_j). The factor `_bend` of `softmax` bounds what is beyond the first order
+  in the coarsest model. Own roundings: |s_i - max| for the difference, 2 for exp, n - 1 for the sum, 1 for the quotient.
+"""
+
+import mpmath
+import numpy as np
+
+from posref.vectors import MODELS
+
+NAMES = ("amp", "phase", "out")
+
+
+def terms(roundings, *sums):
+    """`amp` of a sum of terms that meet that many roundings each: roundings / 3 times the sum of |terms|.
+
+    The divisor 1 - roundings / 256 holds the higher orders down to u = 2^-8; so fewer than 128 roundings.
+
+    >>> float(terms(3, -2.0))
+    2.0237154150197627
+    """
+    total = sum(abs(_exact(each)) for each in sums)
+    if np.max(roundings) >= 128:
+        raise ValueError(f"terms: {np.max(roundings)} roundings are too many for 8-bit significands; take smaller shapes")
+    return total * (_exact(roundings) / mpmath.mpf(3) / (1 - _exact(roundings) / mpmath.mpf(256)))
+
+
+def exact(value):
+    """An input: no error."""
+    value = _exact(value)
+    return value, dict.fromkeys(NAMES, value * 0)
+
+
+def stored(value, cond):
+    """A computed value with its amp and phase, stored once in the output format."""
+    value = _exact(value)
+    return value, {"amp": value * 0, "phase": value * 0, **cond, "out": abs(value) + cond.get("out", 0)}
+
+
+def dot(q, k, scale=1):
+    """scale q @ k^T: `(.., n_query, n_key)`."""
+    (q, q_cond), (k, k_cond) = q, k
+    k_t = np.swapaxes(k, -1, -2)
+    cond = {name: abs(scale) * (q_cond[name] @ abs(k_t) + abs(q) @ np.swapaxes(k_cond[name], -1, -2)) for name in NAMES}
+    cond["amp"] = cond["amp"] + terms(q.shape[-1] + 1, abs(scale) * (abs(q) @ abs(k_t)))
+    return stored(scale * (q @ k_t), cond)
+
+
+def total(*parts):
+    """The sum of pairs of one shape, or shapes that broadcast."""
+    cond = {name: sum(part[name] for _, part in parts) for name in NAMES}
+    cond["amp"] = cond["amp"] + terms(len(parts) - 1, *(value for value, _ in parts))
+    return stored(sum(value for value, _ in parts), cond)
+
+
+def softmax(scores, mask=None):
+    """Weights over the last axis, where the boolean mask is True; a row of nothing is zeros."""
+    s, cond = scores
+    mask = np.broadcast_to(True if mask is None else mask, s.shape)
+    weights, beyond = np.zeros(s.shape, dtype=object), np.zeros(s.shape, dtype=object)
+    for row in np.ndindex(s.shape[:-1]):
+        seen = np.flatnonzero(mask[row])
+        if len(seen):
+            powers = _exact([mpmath.exp(score) for score in s[row][seen]])
+            weights[row][seen] = powers / powers.sum()
+            beyond[row][seen] = max(s[row][seen]) - s[row][seen]
+    cond = {name: weights * (each + (weights * each).sum(axis=-1, keepdims=True)) for name, each in cond.items()}
+    bend = _bend(scores, mask)
+    cond = {name: each * bend for name, each in cond.items()}
+    cond["amp"] = cond["amp"] + terms(mask.sum(axis=-1, keepdims=True) + 2, weights) + terms(1, weights * beyond)
+    return stored(weights, cond)
+
+
+def average(weights, v):
+    """weights @ v: `(.., n_query, d_v)`; a weight of zero takes no part in the sum."""
+    (p, p_cond), (v, v_cond) = weights, v
+    cond = {name: p_cond[name] @ abs(v) + abs(p) @ v_cond[name] for name in NAMES}
+    cond["amp"] = cond["amp"] + terms((p != 0).sum(axis=-1, keepdims=True), abs(p) @ abs(v))
+    return stored(p @ v, cond)
+
+
+def attend(q, k, v, scale=1, bias=None, mask=None):
+    """softmax(scale q @ k^T + bias) @ v."""
+    scores = dot(q, k, scale)
+    return average(softmax(scores if bias is None else total(scores, bias), mask), v)
+
+
+def _bend(scores, mask):
+    """(e^L - 1) / L (e^delta - 1) / delta with L = 2 (e^delta - 1), for the largest delta of the coarsest model."""
+    delta = mpmath.mpf(0)
+    for c in MODELS.values():
+        bound = c.c_phase * scores[1]["phase"] + c.c_amp * scores[1]["amp"] + c.c_out * scores[1]["out"]
+        delta = max([delta, *bound[mask]])
+    if delta > 1:
+        raise ValueError(f"softmax: scores may be {float(delta):.2g} off in the coarsest model; take smaller scores")
+    if not delta:
+        return mpmath.mpf(1)
+    length = 2 * mpmath.expm1(delta)
+    return mpmath.expm1(length) / length * mpmath.expm1(delta) / delta
+
+
+def _exact(value):
+    """Every number as mpf, so that no arithmetic is done by floats."""
+    return np.array(np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(value, dtype=object)))
