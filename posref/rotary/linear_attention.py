@@ -38,7 +38,7 @@ def elu_plus_one(x):
     array([0.3679, 1.    , 3.    ])
     """
     _require.array("linear_attention.elu_plus_one", "x", x)
-    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0 * x)))  # the other branch must not overflow
 
 
 def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
@@ -57,9 +57,9 @@ def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
     phi_q, phi_k = feature_map(q), feature_map(k)
     turned_q, turned_k = (rope.rotate(phi, cos, sin, layout=layout) for phi in (phi_q, phi_k))
     if causal:
-        prefix = (turned_k[..., :, None] * v[..., None, :]).cumsum(axis=-3)
+        prefix = np.cumsum(turned_k[..., :, None] * v[..., None, :], axis=-3)
         numerator = (turned_q[..., None, :] @ prefix)[..., 0, :]
-        total = phi_k.cumsum(axis=-2)
+        total = np.cumsum(phi_k, axis=-2)
     else:
         numerator = turned_q @ (np.swapaxes(turned_k, -1, -2) @ v)
         total = phi_k.sum(axis=-2, keepdims=True)

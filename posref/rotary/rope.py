@@ -63,7 +63,8 @@ def tables(positions, frequencies):
            [0.5403, 1.    ]])
     """
     _require.array("rope.tables", "positions", positions)
-    _require.array("rope.tables", "frequencies", frequencies, ndim=1)
+    _require.array("rope.tables", "frequencies", frequencies)
+    _require.axes("rope.tables", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
     return np.cos(angle), np.sin(angle)
 
@@ -115,7 +116,8 @@ def rotate_complex(x, positions, frequencies):
     """
     _require.array("rope.rotate_complex", "x", x, ndim=1)
     _require.array("rope.rotate_complex", "positions", positions)
-    _require.array("rope.rotate_complex", "frequencies", frequencies, ndim=1)
+    _require.array("rope.rotate_complex", "frequencies", frequencies)
+    _require.axes("rope.rotate_complex", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
     _require_tables("rope.rotate_complex", x, angle, angle, None)
     a, b = pairing.split(x, "interleaved")
@@ -132,7 +134,8 @@ def matrix(position, frequencies, *, layout):
            [ 0.8415,  0.5403]])
     """
     _require.number("rope.matrix", "position", position)
-    _require.array("rope.matrix", "frequencies", frequencies, ndim=1)
+    _require.array("rope.matrix", "frequencies", frequencies)
+    _require.axes("rope.matrix", "frequencies", frequencies, "(dim/2,)")
     cos, sin = np.cos(position * frequencies), np.sin(position * frequencies)
     dim = 2 * frequencies.shape[-1]
     a, b = pairing.indices(dim, layout)

@@ -504,6 +504,26 @@ def test_lists_and_other_objects_are_refused():
         rope.rotate_complex(np.ones((3, 4)), [0, 1, 2], rope.frequencies(4))
 
 
+def test_frequencies_have_one_axis():
+    # a second axis would multiply rows of positions with rows of frequencies
+    message = r"frequencies has shape \(2, 2\), expected \(dim/2,\)"
+    with pytest.raises(ValueError, match=rf"rope.tables: {message}"):
+        rope.tables(np.zeros((2, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match=rf"rope.matrix: {message}"):
+        rope.matrix(1, np.ones((2, 2)), layout="half")
+    with pytest.raises(ValueError, match=rf"rope.rotate_complex: {message}"):
+        rope.rotate_complex(np.ones((2, 4)), np.arange(2), np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"rope.tables: frequencies has shape \(0,\), expected \(dim/2,\)"):
+        rope.tables(np.zeros(2), np.ones(0))
+
+
+def test_no_tokens_give_no_tokens():
+    for layout in LAYOUTS:
+        tables = rope.tables(np.arange(0), rope.frequencies(4))
+        assert rope.rotate(np.ones((2, 0, 4)), *tables, layout=layout).shape == (2, 0, 4)
+        assert rope.rotate(np.ones((2, 0, 6)), *tables, layout=layout, rotary_dim=4).shape == (2, 0, 6)
+
+
 def test_booleans_and_complex_numbers_are_refused():
     with pytest.raises(TypeError, match=r"rope.tables: positions has dtype bool, expected numbers"):
         rope.tables(np.array([True]), rope.frequencies(4))
