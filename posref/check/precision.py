@@ -1,28 +1,16 @@
-r"""Precision models: how far a correct rotation may be from the exact one.
+r"""Precision: which ways to compute a correct output may come from, and how far each may be from the exact rotation.
 
-Definition. A pair (a, b) turns by phi = m theta. With unit roundoffs u of the angle, the tables, the products and the
-output, to first order in u:
+The bound and its coefficients are those of the golden vectors, derived in `posref/vectors/models.py`:
 
-    |error| <= hypot(a, b) |phi| k u_angle  +  (|a cos| + |b sin|) (u_table + 2 u_arithmetic)  +  |y| u_output  +  floor
+    tolerance = (1 + 2^-5) (c_phase phase + c_amp amp + c_out |y|) + floor
+    phase = hypot(a, b) |m theta| k       amp = |a cos| + |b sin|  (first member),  |a sin| + |b cos|  (second member)
 
-    phase = hypot(a, b) |phi| k       amp = |a cos| + |b sin|  (first member),  |a sin| + |b cos|  (second member)
-    tolerance = (1 + 2^-6) (c_phase phase + c_amp amp + c_out |y|) + c_floor
+k counts the roundings of an angle: 3 |ln theta| + 4 where theta is a power or an exponential. Here a second way is added:
+angles by repeated multiplication, phi_t = phi_{t-1} r (ggml). Every step adds its own rounding and the error of r, up to
+2 u and the rounding of one exponent: k = |ln theta| + 3t + 4.
 
-1 + 2^-6 covers the second-order terms. k counts the roundings that an angle went through:
-
-* theta = base^(-2t/dim) through a power or exp(-2t ln(base) / dim): up to three roundings of an exponent of size |ln theta|
-  (the logarithm or the quotient, the product, the division), each turned into a relative error |ln theta| u by the
-  exponential; one for the function, one for a reciprocal, one for m theta, one spare for a function that is not
-  correctly rounded. k = 3 |ln theta| + 4.
-* angles by repeated multiplication, phi_t = phi_{t-1} r (ggml): every step adds its own rounding and the error of r,
-  up to 2 u and one rounded exponent. k = |ln theta| + 3t + 4.
-
-The floor is the half spacing of subnormal numbers, which float16 reaches: of the output alone (2^-25), or of two table
-entries, two products and the output for |a| + |b| <= 4 (7 * 2^-25, rounded up to 2^-22).
-
-A bound with the same k for every pair, ln(base) + 4, is too small: float32 exp-log recipes exceed it 1.4 times, and
-dim for the repeated multiplication is exceeded 1.2 times at small dim. `tests/check/test_precision.py` holds both ends:
-no recipe leaves its bound, and each comes near it.
+One k for all pairs is too small: float32 exp-log recipes exceed ln(base) + 4 by 1.4 times, repeated multiplication exceeds
+dim by 1.2 times at small dim. `tests/check/test_precision.py` holds both ends: no recipe leaves its bound, each comes near it.
 """
 
 from typing import Any, NamedTuple
@@ -30,37 +18,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import pairing
+from posref.vectors import models as golden
+from posref.vectors.models import BF16, F16, F32, F64
+
+__all__ = ["BF16", "BY_DTYPE", "F16", "F32", "F64", "MEANING", "MODELS", "Model", "phase_growth", "rope_tolerance", "tolerance"]
 
 Array = Any  # numpy arrays; the specification functions are untyped
+SECOND_ORDER = 1 + 2.0**-5
 
 
 class Model(NamedTuple):
-    """Coefficients of the bound, and how the angles were made."""
+    """Coefficients of the bound, and whether angles are made by repeated multiplication."""
 
     c_phase: float
     c_amp: float
     c_out: float
-    c_floor: float
+    floor: float
     iterative: bool
 
 
-F64, F32, F16, BF16 = 2.0**-53, 2.0**-24, 2.0**-11, 2.0**-8  # unit roundoffs
-
-
-def _model(angle: float, table: float, arithmetic: float, output: float, floor: float = 0.0, iterative: bool = False) -> Model:
-    return Model(angle, table + 2 * arithmetic, output, floor, iterative)
-
-
 MODELS: dict[str, Model] = {
-    "f64": _model(F64, F64, F64, F64),
-    "f32": _model(F32, F32, F32, F32),
-    "f32-iterative": _model(F32, F32, F32, F32, iterative=True),
-    "f16-f32math": _model(F32, F32, F32, F16, floor=2.0**-25),
-    "f16-f32math-iterative": _model(F32, F32, F32, F16, floor=2.0**-25, iterative=True),
-    "f16-all": _model(F32, F16, F16, F16, floor=2.0**-22),
-    "bf16-f32math": _model(F32, F32, F32, BF16),
-    "bf16-f32math-iterative": _model(F32, F32, F32, BF16, iterative=True),
-    "bf16-all": _model(F32, BF16, BF16, BF16),
+    f"{name}{suffix}": Model(*model, iterative=bool(suffix))
+    for name, model in golden.MODELS.items()
+    for suffix in ("", "-iterative")
 }
 
 # Per dtype of the output, from the strictest to the loosest model that a correct implementation may need.
@@ -74,14 +54,12 @@ BY_DTYPE: dict[str, tuple[str, ...]] = {
 MEANING: dict[str, str] = {
     "f64": "float64 throughout",
     "f32": "float32 angles, tables and products",
-    "f32-iterative": "float32, angles accumulated by repeated multiplication",
     "f16-f32math": "float32 mathematics, rounded once to float16",
-    "f16-f32math-iterative": "float32 mathematics, angles by repeated multiplication, rounded once to float16",
     "f16-all": "float32 angles; tables and products in float16",
     "bf16-f32math": "float32 mathematics, rounded once to bfloat16",
-    "bf16-f32math-iterative": "float32 mathematics, angles by repeated multiplication, rounded once to bfloat16",
     "bf16-all": "float32 angles; tables and products in bfloat16",
 }
+MEANING |= {f"{name}-iterative": f"{text}; angles by repeated multiplication" for name, text in MEANING.items()}
 
 
 def phase_growth(frequencies: Array, *, iterative: bool = False) -> Array:
@@ -117,11 +95,11 @@ def rope_condition(
 def tolerance(amp: Array, phase: Array, expected: Array, model: str) -> Array:
     """The bound from stored conditions. `phase` already holds k.
 
-    >>> float(tolerance(1.0, 0.0, 0.5, "bf16-f32math")) < 0.00199
-    True
+    >>> round(float(tolerance(1.0, 0.0, 0.5, "bf16-f32math")), 6)
+    0.002014
     """
     m = MODELS[model]
-    return (1 + 2.0**-6) * (m.c_phase * phase + m.c_amp * amp + m.c_out * np.abs(expected)) + m.c_floor
+    return SECOND_ORDER * (m.c_phase * phase + m.c_amp * amp + m.c_out * np.abs(expected)) + m.floor
 
 
 def rope_tolerance(

@@ -1,0 +1,98 @@
+"""Report: what was checked, what fits, what cannot be told apart, and what to do."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """One named check: "passed", "failed" or "skipped", and why."""
+
+    name: str
+    status: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A hypothesis that fits while the correct answer does not. Residuals are in units of the tolerance: 1 is the bound."""
+
+    name: str
+    sentence: str
+    remedy: str
+    residual: float
+    same_as: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The strictest precision model that holds, its residual, and the float32 angle recipes that the data fit."""
+
+    model: str | None
+    residual: float
+    meaning: str
+    angles: tuple[str, ...] = ()
+
+
+@dataclass
+class Report:
+    """The outcome. `ok` is True if no check failed; `str` is made for people, `as_dict` for programs."""
+
+    subject: str
+    checks: list[Check] = field(default_factory=list)
+    diagnosis: list[Finding] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)
+    precision: Precision | None = None
+    advice: list[str] = field(default_factory=list)
+    nearest: list[tuple[str, float]] = field(default_factory=list)
+    ruled_out: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return all(check.status != "failed" for check in self.checks)
+
+    def passed(self, name: str, detail: str = "") -> None:
+        self.checks.append(Check(name, "passed", detail))
+
+    def failed(self, name: str, detail: str) -> None:
+        self.checks.append(Check(name, "failed", detail))
+
+    def skipped(self, name: str, detail: str) -> None:
+        self.checks.append(Check(name, "skipped", detail))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: no NaN and no infinity, a residual that is not finite becomes None."""
+        return {"ok": self.ok, **_finite(asdict(self))}
+
+    def __str__(self) -> str:
+        lines = [f"posref: {self.subject} {'ok' if self.ok else 'FAILED'}"]
+        width = max((len(check.name) for check in self.checks), default=0)
+        lines += [f"  {check.status:<7} {check.name:<{width}}  {check.detail}".rstrip() for check in self.checks]
+        lines += self._diagnosis_lines()
+        if self.precision is not None:
+            lines.append(f"  Precision: {self.precision.meaning}")
+            if self.precision.angles:
+                lines.append(f"  Angles: as computed by {', or '.join(self.precision.angles)}.")
+        lines += [f"  Advice: {text}" for text in self.advice]
+        lines += [f"  Not told apart: {text}" for text in self.ambiguous]
+        return "\n".join(lines)
+
+    def _diagnosis_lines(self) -> list[str]:
+        lines = [f"  Diagnosis: {f.sentence} (residual {f.residual:.2g} of the bound)." for f in self.diagnosis]
+        if self.diagnosis and self.nearest:
+            name, ratio = self.nearest[0]
+            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times its bound).")
+        elif self.nearest:
+            nearest = "; ".join(f"{name}, {ratio:.3g} times its bound" for name, ratio in self.nearest)
+            lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits. Nearest: {nearest}.")
+        return lines
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value

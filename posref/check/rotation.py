@@ -1,0 +1,163 @@
+"""Rotation: what an implementation computes, with every choice a field, so that wrong ones can be written down as data.
+
+`correct` is the specification; a hypothesis replaces some fields. `turn` evaluates in float64 and returns the conditions
+that the tolerance needs (`posref.check.precision`). That `turn(correct(..))` is `rope.rotate` is tested.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from posref import pairing
+from posref.check import precision
+from posref.check.tensors import round_to
+from posref.rotary import rope
+
+Positions = Callable[[np.ndarray, tuple[int, ...]], np.ndarray]
+
+
+class Asked(NamedTuple):
+    """What the implementation is supposed to be."""
+
+    dim: int
+    rotary_dim: int
+    base: float
+    layout: str
+
+    def __str__(self) -> str:
+        partial = "" if self.rotary_dim == self.dim else f" rotary_dim={self.rotary_dim}"
+        return f"rope dim={self.dim}{partial} base={self.base:g} layout={self.layout}"
+
+
+class Pairs(NamedTuple):
+    """Pair t reads features first[t], second[t] and writes to_first[t], to_second[t]; columns are those of the tables."""
+
+    first: np.ndarray
+    second: np.ndarray
+    to_first: np.ndarray
+    to_second: np.ndarray
+    column_first: np.ndarray
+    column_second: np.ndarray
+
+
+# coefficients of (a cos, b sin) in the first member and of (a sin, b cos) in the second
+FORMS = {
+    "rotation": (1, -1, 1, 1),
+    "inverse": (1, 1, -1, 1),
+    "both minus": (1, -1, -1, 1),
+    "both plus": (1, 1, 1, 1),
+    "swapped": (1, -1, 1, 1),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """`form` "swapped" exchanges cos and sin. `positions` are maps from positions `(b, 1, n)` and the shape of x to the
+    positions really used. `rounded` rounds "positions", "frequencies" or "angles" to a dtype. `table` is the dtype of
+    the tables and `model` the precision model where these are claims of their own.
+    """
+
+    pairs: Pairs
+    frequencies: np.ndarray
+    form: str = "rotation"
+    magnitude: float = 1.0
+    positions: tuple[Positions, ...] = ()
+    rounded: tuple[tuple[str, str], ...] = ()
+    table: str | None = None
+    model: str | None = None
+
+
+class Turned(NamedTuple):
+    """The exact output and the conditions of its bound."""
+
+    y: np.ndarray
+    amp: np.ndarray
+    phase: np.ndarray
+    phase_iterative: np.ndarray
+
+
+TABLE_ROUNDOFF = {"bfloat16": precision.BF16, "float16": precision.F16}
+
+
+def paired(layout: str, width: int) -> Pairs:
+    """The first `width` features, read and written in one layout."""
+    first, second = pairing.indices(width, layout)
+    column = np.arange(width // 2)
+    return Pairs(first, second, first, second, column, column)
+
+
+def correct(asked: Asked) -> Rotation:
+    """The specification, `posref.rotary.rope`."""
+    return Rotation(paired(asked.layout, asked.rotary_dim), rope.frequencies(asked.rotary_dim, asked.base))
+
+
+def used_positions(rotation: Rotation, positions: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The positions that the rotation turns by, `(b or 1, heads or 1, n or 1)`."""
+    for mapped in rotation.positions:
+        positions = mapped(positions, shape)
+    return positions
+
+
+def turn(rotation: Rotation, x: np.ndarray, positions: np.ndarray) -> Turned:
+    """The output for `x` `(b, h, n, d)` at `positions` `(b, 1, n)`, with its conditions; NaN where it overflows."""
+    m = used_positions(rotation, positions, x.shape).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        m = _rounded(rotation, "positions", m)
+        angle = m[..., None] * _rounded(rotation, "frequencies", rotation.frequencies)
+        angle = _rounded(rotation, "angles", angle)
+        cos, sin = rotation.magnitude * np.cos(angle), rotation.magnitude * np.sin(angle)
+        if rotation.form == "swapped":
+            cos, sin = sin, cos
+        return _apply(rotation, x, cos, sin, abs(rotation.magnitude) * np.abs(angle))
+
+
+def _rounded(rotation: Rotation, what: str, value: np.ndarray) -> np.ndarray:
+    for name, dtype in rotation.rounded:
+        value = round_to(value, dtype) if name == what else value
+    return value
+
+
+def _apply(rotation: Rotation, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, angle: np.ndarray) -> Turned:
+    pairs, sign = rotation.pairs, FORMS[rotation.form]
+    a, b = x[..., pairs.first], x[..., pairs.second]
+    one, two = pairs.column_first, pairs.column_second
+    a_cos, b_sin, a_sin, b_cos = a * cos[..., one], b * sin[..., one], a * sin[..., two], b * cos[..., two]
+    reach = np.hypot(a, b) * np.maximum(angle[..., one], angle[..., two])
+    growth = [precision.phase_growth(rotation.frequencies, iterative=it) for it in (False, True)]
+    k, k_iterative = (np.maximum(g[one], g[two]) for g in growth)
+    return Turned(
+        _scatter(pairs, x, sign[0] * a_cos + sign[1] * b_sin, sign[2] * a_sin + sign[3] * b_cos),
+        _scatter(pairs, 0 * x, np.abs(a_cos) + np.abs(b_sin), np.abs(a_sin) + np.abs(b_cos)),
+        _scatter(pairs, 0 * x, reach * k, reach * k),
+        _scatter(pairs, 0 * x, reach * k_iterative, reach * k_iterative),
+    )
+
+
+def _scatter(pairs: Pairs, x: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    y = np.array(x, dtype=np.float64)
+    y[..., pairs.to_first], y[..., pairs.to_second] = first, second
+    return y
+
+
+def bound(turned: Turned, model: str, table: str | None = None) -> np.ndarray:
+    """The tolerance around `turned.y`; `table` widens it to tables of that dtype. The reference itself is float64."""
+    phase = turned.phase_iterative if precision.MODELS[model].iterative else turned.phase
+    tolerance = precision.tolerance(turned.amp, phase, turned.y, model)
+    if table is not None:
+        tolerance = tolerance + TABLE_ROUNDOFF[table] * turned.amp
+    return tolerance + precision.tolerance(turned.amp, turned.phase, turned.y, "f64")
+
+
+def ratios(got: np.ndarray, turned: Turned, model: str, table: str | None = None) -> np.ndarray:
+    """|got - y| / tolerance of every entry; NaN is right exactly where `turned` has it."""
+    finite = np.isfinite(turned.y)
+    error = np.abs(np.where(finite, got - turned.y, 0))
+    ratio = error / np.where(finite, bound(turned, model, table), 1)
+    return np.where(finite == np.isfinite(got), ratio, np.inf)
+
+
+def residual(got: np.ndarray, turned: Turned, model: str, table: str | None = None) -> float:
+    """The largest of `ratios`: at most 1 if `got` is this rotation in that model."""
+    return float(ratios(got, turned, model, table).max(initial=0.0))

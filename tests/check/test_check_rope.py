@@ -1,0 +1,534 @@
+"""check_rope accepts what is right, in every precision and recipe, and names what is wrong.
+
+The implementations here are written in plain numpy, as other people write them; none of them calls posref.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+from posref.check import broken, check_rope
+
+f32 = np.float32
+
+
+def low(value, dtype):
+    """Round to float16 or bfloat16 and back to float32; bfloat16 by cutting 16 bits after adding half, ties to even."""
+    value = np.asarray(value, dtype=f32)
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            return value.astype(np.float16).astype(f32)
+    bits = value.view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return bits.astype(np.uint32).view(f32)
+
+
+def rotate_half(x):
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([-b, a], axis=-1)
+
+
+def rotate_every_two(x):
+    y = np.empty_like(x)
+    y[..., 0::2], y[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+    return y
+
+
+TURNED = {"half": rotate_half, "interleaved": rotate_every_two}
+
+
+def tile(table, layout):
+    return np.concatenate([table, table], axis=-1) if layout == "half" else np.repeat(table, 2, axis=-1)
+
+
+def inverse_frequencies(width, base):
+    return f32(1) / f32(base) ** (np.arange(0, width, 2).astype(f32) / f32(width))
+
+
+def plain(
+    x,
+    positions,
+    *,
+    layout="half",
+    tiling=None,
+    base=10000.0,
+    rotary_dim=None,
+    theta=None,
+    mapped=lambda p: p,
+    angle_of=lambda p, theta: p[..., None].astype(f32) * theta,
+    tables=lambda cos, sin: (cos, sin),
+    out=lambda y: y,
+):
+    """x * cos + turned(x) * sin with float32 angles, the way most implementations are written."""
+    width = x.shape[-1] if rotary_dim is None else rotary_dim
+    theta = inverse_frequencies(width, base) if theta is None else theta
+    with np.errstate(invalid="ignore"):
+        angle = angle_of(mapped(positions), theta)
+        cos, sin = np.cos(angle), np.sin(angle)
+    cos, sin = tables(cos, sin)
+    cos, sin = (tile(t, tiling or layout)[:, None] if t.ndim == 3 else tile(t, tiling or layout) for t in (cos, sin))
+    head, tail = x[..., :width], x[..., width:]
+    y = head * cos + TURNED[layout](head) * sin
+    return out(np.concatenate([y, tail], axis=-1))
+
+
+def rounded(dtype):
+    """Tensors of a dtype: numpy's, or ml_dtypes' bfloat16."""
+    if dtype == "bfloat16":
+        return pytest.importorskip("ml_dtypes", reason="bfloat16 arrays").bfloat16
+    return np.dtype(dtype).type
+
+
+def returning(dtype, **choices):
+    """`plain` with float32 mathematics and one rounding at the end."""
+    kind = rounded(dtype)
+    return lambda x, p: plain(x, p, **choices).astype(kind)
+
+
+# right -----------------------------------------------------------------------------------------------------------------
+
+
+def transformers(width, base):
+    return inverse_frequencies(width, base)
+
+
+def exp_log(width, base):
+    return np.exp(np.arange(0, width, 2).astype(f32) * f32(-np.log(base) / width))
+
+
+def cast(width, base):
+    return (base ** (-np.arange(0, width, 2) / width)).astype(f32)
+
+
+def double(width, base):
+    return base ** (-np.arange(0, width, 2) / width)
+
+
+RECIPES = {
+    "transformers": {"theta_of": transformers},
+    "exp-log": {"theta_of": exp_log},
+    "cast": {"theta_of": cast},
+    "exact angles": {"theta_of": double, "angle_of": lambda p, theta: p[..., None] * theta},
+    "angles cast": {"theta_of": double, "angle_of": lambda p, theta: (p[..., None] * theta).astype(f32)},
+}
+CONFIGURATIONS = [
+    (64, 1e4, None, "half"),
+    (64, 5e5, None, "interleaved"),
+    (80, 1e4, 32, "half"),
+    (96, 1e4, 24, "interleaved"),
+    (128, 5e5, None, "half"),
+    (128, 1e6, 64, "interleaved"),
+    (256, 1e4, 64, "half"),
+    (256, 1e7, None, "interleaved"),
+    (6, 100.0, None, "half"),
+]
+
+
+def correct(width, base, layout, rotary_dim, recipe, out=lambda y: y):
+    choices = dict(RECIPES[recipe])
+    theta = choices.pop("theta_of")(width, base)
+    return lambda x, p: out(plain(x, p, layout=layout, rotary_dim=rotary_dim, theta=theta, **choices))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(("dim", "base", "rotary_dim", "layout"), CONFIGURATIONS)
+def test_right_in_float32_mathematics(dim, base, rotary_dim, layout, recipe, dtype):
+    kind = rounded(dtype)
+    fn = correct(rotary_dim or dim, base, layout, rotary_dim, recipe, lambda y: y.astype(kind))
+    report = check_rope(fn, dim=dim, base=base, layout=layout, rotary_dim=rotary_dim)
+    assert report.ok, report
+    assert report.precision.model.removesuffix("-iterative") == {"float32": "f32", "float16": "f16-f32math"}.get(
+        dtype, "bf16-f32math"
+    )
+    assert report.diagnosis == []
+
+
+def all_low(x, p, theta, kind):
+    """transformers: tables cast to the dtype of x, products and sums in it."""
+    angle = p[..., None].astype(f32) * theta
+    cos, sin = (np.concatenate([t, t], axis=-1)[:, None].astype(kind) for t in (np.cos(angle), np.sin(angle)))
+    x = x.astype(kind)
+    return x * cos + rotate_half(x) * sin
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
+def test_right_with_everything_but_the_angles_in_16_bits(dim, base, dtype):
+    kind, theta = rounded(dtype), inverse_frequencies(dim, base)
+    report = check_rope(lambda x, p: all_low(x, p, theta, kind), dim=dim, base=base, layout="half")
+    assert report.ok, report
+    assert report.precision.model == {"float16": "f16-all", "bfloat16": "bf16-all"}[dtype]
+
+
+def iterative(x, p, base):
+    """ggml: the angle of the next pair is the last one times a constant."""
+    ratio, angle, steps = f32(base) ** f32(-2 / x.shape[-1]), p.astype(f32), []
+    for _ in range(x.shape[-1] // 2):
+        steps.append(angle)
+        angle = angle * ratio
+    return plain(x, p, angle_of=lambda p, theta: np.stack(steps, axis=-1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
+def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
+    kind = rounded(dtype)
+    report = check_rope(lambda x, p: iterative(x, p, base).astype(kind), dim=dim, base=base, layout="half")
+    assert report.ok, report
+    assert "float32 repeated multiplication (ggml)" in report.precision.angles
+
+
+def test_right_in_float64():
+    theta = double(64, 1e4)
+    fn = lambda x, p: plain(x.astype(float), p, theta=theta, angle_of=lambda p, theta: p[..., None] * theta)  # noqa: E731
+    report = check_rope(fn, dim=64, layout="half", to=lambda a: a.astype(np.float64))
+    assert report.ok, report
+    assert report.precision.model == "f64"
+    assert report.precision.angles == ("exact angles",)
+    assert check_rope(fn, dim=64, layout="half", to=lambda a: a.astype(np.float64), model="f64").ok
+
+
+@pytest.mark.parametrize("recipe", ["transformers", "exp-log", "cast"])
+def test_the_angle_recipe_is_recognized_even_in_bfloat16(recipe):
+    kind = rounded("bfloat16")
+    report = check_rope(correct(128, 1e4, "half", None, recipe, lambda y: y.astype(kind)), dim=128, layout="half")
+    word = {"transformers": "(transformers)", "exp-log": "exp(", "cast": "cast to float32"}[recipe]
+    assert [name for name in report.precision.angles if word in name], report
+
+
+def test_what_works_in_place_passes_and_is_reported():
+    def in_place(x, p):
+        x[...] = plain(x, p)
+        return x
+
+    report = check_rope(in_place, dim=64, layout="half")
+    assert report.ok, report
+    assert "in place" in report.checks[0].detail
+    assert any("copy" in text for text in report.advice)
+
+
+def test_positions_shared_by_all_rows():
+    report = check_rope(lambda x, p: plain(x, p[None]), dim=64, layout="half", positions="shared")
+    assert report.ok, report
+    assert any("rows of a batch" in text for text in report.ambiguous)
+
+
+# wrong -----------------------------------------------------------------------------------------------------------------
+
+
+def third_layout(x, p):
+    y = plain(x, p, layout="interleaved")
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
+
+
+def along_heads(x, p):
+    """x taken for (batch, n, heads, dim): head h turns by positions[b, h]."""
+    theta = inverse_frequencies(x.shape[-1], 1e4)
+    angle = p[:, : x.shape[1], None].astype(f32) * theta
+    cos, sin = (np.concatenate([t, t], axis=-1)[:, :, None] for t in (np.cos(angle[:, :, 0]), np.sin(angle[:, :, 0])))
+    return x * cos + rotate_half(x) * sin
+
+
+def head_number(x, p):
+    angle = np.arange(x.shape[1])[:, None].astype(f32) * inverse_frequencies(x.shape[-1], 1e4)
+    cos, sin = (np.concatenate([t, t], axis=-1)[None, :, None] for t in (np.cos(angle), np.sin(angle)))
+    return x * cos + rotate_half(x) * sin
+
+
+def table(dtype):
+    return {"tables": lambda cos, sin: (low(cos, dtype), low(sin, dtype))}
+
+
+def positions(mapped):
+    return {"mapped": mapped}
+
+
+def theta_of(exponent):
+    """base^-exponent(t) for 32 pairs."""
+    return {"theta": (10000.0 ** -exponent(np.arange(32))).astype(f32)}
+
+
+# name of the mistake -> keywords of `plain`, or a function
+WRONG = {
+    "layout interleaved": {"layout": "interleaved"},
+    "interleaved in, half out": third_layout,
+    "tables tiled for the other layout": {"tiling": "interleaved"},
+    "pairs and tables of different layouts": {"layout": "interleaved", "tiling": "half"},
+    "sign": {"tables": lambda cos, sin: (cos, -sin)},
+    "cos and sin swapped": {"tables": lambda cos, sin: (sin, cos)},
+    "no rotation": lambda x, p: x.copy(),
+    "positions ignored": positions(lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape)),
+    "only the first position used": positions(lambda p: p[:, :1] + np.arange(p.shape[-1])),
+    "positions shared across the batch": positions(lambda p: np.broadcast_to(p[:1], p.shape)),
+    "positions reversed": positions(lambda p: p[:, ::-1]),
+    "positions along the heads": along_heads,
+    "head number as position": head_number,
+    "positions +1": positions(lambda p: p + 1),
+    "positions -1": positions(lambda p: p - 1),
+    "positions -1, not below 0": positions(lambda p: np.maximum(p - 1, 0)),
+    "positions clamped at 4095": positions(lambda p: np.minimum(p, 4095)),
+    "positions clamped at 2999": positions(lambda p: np.minimum(p, 2999)),
+    "positions modulo 2048": positions(lambda p: p % 2048),
+    "positions modulo 5000": positions(lambda p: p % 5000),
+    "positions times 0.25": positions(lambda p: p / 4),
+    "positions times 2": lambda x, p: plain(plain(x, p), p),
+    "base 500000": {"base": 5e5},
+    "base 12345": {"base": 12345.0},
+    "exponent t/dim": theta_of(lambda t: t / 64),
+    "exponent 4t/dim": theta_of(lambda t: 4 * t / 64),
+    "exponent 2(t+1)/dim": theta_of(lambda t: 2 * (t + 1) / 64),
+    "exponent 2t/(dim-2)": theta_of(lambda t: t / 31),
+    "frequencies ascending": theta_of(lambda t: 2 * t[::-1] / 64),
+    "magnitude 1.13863": {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))},
+    "frequencies in bfloat16": {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")},
+    "frequencies in float16": {"theta": low(inverse_frequencies(64, 1e4), "float16")},
+    "positions in bfloat16": positions(lambda p: low(p, "bfloat16")),
+    "positions in float16": positions(lambda p: low(p, "float16")),
+    "angles in bfloat16": {
+        "theta": low(inverse_frequencies(64, 1e4), "bfloat16"),
+        "angle_of": lambda p, theta: low(low(p, "bfloat16")[..., None] * theta, "bfloat16"),
+    },
+    "tables in bfloat16": table("bfloat16"),
+}
+# mistakes that are also seen at 16-bit precision; a bfloat16 table is right in a bfloat16 model
+VISIBLE_IN_16_BITS = [name for name in WRONG if name not in ("tables in bfloat16", "frequencies in float16")]
+
+
+def wrong(name):
+    made = WRONG[name]
+    return made if callable(made) else lambda x, p: plain(x, p, **made)
+
+
+def named(report):
+    return [finding.name for finding in report.diagnosis]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_named_in_float32(name):
+    report = check_rope(wrong(name), dim=64, layout="half")
+    assert not report.ok
+    assert named(report) == [name], report
+    assert report.diagnosis[0].residual <= 1
+    assert report.nearest[0][1] > 1
+    assert report.advice
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", VISIBLE_IN_16_BITS)
+def test_named_in_16_bits(name, dtype):
+    kind = rounded(dtype)
+    report = check_rope(lambda x, p: wrong(name)(x, p).astype(kind), dim=64, layout="half")
+    assert not report.ok
+    assert name in named(report), report
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("exponent 2t/96", {"theta": (1e4 ** (-2 * np.arange(12) / 96)).astype(f32)}),
+        ("all 96 features rotated, exponent 2t/96", {"rotary_dim": 96}),
+        ("all 96 features rotated, exponent 2t/24", {"rotary_dim": 96, "theta": (1e4 ** (-np.arange(48) / 12)).astype(f32)}),
+        ("layout interleaved", {"layout": "interleaved"}),
+    ],
+)
+def test_named_with_partial_rotation(name, choices, dtype):
+    kind, choices = rounded(dtype), {"rotary_dim": 24, **choices}
+    report = check_rope(lambda x, p: plain(x, p, **choices).astype(kind), dim=96, rotary_dim=24, layout="half")
+    assert name in named(report), report
+
+
+def test_partial_rotation_where_all_should_turn():
+    report = check_rope(lambda x, p: plain(x, p, rotary_dim=32), dim=64, layout="half")
+    assert named(report) == ["first 32 features rotated, exponent 2t/32"], report
+
+
+def test_tables_for_the_other_layout_are_not_a_rotation():
+    report = check_rope(wrong("tables tiled for the other layout"), dim=64, layout="half")
+    assert "not a rotation" in report.diagnosis[0].sentence
+    assert [check.status for check in report.checks if check.name == "norm kept"] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "fn"),
+    [
+        ({"layout interleaved", "base 500000"}, lambda x, p: plain(x, p, layout="interleaved", base=5e5)),
+        ({"layout interleaved", "base 7777"}, lambda x, p: plain(x, p, layout="interleaved", base=7777.0)),
+        ({"layout interleaved", "positions +1"}, lambda x, p: plain(x, p + 1, layout="interleaved")),
+        ({"layout interleaved", "positions in bfloat16"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
+        ({"sign", "base 1e+06"}, lambda x, p: plain(x, -p, base=1e6)),
+        ({"magnitude 1.34657", "base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
+        ({"interleaved in, half out", "base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
+    ],
+)
+def test_two_mistakes_at_once(parts, fn):
+    report = check_rope(fn, dim=64, layout="half")
+    assert any(set(name.split(" and ")) == parts for name in named(report)), report
+
+
+def third(y):
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
+
+
+def test_other_frequencies_are_measured():
+    """Llama 3 scaling: high frequencies stay, low ones are divided by 8."""
+    theta = inverse_frequencies(128, 5e5)
+    wavelength = 2 * np.pi / theta
+    scaled = np.where(wavelength > 8192, theta / 8, theta).astype(f32)
+    report = check_rope(lambda x, p: plain(x, p, theta=scaled), dim=128, base=5e5, layout="half")
+    assert named(report) == ["other frequencies"], report
+    assert "1 at pair 0" in report.diagnosis[0].sentence
+    assert "8 at pair 63" in report.diagnosis[0].sentence
+
+
+def test_a_permutation_without_a_name_is_read_from_the_impulse_response():
+    order = np.random.default_rng(0).permutation(64)
+    back = np.argsort(order)
+    report = check_rope(lambda x, p: plain(x[..., order], p)[..., back], dim=64, layout="half")
+    assert not report.ok
+    assert any(check.name == "impulse response" and check.status == "failed" for check in report.checks)
+
+
+def test_nothing_fits_and_nothing_is_claimed():
+    report = check_rope(lambda x, p: x + plain(x, p) ** 2, dim=64, layout="half")
+    assert not report.ok
+    assert report.diagnosis == []
+    assert len(report.nearest) == 2
+    assert "none of" in str(report)
+
+
+# advice, ambiguity -----------------------------------------------------------------------------------------------------
+
+
+def test_the_advice_names_the_setting_that_gives_what_was_asked():
+    half = str(check_rope(lambda x, p: plain(x, p, layout="interleaved"), dim=64, layout="half"))
+    assert 'equals RoPE with layout="interleaved"; you asked for layout="half"' in half
+    for setting in ("MLX traditional=False", "is_neox_style=True", "interleaved=0", "LLAMA_ROPE_TYPE_NEOX"):
+        assert setting in half
+    assert "traditional=True" not in half
+    other = str(check_rope(lambda x, p: plain(x, p, layout="half"), dim=64, layout="interleaved"))
+    for setting in ("MLX traditional=True", "is_neox_style=False", "interleaved=1", "LLAMA_ROPE_TYPE_NORM"):
+        assert setting in other
+    assert "traditional=False" not in other
+
+
+def test_identities_are_listed():
+    report = check_rope(wrong("no rotation"), dim=64, layout="half")
+    assert any("all positions zero" in text for text in report.ambiguous)
+    report = check_rope(wrong("positions times 2"), dim=64, layout="half")
+    assert any("applied twice" in text for text in report.ambiguous)
+
+
+def test_one_pair_has_one_layout():
+    report = check_rope(lambda x, p: plain(x, p, layout="interleaved"), dim=2, layout="half")
+    assert report.ok, report
+    assert any("layout interleaved" in text for text in report.ambiguous)
+
+
+def test_short_positions_do_not_show_bfloat16_positions():
+    report = check_rope(wrong("positions in bfloat16"), dim=64, layout="half", max_position=255)
+    assert report.ok, report
+    assert any("positions in bfloat16" in text for text in report.ambiguous)
+
+
+# misbehavior -----------------------------------------------------------------------------------------------------------
+
+
+def failing(fn, check, match, **options):
+    report = check_rope(fn, dim=64, layout="half", **options)
+    assert not report.ok
+    failed = [c for c in report.checks if c.status == "failed" and c.name == check]
+    assert failed, report
+    assert match in failed[0].detail, report
+    return report
+
+
+def raising(x, p):
+    raise RuntimeError("kernel launch failed")
+
+
+def short_table(x, p):
+    if p.max() >= 4096:
+        raise IndexError("index out of range")
+    return plain(x, p)
+
+
+def one_dimensional(x, p):
+    if p.ndim != 1:
+        raise ValueError("positions must be 1-D")
+    return plain(x, p[None])
+
+
+def test_misbehavior_is_reported_not_raised():
+    failing(raising, "call", "RuntimeError: kernel launch failed")
+    report = failing(short_table, "call", "IndexError")
+    assert any("max_position=4095" in text for text in report.advice)
+    assert check_rope(short_table, dim=64, layout="half", max_position=4095).ok
+    report = failing(one_dimensional, "call", "1-D")
+    assert any('positions="shared"' in text for text in report.advice)
+    failing(lambda x, p: (x, x), "call", "tuple of 2")
+    failing(lambda x, p: None, "call", "None")
+    failing(lambda x, p: x + 0j, "call", "complex")
+    failing(lambda x, p: "text", "call", "str")
+    failing(lambda x, p: x[..., :32], "shape", "(3, 5,")
+    failing(lambda x, p: np.swapaxes(plain(x, p), 1, 2), "shape", "(batch, n, heads, dim), not (batch, heads, n, dim)")
+    failing(lambda x, p: x.astype(int), "dtype", "int64")
+    failing(lambda x, p: x * np.nan, "finite", "from position 0 on")
+    failing(lambda x, p: np.ones_like(x), "linear in x", "does not depend on x")
+
+
+def test_sixteen_bit_positions_overflow_and_are_named():
+    report = failing(wrong("positions in float16"), "finite", "from position 131072 on")
+    assert named(report) == ["positions in float16"]
+
+
+def test_positions_that_to_would_round_are_refused():
+    with pytest.raises(ValueError, match="float16, which does not hold them; pass to_positions="):
+        check_rope(plain, dim=64, layout="half", to=lambda a: a.astype(np.float16), max_position=60000)
+    options = {"to": lambda a: a.astype(np.float16), "to_positions": lambda a: a}
+    assert check_rope(lambda x, p: plain(x.astype(f32), p).astype(np.float16), dim=64, layout="half", **options).ok
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"dim": 7, "layout": "half"}, "dim is 7"),
+        ({"dim": 8, "layout": "neox"}, "layout is 'neox'"),
+        ({"dim": 8, "layout": "half", "rotary_dim": 16}, "rotary_dim is 16 and dim 8"),
+        ({"dim": 8, "layout": "half", "base": -1.0}, "base is -1"),
+        ({"dim": 8, "layout": "half", "max_position": 0}, "max_position is 0"),
+        ({"dim": 8, "layout": "half", "positions": "1d"}, "positions is '1d'"),
+        ({"dim": 8, "layout": "half", "model": "fp8"}, "model is 'fp8'"),
+    ],
+)
+def test_arguments_that_make_no_sense(options, match):
+    with pytest.raises(ValueError, match=match):
+        check_rope(plain, **options)
+
+
+# report ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_plain_data():
+    import json
+
+    for fn in (plain, wrong("sign"), wrong("positions in float16"), raising):
+        report = check_rope(fn, dim=64, layout="half")
+        data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+        assert data["ok"] is report.ok
+        assert len(data["checks"]) == len(report.checks)
+
+
+@pytest.mark.parametrize(
+    ("example", "name"), [*zip(broken.EXAMPLES, ["layout interleaved", "positions in bfloat16", "positions +1"], strict=True)]
+)
+def test_the_examples_that_ship(example, name):
+    assert named(check_rope(example.function, dim=broken.DIM, layout="half")) == [name]
+
+
+def test_a_check_takes_less_than_two_seconds():
+    start = time.perf_counter()
+    check_rope(lambda x, p: plain(x, p, layout="interleaved", base=777.0), dim=128, layout="half")
+    assert time.perf_counter() - start < 2
