@@ -26,9 +26,9 @@ def looped(x, kernel, padding):
 
 
 @pytest.mark.parametrize("padding", zero_padding.PADDINGS)
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6])
 def test_convolve_is_the_loop(padding, width):
-    x = RNG.integers(-9, 10, size=(2, 3, 6, 3))
+    x = RNG.integers(-9, 10, size=(2, 4, 6, 3))
     kernel = RNG.integers(-9, 10, size=(width, 3, 2))
     y = zero_padding.convolve(x, kernel, padding=padding)
     expected = [[looped(sequence, kernel.tolist(), padding) for sequence in batch] for batch in x.tolist()]
@@ -80,7 +80,7 @@ X, KERNEL = np.ones((3, 2)), np.ones((3, 2, 1))
         (X, KERNEL.tolist(), "zero", TypeError, "kernel is a list"),
         (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected \(width, c_in, c_out\)"),
         (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), expected .* at least one entry"),
-        (X, np.ones((3, 1, 2)), "zero", ValueError, "x has 2 channels and the kernel takes 1"),
+        (X[None], np.ones((3, 1, 2)), "zero", ValueError, "x has 2 channels and the kernel takes 1"),
         (X, KERNEL, "same", ValueError, "padding is 'same', expected one of 'zero', 'circular', 'valid'"),
         (X, np.ones((4, 2, 1)), "valid", ValueError, "x has 3 entries and the kernel 4"),
         (X[:0], KERNEL, "circular", ValueError, "x has 0 entries and the kernel 3"),
