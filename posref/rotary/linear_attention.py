@@ -10,8 +10,8 @@ S_i = sum_{j <= i} R(j) phi(k_j) v_j^T, and phi(q_i) meets z_i = sum_{j <= i} ph
 Symbols. q, k (..., h, n, d); v (..., h, n, d_v); cos, sin (..., n, d/2) from `rope.tables`; S (..., h, n, d, d_v);
 o (..., h, n, d_v). If phi changes the width, d is the width after it.
 
-Conventions. The rotation comes after phi and is blind to it; no scale. Row order is time: causal means j <= i by row,
-whatever the positions in the tables. Queries and keys are the same tokens.
+Conventions. The rotation comes after phi; no scale. The paper allows a map each for queries and keys, here one serves both.
+Row order is time: causal means j <= i by row, whatever the positions in the tables. Queries and keys are the same tokens.
 
 Where implementations differ. Rotating q and k before phi is another system: its weights are positive but, phi not being
 linear, they depend on i and j, not on j - i. Rotating the denominator as well is relative, but it can vanish or turn negative:
@@ -44,8 +44,8 @@ def elu_plus_one(x):
 def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
     """o_i of RoFormer Eq. (19): `(..., n, d_v)`; all keys, or the keys up to the query's row if `causal`.
 
-    `feature_map` is a function of arrays that treats every row alike, `elu_plus_one` in the paper. ValueError if q, k and v
-    differ in length, or a denominator is zero, which a positive feature map rules out.
+    `feature_map` is a function of arrays that maps every row by itself, for instance `elu_plus_one`. ValueError if q, k and
+    v differ in length, or a denominator is zero, which a positive feature map rules out.
 
     >>> ones = np.ones((2, 2))
     >>> cos, sin = rope.tables(np.array([0, 1]), np.array([1.0]))
@@ -53,7 +53,7 @@ def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
     array([[1.    ],
            [1.7702]])
     """
-    _require_rows("linear_attention.attend", q, k, v, causal)
+    _require_tokens("linear_attention.attend", q, k, v, feature_map, causal)
     phi_q, phi_k = feature_map(q), feature_map(k)
     turned_q, turned_k = (rope.rotate(phi, cos, sin, layout=layout) for phi in (phi_q, phi_k))
     if causal:
@@ -68,12 +68,14 @@ def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
     return numerator / denominator
 
 
-def _require_rows(function, q, k, v, causal):
+def _require_tokens(function, q, k, v, feature_map, causal):
     for name, value in (("q", q), ("k", k), ("v", v)):
         _require.array(function, name, value, ndim=2)
         _require.same_width(function, "q", q, name, value, axis=-2)
     _require.same_width(function, "q", q, "k", k)
     _require.choice(function, "causal", causal, (True, False))
+    if not callable(feature_map):
+        raise TypeError(f"{function}: feature_map is {feature_map!r}, expected a function of arrays such as elu_plus_one")
 
 
 def _require_nonzero(function, denominator):

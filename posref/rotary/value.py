@@ -11,9 +11,9 @@ Symbols. q (..., h, n_query, d), k and v (..., h, n_key, d); positions (..., n);
 Conventions. All features of a head turn, of q, k and v alike. R(j) turns counter-clockwise by +j theta, as in
 `posref.rotary.rope`. Queries and keys are at the same positions unless `key_positions` says otherwise.
 
-Where implementations differ. transformers' RoFormer with rotary_value=True does not undo (modeling_roformer.py): its output
-changes when all positions shift. labml's value_pe (RoPER, after Harik) undoes and pairs halves; by default it turns half of
-the features of a head.
+Where implementations differ. Su proposes turning v as a way to explicit absolute position, which it is without undoing.
+transformers' RoFormer with rotary_value=True does that (modeling_roformer.py). labml's value_pe (RoPER, after Harik) undoes
+and pairs halves; by default it turns half of the features of a head.
 
 Properties. proofs/rotary/value.py: with undo the output is the sum of R(j - i) v_j and a common shift of positions changes
 nothing; without undo a shift by m turns the output by R(m).

@@ -188,6 +188,8 @@ def test_shapes_must_fit():
 def test_words_must_be_said():
     with pytest.raises(TypeError, match="feature_map"):
         linear_attention.attend(*(np.ones((5, 4)),) * 5, layout="half", causal=True)
+    with pytest.raises(TypeError, match=r"linear_attention.attend: feature_map is 'elu', expected a function of arrays"):
+        call(feature_map="elu")
     with pytest.raises(ValueError, match=r"linear_attention.attend: causal is 'yes', expected one of True, False"):
         call(causal="yes")
     with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
