@@ -66,6 +66,17 @@ def leading_axes(function, left_name, left, right_name, right):
         )
 
 
+def together(function, **shapes):
+    """Shapes broadcast to each other; the keywords name the arguments."""
+    for axis in range(1, max(map(len, shapes.values())) + 1):
+        sizes = [shape[-axis] for shape in shapes.values() if len(shape) >= axis and shape[-axis] != 1]
+        if any(n != sizes[0] for n in sizes):
+            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ValueError(
+                f"{function}: the shapes {listed} do not broadcast; align trailing axes and insert missing ones with [None]"
+            )
+
+
 def broadcasts_to(function, argument, value, target_name, shape):
     """`value` broadcasts to `shape` without enlarging it."""
     extra = len(value.shape) - len(shape)

@@ -31,7 +31,7 @@ from posref import _require
 
 
 def encode(positions, amplitude, frequency, phase):
-    """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the last three broadcast to each other and to the positions.
+    """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four broadcast, positions as `(..., n, 1)`.
 
     ValueError if they do not have one width or do not broadcast.
 
@@ -43,7 +43,8 @@ def encode(positions, amplitude, frequency, phase):
     for name, value in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
         _require.array("complex_order.encode", name, value, ndim=1)
         _require.same_width("complex_order.encode", "amplitude", amplitude, name, value)
-        _require_aligned(name, value, positions)
+    waves = {"amplitude": amplitude.shape, "frequency": frequency.shape, "phase": phase.shape}
+    _require.together("complex_order.encode", positions=(*positions.shape, 1), **waves)
     angle = frequency * positions[..., None] + phase
     return amplitude * np.exp(1j * angle)
 
@@ -72,9 +73,3 @@ def released_frequencies(words, dim):
     _require.array("complex_order.released_frequencies", "words", words, kinds=_require.INTEGERS)
     _require.count("complex_order.released_frequencies", "dim", dim)
     return words[..., None] * 10000.0 ** (-2 * np.arange(dim) / dim)
-
-
-def _require_aligned(name, value, positions):
-    _require.broadcasts_to(
-        "complex_order.encode", name, value, "the positions with features", (*positions.shape, value.shape[-1])
-    )

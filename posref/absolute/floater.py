@@ -46,7 +46,7 @@ def encode(derivative, start, times, *, substeps):
     array([1.     , 0.60653, 0.36788])
     """
     _require.array("floater.encode", "start", start, ndim=1)
-    _require.array("floater.encode", "times", times)
+    _require.array("floater.encode", "times", times, kinds=_require.SIGNED_NUMBERS)
     _require.axes("floater.encode", "times", times, "(n,)")
     _require.count("floater.encode", "substeps", substeps)
     p, states = start, [start]
@@ -87,7 +87,7 @@ def antisymmetric(frequencies, *, layout):
     array([[ 0.,  1.],
            [-1.,  0.]])
     """
-    _require.array("floater.antisymmetric", "frequencies", frequencies)
+    _require.array("floater.antisymmetric", "frequencies", frequencies, kinds=_require.SIGNED_NUMBERS)
     _require.axes("floater.antisymmetric", "frequencies", frequencies, "(dim/2,)")
     dim = 2 * frequencies.shape[-1]
     sine, cosine = pairing.indices(dim, layout)

@@ -8,8 +8,8 @@ The base vectors u are those for which the first n rows are the trained ones: q_
 
 Symbols. table p (n, d); alpha one number; positions (...) in tokens, below n^2; q (n^2, d) or (..., d).
 
-Conventions. 0-based: i = position // n is the slow digit. alpha lies in (0, 1) and is not 1/2 in the text, where
-(i, j) and (j, i) would get one vector; 0.4 is its value. Every alpha but 1 is accepted here.
+Conventions. 0-based: i = position // n is the slow digit. The text wants alpha in (0, 1) and not 1/2, where (i, j) and
+(j, i) get one vector. Every alpha but 1 is accepted here.
 
 Where implementations differ. The text counts from 1, bert4keras (c1ae0dc, layers.py PositionEmbedding) from 0 as here, with
 alpha = 0.4 for hierarchical=True. A position from n^2 on is an error here.
@@ -60,5 +60,7 @@ def _base_vectors(function, table, alpha):
     _require.axes(function, "table", table, "(n, d)")
     _require.number(function, "alpha", alpha)
     if alpha == 1:
-        raise ValueError(f"{function}: alpha is {alpha}, and u = (p - alpha p_0) / (1 - alpha) divides by zero; 0.4 is usual")
+        raise ValueError(
+            f"{function}: alpha is {alpha}, and u = (p - alpha p_0) / (1 - alpha) divides by zero; bert4keras takes 0.4"
+        )
     return (table - alpha * table[:1]) / (1 - alpha)

@@ -9,7 +9,7 @@ Definition. For the token at position i of a sequence of `length` tokens:
 Symbols. positions (...) in tokens; p (..., 1): one feature, which `merge.concatenate` appends to the embedding.
 
 Conventions. 0-based. The index grows without bound; the normalized one lies in [0, 1) or in [0, 1], but the value of a
-position and the step between neighbors change with the length of the sequence. Nobody ships either as it stands.
+position and the step between neighbors change with the length of the sequence.
 
 Where implementations differ. The denominator, hence a required keyword: only "length - 1" reaches 1, and it is 0/0 for a
 single token. DINOv3 (transformers 5.23.0) centers its grid coordinates instead: 2 (i + 1/2) / length - 1.

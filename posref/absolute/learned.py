@@ -23,7 +23,8 @@ generate() hands models c_i - 1 with 0 for padding (5.23.0 generation/utils.py);
 RoBERTa, XLM-R and other descendants of fairseq start at padding_idx + 1, which is 2 in the published checkpoints, and so
 does M2M100, whose table is the sinusoid with row padding_idx set to zero. With padding_idx 1, "opt" and "roberta" agree.
 A 0-based id fed to a RoBERTa table raises nothing and reads rows that are shifted by two. Given embeddings instead of
-tokens, RoBERTa takes nothing for padding: pass a mask of ones.
+tokens, RoBERTa takes nothing for padding: pass a mask of True. With a cache it adds the length of the past, padding
+included; OPT counts the tokens of the whole and keeps the last rows.
 
 Properties. proofs/absolute/learned.py: pinned, lookup is linear in the table, ids of every convention, similarity is
 symmetric with unit diagonal and blind to the length of rows.

@@ -85,6 +85,13 @@ def test_released_frequencies():
         assert abs(w[ix] - exact) <= (1.67 * 9.3 + 2) * EPS * exact
 
 
+def test_positions_shared_by_a_batch_of_words():
+    amplitude, frequency, phase = waves((4, 3, 2))
+    shared = complex_order.encode(np.arange(3), amplitude, frequency, phase[:1])
+    spread = complex_order.encode(np.tile(np.arange(3), (4, 1)), amplitude, frequency, np.tile(phase[:1], (4, 1, 1)))
+    assert np.array_equal(shared, spread)
+
+
 def test_dtypes_follow_promotion():
     single = np.ones(2, dtype=np.float32)
     assert complex_order.encode(np.arange(3, dtype=np.float32), single, single, single).dtype == np.complex64
@@ -104,8 +111,23 @@ ONE = np.ones(2)
         (np.arange(3), ONE, ONE, ONE * np.nan, ValueError, "phase has 2 of 2 values that are NaN"),
         (np.arange(3), ONE, np.ones(3), ONE, ValueError, "amplitude has 2 entries along axis -1 and frequency has 3"),
         (np.arange(3), ONE, ONE, np.ones(1), ValueError, "amplitude has 2 entries along axis -1 and phase has 1"),
-        (np.arange(3), np.ones((4, 2)), ONE, ONE, ValueError, r"amplitude has shape \(4, 2\), .* of shape \(3, 2\)"),
-        (np.arange(3), ONE, np.ones((2, 3, 2)), ONE, ValueError, r"frequency has shape \(2, 3, 2\), .* of shape \(3, 2\)"),
+        (
+            np.arange(3),
+            np.ones((4, 2)),
+            ONE,
+            ONE,
+            ValueError,
+            r"the shapes positions \(3, 1\), amplitude \(4, 2\), .* not broad",
+        ),
+        (np.arange(3), ONE, ONE, np.ones((2, 4, 2)), ValueError, r"the shapes .* phase \(2, 4, 2\) do not"),
+        (
+            np.arange(3),
+            np.ones((2, 3, 2)),
+            np.ones((5, 3, 2)),
+            ONE,
+            ValueError,
+            r"the shapes .* frequency \(5, 3, 2\), .* do not",
+        ),
     ],
 )
 def test_encode_refuses(positions, amplitude, frequency, phase, error, message):

@@ -142,6 +142,7 @@ def test_dtypes_follow_promotion():
         (lambda t, p: p, [1.0], np.arange(2.0), 1, TypeError, r"floater\.encode: start is a list"),
         (lambda t, p: p, np.array(1.0), np.arange(2.0), 1, ValueError, r"start has shape \(\), expected at least 1 axes"),
         (lambda t, p: p, np.ones(1), [0.0], 1, TypeError, "times is a list"),
+        (lambda t, p: p, np.ones(1), np.arange(2, dtype="u1"), 1, TypeError, "times has dtype uint8, expected signed numbers"),
         (lambda t, p: p, np.ones(1), np.array([]), 1, ValueError, r"times has shape \(0,\), expected \(n,\)"),
         (lambda t, p: p, np.ones(1), np.ones((1, 2)), 1, ValueError, r"times has shape \(1, 2\), expected \(n,\)"),
         (lambda t, p: p, np.ones(1), np.array([0, np.nan]), 1, ValueError, "times has 1 of 2 values that are NaN"),
@@ -160,6 +161,8 @@ def test_encode_refuses(derivative, start, times, substeps, error, message):
 def test_antisymmetric_refuses():
     with pytest.raises(TypeError, match=r"floater\.antisymmetric: frequencies is a list"):
         floater.antisymmetric([1.0], layout="half")
+    with pytest.raises(TypeError, match="frequencies has dtype uint8, expected signed numbers"):
+        floater.antisymmetric(np.ones(1, dtype=np.uint8), layout="half")
     with pytest.raises(ValueError, match=r"frequencies has shape \(1, 1\), expected \(dim/2,\)"):
         floater.antisymmetric(np.ones((1, 1)), layout="half")
     with pytest.raises(ValueError, match="layout is 'gptj', expected one of 'interleaved', 'half'"):
