@@ -351,34 +351,51 @@ def based(base: float, asked: Asked) -> Hypothesis:
     )
 
 
-def _exponent(name: str, formula: str, exponent: Callable[[np.ndarray, Asked], np.ndarray]) -> Hypothesis:
+def _exponent(name: str, formula: str, exponent: Callable[[np.ndarray, Asked], np.ndarray], *same_as: str) -> Hypothesis:
     def change(asked: Asked, r: Rotation) -> Rotation:
         t = np.arange(len(r.frequencies))
         return replace(r, frequencies=asked.base ** -exponent(t, asked))
 
     remedy = "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1, where dim is the rotated width."
-    return Hypothesis(name, "frequencies", f"with theta_t = {formula}", remedy, change)
+    return Hypothesis(name, "frequencies", f"with theta_t = {formula}", remedy, change, same_as)
 
 
 def _frequencies(asked: Asked) -> Iterator[Hypothesis]:
-    width, dim = asked.rotary_dim, asked.dim
-    yield from (based(base, asked) for base in BASES if base != asked.base)
+    width, dim, base = asked.rotary_dim, asked.dim, asked.base
+    yield from (based(other_base, asked) for other_base in BASES if other_base != base)
     if dim != width:
         yield _exponent(
             f"exponent 2t/{dim}",
             f"base^(-2t/{dim}), over the head instead of the {width} rotated features",
             lambda t, asked: 2 * t / asked.dim,
+            f"base {base ** (width / dim):.6g} with exponent 2t/{width}",
         )
-    yield _exponent("exponent t/dim", f"base^(-t/{width}), the factor 2 is missing", lambda t, asked: t / asked.rotary_dim)
-    yield _exponent("exponent 4t/dim", f"base^(-4t/{width}), a factor 2 too many", lambda t, asked: 4 * t / asked.rotary_dim)
     yield _exponent(
-        "exponent 2(t+1)/dim", f"base^(-2(t+1)/{width}), counted from 1", lambda t, asked: 2 * (t + 1) / asked.rotary_dim
+        "exponent t/dim",
+        f"base^(-t/{width}), the factor 2 is missing",
+        lambda t, asked: t / asked.rotary_dim,
+        f"base {base**0.5:.6g} with exponent 2t/{width}",
+        f"exponent 2t/{2 * width}",
+    )
+    yield _exponent(
+        "exponent 4t/dim",
+        f"base^(-4t/{width}), a factor 2 too many",
+        lambda t, asked: 4 * t / asked.rotary_dim,
+        f"base {base**2:.6g} with exponent 2t/{width}",
+        f"exponent 2t/{width // 2}",
+    )
+    yield _exponent(
+        "exponent 2(t+1)/dim",
+        f"base^(-2(t+1)/{width}), counted from 1",
+        lambda t, asked: 2 * (t + 1) / asked.rotary_dim,
+        f"positions times {base ** (-2 / width):.6g}",
     )
     if width > 2:
         yield _exponent(
             "exponent 2t/(dim-2)",
             f"base^(-2t/{width - 2}), as in tensor2tensor's sinusoids",
             lambda t, asked: 2 * t / (asked.rotary_dim - 2),
+            f"base {base ** (width / (width - 2)):.6g} with exponent 2t/{width}",
         )
         yield _exponent(
             "frequencies ascending", "those of RoPE in reversed order", lambda t, asked: 2 * t[::-1] / asked.rotary_dim

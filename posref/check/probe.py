@@ -51,15 +51,15 @@ def ladder(limit: int) -> np.ndarray:
 
 
 def positions(limit: int, *, shared: bool = False) -> np.ndarray:
-    """`(batch, n)`, n odd: the ladder, the landmarks out of order, a run from an odd start; or the first row in all rows.
+    """`(batch, n)`, n odd: the ladder from its sixth step on, the landmarks out of order, a run from an odd start.
 
-    No row repeats another, no row is sorted but the first, and all positions are at most `limit`.
+    No row repeats another or starts at 0, and all positions are at most `limit`; `shared` puts the first row in all rows.
     """
     steps = ladder(limit)
     marks = np.array([p for p in LANDMARKS if p <= limit])
     length = max(len(steps), len(marks)) | 1
     rng = np.arange(length)
-    first = np.concatenate([steps, (rng[len(steps) :] * 37 + 3) % (limit + 1)])
+    first = np.roll(np.concatenate([steps, (rng[len(steps) :] * 37 + 3) % (limit + 1)]), -5)
     second = np.resize(marks, length)[(rng * 5 + 2) % length if length % 5 else (rng * 7 + 2) % length]
     third = (1237 + 3 * rng + rng % 2) % (limit + 1)
     return np.stack([first, first, first] if shared else [first, second, third]).astype(np.int64)

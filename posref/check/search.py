@@ -188,23 +188,21 @@ def _prepared(run: Run, base: Base, read: reading.Phases, sign: int) -> Base:
     if sign < 0:
         inverse = next(h for h in hypotheses.all_hypotheses(run.asked) if h.name == "sign")
         base = base.plus(inverse, run.asked)
-    magnitude = _plain(read.magnitude, _noise(run))
+    magnitude = _plain(read.magnitude, precision.MODELS[run.models[0]].c_out)
     return base if magnitude == 1 else base.plus(hypotheses.magnified(magnitude), run.asked)
 
 
-def _noise(run: Run) -> float:
-    """How far the median of many magnitudes may be off: one rounding of the output."""
-    return max(precision.MODELS[model].c_out for model in run.models[:1])
+def _plain(number: float, roundoff: float) -> float:
+    """1 within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
 
-
-def _plain(number: float, noise: float) -> float:
-    """The number with the fewest digits within the noise, or an attention factor 0.1 ln(s) + 1 or its square."""
-    for digits in (1, 2, 3):
-        short = float(f"{number:.{digits}g}")
-        if abs(short / number - 1) <= noise:
-            return short
+    The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
+    """
+    if abs(number - 1) <= 2 * roundoff:
+        return 1.0
+    noise = max(roundoff / 32, 2.0**-23)
     steps = 0.1 * np.log(np.arange(2, 129)) + 1
-    for candidate in (*steps, *(steps**2)):
+    short = (float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4))
+    for candidate in (*steps, *(steps**2), *short):
         if abs(candidate / number - 1) <= noise:
             return float(candidate)
     return float(f"{number:.9g}")
