@@ -1,0 +1,258 @@
+"""The generator: the same bytes every time, and nothing that could be wrong gets written."""
+
+import json
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jsonschema
+import mpmath
+import numpy as np
+import pytest
+
+from posref import vectors
+from proofs.vectors import ZERO_FREE, __main__, case, flag, narrow, painted, rounded, tensor, terms
+
+SCHEMA = json.loads((vectors.DIRECTORY / "schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    return __main__.render()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for path in (*vectors.DIRECTORY.glob("*.json"), *vectors.DIRECTORY.glob("*.txt"), vectors.DIRECTORY / "MANIFEST.sha256"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def precise():
+    with mpmath.workprec(200):
+        yield
+
+
+def bias(**changes):
+    """A small case, right unless changed."""
+    arguments = {
+        "op": "bias",
+        "params": {"heads": 1},
+        "tensors": {"offsets": [-2, -1, 0]},
+        "expected": [mpmath.mpf(-2) / 3, mpmath.mpf(-1) / 3, mpmath.mpf(0)],
+        "cond": {"amp": terms(1, [mpmath.mpf(2) / 3, mpmath.mpf(1) / 3, 0])},
+        "mistakes": {"sign": [0.7, 0.3, 0.0]},
+    }
+    return case(changes.pop("id", "linear/h1/bias"), **arguments | changes)
+
+
+def test_bytes_are_the_same(rendered):
+    assert list(__main__.differences(rendered, vectors.DIRECTORY, complete=True)) == []
+
+
+def test_bytes_are_the_same_in_another_process(tmp_path):
+    """Without what other tests have imported, cached or set."""
+    code = f"from proofs.vectors.__main__ import main; main(['sinusoidal'], {str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=vectors.DIRECTORY.parents[1], timeout=100)
+    for name in ("sinusoidal.json", "sinusoidal.txt"):
+        assert (tmp_path / name).read_bytes() == (vectors.DIRECTORY / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", vectors.names())
+def test_schema(name):
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    document = vectors.read(vectors.DIRECTORY / f"{name}.json")
+    jsonschema.validate(document, SCHEMA)
+    document["cases"][0]["unknown"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="Additional properties are not allowed"):
+        jsonschema.validate(document, SCHEMA)
+
+
+def test_size():
+    """What ships is small: 3 MB of JSON for everything."""
+    assert sum(path.stat().st_size for path in vectors.DIRECTORY.glob("*.json")) <= 3_000_000
+
+
+def test_text_holds_what_json_holds():
+    for name in vectors.names():
+        document = vectors.read(vectors.DIRECTORY / f"{name}.json")
+        found, here = {}, None
+        for line in (vectors.DIRECTORY / f"{name}.txt").read_text().splitlines():
+            word, *rest = line.split(" ")
+            if word == "case":
+                here = found[rest[0]] = {}
+            elif word == "tensor":
+                rank = int(rest[1])
+                here[rest[0]] = [int(n) for n in rest[2 : 2 + rank]], [float(x) for x in rest[2 + rank :]]
+        for record in document["cases"]:
+            tensors = dict(vectors.formats.tensors(record))
+            assert found[record["id"]] == {name: (t["shape"], [float(x) for x in t["data"]]) for name, t in tensors.items()}
+
+
+def test_check_says_what_differs(copy, capsys):
+    path = copy / "sinusoidal.json"
+    path.write_text(path.read_text().replace("0.8414709848078965", "0.8414709848078966", 1))
+    assert __main__.main(["--check", "sinusoidal"], copy) == 1
+    output = capsys.readouterr().out
+    assert "sinusoidal.json differs, line" in output
+    assert "8966" in output
+    assert "MANIFEST.sha256 does not list the files as they are" in output
+
+
+def test_check_finds_missing_truncated_and_foreign_files(rendered, copy):
+    (copy / "rope.txt").unlink()
+    text = (copy / "rope.json").read_text()
+    (copy / "rope.json").write_text(text[:-100])
+    (copy / "stale.json").write_text("{}")
+    found = "\n".join(__main__.differences(rendered, copy, complete=True))
+    assert "rope.txt is missing" in found
+    assert f"rope.json differs, line {text.count(chr(10)) - text[-100:].count(chr(10)) + 1}" in found
+    assert "stale.json is there and no proof module has such vectors" in found
+
+
+def test_writing_changes_only_what_is_named(copy, capsys):
+    for name in ("sinusoidal.json", "rope.json"):
+        (copy / name).write_text("{}")
+    assert __main__.main(["sinusoidal"], copy) == 0
+    assert (copy / "sinusoidal.json").read_bytes() == (vectors.DIRECTORY / "sinusoidal.json").read_bytes()
+    assert (copy / "rope.json").read_text() == "{}"
+    assert not list(copy.glob(".posref*"))
+    assert "sinusoidal: 20 cases" in capsys.readouterr().out
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    monkeypatch.setattr(__main__.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        __main__.write(path, "new")
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.json", "old")]
+
+
+def test_unknown_system(capsys):
+    assert __main__.main(["ropes"]) == 2
+    assert "no proof module is called ropes; there are" in capsys.readouterr().err
+
+
+def test_the_small_case_is_right(precise):
+    assert bias()["flags"] == ["sign"]
+
+
+def test_an_undetectable_mistake_is_refused(precise):
+    close = [mpmath.mpf(-2) / 3 + 2.0**-9, mpmath.mpf(-1) / 3 + 2.0**-9, 0]
+    with pytest.raises(ValueError, match=r"linear/h1/bias: mistake sign is 1\.\d* tolerances of model bf16-f32math away"):
+        bias(mistakes={"sign": close}, models=("f32", "bf16-f32math"))
+    assert bias(mistakes={"sign": close}, models=("f32",))["models"] == ["f32"]
+
+
+def test_a_mistake_equal_to_the_right_answer_is_refused(precise):
+    for cond in (None, {"amp": [1.0, 2.0, 3.0]}):
+        with pytest.raises(ValueError, match="mistake sign is 0 tolerances of model f64 away, not told apart"):
+            bias(mistakes={"sign": bias()["expected"]["data"]}, cond=cond)
+
+
+def test_a_mistake_that_softmax_hides_is_refused(precise):
+    shifted = {"shifted": [mpmath.mpf(n) / 3 + 5 for n in (-2, -1, 0)]}
+    assert bias(mistakes=shifted)["gauge"] == "none"
+    with pytest.raises(ValueError, match=r"mistake shifted is .* not told apart"):
+        bias(mistakes=shifted, gauge="row_constant")
+
+
+def test_exact_cases_tell_any_difference(precise):
+    record = bias(expected=[3, 1, 2], cond=None, mistakes={"sign": [3, 2, 1]})
+    assert record["expected"]["data"] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"expected": [0.1, 0.2, 0.3]}, r"expected holds 0\.1, the result of float arithmetic"),
+        ({"expected": [mpmath.inf, 0, 0]}, "inf has no place in a vector file"),
+        ({"expected": [mpmath.nan, 0, 0]}, "nan has no place in a vector file"),
+        ({"tensors": {"x": [0.1]}}, "input x is not exact in bf16"),
+        ({"tensors": {"x": [257.5]}}, "input x is not exact in bf16"),
+        ({"cond": {"amp": [1.0]}}, r"cond amp has shape \(1,\), expected has \(3,\)"),
+        ({"cond": {"size": [1.0, 1.0, 1.0]}}, "cond has 'size', expected amp, phase or out"),
+        ({"gauge": "column"}, "gauge is 'column', expected one of"),
+        ({"id": "Linear/H1"}, "ids are lower case"),
+    ],
+)
+def test_refused(precise, changes, message):
+    with pytest.raises(ValueError, match=message):
+        bias(**changes)
+
+
+def test_low_precision_is_refused():
+    with pytest.raises(ValueError, match=r"mpmath works with 53 bits; run python -m proofs\.vectors, which sets 200"):
+        bias()
+
+
+def module(*records, flags=("sign",)):
+    notes = {name: flag("bug", "description", "effect", "owner/project#1") for name in flags}
+    return SimpleNamespace(
+        __doc__="Linear: a bias.", SOURCES=("paper",), CONVENTIONS={"a": "b"}, FLAGS=notes, vectors=lambda: iter(records)
+    )
+
+
+def test_document(precise):
+    document = __main__.document("linear", module(bias()))
+    jsonschema.validate(document, SCHEMA)
+    assert [document["title"], len(document["cases"])] == ["Linear: a bias.", 1]
+
+
+@pytest.mark.parametrize(
+    ("ids", "flags", "message"),
+    [
+        (("linear/a", "linear/a"), ("sign",), "linear: ids occur twice: linear/a"),
+        (("cubic/a",), ("sign",), "linear: ids must begin with linear/: cubic/a"),
+        (("linear/a",), (), "linear: flags that FLAGS does not explain: sign"),
+        (("linear/a",), ("sign", "shift"), "linear: flags that no case kills: shift"),
+    ],
+)
+def test_document_refused(precise, ids, flags, message):
+    with pytest.raises(ValueError, match=message):
+        __main__.document("linear", module(*(bias(id=id) for id in ids), flags=flags))
+
+
+def test_flags_are_described_in_full(precise):
+    incomplete = module(bias())
+    del incomplete.FLAGS["sign"]["effect"]
+    with pytest.raises(ValueError, match="linear: flag sign has bug, description, seen_in, expected bug, description, effect"):
+        __main__.document("linear", incomplete)
+
+
+@pytest.mark.parametrize("tag", ZERO_FREE)
+def test_painted(tag):
+    """Zero-free over the whole period, and exact in bfloat16: at most 8 bits."""
+    numbers = painted((251,), tag)
+    assert (numbers != 0).all()
+    assert (np.abs(numbers) < 2).all()
+    assert all(float(narrow(x, 8)) == x for x in numbers)
+    assert len(set(painted((502,), tag)[:251])) > 100
+    n = 17
+    assert numbers[n] == ((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64
+
+
+def test_painted_refuses_zeros():
+    with pytest.raises(ValueError, match="tag is 3, which paints zeros"):
+        painted((4,), 3)
+
+
+def test_rounding_is_to_nearest(precise):
+    """Against exact fractions, halfway cases to even among them."""
+    from fractions import Fraction
+
+    ulp = Fraction(1, 2**52)
+    for exact in (1 + ulp / 2, 1 + 3 * ulp / 2, 1 + ulp / 2 + ulp / 2**40, -(1 + ulp / 2) / 3, Fraction(1, 10)):
+        value = mpmath.mpf(exact.numerator) / exact.denominator
+        man, exponent = int(value.man) * (-1 if value < 0 else 1), int(value.exp)
+        assert rounded(value) == man / 2**-exponent  # division of integers is rounded correctly
+    assert tensor([mpmath.mpf(1), 2]) == {"shape": [2], "data": [1.0, 2.0]}
+    assert [type(x) for x in tensor([1, np.int64(2)])["data"]] == [int, int]
+
+
+def test_sensitivities_are_rounded_up(precise):
+    stored = bias(cond={"amp": [mpmath.mpf("1.2301"), mpmath.mpf("0.00045600001"), mpmath.mpf(7)]}, mistakes={})["cond"]
+    assert stored == {"amp": [1.24, 0.000457, 7.0]}

@@ -1,0 +1,230 @@
+"""The loader: what is stored comes back, and damage is found and named."""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+
+import numpy as np
+import pytest
+
+from posref import vectors
+from posref.vectors.formats import canonical, tensors, to_json
+
+
+@pytest.fixture
+def copy(tmp_path):
+    target = tmp_path / "vectors"
+    target.mkdir()
+    for path in (*vectors.DIRECTORY.glob("*.json"), *vectors.DIRECTORY.glob("*.txt"), vectors.DIRECTORY / "MANIFEST.sha256"):
+        shutil.copy(path, target)
+    return target
+
+
+def sign(directory, name):
+    """Make the manifest fit a changed file again."""
+    manifest = directory / "MANIFEST.sha256"
+    lines = [line for line in manifest.read_text().splitlines() if not line.endswith(f"  {name}")]
+    digest = hashlib.sha256((directory / name).read_bytes()).hexdigest()
+    manifest.write_text("\n".join([*lines, f"{digest}  {name}"]) + "\n")
+
+
+def change(directory, edit, name="rope.json"):
+    document = json.loads((directory / name).read_text())
+    edit(document)
+    (directory / name).write_text(to_json(document))
+    sign(directory, name)
+
+
+def test_round_trip():
+    """JSON to arrays: every float has the bits of its decimal, integers are integers, shapes fit."""
+    for name in vectors.names():
+        document, system = vectors.read(vectors.DIRECTORY / f"{name}.json"), vectors.load(name)
+        assert [case.id for case in system.cases] == [record["id"] for record in document["cases"]]
+        for case, record in zip(system.cases, document["cases"], strict=True):
+            assert list(case.expected.shape) == record["expected"]["shape"]
+            assert case.expected.ravel().tolist() == record["expected"]["data"]
+            for key, tensor in record["tensors"].items():
+                whole = all(isinstance(x, int) for x in tensor["data"])
+                assert case.tensors[key].dtype == (np.int64 if whole else np.float64)
+                assert case.tensors[key].tolist() == np.reshape(np.array(tensor["data"]), tensor["shape"]).tolist()
+            assert (case.cond is None) == (record["cond"] is None)
+
+
+def test_cases_by_pattern():
+    assert {case.id.split("/")[1] for case in vectors.cases("rope/half/*")} == {"half"}
+    assert len(vectors.cases()) == sum(len(vectors.load(name).cases) for name in vectors.names())
+    assert vectors.cases("nothing*") == []
+
+
+def test_withdrawn_cases_are_not_listed(copy, monkeypatch):
+    monkeypatch.setattr(vectors, "DIRECTORY", copy)
+    change(copy, lambda document: document["cases"][0].update(status="withdrawn"))
+    assert len(vectors.cases("rope/*")) == len(vectors.load("rope").cases) - 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: vectors.load("ropes"), "there are no vectors of 'ropes'; there are .*rope"),
+        (lambda: vectors.case("rope/none"), r"there is no case 'rope/none'; vectors.cases\('rope/\*'\) lists them"),
+    ],
+)
+def test_unknown(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_shipped_files_verify():
+    assert vectors.verify() == []
+    subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST.sha256"], cwd=vectors.DIRECTORY, check=True)
+
+
+@pytest.mark.parametrize("keep", [0, 100, -3])
+def test_truncated_file(copy, monkeypatch, keep):
+    path = copy / "rope.json"
+    path.write_text(path.read_text()[:keep])
+    monkeypatch.setattr(vectors, "DIRECTORY", copy)
+    with pytest.raises(ValueError, match=r"rope.json is not a complete vector file .*; restore it from the release"):
+        vectors.load("rope")
+    problems = "\n".join(vectors.verify(copy))
+    assert "rope.json does not have the sha256 that MANIFEST.sha256 lists" in problems
+    assert "is not a complete vector file" in problems
+
+
+@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-1", "x": NaN}'])
+def test_not_a_vector_file(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-1'|is not a complete vector file)"):
+        vectors.read(tmp_path / "a.json")
+
+
+def test_one_changed_digit(copy):
+    path = copy / "rope.json"
+    path.write_text(path.read_text().replace("0.8414709848078965", "0.8414709848078966", 1))
+    assert vectors.verify(copy)[0] == "rope.json does not have the sha256 that MANIFEST.sha256 lists"
+    sign(copy, "rope.json")
+    (problem,) = vectors.verify(copy)
+    assert problem.startswith("rope.json: rope/")
+    assert problem.endswith("does not have its sha256")
+
+
+def edited(key, value):
+    def edit(document):
+        record = document["cases"][0]
+        record[key] = value(record[key])
+        record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda document: document["cases"].append(document["cases"][0]), "rope/any/d4-b1e4/inv_freq occurs twice"),
+        (lambda document: document["models"].pop("f64"), "the models differ from posref.vectors.MODELS"),
+        (lambda document: document.pop("cases"), "rope.json: 'cases'"),
+        (edited("expected", lambda t: {"shape": [3], "data": t["data"]}), r"expected has shape \[3\] and 2 numbers"),
+        (edited("cond", lambda c: {"amp": [1.0]}), "cond amp has 1 numbers, expected has 2"),
+        (edited("flags", lambda f: ["typo"]), r"has unknown flags \['typo'\]"),
+        (edited("models", lambda f: ["f8"]), r"has unknown models \['f8'\]"),
+    ],
+)
+def test_damage_under_a_fitting_manifest(copy, edit, message):
+    change(copy, edit)
+    with pytest.raises(AssertionError, match=message):
+        assert not vectors.verify(copy), "\n".join(vectors.verify(copy))
+
+
+def test_files_and_manifest_fit(copy):
+    (copy / "rope.txt").unlink()
+    (copy / "more.json").write_text("{}")
+    assert vectors.verify(copy) == [
+        "more.json is not listed in MANIFEST.sha256",
+        "rope.txt is listed in MANIFEST.sha256 and missing",
+    ]
+    (copy / "MANIFEST.sha256").unlink()
+    assert vectors.verify(copy) == [f"{copy / 'MANIFEST.sha256'} is missing"]
+
+
+PATTERN = "rope/half*/*d8*"
+
+
+def expected_tensors():
+    document = vectors.read(vectors.DIRECTORY / "rope.json")
+    wanted = {case.id for case in vectors.cases(PATTERN)}
+    assert 5 < len(wanted) < 30
+    return {(r["id"], name): tensor for r in document["cases"] if r["id"] in wanted for name, tensor in tensors(r)}
+
+
+def array(tensor):
+    return np.array(tensor["data"]).reshape(tensor["shape"])
+
+
+def test_export_npz(tmp_path):
+    (path,) = vectors.export(tmp_path, "npz", PATTERN)
+    with np.load(path) as file:
+        wanted = expected_tensors()
+        assert set(file) == {f"{id}:{name}" for id, name in wanted}
+        for (id, name), tensor in wanted.items():
+            assert np.array_equal(file[f"{id}:{name}"], array(tensor))
+            assert file[f"{id}:{name}"].dtype == array(tensor).dtype
+
+
+def test_export_raw(tmp_path):
+    data, index = vectors.export(tmp_path / "new" / "folder", "raw", PATTERN)
+    assert (data.name, index.name) == ("rope.bin", "rope.index")
+    wanted, content, used = expected_tensors(), data.read_bytes(), 0
+    for line in index.read_text().splitlines():
+        id, name, kind, offset, *sizes = line.split()
+        numbers = np.frombuffer(
+            content, {"f64": "<f8", "i64": "<i8"}[kind], np.prod(list(map(int, sizes)), dtype=int), int(offset)
+        )
+        used += numbers.nbytes
+        assert np.array_equal(numbers.reshape(list(map(int, sizes))), array(wanted.pop((id, name))))
+    assert not wanted
+    assert used == len(content)
+
+
+def test_export_json_and_text(tmp_path):
+    (path,) = vectors.export(tmp_path, "json", PATTERN)
+    assert {r["id"] for r in vectors.read(path)["cases"]} == {id for id, _ in expected_tensors()}
+    assert len(vectors.export(tmp_path / "all", "json")) == len(vectors.names())
+    for path in (*vectors.export(tmp_path / "all", "json"), *vectors.export(tmp_path / "all", "txt")):
+        assert path.read_bytes() == (vectors.DIRECTORY / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("format", "pattern", "message"),
+    [
+        ("yaml", "*", "format is 'yaml', expected 'json', 'txt', 'npz', 'raw' or 'c'"),
+        ("json", "rop/*", "no case matches 'rop/\\*'; the systems are .*rope"),
+    ],
+)
+def test_export_refused(tmp_path, format, pattern, message):
+    with pytest.raises(ValueError, match=message):
+        vectors.export(tmp_path / "new", format, pattern)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_where_a_file_is(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"cannot write to .*file .*; choose another directory"):
+        vectors.export(tmp_path / "file", "json", PATTERN)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a directory that this user cannot write")
+def test_export_to_a_read_only_directory(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(OSError, match="cannot write to"):
+        vectors.export(tmp_path, "json", PATTERN)
+
+
+def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
+    (tmp_path / "rope.json").write_text("old")
+    monkeypatch.setitem(vectors.FORMATS, "json", lambda document, path: (path.write_text("half"), 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        vectors.export(tmp_path, "json", PATTERN)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rope.json", "old")]
