@@ -22,7 +22,8 @@ token instead, and its language model scores by moduli.
 Properties. proofs/absolute/complex_order.py: pinned, offset transformation, all sequences with g(m + 1) = z g(m), bounded
 ones on the integers have |z| = 1, RoPE as a special case.
 
-References. Wang et al., Encoding word order in complex embeddings, arXiv 1912.12333, section 2; Su, kexue.fm/archives/8130.
+References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2; Su,
+kexue.fm/archives/8130, section "Complex-Valued".
 """
 
 import numpy as np
@@ -72,4 +73,4 @@ def released_frequencies(words, dim):
     """
     _require.array("complex_order.released_frequencies", "words", words, kinds=_require.INTEGERS)
     _require.count("complex_order.released_frequencies", "dim", dim)
-    return words[..., None] * 10000.0 ** (-2 * np.arange(dim) / dim)
+    return words[..., None] * 10000 ** (-2 * np.arange(dim) / dim)

@@ -21,7 +21,7 @@ Properties. proofs/absolute/zero_padding.py: circular convolution commutes with 
 position; zero padding does not; a constant input tells the first c and last width // 2 entries from the rest.
 
 References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248;
-Su, kexue.fm/archives/8130, section "CNN".
+Su, kexue.fm/archives/8130, section "CNN-Style".
 """
 
 import numpy as np

@@ -158,6 +158,13 @@ def test_encode_refuses(derivative, start, times, substeps, error, message):
         floater.encode(derivative, start, times, substeps=substeps)
 
 
+def test_step_refuses():
+    with pytest.raises(TypeError, match=r"floater\.step: p is a list"):
+        floater.step(lambda t, p: p, 0, [1.0], 1)
+    with pytest.raises(ValueError, match=r"floater\.step: the derivative has shape \(2,\) and p \(1,\)"):
+        floater.step(lambda t, p: np.ones(2), 0, np.ones(1), 1)
+
+
 def test_antisymmetric_refuses():
     with pytest.raises(TypeError, match=r"floater\.antisymmetric: frequencies is a list"):
         floater.antisymmetric([1.0], layout="half")
