@@ -2,13 +2,14 @@
 
 import doctest
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from posref import cli, discovery, vectors
+from posref import cli, discovery
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -45,52 +46,40 @@ def test_torch_example():
 
 CPP_MAIN = r"""
 #include <cstdio>
-int main(int, char** argv) {
-  for (const Case& c : load(argv[1]))
-    for (const auto& [name, t] : c.tensor) {
-      std::printf("%s %s %s %s", c.id.c_str(), c.op.c_str(), c.param.at("layout").c_str(), name.c_str());
-      for (size_t n : t.shape) std::printf(" %zu", n);
-      for (double v : t.values) std::printf(" %.17g", v);
-      std::printf("\n");
+static int sign = 1;
+void rope(const float* x, const long long* positions, float* y, int n, int dim) {
+  for (int i = 0; i < n; i++)
+    for (int t = 0; t < dim / 2; t++) {
+      float angle = sign * positions[i] * std::pow(10000.0f, -2.0f * t / dim), a = x[i * dim + t], b = x[i * dim + t + dim / 2];
+      y[i * dim + t] = a * std::cos(angle) - b * std::sin(angle);
+      y[i * dim + t + dim / 2] = a * std::sin(angle) + b * std::cos(angle);
     }
 }
-"""
-RUST_MAIN = """
-fn main() {
-    for c in load(&std::env::args().nth(1).unwrap()) {
-        for (name, (shape, values)) in &c.tensor {
-            print!("{} {} {} {}", c.id, c.op, c.param["layout"], name);
-            for n in shape { print!(" {}", n); }
-            for v in values { print!(" {}", v); }
-            println!();
-        }
-    }
+void nothing(const float*, const long long*, float* y, int n, int dim) { for (int i = 0; i < n * dim; i++) y[i] = NAN; }
+int main() {
+  double right = check(rope);
+  sign = -1;
+  double wrong = check(rope);
+  std::printf("%g %g %g", right, wrong, check(nothing));
 }
 """
 
 
-@pytest.mark.parametrize(
-    ("language", "compiler", "program"),
-    [
-        ("cpp", ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-xc++"], CPP_MAIN),
-        ("rust", ["rustc", "-Dwarnings"], RUST_MAIN),
-    ],
-)
-def test_loaders(language, compiler, program, tmp_path):
-    """The printed loader, compiled, reads every number of an export to the last bit."""
-    if shutil.which(compiler[0]) is None:
-        pytest.skip(f"{compiler[0]} is not installed")
-    (block,) = blocks(language)
-    (tmp_path / "main").write_text(block + program)
-    subprocess.run([*compiler, str(tmp_path / "main"), "-o", str(tmp_path / "program")], check=True)
-    (exported,) = vectors.export(tmp_path, "txt", "rope/half/*")
-    run = subprocess.run([tmp_path / "program", exported], capture_output=True, text=True, check=True)
-    read = {tuple(line.split()[:4]): [float(word) for word in line.split()[4:]] for line in run.stdout.splitlines()}
-    for case in vectors.cases("rope/half/*"):
-        tensors = {**case.tensors, "expected": case.expected, **{f"stage.{name}": v for name, v in case.stages.items()}}
-        for name, tensor in tensors.items():
-            assert read[case.id, case.op, "half", name] == [*tensor.shape, *tensor.ravel()], (case.id, name)
-    assert len(read) >= 2 * len(vectors.cases("rope/half/*"))
+def test_cpp_example(tmp_path):
+    """The printed check, compiled: it passes float32 RoPE and refuses the other direction and NaN."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    (block,) = blocks("cpp")
+    (command,) = re.findall(r"`posref (vectors export .*? --format c) -o \.`", text())
+    assert cli.main([*shlex.split(command), "-o", str(tmp_path)]) == 0
+    (tmp_path / "main.cpp").write_text(block + CPP_MAIN)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
+    subprocess.run(["g++", *flags, str(tmp_path / "main.cpp"), "-o", str(tmp_path / "program")], check=True)
+    run = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
+    right, wrong, nothing = map(float, run.stdout.split())
+    assert 0 < right <= 1
+    assert wrong > 1000
+    assert nothing == float("inf")
 
 
 def test_table_is_what_discovery_finds():
@@ -116,7 +105,7 @@ def test_named_commands_parse():
     commands = re.findall(r"`posref ([a-z][^`]*)`", text())
     assert len(commands) >= 6
     for command in commands:
-        parser.parse_args([word.strip("'") for word in command.split()])
+        parser.parse_args(shlex.split(command))
 
 
 if __name__ == "__main__":
