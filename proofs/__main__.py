@@ -45,12 +45,13 @@ def table(results, survivors, unused, seconds):
     lines += [f"NOT A SURVIVOR, listed as equivalent: {label}" for label in unused]
     proved = sum(r["status"] == "proved" for r in results)
     killed = sum(r["mutants"].get("killed", 0) for r in results)
+    refuted = sum(r["mutants"].get("refuted", 0) for r in results)
     equivalent = sum(r["mutants"].get("equivalent", 0) for r in results)
     obligations = sum(r["obligations"] for r in results)
     lines.append(
         f"{proved} of {len(results)} theorems proved, {obligations} obligations, "
-        f"{sum(len(r['controls']) for r in results)} controls refuted, {killed} mutants killed, "
-        f"{equivalent} equivalent, {len(survivors)} survive; {seconds:.1f} s"
+        f"{sum(len(r['controls']) for r in results)} controls refuted, {killed} mutants killed "
+        f"({refuted} with a witness), {equivalent} equivalent, {len(survivors)} survive; {seconds:.1f} s"
     )
     return "\n".join(lines)
 

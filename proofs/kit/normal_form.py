@@ -25,6 +25,7 @@ ONE = (Fraction(1), Fraction(0))
 HALF = (Fraction(1, 2), Fraction(0))
 I = (Fraction(0), Fraction(1))  # noqa: E741, the imaginary unit
 CONSTANT = ((), frozenset())
+CACHED = 200_000  # expressions; more are forgotten, so that a long run of mutants stays small
 
 
 class Undecided(Exception):
@@ -40,6 +41,8 @@ def normal_form(expression):
     """(numerator, denominator), two polynomials; the denominator is assumed to be non-zero wherever it is used."""
     expression = sp.sympify(expression)
     if expression not in _cache:
+        if len(_cache) > CACHED:
+            _cache.clear()
         _cache[expression] = _quotient(expression)
     return _cache[expression]
 
@@ -228,7 +231,8 @@ def _finite_sum(function, limits):
         raise Undecided(f"a sum from {low}; write it from 0")
     bound = sp.Symbol(f"_bound{_height(function) + len(limits)}", integer=True, nonnegative=True)
     function = function.xreplace({j: bound})
-    numerator, denominator = normal_form(function) if len(limits) == 1 else _finite_sum(function, limits[:-1])
+    inner_limits = [tuple(part.xreplace({j: bound}) for part in limit) for limit in limits[:-1]]
+    numerator, denominator = _finite_sum(function, inner_limits) if inner_limits else normal_form(function)
     if any(_depends(key, bound) for key in denominator):
         raise Undecided("a denominator that depends on the index of summation")
     groups = {}

@@ -94,6 +94,8 @@ for _name in ("cos", "sin", "exp", "sqrt", "log", "cosh", "sinh", "tanh"):
 
 def symbol(name, **assumptions):
     """One real symbol; assumptions as in sympy (integer=True, positive=True)."""
+    if name.startswith(("log_", "_")):
+        raise ValueError(f"symbol: {name!r} is a name of the kit's own; take another")
     return Scalar(sp.Symbol(name, **({"real": True} | assumptions)))
 
 

@@ -71,17 +71,19 @@ class Theorem:
     def check_tripwires(self):
         """The proof executes every function it is about."""
         for function in self.of:
-            if self.survives(function, tripwire(function)):
+            if self.outcome(function, tripwire(function)) == "survived":
                 raise Unsound(f"{self.name} does not execute {function.__name__}")
 
-    def survives(self, function, code):
-        """Whether the proof still goes through with other code in the function's place."""
+    def outcome(self, function, code):
+        """How the proof ends with other code in the function's place: "survived", "refuted", or "failed" in any other way."""
         try:
             with swapped(function, code), _limit(SECONDS_PER_MUTANT):
                 self.body()
+        except Refuted:
+            return "refuted"
         except Exception:
-            return False
-        return True
+            return "failed"
+        return "survived"
 
     def _refutation(self, control):
         try:
@@ -110,11 +112,12 @@ def kill_mutants(all_theorems, module):
 
     Functions of other modules that these theorems rely on have their mutants killed in their own proof file.
 
-    Returns {theorem name: {"killed", "survived", "equivalent"}}, the labels of the survivors, and the labels that are listed as
-    equivalent without being survivors. The theorem that notices a mutant gets it; a survivor is charged to every theorem about
+    Returns {theorem name: {"killed", "refuted", "survived", "equivalent"}}, the labels of the survivors, and the labels that are
+    listed as equivalent without being survivors. The theorem that notices a mutant gets it; "refuted" counts those of the killed
+    that met a witness, the others crashed or fell out of what can be decided. A survivor is charged to every theorem about
     the function.
     """
-    score = {t.name: {"killed": 0, "survived": 0, "equivalent": 0} for t in all_theorems}
+    score = {t.name: dict.fromkeys(("killed", "refuted", "survived", "equivalent"), 0) for t in all_theorems}
     survivors = []
     listed = {label: t for t in all_theorems for label in t.equivalent}
     functions = {id(python_function(f)): f for t in all_theorems for f in t.of if python_function(f).__module__ == module}
@@ -122,9 +125,10 @@ def kill_mutants(all_theorems, module):
     for function in functions.values():
         about = [t for t in all_theorems if any(python_function(f) is python_function(function) for f in t.of)]
         for label, code in mutants(function):
-            killer = next((t for t in about if not t.survives(function, code)), None)
+            killer, outcome = _killer(function, code, about)
             if killer is not None:
                 score[killer.name]["killed"] += 1
+                score[killer.name]["refuted"] += outcome == "refuted"
             elif label in listed:
                 unused.discard(label)
                 score[listed[label].name]["equivalent"] += 1
@@ -133,6 +137,14 @@ def kill_mutants(all_theorems, module):
                 for t in about:
                     score[t.name]["survived"] += 1
     return score, survivors, sorted(unused)
+
+
+def _killer(function, code, candidates):
+    for t in candidates:
+        outcome = t.outcome(function, code)
+        if outcome != "survived":
+            return t, outcome
+    return None, "survived"
 
 
 @contextlib.contextmanager
