@@ -184,17 +184,10 @@ ORDER = "positions_ignored positions_reversed"
 
 
 def vectors():
-    for dim, base in (
-        (4, 10**4),
-        (6, 10**4),
-        (8, 10**4),
-        (10, 10**4),
-        (64, 10**4),
-        (92, 10**4),
-        (128, 5 * 10**5),
-        (128, 10**6),
-    ):
-        yield _inv_freq(dim, base)
+    for dim in (4, 6, 8, 10, 64, 92, 128):
+        yield _inv_freq(dim, 10**4)
+    for base in (5 * 10**5, 10**6):
+        yield _inv_freq(128, base)
     yield _tables("tiny", range(8), 8, 10**4)
     yield _tables("sparse", (1, 257, 4097, 131071, 1048575), 64, 10**4)
     x = np.array([[1.0, 2.0, 3.0, 4.0]])

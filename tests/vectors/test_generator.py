@@ -4,14 +4,18 @@ import json
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
+import textwrap
+from fractions import Fraction
+from types import ModuleType, SimpleNamespace
 
 import jsonschema
 import mpmath
 import numpy as np
 import pytest
+import sympy
 
 from posref import vectors
+from proofs import vectors as generator
 from proofs.vectors import ZERO_FREE, __main__, case, flag, narrow, painted, rounded, tensor, terms
 
 SCHEMA = json.loads((vectors.DIRECTORY / "schema.json").read_text())
@@ -223,6 +227,18 @@ def test_flags_are_described_in_full(precise):
         __main__.document("linear", incomplete)
 
 
+def test_the_example_of_the_docstring_works():
+    lines = generator.__doc__.splitlines()
+    example = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
+    made = ModuleType("linear_bias")
+    vars(made).update({name: getattr(generator, name) for name in generator.__all__}, mpmath=mpmath, sympy=sympy)
+    exec(compile(example, "example", "exec"), vars(made))
+    document = __main__.document("linear_bias", made)
+    jsonschema.validate(document, SCHEMA)
+    assert document["title"] == "Linear bias: a number per offset."
+    assert document["cases"][0]["expected"]["data"][:2] == [-2.0, -1.5]
+
+
 @pytest.mark.parametrize("tag", ZERO_FREE)
 def test_painted(tag):
     """Zero-free over the whole period, and exact in bfloat16: at most 8 bits."""
@@ -242,8 +258,6 @@ def test_painted_refuses_zeros():
 
 def test_rounding_is_to_nearest(precise):
     """Against exact fractions, halfway cases to even among them."""
-    from fractions import Fraction
-
     ulp = Fraction(1, 2**52)
     for exact in (1 + ulp / 2, 1 + 3 * ulp / 2, 1 + ulp / 2 + ulp / 2**40, -(1 + ulp / 2) / 3, Fraction(1, 10)):
         value = mpmath.mpf(exact.numerator) / exact.denominator

@@ -1,5 +1,7 @@
 """The definitions against numbers published elsewhere, and the vectors against the definitions through another program."""
 
+from decimal import Decimal, getcontext, localcontext
+
 import mpmath
 import numpy as np
 import pytest
@@ -86,10 +88,19 @@ def test_frequency_of_a_partial_rotation():
         assert float(rope._theta(512, 10**6)[1]) == pytest.approx(0.947463526, abs=6e-10)
 
 
+# transformers, tests/utils/test_modeling_rope_utils.py, test_default_rope_numerically: 64 numbers, these 16 in four decades.
+TRANSFORMERS = """1.0000 .86596 .74989 .64938 .56234 .48697 .42170 .36517
+                  .31623 .27384 .23714 .20535 .17783 .15399 .13335 .11548"""
+
+
+def test_frequencies_of_llama_as_transformers_prints_them():
+    expected = np.array([[float(x) * 10.0**-decade for x in TRANSFORMERS.split()] for decade in range(4)]).ravel()
+    got = vectors.case("rope/any/d128-b1e4/inv_freq").expected
+    assert [f"{x:.4e}" for x in got] == [f"{x:.4e}" for x in expected]
+
+
 def by_decimal(dim, base, divisor):
     """The frequencies by Python's decimal, 60 digits: a second program."""
-    from decimal import Decimal, getcontext, localcontext
-
     with localcontext():
         getcontext().prec = 60
         return [float(Decimal(base) ** (Decimal(-2 * t) / Decimal(divisor))) for t in range(dim // 2)]
