@@ -112,10 +112,9 @@ def kill_mutants(all_theorems, module):
 
     Functions of other modules that these theorems rely on have their mutants killed in their own proof file.
 
-    Returns {theorem name: {"killed", "refuted", "survived", "equivalent"}}, the labels of the survivors, and the labels that are
-    listed as equivalent without being survivors. The theorem that notices a mutant gets it; "refuted" counts those of the killed
-    that met a witness, the others crashed or fell out of what can be decided. A survivor is charged to every theorem about
-    the function.
+    Returns {theorem name: {"killed", "refuted", "survived", "equivalent"}}, the labels of the survivors, and labels listed as
+    equivalent that do not survive. The theorem that notices a mutant gets it; "refuted" are those of the killed that met a
+    witness, the others crashed or fell out of what can be decided. A survivor is charged to every theorem about the function.
     """
     score = {t.name: dict.fromkeys(("killed", "refuted", "survived", "equivalent"), 0) for t in all_theorems}
     survivors = []
