@@ -87,20 +87,21 @@ def test_every_way_to_broadcast_tables(shape, table_shape, layout):
 def strided(x):
     """The same numbers laid out in other ways."""
     yield "fortran", np.asfortranarray(x)
-    yield "transposed", np.ascontiguousarray(np.swapaxes(x, 1, 2)).swapaxes(1, 2)
+    yield "transposed", np.ascontiguousarray(np.moveaxis(x, -2, 0)).transpose(*range(1, x.ndim - 1), 0, -1)
     yield "packed", np.concatenate([x, x], axis=-1)[..., : x.shape[-1]]
     yield "every other feature", np.repeat(x, 2, axis=-1)[..., ::2]
-    yield "backwards", np.ascontiguousarray(x[:, ::-1, :, ::-1])[:, ::-1, :, ::-1]
+    yield "backwards", np.ascontiguousarray(x[..., ::-1, ::-1])[..., ::-1, ::-1]
     yield "unaligned", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
     yield "foreign byte order", x.astype(x.dtype.newbyteorder())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_every_memory_layout(layout, dtype, monkeypatch):
+@pytest.mark.parametrize("rows", [(2, 1, 9), (9,), (2, 4, 9), (1, 4, 1)])
+def test_every_memory_layout(layout, dtype, rows, monkeypatch):
     monkeypatch.setattr(fast, "BLOCK", 256)  # many pieces
     plain = random(2, 4, 9, 8, dtype=dtype)
-    cos, sin = some_tables(2, 1, 9, 3, dtype=dtype)
+    cos, sin = some_tables(*rows, 3, dtype=dtype)
     expected = rope.rotate(plain, cos, sin, layout=layout, rotary_dim=6)
     for name, x in strided(plain):
         got = fast.rotate(x, cos, sin, layout=layout, rotary_dim=6, threads=2)

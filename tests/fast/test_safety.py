@@ -77,7 +77,7 @@ def test_out_over_the_tables_is_refused():
     buffer = np.zeros((2, 4, 8))
     for name in ("cos", "sin"):
         tables = {"cos": cos, "sin": sin, name: buffer[0, :, 4:]}
-        with pytest.raises(ValueError, match=f"out overlaps {name} in memory"):
+        with pytest.raises(ValueError, match=rf"out overlaps {name} in memory; pass {name}.copy\(\) or another out"):
             fast.rotate(x, **tables, layout="half", out=buffer[0])
 
 
