@@ -73,6 +73,28 @@ def test_the_model_of_a_rotation_can_be_told():
 
 
 @pytest.mark.parametrize("model", RECIPES)
+@pytest.mark.parametrize(
+    ("flag", "change"),
+    [
+        ("other_layout", lambda c: {"layout": {"half": "interleaved", "interleaved": "half"}[c.params["layout"]]}),
+        ("wrong_base", lambda c: {"base": 5e5 if c.params["base"] == 1e4 else 1e4}),
+        ("position_plus_one", lambda c: {"positions": c.tensors["positions"] + 1}),
+        ("positions_zero", lambda c: {"positions": c.tensors["positions"] * 0}),
+        ("linear_scaling", lambda c: {"positions": c.tensors["positions"] / 4}),
+    ],
+)
+def test_flags_hold_with_rounding(model, flag, change):
+    """An implementation that makes the mistake and rounds fails every case that carries the flag."""
+    cases = [c for c in ROTATIONS if flag in c.flags and model in c.models]
+    assert len(cases) >= 5
+    for c in cases:
+        new = change(c)
+        tensors = c.tensors | {name: new.pop(name) for name in ("positions",) if name in new}
+        wrong = rotate(c._replace(params=c.params | new, tensors=tensors), model, power)
+        assert vectors.error(c, wrong, model) > 1
+
+
+@pytest.mark.parametrize("model", RECIPES)
 def test_sinusoids(model):
     dtype, mid, out = RECIPES[model]
     errors = []
