@@ -23,8 +23,9 @@ m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, an
 and ggml (max_bias) can replace the 8. In float16 the key form of a slope that is a power of two gives positions 2048 and
 2049 one value; the signed form of nearby keys does not.
 
-Properties. proofs/relative/alibi.py: pinned, translation invariant, key equals signed after softmax with and without a
-mask, absolute does not, slopes are geometric for powers of two and for no other count.
+Properties. proofs/relative/alibi.py: slopes_pinned (1 to 128 heads); geometric_exactly_for_powers_of_two; pinned;
+falls_with_distance; translation_invariant; key_equals_signed (after softmax, with any mask);
+absolute_agrees_in_the_past_alone; bias_before_the_scale (Falcon's slopes are sqrt(d) times smaller).
 
 References. Press et al., arXiv 2108.12409, section 3 and footnote 10; github.com/ofirpress/attention_with_linear_biases.
 """
@@ -47,7 +48,7 @@ PRESETS = {
 def slopes(heads, *, max_bias=8):
     """m_a in the published order, not sorted: float64 `(heads,)`. Press et al., section 3.
 
-    The flattest slope of a power of two is 2^-max_bias. Slopes with an integer exponent are exact. For tensor parallelism
+    The flattest slope is 2^-max_bias. Slopes with an integer exponent are exact. For tensor parallelism
     slice the slopes of all heads; the slopes of fewer heads are other numbers. ValueError if `heads` < 1.
 
     >>> slopes(4)
