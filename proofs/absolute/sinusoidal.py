@@ -302,6 +302,7 @@ FLAGS = {
         "A permutation of the columns: harmless in training, wrong with somebody's weights.",
         "tensorflow/tensor2tensor#391",
         "facebookresearch/fairseq#4648",
+        "allenai/allennlp#2993",
     ),
     "cos_first": flag(
         "cosines first", "Sine and cosine columns are exchanged.", "Position 0 is (1, 0, ..) instead of (0, 1, ..)."
@@ -311,7 +312,7 @@ FLAGS = {
         "dim - 2 instead of dim, or the reverse.",
         "Frequencies drift apart towards the last pair, 3.7 % at dim 512.",
         "wenet-e2e/wenet#2141",
-        "allenai/allennlp#2993",
+        "tensorflow/tensor2tensor#1423",
     ),
     "starts_at_one": flag("counts from 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
     "positions_ignored": flag(
@@ -334,7 +335,7 @@ FLAGS = {
     "f32_angles": flag(
         "float32 where float64 is meant",
         "Angles are rounded to 24 bits.",
-        "0.06 rad at a million positions; only a float64 result can be told from it.",
+        "Up to 0.06 rad at a million positions; only a float64 result can be told from it.",
     ),
 }
 

@@ -152,10 +152,10 @@ FLAGS = {
         "rows as they were", "Weights or biases keep the other layout.", "Position 0 right, the rest garbage."
     ),
     "permuted_across_heads": flag(
-        "one head of all rows",
-        "The rows are permuted over the whole projection instead of within every head.",
+        "another head count",
+        "Rows are permuted as if the projection had another number of heads, here 1; for k the count of q is the usual slip.",
         "Heads are mixed.",
-        "ggml-org/llama.cpp#3018",
+        "ggml-org/llama.cpp#3364",
     ),
     "tail_permuted": flag(
         "head_dim permuted", "With partial rotation, features that pass are moved as well.", "Heads are garbled."
