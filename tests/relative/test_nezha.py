@@ -17,7 +17,7 @@ def formula(index, dim):
         return [float(f(a)) for a in angles for f in (mpmath.sin, mpmath.cos)]
 
 
-@pytest.mark.parametrize("convention, first", [("paper", -K), ("released", 0)])
+@pytest.mark.parametrize(("convention", "first"), [("paper", -K), ("released", 0)])
 def test_table_is_the_formula(convention, first):
     got = nezha.table(K, DIM, convention=convention)
     want = np.array([formula(first + r, DIM) for r in range(2 * K + 1)])
@@ -95,11 +95,11 @@ def test_presets_make_tables():
 
 
 @pytest.mark.parametrize(
-    "max_distance, dim, convention, error, message",
+    ("max_distance", "dim", "convention", "error", "message"),
     [
         (2, 5, "paper", ValueError, "dim is 5, expected an even number"),
-        (0, 4, "paper", ValueError, "max_distance is 0"),
-        (2.5, 4, "paper", TypeError, "max_distance is 2.5"),
+        (0, 4, "paper", ValueError, r"nezha\.table: max_distance is 0"),
+        (2.5, 4, "paper", TypeError, r"nezha\.table: max_distance is 2\.5"),
         (2, 4, "code", ValueError, "convention is 'code', expected one of 'paper', 'released'"),
     ],
 )
@@ -109,9 +109,9 @@ def test_table_rejects(max_distance, dim, convention, error, message):
 
 
 def test_encode_rejects():
-    with pytest.raises(TypeError, match="offsets is a int"):
+    with pytest.raises(TypeError, match=r"nezha\.encode: offsets is a int"):
         nezha.encode(1, np.array([1.0]), max_distance=1, convention="paper")
-    with pytest.raises(ValueError, match="max_distance is 0"):
+    with pytest.raises(ValueError, match=r"nezha\.encode: max_distance is 0"):
         nezha.encode(np.array([1]), np.array([1.0]), max_distance=0, convention="paper")
-    with pytest.raises(ValueError, match="frequencies has shape"):
+    with pytest.raises(ValueError, match=r"nezha\.encode: frequencies has shape"):
         nezha.encode(np.array([1]), np.array(1.0), max_distance=1, convention="paper")

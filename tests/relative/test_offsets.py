@@ -39,14 +39,14 @@ def test_offsets_reject_unsigned():
 
 
 @pytest.mark.parametrize(
-    "value, error", [([0, 1], TypeError), (np.array(3), ValueError), (np.array([0.0, np.nan]), ValueError)]
+    ("value", "error"), [([0, 1], TypeError), (np.array(3), ValueError), (np.array([0.0, np.nan]), ValueError)]
 )
 def test_offsets_reject(value, error):
     with pytest.raises(error, match="query_positions"):
         offsets.offsets(value, np.array([0]))
 
 
-@pytest.mark.parametrize("low, high", [(-2, 2), (-2, 1), (-64, 8), (0, 0)])
+@pytest.mark.parametrize(("low", "high"), [(-2, 2), (-2, 1), (-64, 8), (0, 0)])
 def test_clip(low, high):
     values = np.arange(-70, 71)
     assert offsets.clip(values, low, high).tolist() == [max(low, min(high, v)) for v in range(-70, 71)]
@@ -57,11 +57,13 @@ def test_clip_rejects():
         offsets.clip(np.array([0]), 3, 2)
     with pytest.raises(TypeError, match="low is '1'"):
         offsets.clip(np.array([0]), "1", 2)
+    with pytest.raises(TypeError, match="high is None"):
+        offsets.clip(np.array([0]), 1, None)
     with pytest.raises(TypeError, match="offsets is a list"):
         offsets.clip([0], 1, 2)
 
 
-@pytest.mark.parametrize("n_query, n_key", [(1, 1), (1, 5), (5, 1), (3, 3), (2, 7), (7, 2)])
+@pytest.mark.parametrize(("n_query", "n_key"), [(1, 1), (1, 5), (5, 1), (3, 3), (2, 7), (7, 2)])
 def test_toeplitz_and_skew_place_every_entry(n_query, n_key):
     width = n_query + n_key - 1
     by_offset = np.arange(2 * 3 * width).reshape(2, 3, width)
@@ -93,7 +95,7 @@ def test_toeplitz_and_skew_move_any_object():
 
 
 @pytest.mark.parametrize(
-    "n_query, n_key, error, message",
+    ("n_query", "n_key", "error", "message"),
     [
         (3, 3, ValueError, "by_offset has 4 entries, 3 queries and 3 keys need 5, for the offsets -2 to 2"),
         (0, 5, ValueError, "n_query is 0"),
@@ -107,9 +109,9 @@ def test_toeplitz_rejects(n_query, n_key, error, message):
 
 
 def test_skew_rejects():
-    with pytest.raises(ValueError, match="4 rows and 3 columns.*at least 4"):
+    with pytest.raises(ValueError, match=r"4 rows and 3 columns.*at least 4"):
         offsets.skew(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match="0 rows"):
+    with pytest.raises(ValueError, match=r"0 rows and 3 columns.*at least 1"):
         offsets.skew(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="at least 2 axes"):
         offsets.skew(np.zeros(3))
@@ -162,6 +164,15 @@ def test_gather_rejects():
         offsets.gather(np.arange(4), np.array([[0]], dtype=np.uint8), -2)
     with pytest.raises(ValueError, match="at least 2 axes"):
         offsets.gather(np.arange(4), np.array([0]), -2)
+
+
+def test_tables_are_arrays_with_axes():
+    with pytest.raises(TypeError, match=r"offsets\.toeplitz: by_offset is a list"):
+        offsets.toeplitz([0, 1, 2], 2, 2)
+    with pytest.raises(TypeError, match=r"offsets\.gather: by_offset is a list"):
+        offsets.gather([0, 1, 2], np.array([[0]]), 0)
+    with pytest.raises(ValueError, match=r"offsets\.gather: by_offset has shape \(3,\), expected at least 2 axes"):
+        offsets.gather_rows(np.arange(3), np.array([[0]]), 0)
 
 
 def test_gather_of_no_keys():

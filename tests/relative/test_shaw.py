@@ -61,7 +61,7 @@ def test_huang_method_4_factored(case):
 
 
 @pytest.mark.parametrize("table_heads", [(), (HEADS,)])
-@pytest.mark.parametrize("n_query, n_key", [(4, 6), (6, 6), (1, 6), (6, 4), (1, 1)])
+@pytest.mark.parametrize(("n_query", "n_key"), [(4, 6), (6, 6), (1, 6), (6, 4), (1, 1)])
 def test_skewed_equals_gathered_with_queries_at_the_end(n_query, n_key, table_heads):
     q, k, table = whole(5, BATCH, HEADS, n_query, DIM), whole(6, BATCH, HEADS, n_key, DIM), whole(7, *table_heads, 5, DIM)
     steps = offsets.offsets(np.arange(n_query) + n_key - n_query, np.arange(n_key))
@@ -97,6 +97,29 @@ def test_left_padding_moves_nothing(case):
     steps = offsets.offsets(queries[:, None], keys[:, None])
     assert steps.shape == (BATCH, 1, N_QUERY, N_KEY)
     assert (shaw.scores(q, k, table, steps, scale=1) == shaw.scores(q, k, table, steps[0, 0], scale=1)).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("form", [shaw.scores, shaw.scores_naive])
+def test_positions_of_their_own_in_each_row_of_the_batch(case, form, variant):
+    q, k, _, table, _ = case
+    queries, keys = np.array([[5, 0, 2, 9], [1, 1, 7, 4]]), np.array([[0, 1, 2, 3, 4, 5], [9, 8, 3, 3, 1, 0]])
+    got = form(q, k, table, offsets.offsets(queries[:, None], keys[:, None]), scale=1, variant=variant)
+    for b in range(BATCH):
+        alone = eq4(q[b : b + 1], k[b : b + 1], table, queries[b], keys[b], variant)
+        assert (got[b] == alone[0]).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_heads_without_a_batch_and_neither(case, variant):
+    q, k, _, table, _ = case
+    steps = offsets.offsets(np.arange(2, 6), np.arange(6))
+    full = shaw.scores(q, k, table, steps, scale=1, variant=variant)
+    for one in ((0,), (0, 0)):
+        assert (shaw.scores(q[one], k[one], table, steps, scale=1, variant=variant) == full[one]).all()
+        assert (shaw.scores_naive(q[one], k[one], table, steps, scale=1, variant=variant) == full[one]).all()
+        if variant == "relative_key":
+            assert (shaw.scores_skewed(q[one], k[one], table, scale=1) == full[one]).all()
 
 
 def exact_attention(q, k, v, key_table, value_table, steps, scale, mask, variant):
@@ -182,7 +205,7 @@ STEPS = np.zeros((N_QUERY, N_KEY), dtype=int)
 
 
 @pytest.mark.parametrize(
-    "change, error, message",
+    ("change", "error", "message"),
     [
         ({"key_table": whole(0, 4, DIM)}, ValueError, r"key_table has shape \(4, 5\), expected \(2k \+ 1, d\)"),
         ({"key_table": whole(0, 1, 1, 5, DIM)}, ValueError, "key_table has shape"),
@@ -221,6 +244,8 @@ def test_attend_rejects(case):
         shaw.attend(q, k, v[..., 1:, :], key_table, value_table, STEPS, scale=1)
     with pytest.raises(ValueError, match=r"value_table has shape \(4, 7\)"):
         shaw.attend(q, k, v, key_table, value_table[1:], STEPS, scale=1)
+    with pytest.raises(TypeError, match="v is a list"):
+        shaw.attend(q, k, v.tolist(), key_table, value_table, STEPS, scale=1)
     with pytest.raises(TypeError, match="mask has dtype int"):
         shaw.attend(q, k, v, key_table, value_table, STEPS, scale=1, mask=STEPS)
 

@@ -46,7 +46,7 @@ def test_shift_that_drops_the_last_row_is_wrong():
     assert (transformer_xl.shift(readable(3, 3)) != wrong).any()
 
 
-@pytest.mark.parametrize("n_query, n_key", SIZES)
+@pytest.mark.parametrize(("n_query", "n_key"), SIZES)
 def test_shift_is_the_index_and_the_released_shift_where_defined(n_query, n_key):
     x, memory = whole(0, BATCH, HEADS, n_query, n_key) + 100, n_key - n_query
     out = transformer_xl.shift(x)
@@ -57,7 +57,7 @@ def test_shift_is_the_index_and_the_released_shift_where_defined(n_query, n_key)
             assert out[b, h, i, j] == released_shift(x[b, h])[i, j]
 
 
-@pytest.mark.parametrize("n_query, n_key", SIZES)
+@pytest.mark.parametrize(("n_query", "n_key"), SIZES)
 def test_distances(n_query, n_key):
     causal = transformer_xl.distances(n_query, n_key, bidirectional=False).tolist()
     both = transformer_xl.distances(n_query, n_key, bidirectional=True).tolist()
@@ -191,7 +191,7 @@ Q, KEYS, U, V, R = whole(0, 2, 3, 4, 5), whole(1, 2, 3, 6, 5), whole(2, 3, 5), w
 
 
 @pytest.mark.parametrize(
-    "change, error, message",
+    ("change", "error", "message"),
     [
         ({"r": R[:, 1:]}, ValueError, r"r has 5 rows; 4 queries and 6 keys need 6 \(causal\) or 9 \(bidirectional\)"),
         ({"r": whole(0, 3, 10, 5)}, ValueError, "r has 10 rows"),
@@ -211,13 +211,15 @@ def test_scores_reject(change, error, message):
 
 
 def test_the_rest_rejects():
+    with pytest.raises(TypeError, match=r"transformer_xl\.shift: x is a list"):
+        transformer_xl.shift([[1]])
     with pytest.raises(ValueError, match=r"transformer_xl\.shift: 3 queries and 2 keys"):
         transformer_xl.shift(np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"transformer_xl\.distances: 3 queries and 2 keys"):
         transformer_xl.distances(3, 2, bidirectional=True)
     with pytest.raises(ValueError, match="n_query is 0"):
         transformer_xl.distances(0, 2, bidirectional=True)
-    with pytest.raises(TypeError, match="n_key is 2.5"):
+    with pytest.raises(TypeError, match=r"n_key is 2\.5"):
         transformer_xl.visible(1, 2.5)
     with pytest.raises(ValueError, match="clamp_len is -1"):
         transformer_xl.distances(2, 2, bidirectional=True, clamp_len=-1)

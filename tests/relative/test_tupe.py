@@ -40,6 +40,13 @@ def test_positional_scores_are_the_second_term_of_equation_7():
         assert got[h, i, j] == dot(left, right) / 2
 
 
+def test_positions_of_their_own_in_each_row_of_the_batch():
+    p, u_q, u_k = whole(6, BATCH, N, DIM), whole(7, HEADS, DIM, DIM_HEAD), whole(8, HEADS, DIM, DIM_HEAD)
+    got = tupe.positional_scores(p, u_q, u_k, scale=1)
+    for b in range(BATCH):
+        assert (got[b] == tupe.positional_scores(p[b], u_q, u_k, scale=1)).all()
+
+
 def test_positional_scores_are_absolute():
     """They are no function of j - i: a diagonal is not constant."""
     t = tupe.positional_scores(np.array([[1.0], [2.0], [4.0]]), np.ones((1, 1, 1)), np.ones((1, 1, 1)), scale=1)
@@ -69,7 +76,9 @@ def test_cls_to_itself_is_theta_1():
 
 def test_reset_with_one_theta_for_all_heads(case):
     out = tupe.reset(case[2], np.array(7), np.array(8))
-    assert (out[:, 0] == 7).all() and (out[:, 1:, 0] == 8).all() and (out[:, 1:, 1:] == case[2][:, 1:, 1:]).all()
+    assert (out[:, 0] == 7).all()
+    assert (out[:, 1:, 0] == 8).all()
+    assert (out[:, 1:, 1:] == case[2][:, 1:, 1:]).all()
 
 
 def test_untie_reads_the_two_extra_rows():
@@ -119,6 +128,21 @@ def test_more_keys_than_queries(case):
         assert (got == full[..., :2, :]).all()
 
 
+@pytest.mark.parametrize("convention", tupe.CONVENTIONS)
+def test_heads_without_a_batch_and_neither(case, convention):
+    q, k, t, theta_1, theta_2, b = case
+    full = tupe.scores(q, k, t, theta_1, theta_2, scale=1, convention=convention, relative_bias=b)
+    heads = tupe.scores(q[0], k[0], t, theta_1, theta_2, scale=1, convention=convention, relative_bias=b)
+    one = (q[0, 0], k[0, 0], t[0], theta_1[0], theta_2[0])
+    assert (heads == full[0]).all()
+    assert (tupe.scores(*one, scale=1, convention=convention, relative_bias=b[0]) == full[0, 0]).all()
+
+
+def test_a_sentence_of_cls_alone():
+    parts = tupe.untie(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
+    assert tupe.reset(*parts).tolist() == [[[1.0]]]
+
+
 def test_dtypes_and_objects(case):
     third = np.vectorize(lambda n: Fraction(int(n), 3), otypes=[object])
     *arrays, bias = case
@@ -143,7 +167,7 @@ VALID = {
 
 
 @pytest.mark.parametrize(
-    "change, error, message",
+    ("change", "error", "message"),
     [
         ({"convention": "code"}, ValueError, "convention is 'code', expected one of 'paper', 'released'"),
         (
@@ -151,7 +175,7 @@ VALID = {
             ValueError,
             r"position_scores has shape \(3, 5, 5\) and the scores",
         ),
-        ({"position_scores": whole(0, HEADS + 1, N, N)}, ValueError, "does not broadcast"),
+        ({"position_scores": whole(0, HEADS + 1, N, N)}, ValueError, r"tupe\.scores: position_scores .*not broadcast"),
         ({"relative_bias": whole(0, HEADS, N, 1)}, ValueError, r"relative_bias has shape \(3, 4, 1\)"),
         ({"relative_bias": [1]}, TypeError, "relative_bias is a list"),
         ({"cls_to_other": whole(0, HEADS + 1)}, ValueError, r"cls_to_other has shape \(4,\)"),
@@ -165,13 +189,17 @@ def test_scores_reject(change, error, message):
 
 
 def test_the_rest_rejects():
+    with pytest.raises(TypeError, match=r"tupe\.positional_scores: p is a list"):
+        tupe.positional_scores([[1]], whole(0, 3, 1, 5), whole(0, 3, 1, 5), scale=1)
+    with pytest.raises(TypeError, match=r"tupe\.untie: position_scores is a list"):
+        tupe.untie([[1, 2], [3, 4]])
     with pytest.raises(ValueError, match=r"p has 6 features and u_q has shape \(3, 5, 5\), expected \(h, 6, d_head\)"):
         tupe.positional_scores(whole(0, N, 6), whole(0, 3, 5, 5), whole(0, 3, 6, 5), scale=1)
-    with pytest.raises(ValueError, match="u_k has shape .*at least 3 axes"):
+    with pytest.raises(ValueError, match=r"u_k has shape .*at least 3 axes"):
         tupe.positional_scores(whole(0, N, 6), whole(0, 3, 6, 5), whole(0, 6, 5), scale=1)
     with pytest.raises(ValueError, match="5 rows and 4 columns, expected n \\+ 1 of both"):
         tupe.untie(whole(0, 3, 5, 4))
     with pytest.raises(ValueError, match="1 rows and 1 columns"):
         tupe.untie(whole(0, 3, 1, 1))
-    with pytest.raises(ValueError, match="position_scores has shape .*at least 2 axes"):
+    with pytest.raises(ValueError, match=r"position_scores has shape .*at least 2 axes"):
         tupe.reset(whole(0, 3), np.array(1), np.array(1))

@@ -21,7 +21,7 @@ def released_shift(x, n_key):
     return x.reshape(width, n_query)[1:].reshape(n_query, width - 1)[:, :n_key]
 
 
-@pytest.mark.parametrize("n_query, n_key", SIZES)
+@pytest.mark.parametrize(("n_query", "n_key"), SIZES)
 def test_distances_are_one_row_longer_than_transformer_xl(n_query, n_key):
     both, one = (xlnet.distances(n_query, n_key, attn_type=kind).tolist() for kind in ("bi", "uni"))
     assert both == list(range(n_key, -n_query, -1))
@@ -75,6 +75,14 @@ def test_one_direction(case):
     got = xlnet.scores(r=r, **case, scale=1)
     assert (got == parts(vector=lambda b, h, i, j, m: r[h, n_key - m] if m >= 0 else None, **case)).all()
     assert (got[..., ~transformer_xl.visible(n_query, n_key)] == 0).all()
+
+
+@pytest.mark.parametrize("attn_type", ["bi", "uni"])
+def test_heads_without_a_batch(case, attn_type):
+    rows = case["k"].shape[-2] + (case["q"].shape[-2] if attn_type == "bi" else 1)
+    r = whole(9, HEADS, rows, DIM)
+    alone = case | {name: case[name][0] for name in ("q", "k")} | {"same_segment": case["same_segment"][0]}
+    assert (xlnet.scores(r=r, **alone, scale=1) == xlnet.scores(r=r, **case, scale=1)[0]).all()
 
 
 @pytest.mark.parametrize("attn_type", ["bi", "uni"])
@@ -149,9 +157,10 @@ VALID = {
 
 
 @pytest.mark.parametrize(
-    "change, error, message",
+    ("change", "error", "message"),
     [
         ({"r": whole(0, 3, 9, 5)}, ValueError, r"xlnet\.scores: r has 9 rows; 4 queries and 6 keys need 10 .* or 7"),
+        ({"r": [1]}, TypeError, r"xlnet\.scores: r is a list"),
         ({"r": whole(0, 3, 10, 4)}, ValueError, "q has 5 entries along axis -1 and r has 4"),
         (
             {"segment_embedding": whole(0, 3, 3, 5)},
