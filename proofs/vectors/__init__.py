@@ -2,7 +2,8 @@ r'''Golden vectors from the definitions: `python -m proofs.vectors [--check] [NA
 
 To add vectors for a new system, give its proof module proofs/<family>/<system>.py a scalar `definition` that states the
 paper's formula again for sympy and mpmath, and the four names below (in proofs/vectors/<system>.py where they would be long).
-Nothing is registered: posref/vectors/<system>.json and .txt appear. tests/vectors/evaluate.py then says what each `op` calls.
+Nothing is registered: posref/vectors/<system>.json and .txt appear. tests/vectors/evaluate/<system>.py ties them to posref: one
+function per `op`, named like it, that takes the case and returns what posref gives.
 
     """Linear bias: a number per offset."""  # the first line becomes the title
 
