@@ -23,7 +23,9 @@ interleaved. vLLM: is_neox_style=True is half. ggml: NORMAL is interleaved, NEOX
 rotate(convert(x, source="interleaved", target="half"), cos, sin, layout="half"): the scores of an interleaved rotation in
 another order of features.
 
-Properties. proofs/rotary/layouts.py: a bijection with the opposite conversion as inverse; commutes with rotation; keeps scores.
+Properties. proofs/rotary/layouts.py: pinned and projection_pinned; bijection, undone by the opposite conversion;
+commutes_with_rotation; keeps_scores; converted_checkpoints_keep_scores, with biases, grouped queries and features that pass;
+gains_permute_like_a_bias.
 
 References. transformers issue 25199 (the two pairings of one checkpoint); Su et al., RoFormer, arXiv 2104.09864, Eq. (34).
 """
@@ -75,8 +77,12 @@ def permute_projection(weight, *, heads, rotary_dim, source, target):
             "its first axis must be heads * head_dim, so transpose a weight stored with inputs first"
         )
     head_dim = weight.shape[0] // heads
-    remedy = f"{weight.shape[0]} rows make {heads} heads of {head_dim}, and k with grouped queries has fewer heads than q"
-    _require_rotary_dim("layouts.permute_projection", rotary_dim, head_dim, remedy)
+    _require_rotary_dim(
+        "layouts.permute_projection",
+        rotary_dim,
+        head_dim,
+        f"{weight.shape[0]} rows make {heads} heads of {head_dim}, and k with grouped queries has fewer heads than q",
+    )
     rows = convert(np.arange(head_dim), source=source, target=target, rotary_dim=rotary_dim)
     return weight.reshape(heads, head_dim, *weight.shape[1:])[:, rows].reshape(weight.shape)
 
