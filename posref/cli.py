@@ -107,11 +107,13 @@ def _add_vectors(parser):
     export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
     export.add_argument("--format", required=True, help="json, txt, npz, raw or c")
     export.add_argument("--directory", "-o", required=True, help="where to; it is made if missing")
+    export.add_argument("--json", action="store_true", help="the paths written, as JSON")
     export.set_defaults(run=_vectors_export)
     verify = commands.add_parser("verify", help="check the files against their checksums and schema")
     verify.add_argument(
         "directory", nargs="?", metavar="DIRECTORY", help="a copy of the vectors; without it, the installed ones"
     )
+    verify.add_argument("--json", action="store_true", help="the problems, as JSON")
     verify.set_defaults(run=_vectors_verify)
 
 
@@ -229,18 +231,23 @@ def _vectors_export(arguments):
         written = vectors.export(arguments.directory, arguments.format, arguments.pattern)
     except (OSError, LookupError, ValueError) as error:
         raise Usage(error) from None
-    print("\n".join(map(str, written)))
+    paths = [str(path) for path in written]
+    print(json.dumps(paths, indent=2) if arguments.json else "\n".join(paths))
     return 0
 
 
 def _vectors_verify(arguments):
     from posref import vectors
 
-    try:
-        problems = vectors.verify(arguments.directory)
-    except OSError as error:
-        raise Usage(error) from None
-    print("\n".join(map(str, problems)) if problems else "all files are as published")
+    if arguments.directory is not None and not os.path.isdir(arguments.directory):
+        raise Usage(
+            f"{arguments.directory} is no directory; name a copy of the vectors, or leave it out for the installed ones"
+        )
+    problems = vectors.verify(arguments.directory)
+    if arguments.json:
+        print(json.dumps(problems, indent=2))
+    else:
+        print("\n".join(problems) if problems else "all files are as published")
     return 1 if problems else 0
 
 

@@ -285,6 +285,9 @@ def test_vectors_export(run, tmp_path):
     assert code == 0
     (written,) = map(Path, out.splitlines())
     assert f"case {CASE}\n" in written.read_text()
+    _, out, _ = run("vectors", "export", CASE, "--format", "npz", "-o", tmp_path / "new", "--json")
+    assert json.loads(out) == [str(tmp_path / "new" / "rope.npz")]
+    assert "cannot write" in usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", written))
     assert "expected 'json'" in usage_error(run("vectors", "export", "--format", "yaml", "-o", tmp_path))
     assert "zzz" in usage_error(run("vectors", "export", "zzz*", "--format", "txt", "-o", tmp_path))
 
@@ -293,6 +296,10 @@ def test_vectors_verify(run, tmp_path):
     assert run("vectors", "verify")[0] == 0
     run("vectors", "export", "rope/*", "--format", "json", "-o", tmp_path)
     assert run("vectors", "verify", tmp_path)[0] == 1
+    code, out, _ = run("vectors", "verify", tmp_path, "--json")
+    assert code == 1
+    assert json.loads(out) == vectors.verify(tmp_path)
+    assert "is no directory" in usage_error(run("vectors", "verify", tmp_path / "nowhere"))
 
 
 def test_aliases(run):
