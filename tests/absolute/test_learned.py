@@ -100,6 +100,10 @@ def test_similarity_of_small_integers_does_not_wrap():
     assert np.abs(learned.similarity(table) - expected).max() <= 4 * np.finfo(float).eps
 
 
+def test_similarity_of_unit_rows():
+    assert learned.similarity(np.array([[1.0, 0.0], [0.0, -1.0]])).tolist() == [[1, 0], [0, 1]]
+
+
 def test_similarity_is_blind_to_the_length_of_rows():
     table = np.array([[1.0, 2.0], [-3.0, 0.5]])
     assert (learned.similarity(table * [[4.0], [0.25]]) == learned.similarity(table)).all()
@@ -149,9 +153,9 @@ def test_position_ids_needs_a_convention():
 
 def test_similarity_refuses():
     with pytest.raises(ValueError, match=r"rows \[1, 3\] of table have norm 0"):
-        learned.similarity(np.array([[1.0, 0], [0, 0], [0, 2], [0, 0]]))
+        learned.similarity(np.array([[3.0, 0], [0, 0], [0, 2], [0, 0]]))
     with pytest.raises(ValueError, match=r"rows \[0\] of table have norm 0"):  # its square underflows
-        learned.similarity(np.array([[1e-200, 0], [0, 1]]))
+        learned.similarity(np.array([[1e-200, 0], [0, 2]]))
     with pytest.raises(ValueError, match=r"table has shape \(3,\), expected \(rows, d\)"):
         learned.similarity(np.ones(3))
     with pytest.raises(TypeError, match="table is a list"):
