@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 # A second thread pays from twice this many written bytes on: starting it takes 0.1 ms, as long as writing 1 MB, and where
-# memory is the limit two threads save a tenth of the time. It also keeps a machine with many cores from crowding one memory bus.
+# memory is the limit two threads save a tenth of the time. It also keeps many cores from crowding one memory bus.
 BYTES_PER_THREAD = 2**23
 
 
