@@ -19,7 +19,7 @@ Change = Callable[[Asked, Rotation], "Rotation | None"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One mistake. `sentence` completes "your output equals RoPE"."""
+    """One mistake. `sentence` completes "your output equals RoPE". Without two rows along `axis` it says nothing."""
 
     name: str
     kind: str
@@ -27,6 +27,7 @@ class Hypothesis:
     remedy: str
     change: Change
     same_as: tuple[str, ...] = ()
+    axis: int | None = None
 
 
 BASES = (10000.0, 500000.0, 1000000.0, 10000000.0, 100000.0, 150000.0, 160000.0, 50000.0, 8000000.0, 5000000.0, 1000.0, 100.0)
@@ -250,12 +251,13 @@ def scaled(factor: float) -> Hypothesis:
 
 
 def _positions() -> Iterator[Hypothesis]:
-    simple: tuple[tuple[str, str, str, Positions, tuple[str, ...]], ...] = (
+    simple: tuple[tuple[str, str, str, Positions, int | None, tuple[str, ...]], ...] = (
         (
             "no rotation",
             "at position 0 everywhere: nothing turns",
             "Pass the positions on, and check that the rotation is applied.",
             lambda p, shape: np.zeros_like(p),
+            None,
             ("the rotation left out", "all positions zero"),
         ),
         (
@@ -263,6 +265,7 @@ def _positions() -> Iterator[Hypothesis]:
             "at positions 0, 1, 2, .. along the sequence: the given positions are ignored",
             "Index the tables with the positions instead of counting rows.",
             lambda p, shape: np.arange(shape[-2])[None, None],
+            -2,
             (),
         ),
         (
@@ -270,6 +273,7 @@ def _positions() -> Iterator[Hypothesis]:
             "at positions that count on from the first one of each row",
             "Use every position; kernels that take one offset cannot serve gaps, packing or eviction.",
             lambda p, shape: p[..., :1] + np.arange(shape[-2]),
+            -2,
             (),
         ),
         (
@@ -277,6 +281,7 @@ def _positions() -> Iterator[Hypothesis]:
             "at positions that count on from the first position of the first row, in all rows",
             "Use every position of every row.",
             lambda p, shape: p[:1, :, :1] + np.arange(shape[-2]),
+            0,
             (),
         ),
         (
@@ -284,6 +289,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with the positions of the first row of the batch in all rows",
             "Give the tables a batch axis: (batch, 1, n, ..) for x of shape (batch, heads, n, dim).",
             lambda p, shape: p[:1],
+            0,
             (),
         ),
         (
@@ -291,6 +297,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with the positions of the sequence in reversed order",
             "Do not flip the sequence axis of the positions.",
             lambda p, shape: p[..., ::-1],
+            -2,
             (),
         ),
         (
@@ -298,6 +305,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with the positions running along the heads instead of the sequence",
             "Axis -2 of x is the sequence: transpose (batch, n, heads, dim) first, or insert the missing axis.",
             lambda p, shape: np.swapaxes(p[..., np.arange(shape[-3]) % p.shape[-1]], -1, -2),
+            -3,
             (),
         ),
         (
@@ -305,6 +313,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with the number of the head as the position",
             "Axis -2 of x is the sequence; shape[1] is the number of heads here.",
             lambda p, shape: np.arange(shape[-3])[None, :, None],
+            -3,
             (),
         ),
         (
@@ -312,6 +321,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with the number of the batch row as the position",
             "Axis -2 of x is the sequence.",
             lambda p, shape: np.arange(shape[0])[:, None, None],
+            0,
             (),
         ),
         (
@@ -319,6 +329,7 @@ def _positions() -> Iterator[Hypothesis]:
             "with every position too small by 1, and 0 kept",
             "Count positions from 0, and advance the cache length after the step.",
             lambda p, shape: np.maximum(p - 1, 0),
+            None,
             (),
         ),
         (
@@ -326,11 +337,12 @@ def _positions() -> Iterator[Hypothesis]:
             "with positions that wrap around as 16-bit integers",
             "Hold positions in int32 or int64.",
             lambda p, shape: (p + 2**15) % 2**16 - 2**15,
+            None,
             (),
         ),
     )
-    for name, sentence, remedy, mapped, same_as in simple:
-        yield Hypothesis(name, "positions", sentence, remedy, positions_change(mapped), same_as)
+    for name, sentence, remedy, mapped, axis, same_as in simple:
+        yield Hypothesis(name, "positions", sentence, remedy, positions_change(mapped), same_as, axis)
     yield from (offset(number) for number in OFFSETS)
     yield from (clamped(length - 1) for length in LENGTHS)
     yield from (modulo(length) for length in LENGTHS)

@@ -235,33 +235,36 @@ def _impulse(report: Report, call: Callee, run: Run) -> Any:
 
 
 def _recipes(run: Run, model: str) -> tuple[str, ...]:
-    """The ways to compute float32 angles that give this output but for the rounding of tables, products and output."""
+    """The ways to compute float32 angles that explain most pairs, three quarters of them or more, but for later rounding.
+
+    Libraries differ in the last bit of powers and exponentials, so the right recipe may miss a few pairs.
+    """
+    first, second = pairing.indices(run.asked.rotary_dim, run.asked.layout)
     turned = turn(correct(run.asked), run.x, run.positions)
-    fitting = []
+    exact = precision.tolerance(turned.amp, turned.phase, turned.y, "f64")
+    explained = {}
     for name, angles in angle_recipes(run.asked, run.positions).items():
         y = rope.rotate(run.x, np.cos(angles), np.sin(angles), layout=run.asked.layout, rotary_dim=run.asked.rotary_dim)
-        bound = precision.tolerance(turned.amp, 0 * turned.phase, y, model) + precision.tolerance(
-            turned.amp, turned.phase, y, "f64"
-        )
-        if (np.abs(run.got - y) <= bound).all():
-            fitting.append(name)
-    return tuple(fitting)
+        inside = np.abs(run.got - y) <= precision.tolerance(turned.amp, 0 * turned.phase, y, model) + exact
+        explained[name] = (inside[..., first] & inside[..., second]).all(axis=(0, 1, 2)).mean()
+    best = max(explained.values())
+    return tuple(name for name, share in explained.items() if share == best >= 0.75)
 
 
 def angle_recipes(asked: Asked, positions: np.ndarray) -> dict[str, np.ndarray]:
-    """Angles `positions.shape + (pairs,)` as float64, computed exactly and in four float32 ways."""
+    """Angles `positions.shape + (pairs,)` as float64, computed exactly and in four float32 ways, functions well rounded."""
     width, base = asked.rotary_dim, asked.base
-    exact = rope.frequencies(width, base)
-    even = np.arange(0, width, 2).astype(f32)
+    even, exact = np.arange(0, width, 2).astype(f32), rope.frequencies(width, base)
+    power = np.power(base, (even / f32(width)).astype(np.float64)).astype(f32)
     frequencies = {
         "exact frequencies cast to float32": exact.astype(f32),
-        "float32 1 / base**(2t/dim) (transformers)": f32(1) / (f32(base) ** (even / f32(width))),
-        "float32 exp(-2t ln(base)/dim)": np.exp(even * f32(-np.log(base) / width)),
+        "float32 1 / base**(2t/dim) (transformers)": f32(1) / power,
+        "float32 exp(-2t ln(base)/dim)": np.exp((even * f32(-np.log(base) / width)).astype(np.float64)).astype(f32),
     }
     recipes = {"exact angles": positions[..., None] * exact}
-    m = positions[..., None].astype(f32)
-    recipes |= {name: (m * theta).astype(np.float64) for name, theta in frequencies.items()}
-    angle, steps, ratio = m[..., 0], [], f32(base) ** f32(-2 / width)
+    m = positions.astype(f32)
+    recipes |= {name: (m[..., None] * theta).astype(np.float64) for name, theta in frequencies.items()}
+    angle, steps, ratio = m, [], np.power(base, np.float64(f32(-2 / width))).astype(f32)
     for _ in range(width // 2):
         steps.append(angle)
         angle = angle * ratio

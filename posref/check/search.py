@@ -51,7 +51,7 @@ def explain(report: Report, run: Run, found: Pairs | None) -> None:
     """Fill `diagnosis`, `ambiguous`, `advice`, `nearest`. `found`: the pairs of the impulse response, if there is one."""
     tried: list[Outcome] = []
     start = correct(run.asked)
-    singles = hypotheses.all_hypotheses(run.asked)
+    singles = [h for h in hypotheses.all_hypotheses(run.asked) if h.axis is None or run.x.shape[h.axis] > 1]
     sharp = [h for h in singles if not _is_wide(h)]
     wide = [h for h in singles if _is_wide(h) and _is_below(h, run)]
     stages = (_applied(run, start, sharp), _combined(run, start, singles, found), _strictest(run, start, wide))

@@ -47,7 +47,8 @@ def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> 
     """An output dumped by any program, and its dtype: .npy, .npz with one array, or raw little-endian numbers.
 
     `dtype` is f64, f32, f16 or bf16; a raw file needs it. In .npy and .npz files bf16 may be stored as 16-bit integers.
-    ValueError when the file has another size or shape than expected, or cannot be read.
+    ValueError when the file has another size than expected or cannot be read. Numbers in another order of axes are returned
+    as they are, for `diagnose` to name the axes.
     """
     name = None if dtype is None else DTYPES.get(dtype, dtype)
     if name is not None and name not in _FILE_DTYPES:

@@ -1,0 +1,172 @@
+"""diagnose accepts the golden values in every dtype that can hold them, and names mistakes in dumped outputs."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from posref import vectors
+from posref.check import diagnose, load_output
+
+ROTATIONS = [case for case in vectors.cases("rope/*") if case.op == "rotate"]
+OTHERS = [case for case in vectors.cases("*") if case.op != "rotate"]
+
+
+def turned(x, positions, *, layout="half", base=1e4, width=None, sign=1):
+    """RoPE by complex numbers, one pair at a time."""
+    width = x.shape[-1] if width is None else width
+    y = np.array(x, dtype=float)
+    for t in range(width // 2):
+        i, j = (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + width // 2)
+        z = (x[..., i] + 1j * x[..., j]) * np.exp(sign * 1j * positions * base ** (-2 * t / width))
+        y[..., i], y[..., j] = z.real, z.imag
+    return y
+
+
+@pytest.mark.parametrize("case", ROTATIONS, ids=lambda case: case.id)
+def test_golden_values_pass(case):
+    assert diagnose(case, case.expected).ok
+    for dtype, model in ((np.float32, "f32"), (np.float16, "f16-f32math")):
+        report = diagnose(case, case.expected.astype(dtype))
+        assert report.ok is (model in case.models), report
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.id)
+def test_other_operations_are_compared(case):
+    assert diagnose(case, case.expected, dtype="f64").ok
+    if case.expected.size > 1:
+        got = case.expected.astype(float)
+        place = tuple(size // 2 for size in got.shape)
+        got[place] += 1
+        report = diagnose(case, got, dtype="f64")
+        assert not report.ok
+        assert f"at ({', '.join(map(str, place))}) is" in report.checks[-1].detail
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("layout interleaved", {"layout": "interleaved"}),
+        ("sign", {"sign": -1}),
+        ("base 500000", {"base": 5e5}),
+        ("positions +1", {"shift": 1}),
+        ("positions -1", {"shift": -1}),
+        ("no rotation", {"sign": 0}),
+        ("first 32 features rotated, exponent 2t/32", {"width": 32}),
+        ("layout interleaved and sign", {"layout": "interleaved", "sign": -1}),
+        ("layout interleaved and base 500000", {"layout": "interleaved", "base": 5e5}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_named_from_a_dump(name, change, dtype):
+    case = vectors.case("rope/half/d64-b1e4/sparse1m")
+    choices = {"shift": 0, **change}
+    positions = case.tensors["positions"] + choices.pop("shift")
+    report = diagnose(case, turned(case.tensors["x"], positions, **choices).astype(dtype))
+    assert [finding.name for finding in report.diagnosis] == [name], report
+
+
+def test_sequence_before_heads():
+    case = vectors.case("rope/half/d8-b1e4/sequence-first")
+    got = turned(case.tensors["x"], case.tensors["positions"], layout="interleaved")
+    assert "layout interleaved" in [finding.name for finding in diagnose(case, got).diagnosis]
+
+
+def test_what_a_case_cannot_tell_is_listed():
+    case = vectors.case("rope/half/d8-b1e4/origin")
+    report = diagnose(case, case.expected)
+    assert report.ok
+    assert any("layout interleaved" in text for text in report.ambiguous)
+
+
+def test_shapes_and_dtypes():
+    case = vectors.case("rope/half/d10-b1e4/shuffled")
+    report = diagnose(case.id, np.swapaxes(case.expected, 1, 2))
+    assert "(batch, n, heads, dim), not (batch, heads, n, dim)" in report.checks[0].detail
+    assert "dtype int64" in diagnose(case, case.expected.astype(int)).checks[-1].detail
+    assert diagnose(case, case.expected.astype(np.float32), dtype="bf16").ok
+    beyond = vectors.case("rope/half/d8-b1e4/beyond-f32")
+    assert "meant for f64" in diagnose(beyond, beyond.expected.astype(np.float32)).checks[-1].detail
+    with pytest.raises(ValueError, match="there is no case"):
+        diagnose("rope/half/nothing", case.expected)
+
+
+def test_nan_everywhere_is_reported():
+    case = vectors.case("rope/half/d8-b1e4/tiny")
+    report = diagnose(case, case.expected * np.nan)
+    assert not report.ok
+    assert report.diagnosis == []
+    json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_findings_are_plain_records():
+    case = vectors.case("rope/half/d8-b1e4/tiny")
+    finding = diagnose(case, -case.expected).as_dict()
+    assert set(finding) >= {field.name for field in dataclasses.fields(diagnose(case, case.expected))}
+
+
+# files -----------------------------------------------------------------------------------------------------------------
+
+
+def bfloat16_bits(values):
+    """Exact for the numbers used here: they have 8 significant bits."""
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype("<u2")
+
+
+VALUES = np.arange(-6, 6).reshape(3, 4) / 8
+
+
+@pytest.mark.parametrize(("short", "long"), [("f64", "float64"), ("f32", "float32"), ("f16", "float16")])
+def test_raw_files(tmp_path, short, long):
+    path = tmp_path / "y.bin"
+    VALUES.astype(np.dtype(long).newbyteorder("<")).tofile(path)
+    got, dtype = load_output(str(path), (3, 4), short)
+    assert dtype == long
+    assert np.array_equal(got, VALUES)
+
+
+def test_bfloat16_files(tmp_path):
+    raw, saved = tmp_path / "y.bin", tmp_path / "y.npy"
+    bfloat16_bits(VALUES).tofile(raw)
+    np.save(saved, bfloat16_bits(VALUES))
+    for path in (raw, saved):
+        got, dtype = load_output(str(path), (3, 4), "bf16")
+        assert dtype == "bfloat16"
+        assert np.array_equal(got, VALUES)
+
+
+def test_numpy_files(tmp_path):
+    one, archive, flat = tmp_path / "y.npy", tmp_path / "y.npz", tmp_path / "flat.npy"
+    np.save(one, VALUES.astype(np.float32))
+    np.savez(archive, y=VALUES)
+    np.save(flat, VALUES.reshape(-1))
+    assert load_output(str(one), (3, 4))[1] == "float32"
+    for path in (one, archive, flat):
+        assert np.array_equal(load_output(str(path), (3, 4))[0], VALUES)
+
+
+def test_bad_files(tmp_path):
+    raw, saved, archive, other = (tmp_path / name for name in ("y.bin", "y.npy", "two.npz", "t.npy"))
+    VALUES.astype("<f4").tofile(raw)
+    raw.write_bytes(raw.read_bytes()[:-3])
+    np.save(saved, VALUES)
+    saved.write_bytes(saved.read_bytes()[:-3])
+    np.savez(archive, a=VALUES, b=VALUES)
+    with pytest.raises(ValueError, match=r"truncated: 45 bytes, float32 of shape \(3, 4\) needs 48"):
+        load_output(str(raw), (3, 4), "f32")
+    with pytest.raises(ValueError, match="longer than expected: 45 bytes, float16"):
+        load_output(str(raw), (3, 4), "f16")
+    with pytest.raises(ValueError, match="say what it holds with dtype="):
+        load_output(str(raw), (3, 4))
+    with pytest.raises(ValueError, match="dtype is 'int8'"):
+        load_output(str(raw), (3, 4), "int8")
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_output(str(saved), (3, 4))
+    with pytest.raises(ValueError, match="it holds 2 arrays"):
+        load_output(str(archive), (3, 4))
+    np.save(other, VALUES[:2])
+    with pytest.raises(ValueError, match=r"holds shape \(2, 4\), expected \(3, 4\)"):
+        load_output(str(other), (3, 4))
+    with pytest.raises(FileNotFoundError):
+        load_output(str(tmp_path / "none.bin"), (3, 4), "f32")
