@@ -20,8 +20,9 @@ point, which rounding can push below an integer: log(n/e) (L / log(D/e)) in floa
 in the encoder. Mesh TensorFlow and transformers 5.23.0 (modeling_t5.py) use float32 and are right for 32/128; t5x
 (examples/t5/layers.py) adds eps inside the logarithm; llama.cpp fixes D = 128. t5x stores the table as (h, buckets).
 
-Properties. proofs/relative/t5.py: pinned, buckets never decrease with distance, saturates, a tie is exactly a start,
-equivalent to the logarithm over the reals, translation invariant.
+Properties. proofs/relative/t5.py: starts_pinned, buckets_pinned and pinned (against the powers above, ties and decoding steps
+included); never_decreases, and is the last bucket from its start on; equivalent_to_the_logarithm over the reals;
+rounded_logarithms (which order fails where); translation_invariant; no_scale.
 
 References. Raffel et al., arXiv 1910.10683, section 2.1; mesh_tensorflow/transformer/transformer_layers.py.
 """

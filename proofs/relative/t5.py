@@ -1,0 +1,570 @@
+"""T5 bias: one trained number a head and a bucket of offsets."""
+
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref import attention
+from posref.relative import t5
+from posref.relative.offsets import offsets
+from proofs.kit import Scalar, all_paths, array, entries, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.vectors import attend, case, exact, flag, painted
+
+N, M, H, D = size("n"), size("m"), size("h"), size("d")
+
+ENCODER, DECODER = (16, 128), (32, 128)  # buckets on a side, max_distance
+SIDES = [(b, d) for b in (2, 3, 5, 8, 9, 16, 20, 32, 33) for d in (17, 24, 64, 100, 128, 243, 1000)]
+STARTS = {
+    ENCODER: [*range(9), 12, 16, 23, 32, 46, 64, 91],
+    DECODER: [*range(17), 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113],
+}
+
+
+def one_side(distance, buckets, max_distance):
+    """e + floor(log(n/e) / log(D/e) L), at most the last bucket, in integers: the largest k < L with n^L e^k >= D^k e^L.
+    Raffel et al., section 2.1, and _relative_position_bucket in their code."""
+    e = buckets // 2
+    power, k = buckets - e, 0
+    if distance < e:
+        return distance
+    while k + 1 < power and distance**power * e ** (k + 1) >= max_distance ** (k + 1) * e**power:
+        k += 1
+    return e + k
+
+
+def definition(offset, buckets, max_distance, bidirectional):
+    """The bucket of a key `offset` tokens to the right: half of the buckets for each side, or all for the past."""
+    if bidirectional:
+        return one_side(abs(offset), buckets // 2, max_distance) + (buckets // 2 if offset > 0 else 0)
+    return one_side(max(-offset, 0), buckets, max_distance)
+
+
+def ties(buckets, max_distance):
+    """The distances whose logarithm is a whole number of buckets."""
+    e = buckets // 2
+    power = buckets - e
+    starts = {max_distance**k * e ** (power - k) for k in range(power + 1)}
+    return [n for n in range(e, max_distance + 1) if n**power in starts]
+
+
+# the buckets
+
+
+RANGE = (
+    "bucket_starts: power, distances = (buckets - exact, range(max_distance + 1))  ->  power, distances = (buckets - exact, "
+)
+DISTANCE = "bucket: distance = np.abs(offsets) if bidirectional else np.where(offsets < 0, np.abs(offsets), 0)  ->  "
+
+
+@theorem(
+    of=[t5.bucket_starts],
+    sizes="63 pairs of buckets and max_distance, the published ones among them",
+    equivalent={
+        RANGE + "range(max_distance + 2))": "no start is beyond max_distance",
+        RANGE + "range(max_distance + 0))": "where no distance is found bisect_left gives the end, max_distance",
+    },
+)
+def starts_pinned():
+    """bucket_starts[b] is the smallest distance with a bucket of at least b; it never decreases and begins 0, 1, .., e."""
+    for side in SIDES:
+        starts, bucket = t5.bucket_starts(*side).tolist(), lambda n, side=side: one_side(n, *side)
+        prove_that(starts == sorted(starts) and starts[: side[0] // 2 + 1] == [*range(side[0] // 2 + 1)], f"order of {side}")
+        prove_that(len(starts) == side[0], f"{side[0]} buckets")
+        prove_that(all(bucket(n) >= b for b, n in enumerate(starts)), f"starts of {side} are late enough")
+        prove_that(all(bucket(n - 1) < b for b, n in enumerate(starts) if n), f"starts of {side} are early enough")
+    for side, starts in STARTS.items():
+        prove_that(t5.bucket_starts(*side).tolist() == starts, f"the published starts of {side}")
+
+
+@starts_pinned.control
+def saturates_at_max_distance():
+    """The last bucket begins at 128, as "beyond which all positions share an embedding" is read; it begins at 91, or at 113."""
+    prove_that(t5.bucket_starts(*ENCODER)[-1] == 128, "the last start of the encoder")
+
+
+@starts_pinned.control
+def every_bucket_is_used():
+    """Each bucket holds a distance. With 128 buckets and max_distance 100 there are 27 that none reaches."""
+    starts = t5.bucket_starts(128, 100).tolist()
+    prove_that(all(a < b for a, b in pairwise(starts)), "all starts differ")
+
+
+@theorem(
+    of=[t5.bucket, t5.bucket_starts],
+    sizes="30 pairs, two directions, |j - i| up to max_distance + 9, and 10^18",
+    equivalent={
+        DISTANCE + f"distance = np.abs(offsets) if bidirectional else np.where(offsets {below}, np.abs(offsets), 0)": "|0| is 0"
+        for below in ("< 1", "<= 0")
+    },
+)
+def buckets_pinned():
+    """bucket is the definition for both directions: ties, ends, and a distance of 10^18 included."""
+    for buckets in (4, 6, 10, 18, 32, 40):
+        for max_distance in (21, 64, 100, 128, 243):
+            reach = [*range(-max_distance - 9, max_distance + 10), -(10**18), 10**18]
+            for direction in (True, False):
+                got = t5.bucket(np.array(reach), buckets=buckets, max_distance=max_distance, bidirectional=direction)
+                expected = [definition(offset, buckets, max_distance, direction) for offset in reach]
+                prove_that(got.tolist() == expected, f"{buckets} buckets, {max_distance}, bidirectional {direction}")
+    table = [*range(9), 8, 8, 8, *[9] * 4, *[10] * 7, *[11] * 8]  # i - j = 0 .. 30, as an article prints it
+    prove_that(t5.bucket(-np.arange(31), bidirectional=True).tolist() == table, "the printed table is the encoder's past")
+
+
+@buckets_pinned.control
+def query_minus_key():
+    """The offset is i - j: the key to the right of the query has bucket 1."""
+    prove_that(t5.bucket(np.array([1]), bidirectional=True).tolist() == [1], "the next key")
+
+
+@buckets_pinned.control
+def printed_table_is_the_decoders():
+    """The printed table holds for "T5", encoder and decoder."""
+    same = t5.bucket(-np.arange(31), bidirectional=True) == t5.bucket(-np.arange(31), bidirectional=False)
+    prove_that(bool(same.all()), "both directions agree in the past")
+
+
+@buckets_pinned.control
+def future_keys_keep_their_distance():
+    """In the decoder a future key is told from the query's own."""
+    prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the next key")
+
+
+@theorem(of=[t5.bucket, t5.bucket_starts], sizes="every distance: starts for 63 pairs, all n by saturation")
+def never_decreases():
+    """Nearer keys never have a larger bucket, on one side; from the last start on the bucket is the last one."""
+    for buckets, max_distance in SIDES:
+        last = int(t5.bucket_starts(buckets, max_distance)[-1])
+        distance = np.array([*range(last + 3), 2 * last, 10**15])
+        got = t5.bucket(-distance, buckets=buckets, max_distance=max_distance, bidirectional=False).tolist()
+        prove_that(got == sorted(got), f"monotone for {buckets} buckets and {max_distance}")
+        prove_that(set(got[last:]) == {buckets - 1} and (not last or got[last - 1] < buckets - 1), f"ends at {last}")
+        prove_that(last <= max_distance, "max_distance is in the last bucket")
+
+
+@never_decreases.control
+def increases_with_distance():
+    """Other distances have other buckets."""
+    got = t5.bucket(-np.arange(20), bidirectional=True).tolist()
+    prove_that(all(a < b for a, b in pairwise(got)), "strictly")
+
+
+# the logarithm
+
+
+@theorem(of=[], sizes="all n >= e, D > e, real; all k, L")
+def equivalent_to_the_logarithm():
+    """n^L e^k >= D^k e^L exactly if log(n/e) L >= k log(D/e): with n = e exp(x) and D = e exp(y) the quotient of the two powers
+    is exp(L x - k y). So the largest such k is floor(log(n/e) / log(D/e) L) over the reals."""
+    e = symbol("e", positive=True).e
+    x, y, k, length = (symbol(name).e for name in ("x", "y", "k", "L"))
+    power = lambda base, logarithm, exponent: base**exponent * sp.exp(logarithm * exponent)
+    quotient = power(e, x, length) * e**k / (power(e, y, k) * e**length)
+    prove_equal([quotient], [sp.exp(length * x - k * y)], mention=[x, y])
+
+
+@equivalent_to_the_logarithm.control
+def equivalent_with_distances_not_divided():
+    """log n L is as good as log(n/e) L."""
+    e, x, length = symbol("e", positive=True).e, symbol("x").e, symbol("L").e
+    prove_equal([e**length * sp.exp(length * x)], [sp.exp(length * x)])
+
+
+def published(n, e, power, d):
+    """The order of Mesh TensorFlow and transformers."""
+    return mpmath.log(n / e) / mpmath.log(d / e) * power
+
+
+def with_epsilon(n, e, power, d):
+    """t5x: the machine epsilon inside the logarithm."""
+    return mpmath.log(n / e + mpmath.eps) / mpmath.log(d / e) * power
+
+
+def by_reciprocal(n, e, power, d):
+    """A compiler's division."""
+    return mpmath.log(n / e) * (1 / mpmath.log(d / e)) * power
+
+
+def factor_first(n, e, power, d):
+    """The constant factor computed in advance."""
+    return mpmath.log(n / e) * (power / mpmath.log(d / e))
+
+
+def difference_of_logarithms(n, e, power, d):
+    """log n - log e for log(n/e)."""
+    return (mpmath.log(n) - mpmath.log(e)) / (mpmath.log(d) - mpmath.log(e)) * power
+
+
+def rounded(variant, distance, buckets, max_distance, bits):
+    """The bucket by a logarithm, each operation rounded to so many bits."""
+    e = buckets // 2
+    with mpmath.workprec(bits):
+        k = variant(mpmath.mpf(distance), mpmath.mpf(e), mpmath.mpf(buckets - e), mpmath.mpf(max_distance))
+    return min(e + int(k), buckets - 1) if distance >= e else distance
+
+
+def wrong_at(variant, side, bits, distances):
+    """The distances among these whose bucket comes out wrong."""
+    return [n for n in distances if rounded(variant, n, *side, bits) != one_side(n, *side)]
+
+
+VARIANTS = (published, with_epsilon, by_reciprocal, factor_first, difference_of_logarithms)
+
+
+# side, bits of a rounded operation: the distances whose bucket comes out wrong, all of them ties
+WRONG = {
+    (published, (9, 128), 53): [8, 16, 64],
+    (by_reciprocal, (3, 100), 24): [10],
+    (by_reciprocal, (20, 1000), 24): [100],
+    (by_reciprocal, ENCODER, 53): [64],
+    (factor_first, ENCODER, 53): [64],
+    (difference_of_logarithms, (32, 256), 53): [64],
+}
+
+
+@theorem(of=[t5.bucket_starts], sizes="encoder and decoder, distances 1 .. 200; ties of 63 pairs")
+def rounded_logarithms():
+    """A tie, where the logarithm is a whole number of buckets, is exactly a start, and off the ties no order of operations errs
+    for T5's encoder and decoder, be they rounded to 24 bits (float32) or 53 (float64). The published order, with epsilon or
+    without, is right at their ties too, and in float32 at every tie of 63 pairs. The table WRONG says where orders fail."""
+    for side in (ENCODER, DECODER):
+        for bits in (24, 53):
+            for variant in VARIANTS:
+                wrong = wrong_at(variant, side, bits, range(1, 201))
+                prove_that(set(wrong) <= set(ties(*side)), f"{variant.__name__} off the ties of {side}")
+                prove_that(not wrong or variant not in (published, with_epsilon), f"{variant.__name__} for {side}")
+    prove_that(ties(*ENCODER) == [8, 16, 32, 64, 128] and ties(*DECODER) == [16, 128], "the ties of encoder and decoder")
+    for side in SIDES:
+        prove_that({*ties(*side)} <= {side[1], *t5.bucket_starts(*side).tolist()}, f"ties of {side} are starts, or the end")
+        for variant in (published, with_epsilon):
+            prove_that(wrong_at(variant, side, 24, ties(*side)) == [], f"{variant.__name__} in float32 for {side}")
+    for (variant, side, bits), distances in WRONG.items():
+        prove_that(wrong_at(variant, side, bits, ties(*side)) == distances, f"{variant.__name__} for {side} with {bits} bits")
+
+
+@rounded_logarithms.control
+def any_order_will_do():
+    """float64 is fine enough for any order of the operations in the encoder."""
+    prove_that(all(wrong_at(variant, ENCODER, 53, range(1, 129)) == [] for variant in VARIANTS), "the encoder in float64")
+
+
+@rounded_logarithms.control
+def more_bits_are_safer():
+    """Where float32 is right float64 is (9 buckets, max_distance 128)."""
+    prove_that(wrong_at(published, (9, 128), 53, range(4, 129)) == wrong_at(published, (9, 128), 24, range(4, 129)), "equal")
+
+
+@rounded_logarithms.control
+def bfloat16_logarithms():
+    """Eight bits are enough, since buckets are wide."""
+    prove_that(wrong_at(published, ENCODER, 8, range(1, 129)) == [], "the encoder in bfloat16")
+
+
+# the bias
+
+
+@theorem(of=[t5.bias, t5.bucket, t5.bucket_starts, offsets], sizes="batch 2, h = 3, n = 2, m = 5, 8 buckets; every table")
+def pinned():
+    """Entry (batch, h, i, j) of bias is B[bucket(j - i), h], B being free; one decoding step is the last row."""
+    table, queries, keys = symbols("B", 8, 3), np.array([[4, 9], [0, 40]]), np.array([[0, 1, 5, 30, 9], [2, 3, 0, 41, 1]])
+    for direction in (True, False):
+        got = t5.bias(queries, keys, table, max_distance=20, bidirectional=direction)
+        prove_that(got.shape == (2, 3, 2, 5), "axes are batch, heads, queries, keys")
+        expected = np.empty((2, 3, 2, 5), dtype=object)
+        for b, h, i, j in np.ndindex(2, 3, 2, 5):
+            expected[b, h, i, j] = table[definition(int(keys[b, j] - queries[b, i]), 8, 20, direction), h]
+        prove_equal(got, expected)
+        full = t5.bias(np.arange(5), np.arange(5), table, max_distance=20, bidirectional=direction)
+        prove_equal(t5.bias(np.array([4]), np.arange(5), table, max_distance=20, bidirectional=direction), full[:, -1:])
+
+
+@pinned.control
+def step_with_its_own_positions():
+    """A decoding step may count its query from 0."""
+    table = symbols("B", 8, 1)
+    full = t5.bias(np.arange(3), np.arange(3), table, bidirectional=False)
+    prove_equal(t5.bias(np.array([0]), np.arange(3), table, bidirectional=False), full[:, -1:])
+
+
+@theorem(of=[t5.bias, t5.bucket, t5.bucket_starts, offsets], sizes="all i, j, shifts; 4, 6, 8, 16 buckets")
+def translation_invariant():
+    """bias does not change when all tokens move by s, on every path of its comparisons, which ask for nothing but the offset.
+    Every bucket that begins before the next one is reached, so the offset does matter."""
+    i, j, s, o = (symbol(name, integer=True) for name in ("i", "j", "s", "o"))
+    for buckets in (4, 6, 8, 16):
+        table = symbols("B", buckets, 1)
+        for direction in (True, False):
+            bias = lambda *at, t=table, d=direction: t5.bias(*map(array, at), t, max_distance=12, bidirectional=d)
+            reached = set()
+            for conditions, (here, there) in all_paths(lambda bias=bias: (bias([i], [j]), bias([i + s], [j + s]))):
+                prove_equal(there, here)
+                asked = {fact.subs(j.e, i.e + o.e).free_symbols == {o.e} for fact, _ in conditions}
+                prove_that(asked == {True}, "comparisons ask for the offset")
+                reached.add(str(here[0, 0, 0]))
+            side = buckets // 2 if direction else buckets
+            starts = t5.bucket_starts(side, 12).tolist()
+            used = {b for b in range(side) if b + 1 == side or starts[b] < starts[b + 1]}
+            used |= {b + side for b in used if b} if direction else set()
+            prove_that(reached == {f"B_{b}_0" for b in used}, f"the buckets reached of {buckets}")
+
+
+@translation_invariant.control
+def invariant_when_keys_alone_move():
+    """Nothing changes when the keys move and the queries stay."""
+    table, keys = symbols("B", 8, 1), np.arange(3)
+    still, moved = (t5.bias(np.array([2]), keys + s, table, bidirectional=True) for s in (0, 1))
+    prove_equal(still, moved)
+
+
+@translation_invariant.control
+def symmetric():
+    """The bias of (i, j) is that of (j, i), as the absolute distance in "logarithmic in |i - j|" reads."""
+    table, positions = symbols("B", 8, 1), np.arange(3)
+    bias = t5.bias(positions, positions, table, bidirectional=True)
+    prove_equal(bias, np.swapaxes(bias, -1, -2))
+
+
+@theorem(of=[attention.scores], sizes="all h, n, m, d")
+def no_scale():
+    """q . k + B is not scaled: 1/sqrt(d) is in the weights. With a scale c on q . k queries would have to grow by 1/c, and with
+    one on both the bias as well."""
+    q, k, b, c = sized("q", H, N, D), sized("k", H, M, D), sized("B", H, N, M), symbol("c").e
+    plain = attention.scores(q, k, scale=1) + b
+    prove_equal(*entries(None, attention.scores(q / c, k, scale=c) + b, plain))
+    prove_equal(*entries(None, c * (attention.scores(q / c, k, scale=1) + b / c), plain))
+
+
+@no_scale.control
+def scaled_as_usual():
+    """The scores are q . k / sqrt(d) + B, as in every other Transformer (d = 4)."""
+    q, k, b = symbols("q", 1, 4), symbols("k", 2, 4), symbols("B", 1, 2)
+    prove_equal(attention.scores(q, k, scale=Scalar(1) / 2) + b, attention.scores(q, k, scale=1) + b)
+
+
+@no_scale.control
+def bias_inside_the_scale():
+    """(q . k + B) / sqrt(d), with the queries multiplied by sqrt(d) to make up for it."""
+    q, k, b, c = symbols("q", 1, 2), symbols("k", 2, 2), symbols("B", 1, 2), symbol("c")
+    prove_equal(c * (attention.scores(q / c, k, scale=1) + b), attention.scores(q, k, scale=1) + b)
+
+
+# golden vectors
+
+SOURCES = (
+    "Raffel et al., Exploring the Limits of Transfer Learning, arXiv 1910.10683, section 2.1",
+    "mesh_tensorflow/transformer/transformer_layers.py, _relative_position_bucket",
+)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); table is (buckets, heads); q, k, v are "
+    "(batch, heads, n, d)",
+    "buckets": "all of them; bidirectional: half for keys at or before the query, half for keys after it",
+    "offset": "key position - query position",
+    "op attend": "softmax(q k^T + bias) v, not scaled",
+    "op bias": "B[bucket(j - i), head] for the given positions",
+    "op bucket": "the bucket of every offset, exactly",
+    "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
+    "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
+}
+
+FLAGS = {
+    "direction": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
+    "other_direction": flag(
+        "bidirectional for causal", "The flag is the other one.", "Distances fall into other buckets, the future into one."
+    ),
+    "no_minimum": flag(
+        "no minimum",
+        "Distances beyond the last bucket run on.",
+        "Far keys read other rows of the table.",
+        "huggingface/candle#1312",
+    ),
+    "linear": flag(
+        "distance, cut at the last bucket", "Buckets are not spaced by a logarithm.", "Far keys share a bucket too early."
+    ),
+    "rounded_up": flag("logarithm rounded up", "ceil in the place of floor.", "Every bucket starts one distance late."),
+    "bf16_logarithm": flag(
+        "logarithm in bfloat16",
+        "Operations are rounded to 8 bits.",
+        "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
+        "mindspore-lab/mindone#670",
+    ),
+    "factor_first": flag(
+        "log(n/e) (L / log(D/e)) in float64", "The factor is computed in advance.", "5.999999999999999 for 6 at distance 64."
+    ),
+    "f64_logarithm": flag(
+        "the published order in float64",
+        "A tie is rounded down; float32 happens to be right.",
+        "Wrong at some ties, not with 32 buckets and max_distance 128.",
+    ),
+    "max_distance_ignored": flag(
+        "128 for max_distance", "The configured max_distance is not read.", "Far buckets are too narrow."
+    ),
+    "half_the_buckets": flag("buckets of the other side count", "16 for 32 or the reverse.", "The list has another length."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding goes wrong."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "heads_of_the_transposed_table": flag("table read as (h, buckets)", "The layout of t5x is taken.", "Rows are mixed up."),
+    "scaled": flag("q k^T / sqrt(d)", "T5 has no scale.", "Attention is too even.", "huggingface/transformers#46946"),
+    "bias_scaled": flag(
+        "(q k^T + bias) / sqrt(d)", "Scores and bias are scaled.", "Attention is too even.", "tenstorrent/tt-metal#56406"
+    ),
+    "no_bias": flag(
+        "no bias", "The bias is dropped, for instance on cached steps.", "The model sees no order.", "NVIDIA/TensorRT-LLM#13870"
+    ),
+    "bias_in_cross_attention": flag(
+        "bias in cross-attention",
+        "The decoder adds a bias to its scores with the encoder.",
+        "Order of the target is imposed on the source.",
+        "huggingface/transformers#8518",
+        "huggingface/transformers#7323",
+    ),
+}
+
+NEAR = [*range(-130, 131), -100000, 100000]
+WAVLM = [*range(-811, 812, 7), *(sign * n for sign in (-1, 1) for n in (1, 79, 80, 81, 82, 160, 799, 800, 801, 10**6))]
+
+
+def vectors():
+    for buckets, max_distance in (ENCODER, DECODER, (9, 128), (128, 100), (160, 800)):
+        yield _starts(buckets, max_distance)
+    every = "direction other_direction no_minimum linear rounded_up bf16_logarithm"
+    yield _buckets("t5", NEAR, 32, 128, True, every + " factor_first")
+    yield _buckets("t5", NEAR, 32, 128, False, every)
+    yield _buckets("ties", NEAR, 18, 128, True, "direction f64_logarithm rounded_up")
+    yield _buckets("wavlm", WAVLM, 320, 800, True, every + " max_distance_ignored")
+    mistakes = "direction other_direction positions_ignored heads_of_the_transposed_table"
+    yield _bias("chunk", [3, 4], range(5), True, mistakes)
+    yield _bias("decode", [40], range(36, 41), False, "direction positions_ignored heads_of_the_transposed_table")
+    yield _bias("far", [130, 48040], [0, 3, 20, 48039], True, mistakes + " no_minimum")
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
+    yield _bias("padded", padded[:, 1:], padded, True, mistakes + " positions_shared_across_batch")
+    yield _attend("encoder", [3, 9], [0, 3, 7, 9, 40], True, "scaled bias_scaled no_bias direction")
+    yield _attend("decode", [40], [0, 3, 7, 9, 40], False, "scaled bias_scaled no_bias direction positions_ignored")
+    yield _cross()
+
+
+def _starts(buckets, max_distance):
+    def starts(buckets):
+        distances, found = range(max_distance + 1), []
+        for bucket in range(buckets):
+            found.append(next(n for n in distances if one_side(n, buckets, max_distance) >= bucket))
+        return found
+
+    return case(
+        f"t5/side/b{buckets}-d{max_distance}/starts",
+        op="starts",
+        params={"buckets": buckets, "max_distance": max_distance},
+        tensors={},
+        expected=starts(buckets),
+        mistakes={"half_the_buckets": starts(2 * buckets if buckets % 2 else buckets // 2)},
+    )
+
+
+def _bucket(offset, buckets, max_distance, bidirectional, mistake=None):
+    """`definition` with the mistake put in."""
+    if mistake == "direction":
+        return definition(-offset, buckets, max_distance, bidirectional)
+    if mistake == "other_direction":
+        return definition(offset, buckets, max_distance, not bidirectional)
+    if mistake == "max_distance_ignored":
+        return definition(offset, buckets, 128, bidirectional)
+    side = buckets // 2 if bidirectional else buckets
+    distance, e = abs(offset) if bidirectional else max(-offset, 0), side // 2
+    logarithm = lambda: published(mpmath.mpf(distance), mpmath.mpf(e), side - e, mpmath.mpf(max_distance))
+    far = {
+        None: lambda: one_side(distance, side, max_distance),
+        "linear": lambda: min(distance, side - 1),
+        "no_minimum": lambda: e + int(mpmath.floor(logarithm() + mpmath.mpf(2) ** -100)),
+        "rounded_up": lambda: min(e + int(mpmath.ceil(logarithm() - mpmath.mpf(2) ** -100)), side - 1),
+        "bf16_logarithm": lambda: rounded(published, distance, side, max_distance, 8),
+        "f64_logarithm": lambda: rounded(published, distance, side, max_distance, 53),
+        "factor_first": lambda: rounded(factor_first, distance, side, max_distance, 53),
+    }[mistake]
+    return (distance if distance < e else far()) + (side if bidirectional and offset > 0 else 0)
+
+
+def _buckets(probe, reach, buckets, max_distance, bidirectional, mistakes):
+    def every(mistake=None):
+        return [_bucket(offset, buckets, max_distance, bidirectional, mistake) for offset in reach]
+
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/b{buckets}-d{max_distance}/{probe}",
+        op="bucket",
+        params={"buckets": buckets, "max_distance": max_distance, "bidirectional": bidirectional},
+        tensors={"offsets": reach},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+    )
+
+
+def _biases(table, queries, keys, bidirectional, mistake=None):
+    """B[bucket(j - i), h] for positions with or without a batch; max_distance is 128."""
+    queries, keys, (buckets, heads) = np.array(queries), np.array(keys), table.shape
+    if mistake == "positions_ignored":
+        queries, keys = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (queries, keys))
+    if mistake == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    if mistake == "heads_of_the_transposed_table":
+        table = table.reshape(heads, buckets).T
+    offset = keys[..., None, None, :] - queries[..., None, :, None] + np.zeros((heads, 1, 1), dtype=int)
+    result = np.empty(offset.shape, dtype=object)
+    wrong = mistake if mistake in ("direction", "other_direction", "no_minimum") else None
+    for at in np.ndindex(offset.shape):
+        bucket = _bucket(int(offset[at]), buckets, 128, bidirectional, wrong)
+        result[at] = table[min(bucket, buckets - 1), at[-3]].item()
+    return result
+
+
+def _bias(probe, queries, keys, bidirectional, mistakes):
+    table, heads = painted((32, 3), 1), 3
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b32-d128/{probe}",
+        op="bias",
+        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        tensors={"queries": np.array(queries), "keys": np.array(keys), "table": table},
+        expected=_biases(table, queries, keys, bidirectional),
+        mistakes={mistake: _biases(table, queries, keys, bidirectional, mistake) for mistake in mistakes.split()},
+        comment="Entries of the table, unchanged.",
+    )
+
+
+def _attend(probe, queries, keys, bidirectional, mistakes):
+    heads, table = 3, 2 * painted((32, 3), 6)
+    q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+
+    def result(mistake=None):
+        bias = _biases(table, queries, keys, bidirectional, mistake)
+        bias = bias * {"no_bias": 0, "bias_scaled": 0.5}.get(mistake, 1)
+        return attend(exact(q), exact(k), exact(v), 0.5 if mistake in ("scaled", "bias_scaled") else 1, exact(bias))
+
+    expected, cond = result()
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
+        op="attend",
+        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _cross():
+    heads, table = 3, 2 * painted((32, 3), 6)
+    q, k, v = painted((2, heads, 2, 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    expected, cond = attend(exact(q), exact(k), exact(v))
+    bias = exact(_biases(table, [0, 1], range(5), True))
+    return case(
+        f"t5/cross/h{heads}-d4/attend",
+        op="cross_attend",
+        params={"heads": heads},
+        tensors={"q": q, "k": k, "v": v},
+        expected=expected,
+        cond=cond,
+        mistakes={
+            "bias_in_cross_attention": attend(exact(q), exact(k), exact(v), 1, bias)[0],
+            "scaled": attend(exact(q), exact(k), exact(v), 0.5)[0],
+        },
+    )
