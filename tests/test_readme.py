@@ -1,6 +1,7 @@
 """The README is executed: its examples, its commands and its table. `python tests/test_readme.py` rewrites the table."""
 
 import doctest
+import importlib
 import re
 import shlex
 import shutil
@@ -85,6 +86,14 @@ def test_cpp_example(tmp_path):
 def test_table_is_what_discovery_finds():
     found = TABLE.search(text())[2].strip()
     assert found == discovery.table(), "the table is out of date; run: python tests/test_readme.py"
+
+
+@pytest.mark.parametrize("name", [name for name in discovery.names() if discovery.theorems(name)])
+def test_theorems_are_counted(name):
+    """The column counts what the proofs themselves register."""
+    pytest.importorskip("sympy", reason="needs posref[proofs]")
+    registered = importlib.import_module("proofs.kit.theorem").theorems(importlib.import_module(f"proofs.{name}"))
+    assert len(discovery.theorems(name)) == len(registered)
 
 
 def test_one_line_commands():
