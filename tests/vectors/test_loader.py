@@ -140,10 +140,12 @@ def test_damage_under_a_fitting_manifest(copy, edit, message):
 
 def test_files_and_manifest_fit(copy):
     (copy / "rope.txt").unlink()
+    assert vectors.verify(copy) == []
+    (copy / "rope.json").unlink()
     (copy / "more.json").write_text("{}")
     assert vectors.verify(copy) == [
         "more.json is not listed in MANIFEST.sha256",
-        "rope.txt is listed in MANIFEST.sha256 and missing",
+        "rope.json is listed in MANIFEST.sha256 and missing",
     ]
     (copy / "MANIFEST.sha256").unlink()
     assert vectors.verify(copy) == [f"{copy / 'MANIFEST.sha256'} is missing"]
