@@ -56,8 +56,8 @@ def halves_may_be_written_early():
     of=[fast._tables],
     sizes="all n, d",
     equivalent={
-        "_tables: for p in range(positions.shape[0]):  ->  for p in range(positions.shape[-1]):": "positions has one axis",
-        "_tables: for t in range(frequencies.shape[0]):  ->  for t in range(frequencies.shape[-1]):": "frequencies has one axis",
+        "_tables: for p in range(positions.shape[0]):  ->  for p in range(positions.shape[-1]):": "one axis",
+        "_tables: for t in range(frequencies.shape[0]):  ->  for t in range(frequencies.shape[-1]):": "one axis",
     },
 )
 def kernel_tabulates():

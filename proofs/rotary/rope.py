@@ -218,7 +218,7 @@ def gradient_by_calculus():
 
 @gradient_by_calculus.control
 def gradient_with_the_product_turned():
-    """g cos - turned(g) sin and g cos - turned(g sin) agree; with halves of the table that differ they do not (Paddle #74716)."""
+    """g cos - turned(g) sin and g cos - turned(g sin) agree even if the halves of a wide table differ (Paddle #74716)."""
     g, c, s = symbols("g", 2), symbols("c", 2), symbols("s", 2)  # tables of width d whose two halves are free
     prove_equal([g[0] * c[0] + g[1] * s[0], g[1] * c[1] - g[0] * s[1]], [g[0] * c[0] + g[1] * s[1], g[1] * c[1] - g[0] * s[0]])
 
@@ -228,7 +228,7 @@ def gradient_with_the_product_turned():
 
 @theorem(of=[rope.matrix, pairing.indices, *ROTATION], sizes="d = 2, 4, 8")
 def matrix_form():
-    """matrix(m) x is rotate(x); its columns are orthonormal; it is exp(m B), dR/dm = B R, R(0) = 1, with a constant B^T = -B."""
+    """matrix(m) x is rotate(x); R^T R = 1; and R(m) = exp(m B), that is dR/dm = B R and R(0) = 1, with a constant B^T = -B."""
     for dim in (2, 4, 8):
         x, w, m = symbols("x", 1, dim), symbols("w", dim // 2), symbol("m")
         for layout in pairing.LAYOUTS:
