@@ -124,18 +124,18 @@ def test_a_causal_window_holds_width_keys():
 
 
 def test_four_terms_add_up():
-    x, p = RNG.integers(-5, 6, size=(2, 3, 4)), RNG.integers(-5, 6, size=(3, 4))
+    x, p = RNG.integers(-5, 6, size=(1, 2, 3, 4)), RNG.integers(-5, 6, size=(3, 4))
     w_q, w_k = RNG.integers(-5, 6, size=(4, 2)), RNG.integers(-5, 6, size=(4, 2))
     terms = attention.four_terms(x, p, w_q, w_k)
     assert np.array_equal(sum(terms), attention.scores((x + p) @ w_q, (x + p) @ w_k, scale=1))
     for b, i, j in np.ndindex(2, 3, 3):
         expected = {
-            "content_content": x[b, i] @ w_q @ (x[b, j] @ w_k),
-            "content_position": x[b, i] @ w_q @ (p[j] @ w_k),
-            "position_content": p[i] @ w_q @ (x[b, j] @ w_k),
+            "content_content": x[0, b, i] @ w_q @ (x[0, b, j] @ w_k),
+            "content_position": x[0, b, i] @ w_q @ (p[j] @ w_k),
+            "position_content": p[i] @ w_q @ (x[0, b, j] @ w_k),
         }
         for name, value in expected.items():
-            assert getattr(terms, name)[b, i, j] == value
+            assert getattr(terms, name)[0, b, i, j] == value
         assert terms.position_position[i, j] == p[i] @ w_q @ (p[j] @ w_k)
 
 
@@ -166,6 +166,13 @@ def test_cached_decoding_is_the_last_rows():
     # Row i of the short call is row i + 4 of the long one: offset j - i - 4 stands at j - i - 4 + 5 there, j - i + 1 here.
     tail = attention.attend_by_offset(q[:, 4:], k, v, scale=0.5, bias_by_offset=by_offset[:, :7], causal=True, window=4)
     assert np.abs(tail - whole[:, 4:]).max() <= 2 * bound(4, 6, 12, np.abs(v).max())
+
+
+def test_one_bias_for_all_heads():
+    q, k, v = (RNG.normal(size=(2, 3, 4)) for _ in range(3))
+    shared = np.array([0.0, -1.0, 2.0, 0.5, 1.0])
+    o = attention.attend_by_offset(q, k, v, scale=0.5, bias_by_offset=shared)
+    assert np.array_equal(o, attention.attend_by_offset(q, k, v, scale=0.5, bias_by_offset=np.stack([shared, shared])))
 
 
 def test_group_of_all_heads():
@@ -231,6 +238,13 @@ Q, K, V = np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5))
 def test_attend_refuses(q, k, v, options, error, message):
     with pytest.raises(error, match=message):
         attention.attend(q, k, v, scale=0.5, **options)
+
+
+def test_scores_refuse():
+    with pytest.raises(TypeError, match=r"attention\.scores: q is a list"):
+        attention.scores(Q.tolist(), K, scale=1.0)
+    with pytest.raises(ValueError, match=r"attention\.scores: k has shape \(4,\), expected at least 2 axes"):
+        attention.scores(Q, K[0], scale=1.0)
 
 
 def test_scale_has_no_default():

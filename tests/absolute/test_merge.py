@@ -49,6 +49,14 @@ def test_dtypes_follow_promotion():
         assert merged.dtype == np.float32
 
 
+def test_any_number_of_leading_axes():
+    one, two = np.array([1, 2]), np.array([3, 4])
+    assert merge.add(one, two).tolist() == [4, 6]
+    assert merge.multiply(one, two, convention="released").tolist() == [4, 10]
+    assert merge.concatenate(one, two).tolist() == [1, 2, 3, 4]
+    assert merge.concatenate(np.ones((2, 3, 4)), np.ones((2, 3, 5))).shape == (2, 3, 9)
+
+
 def test_nothing_to_append():
     assert merge.concatenate(np.ones((2, 3)), np.ones((2, 0))).shape == (2, 3)
 
