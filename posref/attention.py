@@ -14,8 +14,9 @@ Where implementations differ. Masks by adding -inf or a large negative number tu
 average; a boolean mask says what is meant. Causal attention with fewer queries than keys is aligned at the end here (the
 last query sees the last key), as in flash-attn since 2.1; PyTorch's is_causal aligns at the start.
 
-Properties. proofs/attention.py: softmax is exp over sum and blind to a shift of a row; without positions attention is
-permutation equivariant; a causal mask breaks that; a bias of j - i makes it translation invariant; the four-term expansion.
+Properties. proofs/attention.py: pinned_softmax, blind_to_a_row_shift, pinned_scores, pinned_attend, masks_pinned,
+offsets_pinned, permutation_equivariant, causal_mask_and_order, bias_of_the_offset_is_translation_invariant,
+four_terms_add_up, relative_exactly_for_the_commutant.
 
 References. Vaswani et al., arXiv 1706.03762, Eq. (1); the expansion: Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3.
 """

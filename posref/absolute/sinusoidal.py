@@ -16,8 +16,8 @@ are half with dim; bert4keras is the printed form. At dim 512 the last frequency
 Odd widths: tensor2tensor and fairseq append a zero column, others fail; here they are an error. fairseq and M2M100 count
 positions from padding_idx + 1. Vaswani et al. multiply the token embedding by sqrt(dim) before adding p.
 
-Properties. proofs/absolute/sinusoidal.py: pinned, dot product is the sum of cos(w k), squared norm dim/2, shift is linear
-and orthogonal, recurrence and differential equation, bilinear addition, distance, injective, linear independence.
+Properties. proofs/absolute/sinusoidal.py: pinned, frequencies_pinned, dot_product, shift_is_linear,
+second_order_recurrence, addition_is_bilinear, distance, unique, spanning, components_reach_both_signs.
 
 References. Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5; tensor2tensor
 layers/common_attention.py.

@@ -20,8 +20,9 @@ and writes half. The "efficient form" is printed with its last two rows as (-x_{
 Eq. (34), and in slide decks after it; that map is no rotation. The right rows are (-x_d, x_{d-1}), as in `rotate_efficient`.
 Angles in float32 lose phase: 4e-3 rad at position 131 071, 5e-2 rad at a million.
 
-Properties. proofs/rotary/rope.py: pinned, relative, group, adjoint, norm, matrix form, complex form, efficient form,
-layouts differ by a permutation, classification of all encodings that are relative.
+Properties. proofs/rotary/rope.py: pinned, partial, frequencies_pinned, relative, not_trivial, group, adjoint,
+gradient_by_calculus, matrix_form, complex_form, efficient_form, attention_is_translation_invariant, one_parameter_groups,
+classification, rotation_is_not_forced_on_integers, abel_summation, no_decay.
 
 References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, kexue.fm/archives/8265.
 """
