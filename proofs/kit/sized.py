@@ -154,22 +154,19 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return _FUNCTIONS[function](*args, **kwargs)
 
     def reshape(self, *shape):
-        """Merge the last two axes, the last of which has a numeric size; a shape that does not fit raises ValueError."""
+        """Merge the last two axes, or split the last into two; a shape that does not fit raises ValueError."""
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-        inner = self.shape[-1]
-        if len(shape) != self.ndim - 1 or any(a != b for a, b in zip(shape[:-1], self.shape[:-2], strict=True)):
+        kept = min(len(shape), self.ndim) - 1
+        if abs(len(shape) - self.ndim) != 1 or any(a != b for a, b in zip(shape[:kept], self.shape[:kept], strict=True)):
             raise Undecided(f"reshape from {self.shape} to {shape}")
-        if not inner.is_Integer:
-            raise Undecided(f"merging an axis of symbolic size {inner}")
-        length = self.shape[-2] * inner
-        if shape[-1] != -1 and sp.expand(sp.sympify(shape[-1]) - length) != 0:
+        old, new = sp.prod(self.shape[kept:]), sp.prod(shape[kept:])
+        if shape[-1] == -1 and kept == len(shape) - 1:
+            shape, new = (*shape[:kept], old), old
+        if sp.expand(new - old) != 0:
             raise ValueError(f"cannot reshape {self.shape} into {shape}")
-
-        def at(*ix):
-            quotient, remainder = _divided(ix[-1], inner)
-            return self.at(*ix[:-1], quotient, remainder)
-
-        return SizedArray((*self.shape[:-2], length), at, self)
+        merged = lambda *ix: self.at(*ix[:-1], *_divided(ix[-1], self.shape[-1]))
+        split = lambda *ix: self.at(*ix[:-2], ix[-2] * shape[-1] + ix[-1])
+        return SizedArray(shape, merged if len(shape) < self.ndim else split, self)
 
     def sum(self, axis=None, keepdims=False):
         return self._reduce(axis, keepdims, lambda f, length, kept: _total(f, length))
@@ -279,7 +276,9 @@ def _total(f, length):
 
 
 def _slice(k, length):
-    """(start, step, length) of a slice with positive step; out-of-range slices are refused, numpy would clip them."""
+    """(start, step, length) of a slice with positive step, or of a whole axis in reverse; numpy would clip what is refused."""
+    if k == slice(None, None, -1):
+        return length - 1, sp.Integer(-1), length
     step, start = sp.sympify(1 if k.step is None else k.step), sp.sympify(0 if k.start is None else k.start)
     stop = length if k.stop is None else sp.sympify(k.stop)
     start, stop = (sp.expand(length + end) if end.is_negative else end for end in (start, stop))
@@ -302,8 +301,15 @@ def _cell(i, length):
 
 
 def _divided(i, n):
-    """Quotient and remainder of an index by a number, decided from integer coefficients."""
-    i = sp.expand(i)
+    """Quotient and remainder of an index: by a number from integer coefficients, by a symbolic size from bounds on the rest."""
+    i, n = sp.expand(i), sp.sympify(n)
+    if not n.is_Integer:
+        # a quotient q is the coefficient of some size, or one less; 0 <= i - q n < n decides, since only one q obeys it
+        for guess in (sp.expand(i.coeff(s) / n.coeff(s) - less) for s in sorted(n.free_symbols, key=str) for less in (0, 1)):
+            rest = sp.expand(i - guess * n)
+            if guess.is_integer and nonnegative(rest) and nonnegative(n - 1 - rest):
+                return guess, rest
+        raise Undecided(f"{i} divided by {n}")
     number, rest = i.as_coeff_Add()
     quotient = sp.expand(rest / n)
     if not (number.is_Integer and quotient.is_integer):
@@ -498,6 +504,12 @@ def _broadcast_to(a, shape):
     return SizedArray(shape, lambda *ix: _read(a, ix))
 
 
+def _sliding_window_view(a, window_shape, axis):
+    shape, axis = list(a.shape), axis % a.ndim
+    shape[axis] = sp.expand(shape[axis] - window_shape + 1)
+    return SizedArray((*shape, window_shape), lambda *ix: a.at(*ix[:axis], ix[axis] + ix[-1], *ix[axis + 1 : -1]), a)
+
+
 _FUNCTIONS = {
     np.empty_like: _empty_like,
     np.zeros_like: lambda a, **kwargs: filled(a.shape, 0),
@@ -509,5 +521,6 @@ _FUNCTIONS = {
     np.take_along_axis: _take_along_axis,
     np.cumsum: _cumsum,
     np.broadcast_to: _broadcast_to,
+    np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
     np.clip: lambda a, low, high: np.minimum(np.maximum(a, low), high),
 }
