@@ -17,7 +17,8 @@ Where implementations differ. Sign: j - i in Shaw et al., tensor2tensor, NEZHA, 
 XLNet and DeBERTa. Clip: symmetric (-k, k), 2k + 1 values, in Shaw et al. and NEZHA; DeBERTa clips i - j to (-k, k - 1), 2k
 values; transformers' Wav2Vec2-BERT clips j - i to (-left, right).
 
-Properties. proofs/relative/offsets.py: translation invariant; clip saturates and keeps order; Toeplitz and skew equal gather.
+Properties. proofs/relative/offsets.py: offsets_pinned and translation invariant; clip_pinned; clip_saturates; intervals;
+toeplitz_pinned; skew_pinned for all sizes; gather_pinned: equal to Toeplitz and skew on contiguous positions.
 
 References. Shaw et al., arXiv 1803.02155, section 3.2 (clip) and 3.3 (the shift of positions into indices).
 """

@@ -1,0 +1,371 @@
+"""Offsets: the relative position of a key, and the matrices that depend on nothing else."""
+
+import numpy as np
+import sympy as sp
+
+from posref.relative import offsets
+from proofs.kit import (
+    all_paths,
+    array,
+    assuming,
+    index,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.kit.symbols import nonnegative
+from proofs.vectors import case, flag, painted
+
+N, M, H = size("n"), size("m"), size("h")
+SIZES = sp.Ge(N + M, 2)  # either is at least 1
+
+
+def definition(i, j):
+    """The offset of the key at j from the query at i. Shaw et al., section 3.2."""
+    return j - i
+
+
+def clipped(offset, low, high):
+    """min(max(o, low), high) in cases."""
+    return low if offset < low else high if offset > high else offset
+
+
+def integers(names):
+    """Symbols for integers."""
+    return [symbol(name, integer=True) for name in names.split()]
+
+
+# offsets
+
+
+@theorem(of=[offsets.offsets], sizes="all batches, n, m, positions")
+def offsets_pinned():
+    """Entry (i, j) is the position of key j minus that of query i, so it does not change when all tokens move by s."""
+    query, key, s = sized("i", H, N), sized("j", H, M), symbol("s").e
+    a, i, j = index(H), index(N), index(M)
+    got = offsets.offsets(query, key)
+    prove_equal([got.at(a, i, j)], [definition(query.at(a, i), key.at(a, j))], mention=[query.at(a, i), key.at(a, j)])
+    prove_equal([offsets.offsets(query + s, key + s).at(a, i, j)], [got.at(a, i, j)])
+
+
+@offsets_pinned.control
+def query_minus_key():
+    """The offset is i - j, as in Transformer-XL, XLNet and DeBERTa."""
+    i, j = symbols("i", 2), symbols("j", 3)
+    prove_equal(offsets.offsets(i, j), i[:, None] - j)
+
+
+@offsets_pinned.control
+def invariant_when_keys_alone_move():
+    """A cached step may count its query from 0."""
+    i, j, s = symbols("i", 2), symbols("j", 3), symbol("s")
+    prove_equal(offsets.offsets(i, j + s), offsets.offsets(i, j))
+
+
+# clip
+
+
+def on_path(conditions, claims):
+    """Whether each of these expressions is at least 0 where the comparisons have the answers given."""
+    with assuming(*[fact if answer else fact.negated for fact, answer in conditions]):
+        return [nonnegative(claim.e) for claim in claims]
+
+
+@theorem(of=[offsets.clip], sizes="all offsets, low <= high")
+def clip_pinned():
+    """clip is low below low, high above high, and the offset itself between, on every path of its comparisons."""
+    o, low, high = integers("o low high")
+    with assuming(sp.Le(low.e, high.e)):
+        for conditions, (got,) in all_paths(lambda: offsets.clip(array([o]), low, high)):
+            prove_that(all(on_path(conditions, (got - low, high - got))), "low <= clip(o) <= high")
+            case_of = {low.e: [low - o], high.e: [o - high], o.e: [o - low, high - o]}
+            prove_that(all(on_path(conditions, case_of[got.e])), f"clip(o) is {got} where it should be")
+    reach = range(-4, 5)
+    for low, high in ((-2, 2), (-2, 1), (0, 3), (-3, -1), (1, 1)):
+        prove_that(offsets.clip(np.array(reach), low, high).tolist() == [clipped(o, low, high) for o in reach], "integers")
+
+
+@clip_pinned.control
+def clip_wraps_around():
+    """Offsets beyond the end of the interval count from its start (k = 2)."""
+    prove_that(offsets.clip(np.array([3]), -2, 2).tolist() == [(3 + 2) % 5 - 2], "offset 3")
+
+
+@theorem(of=[offsets.clip, offsets.offsets], sizes="all positions, shifts, low <= high")
+def clip_saturates():
+    """The clipped offset does not change when all tokens move; the next offset, hence any larger one, never has a smaller one;
+    clipping again changes nothing."""
+    i, j, s, low, high = integers("i j s low high")
+    clip = lambda query, key: offsets.clip(offsets.offsets(array([query]), array([key])), low, high)[0, 0]
+    with assuming(sp.Le(low.e, high.e)):
+        for conditions, (here, there, later, again) in all_paths(
+            lambda: (clip(i, j), clip(i + s, j + s), clip(i, j + 1), clip(0, clip(i, j)))
+        ):
+            prove_equal([there, again], [here, here])
+            prove_that(on_path(conditions, [later - here]) == [True], "clip keeps the order")
+
+
+@clip_saturates.control
+def clip_keeps_offsets_apart():
+    """Other offsets have other clipped offsets, so an encoding with a clip tells all distances apart (k = 2)."""
+    prove_that(len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist())) == 9, "nine offsets, nine values")
+
+
+@theorem(of=[offsets.clip], sizes="all offsets, k >= 1")
+def intervals():
+    """(-k, k) has 2k + 1 values and is symmetric: clip(-o) = -clip(o), so a table for i - j is the table for j - i reversed.
+    (-k, k - 1), DeBERTa's, has 2k: the values of (-k, k) with k and k - 1 taken together."""
+    o, k = symbol("o", integer=True), symbol("k", integer=True, positive=True)
+    clip = lambda offset, high: offsets.clip(array([offset]), -k, high)[0]
+    for _, (there, back) in all_paths(lambda: (clip(o, k), clip(-o, k))):
+        prove_equal([back], [-there])
+    for _, (wide, narrow) in all_paths(lambda: (clip(clip(o, k), k - 1), clip(o, k - 1))):
+        prove_equal([narrow], [wide])
+    for k in (1, 2, 5):
+        reach = np.arange(-k - 2, k + 3)
+        prove_that(len(set(offsets.clip(reach, -k, k).tolist())) == 2 * k + 1, f"2 * {k} + 1 values")
+        prove_that(len(set(offsets.clip(reach, -k, k - 1).tolist())) == 2 * k, f"2 * {k} values")
+
+
+@intervals.control
+def deberta_is_symmetric():
+    """DeBERTa's interval is symmetric too: the offset k is minus the offset -k."""
+    k = 4
+    prove_that(offsets.clip(np.array([k]), -k, k - 1) == -offsets.clip(np.array([-k]), -k, k - 1), "both ends")
+
+
+# matrices
+
+
+@theorem(of=[offsets.toeplitz], sizes="all heads, n, m")
+def toeplitz_pinned():
+    """T_ij = b[j - i + n - 1], hence T_{i+1, j+1} = T_ij: constant along diagonals."""
+    b, a, i, j = sized("b", H, N + M - 1), index(H), index(N), index(M)
+    with assuming(SIZES):
+        prove_equal([offsets.toeplitz(b, N, M).at(a, i, j)], [b.at(a, j - i + N - 1)])
+    b = symbols("b", 3, 6)
+    matrix = offsets.toeplitz(b, 2, 5)
+    prove_equal(matrix[:, 1:, 1:], matrix[:, :-1, :-1], mention=b[:, 1:5])
+    prove_that(np.shares_memory(matrix, b), "nothing is copied")
+
+
+@toeplitz_pinned.control
+def toeplitz_of_query_minus_key():
+    """The entries ascend in i - j."""
+    b = symbols("b", 4)
+    prove_equal(offsets.toeplitz(b, 2, 3), [[b[i - j + 2] for j in range(3)] for i in range(2)])
+
+
+@theorem(of=[offsets.skew, offsets.toeplitz], sizes="all batches, n, m")
+def skew_pinned():
+    """out_ij = x[i, j - i + n - 1] for the reshape with one spare column: entry (i, j) of the result stands in the flat array
+    at i (n + m - 1) + j + n - 1 = i (n + m) + (j - i + n - 1), and 0 <= j - i + n - 1 < n + m, so that is its row and its
+    column. Equal rows give the Toeplitz matrix."""
+    x, a, i, j = sized("x", H, N, N + M - 1), index(H), index(N), index(M)
+    with assuming(SIZES):
+        prove_equal([offsets.skew(x).at(a, i, j)], [x.at(a, i, j - i + N - 1)])
+        row = sized("b", H, 1, N + M - 1)
+        same = np.broadcast_to(row, (H, N, N + M - 1))
+        prove_equal([offsets.skew(same).at(a, i, j)], [offsets.toeplitz(row[:, 0], N, M).at(a, i, j)])
+    for n, m in ((1, 1), (1, 4), (4, 1), (2, 5), (5, 2), (3, 3)):
+        x = symbols("x", 2, n, n + m - 1)
+        prove_equal(offsets.skew(x), [[[x[a, i, j - i + n - 1] for j in range(m)] for i in range(n)] for a in range(2)])
+
+
+@skew_pinned.control
+def skew_leaves_the_first_entry():
+    """The shift with [:-1] in the place of [1:] (labml): one entry of the flat array too early."""
+    x = symbols("x", 2, 4)
+    early = np.concatenate([x, x[:, :1]], axis=-1).reshape(10)[:8].reshape(2, 4)[:, :3]
+    prove_equal(offsets.skew(x), early)
+
+
+@skew_pinned.control
+def all_rows_begin_at_the_same_offset():
+    """Row i is the first m columns of x."""
+    x = symbols("x", 2, 4)
+    prove_equal(offsets.skew(x), x[:, :3])
+
+
+@theorem(
+    of=[offsets.gather, offsets.gather_rows, offsets.toeplitz, offsets.skew, offsets.offsets],
+    sizes="batch 2, h = 3; n = 2, m = 4 and n = 1, 5; every table",
+)
+def gather_pinned():
+    """gather is b[o - lowest], gather_rows b[i, o - lowest], for any offsets in the table; on contiguous positions they are the
+    Toeplitz matrix and the skewed one, queries at the start of the keys or at the end."""
+    at = np.array([[[[-2, 0, 1, 3], [3, -1, 0, -2]]], [[[1, 1, -2, 0], [2, 3, 2, -1]]]])  # (batch, 1, 2, 4)
+    b, x = symbols("b", 3, 6), symbols("x", 3, 2, 6)
+    got, by_row = offsets.gather(b, at, -2), offsets.gather_rows(x, at, -2)
+    prove_that(got.shape == by_row.shape == (2, 3, 2, 4), "axes are batch, heads, queries, keys")
+    for batch, head, i, j in np.ndindex(2, 3, 2, 4):
+        row = at[batch, 0, i, j] + 2
+        prove_equal([got[batch, head, i, j], by_row[batch, head, i, j]], [b[head, row], x[head, i, row]])
+    for n, m in ((2, 4), (5, 3), (1, 4)):
+        b, x = symbols("b", 2, n + m - 1), symbols("x", 2, n, n + m - 1)
+        for first in (0, m - n):
+            at = offsets.offsets(np.arange(first, first + n), np.arange(m))
+            prove_equal(offsets.gather(b, at, 1 - n - first), offsets.toeplitz(b, n, m))
+            prove_equal(offsets.gather_rows(x, at, 1 - n - first), offsets.skew(x))
+
+
+@gather_pinned.control
+def decoding_with_the_lowest_of_the_start():
+    """With queries at the end of the keys the lowest offset is still 1 - n."""
+    b, at = symbols("b", 7), offsets.offsets(np.arange(0, 2), np.arange(4))
+    prove_equal(offsets.gather(b, at, -1), offsets.gather(b, at, -2))
+
+
+# golden vectors
+
+SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
+
+CONVENTIONS = {
+    "axes": "offsets and matrices end in (n_query, n_key), rows are queries",
+    "by_offset": "ascending in the offset; entry 0 is the offset `lowest`, or 1 - n_query",
+    "offset": "key position - query position",
+    "op clip": "min(max(o, low), high), exactly",
+    "op gather": "by_offset[offset - lowest], unchanged",
+    "op offsets": "the offset of every pair, exactly",
+    "op skew": "by_offset[i, j - i + n_query - 1], unchanged",
+    "op toeplitz": "by_offset[j - i + n_query - 1], unchanged",
+}
+
+FLAGS = {
+    "transposed": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding and packed sequences go wrong."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "no_clip": flag("no clip", "Far offsets are not limited.", "They read beyond the table, or wrap."),
+    "clip_one_early": flag("high - 1", "The interval is one too short on the right.", "The last row is never used."),
+    "clip_one_late": flag("high + 1", "The interval is one too long on the right.", "A read beyond DeBERTa's table."),
+    "clip_low_late": flag("low + 1", "The interval is one too short on the left.", "The first row is never used."),
+    "wrapped": flag("modulo the width", "Far offsets count from the other end.", "The far past looks like the future."),
+    "not_shifted": flag("the first n_key columns", "Rows are not shifted.", "Every row has the offsets of the last one."),
+    "shift_dropped_at_the_end": flag(
+        "[:-1] for [1:]",
+        "The pad and reshape drops the wrong end.",
+        "Every entry is one offset too early.",
+        "labmlai/annotated_deep_learning_paper_implementations#185",
+    ),
+    "lowest_ignored": flag(
+        "by_offset[offset]", "Negative offsets count from the end of the table.", "Silently another row, no error."
+    ),
+}
+
+
+def vectors():
+    padded = [[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]]  # the first row is padded on the left by two tokens
+    yield _offsets("chunk", [3, 4], range(5), "transposed positions_ignored")
+    yield _offsets("decode", [131071], [0, 4097, 48040, 131071], "transposed positions_ignored")
+    shared = "transposed positions_ignored positions_shared_across_batch"
+    yield _offsets("padded", [[1, 2, 9], [2, 3, 4]], padded, shared)
+    ends = "no_clip clip_one_early clip_one_late clip_low_late wrapped transposed"
+    yield _clip("shaw", -4, 4, ends)
+    yield _clip("deberta", -4, 3, ends)
+    yield _clip("wav2vec2-bert", -64, 8, ends)
+    yield _toeplitz(2, 5)
+    yield _toeplitz(5, 3)
+    yield _skew(3, 5)
+    yield _skew(5, 2)
+    yield _gather("chunk", [2, 3, 4], range(5), -4, 7, "transposed positions_ignored lowest_ignored")
+    yield _gather("decode", [6], [0, 3, 4, 6, 2], -6, 8, "positions_ignored lowest_ignored")
+    packed = [[0, 1, 0, 1, 2], [0, 1, 2, 3, 0]]
+    yield _gather("packed", packed, packed, -4, 9, "transposed positions_ignored positions_shared_across_batch lowest_ignored")
+
+
+def _pairs(queries, keys, mistake=None):
+    queries, keys = np.array(queries), np.array(keys)
+    if mistake == "positions_ignored":
+        queries, keys = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (queries, keys))
+    if mistake == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    i, j = queries[..., :, None], keys[..., None, :]
+    return definition(j, i) if mistake == "transposed" else definition(i, j)
+
+
+def _offsets(probe, queries, keys, mistakes):
+    return case(
+        f"offsets/any/m{np.shape(keys)[-1]}/{probe}",
+        op="offsets",
+        params={},
+        tensors={"queries": np.array(queries), "keys": np.array(keys)},
+        expected=_pairs(queries, keys),
+        mistakes={mistake: _pairs(queries, keys, mistake) for mistake in mistakes.split()},
+    )
+
+
+def _clip(probe, low, high, mistakes):
+    reach = [*range(-7, 8), -131071, -65, -64, -63, 48040]
+    every = lambda a, b: [clipped(o, a, b) for o in reach]
+    wrong = {
+        "no_clip": reach,
+        "clip_one_early": every(low, high - 1),
+        "clip_one_late": every(low, high + 1),
+        "clip_low_late": every(low + 1, high),
+        "wrapped": [(o - low) % (high - low + 1) + low for o in reach],
+        "transposed": [clipped(-o, low, high) for o in reach],
+    }
+    return case(
+        f"offsets/clip/l{-low}-h{high}/{probe}",
+        op="clip",
+        params={"low": low, "high": high},
+        tensors={"offsets": reach},
+        expected=every(low, high),
+        mistakes={mistake: wrong[mistake] for mistake in mistakes.split()},
+    )
+
+
+def _toeplitz(n, m):
+    b = painted((3, n + m - 1), 1)
+    matrix = lambda row: [[[x[row(i, j)] for j in range(m)] for i in range(n)] for x in b]
+    return case(
+        f"offsets/contiguous/h3-q{n}-k{m}/toeplitz",
+        op="toeplitz",
+        params={"n_query": n, "n_key": m},
+        tensors={"by_offset": b},
+        expected=matrix(lambda i, j: definition(i, j) + n - 1),
+        mistakes={
+            "transposed": matrix(lambda i, j: definition(j, i) + m - 1),
+            "not_shifted": matrix(lambda i, j: j),
+        },
+    )
+
+
+def _skew(n, m):
+    x = painted((2, 3, n, n + m - 1), 2)
+    place = lambda at: [[[[x[b, h][at(i, j)] for j in range(m)] for i in range(n)] for h in range(3)] for b in range(2)]
+    early = [np.append(head, [[0]] * n, axis=1).ravel()[:-n] for head in x.reshape(6, n, -1)]
+    early = np.array([flat.reshape(n, n + m - 1)[:, :m] for flat in early]).reshape(2, 3, n, m)
+    return case(
+        f"offsets/contiguous/h3-q{n}-k{m}/skew",
+        op="skew",
+        params={},
+        tensors={"by_offset": x},
+        expected=place(lambda i, j: (i, definition(i, j) + n - 1)),
+        mistakes={"not_shifted": place(lambda i, j: (i, j)), "shift_dropped_at_the_end": early},
+    )
+
+
+def _gather(probe, queries, keys, lowest, width, mistakes):
+    b = painted((3, width), 4)
+
+    def every(mistake=None):
+        at = _pairs(queries, keys, mistake)
+        rows = at if mistake == "lowest_ignored" else np.clip(at - lowest, 0, width - 1)
+        return np.stack([table[rows] for table in b], axis=-3)
+
+    return case(
+        f"offsets/gather/h3-w{width}/{probe}",
+        op="gather",
+        params={"lowest": lowest},
+        tensors={"by_offset": b, "queries": np.array(queries), "keys": np.array(keys)},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+        comment="Entries of the table, unchanged.",
+    )
