@@ -15,8 +15,8 @@ Where implementations differ. Su proposes turning v as a way to explicit absolut
 transformers' RoFormer with rotary_value=True does that (modeling_roformer.py). labml's value_pe (RoPER, after Harik) undoes
 and pairs halves; by default it turns half of the features of a head.
 
-Properties. proofs/rotary/value.py: with undo the output is the sum of R(j - i) v_j and a common shift of positions changes
-nothing; without undo a shift by m turns the output by R(m).
+Properties. proofs/rotary/value.py: pinned, with R(j - i) v_j where undone, one_key_pinned and pinned_with_a_mask;
+relative_if_undone, where a common shift of positions changes nothing; absolute_without_undo, where it turns the output by R(s).
 
 References. Su, kexue.fm/archives/8130, last section (values); labml.ai, transformers/rope/value_pe.
 """
