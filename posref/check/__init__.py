@@ -8,8 +8,9 @@
 """
 
 from posref.check.frameworks import aliases
+from posref.check.golden import diagnose
 from posref.check.report import Check, Finding, Precision, Report
-from posref.check.rope import check_rope, diagnose
+from posref.check.rope import check_rope
 from posref.check.tensors import load_output
 
 __all__ = ["Check", "Finding", "Precision", "Report", "aliases", "check_rope", "diagnose", "load_output"]

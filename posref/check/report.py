@@ -65,15 +65,17 @@ class Report:
         return {"ok": self.ok, **_finite(asdict(self))}
 
     def __str__(self) -> str:
-        lines = [f"posref: {self.subject} {'ok' if self.ok else 'FAILED'}"]
-        width = max((len(check.name) for check in self.checks), default=0)
-        lines += [f"  {check.status:<7} {check.name:<{width}}  {check.detail}".rstrip() for check in self.checks]
-        lines += self._diagnosis_lines()
-        if self.precision is not None:
-            lines.append(f"  Precision: {self.precision.meaning}")
-            if self.precision.angles:
-                lines.append(f"  Angles: as computed by {', or '.join(self.precision.angles)}.")
+        lines = [f"posref: {self.subject} {'ok' if self.ok else 'FAILED'}", *self._diagnosis_lines()]
         lines += [f"  Advice: {text}" for text in self.advice]
+        for status in ("failed", "skipped"):
+            lines += [f"  {status}: {check.name}: {check.detail}" for check in self.checks if check.status == status]
+        passed = [f"{c.name} ({c.detail})" if c.detail else c.name for c in self.checks if c.status == "passed"]
+        if passed:
+            lines.append(f"  passed: {', '.join(passed)}")
+        if self.precision is not None:
+            lines.append(f"  Precision: {self.precision.meaning}.")
+            if self.precision.angles:
+                lines.append(f"  Angles: {', or '.join(self.precision.angles)}.")
         lines += [f"  Not told apart: {text}" for text in self.ambiguous]
         return "\n".join(lines)
 

@@ -1,0 +1,200 @@
+"""Combinations: several mistakes at once, as far as the impulse response and the phases show them.
+
+The pairs come from the impulse response, or are tried in turn; sign, magnitude, base, factor and offset are read from the
+phases; what is read is a hypothesis like any other and has to fit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from posref.check import precision, reading
+from posref.check.hypothesis import Hypothesis
+from posref.check.rotation import Asked, Pairs, Rotation
+from posref.check.run import Outcome, Run, fitness
+from posref.check.wrong_numbers import based, magnified
+from posref.check.wrong_pairs import members, wrong_signs
+from posref.check.wrong_positions import clamped, modulo, offset, positions_change, scaled
+
+
+def combinations(run: Run, start: Rotation, singles: list[Hypothesis], found: Pairs | None) -> Iterator[Outcome]:
+    """Several mistakes at once: parameters read from the phases, or one named mistake more. `found` pairs, if known."""
+    for base in _pairings(run, start, singles, found):
+        read = reading.phases(run.x, run.got, run.positions, base.rotation.pairs)
+        if read is None or read.spread > 0.1:
+            continue
+        yield from _from_phases(run, base, read)
+        yield from _one_more(run, base, read, singles)
+
+
+class Base(NamedTuple):
+    """A rotation with some mistakes already in it, and their names."""
+
+    rotation: Rotation
+    parts: tuple[Hypothesis, ...]
+
+    def plus(self, h: Hypothesis, asked: Asked) -> "Base":
+        """With one more mistake."""
+        return Base(h.change(asked, self.rotation), (*self.parts, h))
+
+    def outcome(self, run: Run) -> Outcome:
+        """How well it fits, as one hypothesis."""
+        return Outcome(_joined(self.parts), fitness(run, self.rotation), frozenset(h.name for h in self.parts))
+
+
+def _joined(parts: tuple[Hypothesis, ...]) -> Hypothesis:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return replace(
+        first,
+        name=" and ".join(h.name for h in parts),
+        sentence=", and ".join(h.sentence for h in parts),
+        remedy="\n".join(h.remedy for h in parts),
+        same_as=tuple(other for h in parts for other in h.same_as),
+    )
+
+
+def _pairings(run: Run, start: Rotation, singles: list[Hypothesis], found: Pairs | None) -> Iterator[Base]:
+    """The pairs that were found; without an impulse response, all that have a name."""
+    named = [h for h in singles if h.kind == "pairs"]
+    if found is None or reading.same_pairs(found, start.pairs):
+        yield Base(start, ())
+    matched = False
+    for h in named:
+        changed = h.change(run.asked, start)
+        if found is not None and not reading.same_pairs(found, changed.pairs):
+            continue
+        if not np.array_equal(changed.pairs.column_first, changed.pairs.column_second):
+            continue
+        matched = True
+        yield Base(changed, (h,))
+    if found is not None and not matched and not reading.same_pairs(found, start.pairs):
+        yield _unnamed_pairs(run.asked, start, found)
+
+
+def _unnamed_pairs(asked: Asked, start: Rotation, found: Pairs) -> Base:
+    frequencies = asked.base ** (-2 * np.arange(len(found.first)) / (2 * len(found.first)))
+    t = min(1, len(found.first) - 1)
+    read, written = (int(found.first[t]), int(found.second[t])), (int(found.to_first[t]), int(found.to_second[t]))
+    h = Hypothesis(
+        "other pairs",
+        "pairs",
+        f"of {len(found.first)} pairs, where pair {t} reads features {read} and writes {written}",
+        f"Rotate {members(asked.layout, asked.rotary_dim)}.",
+        lambda asked, r: replace(r, pairs=found, frequencies=frequencies),
+    )
+    return Base(replace(start, pairs=found, frequencies=frequencies), (h,))
+
+
+def _prepared(run: Run, base: Base, read: reading.Phases, sign: int) -> Base:
+    """Sign and magnitude as read."""
+    if sign < 0:
+        inverse = next(h for h in wrong_signs() if h.name == "sign")
+        base = base.plus(inverse, run.asked)
+    magnitude = _plain(read.magnitude, precision.MODELS[run.models[0]].c_out)
+    return base if magnitude == 1 else base.plus(magnified(magnitude), run.asked)
+
+
+def _plain(number: float, roundoff: float) -> float:
+    """1 within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
+
+    The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
+    """
+    if abs(number - 1) <= 2 * roundoff:
+        return 1.0
+    noise = max(roundoff / 32, 2.0**-23)
+    steps = 0.1 * np.log(np.arange(2, 129)) + 1
+    short = (float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4))
+    for candidate in (*steps, *(steps**2), *short):
+        if abs(candidate / number - 1) <= noise:
+            return float(candidate)
+    return float(f"{number:.9g}")
+
+
+def _from_phases(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome]:
+    """The parameters fitted to the phases, with as few digits as fit."""
+    for limit in (np.inf, 300):
+        fit = reading.fit(read, limit)
+        if fit is None:
+            continue
+        prepared = _prepared(run, base, read, fit.sign)
+        if prepared.parts:
+            yield prepared.outcome(run)
+        if abs(fit.offset) > 0.5:
+            prepared = prepared.plus(offset(round(fit.offset)), run.asked)
+            yield prepared.outcome(run)
+        for candidate in _laws(run, prepared, fit):
+            outcome = candidate.outcome(run)
+            yield outcome
+            if outcome.residual <= 1:
+                return
+        yield from _positions_read(run, prepared, read)
+
+
+def _laws(run: Run, prepared: Base, fit: reading.Fit) -> Iterator[Base]:
+    """Geometric frequencies with a plain base, a plain factor, both; then the frequencies as measured."""
+    for digits in (1, 2, 3, 4, 6, 9) if 0 < fit.base < np.inf else ():
+        base, factor = float(f"{fit.base:.{digits}g}"), float(f"{fit.factor:.{digits}g}")
+        starts = [prepared]
+        if abs(fit.factor - 1) > 1e-3:
+            starts.append(prepared.plus(scaled(factor), run.asked))
+            yield starts[1]
+        if base != run.asked.base:
+            yield from (start.plus(based(base, run.asked), run.asked) for start in starts)
+    if len(fit.frequencies) == len(prepared.rotation.frequencies):
+        yield prepared.plus(_measured(fit.frequencies, prepared.rotation.frequencies), run.asked)
+
+
+def _measured(frequencies: np.ndarray, expected: np.ndarray) -> Hypothesis:
+    ratio = expected / frequencies
+    shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
+    return Hypothesis(
+        "other frequencies",
+        "frequencies",
+        f"with other frequencies: those asked divided by those used are {shown}",
+        "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it.",
+        lambda asked, r: replace(r, frequencies=frequencies),
+    )
+
+
+def _positions_read(run: Run, prepared: Base, read: reading.Phases) -> Iterator[Outcome]:
+    """The positions that were really used, entry by entry; as a limit or a modulus if they are one."""
+    sign = -1 if prepared.rotation.form == "inverse" else 1
+    used = np.rint(reading.positions_of(read.phases, sign * prepared.rotation.frequencies))
+    wrong = np.flatnonzero(used != read.positions)
+    if len(wrong) == 0:
+        return
+    given = read.positions[wrong]
+    first = wrong[np.argmin(given)]
+    limits = {int(used[wrong].max())} if used[wrong].max() > 0 else set()
+    moduli = {int(abs(p - u)) for p, u in zip(given, used[wrong], strict=True) if p > u >= 0}
+    for limit in sorted(limits):
+        yield prepared.plus(clamped(limit), run.asked).outcome(run)
+    for length in sorted(moduli)[:8]:
+        if length > 1:
+            yield prepared.plus(modulo(length), run.asked).outcome(run)
+    table = used.reshape(run.x.shape[0], 1, run.x.shape[2])
+    h = Hypothesis(
+        "other positions",
+        "positions",
+        f"with other positions: {len(wrong)} of {len(used)} differ, "
+        f"position {read.positions[first]:g} is turned as {used[first]:g}",
+        "Follow the positions from the call to the tables.",
+        positions_change(lambda p, shape: table),
+    )
+    yield prepared.plus(h, run.asked).outcome(run)
+
+
+def _one_more(run: Run, base: Base, read: reading.Phases, singles: list[Hypothesis]) -> Iterator[Outcome]:
+    """One named mistake on top of the pairs, both signs, and the magnitude."""
+    for sign in (1, -1):
+        prepared = _prepared(run, base, read, sign)
+        if prepared.parts:
+            yield prepared.outcome(run)
+            taken = {h.kind for h in prepared.parts}
+            for h in singles:
+                if h.kind not in taken:
+                    yield prepared.plus(h, run.asked).outcome(run)

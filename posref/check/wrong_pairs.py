@@ -1,0 +1,162 @@
+"""Wrong pairs: other layouts, tables for another layout, other widths, other signs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from posref import pairing
+from posref.check import frameworks
+from posref.check.hypothesis import Change, Hypothesis
+from posref.check.rotation import Asked, Pairs, paired
+
+
+def other(layout: str) -> str:
+    """The other of the two layouts."""
+    return "interleaved" if layout == "half" else "half"
+
+
+def members(layout: str, width: int) -> str:
+    """The pair of a layout in code."""
+    return f"(x[t], x[t + {width // 2}])" if layout == "half" else "(x[2t], x[2t + 1])"
+
+
+def wrong_pairs(asked: Asked) -> Iterator[Hypothesis]:
+    """Features that should not turn together, or not at all."""
+    width, layout, wrong = asked.rotary_dim, asked.layout, other(asked.layout)
+    remedy = (
+        f"Rotate {members(layout, width)}, not {members(wrong, width)}; or permute the q and k weights (posref.rotary.layouts)."
+    )
+    settings = f"Settings {frameworks.advice(layout)}."
+    equal_at_two = ("at a rotated width of 2 the two layouts are one",) if width == 2 else ()
+
+    def hypothesis(name: str, sentence: str, remedy: str, pairs: Pairs, same_as: tuple[str, ...] = ()) -> Hypothesis:
+        return Hypothesis(name, "pairs", sentence, remedy, lambda asked, r: replace(r, pairs=pairs), same_as)
+
+    yield hypothesis(
+        f"layout {wrong}",
+        f'with layout="{wrong}"; you asked for layout="{layout}"',
+        f"{remedy}\n{settings}",
+        paired(wrong, width),
+        equal_at_two,
+    )
+    right, left = paired(layout, width), paired(wrong, width)
+    yield hypothesis(
+        f"{layout} in, {wrong} out",
+        f'that reads layout="{layout}" and writes layout="{wrong}": the output is left permuted',
+        f"Write the pair back where it was read, {members(layout, width)}. Scores of q and k with the same permutation agree.",
+        right._replace(to_first=left.first, to_second=left.second),
+        equal_at_two,
+    )
+    yield hypothesis(
+        f"{wrong} in, {layout} out",
+        f'that reads layout="{wrong}" and writes layout="{layout}": the input is read permuted',
+        f"Read the pair {members(layout, width)}. transformers' DeepSeek-V3 does this on purpose for its own weights.",
+        left._replace(to_first=right.first, to_second=right.second),
+        equal_at_two,
+    )
+    yield hypothesis(
+        "tables tiled for the other layout",
+        f'that pairs features as layout="{layout}" but tiles cos and sin for layout="{wrong}": this is not a rotation',
+        f"Tile the tables as the pairs stand: {_tiling(layout)}, not {_tiling(wrong)}.",
+        _tiled(layout, wrong, width),
+        equal_at_two,
+    )
+    yield hypothesis(
+        "pairs and tables of different layouts",
+        f'that pairs features as layout="{wrong}" and tiles cos and sin for layout="{layout}": this is not a rotation',
+        f"The tables are right. Rotate {members(layout, width)}.",
+        _tiled(wrong, layout, width),
+        equal_at_two,
+    )
+    yield from _widths(asked)
+
+
+def _tiling(layout: str) -> str:
+    return "concatenate([cos, cos])" if layout == "half" else "repeat(cos, 2)"
+
+
+def _tiled(layout: str, tiling: str, width: int) -> Pairs:
+    pairs = paired(layout, width)
+    column = pairing.join(pairs.column_first, pairs.column_first, tiling)
+    return pairs._replace(column_first=column[pairs.first], column_second=column[pairs.second])
+
+
+def _widths(asked: Asked) -> Iterator[Hypothesis]:
+    dim, width, layout = asked.dim, asked.rotary_dim, asked.layout
+
+    def hypothesis(name: str, sentence: str, remedy: str, pairs: Pairs, divisor: int) -> Hypothesis:
+        theta = asked.base ** (-2 * np.arange(len(pairs.first)) / divisor)
+        return Hypothesis(name, "pairs", sentence, remedy, lambda asked, r: replace(r, pairs=pairs, frequencies=theta))
+
+    if width < dim:
+        remedy = f"Rotate the first {width} features, exponent 2t/{width}, and pass the other {dim - width}."
+        for divisor in (dim, width):
+            name = f"all {dim} features rotated, exponent 2t/{divisor}"
+            yield hypothesis(name, f"of all {dim} features with exponent 2t/{divisor}", remedy, paired(layout, dim), divisor)
+        right, skip = paired(layout, width), dim - width
+        shifted = right._replace(
+            first=right.first + skip,
+            second=right.second + skip,
+            to_first=right.first + skip,
+            to_second=right.second + skip,
+        )
+        yield hypothesis("last features rotated", f"of the last {width} features instead of the first", remedy, shifted, width)
+        t = np.arange(width // 2)
+        across = Pairs(t, t + dim // 2, t, t + dim // 2, t, t)
+        for divisor in (dim, width):
+            yield hypothesis(
+                f"pairs across the head, exponent 2t/{divisor}",
+                f"of pairs (t, t + {dim // 2}) across the whole head, t < {width // 2}, exponent 2t/{divisor}",
+                f"Pair within the first {width} features. Pairs across the head are another encoding (proportional rotary).",
+                across,
+                divisor,
+            )
+    for part in (dim // 2, dim // 4):
+        if part % 2 == 0 and 0 < part < width:
+            for divisor in (part, dim):
+                yield hypothesis(
+                    f"first {part} features rotated, exponent 2t/{divisor}",
+                    f"of the first {part} features only, exponent 2t/{divisor}",
+                    f"Rotate {width} features, exponent 2t/{width}.",
+                    paired(layout, part),
+                    divisor,
+                )
+
+
+def wrong_signs() -> Iterator[Hypothesis]:
+    """Right pairs, wrong combination of cos and sin."""
+
+    def form(name: str) -> Change:
+        return lambda asked, r: replace(r, form=name)
+
+    yield Hypothesis(
+        "sign",
+        "sign",
+        "turned the other way, by -m theta",
+        "Use (a cos - b sin, a sin + b cos). Scores of q and k that both turn backwards agree.",
+        form("inverse"),
+        ("the inverse rotation", "negated positions", "negated sin", "exchanged members of every pair"),
+    )
+    yield Hypothesis(
+        "cos and sin swapped",
+        "sign",
+        "with cos and sin exchanged",
+        "Multiply x by cos and the turned x by sin; check the order in which the tables are returned and unpacked.",
+        form("swapped"),
+        ("turned by pi/2 - m theta",),
+    )
+    yield Hypothesis(
+        "both members with a minus",
+        "sign",
+        "with (a cos - b sin, b cos - a sin): this is not a rotation",
+        "The second member is a sin + b cos; only one of the two halves of the turned x is negated.",
+        form("both minus"),
+    )
+    yield Hypothesis(
+        "both members with a plus",
+        "sign",
+        "with (a cos + b sin, a sin + b cos): this is not a rotation",
+        "The first member is a cos - b sin; negate the second members before they take the place of the first.",
+        form("both plus"),
+    )
