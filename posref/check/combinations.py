@@ -13,7 +13,7 @@ import numpy as np
 from posref.check import precision, reading
 from posref.check.hypothesis import Hypothesis
 from posref.check.rotation import Asked, Pairs, Rotation
-from posref.check.run import Outcome, Run, fitness
+from posref.check.run import Outcome, Run, fitness, joined
 from posref.check.wrong_numbers import based, magnified
 from posref.check.wrong_pairs import members, wrong_signs
 from posref.check.wrong_positions import clamped, modulo, offset, positions_change, scaled
@@ -41,20 +41,7 @@ class Base(NamedTuple):
 
     def outcome(self, run: Run) -> Outcome:
         """How well it fits, as one hypothesis."""
-        return Outcome(_joined(self.parts), fitness(run, self.rotation), frozenset(h.name for h in self.parts))
-
-
-def _joined(parts: tuple[Hypothesis, ...]) -> Hypothesis:
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    return replace(
-        first,
-        name=" and ".join(h.name for h in parts),
-        sentence=", and ".join(h.sentence for h in parts),
-        remedy="\n".join(h.remedy for h in parts),
-        same_as=tuple(other for h in parts for other in h.same_as),
-    )
+        return Outcome(joined(self.parts), fitness(run, self.rotation), frozenset(h.name for h in self.parts))
 
 
 def _pairings(run: Run, start: Rotation, singles: list[Hypothesis], found: Pairs | None) -> Iterator[Base]:

@@ -58,7 +58,7 @@ def _blind_spots(report: Report, run: Run) -> None:
     limit, blind = int(run.positions.max()), []
     for h in all_hypotheses(run.asked):
         changed = h.change(run.asked, correct(run.asked))
-        if changed.table or changed.model or (h.axis is not None and run.x.shape[h.axis] == 1):
+        if h.axis is not None and run.x.shape[h.axis] == 1:
             continue
         if fitness(seen, changed) <= 1:
             blind.append(h.name)

@@ -56,7 +56,7 @@ def positions(limit: int, *, shared: bool = False) -> np.ndarray:
     No row repeats another or starts at 0, and all positions are at most `limit`; `shared` puts the first row in all rows.
     """
     steps = ladder(limit)
-    marks = np.array([p for p in LANDMARKS if p <= limit])
+    marks = np.array([*(p for p in LANDMARKS if p < limit), limit])
     length = max(len(steps), len(marks)) | 1
     rng = np.arange(length)
     first = np.roll(np.concatenate([steps, (rng[len(steps) :] * 37 + 3) % (limit + 1)]), -5)

@@ -44,17 +44,17 @@ class Fit(NamedTuple):
 
 def impulse(call: Callee, asked: Asked, limit: int) -> Impulse:
     """Which features reach which, from basis vectors at a few positions."""
-    at = np.unique(np.minimum([1, 2, 3, 7, 19, 100, limit], limit))
+    at = np.unique(np.minimum([0, 1, 2, 3, 19, 100, limit], limit))
     x = np.broadcast_to(np.eye(asked.dim)[:, None, None, :], (asked.dim, 1, len(at), asked.dim))
     response = np.abs(call(x, np.broadcast_to(at, (asked.dim, len(at)))))
     if response.shape != x.shape or not np.isfinite(response).all():
         return Impulse(None, "basis vectors give another shape or values that are not finite")
-    return _grouped(response.max(axis=(1, 2)) > ZERO, asked)
+    return _grouped(response[:, 0], asked)
 
 
-def _grouped(reaches: np.ndarray, asked: Asked) -> Impulse:
-    """`reaches[i, j]`: feature i of the input shows in feature j of the output."""
-    supports = [tuple(np.flatnonzero(row).tolist()) for row in reaches]
+def _grouped(response: np.ndarray, asked: Asked) -> Impulse:
+    """`response[i, p, j]`: how much of feature i of the input shows in feature j of the output, for a few positions p."""
+    supports = [tuple(np.flatnonzero(row).tolist()) for row in response.max(axis=1) > ZERO]
     groups: dict[tuple[int, ...], list[int]] = {}
     for feature, support in enumerate(supports):
         if support != (feature,):
@@ -67,6 +67,8 @@ def _grouped(reaches: np.ndarray, asked: Asked) -> Impulse:
         return Impulse(None, "no feature reaches another: nothing turns")
     ordered = sorted((inputs, support) for support, inputs in groups.items())
     (first, second), (to_first, to_second) = (np.array(side).T for side in zip(*ordered, strict=True))
+    if not np.array_equal(first, to_first) and (response[first, 0, to_second] > response[first, 0, to_first]).mean() > 0.5:
+        to_first, to_second = to_second, to_first  # the output is permuted, and at the first position it says how
     column = np.arange(len(first))
     pairs = Pairs(first, second, to_first, to_second, column, column)
     return Impulse(pairs, f"{_named(pairs, asked)}; {2 * len(first)} of {asked.dim} features turn")

@@ -28,7 +28,7 @@ class Finding:
 class Precision:
     """The strictest precision model that holds, its residual, and the float32 angle recipes that the data fit."""
 
-    model: str | None
+    model: str
     residual: float
     meaning: str
     angles: tuple[str, ...] = ()
@@ -73,9 +73,9 @@ class Report:
         if passed:
             lines.append(f"  passed: {', '.join(passed)}")
         if self.precision is not None:
-            lines.append(f"  Precision: {self.precision.meaning}.")
+            lines.append(f"  Precision: {self.precision.model} ({self.precision.meaning})")
             if self.precision.angles:
-                lines.append(f"  Angles: {', or '.join(self.precision.angles)}.")
+                lines.append(f"  Angles agree with: {', or '.join(self.precision.angles)}")
         lines += [f"  Not told apart: {text}" for text in self.ambiguous]
         return "\n".join(lines)
 

@@ -56,7 +56,7 @@ FORMS = {
 class Rotation:
     """`form` "swapped" exchanges cos and sin. `positions` are maps from positions `(b, 1, n)` and the shape of x to the
     positions really used. `rounded` rounds "positions", "frequencies" or "angles" to a dtype. `table` is the dtype of
-    the tables and `model` the precision model where these are claims of their own.
+    the tables where that is a claim of its own.
     """
 
     pairs: Pairs
@@ -66,7 +66,6 @@ class Rotation:
     positions: tuple[Positions, ...] = ()
     rounded: tuple[tuple[str, str], ...] = ()
     table: str | None = None
-    model: str | None = None
 
 
 class Turned(NamedTuple):

@@ -1,5 +1,6 @@
 """Run: what went into an implementation and what came out, and how well a rotation fits it."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +29,23 @@ class Outcome(NamedTuple):
 
 def fitness(run: Run, rotation: Rotation) -> float:
     """The smallest residual over the allowed models; of the first two heads alone where these do not fit already."""
-    models = run.models if rotation.model is None else (rotation.model,)
     for heads in (slice(2), slice(None)):
         turned = turn(rotation, run.x[:, heads], run.positions)
-        best = min(residual(run.got[:, heads], turned, model, rotation.table) for model in models)
+        best = min(residual(run.got[:, heads], turned, model, rotation.table) for model in run.models)
         if best > 1:
             break
     return best
+
+
+def joined(parts: tuple[Hypothesis, ...]) -> Hypothesis:
+    """Several mistakes as one hypothesis."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return replace(
+        first,
+        name=" and ".join(h.name for h in parts),
+        sentence=", and ".join(h.sentence for h in parts),
+        remedy="\n".join(h.remedy for h in parts),
+        same_as=tuple(other for h in parts for other in h.same_as),
+    )

@@ -95,48 +95,49 @@ def _yarn(magnitude: float) -> str:
     return ""
 
 
+DIGITS = {
+    "bfloat16": "a relative error of 2^-8; integers above 256 are not all there",
+    "float16": "a relative error of 2^-11; integers above 2048 are not all there",
+}
+
+
 def wrong_precision() -> Iterator[Hypothesis]:
-    """Positions, frequencies, angles, tables or everything in 16 bits."""
-    for dtype in ("bfloat16", "float16"):
-        integers = 256 if dtype == "bfloat16" else 2048
-        for what, words, why in (
-            (
-                "frequencies",
-                "frequencies (inv_freq)",
-                "a relative error of 2^-8" if dtype == "bfloat16" else "a relative error of 2^-11",
-            ),
-            ("positions", "positions", f"integers above {integers} are not all there"),
-        ):
-            yield _rounding(f"{what} in {dtype}", words, dtype, why, ((what, dtype),))
-        everything = (("positions", dtype), ("frequencies", dtype), ("angles", dtype))
-        yield _rounding(
-            f"angles in {dtype}", "positions, frequencies and angles", dtype, "the product is rounded too", everything
-        )
-        both = (("positions", dtype), ("frequencies", dtype))
-        yield _rounding(f"positions and frequencies in {dtype}", "positions and frequencies", dtype, "both are rounded", both)
-        yield Hypothesis(
-            f"tables in {dtype}",
-            "precision",
-            f"with cos and sin tables rounded to {dtype}",
-            "Keep the tables in float32 and round the result once.",
-            lambda asked, r, dtype=dtype: replace(r, table=dtype),  # type: ignore[misc]
-        )
-        short = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-        yield Hypothesis(
-            f"computed in {dtype}",
-            "precision",
-            f"computed in {dtype} although the result has another dtype",
-            "Compute in float32 and round the result once.",
-            lambda asked, r, short=short: replace(r, model=f"{short}-all"),  # type: ignore[misc]
-        )
+    """Positions, frequencies or angles in 16 bits: seen at long positions whatever the dtype of the result."""
+    for dtype in DIGITS:
+        yield _rounded("frequencies", ("frequencies",), dtype)
+        yield _rounded("positions", ("positions",), dtype)
+        yield _rounded("positions and frequencies", ("positions", "frequencies"), dtype)
+        yield _rounded("angles", ("positions", "frequencies", "angles"), dtype)
 
 
-def _rounding(name: str, words: str, dtype: str, why: str, rounded: tuple[tuple[str, str], ...]) -> Hypothesis:
+def _rounded(name: str, what: tuple[str, ...], dtype: str) -> Hypothesis:
     return Hypothesis(
-        name,
+        f"{name} in {dtype}",
         "precision",
-        f"with {words} rounded to {dtype}: {why}",
-        "Make positions int or float32 and frequencies and angles float32, whatever the dtype of the model; "
+        f"with {', '.join(what)} rounded to {dtype}: {DIGITS[dtype]}",
+        "Keep positions in int or float32, frequencies (inv_freq) and angles in float32, whatever the dtype of the model; "
         "autocast, .to(dtype) and .half() of a module also reach its buffers.",
-        lambda asked, r: replace(r, rounded=(*r.rounded, *rounded)),
+        lambda asked, r: replace(r, rounded=(*r.rounded, *((each, dtype) for each in what))),
+    )
+
+
+def low_tables(dtype: str) -> Hypothesis:
+    """Tables in 16 bits under finer arithmetic. A wide bound, that covers smaller mistakes too."""
+    return Hypothesis(
+        f"tables in {dtype}",
+        "precision",
+        f"with cos and sin rounded to {dtype}, or errors of that size",
+        "Keep the tables in float32 and round the result once.",
+        lambda asked, r: replace(r, table=dtype),
+    )
+
+
+def low_result(dtype: str) -> Hypothesis:
+    """A result of 16-bit numbers in a wider dtype."""
+    return Hypothesis(
+        f"computed in {dtype}",
+        "precision",
+        f"computed in {dtype}: every value of the result is a {dtype} number, though its dtype is wider",
+        f"Compute in float32; if {dtype} is meant, return it, or diagnose with dtype={dtype}.",
+        lambda asked, r: r,
     )

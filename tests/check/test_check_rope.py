@@ -401,6 +401,29 @@ def test_a_permutation_without_a_name_is_read_from_the_impulse_response():
     report = check_rope(lambda x, p: plain(x[..., order], p)[..., back], dim=64, layout="half")
     assert not report.ok
     assert any(check.name == "impulse response" and check.status == "failed" for check in report.checks)
+    report = check_rope(lambda x, p: plain(x, p)[..., ::-1], dim=64, layout="half")
+    assert named(report) == ["other pairs"], report
+    assert "pair 1 reads features (1, 33) and writes (62, 30)" in report.diagnosis[0].sentence
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_numbers_in_a_wider_dtype(dtype):
+    def once(x, p, **choices):
+        return low(plain(x, p, **choices), dtype)
+
+    def throughout(x, p, **choices):
+        return low(plain(low(x, dtype), p, **table(dtype), **choices), dtype)
+
+    for fn in (once, throughout):
+        report = check_rope(fn, dim=64, layout="half")
+        assert named(report) == [f"computed in {dtype}"], report
+        report = check_rope(lambda x, p, fn=fn: fn(x, p, layout="interleaved"), dim=64, layout="half")
+        assert named(report) == [f"layout interleaved and computed in {dtype}"], report
+
+
+def test_float16_tables_are_told_from_bfloat16_tables():
+    report = check_rope(lambda x, p: plain(x, p, **table("float16")), dim=64, layout="half")
+    assert named(report) == ["tables in float16"], report
 
 
 def test_nothing_fits_and_nothing_is_claimed():
