@@ -20,8 +20,8 @@ clip: its 2 max_position_embeddings - 1 rows are k = max_position_embeddings - 1
 (-left, right) with left > right: repeat its last row left - right times. Both leave the value term out: value_table=None.
 Heads: the paper's base model has one table a head, its big model and tensor2tensor one for all heads.
 
-Properties. proofs/relative/shaw.py: pinned; naive, gathered and skewed are equal; translation invariant; offsets beyond k
-are one offset; not trivial.
+Properties. proofs/relative/shaw.py: table_pinned, scores_pinned, attend_pinned; forms_equal (naive, gathered, skewed);
+values_by_offset; translation_invariant, with one offset beyond k; query_minus_key_is_the_table_reversed; one_sided_clip.
 
 References. Shaw et al., arXiv 1803.02155, Eqs. (3) values, (4) keys, (5) efficient form; Huang et al., arXiv 2009.13658,
 section 3 (method 4); Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing); Su, kexue.fm/archives/8130.
