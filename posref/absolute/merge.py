@@ -14,8 +14,8 @@ Where implementations differ. "Multiplicative" is x p in the text that proposes 
 (layers.py, merge_mode="mul"). With the sinusoid the literal form deletes the sine half of token 0, since
 p_0 = (0, 1, 0, 1, ..).
 
-Properties. proofs/absolute/merge.py: concatenate-then-project contains add; the literal product deletes half of token 0
-and the released one keeps it.
+Properties. proofs/absolute/merge.py: pinned, concatenate_pinned, concatenation_contains_addition (a linear map of [x ; p]
+can be any of x + p, not the reverse), literal_product_deletes_sines_of_token_zero (x (1 + p) keeps them).
 
 References. Su, kexue.fm/archives/8130 (add, multiply, concatenate); bert4keras 0.11.5 layers.py PositionEmbedding.
 """

@@ -1,0 +1,185 @@
+"""Merging: how an absolute encoding enters the token embedding."""
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref import pairing
+from posref.absolute import merge, sinusoidal
+from proofs.kit import (
+    array,
+    entries,
+    filled,
+    index,
+    pair,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    solve_forall,
+    summing,
+    symbols,
+    theorem,
+)
+from proofs.vectors import case, flag
+
+B, N, D, E, H = size("b"), size("n"), size("d"), size("e"), size("h")
+PRODUCT = [merge.multiply, sinusoidal.encode, pairing.join]
+
+
+def definition(x, p, way):
+    """One feature: x + p, x p, or x (1 + p), bert4keras's merge_mode "mul". Su, kexue.fm/archives/8130."""
+    return {"add": x + p, "paper": x * p, "released": x * (1 + p)}[way]
+
+
+# what it is
+
+
+@theorem(of=[merge.add, merge.multiply], sizes="all batches, n, d")
+def pinned():
+    """Entry (b, i, t) is x + p, x p or x (1 + p) of the entries x_bit and p_it."""
+    x, p = sized("x", B, N, D), sized("p", N, D)
+    ways = {"add": merge.add(x, p), **{c: merge.multiply(x, p, convention=c) for c in merge.CONVENTIONS}}
+    b, i, t = index(B), index(N), index(D)
+    for way, merged in ways.items():
+        expected = definition(x.at(b, i, t), p.at(i, t), way)
+        prove_equal([merged.at(b, i, t)], [expected], mention=[x.at(b, i, t), p.at(i, t)])
+
+
+@pinned.control
+def conventions_agree():
+    """x p and x (1 + p) are the same."""
+    x, p = symbols("x", 1, 2), symbols("p", 1, 2)
+    prove_equal(merge.multiply(x, p, convention="paper"), merge.multiply(x, p, convention="released"))
+
+
+@theorem(of=[merge.concatenate], sizes="all batches, n, d, d_p")
+def concatenate_pinned():
+    """The first d features are x, the others p, which is shared by the batch."""
+    x, p = sized("x", B, N, D), sized("p", N, E)
+    both = merge.concatenate(x, p)
+    b, i, t, u = index(B), index(N), index(D), index(E)
+    prove_equal([both.at(b, i, t), both.at(b, i, D + u)], [x.at(b, i, t), p.at(i, u)])
+    prove_that(both.shape == (B, N, D + E), "d + d_p features")
+
+
+@concatenate_pinned.control
+def position_goes_first():
+    """[p ; x]"""
+    x, p = symbols("x", 1, 2), symbols("p", 1, 2)
+    prove_equal(merge.concatenate(x, p), np.concatenate([p, x], axis=-1))
+
+
+# what it does
+
+
+@theorem(of=[merge.add, merge.concatenate], sizes="all n, d = d_p, outputs; d = 3, d_p = 2")
+def concatenation_contains_addition():
+    """[x ; p] W = x W_x + p W_p, where W_x and W_p are the upper and the lower rows of W; with W_x = W_p it is (x + p) W_x. So
+    whatever a linear map makes of x + p, one makes of [x ; p]."""
+    x, p, w = sized("x", N, H), sized("p", N, H), sized("w", 2 * H, E)
+    with summing("half"):
+        projected = merge.concatenate(x, p) @ w
+        i, e, t = index(N), index(E), index(H)
+        summand = x.at(i, t) * w.at(t, e) + p.at(i, t) * w.at(t + H, e)
+        prove_equal([projected.at(i, e)], [sp.Sum(summand, (t, 0, H - 1))])
+        w = sized("w", H, E)
+        tied = merge.concatenate(x, p) @ np.concatenate([w, w])
+        prove_equal(*entries(None, tied, merge.add(x, p) @ w))
+    x, p, w = symbols("x", 4, 3), symbols("p", 4, 2), symbols("w", 5, 2)
+    prove_equal(merge.concatenate(x, p) @ w, x @ w[:3] + p @ w[3:], mention=w)
+
+
+@concatenation_contains_addition.control
+def addition_contains_concatenation():
+    """Some W has (x + p) W = [x ; p] (W_x ; W_p) for W_x = 1, W_p = 2 and all x, p."""
+    x, p, w = symbols("x", 1, 1), symbols("p", 1, 1), symbols("w", 1, 1)
+    gap = merge.add(x, p) @ w - merge.concatenate(x, p) @ array([[1], [2]])
+    found = [value.subs({x[0, 0].e: 1, p[0, 0].e: 1}) for value in (e.e for e in gap.ravel())]
+    solution = solve_forall(found, w)  # the only W that is right at x = p = 1
+    prove_equal([e.e.subs(solution) for e in gap.ravel()], [0])
+
+
+@theorem(of=PRODUCT, sizes="all n, d")
+def literal_product_deletes_sines_of_token_zero():
+    """With the sinusoid, whose p_0 is 0 at sines and 1 at cosines, x p has zeros in half of the features of token 0, for every
+    word; x (1 + p) is x there, and 2x at cosines."""
+    x, w = sized("x", 1, 2 * H), sized("w", H)
+    for layout in pairing.LAYOUTS:
+        p = sinusoidal.encode(filled((1,), 0), w, layout=layout)
+        _, sine, cosine = pair(layout, 2 * H)
+        for convention, sine_factor, cosine_factor in (("paper", 0, 1), ("released", 1, 2)):
+            merged = merge.multiply(x, p, convention=convention)
+            expected = [sine_factor * x.at(0, sine), cosine_factor * x.at(0, cosine)]
+            prove_equal([merged.at(0, sine), merged.at(0, cosine)], expected)
+
+
+@literal_product_deletes_sines_of_token_zero.control
+def literal_product_keeps_every_word():
+    """Two words that differ stay different at token 0 under x p."""
+    x, w = symbols("x", 1, 2), symbols("w", 1)
+    p = sinusoidal.encode(np.array([0]), w, layout="half")
+    prove_equal(merge.multiply(x, p, convention="paper")[0], [x[0, 0], x[0, 1]])
+
+
+# golden vectors
+
+SOURCES = (
+    "Su, kexue.fm/archives/8130: add, multiply, concatenate",
+    "bert4keras 0.11.5, layers.py, PositionEmbedding: merge_mode",
+)
+
+CONVENTIONS = {
+    "axes": "x is (batch, n, d), p (n, d) or, to be concatenated, (n, d_p)",
+    "convention": "paper: x p; released: x (1 + p)",
+    "op add": "x + p",
+    "op multiply": "x p or x (1 + p), by convention",
+    "op concatenate": "[x ; p]",
+}
+
+FLAGS = {
+    "literal": flag("x p", "The factor 1 + p is taken as p.", "Features whose encoding is 0 vanish."),
+    "one_plus": flag("x (1 + p)", "The factor p is taken as 1 + p.", "A word is added."),
+    "added": flag("x + p", "Sum in the place of product.", "Another model."),
+    "multiplied": flag("x p", "Product in the place of sum.", "Another model."),
+    "scaled": flag("sqrt(d) x", "The embedding is scaled inside.", "Scaled twice where the caller scales."),
+    "position_first": flag("[p ; x]", "The parts are in the wrong order.", "A permutation of features."),
+    "shared_row": flag("p_0 for every token", "One row is broadcast.", "All tokens have one position."),
+}
+
+
+def vectors():
+    x, p = _short((2, 3, 4), 15), _short((3, 4), 11)
+    ways = {name: definition(x, p, name) for name in ("add", "paper", "released")}
+    row = definition(x, p[:1], "add")
+    mistakes = {"multiplied": ways["paper"], "scaled": 2 * x + p, "shared_row": row}
+    yield _case("add", "add", {}, x, p, ways["add"], mistakes)
+    for convention, other in (("paper", "one_plus"), ("released", "literal")):
+        wrong = {other: ways["released" if convention == "paper" else "paper"], "added": ways["add"]}
+        wrong["shared_row"] = definition(x, p[:1], convention)
+        yield _case("multiply", convention, {"convention": convention}, x, p, ways[convention], wrong)
+    p = _short((3, 2), 11)
+    wide = np.broadcast_to(p, (2, 3, 2))
+    wrong = {"position_first": np.concatenate([wide, x], axis=-1)}
+    wrong["shared_row"] = np.concatenate([x, np.broadcast_to(p[:1], wide.shape)], axis=-1)
+    yield _case("concatenate", "concatenate", {}, x, p, np.concatenate([x, wide], axis=-1), wrong)
+
+
+def _short(shape, modulus):
+    """Quarters, none of them 0, so short that sums and products are exact in bfloat16."""
+    n = np.arange(np.prod(shape, dtype=int))
+    quarters = (7 * n + 4) % modulus - modulus // 2
+    return np.where(quarters == 0, 2, quarters).reshape(shape) / 4
+
+
+def _case(op, variant, params, x, p, expected, mistakes):
+    exact = np.frompyfunc(mpmath.mpf, 1, 1)
+    return case(
+        f"merge/{variant}/d4/tiny",
+        op=op,
+        params=params,
+        tensors={"x": x, "p": p},
+        expected=exact(expected),
+        mistakes={name: exact(wrong) for name, wrong in mistakes.items()},
+        comment="Exact in every format.",
+    )
