@@ -21,8 +21,9 @@ the ceil of float32 logarithms, which misses by one at some exact ties (transfor
 12: 14, not 13), but not for the published 256 and 512. transformers' version 2 fails unless n_query is n_key. The enhanced
 mask decoder starts from p in the paper and from H + p in microsoft/DeBERTa; transformers leaves it out (z_steps = 0).
 
-Properties. proofs/relative/deberta.py: pinned, translation invariant, conventions differ, conventions agree up to
-reversal inside K, log bucket is odd and never decreases, a tie is exactly an end.
+Properties. proofs/relative/deberta.py: pinned (both conventions); conventions_agree_exactly_on_symmetric_rows; index_pinned,
+ends_are_asymmetric and translation_invariant; without_position_to_position; scale_counts_terms; ends_pinned and
+log_buckets_pinned (in integers, ties included); rounded_logarithms (float32 and float64); decoder_pinned.
 
 References. He et al., arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8; microsoft/DeBERTa 4d7fe0b.
 """

@@ -1,0 +1,624 @@
+"""DeBERTa: disentangled attention, content and relative position in two terms of their own."""
+
+from itertools import product
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref.relative import deberta
+from posref.relative.offsets import offsets
+from proofs.kit import (
+    Scalar,
+    all_paths,
+    array,
+    assuming,
+    entries,
+    expression,
+    filled,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    solve_forall,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.vectors import attend, case, dot, exact, flag, painted, terms, total
+
+N, M, K = size("n"), size("m"), size("K")
+
+
+def delta(i, j, span):
+    """He et al., Eq. (3), case by case."""
+    if i - j <= -span:
+        return 0
+    if i - j >= span:
+        return 2 * span - 1
+    return i - j + span
+
+
+def definition(q, k, q_r, k_r, i, j, convention):
+    """The score of query q at i and key k at j, not scaled: He et al., Eq. (4), or with delta(i, j) twice as released. Rows are
+    lists of vectors, or None for a term that is left out."""
+    dot = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
+    total = dot(q, k)
+    if k_r is not None:
+        total += dot(q, k_r[delta(i, j, len(k_r) // 2)])
+    if q_r is not None:
+        total += dot(k, q_r[delta(j, i, len(q_r) // 2) if convention == "paper" else delta(i, j, len(q_r) // 2)])
+    return total
+
+
+def log_bucket(offset, buckets, max_position):
+    """The offset o up to m = buckets/2, then sign(o) (m + ceil(log(|o|/m) / log(M/m) (m - 1))) with M = max_position - 1, in
+    integers: the least k with |o|^(m-1) m^k <= M^k m^(m-1). make_log_bucket_position in microsoft/DeBERTa."""
+    middle, last, distance, k = buckets // 2, max_position - 1, abs(offset), 0
+    if distance <= middle:
+        return offset
+    while distance ** (middle - 1) * middle**k > last**k * middle ** (middle - 1):
+        k += 1
+    return middle + k if offset > 0 else -middle - k
+
+
+# the index
+
+
+@theorem(of=[deberta.position_index], sizes="all K; all offsets")
+def index_pinned():
+    """position_index is delta(i, j): 0 from offset K on, 2K - 1 down from offset 1 - K, and i - j + K between."""
+    t = symbol("t", integer=True, nonnegative=True).e
+    at = lambda offset: deberta.position_index(filled((1,), offset), span=K).at(0)
+    prove_equal([at(K + 1 + t), at(K), at(-K - t), at(1 - K)], [0, 0, 2 * K - 1, 2 * K - 1])
+    with assuming(sp.Le(t, 2 * K - 2)):
+        prove_equal([at(K - 1 - t)], [t + 1], mention=[t])
+    for span in (1, 2, 5):
+        reach = range(-span - 3, span + 4)
+        got = deberta.position_index(np.array(reach), span=span).tolist()
+        prove_that(got == [delta(0, offset, span) for offset in reach], f"offsets with K = {span}")
+
+
+@index_pinned.control
+def key_minus_query():
+    """The index grows with j - i: the next key is in row K + 1."""
+    prove_that(deberta.position_index(np.array([1]), span=4).tolist() == [5], "the next key")
+
+
+@index_pinned.control
+def symmetric_clip():
+    """There is "nothing special" about the clip: it is that of Shaw et al., to K on both sides, 2K + 1 rows."""
+    prove_that(len(set(deberta.position_index(np.arange(-9, 10), span=4).tolist())) == 9, "nine rows for K = 4")
+
+
+@theorem(of=[deberta.position_index, offsets], sizes="all n, m, K, positions")
+def translation_invariant():
+    """Moving all tokens by s changes no index, on every path of the clip; positions enter a score through the index alone."""
+    i, j, s = sized("i", N), sized("j", M), symbol("s").e
+    index = lambda by: deberta.position_index(offsets(i + by, j + by), span=K)
+    values = set()
+    for _, (moved, still) in all_paths(lambda: [cell[0] for cell in entries(None, index(s), index(0))]):
+        prove_equal([moved], [still])
+        values.add(moved.has(sp.Indexed))
+    prove_that(values == {True, False}, "positions occur unless they are clipped away")
+
+
+@translation_invariant.control
+def invariant_when_keys_alone_move():
+    """Nothing changes when the keys move and the queries stay."""
+    still, moved = (deberta.position_index(offsets(np.array([0]), np.arange(3) + s), span=4) for s in (0, 1))
+    prove_equal(still, moved)
+
+
+@theorem(of=[deberta.position_index], sizes="all K; all offsets")
+def ends_are_asymmetric():
+    """delta(i, j) + delta(j, i) is 2K for |j - i| < K and 2K - 1 beyond: offsets from K on have row 0 to themselves, those from
+    -K on share the last row with offset 1 - K."""
+    t = symbol("t", integer=True, nonnegative=True).e
+    both = lambda offset: sum(deberta.position_index(filled((1,), o), span=K).at(0) for o in (offset, -offset))
+    with assuming(sp.Le(t, K - 1)):
+        prove_equal([both(t)], [2 * K])
+    prove_equal([both(K), both(K + 1 + t)], [2 * K - 1] * 2)
+
+
+@ends_are_asymmetric.control
+def delta_is_antisymmetric():
+    """delta(j, i) = 2K - delta(i, j) at every offset."""
+    prove_equal([sum(deberta.position_index(np.array([7, -7]), span=4).tolist())], [8])
+
+
+# the scores
+
+
+def inputs():
+    """Free q, k, q_r, k_r with 2 sequences, 3 heads, 2 queries, 5 keys, 4 features, 6 rows; offsets beyond both ends."""
+    shapes = {"q": (2, 3, 2, 4), "k": (2, 3, 5, 4), "u": (3, 6, 4), "w": (3, 6, 4)}
+    return *(symbols(name, *shape) for name, shape in shapes.items()), np.array([[0, 5], [9, 2]]), np.array([4, 7, 3, 0, 2])
+
+
+WHOLE = [deberta.scores, deberta.content_to_position, deberta.position_to_content, deberta.position_index]
+
+
+@theorem(of=[*WHOLE, offsets], sizes="batch 2, h = 3, n = 2, m = 5, d = 4, K = 3; all vectors")
+def pinned():
+    """scores is Eq. (4) of the paper or, with delta(i, j) in both terms, the released code, entry by entry: for offsets of a
+    batch and shared ones, with both position terms, one or none, and scale times all of them."""
+    q, k, q_r, k_r, queries, keys = inputs()
+    scale = symbol("scale")
+    for convention, first, second in product(deberta.CONVENTIONS, (q_r, None), (k_r, None)):
+        for at in (queries, queries[0]):
+            offset = offsets(at, keys)[:, None] if at.ndim == 2 else offsets(at, keys)
+            got = deberta.scores(q, k, first, second, offset, scale=scale, convention=convention)
+            expected = np.empty((2, 3, 2, 5), dtype=object)
+            for b, h, i, j in np.ndindex(2, 3, 2, 5):
+                rows = [None if r is None else r[h] for r in (first, second)]
+                i_at, j_at = int(np.broadcast_to(at, (2, 2))[b, i]), int(keys[j])
+                expected[b, h, i, j] = scale * definition(q[b, h, i], k[b, h, j], *rows, i_at, j_at, convention)
+            prove_equal(got, expected, mention=[scale, *q.ravel()])
+
+
+@pinned.control
+def the_released_code_follows_the_paper():
+    """The code in transformers is "a more straightforward reproduction" of Eq. (4), as DeBERTa #162 says."""
+    k, q_r, offset = symbols("k", 1, 2, 1), symbols("u", 1, 4, 1), np.array([[0, 1]])
+    prove_equal(*(deberta.position_to_content(k, q_r, offset, convention=c) for c in ("released", "paper")))
+
+
+@pinned.control
+def released_without_the_transpose():
+    """The released index clip(-o + K) is applied after the transpose, where it is the paper's (nntrainer #3982)."""
+    k, q_r = symbols("k", 1, 2, 1), symbols("u", 1, 4, 1)
+    got = deberta.position_to_content(k, q_r, np.array([[0, 1]]), convention="released")[0, 0]
+    prove_equal(got, [k[0, 0, 0] * q_r[0, 2, 0], k[0, 1, 0] * q_r[0, 3, 0]])
+
+
+@theorem(
+    of=[deberta.scores, deberta.position_to_content, deberta.position_index], sizes="K = 2, 3, offsets to K + 2; all vectors"
+)
+def conventions_agree_exactly_on_symmetric_rows():
+    """The conventions agree for i = j, and for all keys and offsets exactly if row m of q^r equals row 2K - m and row 0 the
+    last row: when position-to-content cannot tell left from right. Reversing the rows, m to 2K - m, turns one convention into
+    the other for |j - i| < K, and not at the ends."""
+    for span in (2, 3):
+        reach = np.arange(-span - 2, span + 3)
+        q, k, q_r = np.zeros((1, 1, 1), dtype=int), symbols("k", 1, len(reach), 1), symbols("u", 1, 2 * span, 1)
+        score = lambda rows, c, q=q, k=k, reach=reach: deberta.scores(q, k, rows, None, reach[None], scale=1, convention=c)[
+            0, 0
+        ]
+        paper, released = score(q_r, "paper"), score(q_r, "released")
+        prove_equal(paper[reach == 0], released[reach == 0])
+        solution = solve_forall([expression(x) for x in paper - released], q_r)
+        row = [solution[u.e] for u in q_r[0, :, 0]]
+        prove_equal(row[1:], row[:0:-1])
+        prove_equal([row[0]], [row[-1]])
+        prove_that(len(set(row)) == span, f"{span} of the {2 * span} rows are free")
+        backwards = score(q_r[:, (2 * span - np.arange(2 * span)) % (2 * span)], "released")
+        inside = abs(reach) < span
+        prove_equal(backwards[inside], paper[inside])
+        prove_that(all(a.e != b.e for a, b in zip(backwards[~inside], paper[~inside], strict=True)), "the ends differ")
+
+
+@conventions_agree_exactly_on_symmetric_rows.control
+def weights_may_be_reversed():
+    """Reversing the rows of q^r converts a checkpoint from one convention to the other, at every offset."""
+    k, q_r, reach = symbols("k", 1, 5, 1), symbols("u", 1, 4, 1), np.array([[-2, -1, 0, 1, 2]])
+    backwards = deberta.position_to_content(k, q_r[:, [0, 3, 2, 1]], reach, convention="released")
+    prove_equal(backwards, deberta.position_to_content(k, q_r, reach, convention="paper"))
+
+
+@theorem(of=WHOLE, sizes="d = 4, K = 2, every offset to 3; all vectors")
+def without_position_to_position():
+    """The paper's score is (q_i + q^r_delta(j,i)) . (k_j + k^r_delta(i,j)) - q^r . k^r: position-to-position is left out of the
+    four terms, and a score without content is 0."""
+    (q, k), q_r, k_r = (symbols(name, 1, 1, 4) for name in "qk"), symbols("u", 1, 4, 4), symbols("w", 1, 4, 4)
+    for offset in range(-3, 4):
+        at = np.array([[offset]])
+        score = lambda q, k, at=at: deberta.scores(q, k, q_r, k_r, at, scale=1, convention="paper")[0, 0]
+        u, w = q_r[0, delta(offset, 0, 2)], k_r[0, delta(0, offset, 2)]
+        prove_equal(score(q, k), [(q[0, 0] + u) @ (k[0, 0] + w) - u @ w], mention=[*u, *w])
+        prove_equal(score(0 * q, 0 * k), [0])
+
+
+@without_position_to_position.control
+def all_four_terms():
+    """The score is the product of content plus position with content plus position."""
+    (q, k), q_r, k_r = (symbols(name, 1, 1, 1) for name in "qk"), symbols("u", 1, 4, 1), symbols("w", 1, 4, 1)
+    got = deberta.scores(q, k, q_r, k_r, np.array([[1]]), scale=1, convention="paper")
+    prove_equal(got[0, 0], (q[0, 0] + q_r[0, 3]) * (k[0, 0] + k_r[0, 1]))
+
+
+@theorem(of=WHOLE, sizes="d = 1, 2, 4; none, one, two terms")
+def scale_counts_terms():
+    """For independent entries of mean 0 and variance 1 a score has variance scale^2 d (1 + terms); 1/sqrt(3d) is for both. Its
+    monomials are products of different entries, so the variance is the sum of the squares of their coefficients."""
+    scale, names = symbol("scale"), {"q": 1, "k": 1, "u": 2, "w": 2}
+    for dim in (1, 2, 4):
+        q, k, q_r, k_r = (symbols(name, 1, rows, dim) for name, rows in names.items())
+        for count, rows in ((0, (None, None)), (1, (q_r, None)), (1, (None, k_r)), (2, (q_r, k_r))):
+            score = deberta.scores(q, k, *rows, np.array([[0]]), scale=scale, convention="paper")[0, 0, 0]
+            monomials = sp.Poly(score.e, *(x.e for part in (q, k, q_r, k_r) for x in part.ravel())).terms()
+            prove_that(all(max(powers) == 1 for powers, _ in monomials), "no entry is squared")
+            prove_equal([sum(c**2 for _, c in monomials)], [scale.e**2 * dim * (1 + count)], mention=[scale])
+
+
+@scale_counts_terms.control
+def scale_of_one_term():
+    """1/sqrt(d), as in the Transformer, makes the variance 1 with both position terms too (d = 1)."""
+    q, k, q_r, k_r = symbols("q", 1, 1, 1), symbols("k", 1, 1, 1), symbols("u", 1, 2, 1), symbols("w", 1, 2, 1)
+    score = deberta.scores(q, k, q_r, k_r, np.array([[0]]), scale=1, convention="paper")[0, 0, 0].e
+    prove_equal([sum(c**2 for c in sp.Poly(score).coeffs())], [1])
+
+
+# the log buckets of version 2 and 3
+
+PAIRS = [(4, 4), (4, 30), (6, 9), (8, 109), (18, 17), (32, 64), (32, 128)]  # buckets and max_position, beside 256 and 512
+PUBLISHED = {0: 0, 127: 127, 128: 128, 129: 129, 200: 169, 300: 207, 400: 233, 510: 255, 511: 255}
+
+
+@theorem(
+    of=[deberta.bucket_ends],
+    sizes="8 pairs of buckets and max_position",
+    equivalent={
+        "bucket_ends: power, distances = (middle - 1, range(last + 1))  ->  "
+        "power, distances = (middle - 1, range(last + 2))": "no end is beyond max_position - 1"
+    },
+)
+def ends_pinned():
+    """bucket_ends[b] is the last distance in a bucket up to b; it never decreases, is b up to m, ends at max_position - 1."""
+    for buckets, max_position in [*PAIRS, (256, 512)]:
+        ends = deberta.bucket_ends(buckets, max_position).tolist()
+        prove_that(len(ends) == buckets and ends == sorted(ends) and ends[-1] == max_position - 1, "order and end")
+        prove_that(ends[: buckets // 2 + 1] == [*range(buckets // 2 + 1)], "the first have one distance")
+        bucket = lambda distance, b=buckets, m=max_position: log_bucket(distance, b, m)
+        chosen = range(buckets) if buckets < 64 else range(100, 256, 31)
+        prove_that(all(bucket(ends[b]) <= b < bucket(ends[b] + 1) for b in chosen), f"ends of {buckets} and {max_position}")
+
+
+@ends_pinned.control
+def rounded_to_the_nearest():
+    """The ends are the geometric means to the nearest integer (32 buckets, max_position 64)."""
+    middle, last = 16, mpmath.mpf(63)
+    nearest = [int(mpmath.nint(middle * (last / middle) ** (mpmath.mpf(k) / 15))) for k in range(16)]
+    prove_that(deberta.bucket_ends(32, 64)[16:].tolist() == nearest, "the logarithmic half")
+
+
+@theorem(of=[deberta.log_bucket, deberta.bucket_ends, deberta.position_index], sizes="8 pairs; |o| to max_position + 9, 10^12")
+def log_buckets_pinned():
+    """log_bucket is the definition up to max_position - 1, odd, and never decreases. Beyond, "microsoft" stays in the last
+    bucket and "transformers" goes on counting, which the clip of position_index makes one more bucket."""
+    for (buckets, max_position), source in product(PAIRS, deberta.SOURCES):
+        inside = np.arange(1 - max_position, max_position)
+        far = np.array([max_position, max_position + 9, 10**12])
+        bucket = lambda o, b=buckets, m=max_position, s=source: deberta.log_bucket(o, buckets=b, max_position=m, source=s)
+        expected = [log_bucket(offset, buckets, max_position) for offset in inside.tolist()]
+        prove_that(bucket(inside).tolist() == expected == sorted(expected), f"{source}, {buckets} and {max_position}")
+        prove_that(bool((bucket(inside) == -bucket(-inside)).all()), f"{source} is odd")
+        beyond = buckets if source == "transformers" else buckets - 1
+        prove_that(bucket(far).tolist() == [beyond] * 3 and bucket(-far).tolist() == [-beyond] * 3, f"{source} beyond")
+        if source == "transformers":
+            counted = [log_bucket(sign * int(n), buckets, max_position) for n in far[:2] for sign in (1, -1)]
+            clipped = deberta.position_index(np.array(counted), span=buckets).tolist()
+            prove_that(clipped == deberta.position_index(np.array([beyond, -beyond] * 2), span=buckets).tolist(), "the clip")
+    for source in deberta.SOURCES:
+        got = deberta.log_bucket(np.array([*PUBLISHED]), buckets=256, max_position=512, source=source)
+        prove_that(got.tolist() == [*PUBLISHED.values()], f"the published pair, {source}")
+
+
+@log_buckets_pinned.control
+def the_sources_read_the_same_rows():
+    """A key 512 tokens to the right has one row in microsoft/DeBERTa and transformers: it is row 1, and row 0."""
+    rows = []
+    for source in deberta.SOURCES:
+        bucket = deberta.log_bucket(np.array([512]), buckets=256, max_position=512, source=source)
+        rows.append(deberta.position_index(bucket, span=256).tolist())
+    prove_that(rows[0] == rows[1], "the row of offset 512")
+
+
+@log_buckets_pinned.control
+def buckets_end_at_max_position():
+    """The logarithm runs to max_position = 512, so that 511 is not in the last bucket yet."""
+    got = deberta.log_bucket(np.array([510, 511]), buckets=256, max_position=512, source="microsoft").tolist()
+    prove_that(got[0] < got[1], "510 and 511 are told apart")
+
+
+def rounded(distance, buckets, max_position, bits):
+    """log_bucket of a distance by logarithms, each operation rounded to so many bits."""
+    middle = buckets // 2
+    with mpmath.workprec(bits):
+        far = mpmath.log(mpmath.mpf(distance) / middle) / mpmath.log(mpmath.mpf(max_position - 1) / middle) * (middle - 1)
+        return distance if distance <= middle else int(mpmath.ceil(far)) + middle
+
+
+@theorem(of=[deberta.log_bucket, deberta.bucket_ends], sizes="256 and 512, every distance; 18 and 17")
+def rounded_logarithms():
+    """With operations rounded to 24 bits (float32) or 53 every distance of 256 buckets and max_position 512 is right. With 18
+    and 17 the logarithm of distance 12 is a whole number, 4, which float32 exceeds, so that it becomes 5."""
+    distance = np.arange(1, 512)
+    got = deberta.log_bucket(distance, buckets=256, max_position=512, source="transformers").tolist()
+    for bits in (24, 53):
+        prove_that([rounded(n, 256, 512, bits) for n in distance.tolist()] == got, f"256 and 512 with {bits} bits")
+    tie = deberta.log_bucket(np.array([12]), buckets=18, max_position=17, source="transformers").tolist()
+    prove_that(tie == [13] and rounded(12, 18, 17, 24) == 14, "the tie at 12")
+
+
+@rounded_logarithms.control
+def float32_is_always_right():
+    """Rounded logarithms are right for every pair."""
+    prove_that(rounded(12, 18, 17, 24) == log_bucket(12, 18, 17), "distance 12 of 18 and 17")
+
+
+# the enhanced mask decoder
+
+
+@theorem(of=[deberta.enhanced_mask_decoder], sizes="batch 2, n = 3, d = 2; 1, 2, 3 steps; any layer")
+def decoder_pinned():
+    """The decoder is layer(.. layer(layer(p, H), H) .., H), H + p in the place of p as released: one layer of weights, used
+    `steps` times, with H as keys and values each time."""
+    hidden, positions, f = symbols("H", 2, 3, 2), symbols("p", 3, 2), sp.Function("layer", real=True)
+    layer = np.frompyfunc(lambda query, keys: Scalar(f(query.e, keys.e)), 2, 1)
+    for convention, start in (("paper", array([positions, positions])), ("released", hidden + positions)):
+        expected = start
+        for steps in (1, 2, 3):
+            expected = layer(expected, hidden)
+            got = deberta.enhanced_mask_decoder(layer, hidden, positions, steps=steps, convention=convention)
+            prove_equal(got, expected, mention=[*hidden.ravel(), *positions.ravel()])
+
+
+@decoder_pinned.control
+def keys_follow_the_query():
+    """The second step attends to the output of the first, as two more layers would."""
+    hidden, positions, f = symbols("H", 1, 1), symbols("p", 1, 1), sp.Function("layer", real=True)
+    layer = np.frompyfunc(lambda query, keys: Scalar(f(query.e, keys.e)), 2, 1)
+    once = layer(positions, hidden)
+    prove_equal(deberta.enhanced_mask_decoder(layer, hidden, positions, convention="paper"), layer(once, once))
+
+
+@decoder_pinned.control
+def the_same_start():
+    """Starting from p and from H + p is the same decoder."""
+    hidden, positions = symbols("H", 1, 1), symbols("p", 1, 1)
+    layer = lambda query, keys: query + keys
+    prove_equal(*(deberta.enhanced_mask_decoder(layer, hidden, positions, convention=c) for c in deberta.CONVENTIONS))
+
+
+# golden vectors
+
+SOURCES = (
+    "He et al., DeBERTa, arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8",
+    "microsoft/DeBERTa 4d7fe0b, deberta/disentangled_attention.py, deberta/da_utils.py",
+)
+
+CONVENTIONS = {
+    "axes": "q, k are (batch, heads, n, d); q_r, k_r are (heads, 2K, d); scores are (batch, heads, n_query, n_key)",
+    "convention": "position-to-content reads row delta(j, i) of q_r in the paper, delta(i, j) as released",
+    "delta": "clip(i - j + K, 0, 2K - 1) for query position i and key position j; K is half the number of rows",
+    "offset": "key position - query position",
+    "scale": "1/sqrt(d (1 + terms)), terms: content-to-position (c2p), position-to-content (p2c), one or both",
+    "op decoder": "enhanced mask decoder with layer(query, h) = query + softmax(query h^T) h, used `steps` times; h is hidden, "
+    "the first query positions (paper) or hidden + positions (released)",
+    "op ends": "the last distance of each log bucket 0 .. buckets - 1, exactly",
+    "op index": "delta of every offset, exactly",
+    "op log_bucket": "the log bucket of every offset, exactly; a distance of max_position or more counts as max_position - 1 "
+    "(microsoft) or has bucket `buckets` (transformers)",
+    "op log_scores": "as scores, with the log buckets of the offsets in the place of j - i",
+    "op scores": "scaled scores, from positions",
+}
+
+FLAGS = {
+    "paper_index": flag(
+        "delta(j, i) for released weights",
+        "Position-to-content reads the paper's row.",
+        "Every score off the diagonal is wrong for published checkpoints.",
+        "nntrainer/nntrainer#3982",
+    ),
+    "released_index": flag(
+        "delta(i, j) for the paper",
+        "Position-to-content reads the row of content-to-position.",
+        "What all published code does, and not Eq. (4).",
+        "microsoft/DeBERTa#162",
+    ),
+    "direction": flag("j - i + K", "The offset has the wrong sign in both terms.", "Left and right change places."),
+    "symmetric_clip": flag("clip to K - 1 on both sides", "Row 0 is never read.", "Keys far to the right read row 1."),
+    "rows_exchanged": flag("q_r for k_r", "The two position projections change places.", "Both terms are wrong."),
+    "scale_of_one_term": flag("1/sqrt(d)", "The scale does not count the terms.", "Scores are sqrt(3) times too large."),
+    "content_alone_scaled": flag("position terms not scaled", "The scale covers q k^T only.", "Positions weigh too much."),
+    "position_to_position": flag("q_r . k_r added", "The fourth term is not left out.", "Scores gain a bias of position."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. for the positions", "Queries start at 0 though keys do.", "Fewer queries than keys are misplaced."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "no_log_buckets": flag(
+        "offsets for buckets", "The offsets of version 1 are used with a table of version 2.", "Far keys are all clipped."
+    ),
+    "rounded_down": flag("logarithm rounded down", "floor in the place of ceil.", "Most far offsets are one bucket too near."),
+    "logarithm_to_max_position": flag(
+        "log(max_position/m)", "max_position - 1 is meant.", "Far offsets are in nearer buckets."
+    ),
+    "sequence_length": flag(
+        "the length of the sequence for max_position",
+        "The logarithm runs to the length of the input.",
+        "Right for inputs of max_position tokens alone.",
+        "NVIDIA/TensorRT#3370",
+    ),
+    "f32_logarithm": flag("logarithm in float32", "A tie is rounded up.", "Wrong at some ties, not with 256 and 512."),
+    "other_source": flag(
+        "the end of the other code",
+        "microsoft/DeBERTa clips offsets first, transformers does not.",
+        "Rows 0 and 1 change places.",
+    ),
+    "other_start": flag("the other first query", "H + p for p or the reverse.", "Another decoder."),
+    "one_step": flag("one step", "The last layer runs once.", "A decoder without its second step."),
+    "keys_follow": flag("keys and values updated", "Later steps attend to the output of the first.", "Another decoder."),
+}
+
+FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]
+FAR = FAR + [-offset for offset in FAR[-2::-1]] + [400, 510, 290, 150, 170]
+
+
+def vectors():
+    yield case(
+        "deberta/index/k4/offsets",
+        op="index",
+        params={"span": 4},
+        tensors={"offsets": list(range(-7, 8))},
+        expected=[delta(0, offset, 4) for offset in range(-7, 8)],
+        mistakes={
+            "direction": [delta(offset, 0, 4) for offset in range(-7, 8)],
+            "symmetric_clip": [max(1, delta(0, offset, 4)) for offset in range(-7, 8)],
+        },
+    )
+    for buckets, max_position in ((8, 109), (18, 17), (256, 512)):
+        yield _ends(buckets, max_position)
+    for source in deberta.SOURCES:
+        yield _log_buckets(source, 256, 512, FAR, "other_source rounded_down logarithm_to_max_position sequence_length")
+        yield _log_buckets(source, 18, 17, range(-19, 20), "other_source rounded_down f32_logarithm")
+    wrong = "direction symmetric_clip rows_exchanged position_to_position scale_of_one_term content_alone_scaled"
+    for convention, other in (("paper", "released_index"), ("released", "paper_index")):
+        yield _scores("square", convention, range(6), range(6), 4, ("c2p", "p2c"), f"{other} {wrong}")
+        yield _scores("last", convention, [6], range(7), 3, ("c2p", "p2c"), f"{other} direction positions_ignored")
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
+    mistakes = "paper_index positions_ignored positions_shared_across_batch"
+    yield _scores("padded", "released", padded[:, -1:], padded, 4, ("c2p", "p2c"), mistakes)
+    yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
+    yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
+    yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
+    yield _decoder("paper", 2, "other_start one_step keys_follow")
+    yield _decoder("released", 2, "other_start one_step keys_follow")
+
+
+def _ends(buckets, max_position):
+    found = [log_bucket(distance, buckets, max_position) for distance in range(max_position)]
+    return case(
+        f"deberta/log/b{buckets}-p{max_position}/ends",
+        op="ends",
+        params={"buckets": buckets, "max_position": max_position},
+        tensors={},
+        expected=[max(n for n, each in enumerate(found) if each <= bucket) for bucket in range(buckets)],
+    )
+
+
+def _log_bucket(offset, buckets, max_position, source, mistake=None):
+    """`log_bucket`, cut off as `source` does, with the mistake put in."""
+    goes_on = (source == "transformers") is not (mistake == "other_source")
+    distance, middle = min(abs(offset), max_position - 1 + goes_on), buckets // 2
+    other_end = {"sequence_length": 300, "logarithm_to_max_position": max_position + 1}
+    bucket = log_bucket(distance, buckets, other_end.get(mistake, max_position))
+    if mistake == "f32_logarithm":
+        bucket = rounded(distance, buckets, max_position, 24)
+    if mistake == "rounded_down" and distance > middle:
+        ratio = mpmath.log(mpmath.mpf(distance) / middle) / mpmath.log(mpmath.mpf(max_position - 1) / middle)
+        bucket = middle + int(mpmath.floor(ratio * (middle - 1) + mpmath.mpf(2) ** -100))
+    return bucket if offset > 0 else -bucket
+
+
+def _log_buckets(source, buckets, max_position, reach, mistakes):
+    def every(mistake=None):
+        return [_log_bucket(offset, buckets, max_position, source, mistake) for offset in reach]
+
+    return case(
+        f"deberta/{source}/b{buckets}-p{max_position}/log-buckets",
+        op="log_bucket",
+        params={"buckets": buckets, "max_position": max_position, "source": source},
+        tensors={"offsets": list(reach)},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+    )
+
+
+def _term(left, right, scale):
+    """scale left @ right^T; the scale is a quotient and a root that are rounded."""
+    value, cond = dot(exact(left), exact(right), scale)
+    return value, cond | {"amp": cond["amp"] + terms(2, scale * (abs(left) @ np.swapaxes(abs(right), -1, -2)))}
+
+
+def _gather(pair, index):
+    value, cond = pair
+    take = lambda x: np.take_along_axis(x, np.broadcast_to(index, (*x.shape[:-1], index.shape[-1])), axis=-1)
+    return take(value), {name: take(each) for name, each in cond.items()}
+
+
+def _transposed(pair):
+    value, cond = pair
+    return np.swapaxes(value, -1, -2), {name: np.swapaxes(each, -1, -2) for name, each in cond.items()}
+
+
+def _scored(vectors, offset, convention, wanted, mistake=None):
+    """Scores and sensitivities, with the mistake put in."""
+    q, k, q_r, k_r = vectors
+    span, count = q_r.shape[-2] // 2, 0 if mistake == "scale_of_one_term" else len(wanted)
+    scale = 1 / mpmath.sqrt(q.shape[-1] * (1 + count))
+    offset = -offset if mistake == "direction" else offset
+    if mistake in ("paper_index", "released_index"):
+        convention = mistake.removesuffix("_index")
+    if mistake == "rows_exchanged":
+        q_r, k_r = k_r, q_r
+    lowest = 1 if mistake == "symmetric_clip" else 0
+    first, mirrored = (np.clip(span - o, lowest, 2 * span - 1) for o in (offset, -offset))
+    second = mirrored if convention == "paper" else first
+    rest = 1 if mistake == "content_alone_scaled" else scale
+    parts = [_term(q, k, scale)]
+    if "c2p" in wanted:
+        parts.append(_gather(_term(q, k_r, rest), first))
+    if "p2c" in wanted:
+        parts.append(_transposed(_gather(_term(k, q_r, rest), np.swapaxes(second, -1, -2))))
+    value, cond = total(*parts)
+    if mistake == "position_to_position":
+        value = value + scale * (q_r @ np.swapaxes(k_r, -1, -2))[:, second, first]
+    return value, cond
+
+
+def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None):
+    queries, keys = np.array(queries), np.array(keys)
+    batch = 1 if probe == "square" else 2
+    shapes = ((batch, 3, queries.shape[-1], 4), (batch, 3, keys.shape[-1], 4), (3, 2 * span, 4), (3, 2 * span, 4))
+    vectors = [painted(shape, tag) for shape, tag in zip(shapes, (1, 2, 4, 6), strict=True)]
+
+    def result(mistake=None):
+        i, j = queries, keys
+        if mistake == "positions_ignored":
+            i, j = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (i, j))
+        if mistake == "positions_shared_across_batch":
+            i, j = np.broadcast_to(i[0], i.shape), np.broadcast_to(j[0], j.shape)
+        offset = j[..., None, :] - i[..., :, None]
+        if log is not None and mistake != "no_log_buckets":
+            offset = np.vectorize(lambda o: _log_bucket(int(o), *log, "microsoft"), otypes=[int])(offset)
+        offset = offset[:, None] if offset.ndim == 3 else offset
+        return _scored(vectors, offset, convention, wanted, mistake)
+
+    expected, cond = result()
+    params = {"convention": convention, "terms": "+".join(wanted)}
+    if log is not None:
+        params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
+    return case(
+        f"deberta/{convention}/h3-d4-k{span}/{probe}",
+        op="scores" if log is None else "log_scores",
+        params=params,
+        tensors=dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _decoder(convention, steps, mistakes):
+    hidden, positions = painted((2, 3, 4), 1) / 4, painted((3, 4), 2) / 4
+
+    def result(mistake=None):
+        released = (convention == "released") is not (mistake == "other_start")
+        start, keys = exact(np.broadcast_to(positions, hidden.shape)), exact(hidden)
+        query = total(keys, start) if released else start
+        for _ in range(1 if mistake == "one_step" else steps):
+            query = total(query, attend(query, keys, keys))
+            keys = query if mistake == "keys_follow" else keys
+        return query
+
+    expected, cond = result()
+    return case(
+        f"deberta/{convention}/n3-d4/decoder",
+        op="decoder",
+        params={"convention": convention, "steps": steps},
+        tensors={"hidden": hidden, "positions": positions},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
