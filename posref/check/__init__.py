@@ -1,10 +1,17 @@
-"""Conformance checks and diagnosis of somebody else's implementation.
+"""Check: is somebody else's implementation what was asked for, and if not, what is it?
 
     report = check_rope(fn, dim=64, base=10000.0, layout="half", to=torch.from_numpy)
     assert report.ok, report
 
-`diagnose(case, output)` does the same for an output that was dumped by another program, `load_output` reads the dump,
-`aliases()` is the table of what each framework calls the layouts.
+`fn(x, positions)` gets x `(batch, heads, n, dim)` and integer positions `(batch, n)` and returns the rotated x. The report says
+"your output equals RoPE with layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot
+tell apart. `diagnose(case, output)` does the same for an output that another program computed from a golden case,
+`load_output` reads its file, and `aliases()` is the table of what each framework calls the layouts.
+
+Levels: call, shape, dtype, finite numbers (`first_level`); properties that need no reference (`properties`); the values
+within a derived bound (`judge`, `precision`); the operator read from basis vectors and phases (`reading`); enumerated
+mistakes and their combinations (`hypotheses`, `search`, `combinations`); how the angles were computed (`recipes`).
+A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
 
 from posref.check.frameworks import aliases

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import vectors
+from posref import _require, vectors
 from posref.check import precision, tensors
 from posref.check.first_level import allowed_models, finite, same_shape
 from posref.check.judge import judge
@@ -18,13 +18,15 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
 
     `case` is one of `posref.vectors` or its id; `output` is an array or tensor of the shape of the expected one, `dtype` its
     dtype where the array does not say (bf16 that was widened to float32). Rotations are diagnosed; of other operations the
-    worst element is reported.
+    worst element is reported. ValueError for an unknown case or model.
 
     >>> from posref import vectors
     >>> got = vectors.case("rope/interleaved/d8-b1e4/tiny").expected
     >>> diagnose("rope/half/d8-b1e4/tiny", got).diagnosis[0].name
     'layout interleaved'
     """
+    if model is not None:
+        _require.choice("check.diagnose", "model", model, tuple(precision.MODELS))
     if isinstance(case, str):
         case = vectors.case(case)
     report = Report(case.id)

@@ -59,7 +59,9 @@ def scaled(factor: float) -> Hypothesis:
         f"positions times {factor:g}",
         "positions",
         f"with positions times {factor:g}",
-        f"Remove the linear scaling (factor {1 / factor:g}), or ask for it." if factor != 2 else "Rotate once.",
+        f"Remove the linear scaling (factor {1 / factor:g}), or ask for it."
+        if factor != 2
+        else "Rotate once, at the positions as they are.",
         positions_change(lambda p, shape: p * factor),
         (f"frequencies times {factor:g}", *twice),
     )

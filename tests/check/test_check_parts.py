@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from posref.check import aliases, probe, reading, tensors
+from posref.check import aliases, hypotheses, probe, reading, tensors
 from posref.check.rotation import Asked, correct, paired, turn
 from posref.rotary import rope
 
@@ -58,6 +58,13 @@ def test_phases_give_frequencies_and_positions_back():
     assert abs(fit.base / 5e5 - 1) < 1e-5
     assert abs(fit.factor - 1) < 1e-6
     assert np.array_equal(np.rint(reading.positions_of(read.phases, theta)), at.reshape(-1))
+
+
+@pytest.mark.parametrize("asked", [Asked(64, 64, 1e4, "half"), Asked(96, 24, 5e5, "interleaved"), Asked(2, 2, 10.0, "half")])
+def test_hypotheses_have_one_name_each_and_a_remedy(asked):
+    found = hypotheses.all_hypotheses(asked)
+    assert len({h.name for h in found}) == len(found)
+    assert all(h.sentence and h.remedy.endswith(".") for h in found)
 
 
 def test_aliases_name_both_layouts_differently():

@@ -564,6 +564,6 @@ def test_the_examples_that_ship(example, name):
 
 
 def test_a_check_takes_less_than_two_seconds():
-    start = time.perf_counter()
+    start = time.process_time()
     check_rope(lambda x, p: plain(x, p, layout="interleaved", base=777.0), dim=128, layout="half")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

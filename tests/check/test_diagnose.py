@@ -90,6 +90,8 @@ def test_shapes_and_dtypes():
     assert "meant for f64" in diagnose(beyond, beyond.expected.astype(np.float32)).checks[-1].detail
     with pytest.raises(ValueError, match="there is no case"):
         diagnose("rope/half/nothing", case.expected)
+    with pytest.raises(ValueError, match="model is 'fp8'"):
+        diagnose(case, case.expected, model="fp8")
 
 
 def test_nan_everywhere_is_reported():
