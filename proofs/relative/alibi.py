@@ -161,7 +161,7 @@ def query_minus_key():
     prove_equal(alibi.bias(i, j, m, form="signed")[0, 0], [definition(j[0], i[0], m[0])])
 
 
-@theorem(of=[alibi.bias, offsets], sizes="all h, n, m, positions; distances t >= 1")
+@theorem(of=[alibi.bias, offsets], sizes="all positions, slopes and distances t >= 1")
 def falls_with_distance():
     """Every further token in the past costs m, in the signed and in the absolute form; in the future the absolute form costs as
     much and the signed form pays m t instead."""
@@ -184,12 +184,11 @@ def translation_invariant():
     attention weights do not change."""
     i, j, m, s, shift = sized("i", N), sized("j", M), sized("m", H), sized("s", H, N, M), symbol("shift")
     moved = lambda form, by: alibi.bias(i + by, j + by, m, form=form)
-    a, row, column = index(H), index(N), index(M)
-    for form in ("signed", "absolute"):
-        at = lambda form=form: [moved(form, by).at(a, row, column) for by in (shift.e, 0)]
-        for _, (left, right) in all_paths(at):
-            prove_equal([left], [right], mention=[i.at(row), j.at(column)])
-    prove_equal(*entries(None, moved("key", shift.e) - moved("key", 0), m[:, None, None] * shift.e + 0 * moved("key", 0)))
+    a, column = index(H), index(M)
+    for form, row, gain in (("signed", index(N), 0), ("absolute", index(N), 0), ("key", 0, m.at(a) * shift.e)):
+        cells = lambda form=form, row=row: [moved(form, by).at(a, row, column) for by in (shift.e, 0)]
+        for _, (left, right) in all_paths(cells):
+            prove_equal([left], [right + gain], mention=[j.at(column)])
     prove_equal(*entries(None, attention.softmax(s + moved("key", shift.e)), attention.softmax(s + moved("key", 0))))
 
 

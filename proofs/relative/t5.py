@@ -182,7 +182,7 @@ def with_epsilon(n, e, power, d):
 
 
 def by_reciprocal(n, e, power, d):
-    """A compiler's division."""
+    """A quotient as a product with the reciprocal, as compilers may have it."""
     return mpmath.log(n / e) * (1 / mpmath.log(d / e)) * power
 
 
