@@ -18,8 +18,9 @@ linear, they depend on i and j, not on j - i. Rotating the denominator as well i
 with d = 2, theta = 1 and phi(q) = phi(k) = (1, 0) one key at offset 3 gives cos 3 = -0.99. The paper's denominator is
 positive, and the price is that weights may be negative and need not sum to 1.
 
-Properties. proofs/rotary/linear_attention.py: pinned; the numerator depends on j - i alone and the denominator on no position;
-the prefix sums equal the double sum.
+Properties. proofs/rotary/linear_attention.py: pinned and pinned_for_every_width (the double sum is the prefix sums);
+causal_is_all_keys_so_far; relative, with a denominator that mentions no position; weights_are_no_average; rotated_denominator;
+feature_map_pinned.
 
 References. Su et al., RoFormer, arXiv 2104.09864, section 3.3, Eq. (19); the feature map: Katharopoulos et al.,
 arXiv 2006.16236.

@@ -186,7 +186,7 @@ def relative_if_undone():
     """With undo, a common shift of all positions changes nothing: the output sees offsets alone."""
     for layout in pairing.LAYOUTS:
         with summing(layout):
-            prove_equal(*entries(layout, moved(SHIFT, layout, undo=True), moved(0, layout, undo=True)))
+            prove_equal(*entries(layout, moved(SHIFT, layout, undo=True), moved(0, layout, undo=True)), mention=[SHIFT])
 
 
 @relative_if_undone.control
