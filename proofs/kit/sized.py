@@ -154,8 +154,11 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return _FUNCTIONS[function](*args, **kwargs)
 
     def reshape(self, *shape):
-        """Merge the last two axes, or split the last into two; a shape that does not fit raises ValueError."""
+        """Merge the first or the last two axes, or split the last into two; a shape that does not fit raises ValueError."""
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        if self.ndim > 2 and tuple(shape) == (-1, *self.shape[2:]):
+            first_two = lambda i, *ix: self.at(*_divided(i, self.shape[1]), *ix)
+            return SizedArray((self.shape[0] * self.shape[1], *self.shape[2:]), first_two, self)
         kept = min(len(shape), self.ndim) - 1
         if abs(len(shape) - self.ndim) != 1 or any(a != b for a, b in zip(shape[:kept], self.shape[:kept], strict=True)):
             raise Undecided(f"reshape from {self.shape} to {shape}")
