@@ -319,9 +319,7 @@ FLAGS = {
     "heads_from_zero": flag(
         "exponent one step short", "Heads are counted from 0.", "The first slope is 1.", "paiml/aprender#2143"
     ),
-    "max_bias_ignored": flag(
-        "8 instead of max_bias", "The configured max_bias is not read.", "All slopes but none of form are off."
-    ),
+    "max_bias_ignored": flag("8 instead of max_bias", "The configured max_bias is not read.", "Every slope is another."),
     "slopes_of_the_shard": flag(
         "slopes of fewer heads", "A rank computes slopes for the number of its own heads.", "Another model with two ranks."
     ),
