@@ -12,7 +12,8 @@ it is run. A linear f(p) = M p gives M^k p_0; the sinusoid is M = sinusoidal.shi
 Where implementations differ. A class of methods, without a published f. An RNN layer in front of attention is another thing:
 its step sees the tokens too. `floater` is the limit of small steps.
 
-Properties. proofs/absolute/recurrent.py: pinned, starting later shifts the sequence, the linear step that is the sinusoid.
+Properties. proofs/absolute/recurrent.py: pinned for every step; same_step_everywhere (starting later shifts the sequence);
+linear_step_is_the_sinusoid.
 
 References. Su, kexue.fm/archives/8130, section "Recurrent".
 """

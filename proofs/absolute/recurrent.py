@@ -1,0 +1,173 @@
+"""Recurrent encoding: each position's vector is computed from the one before."""
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref import pairing
+from posref.absolute import recurrent, sinusoidal
+from proofs.absolute.sinusoidal import definition as sinusoid
+from proofs.absolute.sinusoidal import frequency
+from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.vectors import case, flag, growth, terms
+
+LINEAR = [recurrent.encode, sinusoidal.shift_matrix, sinusoidal.encode, pairing.indices, pairing.join]
+
+
+def definition(step, start, position):
+    """p_k = f(f(.. f(p_0))), k times. Su, kexue.fm/archives/8130, section "Recurrent"."""
+    return start if position == 0 else step(definition(step, start, position - 1))
+
+
+F, G = sp.Function("f", real=True), sp.Function("g", real=True)
+
+
+def anything(p):
+    """A step about which nothing is known: (a, b) to (f(a, b), g(a, b)) in every row."""
+    return array([[F(a.e, b.e), G(a.e, b.e)] for a, b in p])
+
+
+# what it is
+
+
+@theorem(of=[recurrent.encode], sizes="every step; batch 3, d = 2, length 1 .. 5")
+def pinned():
+    """Row k is f applied k times to p_0, for any f; row 0 is p_0 itself."""
+    start = symbols("p", 3, 2)
+    for length in (1, 2, 3, 5):
+        got = recurrent.encode(anything, start, length)
+        prove_that(got.shape == (3, length, 2), "axes are batch, length, d")
+        for k in range(length):
+            prove_equal(got[:, k], definition(anything, start, k), mention=start)
+
+
+@pinned.control
+def first_row_is_a_step_already():
+    """Position 0 is f(p_0)."""
+    start = symbols("p", 1, 2)
+    prove_equal(recurrent.encode(anything, start, 2)[:, 0], definition(anything, start, 1))
+
+
+@theorem(of=[recurrent.encode], sizes="every step; d = 2, length 5")
+def same_step_everywhere():
+    """What follows p_2 is the encoding that starts at p_2, and a shorter sequence has the same first rows."""
+    start = symbols("p", 1, 2)
+    whole = recurrent.encode(anything, start, 5)
+    prove_equal(recurrent.encode(anything, whole[:, 2], 3), whole[:, 2:])
+    prove_equal(recurrent.encode(anything, start, 3), whole[:, :3])
+
+
+@same_step_everywhere.control
+def differences_are_the_same_everywhere():
+    """p_{k+1} - p_k is the same for all k."""
+    whole = recurrent.encode(anything, symbols("p", 1, 2), 3)
+    prove_equal(whole[:, 2] - whole[:, 1], whole[:, 1] - whole[:, 0])
+
+
+# what it contains
+
+
+@theorem(of=LINEAR, sizes="all k; d = 2, 4, 8")
+def linear_step_is_the_sinusoid():
+    """With f(p) = M(1) p and p_0 = (0, 1, ..), row k is the sinusoid of k for every k: M(1) p_k = p_{k+1} at symbolic k, and
+    the start is p_0."""
+    k = symbol("k")
+    for dim in (2, 4, 8):
+        w = symbols("w", dim // 2)
+        for layout in pairing.LAYOUTS:
+            step = sinusoidal.shift_matrix(1, w, layout=layout)
+            at = lambda positions, w=w, layout=layout: sinusoidal.encode(positions, w, layout=layout)
+            start = at(np.array(0))
+            prove_equal(start, sinusoid(0, [expression(x) for x in w], layout))
+            prove_equal(step @ at(array(k.e)), at(array(k.e + 1)), mention=[k])
+            prove_equal(recurrent.encode(lambda p, step=step: step @ p, start, 3), at(np.arange(3)))
+
+
+@linear_step_is_the_sinusoid.control
+def transposed_step():
+    """f(p) = M(1)^T p, which turns backwards."""
+    w = symbols("w", 1)
+    step = sinusoidal.shift_matrix(1, w, layout="half").T
+    start = sinusoidal.encode(np.array(0), w, layout="half")
+    prove_equal(recurrent.encode(lambda p: step @ p, start, 2), sinusoidal.encode(np.arange(2), w, layout="half"))
+
+
+@linear_step_is_the_sinusoid.control
+def any_start_will_do():
+    """f(p) = M(1) p from p_0 = 0 is the sinusoid as well."""
+    w = symbols("w", 1)
+    step = sinusoidal.shift_matrix(1, w, layout="half")
+    zeros = np.zeros(2, dtype=int)
+    prove_equal(recurrent.encode(lambda p: step @ p, zeros, 2), sinusoidal.encode(np.arange(2), w, layout="half"))
+
+
+# golden vectors
+
+SOURCES = ('Su, kexue.fm/archives/8130, section "Recurrent"', "Vaswani et al., arXiv 1706.03762, section 3.5 (the linear step)")
+
+CONVENTIONS = {
+    "axes": "start is (.., d), the result (.., length, d); matrices act on column vectors",
+    "op linear": "p_k = M^k p_0 with the matrix given",
+    "op sinusoid": "the matrix is the shift by one position of the sinusoid with frequencies base^(-2t/dim), p_0 its row 0",
+}
+
+FLAGS = {
+    "start_skipped": flag("row 0 is f(p_0)", "A step is made before the first row.", "Positions are one too large."),
+    "transposed": flag("M^T", "The matrix acts on row vectors.", "The sinusoid turns backwards: sines have the wrong sign."),
+    "one_step": flag("f(p_0) in every later row", "The step always starts from p_0.", "All positions but the first are equal."),
+    "zero_start": flag("p_0 = 0", "The state begins at zeros.", "A linear step stays at zero."),
+    "other_layout": flag(
+        "columns of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
+    ),
+}
+
+
+def vectors():
+    matrix, start, length = np.array([[1, 1, 0], [2, 0, -1], [0, 1, 1]], dtype=object), [[1, 2, -1], [0, 3, 1]], 5
+    rows = lambda m, x, n: [definition(lambda p: m @ p, np.array(x, dtype=object), k).tolist() for k in range(n)]
+    whole = [rows(matrix, x, length + 1) for x in start]
+    yield case(
+        "recurrent/linear/d3/integers",
+        op="linear",
+        params={"length": length},
+        tensors={"matrix": matrix.astype(int), "start": np.array(start)},
+        expected=[run[:length] for run in whole],
+        mistakes={
+            "start_skipped": [run[1:] for run in whole],
+            "transposed": [rows(matrix.T, x, length) for x in start],
+            "one_step": [[run[0], *[run[1]] * (length - 1)] for run in whole],
+            "zero_start": [rows(matrix, [0, 0, 0], length)] * 2,
+        },
+        comment="Integers.",
+    )
+    for layout in OTHER:
+        yield _sinusoid(6, 7, layout)
+
+
+OTHER = {"half": "interleaved", "interleaved": "half"}
+
+
+def _sinusoid(dim, length, layout):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    at = lambda positions, layout=layout: [sinusoid(k, w, layout, mpmath) for k in positions]
+    # a step adds four roundings of |c| + |s|, and an error of the angle; orthogonal steps do not enlarge earlier ones
+    spread = [mpmath.sin(x) + mpmath.cos(x) for x in w]
+    columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
+    return case(
+        f"recurrent/sinusoid/{layout}-d{dim}-b1e4/steps",
+        op="sinusoid",
+        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length},
+        tensors={},
+        expected=at(range(length)),
+        cond={
+            "amp": [[terms(4 * k, spread[t]) for t in columns] for k in range(length)],
+            "phase": [[k * w[t] * growth(w[t]) for t in columns] for k in range(length)],
+        },
+        mistakes={
+            "start_skipped": at(range(1, length + 1)),
+            "transposed": at(range(0, -length, -1)),
+            "one_step": at([0] + [1] * (length - 1)),
+            "zero_start": [[mpmath.mpf(0)] * dim] * length,
+            "other_layout": at(range(length), OTHER[layout]),
+        },
+    )
