@@ -14,8 +14,8 @@ Conventions. 0-based: i = position // n is the slow digit. The text wants alpha 
 Where implementations differ. The text counts from 1, bert4keras (c1ae0dc, layers.py PositionEmbedding) from 0 as here, with
 alpha = 0.4 for hierarchical=True. A position from n^2 on is an error here.
 
-Properties. proofs/absolute/hierarchical.py: pinned, the first n rows are the table, digits are exchangeable exactly at
-alpha = 1/2, affine in each digit.
+Properties. proofs/absolute/hierarchical.py: pinned; keeps_the_table (the first n rows); exchanged_digits (equal at alpha = 1/2
+alone); unique_for_independent_rows (distinct rows are not enough); affine_in_each_digit.
 
 References. Su, kexue.fm/archives/7947; bert4keras 0.11.5 layers.py PositionEmbedding.
 """
