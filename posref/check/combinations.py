@@ -12,7 +12,7 @@ import numpy as np
 
 from posref.check import precision, reading
 from posref.check.hypothesis import Hypothesis
-from posref.check.rotation import Asked, Pairs, Rotation
+from posref.check.rotation import Asked, Pairs, Rotation, ratios, turn
 from posref.check.run import Outcome, Run, fitness, joined
 from posref.check.wrong_numbers import based, magnified
 from posref.check.wrong_pairs import members, wrong_signs
@@ -101,9 +101,12 @@ def _plain(number: float, roundoff: float) -> float:
     return float(f"{number:.9g}")
 
 
+NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
+
+
 def _from_phases(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome]:
-    """The parameters fitted to the phases, with as few digits as fit."""
-    for limit in (np.inf, 300):
+    """The parameters fitted to the phases, with as few digits as fit; near positions alone say what far ones may hide."""
+    for limit in (np.inf, NEAR):
         fit = reading.fit(read, limit)
         if fit is None:
             continue
@@ -113,12 +116,21 @@ def _from_phases(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome
         if abs(fit.offset) > 0.5:
             prepared = prepared.plus(offset(round(fit.offset)), run.asked)
             yield prepared.outcome(run)
+        yield from _positions_read(run, prepared, read)
         for candidate in _laws(run, prepared, fit):
             outcome = candidate.outcome(run)
             yield outcome
             if outcome.residual <= 1:
                 return
-        yield from _positions_read(run, prepared, read)
+            if limit == NEAR and _fits_near(run, candidate.rotation):
+                yield from _positions_read(run, candidate, read)
+                return
+
+
+def _fits_near(run: Run, rotation: Rotation) -> bool:
+    turned = turn(rotation, run.x, run.positions)
+    near = np.broadcast_to(run.positions <= NEAR, run.x.shape[:-1])
+    return any(bool((ratios(run.got, turned, model)[near] <= 1).all()) for model in run.models)
 
 
 def _laws(run: Run, prepared: Base, fit: reading.Fit) -> Iterator[Base]:

@@ -47,5 +47,5 @@ def joined(parts: tuple[Hypothesis, ...]) -> Hypothesis:
         name=" and ".join(h.name for h in parts),
         sentence=", and ".join(h.sentence for h in parts),
         remedy="\n".join(h.remedy for h in parts),
-        same_as=tuple(other for h in parts for other in h.same_as),
+        same_as=tuple(f'{other} in place of "{h.name}"' for h in parts for other in h.same_as),
     )

@@ -370,12 +370,16 @@ def test_tables_for_the_other_layout_are_not_a_rotation():
         ({"layout interleaved", "base 7777"}, lambda x, p: plain(x, p, layout="interleaved", base=7777.0)),
         ({"layout interleaved", "positions +1"}, lambda x, p: plain(x, p + 1, layout="interleaved")),
         ({"layout interleaved", "positions in bfloat16"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
+        (
+            {"layout interleaved", "base 500000", "positions clamped at 69999"},
+            lambda x, p: plain(x, np.minimum(p, 69999), layout="interleaved", base=5e5),
+        ),
         ({"sign", "base 1e+06"}, lambda x, p: plain(x, -p, base=1e6)),
         ({"magnitude 1.34657", "base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
         ({"interleaved in, half out", "base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
     ],
 )
-def test_two_mistakes_at_once(parts, fn):
+def test_several_mistakes_at_once(parts, fn):
     report = check_rope(fn, dim=64, layout="half")
     assert any(set(name.split(" and ")) == parts for name in named(report)), report
 
