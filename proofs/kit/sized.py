@@ -30,6 +30,9 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, *args, **kwargs):
         raise Undecided("an array of symbolic size cannot become a numpy array")
 
+    def __bool__(self):
+        raise Undecided("an array of symbolic size has no truth value")
+
     @property
     def ndim(self):
         return len(self.shape)
@@ -70,7 +73,7 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         for selection, value in reversed(self._writes[: self._visible]):
             inner = _inside(ix, selection)
             if inner is not None:
-                return value.at(*inner[len(inner) - value.ndim :]) if isinstance(value, SizedArray) else expression(value)
+                return value.at(*inner)
         return expression(self._at(*ix))
 
     # indexing
@@ -108,6 +111,8 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _full(self, key):
         key = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(k, (bool, np.bool_, list, np.ndarray)) for k in key):
+            raise Undecided(f"an index {key}")
         used = sum(k is not None and k is not Ellipsis for k in key)
         rest = (slice(None),) * (self.ndim - used)
         for place, k in enumerate(key):
@@ -134,7 +139,8 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if not all(isinstance(k, slice) for k in key):
             raise Undecided("a write to single cells outside a kernel")
         selection = [_slice(k, length) for k, length in zip(key, self.shape, strict=True)]
-        self._writes.append((selection, value.freeze() if isinstance(value, SizedArray) else value))
+        shape = tuple(length for _, _, length in selection)
+        self._writes.append((selection, _broadcast_to(value, shape)))
 
     # computing
 
@@ -188,7 +194,7 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _reduce(self, axis, keepdims, how):
         if axis is None:
             raise Undecided("a reduction over all axes; name one")
-        source, axis = self.freeze(), axis % self.ndim
+        source, axis = self.freeze(), _axis(axis, self.ndim)
         length = self.shape[axis]
 
         def at(*ix):
@@ -229,6 +235,8 @@ def entries(layout, *arrays):
 def pair(layout, length):
     """A generic pair of an axis of even length: (t, first, second), where t < length / 2 numbers the pair."""
     half = sp.sympify(length) / 2
+    if not half.is_integer or layout == "single":
+        raise Undecided(f"pairs of layout {layout!r} along an axis of length {length}")
     t = index(half, "t")
     return (t, *_members(layout, t, half))
 
@@ -282,16 +290,22 @@ def _slice(k, length):
     """(start, step, length) of a slice with positive step, or of a whole axis in reverse; numpy would clip what is refused."""
     if k == slice(None, None, -1):
         return length - 1, sp.Integer(-1), length
-    step, start = sp.sympify(1 if k.step is None else k.step), sp.sympify(0 if k.start is None else k.start)
-    stop = length if k.stop is None else sp.sympify(k.stop)
+    step, start = expression(1 if k.step is None else k.step), expression(0 if k.start is None else k.start)
+    stop = length if k.stop is None else expression(k.stop)
     start, stop = (sp.expand(length + end) if end.is_negative else end for end in (start, stop))
     if not step.is_positive:
         raise Undecided(f"a slice with step {step}")
-    if not (nonnegative(start) and nonnegative(length - stop)):
+    if not (nonnegative(start) and nonnegative(stop - start) and nonnegative(length - stop)):
         raise Undecided(f"a slice {k} of an axis of length {length}")
     extent = sp.expand(stop - start)
     quotient, remainder = _divided(extent, step)
     return start, step, quotient if remainder == 0 else quotient + 1
+
+
+def _axis(axis, ndim):
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
 
 
 def _cell(i, length):
@@ -307,11 +321,13 @@ def _divided(i, n):
     """Quotient and remainder of an index: by a number from integer coefficients, by a symbolic size from bounds on the rest."""
     i, n = sp.expand(i), sp.sympify(n)
     if not n.is_Integer:
-        # a quotient q is the coefficient of some size, or one less; 0 <= i - q n < n decides, since only one q obeys it
-        for guess in (sp.expand(i.coeff(s) / n.coeff(s) - less) for s in sorted(n.free_symbols, key=str) for less in (0, 1)):
-            rest = sp.expand(i - guess * n)
-            if guess.is_integer and nonnegative(rest) and nonnegative(n - 1 - rest):
-                return guess, rest
+        # a quotient q is about the coefficient of some size; 0 <= i - q n < n decides, since only one q obeys it
+        for s in sorted(n.free_symbols, key=str):
+            number, terms = sp.expand(i.coeff(s) / n.coeff(s)).as_coeff_Add()
+            for q in (terms + sp.floor(number), terms + sp.floor(number) - 1):
+                rest = sp.expand(i - q * n)
+                if q.is_integer and nonnegative(rest) and nonnegative(n - 1 - rest):
+                    return q, rest
         raise Undecided(f"{i} divided by {n}")
     number, rest = i.as_coeff_Add()
     quotient = sp.expand(rest / n)
@@ -344,6 +360,10 @@ def _shape(a):
     return tuple(sp.sympify(n) for n in getattr(a, "shape", ()))
 
 
+def _same(left, right):
+    return len(left) == len(right) and all(sp.expand(a - b) == 0 for a, b in zip(left, right, strict=True))
+
+
 def _common_shape(*shapes):
     out = [sp.Integer(1)] * max(map(len, shapes))
     for shape in shapes:
@@ -371,6 +391,8 @@ def _broadcast(f, *args):
 
 def _matmul(a, b):
     if a.ndim == 1 and b.ndim == 1:
+        if sp.expand(_shape(a)[0] - _shape(b)[0]) != 0:
+            raise ValueError(f"matmul of shapes {a.shape} and {b.shape}")
         return Scalar(_total(lambda j: a.at(j) * b.at(j), a.shape[0]))
     if a.ndim < 2 or b.ndim < 2:
         raise Undecided("a product of a matrix and a vector; add an axis")
@@ -436,13 +458,15 @@ def _stack(arrays, axis=0):
     arrays = [_frozen(a) for a in arrays]
     if axis != -1:
         raise Undecided(f"stack along axis {axis}")
-    return SizedArray((*_common_shape(*map(_shape, arrays)), len(arrays)), lambda *ix: _read(arrays[int(ix[-1])], ix[:-1]))
+    if any(not _same(_shape(arrays[0]), _shape(a)) for a in arrays[1:]):
+        raise ValueError(f"stack of shapes {[_shape(a) for a in arrays]}")
+    return SizedArray((*_shape(arrays[0]), len(arrays)), lambda *ix: _read(arrays[int(ix[-1])], ix[:-1]))
 
 
 def _concatenate(arrays, axis=0):
     arrays = [_frozen(a) for a in arrays]
     ndim = len(_shape(arrays[0]))
-    axis %= ndim
+    axis = _axis(axis, ndim)
     lengths = [_shape(a)[axis] for a in arrays]
     for a in arrays[1:]:
         if any(sp.expand(m - n) != 0 for x, (m, n) in enumerate(zip(_shape(arrays[0]), _shape(a), strict=True)) if x != axis):
@@ -481,8 +505,13 @@ def _where(condition, yes, no):
 
 
 def _take_along_axis(a, indices, axis):
-    a, indices, axis = _frozen(a), _frozen(indices), axis % a.ndim
-    shape = (*_common_shape(a.shape[:axis], indices.shape[:axis]), *indices.shape[axis:])
+    a, indices, axis = _frozen(a), _frozen(indices), _axis(axis, a.ndim)
+    if a.ndim != indices.ndim:
+        raise ValueError(f"take_along_axis of shapes {a.shape} and {indices.shape}")
+    shape = list(
+        _common_shape((*a.shape[:axis], 1, *a.shape[axis + 1 :]), (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]))
+    )
+    shape[axis] = indices.shape[axis]
 
     def at(*ix):
         return _read(a, (*ix[:axis], _cell(_read(indices, ix), a.shape[axis]), *ix[axis + 1 :]))
@@ -493,7 +522,7 @@ def _take_along_axis(a, indices, axis):
 def _cumsum(a, axis=None):
     if axis is None:
         raise Undecided("a cumulative sum over all axes; name one")
-    a, axis = _frozen(a), axis % a.ndim
+    a, axis = _frozen(a), _axis(axis, a.ndim)
 
     def at(*ix):
         j = index(ix[axis] + 1, "j")
@@ -504,6 +533,8 @@ def _cumsum(a, axis=None):
 
 def _broadcast_to(a, shape):
     a = _frozen(a)
+    if not _same(_common_shape(_shape(a), shape := tuple(map(sp.sympify, shape))), shape):
+        raise ValueError(f"shape {_shape(a)} does not broadcast to {shape}")
     return SizedArray(shape, lambda *ix: _read(a, ix))
 
 
