@@ -8,7 +8,7 @@ import numpy as np
 import sympy as sp
 
 from proofs.kit.normal_form import Undecided, coefficients, is_zero
-from proofs.kit.symbols import expression
+from proofs.kit.symbols import compared, expression
 
 DIGITS = 50
 
@@ -50,8 +50,10 @@ def prove_equal(left, right, mention=()):
 
 def prove_that(fact, claim):
     """A fact decided exactly outside the normal form (integers, sets, sympy's assumptions); `claim` says it in words."""
-    if fact is not True and fact is not np.True_ and fact is not sp.true:
-        raise Refuted(f"not so: {claim} (got {fact!r})")
+    if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
+        raise Undecided(f"neither true nor false: {claim} (got {fact!r})")
+    if not fact:
+        raise Refuted(f"not so: {claim}")
     Tally.obligations += 1
 
 
@@ -68,10 +70,15 @@ def solve_forall(expressions, unknowns):
     "if and only if". The positions must occur in exponentials alone.
     """
     unknowns = [expression(u) for u in np.ravel(np.array(unknowns, dtype=object))]
-    equations = [c for e in np.ravel(np.array(expressions, dtype=object)) for c in coefficients(expression(e))]
+    expressions = [expression(e) for e in np.ravel(np.array(expressions, dtype=object))]
+    if any(e.diff(u).free_symbols & set(unknowns) for e in expressions for u in unknowns):
+        raise Undecided("not linear in the unknowns")
+    equations = [c for e in expressions for c in coefficients(e)]
     solutions = list(sp.linsolve(equations, unknowns)) if equations else [tuple(unknowns)]
     if len(solutions) != 1:
         raise NotProved(f"{len(solutions)} solution sets")
+    if not set().union(*(s.free_symbols for s in solutions[0])) <= set(unknowns):
+        raise Undecided(f"no solution for all values of the other symbols: {solutions[0]}")
     return dict(zip(unknowns, solutions[0], strict=True))
 
 
@@ -80,12 +87,14 @@ def _cells(value):
     cells = np.empty(out.shape, dtype=object)
     for ix in np.ndindex(*out.shape):
         cells[ix] = expression(out[ix])
+        if compared(cells[ix]):
+            raise Undecided(f"a sum over an index that was compared once for all summands: {_short(cells[ix])}")
     return cells
 
 
 def _refute(a, b):
-    if (a - b).has(sp.Sum):
-        raise NotProved(f"{_short(a)} != {_short(b)} as far as sums can be compared")
+    if (a - b).has(sp.Sum) or any(f.name.startswith("extremum_") for f in (a - b).atoms(sp.core.function.AppliedUndef)):
+        raise NotProved(f"{_short(a)} != {_short(b)} as far as sums and maxima can be compared")
     point = _witness(a - b)
     if point is None:
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")

@@ -128,6 +128,7 @@ def _plus(left, right):
 _cache = {}
 _atoms = []  # atom number -> expression
 _numbers = {}  # expression -> atom number
+_logarithms = {}  # positive symbol -> its logarithm; two symbols of one name have two
 
 
 def _atom(expression):
@@ -138,7 +139,7 @@ def _atom(expression):
 
 
 def _logarithm(symbol):
-    return sp.Symbol("log_" + symbol.name, real=True)
+    return _logarithms.setdefault(symbol, sp.Dummy("log_" + symbol.name, real=True))
 
 
 def _polynomial(expression):
@@ -153,6 +154,8 @@ def _polynomial(expression):
 
 
 def _quotient(e):
+    if not e.is_commutative:
+        raise Undecided(f"a product whose factors do not commute: {e}")
     if e.is_Rational or e.is_Float:
         number = sp.Rational(e)
         return constant((Fraction(int(number.p), int(number.q)), Fraction(0))), UNIT

@@ -202,12 +202,19 @@ def decide(relation):
             return False
     if _oracle is None:
         raise Undecided(f"a comparison of symbols outside all_paths: {relation}")
+    _compared.update(relation.free_symbols & _bounds.keys())
     return _oracle(relation)
+
+
+def compared(e):
+    """Indices that a sum in `e` runs over although a path answered a comparison of them, once for all summands."""
+    return {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits} & _compared
 
 
 # sizes and indices
 
 _bounds = {}  # index symbol -> length, 0 <= index < length
+_compared = set()  # index symbols in comparisons that a path answered
 
 
 def size(name):
@@ -217,7 +224,7 @@ def size(name):
 
 def index(length, name="i"):
     """A fresh index with 0 <= index < length."""
-    i = sp.Symbol(f"{name}{len(_bounds)}", integer=True, nonnegative=True)
+    i = sp.Symbol(f"{name}#{len(_bounds)}", integer=True, nonnegative=True)  # no other symbol is called so
     _bounds[i] = sp.sympify(length)
     return i
 
@@ -237,4 +244,5 @@ def _clearly_nonnegative(e):
             slack = sp.Dummy("slack", integer=True, nonnegative=True)
             if sp.expand(e.subs(length, (i + 1 + slack) / factor)).is_nonnegative:
                 return True
-    return False
+    sizes = [s for s in e.free_symbols if s.is_Symbol and s.is_integer and s.is_positive]
+    return bool(sp.expand(e.xreplace({s: 1 + sp.Dummy(integer=True, nonnegative=True) for s in sizes})).is_nonnegative)
