@@ -3,11 +3,14 @@
 `range(L)` yields one symbolic index 0 <= i < L; inputs are arrays of symbolic size; the output records writes. This is sound if
 no iteration can see another one, and that is checked:
 
-* no local may be read in a loop body before it is assigned in the same iteration (definite assignment), and while, break,
-  continue, return in a loop and augmented stores into arrays are refused;
+* no local may be read in a loop body before it is assigned in the same iteration (definite assignment); loops are
+  `for i in range(L)` with L >= 0, and statements other than these loops, if, assignments and a last return are refused;
+* arrays are stored into if they are outputs, and no other arguments but outputs and arrays of symbolic size can hold anything;
 * the output cannot be read; in place (`out` is an input) an iteration may read only cells that it writes itself, and before it
   writes any;
-* the written cells must cover the output exactly once.
+* the written cells must cover the output exactly once, and a cell names every loop around its store.
+
+Indices and sizes are Scalars: a comparison of them is answered by arithmetic or both ways in `all_paths`.
 
 Reductions do not fit: put the loop body into its own jitted step and prove an invariant of the step.
 """
@@ -20,16 +23,20 @@ import sympy as sp
 from proofs.kit.claims import NotProved, prove_equal
 from proofs.kit.mutants import python_function, tree
 from proofs.kit.normal_form import Undecided
-from proofs.kit.symbols import Scalar, expression, index
+from proofs.kit.sized import SizedArray
+from proofs.kit.symbols import Scalar, expression, index, nonnegative
 
-FORBIDDEN = (ast.While, ast.Break, ast.Continue, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.Lambda, ast.NamedExpr)
+ALLOWED = (ast.For, ast.If, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass)
+FORBIDDEN = (ast.Lambda, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Yield, ast.YieldFrom)
+LOOPS = ("range", "prange")
 
 
 class Output:
     """A write-only array; with `contents` the same memory as an input, for kernels that work in place."""
 
     def __init__(self, shape, contents=None):
-        self.shape, self.ndim = tuple(sp.sympify(n) for n in shape), len(shape)
+        self.extents, self.ndim = tuple(sp.sympify(n) for n in shape), len(shape)
+        self.shape = tuple(map(Scalar, self.extents))
         self.contents, self.writes, self.reads = contents, [], []
         self.active = ()  # the loops running now; run_kernel keeps it
 
@@ -45,6 +52,16 @@ class Output:
         return Scalar(self.contents.at(*self.reads[-1][0]))
 
 
+class _Input:
+    """An array of symbolic size as a kernel may see it: cells, and sizes whose comparisons are answered."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.ndim = array, tuple(map(Scalar, array.shape)), array.ndim
+
+    def __getitem__(self, cell):
+        return self.array[cell]
+
+
 def run_kernel(kernel, *args):
     """Run a kernel's Python source with one generic iteration per loop; returns the loops as (index, length)."""
     function = python_function(kernel)
@@ -54,18 +71,23 @@ def run_kernel(kernel, *args):
     def one_generic(*bounds):
         if len(bounds) != 1:
             raise Undecided(f"range{bounds}; start loops at 0")
-        i = index(expression(bounds[0]))
-        loops.append((i, expression(bounds[0])))
+        length = expression(bounds[0])
+        if not nonnegative(length):
+            raise Undecided(f"a loop of length {length}, which may be negative")
+        i = index(length)
+        loops.append((i, length))
         active.append(i)
-        yield i
+        yield Scalar(i)
         active.pop()
 
     for a in args:
         if isinstance(a, Output):
             a.active = active
+        elif not isinstance(a, (SizedArray, Scalar, sp.Expr, int, float)):
+            raise Undecided(f"a {type(a).__name__} as an argument, by which iterations could pass something on")
     namespace = {**function.__globals__, "range": one_generic, "prange": one_generic}
     generic = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
-    generic(*args)
+    generic(*[_Input(a) if isinstance(a, SizedArray) else Scalar(a) if isinstance(a, sp.Expr) else a for a in args])
     return loops
 
 
@@ -76,15 +98,17 @@ def prove_kernel(kernel, arguments, *results):
     for all. The outputs are among the arguments.
     """
     loops = run_kernel(kernel, *arguments)
+    if not results:
+        raise NotProved("nothing to compare")
     for out, expected in results:
         _prove_cover(out, loops)
         own = {(cell, iteration) for cell, _, iteration in out.writes}
         if not set(out.reads) <= own:
             raise NotProved("the kernel reads cells in place that another iteration writes")
         if len(expected.shape) != out.ndim or any(
-            sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.shape, strict=True)
+            sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.extents, strict=True)
         ):
-            raise NotProved(f"the specification has shape {expected.shape}, the output {out.shape}")
+            raise NotProved(f"the specification has shape {expected.shape}, the output {out.extents}")
         prove_equal([value for _, value, _ in out.writes], [expected.at(*cell) for cell, _, _ in out.writes])
 
 
@@ -92,8 +116,11 @@ def _prove_cover(out, loops):
     """The written cells are a product of partitions of the axes, and every loop is used for one of them."""
     lengths = dict(loops)
     cells = [cell for cell, _, _ in out.writes]
+    for cell, _, iteration in out.writes:
+        if set(iteration) != set(lengths) & set().union(*(part.free_symbols for part in cell)):
+            raise NotProved(f"the store to {cell} stands in loops over {iteration}")
     product, used = 1, []
-    for axis, extent in enumerate(out.shape):
+    for axis, extent in enumerate(out.extents):
         members = {cell[axis] for cell in cells}
         used += _partition(members, extent, lengths)
         product *= len(members)
@@ -130,23 +157,44 @@ def _cell(key):
 def check_iterations_are_independent(function):
     """Refuse every kernel in which one iteration could see a local that another one assigned."""
     definition = tree(function).body[0]
+    ranges = {id(node.iter.func) for node in ast.walk(definition) if isinstance(node, ast.For) and _is_range(node.iter)}
     for node in ast.walk(definition):
-        if isinstance(node, FORBIDDEN):
+        statement = isinstance(node, ast.stmt) and node is not definition
+        if isinstance(node, FORBIDDEN) or (statement and not isinstance(node, ALLOWED)):
             raise Undecided(f"{type(node).__name__} in a kernel")
         if isinstance(node, ast.For) and any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
             raise Undecided("return inside a loop")
-    _scan(definition.body, {a.arg for a in definition.args.args}, set())
+        if isinstance(node, ast.For) and (not _is_range(node.iter) or node.orelse):
+            raise Undecided(f"a loop that is not `for i in range(length)`: {ast.unparse(node.iter)}")
+        if isinstance(node, ast.Name) and node.id in LOOPS and id(node) not in ranges:
+            raise Undecided(f"{node.id} outside the head of a loop")
+    arguments = {a.arg for a in definition.args.args}
+    local = _names(definition, ast.Store)
+    if not _stored_arrays(definition) <= arguments - local:
+        raise Undecided("a store into an array that is no argument")
+    _scan(definition.body, arguments, set())
+
+
+def _is_range(node):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOOPS
+
+
+def _stored_arrays(definition):
+    """What is stored into by index or by attribute: the text in front."""
+    targets = [node for node in ast.walk(definition) if isinstance(node, (ast.Subscript, ast.Attribute))]
+    return {ast.unparse(node.value) for node in targets if isinstance(node.ctx, ast.Store)}
 
 
 def _scan(statements, assigned, carried):
-    """Names certainly assigned after the statements; `carried` are names that some loop around or before assigns."""
+    """Names certainly assigned after the statements; `carried`, which grows, are names that a loop around or before assigns."""
     for s in statements:
         if isinstance(s, ast.For):
             _read(s.iter, assigned, carried)
             stored = {name for b in s.body for name in _names(b, ast.Store)}
             target = _names(s.target, ast.Store)
             _scan(s.body, (assigned - stored) | target, carried | stored)
-            assigned, carried = assigned - stored - target, carried | stored | target
+            assigned = assigned - stored - target
+            carried.update(stored | target)
         elif isinstance(s, ast.If):
             _read(s.test, assigned, carried)
             assigned = _scan(s.body, set(assigned), carried) & _scan(s.orelse, set(assigned), carried)
