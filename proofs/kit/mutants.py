@@ -44,13 +44,17 @@ def mutants(function):
     """(label, code) of every mutant; the label shows the statement before and after."""
     function = python_function(function)
     root = _original(function)
-    number = 0
+    number, labels = 0, set()
     while True:
         mutator = _Mutator(number, function.__code__.co_varnames)
         changed = mutator.visit(copy.deepcopy(root))
         if mutator.label is None:
             return
-        yield f"{function.__name__}: {mutator.label}", _code(function, changed)
+        label = f"{function.__name__}: {mutator.label}"
+        while label in labels:  # the same statement, once more
+            label += " (again)"
+        labels.add(label)
+        yield label, _code(function, changed)
         number += 1
 
 
@@ -86,7 +90,9 @@ def _code(function, root):
     root = ast.fix_missing_locations(root)
     namespace = {}
     exec(compile(root, "<mutant>", "exec"), function.__globals__, namespace)
-    code = namespace[function.__name__].__code__
+    code = namespace[root.body[0].name].__code__
+    if code.co_freevars != function.__code__.co_freevars or hasattr(function, "__wrapped__"):
+        raise TypeError(f"{function.__name__} is a closure or wrapped, so other code cannot take the place of its own")
     _trees[code] = root
     return code
 

@@ -21,9 +21,9 @@ import time
 from dataclasses import dataclass, field
 
 from proofs.kit.claims import Refuted, Tally
-from proofs.kit.mutants import mutants, python_function, swapped, tripwire
+from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
 
-SECONDS_PER_MUTANT = 30  # a mutant may loop forever
+SECONDS_PER_MUTANT = 30  # and ten times what the proof takes; a mutant may loop forever
 
 
 class Unsound(AssertionError):
@@ -39,6 +39,7 @@ class Theorem:
     sizes: str
     equivalent: dict
     controls: list = field(default_factory=list)
+    seconds: float = 0  # of the proof
 
     @property
     def name(self):
@@ -57,7 +58,9 @@ class Theorem:
     def prove(self):
         """Run the proof; returns the number of obligations, at least one."""
         Tally.obligations = 0
+        start = time.perf_counter()
         self.body()
+        self.seconds = time.perf_counter() - start
         if Tally.obligations == 0:
             raise Unsound(f"{self.name} asserts nothing")
         return Tally.obligations
@@ -71,19 +74,21 @@ class Theorem:
     def check_tripwires(self):
         """The proof executes every function it is about."""
         for function in self.of:
-            if self.outcome(function, tripwire(function)) == "survived":
+            if not isinstance(self._failure(function, tripwire(function)), Tripwire):
                 raise Unsound(f"{self.name} does not execute {function.__name__}")
 
     def outcome(self, function, code):
         """How the proof ends with other code in the function's place: "survived", "refuted", or "failed" in any other way."""
+        failure = self._failure(function, code)
+        return "survived" if failure is None else "refuted" if isinstance(failure, Refuted) else "failed"
+
+    def _failure(self, function, code):
         try:
-            with swapped(function, code), _limit(SECONDS_PER_MUTANT):
+            with swapped(function, code), _limit(int(SECONDS_PER_MUTANT + 10 * self.seconds)):
                 self.body()
-        except Refuted:
-            return "refuted"
-        except Exception:
-            return "failed"
-        return "survived"
+        except Exception as error:
+            return error
+        return None
 
     def _refutation(self, control):
         try:
