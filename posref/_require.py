@@ -156,3 +156,15 @@ def positive(function, argument, number):
         raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
     if not number > 0 or number == float("inf"):
         raise ValueError(f"{function}: {argument} is {number}, expected a positive finite number")
+
+
+def differences(function, left_name, left, right_name, right):
+    """Differences of integers fit into int64, with either sign."""
+    if left.dtype.kind != "i" or right.dtype.kind != "i" or not (left.size and right.size):
+        return
+    low, high = int(left.min()) - int(right.max()), int(left.max()) - int(right.min())
+    if max(-low, high) >= 2**63:
+        raise ValueError(
+            f"{function}: {left_name} run from {left.min()} to {left.max()} and {right_name} from {right.min()} to "
+            f"{right.max()}; their differences do not fit into int64; shift the positions"
+        )

@@ -31,7 +31,8 @@ from posref import _require
 def offsets(query_positions, key_positions):
     """j - i for every query i and key j: `(..., n_query, n_key)`.
 
-    Positions are integers or floats; leading axes broadcast. TypeError for unsigned integers, whose differences wrap.
+    Positions are integers, whose differences are int64, or floats; leading axes broadcast. TypeError for unsigned integers,
+    whose differences wrap; ValueError for a difference beyond int64.
 
     >>> offsets(np.array([1, 2]), np.array([0, 1, 2]))
     array([[-1,  0,  1],
@@ -39,7 +40,8 @@ def offsets(query_positions, key_positions):
     """
     _require.array("offsets.offsets", "query_positions", query_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     _require.array("offsets.offsets", "key_positions", key_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
-    return key_positions[..., None, :] - query_positions[..., :, None]
+    _require.differences("offsets.offsets", "key_positions", key_positions, "query_positions", query_positions)
+    return _wide(key_positions)[..., None, :] - _wide(query_positions)[..., :, None]
 
 
 def clip(offsets, low, high):
@@ -53,7 +55,7 @@ def clip(offsets, low, high):
     _require.number("offsets.clip", "high", high)
     if low > high:
         raise ValueError(f"offsets.clip: low is {low} and high is {high}; low cannot exceed high")
-    return np.clip(offsets, low, high)
+    return np.clip(_wide(offsets), low, high)
 
 
 def toeplitz(by_offset, n_query, n_key):
@@ -66,14 +68,7 @@ def toeplitz(by_offset, n_query, n_key):
            [-1,  0],
            [-2, -1]])
     """
-    _require.array("offsets.toeplitz", "by_offset", by_offset, ndim=1)
-    _require.count("offsets.toeplitz", "n_query", n_query)
-    _require.count("offsets.toeplitz", "n_key", n_key)
-    if by_offset.shape[-1] != n_query + n_key - 1:
-        raise ValueError(
-            f"offsets.toeplitz: by_offset has {by_offset.shape[-1]} entries, {n_query} queries and {n_key} keys need "
-            f"{n_query + n_key - 1}, for the offsets {1 - n_query} to {n_key - 1}"
-        )
+    _require_by_offset("offsets.toeplitz", by_offset, n_query, n_key)
     windows = np.lib.stride_tricks.sliding_window_view(by_offset, n_key, axis=-1)
     return windows[..., ::-1, :]
 
@@ -125,12 +120,32 @@ def gather_rows(by_offset, offsets, lowest):
     """
     _require.array("offsets.gather", "by_offset", by_offset, ndim=2)
     _require.array("offsets.gather", "offsets", offsets, kinds=_require.SIGNED, ndim=2)
-    index, size = offsets - lowest, by_offset.shape[-1]
-    if index.size and (index.min() < 0 or index.max() >= size):
-        raise ValueError(
-            f"offsets.gather: offsets run from {offsets.min()} to {offsets.max()} and by_offset holds {size} entries for "
-            f"{lowest} to {lowest + size - 1}; clip the offsets or pass a larger table"
-        )
+    _require_inside("offsets.gather", offsets, by_offset.shape[-1], lowest)
+    index, size = _wide(offsets) - lowest, by_offset.shape[-1]
     rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])
     spread, index = np.broadcast_to(by_offset, (*rows, size)), np.broadcast_to(index, (*rows, index.shape[-1]))
     return np.take_along_axis(spread, index, axis=-1)
+
+
+def _wide(offsets):
+    """Integers as int64: in fewer bits a sum with the size of a table, or the absolute value of -128, wraps. Else unchanged."""
+    return offsets.astype(np.int64) if offsets.dtype.kind == "i" else offsets
+
+
+def _require_by_offset(function, by_offset, n_query, n_key):
+    _require.array(function, "by_offset", by_offset, ndim=1)
+    _require.count(function, "n_query", n_query)
+    _require.count(function, "n_key", n_key)
+    if by_offset.shape[-1] != n_query + n_key - 1:
+        raise ValueError(
+            f"{function}: by_offset has {by_offset.shape[-1]} entries, {n_query} queries and {n_key} keys need "
+            f"{n_query + n_key - 1}, for the offsets {1 - n_query} to {n_key - 1}"
+        )
+
+
+def _require_inside(function, offsets, size, lowest):
+    if offsets.size and (offsets.min() < lowest or offsets.max() >= lowest + size):
+        raise ValueError(
+            f"{function}: offsets run from {offsets.min()} to {offsets.max()} and by_offset holds {size} entries for "
+            f"{lowest} to {lowest + size - 1}; clip the offsets or pass a larger table"
+        )

@@ -32,6 +32,7 @@ from bisect import bisect_left
 import numpy as np
 
 from posref import _require
+from posref.relative.offsets import clip
 from posref.relative.offsets import offsets as offsets_between
 
 PRESETS = {
@@ -66,7 +67,7 @@ def bucket_starts(buckets, max_distance):
 def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
     """The bucket of every offset: integers 0 .. buckets - 1, shape of `offsets`.
 
-    `buckets` counts both sides when bidirectional and is even. TypeError unless `offsets` are integers, ValueError for
+    `buckets` counts both sides when bidirectional and is even. TypeError unless `offsets` are signed integers, ValueError for
     an odd or too small number of buckets or a `max_distance` inside the exact ones.
 
     >>> bucket(np.array([-200, -91, -1, 0, 1, 128]), bidirectional=True)
@@ -74,14 +75,14 @@ def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
     >>> bucket(np.array([-200, -91, -1, 0, 1, 128]), bidirectional=False)
     array([31, 29,  1,  0,  0,  0])
     """
-    _require.array("t5.bucket", "offsets", offsets, kinds=_require.INTEGERS)
+    _require.array("t5.bucket", "offsets", offsets, kinds=_require.SIGNED)
     _require.integer("t5.bucket", "buckets", buckets)
     if bidirectional and buckets % 2 != 0:
         raise ValueError(f"t5.bucket: buckets is {buckets}, expected an even number when bidirectional: half for each side")
     side = buckets // 2 if bidirectional else buckets
     _require_buckets("t5.bucket", "buckets", side, buckets, max_distance)
-    distance = np.abs(offsets) if bidirectional else np.where(offsets < 0, np.abs(offsets), 0)
-    by_distance = np.searchsorted(bucket_starts(side, max_distance), distance, side="right") - 1
+    near = clip(offsets, -max_distance, max_distance if bidirectional else 0)
+    by_distance = np.searchsorted(bucket_starts(side, max_distance), np.abs(near), side="right") - 1
     return by_distance + side * (offsets > 0) if bidirectional else by_distance
 
 

@@ -38,6 +38,26 @@ def test_offsets_reject_unsigned():
         offsets.offsets(np.array([0]), positions)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_narrow_integers_do_not_wrap(dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    ends = np.array([low, high], dtype)
+    reach = int(high) - int(low)
+    assert offsets.offsets(ends, ends).tolist() == [[0, reach], [-reach, 0]]
+    assert offsets.clip(ends, -reach, reach).tolist() == [low, high]
+    shown = offsets.gather(np.arange(256), np.array([[-128, 127]], dtype), -128)
+    assert shown.tolist() == [[0, 255]]
+    with pytest.raises(ValueError, match="offsets run from -128 to -128 and by_offset holds 3 entries for 127 to 129"):
+        offsets.gather(np.arange(3), np.array([[-128]], dtype), 127)  # -128 - 127 in eight bits is 1
+
+
+def test_a_difference_beyond_int64_is_refused():
+    for keys, queries in (([0, 2**62], [-(2**62)]), ([-(2**63)], [0, 1]), ([-(2**63)], [0])):
+        with pytest.raises(ValueError, match=r"offsets\.offsets: key_positions run from -?\d+ .* do not fit into int64"):
+            offsets.offsets(np.array(queries), np.array(keys))
+    assert offsets.offsets(np.array([-(2**62)]), np.array([2**62 - 1])).tolist() == [[2**63 - 1]]
+
+
 @pytest.mark.parametrize(
     ("value", "error"), [([0, 1], TypeError), (np.array(3), ValueError), (np.array([0.0, np.nan]), ValueError)]
 )

@@ -87,12 +87,14 @@ def test_directions_and_saturation():
     assert t5.bucket(np.array([-112, -113]), bidirectional=False).tolist() == [30, 31]
 
 
-def test_narrow_integers_do_not_overflow_below_their_minimum():
-    offsets = np.arange(-127, 128, dtype=np.int8)
-    for bidirectional in (True, False):
-        expected = t5.bucket(offsets.astype(np.int64), bidirectional=bidirectional)
-        assert t5.bucket(offsets, bidirectional=bidirectional).tolist() == expected.tolist()
-    assert t5.bucket(np.array([0, 3], dtype=np.uint8), bidirectional=False).tolist() == [0, 0]
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_the_smallest_integer_whose_absolute_value_wraps(dtype):
+    ends = np.iinfo(dtype)
+    offsets = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max], dtype)
+    assert t5.bucket(offsets, bidirectional=True).tolist() == [15, 15, 1, 0, 17, 31]
+    assert t5.bucket(offsets, bidirectional=False).tolist() == [31, 31, 1, 0, 0, 0]
+    with pytest.raises(TypeError, match="offsets has dtype uint8, expected signed integers"):
+        t5.bucket(np.array([0, 3], dtype=np.uint8), bidirectional=False)
 
 
 def test_unused_buckets():
@@ -262,7 +264,7 @@ def test_errors():
         t5.bucket(offsets, buckets=2, bidirectional=True)
     with pytest.raises(TypeError, match=r"t5\.bucket: buckets is '32', expected an integer"):
         t5.bucket(offsets, buckets="32", bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bucket: offsets has dtype float64, expected integers"):
+    with pytest.raises(TypeError, match=r"t5\.bucket: offsets has dtype float64, expected signed integers"):
         t5.bucket(np.array([0.5]), bidirectional=True)
     with pytest.raises(TypeError, match=r"t5\.bucket: offsets is a list"):
         t5.bucket([0, 1], bidirectional=True)
