@@ -23,8 +23,9 @@ legacy_rel_pos for old checkpoints. Conformers list 2n - 1 distances. u and v ar
 clamp_len limits the distance, not the score. labml's version learns r and term v . r. The released sinusoid has the half
 layout, all sines then all cosines.
 
-Properties. proofs/relative/transformer_xl.py: pinned; four terms equal two products; shift equals the gather for all sizes;
-translation invariant; the causal and the bidirectional form agree where both are defined.
+Properties. proofs/relative/transformer_xl.py: distances_pinned, embeddings_pinned; shift_pinned and four_terms for all sizes;
+released_shift_where_defined; visible_pinned; scores_pinned, both forms equal where both are defined; translation_invariant;
+position_of_the_query_becomes_u.
 
 References. Dai et al., arXiv 1901.02860, section 3.3, terms (a) to (d), and appendix B (the shift);
 kimiyoung/transformer-xl, pytorch/mem_transformer.py, RelPartialLearnableMultiHeadAttn (r_w_bias is u, r_r_bias is v).
@@ -86,7 +87,7 @@ def shift(x):
     _require.array("transformer_xl.shift", "x", x, ndim=2)
     n_query = x.shape[-2]
     _require.last_queries("transformer_xl.shift", n_query, x.shape[-1])
-    future = np.zeros((*x.shape[:-1], n_query - 1), dtype=x.dtype)
+    future = np.zeros_like(x[..., : n_query - 1])
     return relative.skew(np.concatenate([x, future], axis=-1))
 
 
