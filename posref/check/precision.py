@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref import pairing
 from posref.vectors import models as golden
 from posref.vectors.models import BF16, F16, F32, F64
 
-__all__ = ["BF16", "BY_DTYPE", "F16", "F32", "F64", "MEANING", "MODELS", "Model", "phase_growth", "rope_tolerance", "tolerance"]
+__all__ = ["BF16", "BY_DTYPE", "F16", "F32", "F64", "MEANING", "MODELS", "Model", "phase_growth", "tolerance"]
 
 Array = Any  # numpy arrays; the specification functions are untyped
 SECOND_ORDER = 1 + 2.0**-5
@@ -74,24 +73,6 @@ def phase_growth(frequencies: Array, *, iterative: bool = False) -> Array:
     return 3 * exponent + 4
 
 
-def rope_condition(
-    x: Array, positions: Array, frequencies: Array, *, layout: str, rotary_dim: int | None = None, iterative: bool = False
-) -> tuple[Array, Array]:
-    """`amp` and `phase` of every entry of the rotated x, both of the shape of `x`; zero where features pass.
-
-    `positions` broadcast as in `rope.tables`: `(batch, 1, n)` for x `(batch, heads, n, d)`.
-    """
-    width = x.shape[-1] if rotary_dim is None else rotary_dim
-    a, b = pairing.split(x[..., :width], layout)
-    angle = positions[..., None] * frequencies
-    cos, sin = np.abs(np.cos(angle)), np.abs(np.sin(angle))
-    reach = np.hypot(a, b) * np.abs(angle) * phase_growth(frequencies, iterative=iterative)
-    amp = pairing.join(np.abs(a) * cos + np.abs(b) * sin, np.abs(a) * sin + np.abs(b) * cos, layout)
-    phase = pairing.join(reach, reach, layout)
-    rest = np.zeros((*x.shape[:-1], x.shape[-1] - width))
-    return np.concatenate([amp, rest], axis=-1), np.concatenate([phase, rest], axis=-1)
-
-
 def tolerance(amp: Array, phase: Array, expected: Array, model: str) -> Array:
     """The bound from stored conditions. `phase` already holds k.
 
@@ -100,20 +81,3 @@ def tolerance(amp: Array, phase: Array, expected: Array, model: str) -> Array:
     """
     m = MODELS[model]
     return SECOND_ORDER * (m.c_phase * phase + m.c_amp * amp + m.c_out * np.abs(expected)) + m.floor
-
-
-def rope_tolerance(
-    x: Array,
-    positions: Array,
-    frequencies: Array,
-    *,
-    layout: str,
-    model: str,
-    expected: Array,
-    rotary_dim: int | None = None,
-) -> Array:
-    """The bound for every entry of `expected`, the exact rotation of `x` at `positions`."""
-    amp, phase = rope_condition(
-        x, positions, frequencies, layout=layout, rotary_dim=rotary_dim, iterative=MODELS[model].iterative
-    )
-    return tolerance(amp, phase, expected, model)

@@ -32,9 +32,9 @@ def explain(report: Report, run: Run, found: Pairs | None) -> None:
         if fitting:
             _claim(report, fitting)
             break
-    tried.sort(key=lambda outcome: outcome.residual)
-    report.ruled_out = len(tried)
-    report.nearest = [(outcome.hypothesis.name, outcome.residual) for outcome in tried[:2]]
+    missed = {outcome.hypothesis.name: outcome.residual for outcome in tried}
+    report.ruled_out = len(missed)
+    report.nearest = sorted(missed.items(), key=lambda item: item[1])[:2]
 
 
 def _stages(run: Run, found: Pairs | None) -> Iterator[Iterable[Outcome]]:
