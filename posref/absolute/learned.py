@@ -26,8 +26,9 @@ A 0-based id fed to a RoBERTa table raises nothing and reads rows that are shift
 tokens, RoBERTa takes nothing for padding: pass a mask of True. With a cache it adds the length of the past, padding
 included; OPT counts the tokens of the whole and keeps the last rows.
 
-Properties. proofs/absolute/learned.py: pinned, lookup is linear in the table, ids of every convention, similarity is
-symmetric with unit diagonal and blind to the length of rows.
+Properties. proofs/absolute/learned.py: pinned (a lookup, linear in the table); ids_pinned for all masks of up to 5 tokens;
+starts; padding_moves_no_token (but for "bert"); similarity_pinned (symmetric, 1 on the diagonal);
+similarity_sees_directions_alone.
 
 References. Gehring et al., Convolutional Sequence to Sequence Learning, arXiv 1705.03122, section 3.1; Devlin et al.,
 BERT, arXiv 1810.04805; the cosine-similarity picture: Wang and Chen, What Do Position Embeddings Learn?, EMNLP 2020.

@@ -1,0 +1,318 @@
+"""Learned table: one trained vector for each position."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref.absolute import learned
+from proofs.kit import array, expression, filled, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.vectors import case, flag, painted, terms
+
+N, R, D = size("n"), size("r"), size("d")
+MASKS = {n: np.array([*itertools.product((False, True), repeat=n)]) for n in range(1, 6)}
+START = {"bert": 0, "generate": 0, "opt": 2, "roberta": 2, "m2m100": 2}  # of an unpadded text
+
+
+def definition(mask, convention, padding_idx=1):
+    """The row of each token, one by one: BERT; transformers' generate(); OPTLearnedPositionalEmbedding;
+    create_position_ids_from_input_ids of RoBERTa and M2M100."""
+    rows, tokens = [], 0
+    for i, is_token in enumerate(mask):
+        tokens += int(is_token)
+        if convention == "bert":
+            rows.append(i)
+        elif convention == "generate":
+            rows.append(tokens - 1 if is_token else 0)
+        elif convention == "opt":
+            rows.append((tokens - 1 if is_token else -1) + 2)
+        else:
+            rows.append(tokens + padding_idx if is_token else padding_idx)
+    return rows
+
+
+def cosine(a, b, m=sp):
+    """<a, b> / (|a| |b|)"""
+    inner = lambda x, y: sum(s * t for s, t in zip(x, y, strict=True))
+    return inner(a, b) / (m.sqrt(inner(a, a)) * m.sqrt(inner(b, b)))
+
+
+# lookup
+
+
+@theorem(of=[learned.encode], sizes="all n, rows, d")
+def pinned():
+    """A token with row number r gets row r of the table, whatever the table holds; and lookup is linear in the table."""
+    p, q, c = sized("P", R, D), sized("Q", R, D), symbol("c")
+    r, i, t = index(R), index(N), index(D)
+    lookup = lambda table: learned.encode(filled((N,), r), table).at(i, t)
+    prove_equal([lookup(p)], [p.at(r, t)], mention=[p.at(r, t)])
+    prove_equal([lookup(c * p + q)], [c.e * lookup(p) + lookup(q)], mention=[c])
+    table, rows = symbols("P", 5, 3), np.array([[4, 0], [2, 2]])
+    prove_equal(learned.encode(rows, table), [[table[4], table[0]], [table[2], table[2]]])
+
+
+@pinned.control
+def rows_count_from_one():
+    """Position 1 has the first row."""
+    table = symbols("P", 3, 2)
+    prove_equal(learned.encode(np.array([1]), table), table[:1])
+
+
+@pinned.control
+def every_table_tells_positions_apart():
+    """Different positions have different vectors, for any table."""
+    first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))
+    prove_that(bool((first != second).any()), "two equal rows differ")
+
+
+# row numbers
+
+
+@theorem(of=[learned.position_ids], sizes="all masks of length 1 .. 5, padding_idx 0 .. 3")
+def ids_pinned():
+    """position_ids is the count, token by token, of each convention."""
+    for masks in MASKS.values():
+        for convention in learned.CONVENTIONS:
+            got = learned.position_ids(masks, convention=convention).tolist()
+            prove_that(got == [definition(mask, convention) for mask in masks], convention)
+        for padding_idx, convention in itertools.product(range(4), ("roberta", "m2m100")):
+            got = learned.position_ids(masks, convention=convention, padding_idx=padding_idx).tolist()
+            prove_that(got == [definition(mask, convention, padding_idx) for mask in masks], f"{convention} {padding_idx}")
+
+
+@ids_pinned.control
+def opt_and_generate_differ_by_two():
+    """OPT's rows are those of generate() plus 2, also for padding, which has row 1."""
+    got, base = (learned.position_ids(MASKS[5], convention=name) for name in ("opt", "generate"))
+    prove_that(np.array_equal(got, base + 2), "all masks")
+
+
+@ids_pinned.control
+def roberta_begins_at_zero():
+    """0-based rows fit a RoBERTa table."""
+    got = learned.position_ids(np.array([True, True, True]), convention="roberta").tolist()
+    prove_that(got == [0, 1, 2], "three tokens")
+
+
+@theorem(of=[learned.position_ids], sizes="all n; padding_idx 0 .. 3")
+def starts():
+    """Without padding token i has row i (bert, generate), i + 2 (opt), i + padding_idx + 1 (roberta, m2m100); so tables with R
+    rows hold texts of R, R - 2 and R - padding_idx - 1 tokens."""
+    mask, i = filled((N,), 1), index(N)
+    for convention, start in START.items():
+        prove_equal([learned.position_ids(mask, convention=convention).at(i)], [i + start], mention=[i])
+    for padding_idx, convention in itertools.product(range(4), ("roberta", "m2m100")):
+        got = learned.position_ids(mask, convention=convention, padding_idx=padding_idx).at(i)
+        prove_equal([got], [i + padding_idx + 1], mention=[i])
+
+
+@starts.control
+def roberta_base_holds_its_rows():
+    """The 514 rows of RoBERTa hold 514 tokens."""
+    last = learned.position_ids(np.full(514, True), convention="roberta")[-1]
+    prove_that(bool(last < learned.PRESETS["roberta_base"]["rows"]), "the last row is in the table")
+
+
+@theorem(of=[learned.position_ids], sizes="all masks of length 1 .. 5")
+def padding_moves_no_token():
+    """But for bert the c-th token has one row, wherever the padding is; opt equals roberta with padding_idx 1."""
+    for masks in MASKS.values():
+        for convention in ("generate", "opt", "roberta", "m2m100"):
+            got = learned.position_ids(masks, convention=convention)
+            for mask, rows in zip(masks, got, strict=True):
+                expected = [START[convention] + c for c in range(mask.sum())]
+                prove_that(rows[mask].tolist() == expected, f"{convention} on {mask}")
+        same = [learned.position_ids(masks, convention=name) for name in ("opt", "roberta", "m2m100")]
+        prove_that(np.array_equal(same[0], same[1]) and np.array_equal(same[0], same[2]), "opt, roberta, m2m100")
+
+
+@padding_moves_no_token.control
+def bert_ignores_padding():
+    """With BERT's rows left padding moves no token."""
+    mask = np.array([False, False, True])
+    prove_that(learned.position_ids(mask, convention="bert")[mask].tolist() == [0], "one token behind two of padding")
+
+
+# similarity
+
+
+def named(cells, table, norms):
+    """The entries with the square root of |row i|^2 written as norms[i]; both are positive with one square."""
+    roots = {sp.sqrt(sum(expression(x) ** 2 for x in row)): expression(n) for row, n in zip(table, norms, strict=True)}
+    return array([[expression(cell).subs(roots) for cell in row] for row in cells])
+
+
+@theorem(
+    of=[learned.similarity],
+    sizes="3 rows, d = 4",
+    equivalent={
+        "similarity: rows = table / 1  ->  rows = table * 1": "a change of dtype, which symbols do not have",
+        "similarity: return unit @ np.swapaxes(unit, -1, -2)  ->  return unit @ np.swapaxes(unit, 1, -2)": "there are two axes",
+    },
+)
+def similarity_pinned():
+    """S_ij |P_i| |P_j| = <P_i, P_j>, so S is symmetric, and S_ii = |P_i|^2 / |P_i|^2 = 1; the norms stand for themselves."""
+    table, norms = symbols("P", 3, 4), symbols("norm", 3, positive=True)
+    s = named(learned.similarity(table), table, norms)
+    prove_equal(s * norms[:, None] * norms, table @ table.T, mention=table)
+    prove_equal(s, s.T)
+    prove_equal([s[i, i] * norms[i] ** 2 for i in range(3)], [row @ row for row in table])
+
+
+@similarity_pinned.control
+def similarity_without_norms():
+    """S is the product of rows."""
+    table = np.array([[3, 4], [6, 8]])
+    prove_equal(learned.similarity(table), table @ table.T)
+
+
+@theorem(of=[learned.similarity], sizes="3 rows, d = 4")
+def similarity_sees_directions_alone():
+    """Rows c_i P_i with c_i > 0 have the similarity of the rows P_i."""
+    table, norms = symbols("P", 3, 4), symbols("norm", 3, positive=True)
+    c = symbols("c", 3, positive=True)
+    scaled = c[:, None] * table
+    before, after = named(learned.similarity(table), table, norms), named(learned.similarity(scaled), scaled, c * norms)
+    prove_equal(after, before, mention=table)
+
+
+@similarity_sees_directions_alone.control
+def similarity_is_blind_to_signs():
+    """A row may be negated."""
+    table = np.array([[3, 4], [4, 3]])
+    prove_equal(learned.similarity(table[:1].repeat(2, axis=0)), learned.similarity(np.array([[3, 4], [-3, -4]])))
+
+
+# golden vectors
+
+SOURCES = (
+    "Devlin et al., BERT, arXiv 1810.04805",
+    "transformers 5.23.0: generation/utils.py, modeling_opt.py, modeling_roberta.py, modeling_m2m_100.py",
+    "Wang and Chen, What Do Position Embeddings Learn?, EMNLP 2020 (similarity)",
+)
+
+CONVENTIONS = {
+    "axes": "mask and positions are (batch, n), table is (rows, d); 1 in a mask is a token, 0 is padding",
+    "op position_ids": "the row numbers, padding included",
+    "op token_ids": "the row numbers of the tokens alone, in one axis; what padding gets has changed between versions",
+    "op encode": "rows of the table by number; a number outside the table is an error, never wrapped or clipped",
+    "op embed": "position_ids, then encode",
+    "op similarity": "cosine of every two rows",
+}
+
+FLAGS = {
+    "counts_padding": flag(
+        "i in the place of the count of tokens", "Padding is counted.", "Left-padded texts are shifted, silently."
+    ),
+    "padding_not_counted": flag("the count of tokens", "Padding is skipped though BERT counts it.", "Left-padded texts move."),
+    "zero_based": flag(
+        "rows from 0",
+        "Row numbers begin at 0 where the table begins at 2.",
+        "No error, other rows: cosine 0.65 with the right output.",
+        "huggingface/transformers#47496",
+        "sbryngelson/ANEForge#257",
+    ),
+    "one_short": flag("padding_idx without the 1", "Rows begin at padding_idx.", "The first token has the row of padding."),
+    "padding_as_token": flag(
+        "a count for padding too", "Padding gets the row of the token before.", "Padding is no longer zero."
+    ),
+    "wrapped": flag("r mod rows", "Row numbers are taken modulo a power of two.", "Long texts repeat positions."),
+    "clipped": flag("min(r, last)", "Row numbers beyond 4 read row 4.", "Long texts lose order."),
+    "dot_product": flag("no division", "Rows are not made unit.", "Long rows look similar to all."),
+    "one_norm": flag("one norm", "The product is divided by one of the two norms.", "Not symmetric."),
+}
+
+BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])
+
+
+def vectors():
+    for convention, padding_idx in (("bert", None), ("generate", None), ("opt", None), ("roberta", 1), ("m2m100", 3)):
+        yield _ids(convention, padding_idx)
+    yield _encode()
+    yield _embed()
+    yield _similarity()
+
+
+def _wrong_ids(convention, padding_idx, mask):
+    """{mistake: row numbers} for one mask."""
+    right = definition(mask, convention, padding_idx or 1)
+    count = np.cumsum(mask)
+    start = {"bert": 0, "generate": 0, "opt": 2}.get(convention, (padding_idx or 0) + 1)
+    if convention == "bert":
+        return {"padding_not_counted": np.where(mask, count - 1, 0).tolist()}
+    wrong = {"counts_padding": [start + i for i in range(len(mask))]}
+    if convention != "generate":
+        wrong |= {"zero_based": [r - start for r in right], "padding_as_token": (count - 1 + start).tolist()}
+    if convention in ("roberta", "m2m100"):
+        wrong["one_short"] = np.where(mask, np.array(right) - 1, right).tolist()
+    return wrong
+
+
+def _ids(convention, padding_idx):
+    tokens_alone, whole = convention == "generate", [definition(mask, convention, padding_idx or 1) for mask in BATCH]
+    pick = lambda rows: np.array(rows)[BATCH == 1] if tokens_alone else np.array(rows)
+    wrong = [_wrong_ids(convention, padding_idx, mask) for mask in BATCH]
+    return case(
+        f"learned/{convention}/{'any' if padding_idx is None else f'pad{padding_idx}'}/ids",
+        op="token_ids" if tokens_alone else "position_ids",
+        params={"convention": convention, **({} if padding_idx is None else {"padding_idx": padding_idx})},
+        tensors={"mask": BATCH},
+        expected=pick(whole),
+        mistakes={name: pick([row[name] for row in wrong]) for name in wrong[0]},
+        comment="The first mask is padded on the left, the second on the right.",
+    )
+
+
+def _encode():
+    table, rows = painted((10, 3), 1), np.array([[9, 0, 4, 4], [8, 1, 7, 2]])
+    return case(
+        "learned/any/r10-d3/encode",
+        op="encode",
+        params={},
+        tensors={"positions": rows, "table": table},
+        expected=table[rows],
+        mistakes={"wrapped": table[rows % 8], "clipped": table[np.minimum(rows, 4)]},
+        comment="Entries of the table, unchanged.",
+    )
+
+
+def _embed():
+    table = painted((7, 3), 2)
+    at = lambda rows: table[np.array(rows)]
+    wrong = [_wrong_ids("roberta", 1, mask) for mask in BATCH]
+    wrong = {name: at([row[name] for row in wrong]) for name in wrong[0] if name != "padding_as_token"}
+    wrong["zero_based"] = at([definition(mask, "generate") for mask in BATCH])
+    return case(
+        "learned/roberta/r7-d3/embed",
+        op="embed",
+        params={"convention": "roberta", "padding_idx": 1},
+        tensors={"mask": BATCH, "table": table},
+        expected=at([definition(mask, "roberta") for mask in BATCH]),
+        mistakes=wrong,
+        comment="Seven rows hold five tokens.",
+    )
+
+
+def _similarity():
+    table, d = painted((4, 5), 4), 5
+    exact = [[mpmath.mpf(x) for x in row] for row in table]
+    pairs = [[(a, b) for b in exact] for a in exact]
+    inner = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
+    share = [
+        [sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b)) for a, b in row]
+        for row in pairs
+    ]
+    return case(
+        "learned/any/r4-d5/similarity",
+        op="similarity",
+        params={},
+        tensors={"table": table},
+        expected=[[cosine(a, b, mpmath) for a, b in row] for row in pairs],
+        cond={"amp": terms(2 * d + 4, share)},  # d + 4 of the two norms and quotients, a product, d - 1 sums
+        mistakes={
+            "dot_product": [[inner(a, b) for a, b in row] for row in pairs],
+            "one_norm": [[inner(a, b) / mpmath.sqrt(inner(a, a)) for a, b in row] for row in pairs],
+        },
+    )
