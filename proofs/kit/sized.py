@@ -288,7 +288,7 @@ def _total(f, length):
 
 def _slice(k, length):
     """(start, step, length) of a slice with positive step, or of a whole axis in reverse; numpy would clip what is refused."""
-    if k == slice(None, None, -1):
+    if k.start is None and k.stop is None and k.step == -1:
         return length - 1, sp.Integer(-1), length
     step, start = expression(1 if k.step is None else k.step), expression(0 if k.start is None else k.start)
     stop = length if k.stop is None else expression(k.stop)
