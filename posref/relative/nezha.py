@@ -18,7 +18,8 @@ paper's rows with every pair turned by the phase k w_t: one orthogonal matrix M 
 `posref.absolute.sinusoidal.shift_matrix(k, ..)`, so q . a_released = (M^T q) . a_paper. Weights trained with one form are wrong
 with the other. NEZHA-TensorFlow adds the position term before the scale and asserts n_query = n_key.
 
-Properties. proofs/relative/nezha.py: pinned in both conventions; released = M paper; Shaw's form; translation invariant.
+Properties. proofs/relative/nezha.py: encode_pinned in both conventions; table_pinned; attend_pinned;
+released_is_a_rotation_of_the_paper; translation_invariant; past_is_told_from_future.
 
 References. Wei et al., NEZHA, arXiv 1909.00204, section 2.2; huawei-noah/Pretrained-Language-Model,
 NEZHA-TensorFlow/modeling.py.
