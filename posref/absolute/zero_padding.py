@@ -17,8 +17,9 @@ width // 2 on the right, as PyTorch's padding="same" does.
 Where implementations differ. PyTorch and TensorFlow call "zero" with this alignment "same"; PyTorch's Conv1d turns
 it into "circular" by padding_mode.
 
-Properties. proofs/absolute/zero_padding.py: circular convolution commutes with rotation of the sequence, so it knows no
-position; zero padding does not; a constant input tells the first c and last width // 2 entries from the rest.
+Properties. proofs/absolute/zero_padding.py: pinned; pinned_inside for all n; circular_is_equivariant, so it knows no position;
+zero_padding_differs_at_the_border_alone; constant_input_shows_the_border; layers_carry_the_border_inwards;
+valid_is_equivariant_where_defined.
 
 References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248;
 Su, kexue.fm/archives/8130, section "CNN-Style".
