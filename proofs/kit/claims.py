@@ -87,6 +87,7 @@ def _cells(value):
     cells = np.empty(out.shape, dtype=object)
     for ix in np.ndindex(*out.shape):
         cells[ix] = expression(out[ix])
+        cells[ix] = cells[ix].xreplace({x: sp.Rational(x) for x in cells[ix].atoms(sp.Float)})  # 0.1 x - x / 10 would be 0
         if compared(cells[ix]):
             raise Undecided(f"a sum over an index that was compared once for all summands: {_short(cells[ix])}")
     return cells

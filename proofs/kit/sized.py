@@ -539,7 +539,9 @@ def _broadcast_to(a, shape):
 
 
 def _sliding_window_view(a, window_shape, axis):
-    shape, axis = list(a.shape), axis % a.ndim
+    shape, axis = list(a.shape), _axis(axis, a.ndim)
+    if not nonnegative(shape[axis] - window_shape):
+        raise Undecided(f"windows of {window_shape} in an axis of length {shape[axis]}")
     shape[axis] = sp.expand(shape[axis] - window_shape + 1)
     return SizedArray((*shape, window_shape), lambda *ix: a.at(*ix[:axis], ix[axis] + ix[-1], *ix[axis + 1 : -1]), a)
 

@@ -49,11 +49,15 @@ class Scalar:
 
 
 def expression(value):
-    """The sympy expression behind a Scalar, a number, a boolean or an expression."""
+    """The sympy expression behind a Scalar, a number, a boolean or an expression; a float is the dyadic number it is."""
     if isinstance(value, Scalar):
         return value.e
     if isinstance(value, (bool, np.bool_)):
         return sp.Integer(int(value))
+    if isinstance(value, (float, np.floating)) and np.isfinite(value):
+        return sp.Rational(*value.as_integer_ratio())
+    if isinstance(value, (complex, np.complexfloating)):
+        return expression(value.real) + sp.I * expression(value.imag)
     return sp.sympify(value)
 
 
