@@ -18,8 +18,8 @@ transformer_xl.scores with r[..., 1:, :]. bi_data=True feeds the second half of 
 -n_key .. n_query - 1: r made from -distances. clamp_len limits the distance to -clamp_len .. clamp_len. u, v, s are
 r_w_bias, r_r_bias, r_s_bias, one a layer with untie_r.
 
-Properties. proofs/relative/xlnet.py: pinned; without segments equal to Transformer-XL's bidirectional score; translation
-invariant; blind to the first row of r.
+Properties. proofs/relative/xlnet.py: distances_pinned; segments_for_all_sizes; scores_pinned, both types;
+without_segments_transformer_xl, and blind to the first row of r; translation_invariant.
 
 References. Yang et al., arXiv 1906.08237, sections 2.4 (Transformer-XL) and 2.5 (relative segment encodings);
 zihangdai/xlnet, modeling.py, relative_positional_encoding, rel_shift, rel_attn_core.
