@@ -1,0 +1,75 @@
+"""What the kernels over all pairs of a query and a key share: their arguments, and how the work is cut.
+
+Such a kernel writes (heads, n_query, n_key), contiguous; leading axes are walked here.
+"""
+
+import math
+
+import numpy as np
+
+from posref import _require
+from posref.fast import _machine
+
+PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
+
+
+def integers(function, argument, array, ndim):
+    """Signed integers as contiguous int64."""
+    _require.array(function, argument, array, kinds=_require.SIGNED, ndim=ndim)
+    if array.dtype.kind == "O":
+        raise TypeError(f"{function}: {argument} has dtype object; the compiled kernels know integers, convert it with .astype")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def positions(function, query_positions, key_positions):
+    """Positions of queries and keys with the same leading axes, contiguous, both int64 or both of one float dtype."""
+    both = {"query_positions": query_positions, "key_positions": key_positions}
+    for argument, value in both.items():
+        _require.array(function, argument, value, kinds=_require.SIGNED_NUMBERS, ndim=1)
+    _require.together(function, **{argument: value.shape[:-1] for argument, value in both.items()})
+    _require.differences(function, "key_positions", key_positions, "query_positions", query_positions)
+    dtype = np.result_type(*(np.int64 if value.dtype.kind == "i" else value.dtype for value in both.values()))
+    if dtype != np.int64:
+        _machine.floating(function, "the difference of positions", dtype)
+    lead = np.broadcast_shapes(*(value.shape[:-1] for value in both.values()))
+    return (np.ascontiguousarray(np.broadcast_to(value, (*lead, value.shape[-1])), dtype) for value in both.values())
+
+
+def contiguous(out):
+    """`out` where a kernel may write to it, else an array like it, to be copied by `finish`."""
+    return out if out.flags.carray else np.empty(out.shape, out.dtype)
+
+
+def finish(out, made):
+    """`out`, holding what was made."""
+    if made is not out:
+        out[...] = made
+    return out
+
+
+def cut(stacks, heads, n_query, threads):
+    """Slices (heads, queries) of one of `stacks` arrays (heads, n_query, n_key), each contiguous, for so many threads.
+
+    >>> cut(1, 8, 100, 2)[:2]
+    [(slice(0, 1, None), slice(0, 100, None)), (slice(1, 2, None), slice(0, 100, None))]
+    >>> cut(1, 1, 100, 2)[:2]
+    [(slice(0, 1, None), slice(0, 12, None)), (slice(0, 1, None), slice(12, 25, None))]
+    """
+    count = 1 if threads == 1 else math.ceil(PIECES * threads / stacks)
+    if heads >= count:
+        return [(part, slice(0, n_query)) for part in _machine.parts(heads, count)]
+    rows = _machine.parts(n_query, math.ceil(count / heads))
+    return [(slice(h, h + 1), part) for h in range(heads) for part in rows]
+
+
+def stacks(offsets, *arrays):
+    """offsets (n_query, n_key) and arrays (heads, ..) for every index of the axes along which the offsets vary.
+
+    `arrays` have the leading axes of the result and are contiguous; those after the last along which offsets vary are heads.
+    """
+    lead = arrays[0].shape[:-2]
+    axes = (1,) * (len(lead) + 2 - offsets.ndim) + offsets.shape[:-2]
+    own = max((axis for axis, n in enumerate(axes, 1) if n > 1), default=0)
+    offsets = np.broadcast_to(offsets.reshape(axes[:own] + offsets.shape[-2:]), lead[:own] + offsets.shape[-2:])
+    for at in np.ndindex(lead[:own]):
+        yield offsets[at], *(array[at].reshape(math.prod(lead[own:]), *array.shape[-2:]) for array in arrays)
