@@ -33,7 +33,7 @@ from bisect import bisect_right
 import numpy as np
 
 from posref import _require
-from posref.relative.offsets import gather_rows
+from posref.relative.offsets import clip, gather_rows
 
 CONVENTIONS = ("paper", "released")
 SOURCES = ("microsoft", "transformers")
@@ -56,9 +56,6 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention):
     >>> scores(q, k, q_r, k_r, offsets, scale=1, convention="paper")
     array([[[23., 32.],
             [14., 23.]]])
-    >>> scores(q, k, q_r, k_r, offsets, scale=1, convention="released")
-    array([[[23., 12.],
-            [34., 23.]]])
     """
     _require.array("deberta.scores", "q", q, ndim=3)
     _require.array("deberta.scores", "k", k, ndim=3)
@@ -97,7 +94,8 @@ def position_to_content(k, q_r, offsets, *, convention):
     """
     _require.choice("deberta.position_to_content", "convention", convention, CONVENTIONS)
     _require_rows("deberta.position_to_content", "k", k, "q_r", q_r, offsets, axis=-1)
-    index = position_index(-offsets if convention == "paper" else offsets, span=q_r.shape[-2] // 2)
+    span = q_r.shape[-2] // 2
+    index = position_index(-clip(offsets, -span, span) if convention == "paper" else offsets, span=span)
     by_key = gather_rows(k @ np.swapaxes(q_r, -1, -2), np.swapaxes(index, -1, -2), 0)
     return np.swapaxes(by_key, -1, -2)
 
@@ -110,7 +108,7 @@ def position_index(offsets, *, span):
     """
     _require_offsets("deberta.position_index", offsets)
     _require.count("deberta.position_index", "span", span)
-    return np.clip(span - offsets, 0, 2 * span - 1)
+    return span - clip(offsets, 1 - span, span)
 
 
 def bucket_ends(buckets, max_position):
@@ -151,8 +149,9 @@ def log_bucket(offsets, *, buckets, max_position, source):
     _require_offsets("deberta.log_bucket", offsets)
     _require.choice("deberta.log_bucket", "source", source, SOURCES)
     ends = bucket_ends(buckets, max_position)
-    distance = np.minimum(np.abs(offsets), max_position if source == "transformers" else max_position - 1)
-    return np.sign(offsets) * np.searchsorted(ends, distance, side="left")
+    far = max_position if source == "transformers" else max_position - 1
+    near = clip(offsets, -far, far)
+    return np.sign(near) * np.searchsorted(ends, np.abs(near), side="left")
 
 
 def enhanced_mask_decoder(layer, hidden, positions, *, steps=2, convention):

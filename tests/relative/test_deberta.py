@@ -275,3 +275,23 @@ def test_symbols_pass_through():
     assert all(isinstance(entry, Fraction) for entry in result.flat)
     whole = deberta.scores(*inputs(3, 4, span=2), offset, scale=1, convention="paper")
     assert [entry * 63 for entry in result.flat] == whole.ravel().tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_narrow_and_extreme_offsets_do_not_wrap(dtype):
+    """Against Python's integers: 200 - o in eight bits would wrap, as would the absolute value of -128."""
+    offset = np.array([[np.iinfo(dtype).min, -1, 0, 1, np.iinfo(dtype).max]], dtype)
+    for span in (2, 100, 200):
+        expected = [min(max(span - int(o), 0), 2 * span - 1) for o in offset[0]]
+        assert deberta.position_index(offset, span=span).tolist() == [expected]
+        rows = np.arange(2.0 * span)[None, :, None]
+        ones = np.ones((1, 5, 1))
+        for convention, sign in (("paper", 1), ("released", -1)):
+            index = [min(max(span + sign * int(o), 0), 2 * span - 1) for o in offset[0]]
+            assert deberta.position_to_content(ones, rows, offset, convention=convention).tolist() == [[index]]
+    for source in deberta.SOURCES:
+        arguments = {"buckets": 8, "max_position": 109, "source": source}
+        wide = [max(-(10**6), min(10**6, int(o))) for o in offset[0]]
+        expected = deberta.log_bucket(np.array(wide), **arguments).tolist()
+        assert deberta.log_bucket(offset[0], **arguments).tolist() == expected
+        assert expected[:4] == [-7 - (source == "transformers"), -1, 0, 1]

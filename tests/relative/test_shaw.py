@@ -253,3 +253,11 @@ def test_attend_rejects(case):
 def test_embed_rejects():
     with pytest.raises(TypeError, match=r"shaw\.embed: offsets has dtype float64"):
         shaw.embed(np.zeros((3, 1)), np.zeros((1, 1)))
+
+
+def test_narrow_offsets_do_not_wrap():
+    """100 + 100 in eight bits is -56: a row counted from the end of the table."""
+    table, offset = np.arange(201)[:, None], np.array([[-128, -100, 0, 100, 127]], dtype=np.int8)
+    assert shaw.embed(table, offset)[0, :, 0].tolist() == [0, 0, 100, 200, 200]
+    q, k = np.ones((1, 1, 1), dtype=int), np.zeros((1, 5, 1), dtype=int)
+    assert shaw.scores(q, k, table, offset, scale=1).tolist() == [[[0, 0, 100, 200, 200]]]
