@@ -20,9 +20,9 @@ flow_transformer.py) calls torchdiffeq's "rk4", which is the 3/8 rule above and 
 substeps 5. Its biases enter q, k and v, not the input, and are solved for the first block alone: those of the other blocks
 are trained constants, the same at all positions. Its f is Linear, ReLU, Linear on [p, t].
 
-Properties. proofs/absolute/floater.py: pinned, a step of a linear field is the Taylor polynomial of exp to degree 4, the
-sinusoid solves dp/dt = B p with B antisymmetric. With f free to depend on t every smooth curve is a solution, so that the
-sinusoid is one says nothing; that it solves a linear field without t does.
+Properties. proofs/absolute/floater.py: step_pinned, pinned; order_four (all eight conditions, and no fifth order);
+linear_step_is_taylor; sinusoid_solves_a_linear_field, with B antisymmetric; every_curve_is_a_solution of some field that
+depends on t, so that the sinusoid is one says nothing; steps_shorten_the_sinusoid (by 1e-18 at the released size).
 
 References. Liu et al., Learning to Encode Position for Transformer with Continuous Dynamical Model, arXiv 2003.09229.
 """

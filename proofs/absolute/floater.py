@@ -1,0 +1,383 @@
+"""FLOATER: position as the solution of a differential equation."""
+
+import itertools
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref import pairing
+from posref.absolute import floater, sinusoidal
+from proofs.absolute.sinusoidal import frequency
+from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.vectors import case, flag, growth, painted
+
+# nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others
+THREE_EIGHTS = (0, 1, 2, 3), ([], [1], [-1, 3], [3, -3, 3]), 3, (1, 3, 3, 1), 8
+CLASSICAL = (0, 1, 1, 2), ([], [1], [0, 1], [0, 0, 2]), 2, (1, 2, 2, 1), 6
+EULER = (0,), ([],), 1, (1,), 1
+
+
+def definition(f, t, p, h, rule=THREE_EIGHTS):
+    """One Runge-Kutta step of a list p: k_i = f(t + c_i h, p + h sum_j a_ij k_j), then p + h sum_i b_i k_i."""
+    nodes, stages, parts, weights, whole = rule
+    slopes = []
+    moved = lambda row, over: [x + h * sum(a * k[n] for a, k in zip(row, slopes, strict=True)) / over for n, x in enumerate(p)]
+    for c, row in zip(nodes, stages, strict=True):
+        slopes.append(f(t + h * c / parts, moved(row, parts)))
+    return moved(weights, whole)
+
+
+def reached(field, times, p, substeps, rule=THREE_EIGHTS):
+    """The state at every time, by `definition`."""
+    states = [p]
+    for begin, end in itertools.pairwise(times):
+        h = (end - begin) / substeps
+        for k in range(substeps):
+            p = definition(field, begin + h * k, p, h, rule)
+        states.append(p)
+    return states
+
+
+F, G = sp.Function("f", real=True), sp.Function("g", real=True)
+THREE, TWICE = [sp.Integer(t) for t in (0, 3, 4)], [sp.Integer(t) for t in (0, 1, 2)]
+
+
+def anything(t, p):
+    """A field about which nothing is known: f(t, a, b), g(t, a, b), of a list of expressions."""
+    return [name(*(sp.expand(x) for x in (t, *p))) for name in (F, G)]
+
+
+def on_arrays(field):
+    """A field of lists as one of arrays, row by row."""
+
+    def derivative(t, p):
+        rows = p.reshape(-1, p.shape[-1])
+        return array([field(expression(t), [x.e for x in row]) for row in rows]).reshape(p.shape)
+
+    return derivative
+
+
+# what it is
+
+
+@theorem(of=[floater.step], sizes="every field; batch 2, d = 2")
+def step_pinned():
+    """A step is the 3/8 rule, for any field of t and p, any t, p and h."""
+    t, p, h = symbol("t"), symbols("p", 2, 2), symbol("h")
+    got = floater.step(on_arrays(anything), t, p, h)
+    for row, start in zip(got, p, strict=True):
+        prove_equal(row, definition(anything, t.e, [x.e for x in start], h.e), mention=start)
+
+
+@step_pinned.control
+def classical_rule():
+    """ "rk4" is the classical rule: p' = t^4 tells the two apart, 11/54 and 5/24."""
+    field = lambda t, p: [t**4]
+    got = floater.step(on_arrays(field), symbol("t"), symbols("p", 1), symbol("h"))
+    prove_equal(got, definition(field, symbol("t").e, [symbols("p", 1)[0].e], symbol("h").e, CLASSICAL))
+
+
+@theorem(of=[floater.encode, floater.step], sizes="3 times, 1 .. 3 substeps, every field of t; linear fields; batch 2")
+def pinned():
+    """Row 0 is the start; from t_i to t_{i+1} `substeps` steps of one size follow each other, each at its own time."""
+    times, start, c = symbols("t", 3), symbols("p", 2, 1), symbol("c")
+    for substeps in (1, 2, 3):
+        field = lambda t, p: [G(sp.expand(t))]
+        got = floater.encode(on_arrays(field), start, times, substeps=substeps)
+        for row, state in zip(got, start, strict=True):
+            expected = reached(field, [t.e for t in times], [state[0].e], substeps)
+            prove_equal(row, expected, mention=state)
+    for substeps in (1, 2):
+        got = floater.encode(lambda t, p: c * p, start, np.array([0, 3, 4]), substeps=substeps)
+        for row, state in zip(got, start, strict=True):
+            prove_equal(row, reached(lambda t, p: [c.e * p[0]], THREE, [state[0].e], substeps), mention=[c])
+
+
+@pinned.control
+def substeps_of_the_whole_size():
+    """Each of the substeps has the size of the whole interval."""
+    c, start = symbol("c"), symbols("p", 1)
+    got = floater.encode(lambda t, p: c * p, start, np.array([0, 1]), substeps=2)
+    prove_equal(got[1], reached(lambda t, p: [c.e * p[0]], TWICE, [start[0].e], 1)[2])
+
+
+# how exact it is
+
+
+TREES = (  # rooted trees: the slope, a product of earlier solutions, the number of nodes, gamma
+    (lambda y: 1, 1, 1),
+    (lambda y: y[0], 2, 2),
+    (lambda y: y[0] ** 2, 3, 3),
+    (lambda y: y[1], 3, 6),
+    (lambda y: y[0] ** 3, 4, 4),
+    (lambda y: y[0] * y[1], 4, 8),
+    (lambda y: y[2], 4, 12),
+    (lambda y: y[3], 4, 24),
+)
+
+
+@theorem(of=[floater.step], sizes="all eight conditions")
+def order_four():
+    """The rule has order 4: each of the eight rooted trees with up to 4 nodes is a component y' = (product of its branches),
+    which a step from 0 takes to its exact value h^nodes / gamma. By Butcher's theorem these are all conditions of order 4."""
+    h = symbol("h")
+    field = lambda t, y: [sp.sympify(slope(y)) for slope, _, _ in TREES]
+    got = floater.step(on_arrays(field), 0, array([0] * 8), h)
+    prove_equal(got, [h.e**nodes / gamma for _, nodes, gamma in TREES], mention=[h])
+
+
+@order_four.control
+def order_five():
+    """The tree with four branches too: y' = t^4 gives h^5 / 5."""
+    h = symbol("h")
+    prove_equal(floater.step(lambda t, p: t**4 + 0 * p, 0, array([0]), h), [h.e**5 / 5])
+
+
+@theorem(of=[floater.step], sizes="d = 2, every B")
+def linear_step_is_taylor():
+    """For dp/dt = B p a step of size h is sum_{k <= 4} (h B)^k / k! applied to p."""
+    b, p, t, h = symbols("b", 2, 2), symbols("p", 2), symbol("t"), symbol("h")
+    term, total = p, p
+    for k in range(1, 5):
+        term = h * (b @ term) / k
+        total = total + term
+    prove_equal(floater.step(lambda t, p: b @ p, t, p, h), total, mention=b)
+
+
+@linear_step_is_taylor.control
+def linear_step_is_exact():
+    """It is e^{h b} p."""
+    b, h = symbol("b"), symbol("h")
+    prove_equal(floater.step(lambda t, p: b * p, 0, array([1]), h), [sp.exp(h.e * b.e)])
+
+
+# the sinusoid as a solution
+
+
+@theorem(
+    of=[floater.antisymmetric, pairing.indices, sinusoidal.encode, sinusoidal.shift_matrix],
+    sizes="d = 2, 4, 8, all frequencies",
+)
+def sinusoid_solves_a_linear_field():
+    """p(t) = sinusoid of t has dp/dt = B p with B = antisymmetric(w), the same at all times, and B^T = -B."""
+    t = symbol("t")
+    for dim, layout in itertools.product((2, 4, 8), pairing.LAYOUTS):
+        w = symbols("w", dim // 2)
+        p = sinusoidal.encode(array(t.e), w, layout=layout)
+        b = floater.antisymmetric(w, layout=layout)
+        prove_equal([x.e.diff(t.e) for x in p], b @ p, mention=[t])
+        prove_equal(b.T, -b)
+        shift = sinusoidal.shift_matrix(t, w, layout=layout)
+        prove_equal([[expression(x).diff(t.e).subs(t.e, 0) for x in row] for row in shift], b)
+
+
+@sinusoid_solves_a_linear_field.control
+def sinusoid_turns_like_rope():
+    """dp/dt = B^T p, the generator of RoPE's rotation."""
+    t, w = symbol("t"), symbols("w", 1)
+    p = sinusoidal.encode(array(t.e), w, layout="half")
+    prove_equal([x.e.diff(t.e) for x in p], floater.antisymmetric(w, layout="half").T @ p)
+
+
+@theorem(of=[floater.step], sizes="all cubics")
+def every_curve_is_a_solution():
+    """Every smooth curve c solves dp/dt = h(t, p) with h(t, p) := c'(t), which does not look at p: a step follows any cubic
+    exactly. So "the sinusoid is a solution of FLOATER" says nothing; that it solves a linear field without t does."""
+    t, h, a = symbol("t"), symbol("h"), [x.e for x in symbols("a", 4)]
+    curve = lambda s: sum(x * s**n for n, x in enumerate(a))
+    slope = lambda s, p: array([sum(n * x * expression(s) ** (n - 1) for n, x in enumerate(a) if n)])
+    prove_equal(floater.step(slope, t, array([curve(t.e)]), h), [curve(t.e + h.e)], mention=a)
+
+
+@every_curve_is_a_solution.control
+def every_curve_solves_a_linear_field():
+    """t^2 solves dp/dt = b p, with the b that is right at t = 1."""
+    t = symbol("t").e
+    prove_equal([sp.diff(t**2, t)], [2 * t**2])
+
+
+@theorem(of=[floater.step, floater.antisymmetric], sizes="d = 2, all w, h, p")
+def steps_shorten_the_sinusoid():
+    """A step of the sinusoid's field changes the squared length of a pair by the factor 1 - z^6/72 + z^8/576 with z = w h: by
+    less than 1e-18 at the released size 0.002 and w = 1."""
+    w, h, p = symbols("w", 1), symbol("h"), symbols("p", 2)
+    b = floater.antisymmetric(w, layout="half")
+    after, z = floater.step(lambda t, p: b @ p, 0, p, h), w[0] * h
+    prove_equal([after @ after], [(p @ p) * (1 - z**6 / 72 + z**8 / 576)], mention=[h])
+    released = sp.Rational(2, 1000) ** 6 / 72
+    prove_that(bool(released < sp.Rational(1, 10**18)), "the loss of a released step")
+
+
+@steps_shorten_the_sinusoid.control
+def steps_keep_lengths():
+    """B is antisymmetric, so a step keeps the length."""
+    w, h, p = symbols("w", 1), symbol("h"), symbols("p", 2)
+    b = floater.antisymmetric(w, layout="half")
+    after = floater.step(lambda t, p: b @ p, 0, p, h)
+    prove_equal([after @ after], [p @ p])
+
+
+# golden vectors
+
+SOURCES = (
+    "Liu et al., arXiv 2003.09229",
+    "xuanqing94/FLOATER d788b5e, flow_transformer.py: steps of 0.01, five substeps, torchdiffeq's rk4 (the 3/8 rule)",
+)
+
+CONVENTIONS = {
+    "axes": "start is (.., d), the result (.., n, d) with the start as row 0",
+    "rule": "Runge-Kutta 3/8, `substeps` equal steps between neighboring times",
+    "op sinusoid": "dp/dt = B p; B takes sine to w cosine and cosine to -w sine, w = base^(-2t/dim); p_0 = (0, 1, ..)",
+    "times": "i step for op sinusoid",
+    "op field": "dp/dt = (p_1 - t p_0, t - p_0 p_1) at the times given",
+}
+
+FLAGS = {
+    "classical": flag("the classical rule", "Another rule of order 4.", "Results differ in the fifth order of the step."),
+    "euler": flag("p + h f(t, p)", "One slope a step.", "Errors of first order."),
+    "one_substep": flag("no substeps", "One step between neighboring times.", "Less exact."),
+    "whole_size": flag("h for h / substeps", "Every substep has the size of the whole interval.", "Time runs faster."),
+    "frozen_time": flag("f(t_i, p) within a step", "The stages do not move on in time.", "Errors of first order."),
+    "sign": flag("-B", "The field has the wrong sign.", "Sines have the wrong sign."),
+    "unit_times": flag("times 0, 1, 2, ..", "The step 0.01 is left out.", "Time runs a hundred times faster."),
+    "closed_form": flag("sin and cos themselves", "No solver is run.", "Better, and not what the rule gives."),
+    "start_skipped": flag("row 0 at t_1", "The start is left out.", "Positions are one too large."),
+    "other_layout": flag(
+        "pairs of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A number and how many units of rounding its error may be, to first order; every operation adds one."""
+
+    value: object
+    error: object = 0
+
+    def __add__(self, other):
+        other = _rounded(other)
+        value = self.value + other.value
+        return Rounded(value, self.error + other.error + abs(value))
+
+    def __mul__(self, other):
+        other = _rounded(other)
+        value = self.value * other.value
+        return Rounded(value, abs(self.value) * other.error + abs(other.value) * self.error + abs(value))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, whole):
+        value = self.value / whole
+        return Rounded(value, self.error / whole + abs(value))
+
+    def __sub__(self, other):
+        return self + -1 * _rounded(other)
+
+    def __rsub__(self, other):
+        return _rounded(other) - self
+
+
+def _rounded(x):
+    return x if isinstance(x, Rounded) else Rounded(x)
+
+
+def vectors():
+    for layout in OTHER:
+        yield _sinusoid("released", layout, 6, 6, 0.01, 5, "sign unit_times whole_size start_skipped other_layout")
+    models = {"models": ("f64", "f32")}
+    flags = "sign unit_times whole_size start_skipped other_layout euler one_substep closed_form"
+    yield _sinusoid("coarse", "half", 4, 5, 0.75, 2, flags, **models)
+    for substeps in (1, 3):
+        yield _field(substeps, "classical euler frozen_time" + (" one_substep whole_size" if substeps > 1 else ""), **models)
+
+
+OTHER = {"half": "interleaved", "interleaved": "half"}
+
+
+def _columns(pairs, layout):
+    """The features of [(sine, cosine), ..] in their layout."""
+    return [x for pair in pairs for x in pair] if layout == "interleaved" else [pair[m] for m in (0, 1) for pair in pairs]
+
+
+def _sinusoid(variant, layout, dim, length, step, substeps, flags, **rest):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    right = {"w": w, "step": mpmath.mpf(step), "length": length, "substeps": substeps, "layout": layout}
+    rows = lambda **changes: _solved(**right | changes)
+    closed = [[(mpmath.sin(i * step * v), mpmath.cos(i * step * v)) for v in w] for i in range(length)]
+    wrong = {
+        "sign": lambda: rows(w=[-v for v in w]),
+        "unit_times": lambda: rows(step=mpmath.mpf(1)),
+        "whole_size": lambda: rows(step=mpmath.mpf(step) * substeps),
+        "start_skipped": lambda: rows(length=length + 1)[1:],
+        "other_layout": lambda: rows(layout=OTHER[layout]),
+        "euler": lambda: rows(rule=EULER),
+        "one_substep": lambda: rows(substeps=1),
+        "closed_form": lambda: [_columns(pairs, layout) for pairs in closed],
+    }
+    tracked = rows(w=[Rounded(v, v * growth(v)) for v in w], step=Rounded(mpmath.mpf(step), mpmath.mpf(step)))
+    return case(
+        f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid",
+        op="sinusoid",
+        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length, "step": step, "substeps": substeps},
+        tensors={},
+        expected=rows(),
+        cond={"amp": _errors(tracked)},
+        mistakes={name: wrong[name]() for name in flags.split()},
+        **rest,
+    )
+
+
+def _solved(w, step, length, substeps, layout, rule=THREE_EIGHTS):
+    """The rows of the sinusoid's field, pair by pair."""
+    times, one = [i * step for i in range(length)], mpmath.mpf(1)
+    pairs = [reached(lambda t, p, v=v: [v * p[1], -1 * v * p[0]], times, [0 * one, one], substeps, rule) for v in w]
+    return [_columns(states, layout) for states in zip(*pairs, strict=True)]
+
+
+def _errors(tracked):
+    """amp of rounded numbers: a third of the roundings."""
+    return [_errors(x) if isinstance(x, list) else x.error / 3 if isinstance(x, Rounded) else mpmath.mpf(0) for x in tracked]
+
+
+def _field(substeps, flags, **rest):
+    starts, times = painted((2, 2), 1), [mpmath.mpf(t) for t in (0, 0.5, 1.25, 1.5)]
+    field = lambda t, p: [p[1] - t * p[0], t - p[0] * p[1]]
+
+    def rows(lift=mpmath.mpf, substeps=substeps, rule=THREE_EIGHTS):
+        at = [lift(t) for t in times]
+        return [reached(field, at, [lift(mpmath.mpf(x)) for x in start], substeps, rule) for start in starts]
+
+    def stepwise(frozen=False, size=1):
+        """Each interval on its own: with t held at its beginning, or its substeps too large."""
+        out = []
+        for start in starts:
+            p = [mpmath.mpf(x) for x in start]
+            out.append([p])
+            for begin, end in itertools.pairwise(times):
+                h = (end - begin) * size / substeps
+                for k in range(substeps):
+                    now = begin + h * k
+                    p = definition((lambda t, p, now=now: field(now, p)) if frozen else field, now, p, h)
+                out[-1].append(p)
+        return out
+
+    wrong = {
+        "classical": lambda: rows(rule=CLASSICAL),
+        "euler": lambda: rows(rule=EULER),
+        "one_substep": lambda: rows(substeps=1),
+        "frozen_time": lambda: stepwise(frozen=True),
+        "whole_size": lambda: stepwise(size=substeps),
+    }
+    return case(
+        f"floater/field/d2-s{substeps}/field",
+        op="field",
+        params={"substeps": substeps},
+        tensors={"start": starts, "times": [float(t) for t in times]},
+        expected=rows(),
+        cond={"amp": _errors(rows(lift=Rounded))},
+        mistakes={name: wrong[name]() for name in flags.split()},
+        **rest,
+    )
