@@ -24,8 +24,9 @@ is used for theta_2 alone; (3) adds b after the reset, with a bucket of its own 
 (index rel_pos_bins / 2, which no offset reaches): b itself is `reset`, and the sum is the paper's form with other thetas.
 Both write the column first and the row over it.
 
-Properties. proofs/relative/tupe.py: pinned in both conventions; reset is idempotent and forgets the first row and column;
-the released sum is the paper's with theta + b; the position scores are absolute, not a function of j - i.
+Properties. proofs/relative/tupe.py: positional_pinned, reset_pinned, untie_pinned; scores_pinned in both conventions;
+reset_projects; released_is_the_paper_with_other_thetas; from_cls_by_content_alone; absolute_but_for_the_commutant;
+only_the_bias_is_t5s.
 
 References. Ke, He, Liu, ICLR 2021, arXiv 2006.15595, Eqs. (7) untied, (8) bias, (9) reset, (10) TUPE-A, (11) TUPE-R.
 """
