@@ -19,8 +19,9 @@ v / 10000^(2t/d) with t up to d - 1, so they grow with the rank of the word (`re
 with 0 for padding. Its Transformer (Transformer/model_transformer/Complex_order.py) counts positions down from the last
 token instead, and its language model scores by moduli.
 
-Properties. proofs/absolute/complex_order.py: pinned, offset transformation, all sequences with g(m + 1) = z g(m), bounded
-ones on the integers have |z| = 1, RoPE as a special case.
+Properties. proofs/absolute/complex_order.py: pinned; released_frequencies_pinned; offset_is_a_factor;
+bounded_linear_offsets_are_waves, where bounded means on all integers; linearity_is_needed (tanh has an offset map too);
+scores_pinned; scores_are_relative_for_shared_frequencies, and not for those of each word; rope_is_a_special_case.
 
 References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2; Su,
 kexue.fm/archives/8130, section "Complex-Valued".
