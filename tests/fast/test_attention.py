@@ -1,0 +1,491 @@
+"""Streaming attention against the specification in extended precision, within the error bound that its docstring states."""
+
+import importlib
+import itertools
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+import posref
+from posref import attention
+from posref.rotary import rope
+
+numba = pytest.importorskip("numba", reason="needs posref[fast]")
+fast = importlib.import_module("posref.fast.attention")
+fast_rope = importlib.import_module("posref.fast.rope")
+
+FLOATS = (np.float32, np.float64)
+TILES = (fast.TILE - 1, fast.TILE, fast.TILE + 1, 2 * fast.TILE, 2 * fast.TILE + 1)
+MASKS = ((False, None), (True, None), (False, 3), (True, 2), (False, 1), (True, 2.5), (False, 1e300), (True, 40))
+
+
+def inputs(n_query, n_key, d, d_v, *, heads=(2, 2), dtype=np.float32, seed=0, spread=1.0):
+    """q, k, v and a bias by offset."""
+    rng = np.random.default_rng(seed)
+    shapes = (heads[0], n_query, d), (heads[1], n_key, d), (heads[1], n_key, d_v), (heads[0], max(n_query + n_key - 1, 0))
+    return [(rng.standard_normal(shape) * spread).astype(dtype) for shape in shapes]
+
+
+def long(*arrays):
+    return [array.astype(np.longdouble) for array in arrays]
+
+
+def specification(q, k, v, bias, **arguments):
+    """The specification on the same numbers with more digits."""
+    q, k, v = long(q, k, v)
+    bias = None if bias is None else bias.astype(np.longdouble)
+    return attention.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
+
+
+def error_bound(q, k, v, bias, *, scale, causal=False, window=None):
+    """The bound of the module's docstring, for every element, with 1.01 for what is of second order in u."""
+    u = np.finfo(q.dtype).eps / 2
+    n_query, n_key, d = q.shape[-2], k.shape[-2], q.shape[-1]
+    k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
+    q, k, v = long(q, k, v)
+    offset = np.arange(n_key) - np.arange(n_query)[:, None]
+    past = offset - (n_key - n_query)
+    allowed = (past <= 0 if causal else True) & (np.abs(past) < (np.inf if window is None else window))
+    b = 0 if bias is None else bias.astype(np.longdouble)[..., offset + n_query - 1]
+    swapped = np.swapaxes(k, -1, -2)
+    s = np.where(allowed, scale * (q @ swapped) + b, -np.inf)
+    m = s.max(axis=-1, keepdims=True, initial=-1e300)
+    a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape))
+    n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True)
+    tiles = n // fast.TILE + 2
+    e = (d + 4) * abs(scale) * (np.abs(q) @ np.abs(swapped)) + np.abs(b) + np.where(allowed, m - s, 0) + n + 4 * tiles + 4
+    e = 1.01 * u * e
+    lost = np.exp(np.longdouble(-87 if u > 1e-10 else -708)) * n * np.abs(v).max(initial=0)
+    return (a * (e + (a * e).sum(axis=-1, keepdims=True) + u)) @ np.abs(v) + lost
+
+
+def check(q, k, v, bias, **arguments):
+    """Compiled and specification agree within the bound; returns the largest share of it that is used."""
+    out = fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
+    expected = specification(q, k, v, bias, **arguments)
+    assert out.dtype == q.dtype
+    assert out.shape == expected.shape
+    bound = error_bound(q, k, v, bias, **arguments)
+    error = np.abs(out - expected)
+    assert (error <= bound).all(), (error / np.where(bound == 0, 1, bound)).max()
+    return (error / np.where(bound == 0, 1, bound)).max(initial=0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("causal", "window"), MASKS)
+def test_every_small_length(dtype, causal, window):
+    for number, (n_query, n_key) in enumerate(itertools.product(range(1, 21), repeat=2)):
+        d, d_v = 1 + number % 9, 1 + number % 7
+        q, k, v, bias = inputs(n_query, n_key, d, d_v, heads=((1, 1), (4, 2), (3, 1))[number % 3], dtype=dtype, seed=number)
+        check(q, k, v, bias if number % 5 else None, scale=d**-0.5, causal=causal, window=window)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("causal", "window"), [*MASKS, (False, 100)])
+def test_borders_of_tiles(dtype, causal, window):
+    for number, (n_query, n_key) in enumerate(itertools.product((1, *TILES), repeat=2)):
+        q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=dtype, seed=number)
+        check(q, k, v, bias, scale=0.5, causal=causal, window=window)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("d_v", [*range(1, 10), 64, 128])
+@pytest.mark.parametrize("d", [*range(1, 10), 64, 128])
+def test_every_width(d, d_v, dtype):
+    check(*inputs(67, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
+
+
+SHAPES = [
+    ((2,), (2,), (2,), (4,)),
+    ((2,), (2,), (2,), ()),
+    ((2,), (2,), (2,), (1,)),
+    ((2,), (1,), (2,), (2, 4)),
+    ((1,), (2,), (1,), (2, 1)),
+    ((1,), (1,), (3,), (1, 4)),
+    ((2, 3), (2, 3), (2, 3), (4,)),
+    ((2, 3), (1, 3), (2, 1), (2, 3, 4)),
+    ((3,), (2, 3), (), (2, 1, 4)),
+    ((0,), (0,), (1,), (4,)),
+]
+
+
+@pytest.mark.parametrize(("lead_q", "lead_k", "lead_v", "lead_bias"), SHAPES)
+@pytest.mark.parametrize("heads_key", [1, 2, 4])
+def test_batches_and_grouped_heads(lead_q, lead_k, lead_v, lead_bias, heads_key):
+    rng = np.random.default_rng(0)
+    q = rng.standard_normal((*lead_q, 4, 5, 3))
+    k, v = rng.standard_normal((*lead_k, heads_key, 7, 3)), rng.standard_normal((*lead_v, heads_key, 7, 2))
+    bias = rng.standard_normal((*lead_bias, 11))
+    for causal in (False, True):
+        check(q, k, v, bias, scale=0.5, causal=causal)
+        check(q, k, v, None, scale=0.5, causal=causal)
+
+
+def test_dtypes_promote_as_in_the_specification():
+    arrays = inputs(5, 6, 4, 3, dtype=np.float64)
+    for dtypes in itertools.product((np.float32, np.float64, np.int64), repeat=4):
+        q, k, v, bias = (a.astype(t) for a, t in zip(arrays, dtypes, strict=True))
+        for scale in (1, 0.5, np.float64(0.5), np.float32(0.5)):
+            out = fast.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias)
+            expected = attention.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias)
+            assert out.dtype == expected.dtype
+            assert np.allclose(out, expected, rtol=0, atol=1e-5)  # the specification mixes precisions; dtypes are the subject
+
+
+# The error bound, from both sides
+
+
+def exact_row(q, k, v, bias, scale, h, i, keys):
+    """Row i of head h with 40 digits, from the definition."""
+    with mpmath.workdps(40):
+        n, number = q.shape[-2], mpmath.mpmathify
+        s = [
+            number(float(scale)) * mpmath.fdot(map(number, q[h, i]), map(number, k[h, j])) + number(bias[h, j - i + n - 1])
+            for j in keys
+        ]
+        w = [mpmath.exp(x - max(s)) for x in s]
+        return [mpmath.fdot(w, [number(v[h, j, e]) for j in keys]) / mpmath.fsum(w) for e in range(v.shape[-1])]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("n", "d", "spread"), [(2, 3, 1), (9, 4, 3), (100, 8, 1), (300, 64, 0.5)])
+def test_error_bound_from_both_sides(n, d, spread, dtype):
+    q, k, v, bias = inputs(n, n, d, 3, dtype=dtype, spread=spread)
+    scale = d**-0.5
+    out = fast.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias, causal=True)
+    bound = error_bound(q, k, v, bias, scale=scale, causal=True)
+    used = []
+    for h, i in itertools.product(range(2), sorted({0, 1, n // 2, n - 1})):
+        exact = exact_row(q, k, v, bias, scale, h, i, range(i + 1))
+        used += [float(abs(mpmath.mpf(float(out[h, i, e])) - exact[e]) / mpmath.mpf(float(bound[h, i, e]))) for e in range(3)]
+    assert 1e-3 < max(used) <= 1
+
+
+@numba.njit
+def exp(x):
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        out[i] = fast._exp(x[i])
+    return out
+
+
+@pytest.mark.parametrize(("dtype", "end"), [(np.float32, -87), (np.float64, -708)])
+def test_exp_from_both_sides(dtype, end):
+    rng = np.random.default_rng(0)
+    u = np.finfo(dtype).eps / 2
+    near = -np.geomspace(1e-30, -end, 200_001)
+    halves = -(np.arange(-end) + 0.5) * np.log(2)  # where the nearest multiple of ln 2 changes
+    x = np.concatenate([near, rng.uniform(end, 0, 10**6), halves[halves > end], [0, end]]).astype(dtype)
+    x = np.concatenate([x, np.nextafter(x, dtype(0)), np.maximum(np.nextafter(x, dtype(-np.inf)), dtype(end))])
+    error = np.abs(exp(x) / np.exp(x.astype(np.longdouble)) - 1).max() / u
+    assert 0.9 < error < 3
+    assert exp(np.array([0, -0.0], dtype)).tolist() == [1, 1]
+    assert exp(np.array([end * 1.001, -1e30, -np.inf], dtype)).tolist() == [0, 0, 0]
+    assert exp(np.array([end], dtype))[0] > 0
+
+
+# Edges
+
+
+def test_nothing_to_attend():
+    q, k, v, _ = inputs(5, 0, 3, 2, dtype=np.float64)
+    out = np.full((2, 5, 2), np.nan)
+    assert fast.attend_by_offset(q, k, v, scale=1.0, out=out) is out
+    assert np.array_equal(out, np.zeros((2, 5, 2)))
+    q, k, v, bias = inputs(5, 2, 3, 2, dtype=np.float64)
+    out = fast.attend_by_offset(q, k, v, scale=1.0, bias_by_offset=bias, causal=True)
+    assert np.array_equal(out[:, :3], np.zeros((2, 3, 2)))  # before the first key
+    assert np.array_equal(out[:, 3], v[:, 0])
+    out = fast.attend_by_offset(*inputs(200, 3, 3, 2)[:3], scale=1.0, window=2)
+    assert np.array_equal(out[:, :195], np.zeros((2, 195, 2)))
+    assert (out[:, 196:] != 0).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 0, 3, 2), (0, 4, 3, 2), (4, 0, 3, 2), (4, 5, 3, 0), (4, 5, 0, 2)])
+def test_empty_axes(shape):
+    q, k, v, bias = inputs(*shape, dtype=np.float64)
+    bias = bias if bias.shape[-1] else None
+    for threads in (None, 1, 3):
+        out = fast.attend_by_offset(q, k, v, scale=1.0, bias_by_offset=bias, threads=threads)
+        expected = attention.attend_by_offset(q, k, v, scale=1.0, bias_by_offset=bias)
+        assert out.shape == expected.shape
+        assert np.allclose(out, expected, rtol=1e-14, atol=0)  # d = 0 has uniform weights
+    no_heads = fast.attend_by_offset(q[:0], k, v, scale=1.0)
+    assert no_heads.shape == (0, shape[0], shape[3])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", [1e4, 1e15])
+def test_huge_scores_stay_finite(size, dtype):
+    rng = np.random.default_rng(0)
+    q, k = ((rng.standard_normal((1, 150, 4)) * size).astype(dtype) for _ in range(2))
+    v = rng.standard_normal((1, 150, 3)).astype(dtype)
+    for scale in (1.0, -1.0):
+        out = fast.attend_by_offset(q, k, v, scale=scale)
+        winner = (scale * q.astype(np.longdouble) @ np.swapaxes(k, -1, -2)).argmax(axis=-1)
+        assert np.isfinite(out).all()
+        assert np.array_equal(out[0], v[0, winner[0]])  # all weight on one key: the others are e^-1000 and less
+
+
+def test_masked_keys_have_no_share():
+    q, k, v, bias = inputs(70, 70, 4, 3)
+    expected = fast.attend_by_offset(q, k, v, scale=0.5, bias_by_offset=bias, causal=True)
+    for i in (0, 30, 63, 64, 68):
+        other_k, other_v, other_bias = k.copy(), v.copy(), bias.copy()
+        other_k[:, i + 1 :], other_v[:, i + 1 :], other_bias[:, 70:] = 1e15, 1e30, 1e30
+        out = fast.attend_by_offset(q, other_k, other_v, scale=0.5, bias_by_offset=other_bias, causal=True)
+        assert np.array_equal(out[:, : i + 1], expected[:, : i + 1])
+
+
+# Memory
+
+
+def strided(x):
+    """The same numbers in other memory."""
+    wide = np.repeat(x, 2, axis=-1)
+    wide[..., 1::2] = np.nan
+    yield wide[..., ::2]
+    yield np.asfortranarray(x)
+    yield x[..., ::-1].copy()[..., ::-1]
+    yield x[..., ::-1, :].copy()[..., ::-1, :]
+    yield np.swapaxes(np.swapaxes(x, -2, -3).copy(), -2, -3)  # (n, h, d), as models keep it
+    yield x.astype(x.dtype.newbyteorder())
+    buffer = np.empty(x.nbytes + 1, np.uint8)
+    unaligned = buffer[1:].view(x.dtype).reshape(x.shape)
+    unaligned[...] = x
+    yield unaligned
+    frozen = x.copy()
+    frozen.setflags(write=False)
+    yield frozen
+
+
+def test_any_memory_gives_the_same_bits():
+    q, k, v, bias = inputs(70, 75, 4, 6, heads=(4, 2))
+    cos, sin = (t.astype(np.float32) for t in rope.tables(np.arange(75), rope.frequencies(4)))
+    arguments = {"scale": 0.5, "layout": "half", "query_tables": (cos[5:], sin[5:]), "key_tables": (cos, sin)}
+    expected = fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
+    for other in zip(*map(strided, (q, k, v, bias[:, None])), strict=True):
+        out = fast.attend_by_offset(*other[:3], bias_by_offset=other[3][:, 0], **arguments)
+        assert np.array_equal(out, expected)
+    for target in strided(np.empty_like(expected)):
+        if target.flags.writeable and target.dtype.isnative:
+            assert fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments, out=target) is target
+            assert np.array_equal(target, expected)
+
+
+def test_repeated_rows_and_one_array_for_all():
+    row = np.random.default_rng(0).standard_normal((1, 1, 8)).astype(np.float32)
+    x = np.broadcast_to(row, (2, 70, 8))
+    assert np.allclose(fast.attend_by_offset(x, x, x, scale=0.3), x, rtol=1e-5, atol=0)  # the average of equal rows
+    x = np.random.default_rng(0).standard_normal((2, 70, 8)).astype(np.float32)
+    expected = fast.attend_by_offset(x.copy(), x.copy(), x.copy(), scale=0.3)
+    assert np.array_equal(fast.attend_by_offset(x, x, x, scale=0.3), expected)
+
+
+def test_out_that_overlaps_an_input_is_refused_and_nothing_written():
+    buffer = np.random.default_rng(0).standard_normal((6, 9, 5))
+    before = buffer.copy()
+    q, k, v = buffer[:2], buffer[2:4, :7], buffer[4:, :7]
+    cases = {"q": buffer[::-1][4:], "k": buffer[3:5], "v": np.lib.stride_tricks.as_strided(buffer[4:], (2, 9, 5), (8, 80, 16))}
+    for name, out in cases.items():
+        with pytest.raises(
+            ValueError, match=rf"fast.attention.attend_by_offset: out overlaps {name} in memory; pass {name}.copy"
+        ):
+            fast.attend_by_offset(q, k, v, scale=1.0, out=out)
+    own = np.empty((2, 9, 5))
+    for name, arguments in {
+        "bias_by_offset": {"bias_by_offset": own[0].ravel()[:15]},
+        r"query_tables\[0\]": {"layout": "half", "query_tables": (own[0, :, :2], np.ones((9, 2)))},
+        r"key_tables\[1\]": {"layout": "half", "key_tables": (np.ones((7, 2)), own[0, :7, :2])},
+    }.items():
+        own[...] = 1
+        width = 4 if "layout" in arguments else 5
+        with pytest.raises(ValueError, match=f"out overlaps {name} in memory"):
+            fast.attend_by_offset(q[..., :width].copy(), k[..., :width].copy(), v, scale=1.0, **arguments, out=own)
+    assert np.array_equal(buffer, before)
+
+
+def test_memory_stays_small():
+    """8 heads of 4096 in float32, in a fresh process: the resident set grows by the output and less than 32 MiB."""
+    code = """
+import resource
+import numpy as np
+from posref.fast import attention
+ones = np.ones((8, 4096, 64), np.float32)
+bias, out = np.ones((8, 8191), np.float32), np.ones((8, 4096, 64), np.float32)
+attention.attend_by_offset(ones[:, :70], ones[:, :70], ones[:, :70], scale=1.0, bias_by_offset=bias[:, :139], threads=2)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+attention.attend_by_offset(ones, ones, ones, scale=1.0, bias_by_offset=bias, causal=True, out=out, threads=2)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("ru_maxrss is counted in kilobytes on Linux only")
+    root = Path(posref.__file__).parents[1]
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=root)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 32 * 1024
+
+
+# Threads
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_threads_do_not_change_a_bit(dtype):
+    q, k, v, bias = inputs(300, 310, 8, 5, heads=(3, 1), dtype=dtype)
+    arguments = {"scale": 0.3, "bias_by_offset": bias, "causal": True}
+    expected = fast.attend_by_offset(q, k, v, **arguments, threads=1)
+    for threads in (None, 2, 3, 5, 64, 1000):
+        assert np.array_equal(fast.attend_by_offset(q, k, v, **arguments, threads=threads), expected)
+
+
+def test_two_python_threads_at_once():
+    q, k, v, bias = inputs(130, 130, 8, 8)
+    expected = fast.attend_by_offset(q, k, v, scale=0.3, bias_by_offset=bias)
+    start, right = threading.Barrier(2), []
+
+    def call():
+        start.wait()
+        for _ in range(50):
+            out = fast.attend_by_offset(q, k, v, scale=0.3, bias_by_offset=bias, threads=2)
+            right.append(np.array_equal(out, expected))
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert right == [True] * 100
+
+
+# RoPE on the fly
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_rope_on_the_fly_is_rope_before(layout, dtype):
+    q, k, v, bias = inputs(70, 140, 6, 5, heads=(4, 2), dtype=dtype)
+    cos, sin = (t.astype(dtype) for t in rope.tables(np.arange(140) + 1000, rope.frequencies(6)))
+    arguments = {"scale": 0.4, "bias_by_offset": bias, "causal": True}
+    turned = [rope.rotate(x, cos[-x.shape[-2] :], sin[-x.shape[-2] :], layout=layout) for x in (q, k)]
+    expected = fast.attend_by_offset(*turned, v, **arguments)
+    tables = {"query_tables": (cos[-70:], sin[-70:]), "key_tables": (cos, sin), "layout": layout}
+    assert np.array_equal(fast.attend_by_offset(q, k, v, **arguments, **tables), expected)
+    one = fast.attend_by_offset(turned[0], k, v, **arguments, key_tables=(cos, sin), layout=layout)
+    assert np.array_equal(one, expected)
+    state = fast.partial_by_offset(q, k, v, **arguments, **tables)
+    assert np.allclose(fast.finish(state), expected, rtol=0, atol=1e-6)
+    assert not np.allclose(fast.attend_by_offset(q, k, v, **arguments), expected, rtol=0, atol=1e-3)
+
+
+def test_batched_positions():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((3, 2, 9, 4)) for _ in range(3))
+    cos, sin = rope.tables(rng.integers(0, 50, (3, 1, 9)), rope.frequencies(4))
+    expected = fast.attend_by_offset(*(rope.rotate(x, cos, sin, layout="half") for x in (q, k)), v, scale=1.0)
+    out = fast.attend_by_offset(q, k, v, scale=1.0, query_tables=(cos, sin), key_tables=(cos, sin), layout="half")
+    assert np.array_equal(out, expected)
+
+
+# Shards of the keys
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("causal", "window"), MASKS)
+def test_shards_of_keys_merge_to_the_whole(dtype, causal, window):
+    """Every pair of shards of queries and keys, as ring attention meets them; some shards have nothing to attend to."""
+    n, cuts = 140, (0, 5, 64, 64, 139, 140)
+    q, k, v, bias = inputs(n, n, 4, 3, heads=(4, 2), dtype=dtype)
+    arguments = {"scale": 0.5, "causal": causal, "window": window}
+    expected, bound = specification(q, k, v, bias, **arguments), error_bound(q, k, v, bias, **arguments)
+    for a, b in itertools.pairwise(cuts):
+        states = []
+        for c, d in itertools.pairwise(cuts):
+            shift, part = c - a, bias[:, n - (b - a) + c - a :][:, : max(0, b - a + d - c - 1)]
+            states.append(
+                fast.partial_by_offset(
+                    q[:, a:b], k[:, c:d], v[:, c:d], bias_by_offset=part if b > a else None, shift=shift, **arguments
+                )
+            )
+        for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1]):
+            state = states[order[0]]
+            for t in order[1:]:
+                state = fast.merge(state, states[t])
+            # a merge scales once more: one exp and one product for each shard beyond the tiles counted
+            assert (np.abs(fast.finish(state) - expected[:, a:b]) <= 1.5 * bound[:, a:b]).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_partial_against_the_specification(dtype):
+    q, k, v, bias = inputs(20, 90, 4, 3, dtype=dtype)
+    offset = np.arange(90) - np.arange(20)[:, None]
+    for shift in (-200, -85, -70, -3, 0, 12, 200, 10**12):
+        state = fast.partial_by_offset(q, k, v, scale=0.5, bias_by_offset=bias, causal=True, window=50, shift=shift)
+        mask = (offset + shift <= 0) & (abs(offset + shift) < 50)
+        arguments = {"scale": 0.5, "bias": bias[:, offset + 19].astype(np.longdouble), "mask": mask}
+        expected = attention.attend_partial(*long(q, k, v), **arguments)
+        met = expected.denominator > 0
+        assert np.array_equal(state.denominator > 0, met)
+        assert np.isfinite(state.maximum).all()
+        u = np.finfo(dtype).eps / 2
+        assert np.allclose(state.maximum[met], expected.maximum[met], rtol=0, atol=100 * u)  # |s| < 10, 10 roundings
+        for got, right in zip(state[1:], expected[1:], strict=True):
+            assert np.allclose(got, right, rtol=0, atol=400 * u * (1 + np.abs(right).max()))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"q": [[1.0]]}, TypeError, "q is a list"),
+        ({"q": np.ones((5, 4))}, ValueError, r"q has shape \(5, 4\), expected at least 3 axes"),
+        ({"k": np.full((2, 7, 4), np.nan)}, ValueError, "k has 56 of 56 values that are NaN"),
+        ({"k": np.ones((3, 7, 4)), "v": np.ones((3, 7, 2))}, ValueError, "q has 2 heads, k 3 and v 3"),
+        ({"v": np.ones((1, 7, 2))}, ValueError, "q has 2 heads, k 2 and v 1"),
+        ({"k": np.ones((2, 7, 3))}, ValueError, "q has 4 entries along axis -1 and k has 3"),
+        ({"v": np.ones((2, 8, 2))}, ValueError, "k has 7 entries along axis -2 and v has 8"),
+        ({"q": np.ones((2, 2, 5, 4)), "k": np.ones((3, 2, 7, 4))}, ValueError, "the axes before the last two"),
+        ({"q": np.ones((2, 2, 5, 4)), "v": np.ones((3, 2, 7, 2))}, ValueError, "the axes before the last two"),
+        ({"bias_by_offset": np.ones((2, 12))}, ValueError, "bias_by_offset has 12 offsets, 5 queries and 7 keys need 11"),
+        ({"bias_by_offset": np.ones((3, 11))}, ValueError, r"bias_by_offset without its offsets has shape \(3,\)"),
+        ({"bias_by_offset": np.full(11, np.inf)}, ValueError, "bias_by_offset has 11 of 11 values that are NaN or inf"),
+        ({"scale": np.ones(2)}, TypeError, "scale is .*, expected one number"),
+        ({"scale": float("nan")}, ValueError, "scale is nan"),
+        ({"window": 0}, ValueError, "window is 0"),
+        ({"window": float("inf")}, ValueError, "window is inf"),
+        ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
+         TypeError, "the result would have dtype float16"),
+        ({"v": np.ones((2, 7, 2), np.longdouble)}, TypeError, "the result would have dtype float128"),
+        ({"out": np.empty((2, 5, 3))}, ValueError, r"out has shape \(2, 5, 3\) and the result has \(2, 5, 2\)"),
+        ({"out": np.empty((2, 5, 2), np.float32)}, TypeError, "out has dtype float32"),
+        ({"out": [0]}, TypeError, "out is a list"),
+        ({"threads": 0}, ValueError, "threads is 0"),
+        ({"threads": 1.5}, TypeError, "threads is 1.5"),
+        ({"query_tables": np.ones((5, 2)), "layout": "half"}, TypeError, "query_tables is a ndarray, expected the pair"),
+        ({"query_tables": (np.ones((5, 2)),) * 2}, ValueError, "layout is None, expected one of 'interleaved', 'half'"),
+        ({"key_tables": (np.ones((7, 2)),) * 2, "layout": "neox"}, ValueError, "layout is 'neox'"),
+        ({"key_tables": (np.ones((7, 3)),) * 2, "layout": "half"}, ValueError, "the tables have 3 columns"),
+        ({"key_tables": (np.ones((1, 2)),) * 2, "layout": "half"}, ValueError, r"have shape \(1, 2\), expected \(7, 2\)"),
+        ({"key_tables": (np.ones((2, 7, 2)),) * 2, "layout": "half"}, ValueError, "one entry for all heads"),
+    ],
+)  # fmt: skip
+def test_errors(change, error, message):
+    arguments = {"q": np.ones((2, 5, 4)), "k": np.ones((2, 7, 4)), "v": np.ones((2, 7, 2)), "scale": 1.0, **change}
+    for name in ("attend_by_offset", "partial_by_offset"):
+        if name == "partial_by_offset" and "out" in change:
+            continue
+        with pytest.raises(error, match=message) as caught:
+            getattr(fast, name)(**arguments)
+        assert str(caught.value).startswith(f"fast.attention.{name}: ")
+
+
+def test_errors_of_shift():
+    x = np.ones((1, 2, 2))
+    with pytest.raises(TypeError, match=r"fast\.attention\.partial_by_offset: shift is 0\.5, expected an integer"):
+        fast.partial_by_offset(x, x, x, scale=1.0, shift=0.5)
