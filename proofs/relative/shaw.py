@@ -207,8 +207,9 @@ def values_by_the_mean_of_the_table():
 
 @theorem(of=[shaw.scores, shaw.attend, shaw.embed, offsets, clip], sizes="h = 2, n = 2, m = 4, k = 2, d = 1; shifts")
 def translation_invariant():
-    """Scores do not change when all tokens move, since positions enter through offsets, and all offsets beyond k are one. Every
-    row of the table is used by some offset, so within k the offset does matter."""
+    """Scores do not change when all tokens move: positions enter through clipped offsets, and those do not change for any
+    positions and shifts (proofs/relative/offsets.py: clip_saturates). All offsets beyond k are one; every row of the table is
+    used by some offset, so within k the offset does matter."""
     q, k, w = symbols("q", 2, 2, 1), symbols("k", 2, 4, 1), symbols("w", 5, 1)
     query, key = np.array([3, 4]), np.array([1, 3, 4, 9])
     here = shaw.scores(q, k, w, offsets(query, key), scale=1)
@@ -358,7 +359,7 @@ def _by_row(products, at):
 
 
 def _all_scores(q, k, table, at, scale, variant, mistake):
-    q, k, variants = exact(q), exact(k), list(shaw.VARIANTS)
+    q, k, variants, last = exact(q), exact(k), list(shaw.VARIANTS), table.shape[-2] - 1
     if mistake == "other_variant":
         variant = variants[1 - variants.index(variant)]
     if mistake == "table_of_the_first_head":
@@ -371,7 +372,7 @@ def _all_scores(q, k, table, at, scale, variant, mistake):
         position = _by_row(dot(q, table), at)
     parts = [dot(q, k, scale), position]
     if variant == "relative_key_query":
-        parts.append(by_key(at.max() + at.min() - at if mistake == "key_term_transposed" else at))
+        parts.append(by_key(last - at if mistake == "key_term_transposed" else at))
     return total(*parts)
 
 
@@ -415,7 +416,7 @@ def _attend(probe, queries, mistakes, causal, heads=False, values=True):
         if not values or mistake == "no_value_term":
             return out
         own = table if mistake == "value_by_key_table" else value_table
-        own = own[:, :1, :] * 0 + own[:1] if mistake == "table_of_the_first_head" else own
+        own = np.broadcast_to(own[:1], own.shape) if mistake == "table_of_the_first_head" else own
         at = 4 - at if mistake == "value_transposed" else at
         a = own[:, at[0, 0]] if heads else own[at[0, 0]]
         term = average(rearranged(lambda x: x[..., None, :], weights), exact(a))

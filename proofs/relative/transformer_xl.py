@@ -27,9 +27,9 @@ from proofs.kit.symbols import nonnegative
 from proofs.relative.shaw import rearranged
 from proofs.vectors import average, case, dot, exact, flag, growth, painted, softmax, terms, total
 
-NUM, H, D, E = size("n"), size("h"), size("d"), size("e")
-MEM, ROW, COL, GAP, N = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("mem", "i", "j", "gap", "n - 1"))
-N = N + 1  # queries
+H, D, E = size("h"), size("d"), size("e")
+MEM, ROW, COL, GAP, LATER = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("mem", "i", "j", "gap", "later"))
+N = LATER + 1  # queries, at least one
 M = N + MEM  # keys
 INSIDE = sp.Ge(N - 1 - ROW, 0), sp.Ge(M - 1 - COL, 0)  # query i and key j
 SIZES = [(3, 3), (2, 5), (1, 4), (1, 1), (4, 6)]
@@ -52,7 +52,7 @@ def every_score(q, k, r, u, v, scale):
     out = np.empty((*q.shape[:-1], k.shape[-2]), dtype=object)
     for b, h, i, j in np.ndindex(*out.shape):
         at = row(i, j, q.shape[-2], k.shape[-2])
-        own = r[b % len(r), h] if r.ndim == 4 else r[h]
+        own = r[b, h] if r.ndim == 4 else r[h]
         out[b, h, i, j] = definition(q[b, h, i], k[b, h, j], own[at], u[h], v[h], scale) if at < len(own) else 0
     return out
 
@@ -98,7 +98,8 @@ def never_clipped():
 def embeddings_pinned():
     """Feature t of R is sin(distance w_t), feature t + d/2 its cosine. Sines are odd and cosines even: the rows of +o and -o
     differ in every sine."""
-    o, w, i = sized("o", NUM), sized("w", H), index(NUM)
+    n, w = size("n"), sized("w", H)
+    o, i = sized("o", n), index(n)
     t, a, b = pair("half", 2 * H)
     there, back = transformer_xl.embeddings(o, w), transformer_xl.embeddings(-o, w)
     prove_equal([there.at(i, a), there.at(i, b)], sinusoid(o.at(i), [w.at(t)], "half"), mention=[o.at(i), w.at(t)])
