@@ -1,0 +1,371 @@
+"""Whatever makes a theorem worthless is reported, by name, and by the exit code of `python -m proofs`."""
+
+import importlib
+import itertools
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import proofs
+import proofs.__main__ as main_module
+from posref.rotary import rope
+from proofs.kit import (
+    NotProved,
+    Refuted,
+    Undecided,
+    Unsound,
+    array,
+    entries,
+    prove_equal,
+    prove_induction,
+    prove_that,
+    runner,
+    size,
+    sized,
+    solve_forall,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.kit.mutants import mutants, swapped
+from proofs.kit.theorem import examine, kill_mutants
+
+machinery = importlib.import_module("proofs.kit.theorem")  # the package has a function of this name
+ROOT = Path(__file__).resolve().parents[2]
+N, H = size("n"), size("h")
+
+
+def double(x):
+    return x + x
+
+
+def unrelated(x):
+    return x
+
+
+def make(body, *, of=(double,), control=None, **options):
+    t = theorem(of=of, sizes="one", **options)(body)
+    if control:
+        t.control(control)
+    return t
+
+
+def doubled():
+    """double(x) = 2x"""
+    x = symbol("x")
+    prove_equal(double(x), 2 * x)
+
+
+def tripled():
+    """double(x) = 3x"""
+    x = symbol("x")
+    prove_equal(double(x), 3 * x)
+
+
+def test_a_sound_theorem_is_proved():
+    result = examine(make(doubled, control=tripled))
+    assert result.status == "proved"
+    assert result.obligations == 1
+    assert result.statement == "double(x) = 2x"
+    assert " at x = " in result.controls["tripled"]
+
+
+def nothing():
+    pass
+
+
+def crash():
+    raise ZeroDivisionError
+
+
+def undecided():
+    prove_equal([sp.Abs(symbol("x").e)], [symbol("x").e])
+
+
+def other_shapes():
+    prove_equal([1, 2], [1])
+
+
+def no_truth():
+    prove_that(sp.Lt(symbol("x").e, 0), "x is negative")
+
+
+def none_at_all():
+    prove_that(None, "nothing is said")
+
+
+@pytest.mark.parametrize(
+    ("t", "status"),
+    [
+        (make(nothing, control=tripled), "Unsound: .* asserts nothing"),
+        (make(tripled, control=tripled), "Refuted: "),
+        (make(doubled), "Unsound: .* has no control"),
+        (make(doubled, control=doubled), "Unsound: the control doubled .* was not refuted"),
+        (make(doubled, control=crash), "ZeroDivisionError"),
+        (make(doubled, control=undecided), "Undecided"),
+        (make(doubled, control=other_shapes), "NotProved: shapes"),
+        (make(doubled, control=no_truth), "Undecided: neither true nor false"),
+        (make(doubled, control=none_at_all), "Undecided: neither true nor false"),
+        (make(doubled, control=tripled, of=[double, unrelated]), "Unsound: .* does not execute unrelated"),
+        (make(undecided, control=tripled), "Undecided: outside the fragment"),
+    ],
+)
+def test_what_makes_a_theorem_worthless_is_its_status(t, status):
+    result = examine(t)
+    with pytest.raises(AssertionError, match=status):
+        raise AssertionError(result.status)
+
+
+def test_a_tripwire_is_only_noticed_if_it_is_pulled(monkeypatch):
+    """A theorem that ends otherwise, say by running out of time, has not noticed."""
+    calls = []
+
+    def slow():
+        calls.append(1)
+        if len(calls) > 1:
+            time.sleep(30)
+
+    t = make(slow, of=[unrelated])
+    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 1)
+    t.body()
+    with pytest.raises(Unsound, match="does not execute unrelated"):
+        t.check_tripwires()
+
+
+def test_a_mutant_that_never_ends_is_killed(monkeypatch):
+    def forever(x):
+        while True:
+            x = x
+
+    monkeypatch.setattr(machinery, "SECONDS_PER_MUTANT", 1)
+    assert make(doubled).outcome(double, forever.__code__) == "failed"
+    assert double(2) == 4
+
+
+def test_outcomes_are_told_apart():
+    codes = {label.split("->")[1].strip(): code for label, code in mutants(double)}
+    t = make(doubled)
+    assert t.outcome(double, codes["return x - x"]) == "refuted"
+    assert t.outcome(double, double.__code__) == "survived"
+    assert t.outcome(double, crash.__code__) == "failed"
+
+
+def both(x):
+    return x + x + 0 * x
+
+
+def test_survivors_and_unused_labels_are_reported():
+    def weak():
+        prove_that(both(0) == 0, "at 0")
+
+    def strong():
+        prove_equal(both(symbol("x")), 2 * symbol("x"))
+
+    module = __name__
+    label = "both: return x + x + 0 * x  ->  return x + x - 0 * x"
+    score, survivors, unused = kill_mutants([make(weak, of=[both])], module)
+    assert score[make(weak).name]["survived"] == len(survivors) == len(list(mutants(both)))
+    score, survivors, unused = kill_mutants([make(strong, of=[both])], module)
+    assert survivors == [label]
+    assert unused == []
+    score, survivors, unused = kill_mutants([make(strong, of=[both], equivalent={label: "0 has no sign"})], module)
+    assert (survivors, unused) == ([], [])
+    assert score[make(strong).name] == {"killed": 4, "refuted": 4, "survived": 0, "equivalent": 1}
+    wrong = "both: return x + x + 0 * x  ->  return x - x + 0 * x"
+    equivalent = {label: "0 has no sign", wrong: "it is not", "no such label": "none"}
+    score, survivors, unused = kill_mutants([make(strong, of=[both], equivalent=equivalent)], module)
+    assert (survivors, unused) == ([], sorted([wrong, "no such label"]))
+
+
+# what theorems assert
+
+
+def test_the_identity_passes_the_bare_relative_statement_and_not_one_that_mentions_positions():
+    q, k, w, m, n = symbols("q", 1, 2), symbols("k", 1, 2), symbols("w", 1), symbol("m"), symbol("n")
+
+    def score(p, r):
+        return [
+            (
+                rope.rotate(q, *rope.tables(array([p]), w), layout="half")
+                @ rope.rotate(k, *rope.tables(array([r]), w), layout="half").T
+            )[0, 0]
+        ]
+
+    def identity(x, cos, sin, *, layout, rotary_dim=None):
+        return x
+
+    prove_equal(score(m, n), score(symbol("o"), n - m + symbol("o")), mention=[m, n])
+    with swapped(rope.rotate, identity.__code__):
+        prove_equal(score(m, n), score(symbol("o"), n - m + symbol("o")))
+        with pytest.raises(NotProved, match=r"vacuous: \['m', 'n'\] do not occur"):
+            prove_equal(score(m, n), score(symbol("o"), n - m + symbol("o")), mention=[m, n])
+
+
+def test_nothing_to_compare_is_not_proved():
+    for left, right in (([], []), (np.zeros((2, 0)), np.zeros((2, 0))), ([1, 1], [1]), ([[1]], [1]), (1, [1])):
+        with pytest.raises(NotProved):
+            prove_equal(left, right)
+
+
+def test_entries_of_every_cell_are_compared():
+    x = symbols("x", 2, 3)
+    for cell in np.ndindex(2, 3):
+        y = x.copy()
+        y[cell] = y[cell] + 1
+        with pytest.raises(Refuted):
+            prove_equal(x, y)
+
+
+def test_floats_are_compared_as_the_numbers_they_are():
+    x = symbol("x")
+    prove_equal([x * 0.5], [x / 2])
+    for left in ([x * 0.1], [0.1 * x.e], [x.e / 10 + 1e-30 * x.e]):
+        with pytest.raises(Refuted):
+            prove_equal(left, [x / 10])
+
+
+def test_an_array_of_symbolic_size_is_not_one_cell():
+    for left in (sized("x", N), [sized("x", N)]):
+        with pytest.raises(Undecided):
+            prove_equal(left, left)
+
+
+def test_a_false_claim_about_sums_has_no_witness_and_is_no_refutation():
+    x = sized("x", N, H)
+    with pytest.raises(NotProved) as caught:
+        prove_equal(*entries(None, x.sum(axis=-1), 2 * x.sum(axis=-1)))
+    assert not isinstance(caught.value, Refuted)
+
+
+def test_prove_that_takes_truth_alone():
+    for fact in (True, np.True_, sp.true):
+        prove_that(fact, "so")
+    for fact in (False, np.False_, sp.false):
+        with pytest.raises(Refuted):
+            prove_that(fact, "so")
+    for fact in (1, 0, None, "yes", [], sp.Symbol("x") > 0):
+        with pytest.raises(Undecided):
+            prove_that(fact, "so")
+
+
+def test_induction_needs_both_its_base_and_its_step():
+    n = symbol("n", integer=True).e
+    prove_induction(lambda r: r, lambda r: r * (r - 1) / 2, n)
+    with pytest.raises(Refuted):
+        prove_induction(lambda r: r, lambda r: r * (r - 1) / 2 + 1, n)
+    with pytest.raises(Refuted):
+        prove_induction(lambda r: r, lambda r: r * (r + 1) / 2, n)
+
+
+def test_solving_for_all_positions():
+    m, a, b, w = symbol("m").e, symbol("a").e, symbol("b").e, symbol("w").e
+    assert solve_forall([a * sp.cos(w * m) + b * sp.sin(w * m)], [a, b]) == {a: 0, b: 0}
+    assert solve_forall([(a - b) * sp.exp(m)], [a, b]) == {a: b, b: b}
+    assert solve_forall([0 * a], [a]) == {a: a}
+    with pytest.raises(NotProved, match="0 solution sets"):
+        solve_forall([a * sp.exp(m) - 1], [a])
+    with pytest.raises(Undecided, match="for all values of the other symbols"):
+        solve_forall([a * m + b], [a, b])
+    for nonlinear in (a * sp.exp(b * m) - a * sp.exp(m), a * b, a**2):
+        with pytest.raises(Undecided, match="not linear"):
+            solve_forall([nonlinear], [a, b])
+
+
+# the command
+
+
+GOOD = '''
+"""A proof file."""
+from posref import pairing
+from proofs.kit import prove_that, theorem
+
+
+@theorem(of=[pairing.indices], sizes="d = 2, 4"{options})
+def places():
+    """Where the members of pairs stand."""
+    for dim, firsts, seconds in ((2, [0], [1]), (4, [0, 2], [1, 3])):
+        first, second = pairing.indices(dim, "interleaved")
+        prove_that(first.tolist() == firsts and second.tolist() == seconds, "interleaved")
+
+
+@places.control
+def elsewhere():
+    """They stand elsewhere."""
+    prove_that({control}, "elsewhere")
+'''
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """`main` in this process, on a proof file of its own about posref.pairing."""
+    monkeypatch.setattr(proofs, "__path__", [*proofs.__path__, str(tmp_path)])
+    monkeypatch.setattr(runner, "kill_mutants", lambda everything, _: kill_mutants(everything, "posref.pairing"))
+    monkeypatch.setattr(main_module, "run", lambda files, with_mutants: runner.run_file(files[0], with_mutants))
+    numbers = itertools.count()
+
+    def run(text, *arguments):
+        name = f"scratch_{next(numbers)}_{tmp_path.name}"
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        importlib.invalidate_caches()
+        return main_module.main([name, *arguments]), capsys.readouterr().out
+
+    return run
+
+
+ASSERTED = "first.tolist() == firsts and second.tolist() == seconds"
+CASES = "(2, [0], [1]), (4, [0, 2], [1, 3])"
+
+
+def test_the_exit_code_is_zero_for_what_is_sound(command):
+    assert command(GOOD.format(options="", control="False"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (GOOD.format(options=', equivalent={"no such label": "none"}', control="False"), "listed as equivalent: no such label"),
+        (GOOD.format(options="", control="True"), "NOT PROVED .*the control elsewhere of .* was not refuted"),
+        (GOOD.format(options="", control="None"), "NOT PROVED .*neither true nor false"),
+        (GOOD.format(options="", control="False").replace("@places.control", ""), "NOT PROVED .*has no control"),
+        (GOOD.format(options="", control="False").replace(CASES, "(2, [0], [2]),"), "NOT PROVED .*Refuted"),
+        (GOOD.format(options="", control="False").replace(CASES, ""), "NOT PROVED .*asserts nothing"),
+        (
+            GOOD.format(options="", control="False").replace("[pairing.indices]", "[pairing.join]"),
+            "not execute join",
+        ),
+        (GOOD.format(options="", control="False").replace(ASSERTED, "len(first) > 0"), "SURVIVOR +split: "),
+        ("from posref import pairing", "0 of 0 theorems"),
+    ],
+)
+def test_the_exit_code_is_not_zero_and_the_table_says_why(command, text, complaint):
+    text = text.replace("of=[pairing.indices]", "of=[pairing.indices, pairing.split]")
+    code, out = command(text)
+    assert code != 0
+    assert re.search(complaint, out), out
+
+
+def test_json_has_the_keys_of_the_format():
+    out = subprocess.run(
+        [sys.executable, "-m", "proofs", "pairing", "--json"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    report = json.loads(out)
+    assert {"theorems", "seconds"} <= set(report)
+    assert report["survivors"] == report["unused"] == []
+    for t in report["theorems"]:
+        assert {"name", "statement", "of", "sizes", "obligations", "status", "mutants", "seconds"} <= set(t)
+        assert {"killed", "survived", "equivalent"} <= set(t["mutants"])
+        assert t["status"] == "proved"
+    assert sum(t["mutants"]["killed"] for t in report["theorems"]) >= 10
+
+
+def test_an_unknown_file_is_an_error():
+    done = subprocess.run([sys.executable, "-m", "proofs", "no.such"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "no proof file 'no.such'" in done.stderr

@@ -1,0 +1,85 @@
+"""Every theorem is proved, every control refuted, every tripwire pulled; nothing public goes without a theorem.
+
+Mutants are tried by `python -m proofs`.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import posref.fast
+from posref import discovery
+from proofs.kit.mutants import python_function
+from proofs.kit.runner import names
+from proofs.kit.theorem import Theorem, theorems
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = names()
+SPECIFICATIONS = ["attention", "pairing", *discovery.names()]
+KERNELS = [f"fast.{m.name}" for m in pkgutil.iter_modules(posref.fast.__path__)]
+
+
+def proof_file(name):
+    return importlib.import_module(f"proofs.{name}")
+
+
+EVERY = [(name, t) for name in FILES for t in theorems(proof_file(name))]
+
+
+@pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
+def test_theorem(name, t):
+    assert t.prove() >= 1
+    for control, witness in t.check_controls().items():
+        assert witness, control
+    t.check_tripwires()
+    assert t.statement, "a theorem says what it states"
+    assert t.sizes
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_theorem_is_lost(name):
+    """Two of one name, or one that is not registered, would not be run."""
+    tree = ast.parse((ROOT / "proofs" / name.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    decorators = [ast.unparse(d) for node in functions for d in node.decorator_list]
+    assert len({node.name for node in functions}) == len(functions)
+    assert sum(d.startswith("theorem(") for d in decorators) == len(theorems(proof_file(name))) >= 1
+    assert sum(d.endswith(".control") for d in decorators) == sum(len(t.controls) for t in theorems(proof_file(name)))
+
+
+def proved(name):
+    """The functions that the theorems of a file are about."""
+    if name not in FILES:
+        return set()
+    return {python_function(f) for t in theorems(proof_file(name)) for f in t.of}
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_every_public_function_has_a_theorem(name):
+    """In the proof file of its own name, so that its mutants are tried there."""
+    module = importlib.import_module(f"posref.{name}")
+    public = {
+        f
+        for key, f in vars(module).items()
+        if inspect.isfunction(f) and f.__module__ == module.__name__ and not key.startswith("_")
+    }
+    missing = sorted(f.__name__ for f in public - proved(name))
+    assert not missing, f"proofs/{name.replace('.', '/')}.py has no theorem about {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_has_a_theorem(name):
+    module = importlib.import_module(f"posref.{name}")
+    kernels = {f.py_func for f in vars(module).values() if hasattr(f, "py_func") and f.__module__ == module.__name__}
+    missing = sorted(f.__name__ for f in kernels - proved(name))
+    assert not missing, f"proofs/{name.replace('.', '/')}.py has no theorem about {', '.join(missing)}"
+
+
+def test_kernels_are_found():
+    assert {"fast.rope"} <= {
+        name for name in KERNELS if any(hasattr(f, "py_func") for f in vars(importlib.import_module(f"posref.{name}")).values())
+    }
