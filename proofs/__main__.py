@@ -43,25 +43,32 @@ def table(results, survivors, unused, seconds):
     lines += [f"NOT PROVED  {r['name']}: {r['status']}" for r in results if r["status"] != "proved"]
     lines += [f"SURVIVOR    {label}" for label in survivors]
     lines += [f"NOT A SURVIVOR, listed as equivalent: {label}" for label in unused]
-    proved = sum(r["status"] == "proved" for r in results)
-    killed = sum(r["mutants"].get("killed", 0) for r in results)
-    refuted = sum(r["mutants"].get("refuted", 0) for r in results)
-    equivalent = sum(r["mutants"].get("equivalent", 0) for r in results)
-    obligations = sum(r["obligations"] for r in results)
-    lines.append(
-        f"{proved} of {len(results)} theorems proved, {obligations} obligations, "
-        f"{sum(len(r['controls']) for r in results)} controls refuted, {killed} mutants killed "
-        f"({refuted} with a witness), {equivalent} equivalent, {len(survivors)} survive; {seconds:.1f} s"
-    )
+    lines.append(f"{summary(results, survivors)}; {seconds:.1f} s")
     return "\n".join(lines)
+
+
+def summary(results, survivors):
+    """One line: theorems, obligations, controls, and mutants if any were tried."""
+    proved = sum(r["status"] == "proved" for r in results)
+    obligations, controls = sum(r["obligations"] for r in results), sum(len(r["controls"]) for r in results)
+    line = f"{proved} of {len(results)} theorems proved, {obligations} obligations, {controls} controls refuted"
+    score = [r["mutants"] for r in results if r["mutants"]]
+    if not score:
+        return line
+    killed, refuted, equivalent = (sum(m[word] for m in score) for word in ("killed", "refuted", "equivalent"))
+    return f"{line}, {killed} mutants killed ({refuted} by a witness), {equivalent} equivalent, {len(survivors)} survive"
 
 
 def _row(r):
     functions = ", ".join(sorted({f.rsplit(".", 1)[-1] for f in r["of"]}))
-    functions = functions if len(functions) <= 48 else functions[:46] + ".."
     m = r["mutants"]
     killed = "-" if not m else f"{m['killed']}" + (f" ({m['equivalent']} equivalent)" if m["equivalent"] else "")
-    return (r["name"], functions, r["sizes"], str(r["obligations"]), str(len(r["controls"])), killed, f"{r['seconds']:.2f}")
+    numbers = (str(r["obligations"]), str(len(r["controls"])), killed, f"{r['seconds']:.2f}")
+    return (r["name"], _short(functions), _short(r["sizes"]), *numbers)
+
+
+def _short(text, width=44):
+    return text if len(text) <= width else text[: width - 2] + ".."
 
 
 if __name__ == "__main__":
