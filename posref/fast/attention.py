@@ -287,52 +287,52 @@ def _take(x, first, count, cos, sin, interleaved, tile):
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _multiply(a, x, count, sums):
-    """sums += a x, over `count` columns of a and rows of x `(.., LANES)`; sums is flat, its rows are taken four at a time."""
+def _multiply(a, x, count, sums, lanes=LANES):
+    """sums += a x, over `count` columns of a and rows of x `(.., lanes)`; sums is flat, its rows are taken four at a time."""
     for i in range(0, a.shape[0], 4):
-        four = sums[i * LANES : (i + 4) * LANES]
+        four = sums[i * lanes : (i + 4) * lanes]
         for t in range(count):
             a0, a1, a2, a3 = a[i, t], a[i + 1, t], a[i + 2, t], a[i + 3, t]
-            for r in range(LANES):
+            for r in range(lanes):
                 four[r] += a0 * x[t, r]
-                four[LANES + r] += a1 * x[t, r]
-                four[2 * LANES + r] += a2 * x[t, r]
-                four[3 * LANES + r] += a3 * x[t, r]
+                four[lanes + r] += a1 * x[t, r]
+                four[2 * lanes + r] += a2 * x[t, r]
+                four[3 * lanes + r] += a3 * x[t, r]
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _score(s, count, scale, bias, start, after, before):
-    """The scores from the inner products s `(TILE, LANES)`: row c is a key, to which lanes after + c to before + c attend."""
+def _score(s, count, scale, bias, start, after, before, lanes=LANES):
+    """The scores from the inner products s `(tile, lanes)`: row c is a key, to which lanes after + c to before + c attend."""
     for c in range(count):
-        near = bias[start - c : start - c + LANES]
-        for r in range(LANES):
+        near = bias[start - c : start - c + lanes]
+        for r in range(lanes):
             s[c, r] = s[c, r] * scale + near[r]
-        for r in range(min(after + c, LANES)):
+        for r in range(min(after + c, lanes)):
             s[c, r] = -np.inf
-        for r in range(max(before + c + 1, 0), LANES):
+        for r in range(max(before + c + 1, 0), lanes):
             s[c, r] = -np.inf
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _step(s, count, maximum, denominator, accumulator, shrink):
+def _step(s, count, maximum, denominator, accumulator, shrink, lanes=LANES):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
     denominator e^maximum grows by the sum of e^s, accumulator e^maximum stays; the weights times the values come later.
     """
-    for r in range(LANES):
+    for r in range(lanes):
         shrink[r] = maximum[r]
     for c in range(count):
-        for r in range(LANES):
+        for r in range(lanes):
             maximum[r] = max(maximum[r], s[c, r])
-    for r in range(LANES):
+    for r in range(lanes):
         shrink[r] = _exp(shrink[r] - maximum[r])
         denominator[r] *= shrink[r]
     for c in range(count):
-        for r in range(LANES):
+        for r in range(lanes):
             s[c, r] = _exp(s[c, r] - maximum[r])
             denominator[r] += s[c, r]
     for e in range(accumulator.shape[0]):
-        for r in range(LANES):
+        for r in range(lanes):
             accumulator[e, r] *= shrink[r]
 
 
@@ -357,36 +357,38 @@ def _attend(
     divide,
     first,
     step,
+    lanes=LANES,
+    tile=TILE,
 ):
-    """One block in `step` of the (h, n_query / LANES): late blocks first, since they have the most keys under a causal mask."""
+    """One block in `step` of the (h, n_query / lanes): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
-    group, blocks, fours = heads // k.shape[0], (n_query + LANES - 1) // LANES, (width + 3) // 4 * 4
-    queries, turned = np.zeros((LANES, dim), q.dtype), np.zeros((dim, LANES), q.dtype)
-    keys, values = np.zeros((TILE, dim), q.dtype), np.zeros((TILE, fours), q.dtype)
-    products, sums = np.zeros(TILE * LANES, q.dtype), np.zeros(fours * LANES, q.dtype)
-    s, accumulator = products.reshape(TILE, LANES), sums.reshape(fours, LANES)
-    top, total, shrink = np.zeros(LANES, q.dtype), np.zeros(LANES, q.dtype), np.zeros(LANES, q.dtype)
+    group, blocks, fours = heads // k.shape[0], (n_query + lanes - 1) // lanes, (width + 3) // 4 * 4
+    queries, turned = np.zeros((lanes, dim), q.dtype), np.zeros((dim, lanes), q.dtype)
+    keys, values = np.zeros((tile, dim), q.dtype), np.zeros((tile, fours), q.dtype)
+    products, sums = np.zeros(tile * lanes, q.dtype), np.zeros(fours * lanes, q.dtype)
+    s, accumulator = products.reshape(tile, lanes), sums.reshape(fours, lanes)
+    top, total, shrink = np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype)
     for w in range(first, heads * blocks, step):
-        h, i = w // blocks, (blocks - 1 - w % blocks) * LANES
-        rows = min(LANES, n_query - i)
+        h, i = w // blocks, (blocks - 1 - w % blocks) * lanes
+        rows = min(lanes, n_query - i)
         _take(q[h], i, rows, q_cos, q_sin, interleaved, queries)
         for t in range(dim):
-            for r in range(LANES):
+            for r in range(lanes):
                 turned[t, r] = queries[r, t]
         top[:] = lowest
         total[:] = 0
         sums[:] = 0
         end = min(n_key, i + rows + high)
-        for j in range(max(0, i + low), end, TILE):
-            count = min(TILE, end - j)
+        for j in range(max(0, i + low), end, tile):
+            count = min(tile, end - j)
             _take(k[h // group], j, count, k_cos, k_sin, interleaved, keys)
             _take(v[h // group], j, count, k_cos[:, :0], k_sin[:, :0], interleaved, values)
             products[:] = 0
-            _multiply(keys, turned, dim, products)
-            _score(s, count, scale, bias[h % len(bias), 0], n_key - 1 - j + i, j - i - high, j - i - low)
-            _step(s, count, top, total, accumulator, shrink)
-            _multiply(values.T, s, count, sums)
+            _multiply(keys, turned, dim, products, lanes)
+            _score(s, count, scale, bias[h % len(bias), 0], n_key - 1 - j + i, j - i - high, j - i - low, lanes)
+            _step(s, count, top, total, accumulator, shrink, lanes)
+            _multiply(values.T, s, count, sums, lanes)
         for r in range(rows):
             maximum[h, i + r, 0], denominator[h, i + r, 0] = top[r], total[r]
             for e in range(width):
