@@ -14,7 +14,9 @@ position and the step between neighbors change with the length of the sequence.
 Where implementations differ. The denominator, hence a required keyword: only "length - 1" reaches 1, and it is 0/0 for a
 single token. DINOv3 (transformers 5.23.0) centers its grid coordinates instead: 2 (i + 1/2) / length - 1.
 
-Properties. proofs/absolute/index.py: pinned, unbounded, the normalized offset is no function of j - i over lengths.
+Properties. proofs/absolute/index.py: pinned; and what is asked of an encoding, decided for this one and ten others:
+length_independent (not the normalized one), content_independent, unique (the normalized one within one length alone), small
+(the index grows without bound).
 
 References. The first trials that motivate the sinusoid in most introductions; no paper of their own.
 """

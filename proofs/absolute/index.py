@@ -1,0 +1,378 @@
+"""Index: the position itself, as a number; and what is asked of an encoding, decided for each of them."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import sympy as sp
+
+from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal
+from posref.relative import offsets, shaw, t5
+from posref.rotary import rope
+from proofs.kit import (
+    Scalar,
+    array,
+    entries,
+    filled,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.kit import index as cell
+from proofs.kit.symbols import nonnegative
+from proofs.vectors import case, flag, terms
+
+B, N, M, D, H = size("b"), size("n"), size("m"), size("d"), size("h")
+
+
+def definition(position, length=None, denominator="length"):
+    """i, or i / length, or i / (length - 1)."""
+    return position if length is None else position / (length if denominator == "length" else length - 1)
+
+
+# what it is
+
+
+@theorem(of=[index.encode, index.encode_normalized], sizes="all batches, n, positions, lengths")
+def pinned():
+    """The one feature is i, i / length or i / (length - 1)."""
+    m = sized("m", B, N)
+    b, i = cell(B), cell(N)
+    prove_equal([index.encode(m).at(b, i, 0)], [definition(m.at(b, i))], mention=[m.at(b, i)])
+    prove_that(index.encode(m).shape == (B, N, 1), "one feature, on an axis of its own")
+    for denominator in index.DENOMINATORS:
+        got = index.encode_normalized(m, M + 1, denominator=denominator)
+        prove_equal([got.at(b, i, 0)], [definition(m.at(b, i), M + 1, denominator)], mention=[m.at(b, i), M])
+
+
+@pinned.control
+def last_position_is_one():
+    """The last of n tokens has the value 1 with either denominator."""
+    for denominator in index.DENOMINATORS:
+        prove_equal(index.encode_normalized(array([4]), 5, denominator=denominator), [[1]])
+
+
+# what is asked of an encoding, and what each of them gives: length independent, content independent, unique, small
+
+ANSWERS = {
+    "index": ("absolute.index", "yes", "yes", "yes", "no: i itself"),
+    "normalized index": ("absolute.index", "no: i / n moves with n", "yes", "depends: 1 of 2 is 2 of 4", "yes: at most 1"),
+    "sinusoid": ("absolute.sinusoidal", "yes", "yes", "yes: since w_0 = 1", "yes: at most 1"),
+    "learned table": ("absolute.learned", "yes: up to its rows", "yes", "depends: on the rows", "depends: on the rows"),
+    "stretched table": (
+        "absolute.hierarchical",
+        "yes: up to n^2",
+        "yes",
+        "depends: not for every table of distinct rows",
+        "depends: at most 1 + 2 abs(alpha / (1 - alpha)) times the table",
+    ),
+    "recurrence": ("absolute.recurrent", "yes", "yes", "depends: p -> -p returns", "depends: p -> 2p grows"),
+    "FLOATER": ("absolute.floater", "yes", "yes", "depends: the field 0 stands still", "depends: the field 1 grows"),
+    "Complex Order": (
+        "absolute.complex_order",
+        "yes",
+        "no: waves of the word",
+        "depends: a word of frequency 0 stands still",
+        "yes: as large as at position 0",
+    ),
+    "Shaw et al.": ("relative.shaw", "yes", "yes", "no: all offsets beyond k are one", "depends: on the rows"),
+    "T5 bias": ("relative.t5", "yes", "yes", "no: -8 and -9 share a bucket", "depends: on the table"),
+    "RoPE": (
+        "rotary.rope",
+        "yes",
+        "no: it turns the word, and adds nothing to 0",
+        "yes: since w_0 = 1",
+        "yes: lengths are kept",
+    ),
+}
+
+TABLE, LONG, SHORT = symbols("P", 9, 2), np.arange(9), np.arange(4)
+WAVE = [symbols(name, 3) for name in ("r", "w", "theta")]
+ABSOLUTE = [
+    index.encode,
+    sinusoidal.encode,
+    learned.encode,
+    hierarchical.encode,
+    recurrent.encode,
+    floater.encode,
+    complex_order.encode,
+    shaw.embed,
+    t5.bias,
+    rope.rotate,
+    rope.tables,
+]
+
+
+def anything(p):
+    """A step about which nothing is known."""
+    return array([sp.Function("f", real=True)(*(x.e for x in p)), sp.Function("g", real=True)(*(x.e for x in p))])
+
+
+def field(t, p):
+    """A field of time about which nothing is known."""
+    return array([sp.Function("f", real=True)(sp.expand(getattr(t, "e", t)))] * len(p))
+
+
+def from_tables(n):
+    """The encodings of n tokens that are read from tables or computed one after the other: {name: rows}."""
+    at = np.arange(n)
+    relative = offsets.offsets(at, at)
+    return {
+        "learned table": learned.encode(at, TABLE),
+        "stretched table": hierarchical.encode(at, TABLE[:3], alpha=Scalar(sp.Rational(2, 5))),
+        "recurrence": recurrent.encode(anything, TABLE[0], min(n, 5)),
+        "FLOATER": floater.encode(field, TABLE[0], symbols("t", 9)[:n], substeps=2),
+        "Shaw et al.": shaw.embed(TABLE[:5], relative),
+        "T5 bias": np.moveaxis(t5.bias(at, at, TABLE[:8], max_distance=12, bidirectional=True), 0, -1),
+    }
+
+
+@theorem(of=[*ABSOLUTE, index.encode_normalized], sizes="all n where positions are free; 4 and 9 tokens of tables and steps")
+def length_independent():
+    """The vectors of n tokens (the pairs of n tokens, where it is relative) do not change when k more tokens follow. The
+    normalized index is the exception: it falls by i k / (n (n + k)), or by i k / ((n - 1) (n + k - 1))."""
+    m, w, x = sized("m", N + M), sized("w", H), sized("x", N + M, 2 * H)
+    waves = [sized(name, N + M, D) for name in ("r", "w", "theta")]
+    both = lambda encode: entries(None, encode(slice(None))[:N], encode(slice(0, N)))
+    prove_equal(*both(lambda part: index.encode(m[part])))
+    prove_equal(*both(lambda part: complex_order.encode(m[part], *(wave[part] for wave in waves))))
+    i, t = cell(N), cell(H)
+    for turn in (
+        lambda part: sinusoidal.encode(m[part], w, layout="half"),
+        lambda part: rope.rotate(x[part], *rope.tables(m[part], w), layout="half"),
+    ):
+        for column in (t, t + H):
+            prove_equal([turn(slice(None)).at(i, column)], [turn(slice(0, N)).at(i, column)], mention=[m.at(i)])
+    short, long = from_tables(len(SHORT)), from_tables(len(LONG))
+    for name, rows in short.items():
+        relative = ANSWERS[name][0].startswith("relative")
+        prove_equal(rows, long[name][:4, :4] if relative else long[name][:4])
+    for denominator, less in (("length", 0), ("length - 1", 1)):
+        one, more = (index.encode_normalized(m, n + 1, denominator=denominator).at(i, 0) for n in (N, N + M))
+        n = N + 1 - less
+        prove_equal([one - more], [m.at(i) * M / (n * (n + M))], mention=[m.at(i), M])
+
+
+@length_independent.control
+def normalized_index_is_length_independent():
+    """i / n does not change when tokens follow."""
+    prove_equal(*(index.encode_normalized(array([1]), n, denominator="length") for n in (2, 3)))
+
+
+@theorem(of=[*ABSOLUTE, merge.add, merge.multiply], sizes="all n, d for merging and RoPE; 4 tokens of tables and steps")
+def content_independent():
+    """What x + p adds to a word is p, for every word; the same holds of what Shaw et al. add to keys and T5 to scores. It is
+    not so where the encoding belongs to the word (Complex Order), for products, which add x (p - 1) or x p, and for RoPE, which
+    turns the word: it is linear in it and leaves 0 alone."""
+    x, p = sized("x", N, D), sized("p", N, D)
+    prove_equal(*entries(None, merge.add(x, p) - x, p))
+    prove_equal(*entries(None, merge.multiply(x, p, convention="paper") - x, x * (p - 1)))
+    prove_equal(*entries(None, merge.multiply(x, p, convention="released") - x, x * p))
+    m, w = symbols("m", 4), symbols("w", 1)
+    additive = {"index": index.encode(m), "sinusoid": sinusoidal.encode(m, w, layout="half"), **from_tables(4)}
+    for name, rows in additive.items():
+        word = symbols("word", *rows.shape)
+        prove_equal(merge.add(word, rows) - word, rows)
+        prove_that(ANSWERS[name][2] == "yes", f"{name} is listed as content independent")
+    here, (r, w, theta), u = array([symbol("m")]), WAVE, symbols("u", 3)
+    gap = complex_order.encode(here, r, w, theta) - complex_order.encode(here, r, u, theta)
+    waves = [
+        [a.e * (sp.exp(sp.I * (b.e * here[0].e + e.e)) - sp.exp(sp.I * (c.e * here[0].e + e.e)))]
+        for a, b, c, e in zip(r, w, u, theta, strict=True)
+    ]
+    prove_equal(gap.T, waves, mention=[*w, *u])
+    x, y, c = sized("x", N, 2 * H), sized("y", N, 2 * H), symbol("c")
+    tables = rope.tables(sized("m", N), sized("w", H))
+    turn = lambda x: rope.rotate(x, *tables, layout="half")
+    prove_equal(*entries("half", turn(c * x + y), c * turn(x) + turn(y)))
+    prove_equal(*entries("half", turn(0 * x), 0 * x))
+
+
+@content_independent.control
+def rope_adds_one_vector_to_all_words():
+    """R(m) x - x is the same for the words x and y."""
+    x, y, tables = symbols("x", 1, 2), symbols("y", 1, 2), rope.tables(symbols("m", 1), symbols("w", 1))
+    prove_equal(*(rope.rotate(word, *tables, layout="half") - word for word in (x, y)))
+
+
+@content_independent.control
+def complex_order_is_shared():
+    """Two words at one position have one encoding."""
+    here, (r, w, theta) = array([symbol("m")]), WAVE
+    prove_equal(complex_order.encode(here, r, w, theta), complex_order.encode(here, r, symbols("u", 3), theta))
+
+
+@theorem(of=[*ABSOLUTE, index.encode_normalized], sizes="all integer positions; witnesses for the rest")
+def unique():
+    """Index: p_a - p_b = a - b, and over n within one length. Sinusoid, RoPE and a word with a frequency of 1: the squared
+    distance is 2 - 2 cos(a - b) in the pair with w = 1, and never 0 for integers a != b, pi being irrational. A table gives
+    what its rows are. The others have witnesses of two positions, or offsets, with one vector."""
+    a, b = symbol("a"), symbol("b")
+    both, one, gap = array([a, b]), array([1]), lambda p: (p[0] - p[1]) @ np.conj(p[0] - p[1])
+    prove_equal([index.encode(both)[0] - index.encode(both)[1]], [[a - b]], mention=[a, b])
+    within = index.encode_normalized(both, N, denominator="length")
+    prove_equal(within[0] - within[1], [(a.e - b.e) / N], mention=[a, b])
+    prove_equal(*(index.encode_normalized(array([k]), n, denominator="length") for k, n in ((1, 2), (2, 4))))
+    on_circle = (
+        sinusoidal.encode(both, one, layout="half"),
+        rope.rotate(array([[1, 0], [1, 0]]), *rope.tables(both, one), layout="half"),
+        complex_order.encode(both, one, one, 0 * one),
+    )
+    for p in on_circle:
+        prove_equal([gap(p)], [2 - 2 * sp.cos(a.e - b.e)], mention=[a, b])
+    prove_that(sp.pi.is_irrational, "pi is irrational")
+    prove_equal(learned.encode(np.array([3]), TABLE) - learned.encode(np.array([5]), TABLE), TABLE[3:4] - TABLE[5:6])
+    collide = lambda rows: prove_equal(rows[0], rows[1])
+    collide(learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]])))
+    collide(hierarchical.encode(np.array([1, 6]), array([[0], [1], [2]]), alpha=Scalar(sp.Rational(1, 3))))
+    collide(recurrent.encode(lambda p: -p, TABLE[0], 3)[::2])
+    collide(floater.encode(lambda t, p: 0 * p, TABLE[0], both, substeps=2))
+    collide(complex_order.encode(both, one, 0 * one, one))
+    collide(shaw.embed(TABLE[:5], np.array([[2, 3]]))[0])
+    collide(t5.bias(np.array([9]), np.array([1, 0]), symbols("B", 32, 1), bidirectional=True)[0, 0])
+
+
+@unique.control
+def shaw_tells_all_offsets_apart():
+    """The offsets 2 and 3 have two vectors in a table with k = 2."""
+    rows = shaw.embed(symbols("P", 5, 1), np.array([[2, 3]]))[0]
+    prove_that(rows[0, 0].e != rows[1, 0].e, "two rows")
+
+
+@unique.control
+def normalized_index_is_unique():
+    """i / n tells all pairs of a position and a length apart."""
+    values = {index.encode_normalized(array([i]), n, denominator="length")[0, 0].e for n in (2, 4) for i in range(n)}
+    prove_that(len(values) == 6, "six pairs, six values")
+
+
+@theorem(of=[*ABSOLUTE, index.encode_normalized, floater.step], sizes="all positions, n, d; witnesses for the rest")
+def small():
+    """Bounded for all positions: the normalized index by 1, the sinusoid by 1 since its pairs have length 1, Complex Order by
+    the word, RoPE by the word, whose length it keeps. The index is not, and a table is as large as its rows are: scaling it
+    scales the encoding. A stretched one is p_j + alpha / (1 - alpha) (p_i - p_0), hence at most 1 + 2 |alpha / (1 - alpha)|
+    times the largest entry, which (-1, 1) reaches. Recurrences and fields may grow without bound."""
+    i, t, c = cell(N), cell(H), symbol("c")
+    for denominator, length in (("length", N), ("length - 1", N + 1)):
+        value = index.encode_normalized(filled((1,), i), length, denominator=denominator).at(0, 0)
+        prove_equal([value * N], [i])
+        prove_that(nonnegative(N - 1 - i), "i / n < 1; and n - 1 over n - 1 is 1")
+    prove_equal([index.encode(array([c + 1]))], [[[c.e + 1]]], mention=[c])  # beyond any bound c
+    m, w, x = sized("m", N), sized("w", H), sized("x", N, 2 * H)
+    p, y = sinusoidal.encode(m, w, layout="half"), rope.rotate(x, *rope.tables(m, w), layout="half")
+    length = lambda p: p.at(i, t) ** 2 + p.at(i, t + H) ** 2
+    prove_equal([length(p), length(y)], [1, length(x)])
+    g = complex_order.encode(symbols("m", 1), *WAVE)
+    prove_equal((g * np.conj(g))[0], WAVE[0] ** 2)
+    before, after = ({"table": TABLE * k, **read(TABLE * k)} for k in (1, c))
+    for name, rows in before.items():
+        prove_equal(after[name], c * rows)
+    alpha = 1 + symbol("a", nonzero=True)
+    q = hierarchical.encode(np.array([7]), TABLE[:3], alpha=alpha)[0]
+    prove_equal(q, TABLE[1] + alpha / (1 - alpha) * (TABLE[2] - TABLE[0]))
+    reached = hierarchical.encode(np.array([3]), array([[-1], [1]]), alpha=Scalar(sp.Rational(2, 5)))
+    prove_equal(reached, [[1 + 2 * sp.Rational(2, 5) / sp.Rational(3, 5)]])
+    prove_equal(recurrent.encode(lambda p: 2 * p, array([1]), 5)[:, 0], [2**k for k in range(5)])
+    times = symbols("t", 3)
+    grown = floater.encode(lambda t, p: 0 * p + 1, array([0]), times, substeps=2)[:, 0]
+    prove_equal(grown, times - times[0], mention=times[1:])
+
+
+def read(table):
+    """What tables are read for, by a table of (9, 2)."""
+    return {
+        "learned": learned.encode(LONG[2:5], table),
+        "stretched": hierarchical.encode(LONG[2:5], table[:3], alpha=Scalar(sp.Rational(2, 5))),
+        "shaw": shaw.embed(table[:5], np.array([[-3, 0, 1]])),
+        "t5": t5.bias(LONG[:2], LONG[:3], table[:8], max_distance=12, bidirectional=True),
+    }
+
+
+@small.control
+def index_is_bounded():
+    """The index stays below its bound 1000."""
+    prove_that(bool((index.encode(np.array([999, 1001])) < 1000).all()), "two positions")
+
+
+@small.control
+def stretched_table_is_as_small_as_its_rows():
+    """Rows within [-1, 1] give rows within [-1, 1]."""
+    q = hierarchical.extend(array([[-1], [1]]), alpha=Scalar(sp.Rational(2, 5)))
+    prove_that(all(bool(abs(x.e) <= 1) for x in q[:, 0]), "four rows")
+
+
+# golden vectors
+
+SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
+
+CONVENTIONS = {
+    "axes": "the encoding has the axes of positions and one more, of length 1",
+    "op encode": "i",
+    "op encode_normalized": "i / length, or i / (length - 1), by denominator",
+    "op steps": "p_{i+1} - p_i of encode_normalized, for all i; it changes with the length",
+}
+
+FLAGS = {
+    "starts_at_one": flag("i + 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
+    "positions_ignored": flag("0, 1, 2, ..", "Positions are taken from the place in the sequence.", "Gaps are lost."),
+    "other_denominator": flag("the other denominator", "length for length - 1, or the reverse.", "Only length - 1 reaches 1."),
+    "centered": flag("2 (i + 1/2) / length - 1", "Coordinates of DINOv3.", "Values lie in (-1, 1)."),
+    "unnormalized": flag("i", "The division is left out.", "Values grow with the position."),
+}
+
+POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
+
+
+def vectors():
+    ignored = np.broadcast_to(np.arange(4), POSITIONS.shape)
+    yield case(
+        "index/plain/any/encode",
+        op="encode",
+        params={},
+        tensors={"positions": POSITIONS},
+        expected=POSITIONS[..., None],
+        mistakes={"starts_at_one": POSITIONS[..., None] + 1, "positions_ignored": ignored[..., None]},
+    )
+    for denominator, length in (("length", 16), ("length - 1", 17)):
+        yield _normalized(denominator, length, ignored)
+    for denominator, length in (("length", 10), ("length - 1", 13)):
+        yield _steps(denominator, length)
+
+
+def _normalized(denominator, length, ignored):
+    n, exact = mpmath.mpf(length), np.frompyfunc(mpmath.mpf, 1, 1)
+    values = lambda positions, by=denominator: definition(exact(positions)[..., None], n, by)
+    return case(
+        f"index/{denominator.replace(' - ', '-')}/n{length}/encode",
+        op="encode_normalized",
+        params={"length": length, "denominator": denominator},
+        tensors={"positions": POSITIONS},
+        expected=values(POSITIONS),
+        mistakes={
+            "starts_at_one": values(POSITIONS + 1),
+            "positions_ignored": values(ignored),
+            "other_denominator": values(POSITIONS, "length" if denominator != "length" else "length - 1"),
+            "centered": 2 * (exact(POSITIONS) + mpmath.mpf(1) / 2)[..., None] / n - 1,
+            "unnormalized": exact(POSITIONS)[..., None],
+        },
+    )
+
+
+def _steps(denominator, length):
+    rows = lambda by: [definition(mpmath.mpf(i), length, by) for i in range(length)]
+    values = rows(denominator)
+    difference = lambda p: [[b - a] for a, b in itertools.pairwise(p)]
+    return case(
+        f"index/{denominator.replace(' - ', '-')}/n{length}/steps",
+        op="steps",
+        params={"length": length, "denominator": denominator},
+        tensors={},
+        expected=difference(values),
+        cond={"amp": terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])},  # reciprocal, product, difference
+        mistakes={"unnormalized": difference(range(length)), "centered": difference([2 * p for p in rows("length")])},
+        models=("f64", "f32"),
+    )
