@@ -1,0 +1,47 @@
+"""The README's table of what each encoding gives, against the theorems that decide it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from posref import discovery
+
+pytest.importorskip("sympy", reason="the theorems need posref[proofs]")
+from proofs.absolute import index as proof
+from proofs.kit.theorem import theorems
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+COLUMNS = ("length_independent", "content_independent", "unique", "small")
+
+
+def rows(text):
+    """The cells of every line of the table in its section."""
+    (section,) = re.findall(r"^## What an encoding should be\n(.*?)^## ", text, flags=re.MULTILINE | re.DOTALL)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+
+
+def test_table_is_what_the_proofs_say():
+    header, _, *body = rows(README.read_text(encoding="utf-8"))
+    assert header == ["Encoding", *(f"`{name}`" for name in COLUMNS)]
+    assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in proof.ANSWERS.items()]
+
+
+def test_columns_are_theorems_about_every_row():
+    proved = {theorem.body.__name__: theorem for theorem in theorems(proof)}
+    for column in COLUMNS:
+        about = {function.__module__.removeprefix("posref.") for function in proved[column].of}
+        assert {system for system, *_ in proof.ANSWERS.values()} <= about, column
+
+
+def test_rows_are_systems_with_answers():
+    for name, (system, *answers) in proof.ANSWERS.items():
+        assert system in discovery.names(), name
+        assert len(answers) == len(COLUMNS), name
+        for answer in answers:
+            assert re.fullmatch(r"yes|yes: .+|no: .+|depends: .+", answer), f"{name}: {answer}"
+
+
+def test_a_changed_cell_is_seen():
+    text = README.read_text(encoding="utf-8")
+    assert rows(text.replace("no: i itself", "yes", 1)) != rows(text)
