@@ -104,7 +104,7 @@ def test_a_path_that_can_be_is_run():
     """Every answer for real a, b, c that some numbers give is among the paths, strict and not, in every order."""
     a, b, c = (symbol(name) for name in "abc")
     questions = [lambda: a < b, lambda: a <= b, lambda: b < c, lambda: c <= a, lambda: a == b, lambda: a != c, lambda: b >= a]
-    for order in itertools.permutations(range(len(questions)), 4):
+    for order in itertools.permutations(range(len(questions)), 3):
         asked = [questions[q] for q in order]
         results = {tuple(r) for _, r in all_paths(lambda asked=asked: [bool(ask()) for ask in asked])}
         for x, y, z in itertools.product(range(3), repeat=3):
