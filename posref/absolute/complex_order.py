@@ -13,17 +13,18 @@ words, or (d,) if all words share them; g (..., n, d) complex; scores (..., n_qu
 Conventions. All three belong to the word, not to the feature alone. RoPE is the case of frequencies that all words share:
 r e^{i theta} is the pair x_{2t} + i x_{2t+1}, and `scores` is then the rotated dot product (`rope.rotate_complex`).
 
-Where implementations differ. The paper has a phase; the released code (iclr-complex-order/complex-order 4c4ec24,
-CNN/model_cnn/Complex_order.py, multiply.py) has none: pass np.zeros_like(frequency). It starts the frequencies of word v at
-v / 10000^(2t/d) with t up to d - 1, so they grow with the rank of the word (`released_frequencies`), and counts tokens from 1
-with 0 for padding. Its Transformer (Transformer/model_transformer/Complex_order.py) counts positions down from the last
-token instead, and its language model scores by moduli.
+Where implementations differ. The paper has a phase and sets it to a constant in its experiments; the released code
+(iclr-complex-order/complex-order 4c4ec24, TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py and CNN/multiply.py) has none:
+pass np.zeros_like(frequency). It starts the frequencies of word v at v / 10000^(2t/d) with t up to d - 1, so they grow with
+the rank of the word (`released_frequencies`), and counts tokens from 1 with 0 for padding. Its Transformer (beside CNN,
+Transformer/model_transformer/Complex_order.py) starts all words at 10000^(-2 floor(t/2) / d) and counts positions down to 0
+at the last token. Its language model adds the modulus of the content score to that of the position score.
 
 Properties. proofs/absolute/complex_order.py: pinned; released_frequencies_pinned; offset_is_a_factor;
 bounded_linear_offsets_are_waves, where bounded means on all integers; linearity_is_needed (tanh has an offset map too);
 scores_pinned; scores_are_relative_for_shared_frequencies, and not for those of each word; rope_is_a_special_case.
 
-References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2; Su,
+References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2, Eq. (5); Su,
 kexue.fm/archives/8130, section "Complex-Valued".
 """
 

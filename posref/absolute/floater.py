@@ -17,8 +17,9 @@ start is (3, blocks, d) and the result (3, blocks, n, d), to be added to the pro
 
 Where implementations differ. The paper leaves the solver open. The released code (xuanqing94/FLOATER d788b5e,
 flow_transformer.py) calls torchdiffeq's "rk4", which is the 3/8 rule above and not the classical one, on t_i = 0.01 i with
-substeps 5. Its biases enter q, k and v, not the input, and are solved for the first block alone: those of the other blocks
-are trained constants, the same at all positions. Its f is Linear, ReLU, Linear on [p, t].
+substeps 5. Its biases enter q, k and v, not the input, and are solved for all blocks with one f; fflow_transformer.py solves
+those of the first block alone and leaves the others trained constants, the same at all positions. Its f is Linear, ReLU,
+Linear, each of the two on its input with t appended.
 
 Properties. proofs/absolute/floater.py: step_pinned, pinned; order_four (all eight conditions, and no fifth order);
 linear_step_is_taylor; sinusoid_solves_a_linear_field, with B antisymmetric; every_curve_is_a_solution of some field that

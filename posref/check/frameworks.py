@@ -22,7 +22,9 @@ class Alias(NamedTuple):
 
 ALIASES: tuple[Alias, ...] = (
     Alias("MLX", "traditional=False", "traditional=True", "docs of mlx.nn.RoPE and mlx.core.fast.rope"),
-    Alias("vLLM, SGLang", "is_neox_style=True", "is_neox_style=False", "vLLM rotary_embedding, _apply_rotary_emb_torch"),
+    Alias(
+        "vLLM, SGLang", "is_neox_style=True", "is_neox_style=False", "vLLM rotary_embedding/common.py, apply_rotary_emb_torch"
+    ),
     Alias("flash-attn", "interleaved=False", "interleaved=True", "flash_attn.layers.rotary, apply_rotary_emb_torch"),
     Alias("FlashInfer", "interleave=False", "interleave=True", "docs of flashinfer.rope.apply_rope_pos_ids"),
     Alias("ONNX RotaryEmbedding", "interleaved=0", "interleaved=1", "ONNX operator RotaryEmbedding, opset 23"),

@@ -18,10 +18,10 @@ footnote 10). `form` says what is stored:
 
 Where implementations differ. Order: the slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h)
 for every h, is another model. Form: key in the paper's own code (fairseq/models/transformer.py), BLOOM and MPT (MPT's j
-ends at 0); absolute in x-transformers and llama.cpp. Positions: BLOOM counts only unmasked tokens, MPT all. Falcon adds
-m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, and rounds m to bfloat16. MPT (alibi_bias_max)
-and ggml (max_bias) can replace the 8. In float16 the key form of a slope that is a power of two gives positions 2048 and
-2049 one value; the signed form of nearby keys does not.
+ends at 0); absolute in x-transformers, flash-attn and llama.cpp. Positions: BLOOM counts only unmasked tokens, MPT all.
+Falcon adds m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, and rounds m to bfloat16. MPT
+(alibi_bias_max) and ggml (max_bias) can replace the 8. In float16 the key form of a slope that is a power of two gives
+positions 2048 and 2049 one value; the signed form of nearby keys does not.
 
 Properties. proofs/relative/alibi.py: slopes_pinned (1 to 128 heads); geometric_exactly_for_powers_of_two; pinned;
 falls_with_distance; translation_invariant; key_equals_signed (after softmax, with any mask);

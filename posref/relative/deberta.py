@@ -9,17 +9,18 @@ Definition. With projected content q_i, k_j and projected position rows q^r, k^r
 Symbols. q (..., h, n_query, d), k (..., h, n_key, d); q_r, k_r (..., h, 2K, d); offsets j - i, integers (n_query, n_key).
 
 Conventions. The paper counts i - j, the negative of the offset here. `scale` covers all terms: 1/sqrt(3d) with both
-position terms, 1/sqrt(d (1 + terms)) in general. K is half the number of rows: 512 in the paper; in version 2 and 3 K is the
-number of log buckets and `offsets` is replaced by `log_bucket(offsets, ..)`.
+position terms, 1/sqrt(d (1 + terms)) in general. K is half the number of rows: 512 in the paper. In versions 2 and 3 K counts
+the log buckets, `offsets` is `log_bucket(offsets, ..)`, and the rows pass a LayerNorm (norm_rel_ebd) and the projections of
+the content itself (share_att_key).
 
 Where implementations differ. The second index: delta(j, i) in the paper, Eq. (4), delta(i, j) in microsoft/DeBERTa
 (deberta/disentangled_attention.py) and transformers 5.23.0 (modeling_deberta.py, modeling_deberta_v2.py), so their
 checkpoints want "released". Reversing the rows of q_r, m to 2K - m, turns one into the other for |j - i| < K. Ends: delta
-tells K keys to the right apart and K - 1 to the left. microsoft/DeBERTa (da_utils.py) clips offsets to max_position - 1
-before log_bucket and so never reads row 0; transformers does not, and keys max_position to the right read row 0. Both take
-the ceil of float32 logarithms, which misses by one at some exact ties (transformers, buckets 18, max_position 17, distance
-12: 14, not 13), but not for the published 256 and 512. transformers' version 2 fails unless n_query is n_key. The enhanced
-mask decoder starts from p in the paper and from H + p in microsoft/DeBERTa; transformers leaves it out (z_steps = 0).
+tells K keys to the right apart, K - 1 to the left. microsoft/DeBERTa (da_utils.py) clips offsets to max_position - 1 before
+log_bucket and so never reads row 0; in transformers keys max_position to the right read it. Both take the ceil of float32
+logarithms: one off at some exact ties (transformers, buckets 18, max_position 17, distance 12: 14, not 13), not for the
+published 256 and 512. transformers' version 2 fails unless n_query is n_key. The enhanced mask decoder starts from p in the
+paper, from H + p in microsoft/DeBERTa; transformers leaves it out (z_steps = 0).
 
 Properties. proofs/relative/deberta.py: pinned (both conventions); conventions_agree_exactly_on_symmetric_rows; index_pinned,
 ends_are_asymmetric and translation_invariant; without_position_to_position; scale_counts_terms; ends_pinned and
@@ -37,7 +38,6 @@ from posref.relative.offsets import clip, gather_rows
 
 CONVENTIONS = ("paper", "released")
 SOURCES = ("microsoft", "transformers")
-
 PRESETS = {
     "deberta": {"rows": 1024, "terms": 2, "source": "arXiv 2006.03654 section 3.1.1"},
     "deberta_v3": {"rows": 512, "terms": 2, "buckets": 256, "max_position": 512, "source": "microsoft/DeBERTa rtd_base.json"},

@@ -12,16 +12,17 @@ d is the width of a head.
 
 Conventions. Sine and cosine interleaved; 0-based pairs; scale 1/sqrt(d) covers both terms; no parameters.
 
-Where implementations differ. The paper evaluates the sinusoid at the signed offset; NEZHA-TensorFlow (modeling.py,
-_generate_relative_positions_embeddings, max_relative_position = 64) at the index o + k = 0 .. 2k. The released rows are the
-paper's rows with every pair turned by the phase k w_t: one orthogonal matrix M for the whole table,
-`posref.absolute.sinusoidal.shift_matrix(k, ..)`, so q . a_released = (M^T q) . a_paper. Weights trained with one form are wrong
-with the other. NEZHA-TensorFlow adds the position term before the scale and asserts n_query = n_key.
+Where implementations differ. The paper evaluates the sinusoid at the signed offset and names no clip; NEZHA-TensorFlow
+(modeling.py, _generate_relative_positions_embeddings, max_relative_position = 64) clips and evaluates it at the index
+o + k = 0 .. 2k. With k = n - 1 or more nothing is clipped. The released rows are the paper's rows with every pair turned by
+the phase k w_t: one orthogonal matrix M for the whole table, `posref.absolute.sinusoidal.shift_matrix(k, ..)`, so
+q . a_released = (M^T q) . a_paper. Weights trained with one form are wrong with the other. NEZHA-TensorFlow adds the position
+term before the scale and asserts n_query = n_key.
 
 Properties. proofs/relative/nezha.py: encode_pinned in both conventions; table_pinned; attend_pinned;
 released_is_a_rotation_of_the_paper; translation_invariant; past_is_told_from_future.
 
-References. Wei et al., NEZHA, arXiv 1909.00204, section 2.2; huawei-noah/Pretrained-Language-Model,
+References. Wei et al., NEZHA, arXiv 1909.00204, section 2.2, Eqs. (4) to (7); huawei-noah/Pretrained-Language-Model,
 NEZHA-TensorFlow/modeling.py.
 """
 

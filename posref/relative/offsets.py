@@ -20,7 +20,7 @@ values; transformers' Wav2Vec2-BERT clips j - i to (-left, right).
 Properties. proofs/relative/offsets.py: offsets_pinned and translation invariant; clip_pinned; clip_saturates; intervals;
 toeplitz_pinned; skew_pinned for all sizes; gather_pinned: equal to Toeplitz and skew on contiguous positions.
 
-References. Shaw et al., arXiv 1803.02155, section 3.2 (clip) and 3.3 (the shift of positions into indices).
+References. Shaw et al., arXiv 1803.02155, section 3.2 (clip).
 """
 
 import numpy as np

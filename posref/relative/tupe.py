@@ -18,8 +18,8 @@ from the full scores.
 
 Where implementations differ. The released code, guolinke/TUPE, fairseq/modules/transformer_sentence_encoder.py,
 (1) applies LayerNorm to p and adds biases in both projections, neither of which the paper's formula has: the caller writes
-p = layer_norm(table), and a bias is one more row of U for a feature that is 1; (2) has no theta parameters: its table has two
-extra rows in front, and theta_1 = t_00, theta_2 = t_11 of the larger matrix (`untie`), so that p_1, the position of [CLS],
+p = layer_norm(table), and a bias is one more row of U for a feature that is 1; (2) has no theta parameters: its table has one
+extra row in front, and theta_1 = t_00, theta_2 = t_11 of the larger matrix (`untie`), so that row 1, the position of [CLS],
 is used for theta_2 alone; (3) adds b after the reset, with a bucket of its own for column 0 (index rel_pos_bins) and for row 0
 (index rel_pos_bins / 2, which no offset reaches): b itself is `reset`, and the sum is the paper's form with other thetas.
 Both write the column first and the row over it.

@@ -40,7 +40,7 @@ PRESETS = {
         "attn_type": "bi",
         "untie_r": True,
         "bi_data": True,
-        "source": "zihangdai/xlnet README.md, pretraining command",
+        "source": "zihangdai/xlnet README.md, pretraining command; xlnet.py (attn_type), train.py (bi_data by default)",
     },
 }
 

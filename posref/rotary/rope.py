@@ -14,11 +14,11 @@ Conventions. 0-based pairs and positions; angle +m theta; the exponent divides b
 first dim features turn and the rest pass. Which features pair up is `layout` (`posref.pairing`): it has no default because
 the world has none, and weights trained with one are wrong with the other (`posref.rotary.layouts` converts them).
 
-Where implementations differ. Pairing: interleaved in RoFormer, Meta's Llama, GPT-J, DeepSeek; half in transformers'
+Where implementations differ. Pairing: interleaved in RoFormer, Meta's Llama, GPT-J, DeepSeek-V3; half in transformers'
 Llama (whose converter permutes the weights), GPT-NeoX, flash-attn's default. transformers' DeepSeek-V3 reads interleaved
-and writes half. The "efficient form" is printed with its last two rows as (-x_{d-1}, x_d) in early versions of RoFormer,
-Eq. (34), and in slide decks after it; that map is no rotation. The right rows are (-x_d, x_{d-1}), as in `rotate_efficient`.
-Angles in float32 lose phase: 4e-3 rad at position 131 071, 5e-2 rad at a million.
+and writes half. Copies of the "efficient form" end its third vector in (-x_{d-1}, x_d); that map is no rotation. RoFormer,
+Eq. (34), has (-x_d, x_{d-1}), as `rotate_efficient`. Angles in float32 lose phase, with dim 128 up to 4e-3 rad at position
+131 071 and 5e-2 rad at a million.
 
 Properties. proofs/rotary/rope.py: pinned, partial, frequencies_pinned, relative, not_trivial, group, adjoint,
 gradient_by_calculus, matrix_form, complex_form, efficient_form, attention_is_translation_invariant, one_parameter_groups,
