@@ -116,9 +116,9 @@ def factor_shared_by_words():
 
 @theorem(of=[complex_order.encode], sizes="all sequences")
 def bounded_linear_offsets_are_waves():
-    """Let going on by one multiply by a fixed z != 0. Then g(p) = C z^p for all integers (`rsolve`), |g(p)|^2 = |C|^2 rho^(2p)
-    with rho = |z|, and rho^p >= 1 + p (rho - 1) (Bernoulli, by induction), which is unbounded for rho > 1, as rho^-p is for
-    rho < 1. So bounded on all integers it is |C| e^{i (p arg z + arg C)}, what encode gives."""
+    """Let going on by one multiply a feature by a fixed z != 0. Then g(p) = C z^p for all integers (`rsolve`) and, with
+    rho = |z|, |g(p)|^2 = |C|^2 rho^(2p), where rho^p >= 1 + p (rho - 1) (Bernoulli, by induction), which is unbounded for
+    rho > 1, as rho^-p is for rho < 1. So bounded on all integers it is |C| e^{i (p arg z + arg C)}, what encode gives."""
     z, n, first = sp.Symbol("z"), sp.Symbol("n", integer=True), sp.Function("y")
     prove_that(sp.rsolve(first(n + 1) - z * first(n), first(n), {first(0): 1}) == z**n, "y(n + 1) = z y(n), y(0) = 1")
     rho, phi, p, r, theta = symbol("rho", positive=True).e, *(symbol(name).e for name in ("phi", "p", "r", "theta"))
@@ -150,7 +150,7 @@ def linearity_is_needed():
 
 @linearity_is_needed.control
 def every_offset_map_is_linear():
-    """T_n of tanh is a multiplication: tanh(p + n) = (tanh(n) / tanh(0 + 1)) tanh(p + 1), say."""
+    """T_n of tanh is a multiplication, by tanh(2n) / tanh(n), as it would be at p = n."""
     p, n = symbol("p").e, symbol("n").e
     tanh = lambda x: sp.sinh(x) / sp.cosh(x)
     prove_equal([tanh(p + n) * tanh(n)], [tanh(2 * n) * tanh(p)])
