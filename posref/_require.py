@@ -41,10 +41,35 @@ def array(function, argument, value, *, kinds=FLOATS, ndim=0):
         )
 
 
+def wide(function, **arrays):
+    """Arrays to be multiplied have no integers of 8 or 16 bits, whose sums of products wrap silently."""
+    for argument, value in arrays.items():
+        if value.dtype.kind in "iu" and value.dtype.itemsize < 4:
+            raise TypeError(
+                f"{function}: {argument} has dtype {value.dtype}, whose products wrap; convert it with .astype(np.float64)"
+            )
+
+
 def axes(function, argument, value, shape):
     """`value` has exactly the axes that `shape`, such as "(n, d)", names, none of them empty."""
     if len(value.shape) != shape.count(",") + (not shape.endswith(",)")) or any(n == 0 for n in value.shape):
         raise ValueError(f"{function}: {argument} has shape {value.shape}, expected {shape} with at least one entry along each")
+
+
+def axis(function, argument, value):
+    """`value` is an array, of whatever, with at least one axis."""
+    if not hasattr(value, "shape"):
+        raise TypeError(f"{function}: {argument} is a {type(value).__name__}, not an array; pass np.array({argument})")
+    if len(value.shape) == 0:
+        raise ValueError(f"{function}: {argument} has shape (), expected at least 1 axes; add them with [None]")
+
+
+def same_shape(function, left_name, left, right_name, right):
+    """Two arrays have one shape."""
+    axis(function, left_name, left)
+    axis(function, right_name, right)
+    if left.shape != right.shape:
+        raise ValueError(f"{function}: {left_name} has shape {left.shape} and {right_name} {right.shape}; they must be equal")
 
 
 def same_width(function, left_name, left, right_name, right, *, axis=-1):
@@ -152,7 +177,7 @@ def even(function, argument, number):
 
 def positive(function, argument, number):
     """A single positive finite number."""
-    if not np.isscalar(number) and not hasattr(number, "is_positive"):
+    if isinstance(number, str) or not (np.isscalar(number) or hasattr(number, "is_positive")):
         raise TypeError(f"{function}: {argument} is {number!r}, expected one number")
     if not number > 0 or number == float("inf"):
         raise ValueError(f"{function}: {argument} is {number}, expected a positive finite number")

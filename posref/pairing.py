@@ -16,10 +16,13 @@ LAYOUTS = ("interleaved", "half")
 def split(x, layout):
     """First and second members of every pair: two arrays `(..., dim/2)` from `x` `(..., dim)`.
 
+    TypeError if `x` is not an array, ValueError if its width is odd or the layout unknown.
+
     >>> split(np.arange(4), "half")
     (array([0, 1]), array([2, 3]))
     """
     _require.choice("pairing.split", "layout", layout, LAYOUTS)
+    _require.axis("pairing.split", "x", x)
     _require.even("pairing.split", "the width of x", x.shape[-1])
     if layout == "interleaved":
         return x[..., 0::2], x[..., 1::2]
@@ -28,13 +31,13 @@ def split(x, layout):
 
 
 def join(first, second, layout):
-    """The inverse of `split`: `(..., dim)` from two arrays `(..., dim/2)` of one shape.
+    """The inverse of `split`: `(..., dim)` from two arrays `(..., dim/2)` of one shape, or ValueError.
 
     >>> join(np.array([0, 1]), np.array([2, 3]), "interleaved")
     array([0, 2, 1, 3])
     """
     _require.choice("pairing.join", "layout", layout, LAYOUTS)
-    _require.same_width("pairing.join", "first", first, "second", second)
+    _require.same_shape("pairing.join", "first", first, "second", second)
     if layout == "interleaved":
         return np.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])
     return np.concatenate([first, second], axis=-1)

@@ -44,8 +44,16 @@ def test_refusals(layout):
         pairing.indices(4.0, layout)
     with pytest.raises(TypeError, match="dim is '4', expected an integer"):
         pairing.indices("4", layout)
-    with pytest.raises(ValueError, match=r"pairing\.join: first has 2 entries along axis -1 and second has 3"):
+    with pytest.raises(ValueError, match=r"pairing\.join: first has shape \(2,\) and second \(3,\); they must be equal"):
         pairing.join(np.ones(2), np.ones(3), layout)
+    with pytest.raises(ValueError, match=r"pairing\.join: first has shape \(2, 3\) and second \(4, 3\)"):
+        pairing.join(np.ones((2, 3)), np.ones((4, 3)), layout)
+    with pytest.raises(TypeError, match=r"pairing\.join: second is a list, not an array"):
+        pairing.join(np.ones(2), [1.0, 2.0], layout)
+    with pytest.raises(TypeError, match=r"pairing\.split: x is a list, not an array; pass np\.array\(x\)"):
+        pairing.split([1.0, 2.0], layout)
+    with pytest.raises(ValueError, match=r"pairing\.split: x has shape \(\), expected at least 1 axes"):
+        pairing.split(np.array(1.0), layout)
 
 
 def test_unknown_layouts_are_refused_by_name():

@@ -55,14 +55,17 @@ def frequencies(dim, base=10000.0, *, divisor="dim"):
 
 
 def encode(positions, frequencies, *, layout):
-    """p_m for every position: `positions.shape + (dim,)`.
+    """p_m for every position: `positions.shape + (dim,)`; positions are integers or floats of any shape.
+
+    TypeError if either is not an array of numbers, ValueError if `frequencies` is not one axis or `layout` unknown.
 
     >>> encode(np.array([0, 1]), frequencies(4), layout="interleaved").round(4)
     array([[0.    , 1.    , 0.    , 1.    ],
            [0.8415, 0.5403, 0.01  , 1.    ]])
     """
     _require.array("sinusoidal.encode", "positions", positions)
-    _require.array("sinusoidal.encode", "frequencies", frequencies, ndim=1)
+    _require.array("sinusoidal.encode", "frequencies", frequencies)
+    _require.axes("sinusoidal.encode", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
     return pairing.join(np.sin(angle), np.cos(angle), layout)
 

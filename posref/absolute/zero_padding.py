@@ -65,6 +65,7 @@ def _pad(x, left, right, padding):
 def _require_kernel(x, kernel, padding):
     _require.array("zero_padding.convolve", "kernel", kernel)
     _require.axes("zero_padding.convolve", "kernel", kernel, "(width, c_in, c_out)")
+    _require.wide("zero_padding.convolve", x=x, kernel=kernel)
     _require.choice("zero_padding.convolve", "padding", padding, PADDINGS)
     n, width = x.shape[-2], kernel.shape[0]
     if kernel.shape[1] != x.shape[-1]:

@@ -32,7 +32,7 @@ def offsets(query_positions, key_positions):
     """j - i for every query i and key j: `(..., n_query, n_key)`.
 
     Positions are integers, whose differences are int64, or floats; leading axes broadcast. TypeError for unsigned integers,
-    whose differences wrap; ValueError for a difference beyond int64.
+    whose differences wrap; ValueError for a difference beyond int64 or leading axes that do not broadcast.
 
     >>> offsets(np.array([1, 2]), np.array([0, 1, 2]))
     array([[-1,  0,  1],
@@ -41,7 +41,9 @@ def offsets(query_positions, key_positions):
     _require.array("offsets.offsets", "query_positions", query_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     _require.array("offsets.offsets", "key_positions", key_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     _require.differences("offsets.offsets", "key_positions", key_positions, "query_positions", query_positions)
-    return _wide(key_positions)[..., None, :] - _wide(query_positions)[..., :, None]
+    query, key = _wide(query_positions)[..., :, None], _wide(key_positions)[..., None, :]
+    _require.leading_axes("offsets.offsets", "query_positions[..., None]", query, "key_positions[..., None, :]", key)
+    return key - query
 
 
 def clip(offsets, low, high):
@@ -120,6 +122,8 @@ def gather_rows(by_offset, offsets, lowest):
     """
     _require.array("offsets.gather", "by_offset", by_offset, ndim=2)
     _require.array("offsets.gather", "offsets", offsets, kinds=_require.SIGNED, ndim=2)
+    _require.integer("offsets.gather", "lowest", lowest)
+    _require.together("offsets.gather", by_offset=by_offset.shape[:-1], offsets=offsets.shape[:-1])
     _require_inside("offsets.gather", offsets, by_offset.shape[-1], lowest)
     index, size = _wide(offsets) - lowest, by_offset.shape[-1]
     rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])

@@ -39,6 +39,7 @@ def elu_plus_one(x):
     array([0.3679, 1.    , 3.    ])
     """
     _require.array("linear_attention.elu_plus_one", "x", x)
+    _require.wide("linear_attention.elu_plus_one", x=x)
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0 * x)))  # the other branch must not overflow
 
 
@@ -73,6 +74,7 @@ def _require_tokens(function, q, k, v, feature_map, causal):
     for name, value in (("q", q), ("k", k), ("v", v)):
         _require.array(function, name, value, ndim=2)
         _require.same_width(function, "q", q, name, value, axis=-2)
+        _require.leading_axes(function, "q", q, name, value)
     _require.same_width(function, "q", q, "k", k)
     _require.choice(function, "causal", causal, (True, False))
     if not callable(feature_map):

@@ -140,7 +140,7 @@ W = np.array([1.0, 0.01])
         (np.array([0, np.inf]), W, "half", ValueError, "positions has 1 of 2 values that are NaN or infinite"),
         (np.array([True]), W, "half", TypeError, "positions has dtype bool, expected numbers"),
         (np.array([0]), [1.0], "half", TypeError, "frequencies is a list"),
-        (np.array([0]), np.array(1.0), "half", ValueError, r"frequencies has shape \(\), expected at least 1 axes"),
+        (np.array([0]), np.array(1.0), "half", ValueError, r"frequencies has shape \(\), expected \(dim/2,\)"),
         (np.array([0]), W * np.nan, "half", ValueError, "frequencies has 2 of 2 values"),
         (np.array([0]), W, "neox", ValueError, "layout is 'neox', expected one of 'interleaved', 'half'"),
     ],
@@ -168,3 +168,10 @@ def test_layout_has_no_default():
 def test_shift_matrix_refuses(offset, frequencies, layout, error, message):
     with pytest.raises(error, match=message):
         sinusoidal.shift_matrix(offset, frequencies, layout=layout)
+
+
+def test_frequencies_of_every_position_are_refused():
+    with pytest.raises(ValueError, match=r"sinusoidal\.encode: frequencies has shape \(3, 4\), expected \(dim/2,\)"):
+        sinusoidal.encode(np.arange(3), np.ones((3, 4)), layout="half")
+    with pytest.raises(TypeError, match=r"sinusoidal\.frequencies: base is '10000', expected one number"):
+        sinusoidal.frequencies(8, "10000")

@@ -203,3 +203,15 @@ def test_dtype_is_kept():
     assert offsets.toeplitz(np.zeros(4, dtype=np.float32), 2, 3).dtype == np.float32
     assert offsets.skew(np.zeros((2, 4), dtype=np.float32)).dtype == np.float32
     assert offsets.gather(np.zeros(4, dtype=np.float32), np.array([[0]]), 0).dtype == np.float32
+
+
+def test_shapes_that_do_not_meet_are_refused_by_name():
+    message = r"offsets\.offsets: query_positions.* has shape \(2, 3, 1\) and key_positions.* \(3, 1, 4\)"
+    with pytest.raises(ValueError, match=message):
+        offsets.offsets(np.zeros((2, 3), int), np.zeros((3, 4), int))
+    batched = np.zeros((2, 4, 4), int)  # without a head axis: 2 sequences met 3 heads
+    with pytest.raises(ValueError, match=r"offsets\.gather: the shapes by_offset \(3, 1\), offsets \(2, 4\) do not broadcast"):
+        offsets.gather(np.zeros((3, 5)), batched, -2)
+    assert offsets.gather(np.zeros((3, 5)), batched[:, None], -2).shape == (2, 3, 4, 4)
+    with pytest.raises(TypeError, match=r"offsets\.gather: lowest is -2\.0, expected an integer"):
+        offsets.gather(np.zeros((3, 5)), batched[0], -2.0)

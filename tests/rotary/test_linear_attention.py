@@ -205,3 +205,18 @@ def test_not_a_number_is_refused():
         linear_attention.attend(
             q, q, q, *rope.tables(np.arange(5), rope.frequencies(4)), layout="half", feature_map=abs, causal=True
         )
+
+
+def test_a_map_of_narrow_integers_is_refused():
+    with pytest.raises(TypeError, match=r"linear_attention\.elu_plus_one: x has dtype int8, whose products wrap"):
+        linear_attention.elu_plus_one(np.array([127, -1], dtype=np.int8))  # 127 + 1 would be -128
+    assert linear_attention.elu_plus_one(np.array([127, 0], dtype=np.int32)).tolist() == [128, 1]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_heads_that_do_not_meet_are_refused(causal):
+    q, v = np.ones((3, 2, 4)), np.ones((2, 2, 4))
+    cos, sin = rope.tables(np.arange(2), rope.frequencies(4))
+    options = {"layout": "half", "feature_map": linear_attention.elu_plus_one, "causal": causal}
+    with pytest.raises(ValueError, match=r"linear_attention\.attend: q has shape \(3, 2, 4\) and v \(2, 2, 4\)"):
+        linear_attention.attend(q, q, v, cos, sin, **options)
