@@ -96,6 +96,16 @@ def test_theorems_are_counted(name):
     assert len(discovery.theorems(name)) == len(registered)
 
 
+def test_disagreements_name_theorems():
+    (section,) = re.findall(r"^## Where the sources disagree\n(.*?)^## ", text(), flags=re.MULTILINE | re.DOTALL)
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    assert len(rows) >= 15
+    for row in rows:
+        module, theorem = row[-1].strip("` |").rsplit(".", 1)
+        source = (ROOT / "proofs" / f"{module.replace('.', '/')}.py").read_text()
+        assert re.search(rf"^def {theorem}\(\):", source, flags=re.MULTILINE), f"{module} has no {theorem}"
+
+
 def test_one_line_commands():
     """Two commands, each one line that makes its own environment and needs extras that exist."""
     lines = "".join(blocks("sh")).splitlines()
