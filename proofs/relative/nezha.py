@@ -36,7 +36,8 @@ ENCODE = [nezha.encode, sinusoidal.encode, pairing.join, clip]
 
 
 def definition(offset, k, frequencies, convention, layout="interleaved", m=sp):
-    """a at the clipped offset (section 2.2), or at its row 0 .. 2k (the released code), sine and cosine for each frequency."""
+    """Sine and cosine of the offset (section 2.2), or of its row 0 .. 2k (the released code), for each frequency. The paper
+    names no clip; with k = n - 1 or more there is none."""
     o = clipped(offset, -k, k)
     return sinusoid(o if convention == "paper" else o + k, frequencies, layout, m)
 
@@ -242,7 +243,11 @@ FLAGS = {
     "transposed": flag("query - key", "The offset has the wrong sign.", "Sines are negated."),
     "half_layout": flag("sines first", "All sines, then all cosines.", "Columns meet other weights."),
     "cos_first": flag("cosines first", "Sine and cosine columns are exchanged.", "Offset 0 is (1, 0, ..)."),
-    "no_clip": flag("no clip", "Far offsets are not limited.", "Vectors that were never seen in training."),
+    "no_clip": flag(
+        "no clip",
+        "Far offsets are not limited.",
+        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
+    ),
     "clip_one_early": flag("clip to (-k, k - 1)", "DeBERTa's interval.", "The far future has its neighbor's vector."),
     "width_of_the_model": flag(
         "frequencies for all heads together", "dim is the width of the model.", "All pairs but the first turn too fast."
