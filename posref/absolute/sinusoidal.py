@@ -13,8 +13,9 @@ spaces the frequencies from 1 to exactly 1/base, exponent t/(dim/2 - 1).
 Where implementations differ. The paper prints interleaved with divisor dim; the paper's own code, tensor2tensor
 (get_timing_signal_1d), computes half with dim - 2, and so do fairseq, M2M100 and Whisper. Marian, Transformer-XL and XLNet
 are half with dim; bert4keras is the printed form. At dim 512 the last frequency is 1.0366e-4 (dim) or 1e-4 (dim - 2).
-Odd widths: tensor2tensor and fairseq append a zero column, others fail; here they are an error. fairseq and M2M100 count
-positions from padding_idx + 1. Vaswani et al. multiply the token embedding by sqrt(dim) before adding p.
+Odd widths: tensor2tensor, fairseq and M2M100 append a zero column, Marian has one sine more than cosines, Whisper and
+bert4keras refuse, and so does this. fairseq and M2M100 count positions from padding_idx + 1. Vaswani et al. multiply the token
+embedding by sqrt(dim) before adding p.
 
 Properties. proofs/absolute/sinusoidal.py: pinned, frequencies_pinned, dot_product, shift_is_linear,
 second_order_recurrence, addition_is_bilinear, distance, unique, spanning, components_reach_both_signs.

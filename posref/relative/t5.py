@@ -18,7 +18,8 @@ Where implementations differ. "32 buckets, max_distance 128" has 16 buckets a si
 last one starts at 91 and at 113, though the paper says 128. Implementations take floor(log(n/e) / log(D/e) L) in floating
 point, which rounding can push below an integer: log(n/e) (L / log(D/e)) in float64 is 5.999999999999999, not 6, for n = 64
 in the encoder. Mesh TensorFlow and transformers 5.23.0 (modeling_t5.py) use float32 and are right for 32/128; t5x
-(examples/t5/layers.py) adds eps inside the logarithm; llama.cpp fixes D = 128. t5x stores the table as (h, buckets).
+(examples/t5/layers.py) adds eps inside the logarithm; llama.cpp fixes D = 128. t5x stores the table as (h, buckets). WavLM
+scales its scores by 1/sqrt(d) and multiplies the bias of row i by a gate made from the layer's input at i.
 
 Properties. proofs/relative/t5.py: starts_pinned, buckets_pinned and pinned (against the powers above, ties and decoding steps
 included); never_decreases, and is the last bucket from its start on; equivalent_to_the_logarithm over the reals;
