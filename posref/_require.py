@@ -42,11 +42,11 @@ def array(function, argument, value, *, kinds=FLOATS, ndim=0):
 
 
 def wide(function, **arrays):
-    """Arrays to be multiplied have no integers of 8 or 16 bits, whose sums of products wrap silently."""
+    """No integers of 8 or 16 bits, whose sums and products wrap silently."""
     for argument, value in arrays.items():
         if value.dtype.kind in "iu" and value.dtype.itemsize < 4:
             raise TypeError(
-                f"{function}: {argument} has dtype {value.dtype}, whose products wrap; convert it with .astype(np.float64)"
+                f"{function}: {argument} has dtype {value.dtype}, whose sums and products wrap; use .astype(np.int64)"
             )
 
 
@@ -110,6 +110,17 @@ def broadcasts_to(function, argument, value, target_name, shape):
             f"{function}: {argument} has shape {value.shape}, which does not broadcast to {target_name} of shape {shape}; "
             "align trailing axes and insert missing ones with [None]"
         )
+
+
+def mask(function, value, shape):
+    """A boolean mask broadcasts to the scores; if batched, it has all their axes, so that no batch is read as heads."""
+    array(function, "mask", value, kinds=BOOLEANS)
+    if 2 < len(value.shape) < len(shape):
+        raise ValueError(
+            f"{function}: mask has shape {value.shape} and the scores {shape}; a batch of masks has as many axes as the "
+            "scores, for instance (batch, 1, n_query, n_key)"
+        )
+    broadcasts_to(function, "mask", value, "scores", shape)
 
 
 def pairs(function, argument, value, shape):

@@ -7,12 +7,15 @@ Definition. For queries q_i, keys k_j and values v_j:
 Symbols. q (..., h, n_query, d), k (..., h, n_key, d), v (..., h, n_key, d_v); scores and bias (..., h, n_query, n_key);
 masks boolean, broadcasting to the scores; o (..., h, n_query, d_v).
 
-Conventions. The mask is boolean, True = may attend; a query with no key gets zeros, not NaN. `scale` is always an argument:
+Conventions. The mask is boolean, True = may attend; a query with no key gets zeros, not NaN. A batch of masks is
+(batch, 1, n_query, n_key), a padding mask (batch, n_key) enters as mask[:, None, None, :]. `scale` is always an argument:
 1/sqrt(d) in Vaswani et al., 1 in T5, 1/sqrt(2d) in TUPE, 1/sqrt(3d) in DeBERTa. A bias is added after scaling.
 
 Where implementations differ. Masks by adding -inf or a large negative number turn an empty row into NaN or into a uniform
 average; a boolean mask says what is meant. Causal attention with fewer queries than keys is aligned at the end here (the
-last query sees the last key), as in flash-attn since 2.1; PyTorch's is_causal aligns at the start.
+last query sees the last key), as in flash-attn since 2.1; PyTorch's is_causal aligns at the start. A causal window of w keys,
+the query's own among them, is sliding_window = w in transformers and window_size = (w - 1, 0) in flash-attn, whose ends are
+inclusive; in both directions transformers 5.23.0 (masking_utils.py) includes the distance sliding_window itself.
 
 Properties. proofs/attention.py: pinned_softmax, blind_to_a_row_shift, pinned_scores, pinned_attend, masks_pinned,
 offsets_pinned, permutation_equivariant, causal_mask_and_order, bias_of_the_offset_is_translation_invariant,
@@ -46,14 +49,14 @@ def softmax(scores, mask=None):
     array([[0.5, 0.5, 0. ],
            [0. , 0. , 0. ]])
     """
-    _require.array("attention.softmax", "scores", scores, ndim=1)
+    _require.array("attention.softmax", "scores", scores, kinds=_require.SIGNED_NUMBERS, ndim=1)
+    _require.wide("attention.softmax", scores=scores)
     if scores.shape[-1] == 0:
         return scores
     if mask is None:
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return weights / weights.sum(axis=-1, keepdims=True)
-    _require.array("attention.softmax", "mask", mask, kinds=_require.BOOLEANS)
-    _require.broadcasts_to("attention.softmax", "mask", mask, "scores", scores.shape)
+    _require.mask("attention.softmax", mask, scores.shape)
     highest = np.where(mask, scores, scores.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)
     weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)
     total = weights.sum(axis=-1, keepdims=True)
@@ -70,6 +73,8 @@ def scores(q, k, *, scale):
     _require.array("attention.scores", "k", k, ndim=2)
     _require.same_width("attention.scores", "q", q, "k", k)
     _require.leading_axes("attention.scores", "q", q, "k", k)
+    _require.wide("attention.scores", q=q, k=k)
+    _require.number("attention.scores", "scale", scale)
     return scale * (q @ np.swapaxes(k, -1, -2))
 
 
@@ -103,21 +108,27 @@ def causal_mask(query_positions, key_positions):
     """
     _require.array("attention.causal_mask", "query_positions", query_positions, ndim=1)
     _require.array("attention.causal_mask", "key_positions", key_positions, ndim=1)
-    return key_positions[..., None, :] <= query_positions[..., :, None]
+    query, key = query_positions[..., :, None], key_positions[..., None, :]
+    _require.leading_axes("attention.causal_mask", "query_positions[..., None]", query, "key_positions[..., None, :]", key)
+    return key <= query
 
 
 def window_mask(query_positions, key_positions, *, width):
     """True where |j - i| < width: boolean `(..., n_query, n_key)`; and it with a causal mask for a sliding window.
 
-    A causal window of `width` then holds `width` keys, the query's own among them, as in Mistral.
+    A causal window of `width` then holds `width` keys, the query's own among them, as in transformers' Mistral. TypeError for
+    positions that are unsigned or have 8 or 16 bits, whose differences wrap.
 
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
     array([[False,  True,  True,  True]])
     """
     for name, positions in (("query_positions", query_positions), ("key_positions", key_positions)):
         _require.array("attention.window_mask", name, positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
+        _require.wide("attention.window_mask", **{name: positions})
     _require.positive("attention.window_mask", "width", width)
-    return np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
+    query, key = query_positions[..., :, None], key_positions[..., None, :]
+    _require.leading_axes("attention.window_mask", "query_positions[..., None]", query, "key_positions[..., None, :]", key)
+    return np.abs(key - query) < width
 
 
 def four_terms(x, p, w_q, w_k):
@@ -131,7 +142,9 @@ def four_terms(x, p, w_q, w_k):
     """
     for name, value in (("x", x), ("p", p), ("w_q", w_q), ("w_k", w_k)):
         _require.array("attention.four_terms", name, value, ndim=2)
+        _require.wide("attention.four_terms", **{name: value})
     _require.same_width("attention.four_terms", "x", x, "p", p)
+    _require.same_width("attention.four_terms", "x", x, "p", p, axis=-2)
     _require.same_width("attention.four_terms", "w_q", w_q, "w_k", w_k)
     if not x.shape[-1] == w_q.shape[-2] == w_k.shape[-2]:
         raise ValueError(
@@ -163,6 +176,7 @@ def attend_by_offset(q, k, v, *, scale, bias_by_offset=None, causal=False, windo
             f"attention.attend_by_offset: q has {heads} heads, k {k.shape[-3]} and v {v.shape[-3]}; "
             "k and v need the same number, a divisor of q's"
         )
+    _require.choice("attention.attend_by_offset", "causal", causal, (True, False))
     group = heads // k.shape[-3]
     query_positions, key_positions = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
     mask = np.ones((n_query, n_key), dtype=bool)

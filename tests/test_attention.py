@@ -198,7 +198,10 @@ S = np.zeros((2, 3))
     [
         ([[1.0]], None, TypeError, "scores is a list, not an array"),
         (np.array(1.0), None, ValueError, r"scores has shape \(\), expected at least 1 axes"),
-        (S.astype(bool), None, TypeError, "scores has dtype bool, expected numbers"),
+        (S.astype(bool), None, TypeError, "scores has dtype bool, expected signed numbers"),
+        (S.astype(np.uint64), None, TypeError, "scores has dtype uint64, expected signed numbers"),
+        (S.astype(np.int8), None, TypeError, "scores has dtype int8, whose sums and products wrap; use .astype"),
+        (S[None, None], np.ones((1, 2, 3), dtype=bool), ValueError, r"mask .* \(1, 2, 3\) .* \(batch, 1, n_query, n_key\)"),
         (S + np.nan, None, ValueError, "scores has 6 of 6 values that are NaN or infinite"),
         (np.array([[0, -np.inf]]), None, ValueError, "1 of 2 values .* belongs in a boolean mask"),
         (S, [[True] * 3] * 2, TypeError, "mask is a list"),
@@ -245,6 +248,33 @@ def test_scores_refuse():
         attention.scores(Q.tolist(), K, scale=1.0)
     with pytest.raises(ValueError, match=r"attention\.scores: k has shape \(4,\), expected at least 2 axes"):
         attention.scores(Q, K[0], scale=1.0)
+    for scale in (None, "0.5", np.ones(3)):
+        with pytest.raises(TypeError, match=r"attention\.scores: scale is .*, expected one number"):
+            attention.scores(Q, K, scale=scale)
+    with pytest.raises(ValueError, match=r"attention\.scores: scale is nan, expected a finite number"):
+        attention.scores(Q, K, scale=np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_products_of_narrow_integers_are_refused(dtype):
+    q = np.full((1, 4), 100)  # 4 * 100 * 100 fits into none of them
+    assert attention.scores(q, q, scale=1).item() == 40000
+    assert attention.scores(q.astype(np.int32), q.astype(np.int32), scale=1).item() == 40000
+    with pytest.raises(TypeError, match=rf"attention\.scores: q has dtype {np.dtype(dtype)}, whose sums and products wrap"):
+        attention.scores(q.astype(dtype), q, scale=1)
+    one = np.ones((1, 1))
+    with pytest.raises(TypeError, match=r"attention\.four_terms: p has dtype .*, whose sums and products wrap"):
+        attention.four_terms(one, one.astype(dtype), one, one)
+
+
+def test_a_batch_of_masks_is_not_read_as_heads():
+    """With as many sequences as heads, (batch, n_query, n_key) would broadcast, over the wrong axis."""
+    x = RNG.normal(size=(2, 2, 3, 4))
+    mask = np.array([np.tri(3), np.tri(3, k=1)], dtype=bool)
+    with pytest.raises(ValueError, match=r"attention\.softmax: mask has shape \(2, 3, 3\) and the scores \(2, 2, 3, 3\)"):
+        attention.attend(x, x, x, scale=0.5, mask=mask)
+    o = attention.attend(x, x, x, scale=0.5, mask=mask[:, None])
+    assert np.array_equal(o[1], attention.attend(x[1], x[1], x[1], scale=0.5, mask=mask[1]))
 
 
 def test_scale_has_no_default():
@@ -272,6 +302,8 @@ def test_attend_by_offset_refuses(shapes, options, message):
 
 def test_attend_by_offset_refuses_lists():
     one = np.ones((1, 1, 1))
+    with pytest.raises(ValueError, match="causal is 'no', expected one of True, False"):
+        attention.attend_by_offset(one, one, one, scale=1.0, causal="no")
     with pytest.raises(TypeError, match="k is a list"):
         attention.attend_by_offset(one, one.tolist(), one, scale=1.0)
     with pytest.raises(TypeError, match="bias_by_offset is a list"):
@@ -284,6 +316,10 @@ def test_masks_refuse():
             mask([0], np.arange(2))
         with pytest.raises(ValueError, match=r"key_positions has shape \(\), expected at least 1 axes"):
             mask(np.arange(2), np.array(0))
+        with pytest.raises(ValueError, match=r"query_positions.* has shape \(2, 3, 1\) and key_positions.* \(3, 1, 4\)"):
+            mask(np.zeros((2, 3), int), np.zeros((3, 4), int))
+    with pytest.raises(TypeError, match="key_positions has dtype int8, whose sums and products wrap"):
+        attention.window_mask(np.array([-128]), np.array([127], dtype=np.int8), width=2)
     with pytest.raises(TypeError, match="query_positions has dtype uint64, expected signed numbers"):
         attention.window_mask(np.arange(2, dtype=np.uint64), np.arange(2), width=1)
     for width, error in ((0, ValueError), (-1, ValueError), (np.nan, ValueError), (np.inf, ValueError), ([1], TypeError)):
@@ -301,6 +337,7 @@ def test_causal_mask_of_unsigned_positions():
     [
         ([[1.0]], np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), TypeError, "x is a list"),
         (np.ones((1, 2)), np.ones((1, 3)), np.ones((2, 1)), np.ones((2, 1)), ValueError, "x has 2 .* and p has 3"),
+        (np.ones((3, 2)), np.ones((4, 2)), np.ones((2, 1)), np.ones((2, 1)), ValueError, "x has 3 .* axis -2 and p has 4"),
         (np.ones((1, 2)), np.ones((1, 2)), np.ones(2), np.ones((2, 1)), ValueError, r"w_q has shape \(2,\)"),
         (np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 3)), np.ones((2, 4)), ValueError, "w_q has 3 .* and w_k has 4"),
         (np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 3)), np.ones((5, 3)), ValueError, "2 features, w_q 2 rows and w_k 5"),

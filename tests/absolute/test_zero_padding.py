@@ -96,5 +96,5 @@ def test_integers_whose_products_wrap_are_refused(name):
     arguments = {"x": np.full((3, 1), 100), "kernel": np.full((1, 1, 1), 3)}
     assert zero_padding.convolve(**arguments, padding="zero")[:, 0].tolist() == [300, 300, 300]
     arguments[name] = arguments[name].astype(np.uint8)
-    with pytest.raises(TypeError, match=rf"zero_padding\.convolve: {name} has dtype uint8, whose products wrap; .*astype"):
+    with pytest.raises(TypeError, match=rf"zero_padding\.convolve: {name} has dtype uint8, whose sums and products wrap"):
         zero_padding.convolve(**arguments, padding="zero")

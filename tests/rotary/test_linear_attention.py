@@ -208,7 +208,7 @@ def test_not_a_number_is_refused():
 
 
 def test_a_map_of_narrow_integers_is_refused():
-    with pytest.raises(TypeError, match=r"linear_attention\.elu_plus_one: x has dtype int8, whose products wrap"):
+    with pytest.raises(TypeError, match=r"linear_attention\.elu_plus_one: x has dtype int8, whose sums and products wrap"):
         linear_attention.elu_plus_one(np.array([127, -1], dtype=np.int8))  # 127 + 1 would be -128
     assert linear_attention.elu_plus_one(np.array([127, 0], dtype=np.int32)).tolist() == [128, 1]
 
