@@ -234,9 +234,10 @@ def index(length, name="i"):
 
 
 def nonnegative(e):
-    """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c."""
+    """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c, and as a fact."""
     e = sp.expand(e)
-    return _clearly_nonnegative(e) or any(_clearly_nonnegative(sp.expand(e - fact)) for fact in _facts)
+    own = (_bounds[i] - 1 - i for i in e.free_symbols & _bounds.keys())
+    return _clearly_nonnegative(e) or any(_clearly_nonnegative(sp.expand(e - fact)) for fact in (*_facts, *own))
 
 
 def _clearly_nonnegative(e):
