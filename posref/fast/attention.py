@@ -24,6 +24,11 @@ additions and the division. Weights below e^-87 (float32) or e^-708 (float64) co
 so results are finite whenever the scores are.
 
 Two differences to the specification. `scale` is a single number. And results are float32 or float64; others are a TypeError.
+
+Proofs, proofs/fast/attention.py: the source of the kernels, with exp itself in place of its polynomial. step_keeps_the_sums:
+one step of the online softmax, on both branches of its maximum, hence any number of keys; kernel_attends_on_every_path,
+kernel_pinned, partial_pinned, rope_on_the_fly: the whole kernel is the specification, at small sizes. Rounding, threads and
+large sizes are tested.
 """
 
 import math
@@ -132,19 +137,19 @@ def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out
     q, k, v, *turning = (np.require(x, dtype, "CA") for x in (q, k, v, *(tables.get(x, none) for x in TABLES)))
     bias = _reversed(bias, n_query + n_key - 1, dtype)
     sums = out if out.flags.carray else np.empty(out.shape, dtype)
-    maximum, denominator = np.empty((2, *batch, heads, n_query, 1), dtype)
+    maximum, denominator = np.empty((2, *batch, heads, n_query), dtype)
     numbers = dtype.type(scale), dtype.type(np.finfo(dtype).min), low, high, turn[2] == "interleaved", divide
     step = PIECES * threads if threads > 1 else 1
     calls = []
     for b in np.ndindex(*batch):
-        arrays = [_at(x, b) for x in (q, k, v, bias[..., None, :])]
+        arrays = [_at(x, b) for x in (q, k, v)] + [_at(bias[..., None], b)[..., 0]]
         arrays += [_at(x, b)[0] if x.ndim > 2 else x for x in turning]
         arrays += [sums[b], maximum[b], denominator[b]]
         calls += [(*arrays, *numbers, first, step) for first in range(step)]
     _machine.run(_attend, calls, threads)
     if sums is not out:
         out[...] = sums
-    return State(maximum, denominator, out)
+    return State(maximum[..., None], denominator[..., None], out)
 
 
 def _checked(name, q, k, v, scale, bias, window, query_tables, key_tables, layout):
@@ -363,11 +368,12 @@ def _attend(
     """One block in `step` of the (h, n_query / lanes): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
-    group, blocks, fours = heads // k.shape[0], (n_query + lanes - 1) // lanes, (width + 3) // 4 * 4
+    group, blocks, fours = heads // k.shape[0], (n_query + lanes - 1) // lanes, width + -width % 4
     queries, turned = np.zeros((lanes, dim), q.dtype), np.zeros((dim, lanes), q.dtype)
     keys, values = np.zeros((tile, dim), q.dtype), np.zeros((tile, fours), q.dtype)
     products, sums = np.zeros(tile * lanes, q.dtype), np.zeros(fours * lanes, q.dtype)
     s, accumulator = products.reshape(tile, lanes), sums.reshape(fours, lanes)
+    straight = k_cos[:, :0]
     top, total, shrink = np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype)
     for w in range(first, heads * blocks, step):
         h, i = w // blocks, (blocks - 1 - w % blocks) * lanes
@@ -383,13 +389,13 @@ def _attend(
         for j in range(max(0, i + low), end, tile):
             count = min(tile, end - j)
             _take(k[h // group], j, count, k_cos, k_sin, interleaved, keys)
-            _take(v[h // group], j, count, k_cos[:, :0], k_sin[:, :0], interleaved, values)
+            _take(v[h // group], j, count, straight, straight, interleaved, values)
             products[:] = 0
             _multiply(keys, turned, dim, products, lanes)
-            _score(s, count, scale, bias[h % len(bias), 0], n_key - 1 - j + i, j - i - high, j - i - low, lanes)
+            _score(s, count, scale, bias[h % len(bias)], n_key - 1 - j + i, j - i - high, j - i - low, lanes)
             _step(s, count, top, total, accumulator, shrink, lanes)
             _multiply(values.T, s, count, sums, lanes)
         for r in range(rows):
-            maximum[h, i + r, 0], denominator[h, i + r, 0] = top[r], total[r]
+            maximum[h, i + r], denominator[h, i + r] = top[r], total[r]
             for e in range(width):
                 out[h, i + r, e] = accumulator[e, r] / total[r] if divide and total[r] > 0 else accumulator[e, r]
