@@ -210,8 +210,7 @@ def attend_partial(q, k, v, *, scale, bias=None, mask=None):
     s = _biased("attention.attend_partial", q, k, v, scale, bias)
     allowed = True if mask is None else mask
     if mask is not None:
-        _require.array("attention.attend_partial", "mask", mask, kinds=_require.BOOLEANS)
-        _require.broadcasts_to("attention.attend_partial", "mask", mask, "scores", s.shape)
+        _require.mask("attention.attend_partial", mask, s.shape)
     if k.shape[-2] == 0:
         highest = s.sum(axis=-1, keepdims=True)
     else:

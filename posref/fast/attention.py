@@ -122,7 +122,7 @@ def partial_by_offset(
 
 def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out, threads):
     """The State over the keys, its accumulator divided by the denominator if `divide`."""
-    tables = _checked(name, q, k, v, scale, bias, window, *turn)
+    tables = _checked(name, q, k, v, scale, bias, causal, window, *turn)
     heads, n_query, n_key, width = q.shape[-3], q.shape[-2], k.shape[-2], v.shape[-1]
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
     reads = {"q": q, "k": k, "v": v, **({} if bias is None else {"bias_by_offset": bias}), **tables}
@@ -152,7 +152,7 @@ def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out
     return State(maximum[..., None], denominator[..., None], out)
 
 
-def _checked(name, q, k, v, scale, bias, window, query_tables, key_tables, layout):
+def _checked(name, q, k, v, scale, bias, causal, window, query_tables, key_tables, layout):
     """The checks of the specification and those of the tables; returns the tables by name."""
     for argument, value in (("q", q), ("k", k), ("v", v)):
         _require.array(name, argument, value, ndim=3)
@@ -163,6 +163,8 @@ def _checked(name, q, k, v, scale, bias, window, query_tables, key_tables, layou
         )
     _require.same_width(name, "k", k, "v", v, axis=-2)
     _require.same_width(name, "q", q, "k", k)
+    _require.wide(name, q=q, k=k)
+    _require.choice(name, "causal", causal, (True, False))
     for argument, left, other, right in (("q", q, "k", k), ("q", q, "v", v), ("k", k, "v", v)):
         _require.leading_axes(name, argument, left[..., :1, :, :], other, right[..., :1, :, :])
     _require.number(name, "scale", scale)

@@ -458,6 +458,8 @@ def test_partial_against_the_specification(dtype):
         ({"scale": np.ones(2)}, TypeError, "scale is .*, expected one number"),
         ({"scale": float("nan")}, ValueError, "scale is nan"),
         ({"window": 0}, ValueError, "window is 0"),
+        ({"causal": "yes"}, ValueError, "causal is 'yes'"),
+        ({"q": np.ones((2, 5, 4), np.int8)}, TypeError, "q has dtype int8"),
         ({"window": float("inf")}, ValueError, "window is inf"),
         ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
          TypeError, "the result would have dtype float16"),
