@@ -171,6 +171,12 @@ def number(function, argument, value):
         raise ValueError(f"{function}: {argument} is {value}, expected a finite number")
 
 
+def function(name, argument, value):
+    """Something to be called."""
+    if not callable(value):
+        raise TypeError(f"{name}: {argument} is {value!r}, expected a function of arrays")
+
+
 def last_queries(function, n_query, n_key):
     """1 <= n_query <= n_key, where the queries are the last of the keys."""
     count(function, "n_query", n_query)

@@ -13,7 +13,8 @@ Between neighboring times the integral is `substeps` Runge-Kutta steps of order 
 Symbols. start (..., d); times (n,); derivative f takes (t, p) and gives the shape of p; result (..., n, d).
 
 Conventions. Time comes first in f, as in torchdiffeq. Axes before d are solved together: for biases of q, k, v in every block
-start is (3, blocks, d) and the result (3, blocks, n, d), to be added to the projections before q is scaled.
+start is (3, blocks, d) and the result (3, blocks, n, d), to be added to the projections before q is scaled. torchdiffeq's
+odeint puts the times first, (n, 3, blocks, d).
 
 Where implementations differ. The paper leaves the solver open. The released code (xuanqing94/FLOATER d788b5e,
 flow_transformer.py) calls torchdiffeq's "rk4", which is the 3/8 rule above and not the classical one, on t_i = 0.01 i with
@@ -50,6 +51,7 @@ def encode(derivative, start, times, *, substeps):
     _require.array("floater.encode", "times", times, kinds=_require.SIGNED_NUMBERS)
     _require.axes("floater.encode", "times", times, "(n,)")
     _require.count("floater.encode", "substeps", substeps)
+    _require.function("floater.encode", "derivative", derivative)
     p, states = start, [start]
     for begin, end in pairwise(times):
         size = (end - begin) / substeps

@@ -43,6 +43,7 @@ def encode(step, start, length):
     """
     _require.array("recurrent.encode", "start", start, ndim=1)
     _require.count("recurrent.encode", "length", length)
+    _require.function("recurrent.encode", "step", step)
     states = [start]
     while len(states) < length:
         states.append(step(states[-1]))

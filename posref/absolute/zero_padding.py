@@ -15,7 +15,8 @@ Conventions. Row vectors, x_j W_k. An even width reaches one further to the righ
 width // 2 on the right, as PyTorch's padding="same" does.
 
 Where implementations differ. PyTorch and TensorFlow call "zero" with this alignment "same"; PyTorch's Conv1d turns
-it into "circular" by padding_mode.
+it into "circular" by padding_mode. Keras stores the kernel as here; PyTorch stores (c_out, c_in, width) and takes channels
+first: kernel.transpose(2, 1, 0) and np.swapaxes(x, -1, -2) bring both here.
 
 Properties. proofs/absolute/zero_padding.py: pinned; pinned_inside for all n; circular_is_equivariant, so it knows no position;
 zero_padding_differs_at_the_border_alone; constant_input_shows_the_border; layers_carry_the_border_inwards;

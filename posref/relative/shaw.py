@@ -147,7 +147,7 @@ def _max_distance(function, argument, table):
 def _require_table(function, argument, table, name, x):
     distance = _max_distance(function, argument, table)
     _require.same_width(function, name, x, argument, table)
-    _require.broadcasts_to(function, f"the heads of {argument}", table[..., 0, 0], f"the heads of {name}", x.shape[:-2])
+    _require.broadcasts_to(function, f"the head axis of {argument}", table[..., 0, 0], f"the heads of {name}", x.shape[:-2])
     return distance
 
 

@@ -132,7 +132,7 @@ def _require_terms(function, q, k, r, u, v):
         _require.array(function, name, value, ndim=2)
     for name, value in (("k", k), ("r", r), ("u", u), ("v", v)):
         _require.same_width(function, "q", q, name, value)
-    _require.broadcasts_to(function, "the heads of r", r[..., 0, 0], "the heads of q", q.shape[:-2])
+    _require.broadcasts_to(function, "the head axis of r", r[..., 0, 0], "the heads of q", q.shape[:-2])
     for name, value in (("u", u), ("v", v)):
         _require.broadcasts_to(function, name, value[..., None, :], "q", q.shape)
     _require.last_queries(function, q.shape[-2], k.shape[-2])

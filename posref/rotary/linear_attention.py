@@ -77,8 +77,7 @@ def _require_tokens(function, q, k, v, feature_map, causal):
         _require.leading_axes(function, "q", q, name, value)
     _require.same_width(function, "q", q, "k", k)
     _require.choice(function, "causal", causal, (True, False))
-    if not callable(feature_map):
-        raise TypeError(f"{function}: feature_map is {feature_map!r}, expected a function of arrays such as elu_plus_one")
+    _require.function(function, "feature_map", feature_map)
 
 
 def _require_nonzero(function, denominator):

@@ -182,4 +182,4 @@ def _require_tables(function, x, cos, sin, rotary_dim):
             f"{function}: the tables have {len(cos.shape)} axes and x has {len(x.shape)} (shapes {cos.shape} and {x.shape}); "
             "give batched positions the axes of x, for instance (batch, 1, n) for x of shape (batch, heads, n, d)"
         )
-    _require.broadcasts_to(function, "the tables", cos[..., 0], "x without its features", x.shape[:-1])
+    _require.broadcasts_to(function, "each table, without its columns,", cos[..., 0], "x without its features", x.shape[:-1])

@@ -133,7 +133,7 @@ def test_dtypes_follow_promotion():
     assert floater.encode(lambda t, p: 0 * p, np.array([1]), np.array([0, 1]), substeps=1).dtype == np.float64
     single = np.ones(2, dtype=np.float32)
     assert floater.encode(lambda t, p: -p, single, np.arange(3, dtype=np.float32), substeps=2).dtype == np.float32
-    assert floater.encode(None, np.array([3.0]), np.array([7.0]), substeps=1).tolist() == [[3.0]]
+    assert floater.encode(pytest.fail, np.array([3.0]), np.array([7.0]), substeps=1).tolist() == [[3.0]]
 
 
 @pytest.mark.parametrize(
@@ -174,3 +174,8 @@ def test_antisymmetric_refuses():
         floater.antisymmetric(np.ones((1, 1)), layout="half")
     with pytest.raises(ValueError, match="layout is 'gptj', expected one of 'interleaved', 'half'"):
         floater.antisymmetric(np.ones(1), layout="gptj")
+
+
+def test_a_derivative_that_is_no_function_is_refused():
+    with pytest.raises(TypeError, match=r"floater\.encode: derivative is array\(.*, expected a function of arrays"):
+        floater.encode(np.ones(1), np.ones(1), np.arange(2.0), substeps=1)

@@ -47,7 +47,7 @@ def test_batches_and_promotion():
 
 
 def test_start_alone():
-    assert recurrent.encode(None, np.array([4.0, 5.0]), 1).tolist() == [[4.0, 5.0]]
+    assert recurrent.encode(pytest.fail, np.array([4.0, 5.0]), 1).tolist() == [[4.0, 5.0]]
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,8 @@ def test_start_alone():
 def test_refusals(step, start, length, error, message):
     with pytest.raises(error, match=r"recurrent\.encode: " + message):
         recurrent.encode(step, start, length)
+
+
+def test_a_step_that_is_no_function_is_refused():
+    with pytest.raises(TypeError, match=r"recurrent\.encode: step is None, expected a function of arrays"):
+        recurrent.encode(None, np.ones(1), 3)

@@ -210,7 +210,7 @@ STEPS = np.zeros((N_QUERY, N_KEY), dtype=int)
         ({"key_table": whole(0, 4, DIM)}, ValueError, r"key_table has shape \(4, 5\), expected \(2k \+ 1, d\)"),
         ({"key_table": whole(0, 1, 1, 5, DIM)}, ValueError, "key_table has shape"),
         ({"key_table": whole(0, 5, DIM + 1)}, ValueError, "q has 5 entries along axis -1 and key_table has 6"),
-        ({"key_table": whole(0, HEADS + 1, 5, DIM)}, ValueError, "the heads of key_table has shape"),
+        ({"key_table": whole(0, HEADS + 1, 5, DIM)}, ValueError, "the head axis of key_table has shape"),
         ({"key_table": [[0] * DIM]}, TypeError, "key_table is a list"),
         ({"offsets": STEPS.astype(float)}, TypeError, "offsets has dtype float64"),
         ({"offsets": STEPS.astype(np.uint16)}, TypeError, "offsets has dtype uint16, expected signed integers"),

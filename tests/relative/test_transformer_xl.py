@@ -196,7 +196,7 @@ Q, KEYS, U, V, R = whole(0, 2, 3, 4, 5), whole(1, 2, 3, 6, 5), whole(2, 3, 5), w
         ({"r": R[:, 1:]}, ValueError, r"r has 5 rows; 4 queries and 6 keys need 6 \(causal\) or 9 \(bidirectional\)"),
         ({"r": whole(0, 3, 10, 5)}, ValueError, "r has 10 rows"),
         ({"r": R[..., 1:]}, ValueError, "q has 5 entries along axis -1 and r has 4"),
-        ({"r": R[:2]}, ValueError, "the heads of r has shape"),
+        ({"r": R[:2]}, ValueError, "the head axis of r has shape"),
         ({"u": U[:2]}, ValueError, "u has shape"),
         ({"v": V[..., 1:]}, ValueError, "q has 5 entries along axis -1 and v has 4"),
         ({"u": U[0]}, ValueError, "u has shape .*at least 2 axes"),

@@ -451,7 +451,7 @@ def test_tables_of_another_width_are_refused():
 
 
 def test_tables_for_other_rows_are_refused():
-    with pytest.raises(ValueError, match=r"the tables has shape \(3,\), which does not broadcast to x .* of shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"each table, .*, has shape \(3,\), which does not broadcast to x .* of shape \(5,\)"):
         rope.rotate(np.ones((5, 4)), *good_tables(3), layout="half")
     # (batch, n, heads, d) with tables by n: the axis before the features must be the sequence
     with pytest.raises(ValueError, match=r"does not broadcast to x without its features of shape \(2, 3, 7\)"):
@@ -478,7 +478,7 @@ def test_complex_form_refuses_what_does_not_fit():
     theta = rope.frequencies(4)
     with pytest.raises(ValueError, match=r"rope.rotate_complex: the tables have 2 columns, 8 rotated features need 4"):
         rope.rotate_complex(np.ones((3, 8)), np.arange(3), theta)
-    with pytest.raises(ValueError, match=r"rope.rotate_complex: the tables has shape \(3,\), which does not broadcast"):
+    with pytest.raises(ValueError, match=r"rope.rotate_complex: each table, .*, has shape \(3,\), which does not broadcast"):
         rope.rotate_complex(np.ones((1, 4)), np.arange(3), theta)
     with pytest.raises(ValueError, match=r"rope.rotate_complex: the rotated width is 3"):
         rope.rotate_complex(np.ones((3, 3)), np.arange(3), theta)
