@@ -27,6 +27,12 @@ Try:
 `posref --help` lists all commands, `posref COMMAND --help` explains one."""
 
 
+CHECK_OPTIONS = (
+    *("dim", "rotary_dim", "base", "exponent_dim", "frequencies", "layout", "to", "to_positions"),
+    *("max_position", "positions", "model"),
+)
+
+
 class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
@@ -71,6 +77,10 @@ def _parser():
     check.add_argument("--dim", type=int, help="width of a head")
     check.add_argument("--rotary-dim", type=int, help="how many features turn, if not all")
     check.add_argument("--base", type=float, help="base of the frequencies, for instance 10000")
+    check.add_argument("--exponent-dim", type=int, help="what their exponent 2t is divided by, if not the rotated width")
+    check.add_argument(
+        "--frequencies", metavar="LIST|FILE", help="instead of a base: numbers with commas, or a .npy or .json file of them"
+    )
     check.add_argument("--layout", help="which features form a pair: half or interleaved (`posref aliases` translates)")
     check.add_argument(
         "--to", metavar="CONVERTER", help="what turns NumPy arrays into yours: torch.bfloat16 or MODULE:FUNCTION"
@@ -85,7 +95,7 @@ def _parser():
     diagnose = commands.add_parser("diagnose", help="say what is wrong with an output dumped by a program in any language")
     diagnose.add_argument("case", metavar="CASE", help="id of a golden vector, see `posref vectors list`")
     diagnose.add_argument("file", metavar="FILE", help=".npy, or raw little-endian numbers with --dtype")
-    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16 or bf16")
+    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64")
     diagnose.add_argument("--json", action="store_true", help="the report as JSON")
     diagnose.set_defaults(run=_diagnose)
 
@@ -173,8 +183,7 @@ def _check(arguments):
     if arguments.system not in checks:
         raise Usage(f"--as {arguments.system}: there is no such check; there are {', '.join(sorted(checks))}")
     run = checks[arguments.system]
-    names = ("dim", "rotary_dim", "base", "layout", "to", "to_positions", "max_position", "positions", "model")
-    options = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
     parameters = inspect.signature(run).parameters
     for name in options:
         if name not in parameters:
@@ -186,6 +195,8 @@ def _check(arguments):
     if options.get("to", "").startswith("torch.") and "to_positions" in parameters:
         options.setdefault("to_positions", "torch.int64")
     options |= {name: _converter(options[name]) for name in ("to", "to_positions") if name in options}
+    if "frequencies" in options:
+        options["frequencies"] = _numbers("--frequencies", options["frequencies"])
     try:
         report = run(function, **options)
     except (TypeError, ValueError) as error:
@@ -207,6 +218,25 @@ def _diagnose(arguments):
     except ValueError as error:
         raise Usage(error) from None
     return _print_report(check.diagnose(case, output, dtype=dtype), arguments.json)
+
+
+def _numbers(option, text):
+    """An array from numbers with commas, or from a .npy or .json file."""
+    import numpy as np
+
+    try:
+        if text.endswith(".npy"):
+            return np.load(text, allow_pickle=False)
+        if text.endswith(".json"):
+            with open(text, encoding="utf-8") as file:
+                return np.array(json.load(file), dtype=np.float64)
+        return np.array([float(number) for number in text.split(",")])
+    except OSError as error:
+        raise Usage(f"{option} {text}: {error.strerror}; give the path of a .npy or .json file") from None
+    except (TypeError, ValueError) as error:
+        raise Usage(
+            f"{option} {text}: {error}; give numbers with commas, or a .npy or .json file with a list of them"
+        ) from None
 
 
 def _print_report(report, as_json):

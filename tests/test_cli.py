@@ -27,6 +27,14 @@ def interleaved(x, positions):
     out = np.stack([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], axis=-1)
     return out.reshape(x.shape)
 
+def quarter(x, positions):
+    return half(x, positions / 4)
+
+def partial(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-2 * np.arange(4) / 16)
+    a, b, rest = x[..., :4], x[..., 4:8], x[..., 8:]
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle), rest], axis=-1)
+
 def twice(array):
     return array
 
@@ -63,6 +71,7 @@ def shell(tmp_path):
     (tmp_path / "my_ops.py").write_text(IMPLEMENTATIONS)
     (tmp_path / "my_torch.py").write_text(TORCH)
     (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
+    (tmp_path / "broken_ops.json").write_text("{")
     (tmp_path / "needs.py").write_text("import surely_not_installed")
 
     def shell(*arguments):
@@ -223,9 +232,47 @@ def test_check_converts_to_torch(shell):
     assert "torch has no such dtype" in usage_error(shell(*half, "--to", "torch.no_such_dtype"))
 
 
+SCALED = "0.25,0.025,0.0025,0.00025"  # 10000^(-2t/8) / 4
+
+
+@pytest.mark.parametrize("form", ["list", "npy", "json"])
+def test_check_frequencies(shell, tmp_path, form):
+    numbers = [float(number) for number in SCALED.split(",")]
+    np.save(tmp_path / "theta.npy", np.array(numbers))
+    (tmp_path / "theta.json").write_text(json.dumps(numbers))
+    given = {"list": SCALED, "npy": "theta.npy", "json": "theta.json"}[form]
+    asked = ("--as", "rope", "--dim", "8", "--layout", "half", "--frequencies", given)
+    code, out, err = shell("check", "my_ops:quarter", *asked)
+    assert code == 0, out + err
+    code, out, _ = shell("check", "my_ops:half", *asked, "--json")
+    assert code == 1
+    assert "base 10000" in [finding["name"] for finding in json.loads(out)["diagnosis"]]
+
+
+def test_check_exponent_dim(shell):
+    asked = ("--as", "rope", "--dim", "16", "--rotary-dim", "8", "--layout", "half")
+    code, out, err = shell("check", "my_ops:partial", *asked, "--exponent-dim", "16")
+    assert code == 0, out + err
+    assert "exponent 2t/16" not in out
+    code, out, _ = shell("check", "my_ops:partial", *asked)
+    assert code == 1
+    assert "base^(-2t/16), over the 16 features of the head" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("my_ops:half", *ROPE, "--layout", "half", "--frequencies", "1,0.1"), "leave out base"),
+        (("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "1,x"), "give numbers with commas"),
+        (
+            ("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "1,2,3"),
+            "4 rotated features need",
+        ),
+        (("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "no.npy"), "No such file"),
+        (
+            ("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "broken_ops.json"),
+            "a list of them",
+        ),
         (("my_ops", *ROPE, "--layout", "half"), "write MODULE:FUNCTION"),
         (("no_such_module:rope", *ROPE, "--layout", "half"), "run posref where no_such_module.py lies"),
         (("needs:rope", *ROPE, "--layout", "half"), "No module named 'surely_not_installed'"),
@@ -256,9 +303,46 @@ def test_diagnose(run, tmp_path):
     assert json.loads(out)["ok"] is False
 
 
+def one_case_of_every_operation():
+    """The first of each (system, op, gauge)."""
+    found = {}
+    for case in vectors.cases("*"):
+        found.setdefault((case.id.split("/")[0], case.op, case.gauge), case)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("case", one_case_of_every_operation(), ids=lambda case: f"{case.id}-{case.op}")
+def test_diagnose_every_operation(run, tmp_path, case):
+    good, bad = tmp_path / "good.npy", tmp_path / "bad.npy"
+    wrong = case.expected.copy()
+    wrong[tuple(size - 1 for size in wrong.shape)] += 3
+    np.save(good, case.expected)
+    np.save(bad, wrong)
+    code, out, err = run("diagnose", case.id, good, "--json")
+    assert code == 0, out + err
+    assert json.loads(out)["diagnosis"] == []
+    code, out, _ = run("diagnose", case.id, bad, "--json")
+    if case.gauge == "row_constant" and case.expected.shape[-1] == 1:
+        assert code == 0
+        return
+    assert code == 1
+    report = json.loads(out)
+    assert [check["name"] for check in report["checks"] if check["status"] == "failed"] == ["values"]
+    assert all(f"({flag})" in report["advice"][-1] for flag in case.flags)
+    code, out, _ = run("diagnose", case.id, bad)
+    assert code == 1
+    assert "failed: values: " in out
+
+
 def test_diagnose_raw(run, tmp_path):
     vectors.case(CASE).expected.astype("<f4").tofile(tmp_path / "good.bin")
     assert run("diagnose", CASE, tmp_path / "good.bin", "--dtype", "f32")[0] == 0
+    buckets = "t5/causal/b32-d128/t5"
+    vectors.case(buckets).expected.astype("<i4").tofile(tmp_path / "buckets.bin")
+    assert run("diagnose", buckets, tmp_path / "buckets.bin", "--dtype", "i32")[0] == 0
+    code, _, err = run("diagnose", buckets, tmp_path / "buckets.bin", "--dtype", "i64")
+    assert code == 2
+    assert "truncated" in err
 
 
 def test_diagnose_refuses(run, tmp_path):

@@ -10,23 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref.check import precision, reading
-from posref.check.hypothesis import Hypothesis
-from posref.check.rotation import Asked, Pairs, Rotation, ratios, turn
-from posref.check.run import Outcome, Run, fitness, joined
+from posref.check import precision, properties, reading
+from posref.check.rotation import Asked, Pairs, Rotation, moving, powers, ratios, turn
+from posref.check.run import Hypothesis, Outcome, Run, fitness, joined
 from posref.check.wrong_numbers import based, magnified
 from posref.check.wrong_pairs import members, wrong_signs
 from posref.check.wrong_positions import clamped, modulo, offset, positions_change, scaled
 
 
-def combinations(run: Run, start: Rotation, singles: list[Hypothesis], found: Pairs | None) -> Iterator[Outcome]:
+def combinations(run: Run, found: Pairs | None) -> Iterator[Outcome]:
     """Several mistakes at once: parameters read from the phases, or one named mistake more. `found` pairs, if known."""
-    for base in _pairings(run, start, singles, found):
-        read = reading.phases(run.x, run.got, run.positions, base.rotation.pairs)
+    seen: list[Pairs] = []
+    for base in _pairings(run, found):
+        fresh = not any(reading.same_pairs(base.rotation.pairs, pairs) for pairs in seen)
+        seen.append(base.rotation.pairs)
+        read = reading.phases(run.x, run.got, run.positions, moving(base.rotation).pairs)
         if read is None or read.spread > 0.1:
             continue
-        yield from _from_phases(run, base, read)
-        yield from _one_more(run, base, read, singles)
+        yield from _from_phases(run, base, read, fresh)
+        yield from _one_more(run, base, read)
 
 
 class Base(NamedTuple):
@@ -44,36 +46,30 @@ class Base(NamedTuple):
         return Outcome(joined(self.parts), fitness(run, self.rotation), frozenset(h.name for h in self.parts))
 
 
-def _pairings(run: Run, start: Rotation, singles: list[Hypothesis], found: Pairs | None) -> Iterator[Base]:
+def _pairings(run: Run, found: Pairs | None) -> Iterator[Base]:
     """The pairs that were found; without an impulse response, all that have a name."""
-    named = [h for h in singles if h.kind == "pairs"]
-    if found is None or reading.same_pairs(found, start.pairs):
-        yield Base(start, ())
-    matched = False
-    for h in named:
-        changed = h.change(run.asked, start)
-        if found is not None and not reading.same_pairs(found, changed.pairs):
-            continue
-        if not np.array_equal(changed.pairs.column_first, changed.pairs.column_second):
-            continue
-        matched = True
-        yield Base(changed, (h,))
-    if found is not None and not matched and not reading.same_pairs(found, start.pairs):
-        yield _unnamed_pairs(run.asked, start, found)
+    none = Base(run.start, ())
+    named = [none.plus(h, run.asked) for h in run.mistakes if h.kind == "pairs"]
+    matching = [base for base in (none, *named) if found is None or reading.same_pairs(found, moving(base.rotation).pairs)]
+    for base in matching:
+        if np.array_equal(base.rotation.pairs.column_first, base.rotation.pairs.column_second):
+            yield base
+    if found is not None and not matching:
+        yield _unnamed_pairs(run.asked, run.start, found)
 
 
 def _unnamed_pairs(asked: Asked, start: Rotation, found: Pairs) -> Base:
-    frequencies = asked.base ** (-2 * np.arange(len(found.first)) / (2 * len(found.first)))
-    t = min(1, len(found.first) - 1)
-    read, written = (int(found.first[t]), int(found.second[t])), (int(found.to_first[t]), int(found.to_second[t]))
+    count = len(found.first)
+    divisor = asked.divisor if 2 * count == asked.rotary_dim else 2 * count
+    rotation = replace(start, pairs=found, frequencies=powers(asked.base, count, divisor), divisor=divisor)
     h = Hypothesis(
         "other pairs",
         "pairs",
-        f"of {len(found.first)} pairs, where pair {t} reads features {read} and writes {written}",
+        f"of {count} pairs, where {reading.one_pair(found)}",
         f"Rotate {members(asked.layout, asked.rotary_dim)}.",
-        lambda asked, r: replace(r, pairs=found, frequencies=frequencies),
+        lambda asked, r: rotation,
     )
-    return Base(replace(start, pairs=found, frequencies=frequencies), (h,))
+    return Base(rotation, (h,))
 
 
 def _prepared(run: Run, base: Base, read: reading.Phases, sign: int) -> Base:
@@ -104,8 +100,11 @@ def _plain(number: float, roundoff: float) -> float:
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 
 
-def _from_phases(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome]:
-    """The parameters fitted to the phases, with as few digits as fit; near positions alone say what far ones may hide."""
+def _from_phases(run: Run, base: Base, read: reading.Phases, fresh: bool) -> Iterator[Outcome]:
+    """The parameters fitted to the phases, with as few digits as fit; near positions alone say what far ones may hide.
+
+    A base is fitted to `fresh` pairs only: over another divisor, another base would give the same frequencies.
+    """
     for limit in (np.inf, NEAR):
         fit = reading.fit(read, limit)
         if fit is None:
@@ -117,14 +116,13 @@ def _from_phases(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome
             prepared = prepared.plus(offset(round(fit.offset)), run.asked)
             yield prepared.outcome(run)
         yield from _positions_read(run, prepared, read)
-        for candidate in _laws(run, prepared, fit):
+        for candidate in _laws(run, prepared, fit) if fresh else ():
             outcome = candidate.outcome(run)
             yield outcome
             if outcome.residual <= 1:
                 return
-            if limit == NEAR and _fits_near(run, candidate.rotation):
+            if _fits_near(run, candidate.rotation):
                 yield from _positions_read(run, candidate, read)
-                return
 
 
 def _fits_near(run: Run, rotation: Rotation) -> bool:
@@ -135,13 +133,15 @@ def _fits_near(run: Run, rotation: Rotation) -> bool:
 
 def _laws(run: Run, prepared: Base, fit: reading.Fit) -> Iterator[Base]:
     """Geometric frequencies with a plain base, a plain factor, both; then the frequencies as measured."""
-    for digits in (1, 2, 3, 4, 6, 9) if 0 < fit.base < np.inf else ():
-        base, factor = float(f"{fit.base:.{digits}g}"), float(f"{fit.factor:.{digits}g}")
+    exponent = np.log(fit.base) * prepared.rotation.divisor / (2 * len(fit.frequencies))
+    fitted = float(np.exp(min(exponent, 700.0)))
+    for digits in (1, 2, 3, 4, 6, 9) if 0 < fitted < np.inf else ():
+        base, factor = float(f"{fitted:.{digits}g}"), float(f"{fit.factor:.{digits}g}")
         starts = [prepared]
         if abs(fit.factor - 1) > 1e-3:
             starts.append(prepared.plus(scaled(factor), run.asked))
             yield starts[1]
-        if base != run.asked.base:
+        if base != run.asked.base or run.asked.given is not None:
             yield from (start.plus(based(base, run.asked), run.asked) for start in starts)
     if len(fit.frequencies) == len(prepared.rotation.frequencies):
         yield prepared.plus(_measured(fit.frequencies, prepared.rotation.frequencies), run.asked)
@@ -160,26 +160,24 @@ def _measured(frequencies: np.ndarray, expected: np.ndarray) -> Hypothesis:
 
 
 def _positions_read(run: Run, prepared: Base, read: reading.Phases) -> Iterator[Outcome]:
-    """The positions that were really used, entry by entry; as a limit or a modulus if they are one.
+    """A limit or a modulus of the positions; else those that were really used, entry by entry.
 
-    Fewer than four pairs leave too much freedom to say so.
+    With fewer than four pairs nearly any phases belong to some positions, so that these would say nothing.
     """
+    turning = moving(prepared.rotation)
+    theta = turning.frequencies[turning.pairs.column_first] * (-1 if prepared.rotation.form == "inverse" else 1)
+    noise = properties.entry_error(run.models[-1])
+    relative = precision.MODELS[run.models[-1]].c_phase * precision.phase_growth(theta)
+    limits, moduli = reading.limits(read, theta, noise, relative)
+    yield from (prepared.plus(clamped(limit), run.asked).outcome(run) for limit in limits)
+    yield from (prepared.plus(modulo(length), run.asked).outcome(run) for length in moduli)
     if read.phases.shape[1] < 4:
         return
-    sign = -1 if prepared.rotation.form == "inverse" else 1
-    used = np.rint(reading.positions_of(read.phases, sign * prepared.rotation.frequencies))
+    used = np.rint(reading.positions_of(read.phases, theta))
     wrong = np.flatnonzero(used != read.positions)
     if len(wrong) == 0:
         return
-    given = read.positions[wrong]
-    first = wrong[np.argmin(given)]
-    limits = {int(used[wrong].max())} if used[wrong].max() > 0 else set()
-    moduli = {int(abs(p - u)) for p, u in zip(given, used[wrong], strict=True) if p > u >= 0}
-    for limit in sorted(limits):
-        yield prepared.plus(clamped(limit), run.asked).outcome(run)
-    for length in sorted(moduli)[:8]:
-        if length > 1:
-            yield prepared.plus(modulo(length), run.asked).outcome(run)
+    first = wrong[np.argmin(read.positions[wrong])]
     table = used.reshape(run.x.shape[0], 1, run.x.shape[2])
     h = Hypothesis(
         "other positions",
@@ -192,13 +190,13 @@ def _positions_read(run: Run, prepared: Base, read: reading.Phases) -> Iterator[
     yield prepared.plus(h, run.asked).outcome(run)
 
 
-def _one_more(run: Run, base: Base, read: reading.Phases, singles: list[Hypothesis]) -> Iterator[Outcome]:
+def _one_more(run: Run, base: Base, read: reading.Phases) -> Iterator[Outcome]:
     """One named mistake on top of the pairs, both signs, and the magnitude."""
     for sign in (1, -1):
         prepared = _prepared(run, base, read, sign)
         if prepared.parts:
             yield prepared.outcome(run)
             taken = {h.kind for h in prepared.parts}
-            for h in singles:
+            for h in run.mistakes:
                 if h.kind not in taken:
                     yield prepared.plus(h, run.asked).outcome(run)

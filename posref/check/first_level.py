@@ -56,22 +56,25 @@ def same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...]) 
     return False
 
 
-def allowed_models(report: Report, dtype: str, model: str | None) -> tuple[str, ...] | None:
-    """The precision models an output of this dtype may come from; None if it has none."""
-    allowed = precision.BY_DTYPE.get(dtype)
-    if allowed is None:
+def allowed_models(report: Report, dtype: str, model: str | None, *, given: bool = False) -> tuple[str, ...]:
+    """The precision models an output of this dtype may come from, strictest first."""
+    allowed = precision.by_dtype(dtype, given=given)
+    if not allowed:
         report.failed("dtype", f"the output has dtype {dtype}, expected one of {', '.join(precision.BY_DTYPE)}")
-        return None
+        return ()
     report.passed("dtype", dtype)
     return allowed if model is None else (model,)
 
 
-def finite(report: Report, got: np.ndarray, at: np.ndarray) -> bool:
-    """False if there is nothing left to look at."""
+def finite(report: Report, got: np.ndarray, at: np.ndarray | None = None) -> bool:
+    """False if there is nothing left to look at. `at` are the positions `(batch, n)` of got `(batch, heads, n, d)`."""
     bad = ~np.isfinite(got)
     if not bad.any():
         report.passed("finite")
         return True
+    if at is None:
+        report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite")
+        return False
     rows = np.broadcast_to(at[:, None], got.shape[:-1])[bad.any(axis=-1)]
     report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite, from position {rows.min()} on")
     return not bad.all()

@@ -1,4 +1,8 @@
-"""Golden: outputs that were dumped by another program, against a golden case."""
+"""Golden: outputs that were dumped by another program, against a golden case.
+
+Rotations, tables and gradients of RoPE are judged as in `check_rope`. Every other case is compared element by element, and
+some have a list of wrong answers to compare with (`wrong_answers`).
+"""
 
 from typing import Any
 
@@ -9,16 +13,18 @@ from posref.check import precision, tensors
 from posref.check.first_level import allowed_models, finite, same_shape
 from posref.check.judge import judge
 from posref.check.report import Precision, Report
-from posref.check.rotation import Asked
-from posref.check.run import Run
+from posref.check.rotated import ROTATED
+from posref.check.search import settle
+from posref.check.wrong_answers import wrong_answers
 
 
 def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | None = None) -> Report:
     """Compare an output with a golden case and say what it equals.
 
     `case` is one of `posref.vectors` or its id; `output` is an array or tensor of the shape of the expected one, `dtype` its
-    dtype where the array does not say (bf16 that was widened to float32). Rotations are diagnosed; of other operations the
-    worst element is reported. ValueError for an unknown case or model.
+    dtype where the array does not say (bf16 that was widened to float32). Mistakes in rotations, frequencies, tables,
+    gradients, scores and permutations of RoPE are named; of other cases the worst element is reported, with the mistakes
+    that the case was made to catch. ValueError for an unknown case or model.
 
     >>> from posref import vectors
     >>> got = vectors.case("rope/interleaved/d8-b1e4/tiny").expected
@@ -26,51 +32,96 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
     'layout interleaved'
     """
     if model is not None:
-        _require.choice("check.diagnose", "model", model, tuple(precision.MODELS))
+        _require.choice("check.diagnose", "model", model, tuple(n for n in precision.MODELS if not n.endswith("-given")))
     if isinstance(case, str):
         case = vectors.case(case)
     report = Report(case.id)
     kind = tensors.dtype_name(output) if dtype is None else tensors.DTYPES.get(dtype, dtype)
-    got = tensors.as_float64(output)
-    if not same_shape(report, got.shape, case.expected.shape):
-        return report
-    allowed = allowed_models(report, kind, model)
-    if allowed is None:
-        return report
-    if case.cond is not None:
-        allowed = tuple(name for name in allowed if name.removesuffix("-iterative") in case.models)
-    if not allowed:
-        report.failed("dtype", f"{kind} cannot hold this case; it is meant for {', '.join(case.models)}")
-        return report
-    if case.op != "rotate":
-        _compare(report, case, got, allowed)
-        return report
-    run = _case_run(case, got, allowed)
-    if finite(report, run.got, run.positions[:, 0]):
-        judge(report, run, None)
+    _judged(report, case, tensors.as_float64(output), kind, model)
+    if not report.ok and case.flags:
+        report.advice.append(_caught(case))
     return report
 
 
-def _case_run(case: Any, got: np.ndarray, models: tuple[str, ...]) -> Run:
-    """The case with axes (batch, heads, n, dim) and positions (batch, 1, n)."""
-    x, at = case.tensors["x"], case.tensors["positions"]
-    asked = Asked(x.shape[-1], case.params["dim"], case.params["base"], case.params["layout"])
-    if at.shape[-1] != x.shape[-2]:
-        x, got, at = np.swapaxes(x, 1, 2), np.swapaxes(got, 1, 2), np.swapaxes(at, 1, 2)
-    lead = (1,) * (4 - x.ndim)
-    at = at.reshape((1,) * (3 - at.ndim) + at.shape)
-    return Run(asked, x.reshape(lead + x.shape).astype(np.float64), at, got.reshape(lead + got.shape), models)
+def _judged(report: Report, case: Any, got: np.ndarray, kind: str, model: str | None) -> None:
+    if not same_shape(report, got.shape, case.expected.shape):
+        return
+    allowed = _models(report, case, kind, model)
+    if not allowed:
+        return
+    if (op := _rope_op(case)) in ROTATED:
+        run = ROTATED[op](case, got, allowed)
+        if finite(report, run.got, run.positions[:, 0]):
+            judge(report, run, None)
+    elif finite(report, got) and not _compared(report, case, got, allowed):
+        settle(report, [wrong_answers(case, got, allowed)], "the answer")
 
 
-def _compare(report: Report, case: Any, got: np.ndarray, models: tuple[str, ...]) -> None:
-    for model in models:
-        golden = model.removesuffix("-iterative")
-        worst = vectors.error(case, got, golden)
+def _rope_op(case: Any) -> str | None:
+    return case.op if case.id.startswith("rope/") else None
+
+
+def _models(report: Report, case: Any, kind: str, model: str | None) -> tuple[str, ...]:
+    """The models by which this output may be judged. Where equality is meant integers will do."""
+    if case.cond is None and kind.startswith(("int", "uint", "bool")):
+        report.passed("dtype", kind)
+        return case.models[:1]
+    allowed = allowed_models(report, kind, model)
+    fitting = tuple(name for name in allowed if case.cond is None or name.removesuffix("-iterative") in case.models)
+    if allowed and not fitting:
+        report.failed("dtype", f"{kind} cannot hold this case; it is meant for {', '.join(case.models)}")
+    return fitting
+
+
+def _compared(report: Report, case: Any, got: np.ndarray, models: tuple[str, ...]) -> bool:
+    """Element by element, in the gauge of the case."""
+    for name in dict.fromkeys(model.removesuffix("-iterative") for model in models):
+        worst = vectors.error(case, got, name)
+        if worst <= 1 and case.cond is None:
+            report.passed("values", "equal")
+            return True
         if worst <= 1:
             report.passed("values", f"within the bound, at most {worst:.2g} of it")
-            report.precision = Precision(golden, worst, precision.MEANING[golden])
-            return
-    error = np.abs(got - case.expected)
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
-    place = ", ".join(map(str, index))
-    report.failed("values", f"the element at ({place}) is {got[index]:.9g}, expected {case.expected[index]:.9g}")
+            report.precision = Precision(name, worst, precision.MEANING[name])
+            return True
+    describe = _worst_pair if case.gauge == "row_constant" else _worst_element
+    report.failed("values", describe(case, got, name))
+    return False
+
+
+def _worst_element(case: Any, got: np.ndarray, model: str) -> str:
+    error, allowed = np.abs(got - case.expected), vectors.tolerance(case, model)
+    ratio = precision.in_bounds(error, allowed)
+    most = ratio == ratio.max()
+    place = _place(np.where(most, error, -1))
+    bound = f" ({ratio[place]:.3g} times the bound of {model})" if allowed[place] > 0 else ""
+    return (
+        f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {case.expected[place]:.9g}{bound}; "
+        f"{(ratio > 1).sum()} of {ratio.size} differ"
+    )
+
+
+def _worst_pair(case: Any, got: np.ndarray, model: str) -> str:
+    """Rows may be off by a constant each, so that only differences within a row say something."""
+    allowed = vectors.tolerance(case, model)
+    given, expected = (a[..., :, None] - a[..., None, :] for a in (got, case.expected))
+    ratio = precision.in_bounds(np.abs(given - expected), allowed[..., :, None] + allowed[..., None, :])
+    place = _place(ratio)
+    one, other = place[:-1], (*place[:-2], place[-1])
+    return (
+        f"the elements at ({_listed(one)}) and ({_listed(other)}) differ by {given[place]:.9g}, expected "
+        f"{expected[place]:.9g} ({ratio[place]:.3g} times the bound of {model}); a constant may be added to a whole row"
+    )
+
+
+def _place(values: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(values)), values.shape))
+
+
+def _listed(place: tuple[int, ...]) -> str:
+    return ", ".join(map(str, place))
+
+
+def _caught(case: Any) -> str:
+    known = vectors.load(case.id.split("/")[0]).flags
+    return "This case is meant to catch: " + "; ".join(f"{known[flag]['bug']} ({flag})" for flag in case.flags) + "."

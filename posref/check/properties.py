@@ -14,7 +14,6 @@ import numpy as np
 from posref.check import precision, probe
 from posref.check.call import Callee, Misbehaved
 from posref.check.report import Report
-from posref.rotary import rope
 
 SHIFT = 1000
 
@@ -28,15 +27,14 @@ def entry_error(model: str) -> float:
 def angle_error(positions: np.ndarray, frequencies: np.ndarray, model: str) -> np.ndarray:
     """The largest phase error of any pair at each position, in radians."""
     m = precision.MODELS[model]
-    growth = frequencies * precision.phase_growth(frequencies, iterative=m.iterative)
+    growth = frequencies * precision.phase_growth(frequencies, m.way)
     return precision.SECOND_ORDER * m.c_phase * np.abs(positions) * growth.max()
 
 
 def check(
-    report: Report, call: Callee, x: np.ndarray, positions: np.ndarray, y: np.ndarray, *, width: int, base: float, model: str
+    report: Report, call: Callee, x: np.ndarray, positions: np.ndarray, y: np.ndarray, frequencies: np.ndarray, model: str
 ) -> None:
     """Add the five checks; `y` is the output at `x` `(b, h, n, d)` and `positions` `(b, n)`, `model` the loosest allowed."""
-    frequencies = rope.frequencies(width, base)
     e, floor = entry_error(model), precision.MODELS[model].floor * x.shape[-1]
     _identity(report, x, positions, y, e, floor)
     _norm(report, x, positions, y, e, floor)

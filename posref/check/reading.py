@@ -89,6 +89,11 @@ def _named(pairs: Pairs, asked: Asked) -> str:
     for layout in ("half", "interleaved"):
         if same_pairs(pairs, paired(layout, width)):
             return f'pairs as in layout="{layout}"'
+    return one_pair(pairs)
+
+
+def one_pair(pairs: Pairs) -> str:
+    """What pair 1 reads and writes; pair 0 if there is no other."""
     t = min(1, len(pairs.first) - 1)
     read, written = (int(pairs.first[t]), int(pairs.second[t])), (int(pairs.to_first[t]), int(pairs.to_second[t]))
     return f"pair {t} reads features {read} and writes {written}"
@@ -128,11 +133,11 @@ def fit(read: Phases, limit: float = np.inf) -> Fit | None:
     frequencies = sign * estimate
     if (frequencies <= 0).any():
         return None
-    base, factor = _geometric(frequencies)
+    base, factor = geometric(frequencies)
     return Fit(frequencies, sign, sign * float(positions_of(start[None], estimate)[0]), base, factor)
 
 
-def _geometric(frequencies: np.ndarray) -> tuple[float, float]:
+def geometric(frequencies: np.ndarray) -> tuple[float, float]:
     """base and factor of factor base^(-2t/dim), least squares with weights that fall with the frequency."""
     if len(frequencies) == 1:
         return float("nan"), float(frequencies[0])
@@ -151,3 +156,31 @@ def positions_of(phase: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     for t in order[1:]:
         found = found + wrap(phase[:, t] - frequencies[t] * found) / frequencies[t]
     return found
+
+
+def limits(read: Phases, frequencies: np.ndarray, noise: float, relative: np.ndarray) -> tuple[list[int], list[int]]:
+    """Where positions may be clamped, and moduli by which they may wrap: up to four of each that agree with all phases.
+
+    Both lie between the last position before the first wrong one and that one. A phase may be off by `noise`, and by the
+    fraction `relative` `(pairs,)` of its angle.
+    """
+
+    def agree(phase: np.ndarray, used: np.ndarray, t: int) -> np.ndarray:
+        angle = used * frequencies[t]
+        return np.abs(wrap(phase - angle)) <= noise + relative[t] * np.abs(angle)
+
+    pairs = range(len(frequencies))
+    right = np.all([agree(read.phases[:, t], read.positions, t) for t in pairs], axis=0)
+    if right.all() or (read.positions != np.rint(read.positions)).any():
+        return [], []
+    first = int(read.positions[~right].min())
+    low = int(read.positions[read.positions < first].max(initial=0))
+    wrong_first = np.argsort(right, kind="stable")
+    found = []
+    for used_of in (np.minimum, np.mod):
+        candidates = np.arange(max(low, 1), first + 1)
+        for position, phase in zip(read.positions[wrong_first], read.phases[wrong_first], strict=True):
+            for t in pairs if len(candidates) else ():
+                candidates = candidates[agree(phase[t], used_of(int(position), candidates), t)]
+        found.append(candidates[:4].tolist())
+    return found[0], found[1]

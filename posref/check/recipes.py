@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import pairing
 from posref.check import precision
-from posref.check.rotation import Asked, correct, turn
+from posref.check.rotation import Asked, turn
 from posref.check.run import Run
 from posref.rotary import rope
 
@@ -17,32 +17,34 @@ def recognized(run: Run, model: str) -> tuple[str, ...]:
     Libraries differ in the last bit of powers and exponentials, so the right recipe may miss a few pairs.
     """
     first, second = pairing.indices(run.asked.rotary_dim, run.asked.layout)
-    turned = turn(correct(run.asked), run.x, run.positions)
-    exact = precision.tolerance(turned.amp, turned.phase, turned.y, "f64")
+    turned = turn(run.start, run.x, run.positions)
+    exact = precision.tolerance(turned.amp, turned.phase(), turned.y, "f64")
     explained = {}
     for name, angles in angle_recipes(run.asked, run.positions).items():
         y = rope.rotate(run.x, np.cos(angles), np.sin(angles), layout=run.asked.layout, rotary_dim=run.asked.rotary_dim)
-        inside = np.abs(run.got - y) <= precision.tolerance(turned.amp, 0 * turned.phase, y, model) + exact
+        inside = np.abs(run.got - y) <= precision.tolerance(turned.amp, 0 * turned.amp, y, model) + exact
         explained[name] = (inside[..., first] & inside[..., second]).all(axis=(0, 1, 2)).mean()
     best = max(explained.values())
     return tuple(name for name, share in explained.items() if share == best >= 0.75)
 
 
 def angle_recipes(asked: Asked, positions: np.ndarray) -> dict[str, np.ndarray]:
-    """Angles `positions.shape + (pairs,)` as float64, computed exactly and in four float32 ways, functions well rounded."""
-    width, base = asked.rotary_dim, asked.base
-    even, exact = np.arange(0, width, 2).astype(f32), rope.frequencies(width, base)
-    power = np.power(base, (even / f32(width)).astype(np.float64)).astype(f32)
-    frequencies = {
-        "exact frequencies cast to float32": exact.astype(f32),
-        "float32 1 / base**(2t/dim) (transformers)": f32(1) / power,
-        "float32 exp(-2t ln(base)/dim)": np.exp((even * f32(-np.log(base) / width)).astype(np.float64)).astype(f32),
-    }
+    """Angles `positions.shape + (pairs,)` as float64, computed exactly and in float32 ways, functions well rounded."""
+    divisor, base, exact = asked.divisor, asked.base, asked.frequencies
+    m, frequencies = positions.astype(f32), {"exact frequencies cast to float32": exact.astype(f32)}
+    if asked.given is None:
+        even = np.arange(0, asked.rotary_dim, 2).astype(f32)
+        power = np.power(base, (even / f32(divisor)).astype(np.float64)).astype(f32)
+        frequencies |= {
+            "float32 1 / base**(2t/dim) (transformers)": f32(1) / power,
+            "float32 exp(-2t ln(base)/dim)": np.exp((even * f32(-np.log(base) / divisor)).astype(np.float64)).astype(f32),
+        }
     recipes = {"exact angles": positions[..., None] * exact}
-    m = positions.astype(f32)
     recipes |= {name: (m[..., None] * theta).astype(np.float64) for name, theta in frequencies.items()}
-    angle, steps, ratio = m, [], np.power(base, np.float64(f32(-2 / width))).astype(f32)
-    for _ in range(width // 2):
+    if asked.given is not None:
+        return recipes
+    angle, steps, ratio = m, [], np.power(base, np.float64(f32(-2 / divisor))).astype(f32)
+    for _ in range(asked.rotary_dim // 2):
         steps.append(angle)
         angle = angle * ratio
     recipes["float32 repeated multiplication (ggml)"] = np.stack(steps, axis=-1).astype(np.float64)

@@ -11,8 +11,10 @@ from posref.check.call import Callee
 from posref.check.first_level import allowed_models, called, finite
 from posref.check.judge import judge
 from posref.check.report import Report
-from posref.check.rotation import Asked
+from posref.check.rotation import Asked, correct
 from posref.check.run import Run
+from posref.check.search import mistakes
+from posref.check.tensors import as_float64
 
 
 def check_rope(
@@ -20,8 +22,10 @@ def check_rope(
     *,
     dim: int,
     layout: str,
-    base: float = 10000.0,
+    base: float | None = None,
     rotary_dim: int | None = None,
+    exponent_dim: int | None = None,
+    frequencies: Any = None,
     to: Callable[[Any], Any] | None = None,
     to_positions: Callable[[Any], Any] | None = None,
     max_position: int = 1_000_000,
@@ -37,6 +41,10 @@ def check_rope(
     lower it for an implementation with a shorter table. `model` demands one precision model (`posref.check.precision`)
     instead of those its output dtype allows.
 
+    The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
+    position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
+    over the head. Or pass `frequencies` `(rotary_dim/2,)`, for YaRN, Llama 3, linear scaling; 0 for pairs that do not turn.
+
     ValueError for arguments that make no sense; whatever `fn` does wrong is in the report, not raised.
 
     >>> import numpy as np
@@ -49,11 +57,12 @@ def check_rope(
     >>> check_rope(rotate, dim=8, layout="half").diagnosis[0].name
     'layout interleaved'
     """
-    asked = _asked(dim, rotary_dim, base, layout)
+    asked = _asked(dim, layout, base, rotary_dim, exponent_dim, frequencies)
+    given = asked.given is not None
     _require.choice("check.check_rope", "positions", positions, ("batch", "shared"))
     _require.positive("check.check_rope", "max_position", max_position)
     if model is not None:
-        _require.choice("check.check_rope", "model", model, tuple(precision.MODELS))
+        _require.choice("check.check_rope", "model", model, _models(given))
     report = Report(str(asked))
     call = Callee(fn, to, to_positions, positions == "shared")
     at = probe.positions(int(max_position), shared=call.shared)
@@ -61,25 +70,62 @@ def check_rope(
     got = called(report, call, x, at)
     if got is None:
         return report
-    models = allowed_models(report, call.dtype, model)
-    if models is None or not finite(report, got, at):
+    models = allowed_models(report, call.dtype, model, given=given)
+    if not models or not finite(report, got, at):
         return report
-    run = Run(asked, x, at[:, None], got, models)
+    run = Run(asked, x, at[:, None], got, models, correct(asked), mistakes(asked, x.shape))
     if np.isfinite(got).all():
-        properties.check(report, call, x, at, got, width=asked.rotary_dim, base=asked.base, model=models[-1])
+        properties.check(report, call, x, at, got, asked.frequencies, models[-1])
     judge(report, run, call)
     _notes(report, call)
     return report
 
 
-def _asked(dim: int, rotary_dim: int | None, base: float, layout: str) -> Asked:
+def _models(given: bool) -> tuple[str, ...]:
+    other = "-iterative" if given else "-given"
+    return tuple(name for name in precision.MODELS if not name.endswith(other))
+
+
+def _asked(
+    dim: int, layout: str, base: float | None, rotary_dim: int | None, exponent_dim: int | None, frequencies: Any
+) -> Asked:
     width = dim if rotary_dim is None else rotary_dim
     _require.even("check.check_rope", "rotary_dim" if rotary_dim is not None else "dim", width)
-    _require.positive("check.check_rope", "base", base)
     _require.choice("check.check_rope", "layout", layout, pairing.LAYOUTS)
     if width > dim:
         raise ValueError(f"check.check_rope: rotary_dim is {width} and dim {dim}; rotary_dim cannot exceed dim")
-    return Asked(int(dim), int(width), float(base), layout)
+    if frequencies is not None:
+        if base is not None or exponent_dim is not None:
+            raise ValueError("check.check_rope: frequencies are given; leave out base and exponent_dim, which would make them")
+        given = _given(frequencies, width)
+        return Asked(int(dim), int(width), _unscaled_base(given), layout, given=given)
+    base = 10000.0 if base is None else base
+    _require.positive("check.check_rope", "base", base)
+    if exponent_dim is not None:
+        _require.count("check.check_rope", "exponent_dim", exponent_dim)
+    return Asked(int(dim), int(width), float(base), layout, exponent_dim)
+
+
+def _given(frequencies: Any, width: int) -> np.ndarray:
+    given = as_float64(frequencies)
+    if given.shape != (width // 2,):
+        raise ValueError(
+            f"check.check_rope: frequencies has shape {given.shape}, {width} rotated features need ({width // 2},); "
+            "give one a pair, not one a feature"
+        )
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+        raise ValueError(
+            f"check.check_rope: frequencies run from {given.min():g} to {given.max():g}, expected finite "
+            "numbers of at least 0, not all 0, in radians per position"
+        )
+    return given
+
+
+def _unscaled_base(given: np.ndarray) -> float:
+    """The base whose law the first two frequencies follow: scalings for long context leave them or divide both alike."""
+    if len(given) < 2 or min(given[0], given[1]) == 0:
+        return 10000.0
+    return float(f"{np.exp(min(len(given) * np.log(given[0] / given[1]), 230)):.4g}")
 
 
 def _notes(report: Report, call: Callee) -> None:

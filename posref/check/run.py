@@ -1,22 +1,49 @@
-"""Run: what went into an implementation and what came out, and how well a rotation fits it."""
+"""Run: what went into an implementation and what came out, what may be wrong with it, and how well a rotation fits it."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from posref.check.hypothesis import Hypothesis
 from posref.check.rotation import Asked, Rotation, residual, turn
+
+Change = Callable[[Asked, Rotation], Rotation]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One mistake as data; the mistakes themselves are in `wrong_pairs`, `wrong_positions`, `wrong_numbers`.
+
+    `change` puts it into a rotation; changes of different kinds ("pairs", "sign", "magnitude", "positions", "frequencies",
+    "precision") can be combined. `claim` and `sentence` complete "your output". `same_as` lists what gives the same numbers
+    whatever the data. Without two rows of x along `axis` it says nothing.
+    """
+
+    name: str
+    kind: str
+    sentence: str
+    remedy: str
+    change: Change
+    same_as: tuple[str, ...] = ()
+    axis: int | None = None
+    claim: str = "equals {subject}"
 
 
 class Run(NamedTuple):
-    """What was put in and what came out: x, got `(b, h, n, d)`, positions `(b, 1, n)`, models allowed for the output."""
+    """What was put in and what came out: x, got `(b, h, n, d)`, positions `(b, 1, n)`, models allowed for the output.
+
+    `start` is the right answer, `mistakes` are those that this data can show, `subject` says what was computed.
+    """
 
     asked: Asked
     x: np.ndarray
     positions: np.ndarray
     got: np.ndarray
     models: tuple[str, ...]
+    start: Rotation
+    mistakes: list[Hypothesis]
+    subject: str = "RoPE"
 
 
 class Outcome(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
-_FILE_DTYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
+DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
+_FILE_DTYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "int32": "<i4", "int64": "<i8"}
 
 
 def dtype_name(value: Any) -> str:
@@ -46,9 +46,9 @@ def round_to(value: np.ndarray, dtype: str) -> np.ndarray:
 def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> tuple[np.ndarray, str]:
     """An output dumped by any program, and its dtype: .npy, .npz with one array, or raw little-endian numbers.
 
-    `dtype` is f64, f32, f16 or bf16; a raw file needs it. In .npy and .npz files bf16 may be stored as 16-bit integers.
-    ValueError when the file has another size than expected or cannot be read. Numbers in another order of axes are returned
-    as they are, for `diagnose` to name the axes.
+    `dtype` is f64, f32, f16, bf16, i32 or i64; a raw file needs it. In .npy and .npz files bf16 may be stored as 16-bit
+    integers. ValueError when the file has another size than expected or cannot be read. Numbers in another order of axes are
+    returned as they are, for `diagnose` to name the axes.
     """
     name = None if dtype is None else DTYPES.get(dtype, dtype)
     if name is not None and name not in _FILE_DTYPES:

@@ -1,79 +1,113 @@
 """Wrong numbers: another base or exponent, a magnitude, too few digits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from posref.check.hypothesis import Hypothesis
-from posref.check.rotation import Asked, Rotation
+from posref.check.rotation import Asked, powers
+from posref.check.run import Hypothesis
 
 BASES = (10000.0, 500000.0, 1000000.0, 10000000.0, 100000.0, 150000.0, 160000.0, 50000.0, 8000000.0, 5000000.0, 1000.0, 100.0)
 
 
 def based(base: float, asked: Asked) -> Hypothesis:
-    """Another base, exponent as it should be."""
+    """Another base, exponent as it should be; or any base, where frequencies were given."""
+    sentence = f"with base {base:.10g}; you asked for {asked.base:.10g}"
+    remedy = f"Pass base={asked.base:.10g} (rope_theta); check that the configuration is read."
+    same_as = (f"exponent 2t/dim times {np.log(base) / np.log(asked.base):.4g}",) if asked.base > 1 and base > 1 else ()
+    if asked.given is not None:
+        sentence = f"with frequencies {base:.10g}^(-2t/{asked.divisor}), not scaled; you asked for given ones"
+        remedy, same_as = "Use the given frequencies; check that the scaling of the configuration is read.", ()
     return Hypothesis(
         f"base {base:g}",
         "frequencies",
-        f"with base {base:.10g}; you asked for {asked.base:.10g}",
-        f"Pass base={asked.base:.10g} (rope_theta); check that the configuration is read.",
-        lambda asked, r: replace(r, frequencies=base ** (-2 * np.arange(len(r.frequencies)) / (2 * len(r.frequencies)))),
-        (f"exponent 2t/dim times {np.log(base) / np.log(asked.base):.4g}",) if asked.base > 1 and base > 1 else (),
+        sentence,
+        remedy,
+        lambda asked, r: replace(r, frequencies=powers(base, len(r.frequencies), r.divisor)),
+        same_as,
     )
-
-
-def _exponent(name: str, formula: str, exponent: Callable[[np.ndarray, Asked], np.ndarray], *same_as: str) -> Hypothesis:
-    def change(asked: Asked, r: Rotation) -> Rotation:
-        t = np.arange(len(r.frequencies))
-        return replace(r, frequencies=asked.base ** -exponent(t, asked))
-
-    remedy = "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1, where dim is the rotated width."
-    return Hypothesis(name, "frequencies", f"with theta_t = {formula}", remedy, change, same_as)
 
 
 def wrong_frequencies(asked: Asked) -> Iterator[Hypothesis]:
-    """A base that is used somewhere, an exponent that is written somewhere."""
-    width, dim, base = asked.rotary_dim, asked.dim, asked.base
-    yield from (based(other_base, asked) for other_base in BASES if other_base != base)
-    if dim != width:
-        yield _exponent(
-            f"exponent 2t/{dim}",
-            f"base^(-2t/{dim}), over the head instead of the {width} rotated features",
-            lambda t, asked: 2 * t / asked.dim,
-            f"base {base ** (width / dim):.6g} with exponent 2t/{width}",
+    """A base that is used somewhere, an exponent that is written somewhere, an order."""
+    bases = dict.fromkeys(BASES if asked.given is None else (asked.base, *BASES))
+    yield from (based(base, asked) for base in bases if asked.given is not None or base != asked.base)
+    yield from _wrong_exponents(asked) if asked.given is None else _not_as_given(asked)
+    if asked.rotary_dim > 2:
+        yield Hypothesis(
+            "frequencies ascending",
+            "frequencies",
+            "with the right frequencies in reversed order",
+            "The fastest pair comes first.",
+            lambda asked, r: replace(r, frequencies=r.frequencies[::-1]),
         )
-    yield _exponent(
+
+
+def _wrong_exponents(asked: Asked) -> Iterator[Hypothesis]:
+    width, dim, base, divisor = asked.rotary_dim, asked.dim, asked.base, asked.divisor
+    over = {dim: f"the {dim} features of the head", width: f"the {width} rotated features"}
+
+    def hypothesis(name: str, formula: str, step: float, *same_as: str, start: int = 0) -> Hypothesis:
+        return Hypothesis(
+            name,
+            "frequencies",
+            f"with theta_t = {formula}",
+            f"theta_t = {base:.10g}^(-2t/{divisor}), t = 0 .. {width // 2 - 1}.",
+            lambda asked, r: replace(r, frequencies=base ** (-step * (np.arange(len(r.frequencies)) + start))),
+            same_as,
+        )
+
+    for n in over:
+        if n != divisor:
+            formula = f"base^(-2t/{n}), over {over[n]} instead of {over.get(divisor, divisor)}"
+            same_as = f"base {base ** (divisor / n):.6g} with exponent 2t/{divisor}"
+            yield hypothesis(f"exponent 2t/{n}", formula, 2 / n, same_as)
+    yield hypothesis(
         "exponent t/dim",
-        f"base^(-t/{width}), the factor 2 is missing",
-        lambda t, asked: t / asked.rotary_dim,
-        f"base {base**0.5:.6g} with exponent 2t/{width}",
-        f"exponent 2t/{2 * width}",
+        f"base^(-t/{divisor}), the factor 2 is missing",
+        1 / divisor,
+        f"base {base**0.5:.6g} with exponent 2t/{divisor}",
+        f"exponent 2t/{2 * divisor}",
     )
-    yield _exponent(
+    yield hypothesis(
         "exponent 4t/dim",
-        f"base^(-4t/{width}), a factor 2 too many",
-        lambda t, asked: 4 * t / asked.rotary_dim,
-        f"base {base**2:.6g} with exponent 2t/{width}",
-        f"exponent 2t/{width // 2}",
+        f"base^(-4t/{divisor}), a factor 2 too many",
+        4 / divisor,
+        f"base {base**2:.6g} with exponent 2t/{divisor}",
+        f"exponent 2t/{divisor // 2}",
     )
-    yield _exponent(
+    yield hypothesis(
         "exponent 2(t+1)/dim",
-        f"base^(-2(t+1)/{width}), counted from 1",
-        lambda t, asked: 2 * (t + 1) / asked.rotary_dim,
-        f"positions times {base ** (-2 / width):.6g}",
+        f"base^(-2(t+1)/{divisor}), counted from 1",
+        2 / divisor,
+        f"positions times {base ** (-2 / divisor):.6g}",
+        start=1,
     )
-    if width > 2:
-        yield _exponent(
-            "exponent 2t/(dim-2)",
-            f"base^(-2t/{width - 2}), as in tensor2tensor's sinusoids",
-            lambda t, asked: 2 * t / (asked.rotary_dim - 2),
-            f"base {base ** (width / (width - 2)):.6g} with exponent 2t/{width}",
+    if divisor > 2:
+        formula = f"base^(-2t/{divisor - 2}), as in tensor2tensor's sinusoids"
+        same_as = f"base {base ** (divisor / (divisor - 2)):.6g} with exponent 2t/{divisor}"
+        yield hypothesis("exponent 2t/(dim-2)", formula, 2 / (divisor - 2), same_as)
+    yield hypothesis("exponent positive", f"base^(+2t/{divisor}), not inverted", -2 / divisor)
+
+
+def _not_as_given(asked: Asked) -> Iterator[Hypothesis]:
+    if asked.dim != asked.rotary_dim:
+        yield Hypothesis(
+            f"exponent 2t/{asked.dim}",
+            "frequencies",
+            f"with frequencies {asked.base:.10g}^(-2t/{asked.dim}), over the head and not scaled; you asked for given ones",
+            "Use the given frequencies.",
+            lambda asked, r: replace(r, frequencies=powers(asked.base, len(r.frequencies), asked.dim)),
         )
-        yield _exponent(
-            "frequencies ascending", "those of RoPE in reversed order", lambda t, asked: 2 * t[::-1] / asked.rotary_dim
+    if (asked.frequencies > 0).all():
+        yield Hypothesis(
+            "frequencies inverted",
+            "frequencies",
+            "with one over the given frequencies",
+            "theta is in radians per position; a wavelength over 2 pi, or a timescale, is its inverse.",
+            lambda asked, r: replace(r, frequencies=1 / r.frequencies),
         )
-    yield _exponent("exponent positive", f"base^(+2t/{width}), not inverted", lambda t, asked: -2 * t / asked.rotary_dim)
 
 
 def magnified(magnitude: float) -> Hypothesis:

@@ -1,14 +1,15 @@
 """Wrong pairs: other layouts, tables for another layout, other widths, other signs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from posref import pairing
 from posref.check import frameworks
-from posref.check.hypothesis import Change, Hypothesis
-from posref.check.rotation import Asked, Pairs, paired
+from posref.check.rotation import Asked, Pairs, Rotation, paired, powers
+from posref.check.run import Change, Hypothesis
 
 
 def other(layout: str) -> str:
@@ -85,15 +86,19 @@ def _tiled(layout: str, tiling: str, width: int) -> Pairs:
 def _widths(asked: Asked) -> Iterator[Hypothesis]:
     dim, width, layout = asked.dim, asked.rotary_dim, asked.layout
 
-    def hypothesis(name: str, sentence: str, remedy: str, pairs: Pairs, divisor: int) -> Hypothesis:
-        theta = asked.base ** (-2 * np.arange(len(pairs.first)) / divisor)
-        return Hypothesis(name, "pairs", sentence, remedy, lambda asked, r: replace(r, pairs=pairs, frequencies=theta))
+    def laws(pairs: int, *divisors: int) -> Iterator[Law]:
+        """Frequencies for a number of pairs: with given ones, the first of them, if there are as many."""
+        if asked.given is None:
+            for divisor in dict.fromkeys((*divisors, asked.divisor)):
+                yield Law(f", exponent 2t/{divisor}", powers(asked.base, pairs, divisor), divisor)
+        elif pairs <= len(asked.given):
+            yield Law("", asked.given[:pairs], asked.divisor)
 
     if width < dim:
-        remedy = f"Rotate the first {width} features, exponent 2t/{width}, and pass the other {dim - width}."
-        for divisor in (dim, width):
-            name = f"all {dim} features rotated, exponent 2t/{divisor}"
-            yield hypothesis(name, f"of all {dim} features with exponent 2t/{divisor}", remedy, paired(layout, dim), divisor)
+        remedy = f"Rotate the first {width} features and pass the other {dim - width}."
+        for law in laws(dim // 2, dim, width):
+            name, sentence = f"all {dim} features rotated{law.said}", f"of all {dim} features{law.said}"
+            yield _turning(name, sentence, remedy, paired(layout, dim), law)
         right, skip = paired(layout, width), dim - width
         shifted = right._replace(
             first=right.first + skip,
@@ -101,27 +106,46 @@ def _widths(asked: Asked) -> Iterator[Hypothesis]:
             to_first=right.first + skip,
             to_second=right.second + skip,
         )
-        yield hypothesis("last features rotated", f"of the last {width} features instead of the first", remedy, shifted, width)
-        t = np.arange(width // 2)
-        across = Pairs(t, t + dim // 2, t, t + dim // 2, t, t)
-        for divisor in (dim, width):
-            yield hypothesis(
-                f"pairs across the head, exponent 2t/{divisor}",
-                f"of pairs (t, t + {dim // 2}) across the whole head, t < {width // 2}, exponent 2t/{divisor}",
-                f"Pair within the first {width} features. Pairs across the head are another encoding (proportional rotary).",
-                across,
-                divisor,
-            )
+        name, sentence = "last features rotated", f"of the last {width} features instead of the first"
+        yield _turning(name, sentence, remedy, shifted, Law("", asked.frequencies, asked.divisor))
+        yield from _across(asked, laws(width // 2, dim, width))
     for part in (dim // 2, dim // 4):
         if part % 2 == 0 and 0 < part < width:
-            for divisor in (part, dim):
-                yield hypothesis(
-                    f"first {part} features rotated, exponent 2t/{divisor}",
-                    f"of the first {part} features only, exponent 2t/{divisor}",
-                    f"Rotate {width} features, exponent 2t/{width}.",
-                    paired(layout, part),
-                    divisor,
-                )
+            for law in laws(part // 2, part, dim):
+                name, sentence = f"first {part} features rotated{law.said}", f"of the first {part} features only{law.said}"
+                yield _turning(name, sentence, f"Rotate {width} features.", paired(layout, part), law)
+
+
+class Law(NamedTuple):
+    """Frequencies, how to say them, and the divisor of their exponent."""
+
+    said: str
+    frequencies: np.ndarray
+    divisor: int
+
+
+def _turning(name: str, sentence: str, remedy: str, pairs: Pairs, law: Law, claim: str = "equals {subject}") -> Hypothesis:
+    def change(asked: Asked, r: Rotation) -> Rotation:
+        return replace(r, pairs=pairs, frequencies=law.frequencies, divisor=law.divisor)
+
+    return Hypothesis(name, "pairs", sentence, remedy, change, claim=claim)
+
+
+def _across(asked: Asked, laws: Iterable[Law]) -> Iterator[Hypothesis]:
+    """Pairs (t, t + dim/2), where they should lie within the rotated features."""
+    half, t = asked.dim // 2, np.arange(asked.rotary_dim // 2)
+    pairs = Pairs(t, t + half, t, t + half, t, t)
+    remedy = (
+        f"Pair within the first {asked.rotary_dim} features: {members(asked.layout, asked.rotary_dim)}.\n"
+        f"Pairs across the head are another encoding, proportional RoPE (p-RoPE; Gemma 4): for weights trained with it, check "
+        f"with rotary_dim={asked.dim} and frequencies= that end in zeros."
+    )
+    for law in laws:
+        sentence = f"pairs (t, t + {half}) across the whole head, t < {len(t)}{law.said}"
+        if asked.given is None and law.divisor == asked.dim:
+            yield _turning("proportional RoPE", sentence, remedy, pairs, law, "is proportional RoPE:")
+        else:
+            yield _turning(f"pairs across the head{law.said}", f"with {sentence}", remedy, pairs, law)
 
 
 def wrong_signs() -> Iterator[Hypothesis]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from posref.check.hypothesis import Change, Hypothesis
 from posref.check.rotation import Positions
+from posref.check.run import Change, Hypothesis
 
 LENGTHS = tuple(2**k for k in range(4, 20))
 FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.25, 0.125)
@@ -69,106 +69,92 @@ def scaled(factor: float) -> Hypothesis:
 
 def wrong_positions() -> Iterator[Hypothesis]:
     """Every vector turns rightly, at a position that is not its own."""
-    simple: tuple[tuple[str, str, str, Positions, int | None, tuple[str, ...]], ...] = (
-        (
-            "no rotation",
-            "at position 0 everywhere: nothing turns",
-            "Pass the positions on, and check that the rotation is applied.",
-            lambda p, shape: np.zeros_like(p),
-            None,
-            ("the rotation left out", "all positions zero"),
-        ),
-        (
-            "positions ignored",
-            "at positions 0, 1, 2, .. along the sequence: the given positions are ignored",
-            "Index the tables with the positions instead of counting rows.",
-            lambda p, shape: np.arange(shape[-2])[None, None],
-            None,
-            (),
-        ),
-        (
-            "only the first position used",
-            "at positions that count on from the first one of each row",
-            "Use every position; kernels that take one offset cannot serve gaps, packing or eviction.",
-            lambda p, shape: p[..., :1] + np.arange(shape[-2]),
-            -2,
-            (),
-        ),
-        (
-            "only the first position of the batch used",
-            "at positions that count on from the first position of the first row, in all rows",
-            "Use every position of every row.",
-            lambda p, shape: p[:1, :, :1] + np.arange(shape[-2]),
-            0,
-            (),
-        ),
-        (
-            "positions shared across the batch",
-            "with the positions of the first row of the batch in all rows",
-            "Give the tables a batch axis: (batch, 1, n, ..) for x of shape (batch, heads, n, dim).",
-            lambda p, shape: p[:1],
-            0,
-            (),
-        ),
-        (
-            "only the first row of the batch rotated",
-            "in the first row of the batch only: the other rows pass as they are",
-            "Launch the kernel for every row of the batch.",
-            lambda p, shape: p * (np.arange(shape[0]) == 0)[:, None, None],
-            0,
-            (),
-        ),
-        (
-            "positions reversed",
-            "with the positions of the sequence in reversed order",
-            "Do not flip the sequence axis of the positions.",
-            lambda p, shape: p[..., ::-1],
-            -2,
-            (),
-        ),
-        (
-            "positions along the heads",
-            "with the positions running along the heads instead of the sequence",
-            "Axis -2 of x is the sequence: transpose (batch, n, heads, dim) first, or insert the missing axis.",
-            lambda p, shape: np.swapaxes(p[..., np.arange(shape[-3]) % p.shape[-1]], -1, -2),
-            -3,
-            (),
-        ),
-        (
-            "head number as position",
-            "with the number of the head as the position",
-            "Axis -2 of x is the sequence; shape[1] is the number of heads here.",
-            lambda p, shape: np.arange(shape[-3])[None, :, None],
-            -3,
-            (),
-        ),
-        (
-            "batch number as position",
-            "with the number of the batch row as the position",
-            "Axis -2 of x is the sequence.",
-            lambda p, shape: np.arange(shape[0])[:, None, None],
-            0,
-            (),
-        ),
-        (
-            "positions -1, not below 0",
-            "with every position too small by 1, and 0 kept",
-            "Count positions from 0, and advance the cache length after the step.",
-            lambda p, shape: np.maximum(p - 1, 0),
-            None,
-            (),
-        ),
-        (
-            "positions in int16",
-            "with positions that wrap around as 16-bit integers",
-            "Hold positions in int32 or int64.",
-            lambda p, shape: (p + 2**15) % 2**16 - 2**15,
-            None,
-            (),
-        ),
+
+    def at(name: str, sentence: str, remedy: str, mapped: Positions, *same_as: str, axis: int | None = None) -> Hypothesis:
+        return Hypothesis(name, "positions", sentence, remedy, positions_change(mapped), same_as, axis)
+
+    yield at(
+        "no rotation",
+        "at position 0 everywhere: nothing turns",
+        "Pass the positions on, and check that the rotation is applied.",
+        lambda p, shape: np.zeros_like(p),
+        "the rotation left out",
+        "all positions zero",
     )
-    for name, sentence, remedy, mapped, axis, same_as in simple:
-        yield Hypothesis(name, "positions", sentence, remedy, positions_change(mapped), same_as, axis)
+    yield at(
+        "positions ignored",
+        "at positions 0, 1, 2, .. along the sequence: the given positions are ignored",
+        "Index the tables with the positions instead of counting rows.",
+        lambda p, shape: np.arange(shape[-2])[None, None],
+    )
+    yield at(
+        "only the first position used",
+        "at positions that count on from the first one of each row",
+        "Use every position; kernels that take one offset cannot serve gaps, packing or eviction.",
+        lambda p, shape: p[..., :1] + np.arange(shape[-2]),
+        axis=-2,
+    )
+    yield at(
+        "only the first position of the batch used",
+        "at positions that count on from the first position of the first row, in all rows",
+        "Use every position of every row.",
+        lambda p, shape: p[:1, :, :1] + np.arange(shape[-2]),
+        axis=0,
+    )
+    yield at(
+        "positions shared across the batch",
+        "with the positions of the first row of the batch in all rows",
+        "Give the tables a batch axis: (batch, 1, n, ..) for x of shape (batch, heads, n, dim).",
+        lambda p, shape: p[:1],
+        axis=0,
+    )
+    yield at(
+        "only the first row of the batch rotated",
+        "in the first row of the batch only: the other rows pass as they are",
+        "Launch the kernel for every row of the batch.",
+        lambda p, shape: p * (np.arange(shape[0]) == 0)[:, None, None],
+        axis=0,
+    )
+    yield at(
+        "positions reversed",
+        "with the positions of the sequence in reversed order",
+        "Do not flip the sequence axis of the positions.",
+        lambda p, shape: p[..., ::-1],
+        axis=-2,
+    )
+    yield at(
+        "positions along the heads",
+        "with the positions running along the heads instead of the sequence",
+        "Axis -2 of x is the sequence: transpose (batch, n, heads, dim) first, or insert the missing axis.",
+        lambda p, shape: np.swapaxes(p[..., np.arange(shape[-3]) % p.shape[-1]], -1, -2),
+        axis=-3,
+    )
+    yield at(
+        "head number as position",
+        "with the number of the head as the position",
+        "Axis -2 of x is the sequence; shape[1] is the number of heads here.",
+        lambda p, shape: np.arange(shape[-3])[None, :, None],
+        axis=-3,
+    )
+    yield at(
+        "batch number as position",
+        "with the number of the batch row as the position",
+        "Axis -2 of x is the sequence.",
+        lambda p, shape: np.arange(shape[0])[:, None, None],
+        axis=0,
+    )
+    yield at(
+        "positions -1, not below 0",
+        "with every position too small by 1, and 0 kept",
+        "Count positions from 0, and advance the cache length after the step.",
+        lambda p, shape: np.maximum(p - 1, 0),
+    )
+    yield at(
+        "positions in int16",
+        "with positions that wrap around as 16-bit integers",
+        "Hold positions in int32 or int64.",
+        lambda p, shape: (p + 2**15) % 2**16 - 2**15,
+    )
     yield from (offset(number) for number in OFFSETS)
     yield from (clamped(length - 1) for length in LENGTHS)
     yield from (modulo(length) for length in LENGTHS)

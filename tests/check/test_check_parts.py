@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from posref.check import aliases, hypotheses, probe, reading, tensors
+from posref.check import aliases, probe, reading, search, tensors
 from posref.check.rotation import Asked, correct, paired, turn
 from posref.rotary import rope
 
@@ -62,7 +62,7 @@ def test_phases_give_frequencies_and_positions_back():
 
 @pytest.mark.parametrize("asked", [Asked(64, 64, 1e4, "half"), Asked(96, 24, 5e5, "interleaved"), Asked(2, 2, 10.0, "half")])
 def test_hypotheses_have_one_name_each_and_a_remedy(asked):
-    found = hypotheses.all_hypotheses(asked)
+    found = search.mistakes(asked, (3, 5, 7, asked.dim))
     assert len({h.name for h in found}) == len(found)
     assert all(h.sentence and h.remedy.endswith(".") for h in found)
 

@@ -336,7 +336,7 @@ def test_named_in_16_bits(name, dtype):
     assert name in named(report), report
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
@@ -350,6 +350,182 @@ def test_named_with_partial_rotation(name, choices, dtype):
     kind, choices = rounded(dtype), {"rotary_dim": 24, **choices}
     report = check_rope(lambda x, p: plain(x, p, **choices).astype(kind), dim=96, rotary_dim=24, layout="half")
     assert name in named(report), report
+
+
+def over_the_head(pairs, dim, base=1e4):
+    """base^(-2t/dim), one pair after another."""
+    return np.array([base ** (-2 * t / dim) for t in range(pairs)]).astype(f32)
+
+
+DTYPES = pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+
+
+@DTYPES
+@pytest.mark.parametrize(("dim", "width", "layout"), [(96, 24, "half"), (128, 64, "interleaved"), (64, 64, "half")])
+def test_exponent_over_the_head(dim, width, layout, dtype):
+    report = check_rope(
+        returning(dtype, rotary_dim=width, layout=layout, theta=over_the_head(width // 2, dim)),
+        **{"dim": dim, "rotary_dim": width, "layout": layout, "exponent_dim": dim},
+    )
+    assert report.ok, report
+    assert report.diagnosis == []
+    assert report.precision.angles
+
+
+@DTYPES
+def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
+    def steps(p, theta):
+        return np.stack(
+            [p.astype(f32) * np.multiply.reduce(np.full(t, f32(1e4) ** f32(-2 / 96)), dtype=f32) for t in range(12)], -1
+        )
+
+    report = check_rope(returning(dtype, rotary_dim=24, angle_of=steps), dim=96, rotary_dim=24, layout="half", exponent_dim=96)
+    assert report.ok, report
+
+
+@DTYPES
+def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
+    report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
+    assert named(report) == ["exponent 2t/24"], report
+    assert "base^(-2t/24), over the 24 rotated features instead of the 96 features of the head" in report.diagnosis[0].sentence
+    assert any("base 1e+16 with exponent 2t/96" in text for text in report.ambiguous)
+
+
+@DTYPES
+def test_any_base_with_the_exponent_over_the_head(dtype):
+    choices = {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}
+    report = check_rope(returning(dtype, **choices), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
+    assert named(report) == ["base 12345"], report
+
+
+def test_half_of_the_head_cannot_tell_two_mistakes_apart():
+    """2t/32 is 4t/64: over the rotated half, or a factor 2 too many."""
+    report = check_rope(returning("float32", rotary_dim=32), dim=64, rotary_dim=32, exponent_dim=64, layout="half")
+    assert named(report) == ["exponent 2t/32", "exponent 4t/dim"], report
+    assert any("all fit this data" in text for text in report.ambiguous)
+
+
+def proportional(x, p, proportion=0.25, base=1e4):
+    """Gemma 4: pairs (i, i + dim/2); the first proportion of the frequencies, exponent over the head, then zeros."""
+    dim = x.shape[-1]
+    theta = np.zeros(dim // 2, dtype=f32)
+    for t in range(int(proportion * dim // 2)):
+        theta[t] = base ** (-2 * t / dim)
+    return plain(x, p, theta=theta)
+
+
+def test_the_proportional_implementation_is_that_of_the_references():
+    one = np.arange(1.0, 9.0, dtype=f32)[None, None, None]
+    expected = [-3.667052618, 1.391007831, 3, 4, 3.542982514, 6.169691825, 7, 8]
+    assert np.allclose(proportional(one, np.array([[1]]), proportion=0.5)[0, 0, 0], expected, rtol=0, atol=1e-6)
+
+
+@DTYPES
+@pytest.mark.parametrize("exponent_dim", [None, 96])
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_proportional_rope_is_named(layout, exponent_dim, dtype):
+    kind, asked = rounded(dtype), {"dim": 96, "rotary_dim": 24, "layout": layout, "exponent_dim": exponent_dim}
+    report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
+    assert named(report) == ["proportional RoPE"], report
+    assert report.diagnosis[0].sentence.startswith("your output is proportional RoPE: pairs (t, t + 48) across the whole head")
+    report = check_rope(lambda x, p: proportional(x, p, base=1e6).astype(kind), **asked)
+    assert named(report) == ["proportional RoPE and base 1e+06"], report
+
+
+@DTYPES
+def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
+    kind = rounded(dtype)
+    asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
+    report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
+    assert report.ok, report
+    assert any(check.name == "impulse response" for check in report.checks) is False
+    report = check_rope(returning(dtype, rotary_dim=24, theta=over_the_head(12, 96)), **asked)
+    assert named(report) == ["first 24 features rotated"], report
+    report = check_rope(lambda x, p: proportional(x, p + 1).astype(kind), **asked)
+    assert named(report) == ["positions +1"], report
+    assert [check.status for check in report.checks if check.name == "impulse response"] == ["passed"]
+
+
+def llama3(theta, low, high, factor, length):
+    """Llama 3.1: long wavelengths are divided by the factor, short ones stay, between them a ramp."""
+    scaled = []
+    for w in theta:
+        wavelength = 2 * np.pi / w
+        ramp = (length / wavelength - low) / (high - low)
+        scaled.append(
+            w if wavelength < length / high else w / factor if wavelength > length / low else w / factor * (1 - ramp) + w * ramp
+        )
+    return np.array(scaled)
+
+
+EXACT = {"linear": double(128, 1e4) / 4, "llama3": llama3(double(128, 5e5), 1, 4, 8, 8192)}
+IN_FLOAT32 = {
+    "linear": transformers(128, 1e4) / f32(4),
+    "llama3": llama3(transformers(128, 5e5), f32(1), f32(4), f32(8), f32(8192)),
+}
+UNSCALED = {"linear": (1e4, "base 10000"), "llama3": (5e5, "base 500000")}
+
+
+@DTYPES
+@pytest.mark.parametrize("schedule", EXACT)
+def test_given_frequencies(schedule, dtype):
+    asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
+    report = check_rope(returning(dtype, theta=EXACT[schedule].astype(f32)), **asked)
+    assert report.ok, report
+    assert report.precision.model.endswith("-given")
+    assert report.precision.angles == ("exact frequencies cast to float32",)
+    report = check_rope(returning(dtype, theta=IN_FLOAT32[schedule].astype(f32)), **asked)
+    assert report.ok, report
+
+
+def test_given_frequencies_that_no_base_explains():
+    steep = np.array([1e-12**t for t in range(20)] + [0.0] * 12)
+    report = check_rope(lambda x, p: plain(x, p, theta=steep), dim=64, layout="half", frequencies=steep)
+    assert report.ok, report
+    report = check_rope(plain, dim=64, layout="half", frequencies=steep)
+    assert "base 10000" in named(report), report
+
+
+def test_frequencies_that_are_computed_are_told_from_given_ones():
+    theta = exp_log(128, 5e5)
+    asked = {"dim": 128, "layout": "half", "frequencies": double(128, 5e5)}
+    report = check_rope(returning("float32", theta=theta), **asked)
+    assert report.ok
+    assert report.precision.model == "f32"
+    assert not check_rope(returning("float32", theta=theta), **asked, model="f32-given").ok
+    assert check_rope(returning("float32", theta=theta), **{**asked, "frequencies": theta}, model="f32-given").ok
+
+
+@DTYPES
+@pytest.mark.parametrize("schedule", EXACT)
+def test_frequencies_that_were_not_scaled(schedule, dtype):
+    base, name = UNSCALED[schedule]
+    asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
+    report = check_rope(returning(dtype, base=base), **asked)
+    assert named(report) == [*["positions times 4"][: schedule == "linear"], name], report
+    assert f"with frequencies {base:.10g}^(-2t/128), not scaled; you asked for given ones" in report.diagnosis[-1].sentence
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("layout interleaved", {"layout": "interleaved"}),
+        ("frequencies in bfloat16", {"theta": low(EXACT["llama3"], "bfloat16")}),
+        ("positions +1", {"mapped": lambda p: p + 1}),
+        ("frequencies ascending", {"theta": EXACT["llama3"][::-1].astype(f32)}),
+        ("frequencies inverted", {"theta": (1 / EXACT["llama3"]).astype(f32)}),
+        ("positions times 0.125 and base 500000", {"theta": (double(128, 5e5) / 8).astype(f32)}),
+        ("base 600000", {"theta": double(128, 6e5).astype(f32)}),
+        ("first 64 features rotated", {"rotary_dim": 64, "theta": EXACT["llama3"][:32].astype(f32)}),
+        ("positions clamped at 8191", {"mapped": lambda p: np.minimum(p, 8191)}),
+        ("positions clamped at 6000", {"mapped": lambda p: np.minimum(p, 6000)}),
+    ],
+)
+def test_mistakes_beside_given_frequencies(name, choices, dtype):
+    choices = {"theta": EXACT["llama3"].astype(f32), **choices}
+    report = check_rope(returning(dtype, **choices), dim=128, layout="half", frequencies=EXACT["llama3"])
+    assert named(report) == [name], report
 
 
 def test_partial_rotation_where_all_should_turn():
@@ -386,6 +562,22 @@ def test_several_mistakes_at_once(parts, fn):
 
 def third(y):
     return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
+
+
+@DTYPES
+@pytest.mark.parametrize("dim", [4, 8, 64])
+@pytest.mark.parametrize(
+    ("parts", "choices"),
+    [
+        ({"positions clamped at 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
+        ({"positions modulo 5000"}, {"mapped": lambda p: p % 5000}),
+        ({"layout interleaved", "positions modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
+        ({"base 500000", "positions clamped at 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
+    ],
+)
+def test_limits_and_moduli_of_any_number(parts, choices, dim, dtype):
+    report = check_rope(returning(dtype, **choices), dim=dim, layout="half")
+    assert [set(name.split(" and ")) for name in named(report)] == [parts], report
 
 
 def test_other_frequencies_are_measured():
@@ -540,6 +732,15 @@ def test_positions_that_to_would_round_are_refused():
         ({"dim": 8, "layout": "half", "max_position": 0}, "max_position is 0"),
         ({"dim": 8, "layout": "half", "positions": "1d"}, "positions is '1d'"),
         ({"dim": 8, "layout": "half", "model": "fp8"}, "model is 'fp8'"),
+        ({"dim": 8, "layout": "half", "model": "f32-given"}, "model is 'f32-given'"),
+        ({"dim": 8, "layout": "half", "exponent_dim": 0}, "exponent_dim is 0"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, 0.1], "base": 1e4}, "leave out base and exponent_dim"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, 0.1], "exponent_dim": 4}, "leave out base and exponent_dim"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, 0.1], "model": "f32-iterative"}, "model is 'f32-iterative'"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, 0.1, 1, 0.1]}, r"shape \(4,\), 4 rotated features need \(2,\)"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, -0.1]}, "run from -0.1 to 1"),
+        ({"dim": 4, "layout": "half", "frequencies": [0, 0]}, "not all 0"),
+        ({"dim": 4, "layout": "half", "frequencies": [1, np.nan]}, "expected finite"),
     ],
 )
 def test_arguments_that_make_no_sense(options, match):

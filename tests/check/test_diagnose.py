@@ -41,7 +41,102 @@ def test_other_operations_are_compared(case):
         got[place] += 1
         report = diagnose(case, got, dtype="f64")
         assert not report.ok
-        assert f"at ({', '.join(map(str, place))}) is" in report.checks[-1].detail
+        detail = report.checks[-1].detail
+        if case.op in ("tables", "gradient") and case.id.startswith("rope/"):
+            assert f"row {place[0]}, feature {place[1]} " in detail
+            assert f"it is {got[place]:.9g}, expected {case.expected[place]:.9g}" in detail
+        elif case.gauge == "row_constant":
+            assert f"({', '.join(map(str, place))})" in detail
+            assert "a constant may be added to a whole row" in detail
+        else:
+            assert f"at ({', '.join(map(str, place))}) is {got[place]:.9g}, expected {case.expected[place]:.9g}" in detail
+            assert f"1 of {case.expected.size} differ" in detail
+        assert all(f"({flag})" in report.advice[-1] for flag in case.flags)
+        json.dumps(report.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("case", [case for case in OTHERS if case.cond is None], ids=lambda case: case.id)
+def test_exact_cases_take_integers(case):
+    if case.expected.dtype.kind == "i":
+        for dtype in (np.int32, np.int64):
+            assert diagnose(case, case.expected.astype(dtype)).ok
+        assert not diagnose(case, case.expected + 1).ok
+    for dtype in (np.float32, np.float64):
+        assert diagnose(case, case.expected.astype(dtype)).ok
+
+
+@pytest.mark.parametrize("case", [case for case in OTHERS if case.gauge == "row_constant"], ids=lambda case: case.id)
+def test_rows_may_differ_by_a_constant(case):
+    shift = np.arange(case.expected[..., :1].size).reshape(case.expected[..., :1].shape) / 8
+    assert diagnose(case, case.expected + shift).ok
+    assert not diagnose(case, case.expected + shift * np.arange(case.expected.shape[-1])).ok
+
+
+def frequencies(dim, base=1e4, factor=1.0, divisor=None):
+    return np.array([factor * base ** (-2 * t / (divisor or dim)) for t in range(dim // 2)])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("base 12345", frequencies(64, 12345.0)),
+        ("frequencies times 0.25", frequencies(64, factor=0.25)),
+        ("base 500000 and frequencies times 0.125", frequencies(64, 5e5, 0.125)),
+        ("exponent 2t/(dim-2)", frequencies(64, divisor=62)),
+        ("exponent positive", 1 / frequencies(64)),
+    ],
+)
+def test_frequencies_are_named(name, got, dtype):
+    report = diagnose("rope/any/d64-b1e4/inv_freq", got.astype(dtype))
+    assert name in [finding.name for finding in report.diagnosis], report
+    assert report.diagnosis[0].sentence.startswith("your output equals the frequencies ")
+
+
+def test_frequencies_in_bfloat16_are_named():
+    case = vectors.case("rope/any/d64-b1e4/inv_freq")
+    bits = case.expected.astype(np.float32).view(np.uint32).astype(np.int64) + 0x8000
+    got = (bits >> 16 << 16).astype(np.uint32).view(np.float32)
+    assert [finding.name for finding in diagnose(case, got).diagnosis] == ["frequencies in bfloat16"]
+    assert diagnose(case, got, dtype="bf16").ok
+
+
+def test_sinusoidal_frequencies_are_named():
+    for divisor, right, wrong in (("dim", 64, 62), ("dim - 2", 62, 64)):
+        cases = [c for c in vectors.cases("sinusoidal/*") if c.op == "frequencies" and c.params["divisor"] == divisor]
+        case = next(c for c in cases if c.params["dim"] > 4)
+        dim = case.params["dim"]
+        assert diagnose(case, frequencies(dim, divisor=dim + right - 64)).ok
+        names = [f.name for f in diagnose(case, frequencies(dim, divisor=dim + wrong - 64)).diagnosis]
+        assert ("exponent 2t/(dim-2)" if divisor == "dim" else f"exponent 2t/{dim}") in names
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("sin negated", lambda cos, sin: [cos, -sin]),
+        ("sin first", lambda cos, sin: [sin, cos]),
+        ("magnitude 1.13863", lambda cos, sin: [1.138629436 * cos, 1.138629436 * sin]),
+        ("cos and sin alternate", lambda cos, sin: [np.stack([cos, sin], axis=-1).reshape(*cos.shape[:-1], -1)]),
+    ],
+)
+def test_tables_are_named(name, change):
+    case = vectors.case("rope/any/d64-b1e4/tables-sparse")
+    angle = case.tensors["positions"][:, None] * frequencies(64)
+    report = diagnose(case, np.concatenate(change(np.cos(angle), np.sin(angle)), axis=-1))
+    assert [finding.name for finding in report.diagnosis] == [name], report
+    assert "the tables of RoPE" in report.diagnosis[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "shift", "base"),
+    [("positions +1", 1, 1, 1e4), ("positions times 0.25", 0.25, 0, 1e4), ("base 500000", 1, 0, 5e5)],
+)
+def test_positions_and_base_of_tables_are_named(name, factor, shift, base):
+    case = vectors.case("rope/any/d8-b1e4/tables-tiny")
+    angle = (factor * case.tensors["positions"][:, None] + shift) * frequencies(8, base)
+    report = diagnose(case, np.concatenate([np.cos(angle), np.sin(angle)], axis=-1).astype(np.float32))
+    assert name in [finding.name for finding in report.diagnosis], report
 
 
 @pytest.mark.parametrize(
@@ -90,8 +185,9 @@ def test_shapes_and_dtypes():
     assert "meant for f64" in diagnose(beyond, beyond.expected.astype(np.float32)).checks[-1].detail
     with pytest.raises(ValueError, match="there is no case"):
         diagnose("rope/half/nothing", case.expected)
-    with pytest.raises(ValueError, match="model is 'fp8'"):
-        diagnose(case, case.expected, model="fp8")
+    for model in ("fp8", "f32-given"):
+        with pytest.raises(ValueError, match=f"model is '{model}'"):
+            diagnose(case, case.expected, model=model)
 
 
 def test_nan_everywhere_is_reported():
@@ -100,6 +196,13 @@ def test_nan_everywhere_is_reported():
     assert not report.ok
     assert report.diagnosis == []
     json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_nan_in_a_comparison_is_reported():
+    case = vectors.case("rope/any/d8-b1e4/inv_freq")
+    report = diagnose(case, np.where(np.arange(4) == 2, np.nan, case.expected))
+    assert report.checks[-1].detail == "1 of 4 values are NaN or infinite"
+    assert report.diagnosis == []
 
 
 def test_findings_are_plain_records():
@@ -136,6 +239,16 @@ def test_bfloat16_files(tmp_path):
         got, dtype = load_output(str(path), (3, 4), "bf16")
         assert dtype == "bfloat16"
         assert np.array_equal(got, VALUES)
+
+
+def test_integer_files(tmp_path):
+    values = np.arange(-6, 6).reshape(3, 4)
+    for short, long in (("i32", "<i4"), ("i64", "<i8")):
+        path = tmp_path / f"{short}.bin"
+        values.astype(long).tofile(path)
+        got, dtype = load_output(str(path), (3, 4), short)
+        assert dtype == f"int{short[1:]}"
+        assert np.array_equal(got, values)
 
 
 def test_numpy_files(tmp_path):

@@ -70,10 +70,34 @@ def test_iterative_angles_stay_within_their_own_bound_and_leave_the_direct_one()
         for base in BASES:
             w = rope.frequencies(dim, base)
             error = relative_error(iterative_angles(dim, base), dim, base) / precision.F32
-            own.append((error / precision.phase_growth(w, iterative=True)).max())
+            own.append((error / precision.phase_growth(w, "repeated")).max())
             direct.append((error / precision.phase_growth(w)).max())
     assert 0.2 <= max(own) <= 1
     assert max(direct) > 1
+
+
+def given_angles(theta, factor):
+    """theta stored in float32, and times the position; with a factor (linear scaling) that divides one or the other."""
+    m, stored = POSITIONS[1:, None].astype(f32), theta.astype(f32)
+    return [m * stored, m * (stored / f32(factor)), (m / f32(factor)) * stored]
+
+
+@pytest.mark.parametrize("factor", [3.0, 8.0, 32.7])
+def test_given_frequencies_stay_within_four_unit_roundoffs(factor):
+    k, worst = precision.phase_growth(np.array([1.0, 1e-3, 1e-7]), "given"), []
+    assert k.tolist() == [4, 4, 4]
+    for dim in DIMS:
+        theta = exact_frequencies(dim, 5e5)
+        for angle, scale in zip(given_angles(theta, factor), (1, f32(factor), f32(factor)), strict=True):
+            exact = POSITIONS[1:, None] * theta / np.longdouble(scale)
+            worst.append((np.abs(angle.astype(np.longdouble) - exact) / exact).max() / precision.F32)
+    assert 1.5 <= max(worst) <= 4
+
+
+def test_frequencies_from_float32_powers_leave_the_bound_of_given_ones():
+    error = relative_error(angles(exp_log_single(128, 5e5)), 128, 5e5) / precision.F32
+    assert error.max() > 4
+    assert (error <= precision.phase_growth(rope.frequencies(128, 5e5))).all()
 
 
 def test_the_uniform_bound_would_accuse_correct_implementations():
