@@ -73,3 +73,44 @@ def stacks(offsets, *arrays):
     offsets = np.broadcast_to(offsets.reshape(axes[:own] + offsets.shape[-2:]), lead[:own] + offsets.shape[-2:])
     for at in np.ndindex(lead[:own]):
         yield offsets[at], *(array[at].reshape(math.prod(lead[own:]), *array.shape[-2:]) for array in arrays)
+
+
+def work(offsets, threads, *arrays):
+    """Offsets, slices of heads and of queries, and arrays for every piece of the work: those of `stacks`, cut by `cut`."""
+    groups = list(stacks(offsets, *arrays))
+    for at, *stack in groups:
+        for part, rows in cut(len(groups), len(stack[0]), len(at), threads):
+            yield at, part, rows, *stack
+
+
+def inputs(function, **arrays):
+    """q, k and rows of vectors: numbers with at least two axes, all of the width of the first."""
+    (first, x), *others = arrays.items()
+    for argument, value in arrays.items():
+        _require.array(function, argument, value, ndim=2)
+    for argument, value in others:
+        _require.same_width(function, first, x, argument, value)
+
+
+def result(function, out, threads, shape, *terms, scale, reads):
+    """The array for scale times the sum of arrays of the dtypes `terms`, that scale as the kernel wants it, and the threads."""
+    _require.number(function, "scale", scale)
+    for dtype in terms:
+        _machine.floating(function, "a term", dtype)
+    dtype = (scale * np.empty(0, np.result_type(*terms))).dtype
+    _machine.floating(function, "the result", dtype)
+    out = _machine.output(function, "out", out, shape, dtype, reads=reads)
+    return out, dtype.type(scale), _machine.thread_count(function, threads, out.nbytes)
+
+
+def product(x, y, out):
+    """x y^T, in `out` if that can hold it. numpy's own product with its own threads, done before the kernel's begin."""
+    lead, transposed = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), np.swapaxes(y, -1, -2)
+    if out.flags.carray and out.dtype == np.result_type(x, y) and out.shape[:-2] == lead:
+        return np.matmul(x, transposed, out=out)
+    return spread(x @ transposed, out.shape[:-2])
+
+
+def spread(x, lead):
+    """`x` with the leading axes `lead`, contiguous."""
+    return np.ascontiguousarray(np.broadcast_to(x, (*lead, *x.shape[-2:])))

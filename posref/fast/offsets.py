@@ -98,9 +98,7 @@ def _dense_calls(stacks, by_offset, out, threads):
 
 
 def _gather_calls(by_offset, index, lowest, out, threads):
-    groups = list(_pairs.stacks(index, by_offset, out))
     return [
         (table[part], at[rows], lowest, matrix[part, rows])
-        for at, table, matrix in groups
-        for part, rows in _pairs.cut(len(groups), len(table), len(at), threads)
+        for at, part, rows, table, matrix in _pairs.work(index, threads, by_offset, out)
     ]

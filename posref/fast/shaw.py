@@ -1,0 +1,146 @@
+"""Shaw et al.: relative position representations, compiled. The definition is `posref.relative.shaw`.
+
+The products are the specification's own, of the queries with the keys and with the 2k + 1 rows; a compiled kernel adds the
+entry of each offset and scales, in the specification's order. So `scores` is bit for bit that of the specification, in memory
+n_query n_key. `attend` adds up the weights of each row before it multiplies, (n_query, 2k + 1) numbers a head in the place of
+(n_query, n_key, d_v): other roundings, at most n_key + 2k + 1 additions a number.
+
+numpy's products use the threads of its library, the kernels `threads` of their own, one after the other. Results are float32
+or float64.
+"""
+
+import numpy as np
+
+from posref import _require, attention
+from posref.fast import _machine, _pairs
+from posref.relative import shaw
+from posref.relative.shaw import _require_table
+
+__all__ = ["attend", "scores"]
+
+
+def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None, threads=None):
+    """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
+
+    Arguments and errors are those of `posref.relative.shaw.scores`, and bit for bit its result. `out` is the array to write
+    to, `threads` a number or None to choose by size. TypeError unless the result is float32 or float64; ValueError or
+    TypeError for an `out` that does not fit or overlaps.
+
+    >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
+    >>> scores(q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0)
+    array([[[  1.,  11.],
+            [-18.,   2.]]])
+    """
+    name = "fast.shaw.scores"
+    _require.choice(name, "variant", variant, shaw.VARIANTS)
+    _pairs.inputs(name, q=q, k=k)
+    _require.leading_axes(name, "q", q, "k", k)
+    _require_table(name, "key_table", key_table, "q", q)
+    index = _pairs.integers(name, "offsets", offsets, 2)
+    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+    shape = (*lead, q.shape[-2], k.shape[-2])
+    _require.pairs(name, "offsets", offsets, shape)
+    terms = [np.result_type(q, k), np.result_type(q, key_table)]
+    if variant == "relative_key_query":
+        terms.append(np.result_type(k, key_table))
+    reads = {"q": q, "k": k, "key_table": key_table, "offsets": offsets}
+    out, scale, threads = _pairs.result(name, out, threads, shape, *terms, scale=scale, reads=reads)
+    if out.size == 0:
+        return out
+    content, made = _pairs.product(q, k, out), _pairs.contiguous(out)
+    rows = np.swapaxes(key_table, -1, -2)
+    by_query = _pairs.spread(q @ rows, lead)
+    if variant == "relative_key":
+        _machine.run(_key, _key_calls(content, by_query, index, scale, made, threads), threads)
+    else:
+        by_key = _pairs.spread(k @ rows, lead)
+        _machine.run(_key_query, _key_query_calls(content, by_query, by_key, index, scale, made, threads), threads)
+    return _pairs.finish(out, made)
+
+
+def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key", out=None, threads=None):
+    """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
+
+    Arguments and errors are those of `posref.relative.shaw.attend`; with value_table=None bit for bit its result, else up to
+    the order of a sum. `out` and `threads` as in `scores`.
+
+    >>> q, k, v = np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), np.array([[[1.0], [3.0]]])
+    >>> table = np.array([[-10.0], [0.0], [10.0]])
+    >>> attend(q, k, v, table, table, np.array([[0, 1], [-1, 0]]), scale=1.0)
+    array([[[ 7.],
+            [-3.]]])
+    """
+    name = "fast.shaw.attend"
+    _require.array(name, "v", v, ndim=2)
+    _require.same_width(name, "k", k, "v", v, axis=-2)
+    if value_table is not None:
+        _require_table(name, "value_table", value_table, "v", v)
+    weights = scores(q, k, key_table, offsets, scale=scale, variant=variant, threads=threads)
+    weights = attention.softmax(weights, mask)
+    reads = {"q": q, "k": k, "v": v, "key_table": key_table, "offsets": offsets}
+    reads |= {} if mask is None else {"mask": mask}
+    reads |= {} if value_table is None else {"value_table": value_table}
+    values = (v,) if value_table is None else (v, value_table)
+    shape = (*np.broadcast_shapes(weights.shape[:-2], v.shape[:-2]), weights.shape[-2], v.shape[-1])
+    out = _machine.output(name, "out", out, shape, np.result_type(weights, *values), reads=reads)
+    if value_table is None:
+        return _pairs.finish(out, weights @ v)
+    sums = np.zeros((*weights.shape[:-1], value_table.shape[-2]), weights.dtype)
+    if weights.size > 0:
+        threads = _machine.thread_count(name, threads, weights.nbytes)
+        index = _pairs.integers(name, "offsets", offsets, 2)
+        _machine.run(_sum, _sum_calls(weights, index, sums, threads), threads)
+    return np.add(weights @ v, sums @ value_table, out=out)
+
+
+@_machine.jit
+def _key(content, by_query, offsets, scale, out):
+    """content, out (heads, n_query, n_key), may be one; by_query (heads, n_query, 2 reach + 1); offsets (n_query, n_key)."""
+    heads, n_query, n_key = out.shape
+    reach = by_query.shape[2] // 2
+    for i in range(n_query):
+        for h in range(heads):
+            for j in range(n_key):
+                row = min(max(offsets[i, j], -reach), reach) + reach
+                out[h, i, j] = scale * (content[h, i, j] + by_query[h, i, row])
+
+
+@_machine.jit
+def _key_query(content, by_query, by_key, offsets, scale, out):
+    """As `_key`, and by_key (heads, n_key, 2 reach + 1)."""
+    heads, n_query, n_key = out.shape
+    reach = by_query.shape[2] // 2
+    for i in range(n_query):
+        for h in range(heads):
+            for j in range(n_key):
+                row = min(max(offsets[i, j], -reach), reach) + reach
+                out[h, i, j] = scale * (content[h, i, j] + (by_query[h, i, row] + by_key[h, j, row]))
+
+
+@_machine.jit
+def _sum(weights, offsets, out):
+    """out (heads, n_query, 2 reach + 1), zero before: the weights (heads, n_query, n_key) of each row of a table, added up."""
+    heads, n_query, n_key = weights.shape
+    reach = out.shape[2] // 2
+    for i in range(n_query):
+        for h in range(heads):
+            for j in range(n_key):
+                out[h, i, min(max(offsets[i, j], -reach), reach) + reach] += weights[h, i, j]
+
+
+def _key_calls(content, by_query, index, scale, out, threads):
+    return [
+        (c[part, rows], q[part, rows], at[rows], scale, o[part, rows])
+        for at, part, rows, c, q, o in _pairs.work(index, threads, content, by_query, out)
+    ]
+
+
+def _key_query_calls(content, by_query, by_key, index, scale, out, threads):
+    return [
+        (c[part, rows], q[part, rows], k[part], at[rows], scale, o[part, rows])
+        for at, part, rows, c, q, k, o in _pairs.work(index, threads, content, by_query, by_key, out)
+    ]
+
+
+def _sum_calls(weights, index, sums, threads):
+    return [(w[part, rows], at[rows], s[part, rows]) for at, part, rows, w, s in _pairs.work(index, threads, weights, sums)]

@@ -1,0 +1,122 @@
+"""Shaw et al., compiled: the kernels add the entry of the clipped offset, and the sums of weights give the values."""
+
+import numpy as np
+import sympy as sp
+
+from posref.fast import shaw as fast
+from posref.relative import offsets, shaw
+from proofs.kit import (
+    Output,
+    SizedArray,
+    all_paths,
+    prove_equal,
+    prove_kernel,
+    prove_that,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
+
+N, M, H, R = size("n"), size("m"), size("h"), size("k")
+SCALE = symbol("scale")
+
+# (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
+OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
+
+
+def integers(name, *shape):
+    """Any integers."""
+    function = sp.Function(name, integer=True)
+    return SizedArray(shape, lambda *at: function(*at))
+
+
+@theorem(
+    of=[fast._key_calls, fast._key_query_calls, fast._key, fast._key_query],
+    sizes="batch 2, h = 3, n = 2, m = 3, d = 2, k = 2; every vector and table",
+)
+def pieces_are_the_scores():
+    """With the products of the specification the pieces write its scores, for shared offsets and for those of a batch, and for
+    tables of each head."""
+    q, k, table = symbols("q", 2, 3, 2, 2), symbols("k", 2, 3, 3, 2), symbols("t", 3, 5, 2)
+    content, rows = q @ np.swapaxes(k, -1, -2), np.swapaxes(table, -1, -2)
+    for at in (OWN[0, 0], OWN):
+        for threads in (1, 2):
+            out, count = np.full(content.shape, None, dtype=object), 0
+            for piece in fast._key_calls(content, q @ rows, at, SCALE, out, threads):
+                fast._key.py_func(*piece)
+                count += piece[-1].size
+            prove_that(count == out.size, "each cell once")
+            prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE))
+            for piece in fast._key_query_calls(content, q @ rows, k @ rows, at, SCALE, out, threads):
+                fast._key_query.py_func(*piece)
+            prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE, variant="relative_key_query"))
+
+
+@pieces_are_the_scores.control
+def batches_share_the_first_offsets():
+    """Every row of the batch has the offsets of the first."""
+    q, k, table = symbols("q", 2, 1, 2, 1), symbols("k", 2, 1, 3, 1), symbols("t", 5, 1)
+    out = np.full((2, 1, 2, 3), None, dtype=object)
+    for piece in fast._key_calls(q @ np.swapaxes(k, -1, -2), q @ table.T, OWN[0, 0], SCALE, out, 1):
+        fast._key.py_func(*piece)
+    prove_equal(out, shaw.scores(q, k, table, OWN, scale=SCALE))
+
+
+@theorem(of=[fast._sum, fast._sum_calls], sizes="batch 2, h = 3, n = 2, m = 3, d_v = 2, k = 2; every weight and table")
+def sums_give_the_values():
+    """The weights added up by the row of the table, times the table, are the sum over keys of weight times vector."""
+    weights = symbols("w", 2, 3, 2, 3)
+    for table in (symbols("t", 5, 2), symbols("t", 3, 5, 2)):
+        for at in (OWN[0, 0], OWN):
+            expected = (weights[..., None, :] @ shaw.embed(table, at))[..., 0, :]
+            for threads in (1, 2):
+                sums = np.zeros((2, 3, 2, 5), dtype=object)
+                for piece in fast._sum_calls(weights, at, sums, threads):
+                    fast._sum.py_func(*piece)
+                prove_equal(sums @ table, expected)
+
+
+@sums_give_the_values.control
+def far_keys_are_dropped():
+    """Keys farther than k contribute nothing."""
+    weights, table, at = symbols("w", 1, 1, 2), symbols("t", 3, 1), np.array([[0, 5]])
+    sums = np.zeros((1, 1, 3), dtype=object)
+    fast._sum.py_func(weights, at, sums)
+    prove_equal(sums @ table, weights[..., :1] * table[1])
+
+
+@theorem(of=[fast._key, fast._key_query], sizes="all heads, n, m, k; all offsets")
+def kernels_add_and_scale():
+    """Cell (h, i, j) is scale (content + by_query[i, clip(o) + k]), and + by_key[j, clip(o) + k]; every cell is written once,
+    in place too: content is read by the iteration that writes the result."""
+    content, by_query, by_key = sized("c", H, N, M), sized("q", H, N, 2 * R + 1), sized("k", H, M, 2 * R + 1)
+    at = integers("o", N, M)
+
+    def entries():
+        rows = offsets.clip(at, -R, R)[None] + R
+        by_row = np.take_along_axis(by_query, rows, axis=-1)
+        return by_row, np.swapaxes(np.take_along_axis(by_key, np.swapaxes(rows, -1, -2), axis=-1), -1, -2)
+
+    def key(source, out):
+        prove_kernel(fast._key, [source, by_query, at, SCALE, out], (out, SCALE.e * (content + entries()[0])))
+
+    def key_query(source, out):
+        first, second = entries()
+        expected = SCALE.e * (content + (first + second))
+        prove_kernel(fast._key_query, [source, by_query, by_key, at, SCALE, out], (out, expected))
+
+    for prove in (key, key_query):
+        for _ in all_paths(lambda prove=prove: prove(content, Output((H, N, M)))):
+            pass
+        for _ in all_paths(lambda prove=prove: prove(*[Output((H, N, M), contents=content)] * 2)):
+            pass
+
+
+@kernels_add_and_scale.control
+def position_is_not_scaled():
+    """The scale covers the content alone."""
+    content, by_query, out = symbols("c", 1, 1, 1), symbols("q", 1, 1, 3), symbols("out", 1, 1, 1)
+    fast._key.py_func(content, by_query, np.array([[0]]), 3, out)
+    prove_equal(out, 3 * content + by_query[..., 1:2])
