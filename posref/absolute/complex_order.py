@@ -55,6 +55,8 @@ def encode(positions, amplitude, frequency, phase):
 def scores(q, k):
     """Re(q conj(k)^T), as (z + conj z) / 2: `(..., n_query, n_key)`, of complex dtype with imaginary part 0.
 
+    ValueError if q and k differ in width, or their leading axes do not broadcast.
+
     >>> scores(np.array([[1 + 2j]]), np.array([[3 + 1j], [1j]]))
     array([[5.+0.j, 2.+0.j]])
     """

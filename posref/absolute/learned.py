@@ -73,7 +73,8 @@ def encode(positions, table):
 def position_ids(mask, *, convention, padding_idx=None):
     """Row numbers r_i of the tokens of a padded batch: integers, shape of `mask`, counted along its last axis.
 
-    `padding_idx` belongs to `"roberta"` and `"m2m100"`; it is 1 in their published checkpoints and by default.
+    `padding_idx` belongs to `"roberta"` and `"m2m100"`; it is 1 in their published checkpoints and by default. ValueError if
+    another convention is given one, TypeError if `mask` is not boolean.
 
     >>> mask = np.array([False, False, True, True, True])
     >>> for convention in CONVENTIONS:

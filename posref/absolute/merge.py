@@ -28,7 +28,7 @@ CONVENTIONS = ("paper", "released")
 
 
 def add(x, p):
-    """x + p: `(..., n, d)`.
+    """x + p: `(..., n, d)`. ValueError for another width, or a p that does not broadcast to x.
 
     >>> add(np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]]))
     array([[1., 3.]])
@@ -38,7 +38,7 @@ def add(x, p):
 
 
 def multiply(x, p, *, convention):
-    """x p (`"paper"`) or x (1 + p) (`"released"`, bert4keras): `(..., n, d)`.
+    """x p (`"paper"`) or x (1 + p) (`"released"`, bert4keras): `(..., n, d)`. ValueError as in `add`.
 
     >>> multiply(np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]]), convention="paper")
     array([[0., 2.]])
@@ -51,7 +51,7 @@ def multiply(x, p, *, convention):
 
 
 def concatenate(x, p):
-    """[x ; p]: `(..., n, d + d_p)`; leading axes of `x` and `p` broadcast.
+    """[x ; p]: `(..., n, d + d_p)`. ValueError if the leading axes of `p` do not broadcast to those of `x`.
 
     >>> concatenate(np.array([[1.0, 2.0]]), np.array([[0.0]]))
     array([[1., 2., 0.]])

@@ -74,6 +74,8 @@ def encode(positions, frequencies, *, layout):
 def shift_matrix(offset, frequencies, *, layout):
     """M with p_{m + offset} = M p_m for every m: `(dim, dim)`, orthogonal, the same for all positions.
 
+    TypeError if `offset` is not one number, ValueError if `frequencies` is not one axis.
+
     >>> M = shift_matrix(3, frequencies(4), layout="half")
     >>> p = encode(np.array([5, 8]), frequencies(4), layout="half")
     >>> bool(np.allclose(M @ p[0], p[1]))

@@ -46,7 +46,7 @@ PRESETS = {
 
 
 def encode(offsets, frequencies, *, max_distance, convention):
-    """a for every offset: `offsets.shape + (dim,)`, dim twice the number of frequencies.
+    """a for every offset: `offsets.shape + (dim,)`, dim twice the number of frequencies. ValueError unless max_distance >= 1.
 
     >>> encode(np.array([-3, 0, 1]), np.array([1.0]), max_distance=1, convention="paper").round(4)
     array([[-0.8415,  0.5403],
@@ -82,7 +82,7 @@ def table(max_distance, dim, *, convention):
 
 
 def attend(q, k, v, table, offsets, *, scale, mask=None):
-    """Shaw's attention with one table for keys and values: `(..., h, n_query, d)`. `posref.relative.shaw.attend`.
+    """Shaw's attention with one table for keys and values: `(..., h, n_query, d)`. Errors as in `posref.relative.shaw.attend`.
 
     >>> q, k, v = np.zeros((1, 2, 2)), np.zeros((1, 2, 2)), np.zeros((1, 2, 2))
     >>> attend(q, k, v, table(1, 2, convention="paper"), np.array([[0, 1], [-1, 0]]), scale=1.0).round(4)

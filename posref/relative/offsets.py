@@ -49,6 +49,8 @@ def offsets(query_positions, key_positions):
 def clip(offsets, low, high):
     """min(max(o, low), high), shape of `offsets`: (-k, k) in Shaw et al., (-k, k - 1) on i - j in DeBERTa.
 
+    Integers become int64. ValueError if low > high, TypeError for unsigned offsets.
+
     >>> clip(np.array([-5, -1, 0, 5]), -2, 2)
     array([-2, -1,  0,  2])
     """
@@ -114,7 +116,9 @@ def gather(by_offset, offsets, lowest):
 
 
 def gather_rows(by_offset, offsets, lowest):
-    """by_offset[i, offset_ij - lowest]: like `gather`, for values that also depend on the row: `(..., n_query, m)`.
+    """by_offset[i, offset_ij - lowest]: like `gather`, for values `(..., n_query, m)` that also depend on the row.
+
+    `(..., n_query, n_key)`; errors as in `gather`.
 
     >>> gather_rows(np.array([[10, 20, 30], [11, 21, 31]]), np.array([[0, 1], [-1, 0]]), -1)
     array([[20, 30],

@@ -24,7 +24,7 @@ Properties. proofs/relative/shaw.py: table_pinned, scores_pinned, attend_pinned;
 values_by_offset; translation_invariant, with one offset beyond k; query_minus_key_is_the_table_reversed; one_sided_clip.
 
 References. Shaw et al., arXiv 1803.02155, Eqs. (3) values, (4) keys, (5) efficient form; Huang et al., arXiv 2009.13658,
-section 3 (method 4); Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing); Su, kexue.fm/archives/8130.
+method 4; Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing); Su, kexue.fm/archives/8130.
 """
 
 import numpy as np
@@ -82,7 +82,7 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key"):
 
 
 def scores_naive(q, k, key_table, offsets, *, scale, variant="relative_key"):
-    """`scores` as the definition is written, with one vector a pair; memory n_query n_key d. Shaw et al. Eq. (4).
+    """`scores` as the definition is written, with one vector a pair; memory n_query n_key d. Shaw et al. Eq. (4). Same errors.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
     >>> scores_naive(q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0)
@@ -117,7 +117,8 @@ def scores_skewed(q, k, key_table, *, scale):
 def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key"):
     """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
 
-    `value_table` None leaves the value term out; `mask` broadcasts to the scores, True = may attend.
+    `value_table` None leaves the value term out; `mask` broadcasts to the scores, True = may attend. ValueError for tables or
+    offsets that do not fit, as in `scores`.
 
     >>> q, k, v = np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), np.array([[[1.0], [3.0]]])
     >>> table = np.array([[-10.0], [0.0], [10.0]])

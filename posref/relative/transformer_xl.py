@@ -77,7 +77,8 @@ def shift(x):
     """out_ij = x[i, j - i + n_query - 1] where j <= i + mem, exactly 0 beyond: `(..., n_query, n_key)`, the shape of `x`.
 
     Column c of `x` is the distance n_key - 1 - c, so entry (i, j) is row i's value for i + mem - j. The zeros are no
-    scores: mask them. For 2n - 1 distances use `posref.relative.offsets.skew`. Appendix B.
+    scores: mask them. For 2n - 1 distances use `posref.relative.offsets.skew`. ValueError for more queries than columns.
+    Appendix B.
 
     >>> shift(np.array([[2, 1, 0], [12, 11, 10], [22, 21, 20]]))
     array([[ 0,  0,  0],

@@ -62,7 +62,7 @@ class Untied(NamedTuple):
 def positional_scores(p, u_q, u_k, *, scale):
     """t_ij = scale (p_i U_Q) . (p_j U_K): `(..., h, n, n)`, the same for all layers. Second term of Eq. (7).
 
-    `p` `(..., n, d)`; `u_q`, `u_k` `(h, d, d_head)`.
+    `p` `(..., n, d)`; `u_q`, `u_k` `(h, d, d_head)`, or ValueError.
 
     >>> p, one = np.array([[1.0], [2.0]]), np.array([[[1.0]]])
     >>> positional_scores(p, one, 3 * one, scale=0.5)
@@ -84,6 +84,8 @@ def positional_scores(p, u_q, u_k, *, scale):
 def untie(position_scores):
     """The released theta: `(..., h, n + 1, n + 1)` scores of a table with one extra row in front, into their three parts.
 
+    ValueError for scores that are not square.
+
     >>> untie(np.array([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]))
     Untied(position_scores=array([[[5., 6.],
             [8., 9.]]]), cls_to_other=array([1.]), other_to_cls=array([5.]))
@@ -94,6 +96,8 @@ def untie(position_scores):
 
 def reset(position_scores, cls_to_other, other_to_cls):
     """Row 0 becomes theta_1 = `cls_to_other`, the rest of column 0 theta_2 = `other_to_cls`: shape of the scores. Eq. (9).
+
+    Both thetas have one entry a head, `(h,)`, or none, `()`; ValueError otherwise.
 
     >>> reset(np.zeros((1, 3, 3)), np.array([1.0]), np.array([2.0]))
     array([[[1., 1., 1.],
@@ -114,7 +118,8 @@ def scores(q, k, position_scores, cls_to_other, other_to_cls, *, scale, conventi
     """TUPE-A, or TUPE-R with a `relative_bias`: `(..., h, n, n)`. Eqs. (10), (11).
 
     `scale` multiplies q . k; the position scores carry theirs. "paper" resets the bias too, "released" adds it afterwards;
-    without a bias they are equal, and `scores(q, k, *untie(t), ..)` is the released TUPE-A.
+    without a bias they are equal, and `scores(q, k, *untie(t), ..)` is the released TUPE-A. ValueError for scores or a bias of
+    other tokens.
 
     >>> q, t, b = np.ones((1, 2, 1)), np.zeros((1, 2, 2)), np.array([[[10.0, 20.0], [30.0, 40.0]]])
     >>> scores(q, q, t, np.array([1.0]), np.array([2.0]), scale=1.0, convention="paper", relative_bias=b)

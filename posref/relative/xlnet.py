@@ -69,6 +69,7 @@ def scores(q, k, r, segment_embedding, u, v, s, same_segment, *, scale):
 
     `r` has n_query + n_key rows ("bi") or n_key + 1 ("uni": entries with j > i + mem are exactly 0, to be masked).
     `same_segment` is `query_ids[..., :, None] == key_ids[..., None, :]`, `(n_query, n_key)` or `(batch, 1, n_query, n_key)`.
+    ValueError for another number of rows or other widths, TypeError if `same_segment` is not boolean.
 
     >>> q, k = np.ones((1, 1, 1)), np.array([[[1.0], [2.0]]])
     >>> r, e, zero = np.array([[[99.0], [10.0], [20.0]]]), np.array([[[100.0]], [[200.0]]]), np.zeros((1, 1))

@@ -57,6 +57,7 @@ def tables(positions, frequencies):
     """cos and sin of the angles m theta_t: two arrays `positions.shape + (dim/2,)`.
 
     Positions are integers or floats of any shape; a batch axis keeps its place, so `(batch, 1, n)` fits `(batch, heads, n, d)`.
+    TypeError if either is not an array of numbers, ValueError if `frequencies` is not one axis.
 
     >>> cos, sin = tables(np.array([0, 1]), frequencies(4))
     >>> cos.round(4)
@@ -96,7 +97,7 @@ def rotate_efficient(x, cos, sin, *, layout):
     """The same map as `rotate`, as element-wise products with doubled tables: x * cos + turned(x) * sin.
 
     turned(x) is (-x_2, x_1, -x_4, x_3, .., -x_d, x_{d-1}) when interleaved, `rotate_half` in transformers' words otherwise.
-    RoFormer Eq. (34).
+    RoFormer Eq. (34). All features turn; errors as in `rotate`.
 
     >>> cos, sin = tables(np.array([1]), frequencies(4))
     >>> rotate_efficient(np.array([[1.0, 2.0, 3.0, 4.0]]), cos, sin, layout="half").round(4)
@@ -111,6 +112,7 @@ def rotate_complex(x, positions, frequencies):
     """Adjacent pairs as complex numbers, times e^{i m theta}: complex `(..., n, dim/2)`; Meta's Llama computes it so.
 
     Entry t is (x_{2t} + i x_{2t+1}) e^{i m theta_t}; the score is the real part of q times conj(k). RoFormer Eq. (12).
+    All features turn; errors as in `tables` and `rotate`.
 
     >>> rotate_complex(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1]), frequencies(4)).round(4)
     array([[-1.1426+1.9221j,  2.9599+4.0298j]])
@@ -128,7 +130,7 @@ def rotate_complex(x, positions, frequencies):
 def matrix(position, frequencies, *, layout):
     """R(m) itself, block diagonal for adjacent pairs: `(dim, dim)`, acting on column vectors. RoFormer Eq. (15).
 
-    `position` is one number. `rotate(x)` is `x @ matrix(..).T`.
+    `position` is one number, or TypeError. `rotate(x)` is `x @ matrix(..).T`.
 
     >>> matrix(1, frequencies(2), layout="interleaved").round(4)
     array([[ 0.5403, -0.8415],
@@ -147,7 +149,7 @@ def matrix(position, frequencies, *, layout):
 
 
 def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None):
-    """Gradient with respect to `x` of `rotate`: rotation by the negative angle, since R(m)^T = R(-m).
+    """Gradient with respect to `x` of `rotate`: rotation by the negative angle, since R(m)^T = R(-m). Errors as in `rotate`.
 
     >>> cos, sin = tables(np.array([1]), frequencies(2))
     >>> gradient(np.array([[1.0, 0.0]]), cos, sin, layout="half").round(4)
