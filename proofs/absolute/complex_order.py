@@ -233,7 +233,7 @@ def rope_with_the_other_direction():
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
-    "iclr-complex-order/complex-order 4c4ec24, CNN/model_cnn/Complex_order.py: no phase",
+    "iclr-complex-order/complex-order 4c4ec24, TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py: no phase",
 )
 
 CONVENTIONS = {

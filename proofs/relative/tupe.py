@@ -291,7 +291,7 @@ CONVENTIONS = {
     "op positional": "scale (p U_Q) . (p U_K)",
     "op reset": "theta_1 in row 0, theta_2 in the rest of column 0, unchanged otherwise",
     "op scores": "scale q . k + reset of the position scores t, and the bias b; without b TUPE-A",
-    "op untie": "reset of t with the two extra rows of the released code: theta_1 = t_00, theta_2 = t_11 of (n + 1, n + 1)",
+    "op untie": "reset of t with the extra row of the released code: theta_1 = t_00, theta_2 = t_11 of (n + 1, n + 1)",
     "scale": "1/sqrt(2 d_head)",
 }
 
@@ -311,7 +311,7 @@ FLAGS = {
     "bias_transposed": flag("b_{i - j}", "The bias has the wrong sign of the offset.", "Past and future change places."),
     "no_bias": flag("no bias", "TUPE-A for TUPE-R.", "No relative position."),
     "theta_of_the_first_head": flag("one theta for all heads", "Every head reads the first theta.", "Heads look alike."),
-    "extra_row_kept": flag("theta_2 = t_10", "The wrong entry of the extra rows.", "Words see [CLS] wrongly."),
+    "extra_row_kept": flag("theta_2 = t_10", "The wrong entry of the larger matrix.", "Words see [CLS] wrongly."),
 }
 
 TOKENS, SCALE = 5, mpmath.mpf(1) / 4

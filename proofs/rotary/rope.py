@@ -279,7 +279,7 @@ def efficient_form():
 
 @efficient_form.control
 def efficient_form_as_printed():
-    """The last two rows are (-x_{d-1}, x_d), as a slide deck and early versions of the paper print them."""
+    """The last two rows are (-x_{d-1}, x_d), as a slide deck prints them."""
     x, m, w = symbols("x", 4), symbol("m"), symbols("w", 2)
     (c,), (s,) = rope.tables(array([m]), w)
     printed = [x[0] * c[0] - x[1] * s[0], x[1] * c[0] + x[0] * s[0], x[2] * c[1] - x[2] * s[1], x[3] * c[1] + x[3] * s[1]]
