@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,3 +138,27 @@ def test_errors(change, error, message):
     arguments = {"q": np.ones((2, 1)), "k": np.ones((3, 1)), "v": np.ones((3, 1)), "scale": 1.0, **change}
     with pytest.raises(error, match=message):
         attention.attend_partial(**arguments)
+
+
+# The example
+
+
+def run_example(*arguments):
+    script = Path(attention.__file__).parents[1] / "examples" / "merge_shards.py"
+    if not script.exists():
+        pytest.skip("the examples are not part of an installation")
+    return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--length", "40", "--shards", "6", "--window", "3"), ("--shards", "1")])
+def test_example_of_shards_over_processes(arguments):
+    run = run_example(*arguments)
+    assert run.returncode == 0, run.stdout + run.stderr
+    difference = float(run.stdout.split()[-1])
+    assert 0 <= difference < 1e-14
+
+
+def test_example_refuses_more_shards_than_tokens():
+    run = run_example("--length", "3", "--shards", "4")
+    assert run.returncode == 2
+    assert "--shards is 4, expected 1 .. 3" in run.stderr
