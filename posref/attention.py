@@ -220,7 +220,7 @@ def attend_partial(q, k, v, *, scale, bias=None, mask=None):
 
 
 def merge(a, b):
-    """The State over the keys of both: sums are moved to the higher maximum and added. Associative and commutative.
+    """The State over the keys of both: sums move to the higher maximum and add up. Commutative; associative but for rounding.
 
     >>> one, none = State(np.array([[-9.0]]), np.array([[1.0]]), np.array([[5.0]])), State(*np.zeros((3, 1, 1)))
     >>> merge(one, none)
