@@ -10,7 +10,8 @@ tell apart. `diagnose(case, output)` does the same for an output that another pr
 
 Levels: call, shape, dtype, finite numbers (`first_level`); properties that need no reference (`properties`); the values
 within a derived bound (`judge`, `precision`); the operator read from basis vectors and phases (`reading`); enumerated
-mistakes and their combinations (`hypotheses`, `search`, `combinations`); how the angles were computed (`recipes`).
+mistakes (`wrong_pairs`, `wrong_positions`, `wrong_numbers`), tried alone and together (`search`, `combinations`); how the
+angles were computed (`recipes`). Golden cases: `golden`, those that are rotations `rotated`, others `wrong_answers`.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
 

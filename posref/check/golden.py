@@ -38,7 +38,7 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
     report = Report(case.id)
     kind = tensors.dtype_name(output) if dtype is None else tensors.DTYPES.get(dtype, dtype)
     _judged(report, case, tensors.as_float64(output), kind, model)
-    if not report.ok and case.flags:
+    if case.flags and not (report.ok or report.diagnosis):
         report.advice.append(_caught(case))
     return report
 
@@ -49,16 +49,14 @@ def _judged(report: Report, case: Any, got: np.ndarray, kind: str, model: str | 
     allowed = _models(report, case, kind, model)
     if not allowed:
         return
-    if (op := _rope_op(case)) in ROTATED:
-        run = ROTATED[op](case, got, allowed)
+    if case.id.startswith("rope/") and case.op in ROTATED:
+        run = ROTATED[case.op](case, got, allowed)
         if finite(report, run.got, run.positions[:, 0]):
             judge(report, run, None)
-    elif finite(report, got) and not _compared(report, case, got, allowed):
+        return
+    allowed = tuple(dict.fromkeys(name.removesuffix("-iterative") for name in allowed))
+    if finite(report, got) and not _compared(report, case, got, allowed):
         settle(report, [wrong_answers(case, got, allowed)], "the answer")
-
-
-def _rope_op(case: Any) -> str | None:
-    return case.op if case.id.startswith("rope/") else None
 
 
 def _models(report: Report, case: Any, kind: str, model: str | None) -> tuple[str, ...]:
@@ -67,7 +65,7 @@ def _models(report: Report, case: Any, kind: str, model: str | None) -> tuple[st
         report.passed("dtype", kind)
         return case.models[:1]
     allowed = allowed_models(report, kind, model)
-    fitting = tuple(name for name in allowed if case.cond is None or name.removesuffix("-iterative") in case.models)
+    fitting = tuple(name for name in allowed if name.removesuffix("-iterative") in case.models)
     if allowed and not fitting:
         report.failed("dtype", f"{kind} cannot hold this case; it is meant for {', '.join(case.models)}")
     return fitting
@@ -75,17 +73,17 @@ def _models(report: Report, case: Any, kind: str, model: str | None) -> tuple[st
 
 def _compared(report: Report, case: Any, got: np.ndarray, models: tuple[str, ...]) -> bool:
     """Element by element, in the gauge of the case."""
-    for name in dict.fromkeys(model.removesuffix("-iterative") for model in models):
-        worst = vectors.error(case, got, name)
+    for model in models:
+        worst = vectors.error(case, got, model)
         if worst <= 1 and case.cond is None:
             report.passed("values", "equal")
             return True
         if worst <= 1:
             report.passed("values", f"within the bound, at most {worst:.2g} of it")
-            report.precision = Precision(name, worst, precision.MEANING[name])
+            report.precision = Precision(model, worst, precision.MEANING[model])
             return True
     describe = _worst_pair if case.gauge == "row_constant" else _worst_element
-    report.failed("values", describe(case, got, name))
+    report.failed("values", describe(case, got, models[-1]))
     return False
 
 
@@ -123,5 +121,7 @@ def _listed(place: tuple[int, ...]) -> str:
 
 
 def _caught(case: Any) -> str:
-    known = vectors.load(case.id.split("/")[0]).flags
-    return "This case is meant to catch: " + "; ".join(f"{known[flag]['bug']} ({flag})" for flag in case.flags) + "."
+    name = case.id.split("/")[0]
+    known = vectors.load(name).flags
+    bugs = "; ".join(f"{known[flag]['bug']} ({flag})" for flag in case.flags)
+    return f"This case is meant to catch: {bugs}. posref/vectors/{name}.json describes them under flags."

@@ -25,9 +25,7 @@ def wrong_answers(case: Any, got: np.ndarray, models: tuple[str, ...]) -> Iterat
     elif system == "rope" and case.op in ANSWERS:
         for name, sentence, remedy, values in ANSWERS[case.op](case):
             wrong = Hypothesis(name, "answer", sentence, remedy, lambda asked, r: r)
-            residual = min(
-                vectors.error(case._replace(expected=values), got, model.removesuffix("-iterative")) for model in models
-            )
+            residual = min(vectors.error(case._replace(expected=values), got, model) for model in models)
             yield Outcome(wrong, residual, frozenset([name]))
 
 
@@ -138,8 +136,7 @@ def _scores(case: Any) -> Iterator[Answer]:
         "Repeat key heads, do not tile them: floor(a key_heads / heads).",
         scores(heads=tiled),
     )
-    unscaled = scores() / p["scale"]
-    yield "scale missing", "without the scale", f"Multiply by {p['scale']:g}.", unscaled
+    yield "scale missing", "without the scale", f"Multiply by {p['scale']:g}.", scores() / p["scale"]
 
 
 ANSWERS = {"gradient_tables": _gradient_tables, "permute": _permute, "scores": _scores}

@@ -24,7 +24,7 @@ def based(base: float, asked: Asked) -> Hypothesis:
         "frequencies",
         sentence,
         remedy,
-        lambda asked, r: replace(r, frequencies=powers(base, len(r.frequencies), r.divisor)),
+        lambda asked, r: replace(r, frequencies=(r.frequencies != 0) * powers(base, len(r.frequencies), r.divisor)),
         same_as,
     )
 

@@ -83,6 +83,21 @@ def _tiled(layout: str, tiling: str, width: int) -> Pairs:
     return pairs._replace(column_first=column[pairs.first], column_second=column[pairs.second])
 
 
+class Law(NamedTuple):
+    """Frequencies, how to say them, and the divisor of their exponent."""
+
+    said: str
+    frequencies: np.ndarray
+    divisor: int
+
+
+def _turning(name: str, sentence: str, remedy: str, pairs: Pairs, law: Law, claim: str = "equals {subject}") -> Hypothesis:
+    def change(asked: Asked, r: Rotation) -> Rotation:
+        return replace(r, pairs=pairs, frequencies=law.frequencies, divisor=law.divisor)
+
+    return Hypothesis(name, "pairs", sentence, remedy, change, claim=claim)
+
+
 def _widths(asked: Asked) -> Iterator[Hypothesis]:
     dim, width, layout = asked.dim, asked.rotary_dim, asked.layout
 
@@ -109,26 +124,15 @@ def _widths(asked: Asked) -> Iterator[Hypothesis]:
         name, sentence = "last features rotated", f"of the last {width} features instead of the first"
         yield _turning(name, sentence, remedy, shifted, Law("", asked.frequencies, asked.divisor))
         yield from _across(asked, laws(width // 2, dim, width))
+    if (asked.frequencies == 0).any():
+        name, sentence = f"all {width} features turn", f"where all {width} features turn, none with frequency 0"
+        law = Law("", powers(asked.base, width // 2, asked.divisor), asked.divisor)
+        yield _turning(name, sentence, "Keep the frequencies of 0: pairs that pass.", paired(layout, width), law)
     for part in (dim // 2, dim // 4):
         if part % 2 == 0 and 0 < part < width:
             for law in laws(part // 2, part, dim):
                 name, sentence = f"first {part} features rotated{law.said}", f"of the first {part} features only{law.said}"
                 yield _turning(name, sentence, f"Rotate {width} features.", paired(layout, part), law)
-
-
-class Law(NamedTuple):
-    """Frequencies, how to say them, and the divisor of their exponent."""
-
-    said: str
-    frequencies: np.ndarray
-    divisor: int
-
-
-def _turning(name: str, sentence: str, remedy: str, pairs: Pairs, law: Law, claim: str = "equals {subject}") -> Hypothesis:
-    def change(asked: Asked, r: Rotation) -> Rotation:
-        return replace(r, pairs=pairs, frequencies=law.frequencies, divisor=law.divisor)
-
-    return Hypothesis(name, "pairs", sentence, remedy, change, claim=claim)
 
 
 def _across(asked: Asked, laws: Iterable[Law]) -> Iterator[Hypothesis]:

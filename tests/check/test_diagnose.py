@@ -51,6 +51,7 @@ def test_other_operations_are_compared(case):
         else:
             assert f"at ({', '.join(map(str, place))}) is {got[place]:.9g}, expected {case.expected[place]:.9g}" in detail
             assert f"1 of {case.expected.size} differ" in detail
+        assert report.diagnosis == []
         assert all(f"({flag})" in report.advice[-1] for flag in case.flags)
         json.dumps(report.as_dict(), allow_nan=False)
 
@@ -188,6 +189,26 @@ def test_shapes_and_dtypes():
     for model in ("fp8", "f32-given"):
         with pytest.raises(ValueError, match=f"model is '{model}'"):
             diagnose(case, case.expected, model=model)
+
+
+def test_a_demanded_model():
+    case = vectors.case("rope/any/d64-b1e4/inv_freq")
+    for model in ("f32", "f32-iterative"):
+        assert diagnose(case, case.expected.astype(np.float32), model=model).ok
+    assert not diagnose(case, case.expected.astype(np.float32), model="f64").ok
+
+
+def test_what_a_case_catches_is_said_where_nothing_else_is_known():
+    case = vectors.case("alibi/signed/h3/square")
+    report = diagnose(case, -case.expected)
+    assert not report.ok
+    assert report.advice == [
+        "This case is meant to catch: "
+        + "; ".join(f"{vectors.load('alibi').flags[flag]['bug']} ({flag})" for flag in case.flags)
+        + ". posref/vectors/alibi.json describes them under flags."
+    ]
+    named = diagnose("rope/half/d8-b1e4/gradient", vectors.case("rope/interleaved/d8-b1e4/gradient").expected)
+    assert not any("meant to catch" in text for text in named.advice)
 
 
 def test_nan_everywhere_is_reported():
