@@ -103,3 +103,48 @@ def test_onnx_operator():
     for interleaved, layout in ((0, "half"), (1, "interleaved")):
         report = check_rope(operator(interleaved), dim=64, layout=layout)
         assert report.ok, report
+
+
+def llama3(dim, base, low, high, factor, length):
+    """Llama 3.1's schedule in float64: long wavelengths are divided by the factor, short ones stay, between them a ramp."""
+    theta = []
+    for w in (base ** (-2 * t / dim) for t in range(dim // 2)):
+        ramp = min(max((length * w / (2 * np.pi) - low) / (high - low), 0.0), 1.0)
+        theta.append(w * ramp + w / factor * (1 - ramp))
+    return np.array(theta)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_released_llama3_scaling(dtype):
+    """transformers computes the schedule itself, in float32; and "default" in its place is named."""
+    scaling = {
+        "rope_theta": 500000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+    kind, given = getattr(torch, dtype), llama3(128, 500000.0, 1.0, 4.0, 8.0, 8192)
+
+    def rotary(rope_type):
+        config = LLAMA.LlamaConfig(
+            hidden_size=128,
+            num_attention_heads=1,
+            max_position_embeddings=131072,
+            rope_parameters={"rope_type": rope_type, **(scaling if rope_type == "llama3" else {"rope_theta": 500000.0})},
+        )
+        module = LLAMA.LlamaRotaryEmbedding(config)
+
+        def rotate(x, positions):
+            cos, sin = module(x, positions)
+            return LLAMA.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+        return rotate
+
+    def check(fn):
+        to = {"to": lambda a: torch.from_numpy(a).to(kind), "to_positions": torch.from_numpy}
+        return check_rope(fn, dim=128, layout="half", frequencies=given, **to)
+
+    right = check(rotary("llama3"))
+    assert right.ok, right
+    assert [finding.name for finding in check(rotary("default")).diagnosis] == ["base 500000"]
