@@ -11,6 +11,7 @@ from posref import _require
 from posref.fast import _machine
 
 PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
+GROUP = 2**23  # bytes of scores and of what is added to them: heads are done in groups that stay in the cache
 
 
 def integers(function, argument, array, ndim):
@@ -83,6 +84,29 @@ def work(offsets, threads, *arrays):
             yield at, part, rows, *stack
 
 
+def groups(lead, size):
+    """Indices of leading axes that take heads of `size` bytes each in groups.
+
+    >>> list(groups((2, 3), GROUP // 2))
+    [(0, slice(0, 2, None)), (0, slice(2, 3, None)), (1, slice(0, 2, None)), (1, slice(2, 3, None))]
+    """
+    if not lead:
+        return [()]
+    heads = max(1, GROUP // max(size, 1))
+    return [(*at, slice(h, min(h + heads, lead[-1]))) for at in np.ndindex(lead[:-1]) for h in range(0, lead[-1], heads)]
+
+
+def part(x, at):
+    """`x` at an index of the leading axes, those it has: an axis that is missing or of length 1 is the same for all.
+
+    >>> part(np.zeros((1, 7, 5, 4)), (3, slice(2, 4))).shape, part(np.zeros((5, 4)), (3, slice(2, 4))).shape
+    ((2, 5, 4), (5, 4))
+    """
+    lead = x.shape[:-2]
+    own = zip(at[len(at) - len(lead) :], lead, strict=True)
+    return x[tuple(i if n != 1 else slice(None) if isinstance(i, slice) else 0 for i, n in own)]
+
+
 def inputs(function, **arrays):
     """q, k and rows of vectors: numbers with at least two axes, all of the width of the first."""
     (first, x), *others = arrays.items()
@@ -100,7 +124,7 @@ def result(function, out, threads, shape, *terms, scale, reads):
     dtype = (scale * np.empty(0, np.result_type(*terms))).dtype
     _machine.floating(function, "the result", dtype)
     out = _machine.output(function, "out", out, shape, dtype, reads=reads)
-    return out, dtype.type(scale), _machine.thread_count(function, threads, out.nbytes)
+    return out, dtype.type(scale), _machine.thread_count(function, 1 if threads is None else threads, out.nbytes)
 
 
 def product(x, y, out):

@@ -4,8 +4,8 @@ The products are the specification's own, of content with content and with the 2
 offset and scales, in the specification's order. So `scores` is bit for bit that of the specification, in one array of
 (n_query, n_key) a head.
 
-numpy's products use the threads of its library, the kernels `threads` of their own, one after the other. Results are float32
-or float64.
+Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
+busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
     """Content, content-to-position and position-to-content: `(..., h, n_query, n_key)`. He et al. Eq. (4).
 
     Arguments and errors are those of `posref.relative.deberta.scores`, and bit for bit its result. `out` is the array to write
-    to, `threads` a number or None to choose by size. TypeError unless the result is float32 or float64; ValueError or
+    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or
     TypeError for an `out` that does not fit or overlaps.
 
     >>> q = k = np.ones((1, 2, 1))
@@ -54,13 +54,16 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
     out, scale, threads = _pairs.result(name, out, threads, shape, *terms, scale=scale, reads=reads)
     if out.size == 0:
         return out
-    content, made = _pairs.product(q, k, out), _pairs.contiguous(out)
-    by_query = None if k_r is None else _pairs.spread(q @ np.swapaxes(k_r, -1, -2), lead)
-    by_key = None if q_r is None else _pairs.spread(k @ np.swapaxes(q_r, -1, -2), lead)
-    if by_query is None and by_key is None:
-        return np.multiply(scale, content, out=out)
-    calls = _calls(content, by_query, by_key, index, convention, scale, made, threads)
-    _machine.run(lambda kernel, *arguments: kernel(*arguments), list(calls), threads)
+    made, rows = _pairs.contiguous(out), sum(x.shape[-2] for x in (k, k_r, q_r) if x is not None)
+    for at in _pairs.groups(lead, rows * q.shape[-2] * out.itemsize):
+        some_q, some_k, target = _pairs.part(q, at), _pairs.part(k, at), made[at]
+        content = _pairs.product(some_q, some_k, target)
+        by_query, by_key = _by_row(some_q, k_r, at, target), _by_row(some_k, q_r, at, target)
+        if by_query is None and by_key is None:
+            np.multiply(scale, content, out=target)
+        else:
+            calls = _calls(content, by_query, by_key, _pairs.part(index, at), convention, scale, target, threads)
+            _machine.run(lambda kernel, *arguments: kernel(*arguments), list(calls), threads)
     return _pairs.finish(out, made)
 
 
@@ -104,6 +107,13 @@ def _by_key(content, by_key, offsets, low, sign, scale, out):
             for j in range(n_key):
                 row = span + sign * min(max(offsets[i, j], low), high)
                 out[h, i, j] = scale * (content[h, i, j] + by_key[h, j, row])
+
+
+def _by_row(content, rows, at, target):
+    """The products of queries or keys with the rows of the other, for the heads of `target`; None without rows."""
+    if rows is None:
+        return None
+    return _pairs.spread(content @ np.swapaxes(_pairs.part(rows, at), -1, -2), target.shape[:-2])
 
 
 def _calls(content, by_query, by_key, index, convention, scale, out, threads):

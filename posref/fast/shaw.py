@@ -5,8 +5,8 @@ entry of each offset and scales, in the specification's order. So `scores` is bi
 n_query n_key. `attend` adds up the weights of each row before it multiplies, (n_query, 2k + 1) numbers a head in the place of
 (n_query, n_key, d_v): other roundings, at most n_key + 2k + 1 additions a number.
 
-numpy's products use the threads of its library, the kernels `threads` of their own, one after the other. Results are float32
-or float64.
+Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
+busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
     """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
 
     Arguments and errors are those of `posref.relative.shaw.scores`, and bit for bit its result. `out` is the array to write
-    to, `threads` a number or None to choose by size. TypeError unless the result is float32 or float64; ValueError or
+    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or
     TypeError for an `out` that does not fit or overlaps.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
@@ -47,14 +47,16 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
     out, scale, threads = _pairs.result(name, out, threads, shape, *terms, scale=scale, reads=reads)
     if out.size == 0:
         return out
-    content, made = _pairs.product(q, k, out), _pairs.contiguous(out)
-    rows = np.swapaxes(key_table, -1, -2)
-    by_query = _pairs.spread(q @ rows, lead)
-    if variant == "relative_key":
-        _machine.run(_key, _key_calls(content, by_query, index, scale, made, threads), threads)
-    else:
-        by_key = _pairs.spread(k @ rows, lead)
-        _machine.run(_key_query, _key_query_calls(content, by_query, by_key, index, scale, made, threads), threads)
+    made = _pairs.contiguous(out)
+    for at in _pairs.groups(lead, (k.shape[-2] + key_table.shape[-2]) * q.shape[-2] * out.itemsize):
+        some_q, some_k, target = _pairs.part(q, at), _pairs.part(k, at), made[at]
+        rows, near = np.swapaxes(_pairs.part(key_table, at), -1, -2), _pairs.part(index, at)
+        content, by_query = _pairs.product(some_q, some_k, target), _pairs.spread(some_q @ rows, target.shape[:-2])
+        if variant == "relative_key":
+            _machine.run(_key, _key_calls(content, by_query, near, scale, target, threads), threads)
+        else:
+            by_key = _pairs.spread(some_k @ rows, target.shape[:-2])
+            _machine.run(_key_query, _key_query_calls(content, by_query, by_key, near, scale, target, threads), threads)
     return _pairs.finish(out, made)
 
 
@@ -87,7 +89,7 @@ def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, varian
         return _pairs.finish(out, weights @ v)
     sums = np.zeros((*weights.shape[:-1], value_table.shape[-2]), weights.dtype)
     if weights.size > 0:
-        threads = _machine.thread_count(name, threads, weights.nbytes)
+        threads = _machine.thread_count(name, 1 if threads is None else threads, weights.nbytes)
         index = _pairs.integers(name, "offsets", offsets, 2)
         _machine.run(_sum, _sum_calls(weights, index, sums, threads), threads)
     return np.add(weights @ v, sums @ value_table, out=out)

@@ -3,8 +3,8 @@
 The products are the specification's own; a compiled kernel reads the second one at j - i + n_query - 1, where the specification
 copies it into place, adds and scales in the same order. So `scores` is bit for bit that of the specification.
 
-numpy's products use the threads of its library, the kernels `threads` of their own, one after the other. Results are float32
-or float64.
+Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
+busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j}): `(..., h, n_query, n_key)`. Section 3.3.
 
     Arguments and errors are those of `posref.relative.transformer_xl.scores`, and bit for bit its result: with n_key rows of
-    `r` entries with j > i + mem are exactly 0, to be masked. `out` is the array to write to, `threads` a number or None to
-    choose by size. TypeError unless the result is float32 or float64; ValueError or TypeError for an `out` that does not fit
+    `r` entries with j > i + mem are exactly 0, to be masked. `out` is the array to write to, `threads` how many threads the
+    kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or TypeError for an `out` that does not fit
     or overlaps.
 
     >>> q, k, r = np.ones((1, 2, 1)), np.array([[[1.0], [2.0]]]), np.array([[[10.0], [20.0]]])
@@ -43,11 +43,12 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
     terms = np.result_type(content_query, k), np.result_type(position_query, r)
     reads = {"q": q, "k": k, "r": r, "u": u, "v": v}
     out, scale, threads = _pairs.result(name, out, threads, (*lead, n_query, n_key), *terms, scale=scale, reads=reads)
-    content, made = _pairs.product(content_query, k, out), _pairs.contiguous(out)
-    position = _pairs.spread(position_query @ np.swapaxes(r, -1, -2), lead)
-    kernel = _bidirectional if rows == n_query + n_key - 1 else _causal
-    if out.size > 0:
-        _machine.run(kernel, _calls(content, position, scale, made, threads), threads)
+    made, kernel = _pairs.contiguous(out), _bidirectional if rows == n_query + n_key - 1 else _causal
+    for at in _pairs.groups(lead, (n_key + rows) * n_query * out.itemsize):
+        content = _pairs.product(_pairs.part(content_query, at), _pairs.part(k, at), made[at])
+        position = _pairs.part(position_query, at) @ np.swapaxes(_pairs.part(r, at), -1, -2)
+        position = _pairs.spread(position, content.shape[:-2])
+        _machine.run(kernel, _calls(content, position, scale, made[at], threads), threads)
     return _pairs.finish(out, made)
 
 

@@ -16,6 +16,13 @@ FLOATS = (np.float32, np.float64)
 TERMS = ((True, True), (True, False), (False, True), (False, False))
 
 
+@pytest.fixture(params=["groups of heads", "each head"])
+def cut(request, monkeypatch):
+    """Products and kernels for all heads together, as with few positions, or head by head, as with many."""
+    if request.param == "each head":
+        monkeypatch.setattr(fast._pairs, "GROUP", 1)
+
+
 def random(*shape, dtype=np.float64, seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
@@ -67,6 +74,7 @@ def test_entry_by_entry_in_whole_numbers(convention):
 
 @pytest.mark.parametrize("convention", deberta.CONVENTIONS)
 @pytest.mark.parametrize("terms", TERMS[:3])
+@pytest.mark.usefixtures("cut")
 def test_offsets_of_batches_and_heads(terms, convention):
     q, k, q_r, k_r, _ = inputs(7, 6)
     for shape in ((7, 6), (1, 1, 7, 6), (2, 1, 7, 6), (2, 3, 7, 6), (1, 3, 7, 6)):
@@ -77,6 +85,7 @@ def test_offsets_of_batches_and_heads(terms, convention):
 
 
 @pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.usefixtures("cut")
 def test_leading_axes_broadcast(terms):
     cases = (
         ((3,), (1,), (3,), (4, 6)),
@@ -124,6 +133,7 @@ def test_extreme_offsets(dtype, convention):
 
 @pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.usefixtures("cut")
 def test_memory_layouts(dtype, terms):
     arrays = inputs(9, 8, dtype=dtype)
     changes = (

@@ -17,6 +17,13 @@ fast = importlib.import_module("posref.fast.shaw")
 FLOATS = (np.float32, np.float64)
 
 
+@pytest.fixture(params=["groups of heads", "each head"])
+def cut(request, monkeypatch):
+    """Products and kernels for all heads together, as with few positions, or head by head, as with many."""
+    if request.param == "each head":
+        monkeypatch.setattr(fast._pairs, "GROUP", 1)
+
+
 def random(*shape, dtype=np.float64, seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
@@ -54,6 +61,7 @@ def test_entry_by_entry_in_whole_numbers():
 
 
 @pytest.mark.parametrize("variant", shaw.VARIANTS)
+@pytest.mark.usefixtures("cut")
 def test_offsets_of_batches_and_heads(variant):
     q, k, table, _ = inputs(7, 6, table_heads=(3,))
     for shape in ((7, 6), (1, 1, 7, 6), (2, 1, 7, 6), (2, 3, 7, 6), (1, 3, 7, 6)):
@@ -64,6 +72,7 @@ def test_offsets_of_batches_and_heads(variant):
 
 
 @pytest.mark.parametrize("variant", shaw.VARIANTS)
+@pytest.mark.usefixtures("cut")
 def test_leading_axes_broadcast(variant):
     table, at = random(7, 5), np.random.default_rng(0).integers(-9, 10, (4, 6))
     for query, key in (((), ()), ((3,), (1,)), ((1,), (3,)), ((2, 1), (3,)), ((2, 3), ()), ((0,), (0,))):
@@ -97,6 +106,7 @@ def test_extreme_offsets(dtype):
 
 @pytest.mark.parametrize("variant", shaw.VARIANTS)
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.usefixtures("cut")
 def test_memory_layouts(dtype, variant):
     arrays = inputs(9, 8, dtype=dtype)
     changes = (

@@ -16,6 +16,13 @@ FLOATS = (np.float32, np.float64)
 FORMS = ("causal", "bidirectional")
 
 
+@pytest.fixture(params=["groups of heads", "each head"])
+def cut(request, monkeypatch):
+    """Products and kernels for all heads together, as with few positions, or head by head, as with many."""
+    if request.param == "each head":
+        monkeypatch.setattr(fast._pairs, "GROUP", 1)
+
+
 def random(*shape, dtype=np.float64, seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
@@ -62,6 +69,7 @@ def test_four_terms_in_whole_numbers(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("cut")
 def test_leading_axes_broadcast(form):
     cases = (
         ((3,), (1,), (), (3,)),
@@ -88,6 +96,7 @@ def test_dtypes_promote_like_the_specification(scale, form):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.usefixtures("cut")
 def test_memory_layouts(dtype, form):
     arrays = inputs(form, 7, 8, dtype=dtype)
     changes = (
