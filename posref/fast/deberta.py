@@ -22,8 +22,8 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
     """Content, content-to-position and position-to-content: `(..., h, n_query, n_key)`. He et al. Eq. (4).
 
     Arguments and errors are those of `posref.relative.deberta.scores`, and bit for bit its result. `out` is the array to write
-    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or
-    TypeError for an `out` that does not fit or overlaps.
+    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64;
+    ValueError or TypeError for an `out` that does not fit or overlaps.
 
     >>> q = k = np.ones((1, 2, 1))
     >>> q_r, k_r = np.array([[[0.0], [10.0], [20.0], [30.0]]]), np.array([[[0.0], [1.0], [2.0], [3.0]]])

@@ -23,8 +23,8 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
     """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
 
     Arguments and errors are those of `posref.relative.shaw.scores`, and bit for bit its result. `out` is the array to write
-    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or
-    TypeError for an `out` that does not fit or overlaps.
+    to, `threads` how many threads the kernel takes, None for one. TypeError unless the result is float32 or float64;
+    ValueError or TypeError for an `out` that does not fit or overlaps.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
     >>> scores(q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0)

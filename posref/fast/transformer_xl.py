@@ -21,8 +21,8 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
 
     Arguments and errors are those of `posref.relative.transformer_xl.scores`, and bit for bit its result: with n_key rows of
     `r` entries with j > i + mem are exactly 0, to be masked. `out` is the array to write to, `threads` how many threads the
-    kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or TypeError for an `out` that does not fit
-    or overlaps.
+    kernel takes, None for one. TypeError unless the result is float32 or float64; ValueError or TypeError for an `out` that
+    does not fit or overlaps.
 
     >>> q, k, r = np.ones((1, 2, 1)), np.array([[[1.0], [2.0]]]), np.array([[[10.0], [20.0]]])
     >>> scores(q, k, r, np.array([[1.0]]), np.array([[0.0]]), scale=1.0)
