@@ -6,8 +6,9 @@
 
 Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times on a shared
 machine drift while ratios of neighbors hardly do. Printed: the median ratio and its quartiles. A peer's result is compared
-with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take; there
-the ratio is posref.fast / copy. In all other columns it is peer / posref.fast: how many times faster posref.fast is.
+with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take, or for
+a bias, which reads next to nothing, ndarray.fill; there the ratio is posref.fast / copy. In all other columns it is
+peer / posref.fast: how many times faster posref.fast is.
 
 A new row is one function: it takes `quick` and returns the Work.
 """
@@ -25,7 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posref.fast import alibi as fast_alibi
+from posref.fast import deberta as fast_deberta
 from posref.fast import rope as fast
+from posref.fast import shaw as fast_shaw
+from posref.fast import t5 as fast_t5
+from posref.fast import transformer_xl as fast_transformer_xl
+from posref.relative import alibi, deberta, offsets, shaw, t5, transformer_xl
 from posref.rotary import rope
 
 COLUMNS = ("copy", "specification", "transformers", "onnxruntime", "torch")
@@ -77,7 +84,177 @@ def tables(quick):
     )
 
 
-WORK = (rotate_half, rotate_interleaved, tables, decode_step)
+def t5_bias(quick):
+    """The matrix of the encoder, written out."""
+    positions, table, out = _t5(quick)
+    return _bias(lambda: fast_t5.bias(positions, positions, table, bidirectional=True, out=out), positions, table, out)
+
+
+def t5_bias_view(quick):
+    """The same as a view of the bias of every offset, the first choice: nothing is written."""
+    positions, table, out = _t5(quick)
+    n = len(positions)
+
+    def view():
+        buckets = t5.bucket(np.arange(1 - n, n), buckets=len(table), bidirectional=True)
+        return offsets.toeplitz(table[buckets].T, n, n)
+
+    return _bias(view, positions, table, out)
+
+
+def alibi_bias(quick):
+    heads, n = (2, 16) if quick else (16, 2048)
+    positions, slopes = np.arange(n), alibi.slopes(heads)
+    out = np.empty((heads, n, n), np.float32)
+    target = np.ones_like(out)
+    return Work(
+        shape=out.shape,
+        fast=lambda: fast_alibi.bias(positions, positions, slopes, form="absolute", out=out),
+        peers={
+            "copy": lambda: target.fill(1.5),
+            "specification": lambda: alibi.bias(positions, positions, slopes, form="absolute"),
+            "transformers": NOTHING,
+            "onnxruntime": NOTHING,
+            "torch": _peer("torch", _torch_alibi, positions, slopes),
+        },
+        expected=alibi.bias(positions, positions, slopes, form="absolute"),
+        tolerance=n * 2.0**-24,  # half a unit of a float32 below n
+    )
+
+
+def shaw_scores(quick):
+    """Against the form with one vector a pair: gathered, (n, n, d), and contracted by einsum."""
+    q, k, (table,), at, out = _scores(quick, lambda n: 129)
+    return _relative(
+        lambda: fast_shaw.scores(q, k, table, at, scale=0.125, out=out),
+        lambda: shaw.scores(q, k, table, at, scale=0.125),
+        _peer("torch", _torch_einsum, q, k, table, None, at),
+        out,
+    )
+
+
+def transformer_xl_scores(quick):
+    q, k, (r,), at, out = _scores(quick, lambda n: 2 * n - 1)
+    zero = np.zeros((1, q.shape[-1]), np.float32)
+    return _relative(
+        lambda: fast_transformer_xl.scores(q, k, r[None], zero, zero, scale=0.125, out=out),
+        lambda: transformer_xl.scores(q, k, r[None], zero, zero, scale=0.125),
+        _peer("torch", _torch_einsum, q, k, r, None, at),
+        out,
+    )
+
+
+def deberta_scores(quick):
+    q, k, (k_r, q_r), at, out = _scores(quick, lambda n: n, count=2)
+    return _relative(
+        lambda: fast_deberta.scores(q, k, q_r[None], k_r[None], at, scale=0.125, convention="released", out=out),
+        lambda: deberta.scores(q, k, q_r[None], k_r[None], at, scale=0.125, convention="released"),
+        _peer("torch", _torch_einsum, q, k, k_r[::-1], q_r[::-1], at),
+        out,
+    )
+
+
+WORK = (
+    rotate_half,
+    rotate_interleaved,
+    tables,
+    decode_step,
+    t5_bias,
+    t5_bias_view,
+    alibi_bias,
+    shaw_scores,
+    transformer_xl_scores,
+    deberta_scores,
+)
+
+
+def _t5(quick):
+    heads, n = (2, 16) if quick else (16, 2048)
+    table = np.random.default_rng(0).standard_normal((32, heads), np.float32)
+    return np.arange(n), table, np.empty((heads, n, n), np.float32)
+
+
+def _bias(call, positions, table, out):
+    target = np.ones_like(out)
+    return Work(
+        shape=out.shape,
+        fast=call,
+        peers={
+            "copy": lambda: target.fill(1.5),
+            "specification": lambda: t5.bias(positions, positions, table, bidirectional=True),
+            "transformers": _peer("transformers", _transformers_t5, table, len(positions)),
+            "onnxruntime": NOTHING,
+            "torch": NOTHING,
+        },
+        expected=t5.bias(positions, positions, table, bidirectional=True),
+        tolerance=0,
+    )
+
+
+def _scores(quick, rows, count=1):
+    """q, k (h, n, 64), tables of so many rows for all heads, offsets of contiguous positions and an array for the scores."""
+    heads, n, dim = (2, 16, 8) if quick else (8, 1024, 64)
+    rng = np.random.default_rng(0)
+    q, k = rng.standard_normal((heads, n, dim), np.float32), rng.standard_normal((heads, n, dim), np.float32)
+    vectors = [rng.standard_normal((rows(n), dim), np.float32) for _ in range(count)]
+    return q, k, vectors, offsets.offsets(np.arange(n), np.arange(n)), np.empty((heads, n, n), np.float32)
+
+
+def _relative(call, specification, einsum, out):
+    target, source = np.ones_like(out), np.zeros_like(out)
+    expected = specification()
+    return Work(
+        shape=out.shape,
+        fast=call,
+        peers={
+            "copy": lambda: np.copyto(target, source),
+            "specification": specification,
+            "transformers": NOTHING,
+            "onnxruntime": NOTHING,
+            "torch": einsum,
+        },
+        expected=expected,
+        tolerance=2e-4,  # 3 products of 64 terms of order one, 200 roundings of float32 of a sum below 16
+    )
+
+
+def _transformers_t5(table, n):
+    import torch
+    from transformers.models.t5.modeling_t5 import T5Attention, T5Config
+
+    config = T5Config(num_heads=table.shape[1], d_model=table.shape[1], d_kv=1, relative_attention_num_buckets=len(table))
+    attention = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).requires_grad_(False)
+    attention.relative_attention_bias.weight.copy_(torch.from_numpy(table))
+    return lambda: attention.compute_bias(n, n)[0]
+
+
+def _torch_alibi(positions, slopes):
+    """The formula in torch, float32."""
+    import torch
+
+    i, m = torch.from_numpy(positions), torch.from_numpy(slopes).float()
+    return lambda: m[:, None, None] * -(i[None, :] - i[:, None]).abs()
+
+
+def _torch_einsum(q, k, by_query, by_key, at):
+    """q_i . (k_j + a_ij) + k_j . b_ij with a vector for every pair, (n, n, d); rows ascend in the offset."""
+    import torch
+
+    def pairs(rows):
+        reach = (len(rows) - 1) // 2
+        return torch.from_numpy(np.clip(at + reach, 0, len(rows) - 1)), torch.from_numpy(np.ascontiguousarray(rows))
+
+    q, k = torch.from_numpy(q), torch.from_numpy(k)
+    where, vectors = pairs(by_query)
+    second = None if by_key is None else pairs(by_key)
+
+    def call():
+        total = q @ k.mT + torch.einsum("hid,ijd->hij", q, vectors[where])
+        if second is not None:
+            total += torch.einsum("hjd,ijd->hij", k, second[1][second[0]])
+        return 0.125 * total
+
+    return call
 
 
 def _rotate(layout, shape):
