@@ -3,12 +3,16 @@
     python examples/benchmark.py                    the table
     python examples/benchmark.py --json             the same for a program
     python examples/benchmark.py --only rotate_half --pairs 50
+    python examples/benchmark.py --only attention_alibi --growth --plot attention.png
 
 Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times on a shared
 machine drift while ratios of neighbors hardly do. Printed: the median ratio and its quartiles. A peer's result is compared
-with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take, or for
-a bias, which reads next to nothing, ndarray.fill; there the ratio is posref.fast / copy. In all other columns it is
-peer / posref.fast: how many times faster posref.fast is.
+with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take; for a
+bias, which reads next to nothing, ndarray.fill, and for attention np.matmul with as many multiplications and additions. There
+the ratio is posref.fast / copy. In all other columns it is peer / posref.fast: how many times faster posref.fast is.
+
+`--growth` measures ALiBi attention at doubling lengths, each in its own process: time, peak memory beyond inputs and output
+(of torch with the matrix of the bias, whose making is not timed), and the exponent from each length to the next.
 
 A new row is one function: it takes `quick` and returns the Work.
 """
@@ -17,16 +21,21 @@ import argparse
 import contextlib
 import importlib.metadata
 import json
+import math
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from posref import attention
 from posref.fast import alibi as fast_alibi
+from posref.fast import attention as fast_attention
 from posref.fast import deberta as fast_deberta
 from posref.fast import rope as fast
 from posref.fast import shaw as fast_shaw
@@ -37,6 +46,7 @@ from posref.rotary import rope
 
 COLUMNS = ("copy", "specification", "transformers", "onnxruntime", "torch")
 NOTHING = "no such operation"
+LONGEST = 20  # seconds a column: of calls that take long fewer pairs are timed, at least three
 
 
 class Work(NamedTuple):
@@ -82,6 +92,18 @@ def tables(quick):
         expected=np.stack(rope.tables(positions, frequencies)),
         tolerance=length * 2.0**-23,  # half a unit of a float32 angle below `length`, and as much for its frequency
     )
+
+
+def attention_alibi(quick):
+    """Causal attention with ALiBi. The others are given the bias and the mask as a matrix, made beforehand."""
+    inputs = _alibi(*((2, 64, 16) if quick else (8, 4096, 64)))
+    return _attention(*inputs, _dense(inputs[-1]))
+
+
+def attention_causal(quick):
+    """Causal attention without a bias, which torch streams too."""
+    q, k, v, _ = _alibi(*((2, 64, 16) if quick else (8, 4096, 64)))
+    return _attention(q, k, v, None, None)
 
 
 def t5_bias(quick):
@@ -159,6 +181,8 @@ WORK = (
     rotate_interleaved,
     tables,
     decode_step,
+    attention_alibi,
+    attention_causal,
     t5_bias,
     t5_bias_view,
     alibi_bias,
@@ -257,6 +281,81 @@ def _torch_einsum(q, k, by_query, by_key, at):
     return call
 
 
+def _alibi(heads, length, dim):
+    """q, k, v and the bias by offset; what lies in the future is masked."""
+    q, k, v = np.random.default_rng(0).standard_normal((3, heads, length, dim), np.float32)
+    bias = alibi.bias(np.array([length - 1]), np.arange(2 * length - 1), alibi.slopes(heads), form="signed")
+    return q, k, v, bias[:, 0].astype(np.float32)
+
+
+def _dense(by_offset):
+    """The bias as a matrix, -infinity above the diagonal."""
+    length = (by_offset.shape[-1] + 1) // 2
+    dense = np.full((len(by_offset), length, length), -np.inf, by_offset.dtype)
+    for i in range(length):
+        dense[:, i, : i + 1] = by_offset[:, length - 1 - i : length]
+    return dense
+
+
+def _attention(q, k, v, bias, dense):
+    heads, length, dim = q.shape
+    arguments = {"scale": dim**-0.5, "bias_by_offset": bias, "causal": True}
+    out = np.empty_like(q)
+    keys, product, target = np.ascontiguousarray(k.swapaxes(1, 2)), np.empty((length, length // 2), q.dtype), np.empty_like(q)
+
+    def products():
+        """Scores and values of half of the pairs, with one buffer for all heads."""
+        for h in range(heads):
+            np.matmul(q[h], keys[h, :, : length // 2], out=product)
+            np.matmul(product, v[h, : length // 2], out=target[h])
+
+    return Work(
+        shape=q.shape,
+        fast=lambda: fast_attention.attend_by_offset(q, k, v, **arguments, out=out),
+        peers={
+            "copy": products,
+            "specification": lambda: attention.attend_by_offset(q, k, v, **arguments),
+            "transformers": _peer("transformers", _transformers_attention, q, k, v, dense),
+            "onnxruntime": _peer("onnxruntime", _onnxruntime_attention, q, k, v, dense),
+            "torch": _peer("torch", _torch_attention, q, k, v, dense),
+        },
+        expected=attention.attend_by_offset(*(x.astype(np.float64) for x in (q, k, v)), **arguments),
+    )
+
+
+def _torch_attention(q, k, v, dense):
+    import torch
+
+    q, k, v = (torch.from_numpy(x)[None] for x in (q, k, v))
+    mask = {"is_causal": True} if dense is None else {"attn_mask": torch.from_numpy(dense)[None]}
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, **mask)[0]
+
+
+def _transformers_attention(q, k, v, dense):
+    """eager_attention_forward of Llama; it adds the mask, so without a bias it is given a mask of 0 and -infinity."""
+    import torch
+    from transformers.models.llama.modeling_llama import eager_attention_forward
+
+    length, dim = q.shape[1:]
+    q, k, v = (torch.from_numpy(x)[None] for x in (q, k, v))
+    mask = torch.full((length, length), -torch.inf).triu(1) if dense is None else torch.from_numpy(dense)[None]
+    module = torch.nn.Module().eval()
+    module.num_key_value_groups = 1
+    return lambda: eager_attention_forward(module, q, k, v, mask, scaling=dim**-0.5)[0][0].transpose(0, 1)
+
+
+def _onnxruntime_attention(q, k, v, dense):
+    """The operator Attention of opset 23."""
+    from onnx import helper
+
+    feeds = {"Q": q[None], "K": k[None], "V": v[None]}
+    causal = {"is_causal": 1} if dense is None else {}
+    if dense is not None:
+        feeds["mask"] = dense[None]
+    call = _onnxruntime(helper.make_node("Attention", list(feeds), ["Y"], **causal), feeds, (1, *q.shape))
+    return lambda: call()[0]
+
+
 def _rotate(layout, shape):
     *_, length, dim = shape
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
@@ -332,19 +431,26 @@ def _torch_tables(positions, frequencies):
 
 def _onnxruntime_rotate(layout, x, cos, sin):
     """The operator RotaryEmbedding of opset 23, its output bound to an array made beforehand."""
+    from onnx import helper
+
+    feeds = {"X": x, "cos": np.repeat(cos[None], len(x), axis=0), "sin": np.repeat(sin[None], len(x), axis=0)}
+    node = helper.make_node("RotaryEmbedding", list(feeds), ["Y"], interleaved=int(layout == "interleaved"))
+    return _onnxruntime(node, feeds, x.shape)
+
+
+def _onnxruntime(node, feeds, shape):
+    """A call of one operator of opset 23, its inputs and its output bound beforehand."""
     import onnxruntime
     from onnx import TensorProto, helper
 
-    feeds = {"X": x, "cos": np.repeat(cos[None], len(x), axis=0), "sin": np.repeat(sin[None], len(x), axis=0)}
     described = [helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in feeds.items()]
-    result = helper.make_tensor_value_info("Y", TensorProto.FLOAT, x.shape)
-    node = helper.make_node("RotaryEmbedding", list(feeds), ["Y"], interleaved=int(layout == "interleaved"))
-    graph = helper.make_graph([node], "rope", described, [result])
+    result = helper.make_tensor_value_info("Y", TensorProto.FLOAT, shape)
+    graph = helper.make_graph([node], "one", described, [result])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would slow what is timed next
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    out = onnxruntime.OrtValue.ortvalue_from_numpy(np.empty_like(x))
+    out = onnxruntime.OrtValue.ortvalue_from_numpy(np.empty(shape, np.float32))
     binding = session.io_binding()
     for name, array in feeds.items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
@@ -385,7 +491,9 @@ def seconds(call, repeats):
 
 def compare(ours, peer, pairs, shortest):
     """Times of both in turn: two lists. Short calls are repeated until a time is at least `shortest` seconds."""
-    repeats = [max(1, round(shortest / max(seconds(call, 2), 1e-9))) for call in (ours, peer)]
+    once = [max(seconds(call, 2), 1e-9) for call in (ours, peer)]
+    repeats = [max(1, round(shortest / t)) for t in once]
+    pairs = min(pairs, max(3, round(LONGEST / sum(once))))
     times = [(seconds(ours, repeats[0]), seconds(peer, repeats[1])) for _ in range(pairs)]
     return [list(column) for column in zip(*times, strict=True)]
 
@@ -410,6 +518,109 @@ def measure(make, quick, pairs):
     return row
 
 
+# growth
+
+
+def growth(quick):
+    """Seconds and peak bytes of ALiBi attention at doubling lengths, for posref.fast, torch and the specification."""
+    rows = []
+    for length in (64, 128) if quick else (1024, 2048, 4096, 8192):
+        for name in GROWING:
+            print(f"growth: {name} {length}", file=sys.stderr)
+            command = [sys.executable, __file__, "--grow", name, "--length", str(length)]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append({"name": name, "length": length, **json.loads(run.stdout)})
+    return rows
+
+
+def _grow_fast(q, k, v, bias):
+    return lambda: fast_attention.attend_by_offset(q, k, v, scale=q.shape[-1] ** -0.5, bias_by_offset=bias, causal=True)
+
+
+def _grow_torch(q, k, v, bias):
+    return _torch_attention(q, k, v, _dense(bias))
+
+
+def _grow_specification(q, k, v, bias):
+    return lambda: attention.attend_by_offset(q, k, v, scale=q.shape[-1] ** -0.5, bias_by_offset=bias, causal=True)
+
+
+GROWING = {"posref.fast": _grow_fast, "torch, bias as a matrix": _grow_torch, "specification": _grow_specification}
+
+
+def grow(name, length):
+    """One length in this process: the best of three times, peak memory beyond q, k, v, the bias by offset and the output."""
+    try:
+        GROWING[name](*_alibi(2, 64, 64))()  # compiles and imports
+        inputs = _alibi(8, length, 64)
+        before = resident(reset=True)
+        call = GROWING[name](*inputs)
+        times = [seconds(call, 1)]
+        used = max(0, resident() - before - inputs[0].nbytes)
+        times += [seconds(call, 1) for _ in range(2)]
+        return {"seconds": min(times), "bytes": used}
+    except ImportError as error:
+        return {"skipped": f"{error.name} not installed"}
+
+
+def resident(*, reset=False):
+    """The largest resident set in bytes so far, or from now on. ru_maxrss would do, but a child inherits that of its parent."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+def show_growth(rows):
+    print(f"{'ALiBi attention, 8 heads of width 64':40}{'n':>8}{'ms':>10}{'exponent':>10}{'MiB':>10}{'exponent':>10}")
+    for name in GROWING:
+        last = {}
+        for row in (row for row in rows if row["name"] == name):
+            if "skipped" in row:
+                print(f"{name:40}{row['length']:>8}  skipped: {row['skipped']}")
+                continue
+            cells = [f"{name:40}{row['length']:>8}"]
+            for key, unit in (("seconds", 1e-3), ("bytes", 2**20)):
+                known = last.get(key, 0) > 0 < row[key]
+                exponent = f"{math.log2(row[key] / last[key]):.2f}" if known else ""
+                cells.append(f"{row[key] / unit:>10.1f}{exponent:>10}")
+            last = row
+            print("".join(cells))
+    print("seconds: the best of three; bytes: peak of the resident set beyond inputs and output.")
+
+
+def plot(report, file):
+    """A picture of the ratios and, if measured, of the growth."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    rows, grown = report["rows"], [row for row in report.get("growth", []) if "skipped" not in row]
+    panels = bool(rows) + 2 * bool(grown)
+    figure, axes = pyplot.subplots(1, panels, figsize=(5 * panels, 4), squeeze=False, layout="constrained")
+    axes = list(axes[0])
+    if rows:
+        axis = axes.pop(0)
+        columns = [column for column in COLUMNS if column != "copy"]
+        for c, column in enumerate(columns):
+            cells = [(r, row["columns"][column]) for r, row in enumerate(rows) if "median" in row["columns"][column]]
+            places = [r + (c - len(columns) / 2 + 0.5) / (len(columns) + 1) for r, _ in cells]
+            axis.barh(places, [cell["median"] for _, cell in cells], 1 / (len(columns) + 1), label=column)
+        axis.set(yticks=range(len(rows)), yticklabels=[row["work"] for row in rows], xscale="log")
+        axis.set_xlabel("other / posref.fast")
+        axis.axvline(1, color="black", linewidth=0.8)
+        axis.legend()
+    for axis, key, unit, label in zip(axes, ("seconds", "bytes"), (1, 2**20), ("seconds", "MiB"), strict=False):
+        for name in GROWING:
+            points = [(row["length"], row[key] / unit) for row in grown if row["name"] == name and row[key] > 0]
+            if points:
+                axis.plot(*zip(*points, strict=True), marker="o", label=name)
+        axis.set(xscale="log", yscale="log", xlabel="length", ylabel=label)
+        axis.legend()
+    figure.savefig(file)
+
+
 def machine():
     versions = {"python": sys.version.split()[0], "numpy": np.__version__}
     for package in ("numba", "torch", "transformers", "onnxruntime"):
@@ -427,7 +638,8 @@ def show(report):
             number = "" if "skipped" in cell else f"{cell['median']:.3g} [{cell['low']:.3g}, {cell['high']:.3g}]"
             cells.append(f"{number or 'skipped: ' + cell['skipped']:>24}")
         print("".join(cells))
-    print("copy: posref.fast / copy. Others: other / posref.fast. Median [quartiles] of", report["pairs"], "pairs in turn.")
+    pairs = f"{report['pairs']} pairs in turn, fewer of long calls."
+    print("copy: posref.fast / copy. Others: other / posref.fast. Median [quartiles] of", pairs)
     print(
         report["machine"]["processors"], "processors;", ", ".join(f"{k} {v}" for k, v in report["machine"]["versions"].items())
     )
@@ -441,12 +653,27 @@ def main(arguments=None):
     )
     parser.add_argument("--only", choices=[make.__name__ for make in WORK], action="append", help="one row; may be repeated")
     parser.add_argument("--pairs", type=int, help="timed pairs a column; 21 without it, 3 with --quick")
+    parser.add_argument("--growth", action="store_true", help="time and memory of attention at doubling lengths as well")
+    parser.add_argument("--plot", metavar="FILE", help="draw the ratios, and the growth if measured; needs matplotlib")
+    parser.add_argument("--grow", choices=list(GROWING), help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if (options.growth or options.grow) and not sys.platform.startswith("linux"):
+        parser.error("--growth reads the memory in use from /proc, which is there on Linux only")
+    if options.grow:
+        print(json.dumps(grow(options.grow, options.length)))
+        return
     pairs = options.pairs or (3 if options.quick else 21)
     chosen = [make for make in WORK if not options.only or make.__name__ in options.only]
     rows = [measure(make, options.quick, pairs) for make in chosen]
     report = {"machine": machine(), "quick": options.quick, "pairs": pairs, "rows": rows}
+    if options.growth:
+        report["growth"] = growth(options.quick)
+    if options.plot:
+        plot(report, options.plot)
     print(json.dumps(report, indent=1)) if options.json else show(report)
+    if options.growth and not options.json:
+        show_growth(report["growth"])
 
 
 if __name__ == "__main__":

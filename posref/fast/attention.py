@@ -9,7 +9,7 @@ by side in the vectors, so each sum runs over the keys in their order: results d
 what ring attention and context parallelism compute on each device. A State is that of `posref.attention`.
 
 RoPE on the fly. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and of k; rows are turned
-as they are read, by the operations of `fast.rope.rotate`: the result is bit for bit that of
+as they are read, by the operations of `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
@@ -23,7 +23,8 @@ its own error of 3 u; for every tile a factor of the same kind, whose difference
 additions and the division. Weights below e^-87 (float32) or e^-708 (float64) count as 0. The maximum is subtracted before exp,
 so results are finite whenever the scores are.
 
-Two differences to the specification. `scale` is a single number. And results are float32 or float64; others are a TypeError.
+One difference to the specification: results are float32 or float64, for other dtypes there is a TypeError. Inputs of several
+dtypes are all converted to that of the result first.
 
 Proofs, proofs/fast/attention.py: the source of the kernels, with exp itself in place of its polynomial. step_keeps_the_sums:
 one step of the online softmax, on both branches of its maximum, hence any number of keys; kernel_attends_on_every_path,
