@@ -202,3 +202,13 @@ def test_nonnegative_is_true_of_all_values_or_false():
             for e, verdict in verdicts.items():
                 assert not verdict or e.subs({N: n, M: m, i: a, j: b}) >= 0, e
     assert [e for e, verdict in verdicts.items() if verdict][:3] == [N - 1, N - i, N - i - 1]
+
+
+def test_an_index_is_below_its_length_whatever_that_is():
+    n, memory = size("n"), sp.Symbol("memory", integer=True, nonnegative=True)
+    i = index(n)
+    j = index(memory + 1 + i)  # the keys that query i may see
+    assert nonnegative(memory + i - j)
+    assert nonnegative(memory + n - 1 - j)
+    assert not nonnegative(memory + i - 1 - j)
+    assert not nonnegative(memory + n - 2 - j)
