@@ -606,7 +606,7 @@ def plot(report, file):
         for c, column in enumerate(columns):
             cells = [(r, row["columns"][column]) for r, row in enumerate(rows) if "median" in row["columns"][column]]
             places = [r + (c - len(columns) / 2 + 0.5) / (len(columns) + 1) for r, _ in cells]
-            axis.barh(places, [cell["median"] for _, cell in cells], 1 / (len(columns) + 1), label=column)
+            axis.barh(places, [cell["median"] - 1 for _, cell in cells], 1 / (len(columns) + 1), left=1, label=column)
         axis.set(yticks=range(len(rows)), yticklabels=[row["work"] for row in rows], xscale="log")
         axis.set_xlabel("other / posref.fast")
         axis.axvline(1, color="black", linewidth=0.8)

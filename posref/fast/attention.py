@@ -3,7 +3,8 @@
 The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
 accumulator of every row are carried along (online softmax). Memory is O(n d) for copies of inputs that are not contiguous,
 O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are skipped. Queries lie side
-by side in the vectors, so each sum runs over the keys in their order: results do not depend on `threads`.
+by side in the vectors, so each sum runs over the keys in their order: results do not depend on `threads`, and one query alone,
+as in a decoding step, takes as long as LANES of them.
 
 `partial_by_offset` stops before the division and returns the State that `merge` joins with those of other shards of the keys:
 what ring attention and context parallelism compute on each device. A State is that of `posref.attention`.
