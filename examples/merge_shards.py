@@ -20,7 +20,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from posref import attention
+from posref import attention, shards
 from posref.relative import alibi
 
 
@@ -35,7 +35,7 @@ def partial(q, k, v, bias_by_offset, query_start, key_start, *, causal, window):
     if window is not None:
         mask &= attention.window_mask(query, key, width=window)
     bias = bias_by_offset[:, key - query[:, None] + (bias_by_offset.shape[-1] - 1) // 2]
-    return attention.attend_partial(q, k, v, scale=q.shape[-1] ** -0.5, bias=bias, mask=mask)
+    return shards.attend(q, k, v, scale=q.shape[-1] ** -0.5, bias=bias, mask=mask)
 
 
 def block(q, k, v, bias_by_offset, queries, keys, options):
@@ -53,8 +53,8 @@ def in_shards(q, k, v, bias_by_offset, cuts, options):
         jobs = [pool.submit(block, q, k, v, bias_by_offset, queries, keys, options) for queries, keys in pairs]
         for job in as_completed(jobs):
             queries, state = job.result()
-            states[queries] = attention.merge(states[queries], state) if queries in states else state
-    return np.concatenate([attention.finish(states[queries]) for queries in blocks], axis=-2)
+            states[queries] = shards.merge(states[queries], state) if queries in states else state
+    return np.concatenate([shards.finish(states[queries]) for queries in blocks], axis=-2)
 
 
 def whole(q, k, v, bias_by_offset, options):

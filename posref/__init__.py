@@ -6,7 +6,8 @@ Three families say where position enters attention:
 * `posref.rotary`: by turning queries and keys, `q_i -> R(i) q_i`
 * `posref.relative`: in the scores, `s_ij -> s_ij + b(j - i)`
 
-`posref.attention` is the attention they enter and knows none of them. Import the system you want:
+`posref.attention` is the attention they enter and knows none of them, `posref.shards` the same in parts that are merged.
+Import the system you want:
 
 >>> from posref.rotary import rope
 >>> rope.frequencies(4)

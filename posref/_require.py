@@ -149,6 +149,14 @@ def rows(function, argument, index, n, target):
         )
 
 
+def values(function, q, k, v):
+    """Queries, keys and values of attention: two axes at least, one value a key, leading axes that broadcast."""
+    for name, value in (("q", q), ("k", k), ("v", v)):
+        array(function, name, value, ndim=2)
+    same_width(function, "k", k, "v", v, axis=-2)
+    leading_axes(function, "q", q, "v", v)
+
+
 def integer(function, argument, number):
     """A single integer; a symbol says so itself."""
     symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))

@@ -19,7 +19,7 @@ inclusive; in both directions transformers 5.23.0 (masking_utils.py) includes th
 
 Properties. proofs/attention.py: pinned_softmax, blind_to_a_row_shift, pinned_scores, pinned_attend, masks_pinned,
 offsets_pinned, permutation_equivariant, causal_mask_and_order, bias_of_the_offset_is_translation_invariant,
-four_terms_add_up, relative_exactly_for_the_commutant, pinned_partial, merge_adds, shards_are_the_whole.
+four_terms_add_up, relative_exactly_for_the_commutant.
 
 References. Vaswani et al., arXiv 1706.03762, Eq. (1); the expansion: Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3.
 """
@@ -38,14 +38,6 @@ class FourTerms(NamedTuple):
     content_position: np.ndarray
     position_content: np.ndarray
     position_position: np.ndarray
-
-
-class State(NamedTuple):
-    """Attention over some of the keys, before the division. A row that met no key has denominator 0 and any finite maximum."""
-
-    maximum: np.ndarray  # (..., n_query, 1): m_i, the largest score
-    denominator: np.ndarray  # (..., n_query, 1): sum_j exp(s_ij - m_i)
-    accumulator: np.ndarray  # (..., n_query, d_v): sum_j exp(s_ij - m_i) v_j
 
 
 def softmax(scores, mask=None):
@@ -71,8 +63,8 @@ def softmax(scores, mask=None):
     return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)
 
 
-def scores(q, k, *, scale):
-    """scale q_i . k_j: `(..., n_query, n_key)`.
+def scores(q, k, *, scale, bias=None):
+    """scale q_i . k_j, plus bias_ij if there is one: `(..., n_query, n_key)`; `bias` broadcasts to it.
 
     >>> scores(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]), scale=0.5)
     array([[5.5, 1. ]])
@@ -83,7 +75,12 @@ def scores(q, k, *, scale):
     _require.leading_axes("attention.scores", "q", q, "k", k)
     _require.wide("attention.scores", q=q, k=k)
     _require.number("attention.scores", "scale", scale)
-    return scale * (q @ np.swapaxes(k, -1, -2))
+    s = scale * (q @ np.swapaxes(k, -1, -2))
+    if bias is None:
+        return s
+    _require.array("attention.scores", "bias", bias)
+    _require.broadcasts_to("attention.scores", "bias", bias, "scores", s.shape)
+    return s + bias
 
 
 def attend(q, k, v, *, scale, bias=None, mask=None):
@@ -95,7 +92,8 @@ def attend(q, k, v, *, scale, bias=None, mask=None):
     >>> attend(q, k, np.array([[2.0], [4.0]]), scale=1.0)
     array([[3.]])
     """
-    return softmax(_biased("attention.attend", q, k, v, scale, bias), mask) @ v
+    _require.values("attention.attend", q, k, v)
+    return softmax(scores(q, k, scale=scale, bias=bias), mask) @ v
 
 
 def causal_mask(query_positions, key_positions):
@@ -176,7 +174,6 @@ def attend_by_offset(q, k, v, *, scale, bias_by_offset=None, causal=False, windo
             "k and v need the same number, a divisor of q's"
         )
     _require.choice("attention.attend_by_offset", "causal", causal, (True, False))
-    group = heads // k.shape[-3]
     query_positions, key_positions = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
     mask = np.ones((n_query, n_key), dtype=bool)
     if causal:
@@ -185,72 +182,16 @@ def attend_by_offset(q, k, v, *, scale, bias_by_offset=None, causal=False, windo
         mask &= window_mask(query_positions, key_positions, width=window)
     bias = None
     if bias_by_offset is not None:
-        _require.array("attention.attend_by_offset", "bias_by_offset", bias_by_offset, ndim=1)
-        if bias_by_offset.shape[-1] != n_query + n_key - 1:
-            raise ValueError(
-                f"attention.attend_by_offset: bias_by_offset has {bias_by_offset.shape[-1]} offsets, "
-                f"{n_query} queries and {n_key} keys need {n_query + n_key - 1}"
-            )
+        _require_offsets("attention.attend_by_offset", bias_by_offset, n_query, n_key)
         bias = bias_by_offset[..., np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1]
-    k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)
-    return attend(q, k, v, scale=scale, bias=bias, mask=mask)
+    group = heads // k.shape[-3]
+    return attend(q, np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3), scale=scale, bias=bias, mask=mask)
 
 
-def attend_partial(q, k, v, *, scale, bias=None, mask=None):
-    """`attend` over a shard of the keys, to be joined by `merge` and divided by `finish`: a State.
-
-    Arguments as in `attend`, for the keys of the shard, which may be none. Online softmax: Milakov and Gimelshein,
-    arXiv 1805.02867.
-
-    >>> q, k, v = np.ones((1, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])
-    >>> left, right = attend_partial(q, k[:1], v[:1], scale=1.0), attend_partial(q, k[1:], v[1:], scale=1.0)
-    >>> finish(merge(left, right)).round(4), attend(q, k, v, scale=1.0).round(4)
-    (array([[5.1504]]), array([[5.1504]]))
-    """
-    s = _biased("attention.attend_partial", q, k, v, scale, bias)
-    allowed = True if mask is None else mask
-    if mask is not None:
-        _require.mask("attention.attend_partial", mask, s.shape)
-    if k.shape[-2] == 0:
-        highest = s.sum(axis=-1, keepdims=True)
-    else:
-        highest = np.where(allowed, s, s.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)
-    weights = np.where(allowed, np.exp(np.where(allowed, s, highest) - highest), 0)
-    return State(highest, weights.sum(axis=-1, keepdims=True), weights @ v)
-
-
-def merge(a, b):
-    """The State over the keys of both: sums move to the higher maximum and add up. Commutative; associative but for rounding.
-
-    >>> one, none = State(np.array([[-9.0]]), np.array([[1.0]]), np.array([[5.0]])), State(*np.zeros((3, 1, 1)))
-    >>> merge(one, none)
-    State(maximum=array([[-9.]]), denominator=array([[1.]]), accumulator=array([[5.]]))
-    """
-    m_a, m_b = np.where(a.denominator == 0, b.maximum, a.maximum), np.where(b.denominator == 0, a.maximum, b.maximum)
-    highest = np.maximum(m_a, m_b)
-    scale_a, scale_b = np.exp(m_a - highest), np.exp(m_b - highest)
-    denominator = scale_a * a.denominator + scale_b * b.denominator
-    return State(highest, denominator, scale_a * a.accumulator + scale_b * b.accumulator)
-
-
-def finish(state):
-    """accumulator / denominator: what `attend` returns for all keys merged; zeros where there was none.
-
-    >>> finish(State(np.zeros((2, 1)), np.array([[2.0], [0.0]]), np.array([[3.0], [0.0]])))
-    array([[1.5],
-           [0. ]])
-    """
-    return state.accumulator / np.where(state.denominator == 0, 1, state.denominator)
-
-
-def _biased(function, q, k, v, scale, bias):
-    for name, value in (("q", q), ("k", k), ("v", v)):
-        _require.array(function, name, value, ndim=2)
-    _require.same_width(function, "k", k, "v", v, axis=-2)
-    _require.leading_axes(function, "q", q, "v", v)
-    s = scores(q, k, scale=scale)
-    if bias is not None:
-        _require.array(function, "bias", bias)
-        _require.broadcasts_to(function, "bias", bias, "scores", s.shape)
-        s = s + bias
-    return s
+def _require_offsets(function, bias_by_offset, n_query, n_key):
+    _require.array(function, "bias_by_offset", bias_by_offset, ndim=1)
+    if bias_by_offset.shape[-1] != n_query + n_key - 1:
+        raise ValueError(
+            f"{function}: bias_by_offset has {bias_by_offset.shape[-1]} offsets, {n_query} queries and {n_key} keys need "
+            f"{n_query + n_key - 1}"
+        )

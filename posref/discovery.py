@@ -16,7 +16,7 @@ from typing import NamedTuple
 from posref import vectors
 
 FAMILIES = ("absolute", "rotary", "relative")
-COMMON = ("attention", "pairing")  # no systems of their own, but shown like one
+COMMON = ("attention", "pairing", "shards")  # no systems of their own, but shown like one
 SECTIONS = ("Definition", "Symbols", "Conventions", "Where implementations differ", "Properties", "References")
 
 

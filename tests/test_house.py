@@ -12,8 +12,8 @@ from posref import discovery
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
-SPECIFICATIONS = [*SYSTEMS, "attention", "pairing"]
-DOCUMENTED = [*SYSTEMS, "attention"]  # pairing defines a word, not a system: no proof file and no fixed sections
+SPECIFICATIONS = [*SYSTEMS, "attention", "pairing", "shards"]
+DOCUMENTED = [*SYSTEMS, "attention", "shards"]  # pairing defines a word, not a system: no proof file and no fixed sections
 MAX_LINES, MAX_STATEMENTS = 200, 25
 
 FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}

@@ -12,7 +12,16 @@ from posref import discovery
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("numba", "sympy", "mpmath", "matplotlib", "torch", "transformers", "jax")
-LIGHT = ["posref", "posref.attention", "posref.pairing", "posref.discovery", "posref.cli", "posref.check", "posref.vectors"]
+LIGHT = [
+    "posref",
+    "posref.attention",
+    "posref.pairing",
+    "posref.shards",
+    "posref.discovery",
+    "posref.cli",
+    "posref.check",
+    "posref.vectors",
+]
 
 SPECIFICATIONS = (*discovery.FAMILIES, *discovery.COMMON, "_require")
 

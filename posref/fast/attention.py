@@ -7,7 +7,7 @@ by side in the vectors, so each sum runs over the keys in their order: results d
 as in a decoding step, takes as long as LANES of them.
 
 `partial_by_offset` stops before the division and returns the State that `merge` joins with those of other shards of the keys:
-what ring attention and context parallelism compute on each device. A State is that of `posref.attention`.
+what ring attention and context parallelism compute on each device. A State is that of `posref.shards`.
 
 RoPE on the fly. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and of k; rows are turned
 as they are read, by the operations of `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
@@ -40,9 +40,9 @@ import numpy as np
 from numba.core.compiler import Compiler
 
 from posref import _require, pairing
-from posref.attention import State, finish, merge
 from posref.fast import _machine
 from posref.rotary.rope import _require_tables
+from posref.shards import State, finish, merge
 
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 
@@ -105,7 +105,7 @@ def partial_by_offset(
     layout=None,
     threads=None,
 ):
-    """The State of `attend_by_offset` over a shard of the keys: `posref.attention.attend_partial`, streamed.
+    """The State of `attend_by_offset` over a shard of the keys: `posref.shards.attend`, streamed.
 
     `q` and `k` are any rows of a longer sequence. `shift` is the position of the first key minus that of the first query, so
     that causal means j - i + shift <= 0 and a window |j - i + shift| < w; without it the last query and the last key are

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from posref import attention
+from posref import attention, shards
 from posref.fast import attention as fast
 from posref.rotary import rope
 from proofs.kit import all_paths, array, prove_equal, prove_that, symbol, symbols, theorem
@@ -40,7 +40,7 @@ def attend(q, k, v, bias, *, low, high, tables=None, layout="half", divide=True,
             *(q, k, v, reversed_bias, *tables, out, maximum, denominator, scale, lowest, low, high),
             *(layout == "interleaved", divide, first, 2, lanes, tile),
         )
-    return attention.State(maximum[..., None], denominator[..., None], out)
+    return shards.State(maximum[..., None], denominator[..., None], out)
 
 
 # the step
@@ -250,13 +250,13 @@ def band_aligned_at_the_start():
 
 @theorem(of=[fast._attend, fast._band], sizes=SIZES + "; shifts -9 .. 9")
 def partial_pinned():
-    """Undivided, the kernel is attend_partial over keys that begin `shift` after the queries, up to the choice of a maximum."""
+    """Undivided, the kernel is shards.attend over keys that begin `shift` after the queries, up to the choice of a maximum."""
     q, k, v, b = example(5, 7)
     offset = np.arange(7) - np.arange(5)[:, None]
     k_all, v_all, bias = np.repeat(k, 2, axis=0), np.repeat(v, 2, axis=0), b[:, offset + 4]
     for shift, (causal, window) in zip((0, -9, -3, 0, 2, 9), [*MASKS, (False, 3), (True, None)], strict=True):
         mask = (offset + shift <= (0 if causal else 99)) & (abs(offset + shift) < (99 if window is None else window))
-        expected = attention.attend_partial(q, k_all, v_all, scale=1, bias=bias, mask=mask)
+        expected = shards.attend(q, k_all, v_all, scale=1, bias=bias, mask=mask)
         low, high = fast._band(5, 7, causal, window, shift)
         state = attend(q, k, v, b, low=low, high=high, divide=False)
         for got, right in zip(state[1:], expected[1:], strict=True):
@@ -274,7 +274,7 @@ def shift_counts_the_other_way():
     offset = np.arange(7) - np.arange(5)[:, None]
     low, high = fast._band(5, 7, True, None, 2)
     state = attend(q, k, v, b, low=low, high=high, divide=False)
-    expected = attention.attend_partial(
+    expected = shards.attend(
         q, np.repeat(k, 2, axis=0), np.repeat(v, 2, axis=0), scale=1, bias=b[:, offset + 4], mask=offset - 2 <= 0
     )
     prove_equal(state.denominator * np.exp(state.maximum), expected.denominator * np.exp(expected.maximum))

@@ -19,7 +19,7 @@ from proofs.kit.theorem import Theorem, theorems
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = names()
-SPECIFICATIONS = ["attention", "pairing", *discovery.names()]
+SPECIFICATIONS = ["attention", "pairing", "shards", *discovery.names()]
 KERNELS = [f"fast.{m.name}" for m in pkgutil.iter_modules(posref.fast.__path__)]
 
 

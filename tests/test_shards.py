@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref import attention
-from posref.attention import State
+from posref import attention, shards
+from posref.shards import State
 
 
 def by_hand(q, k, v, scale, bias, mask):
@@ -35,9 +35,9 @@ def example():
     return q, k, v, bias, mask
 
 
-def shards(q, k, v, bias, mask, cuts):
+def cut(q, k, v, bias, mask, cuts):
     for a, b in itertools.pairwise((0, *cuts, len(k))):
-        yield attention.attend_partial(q, k[a:b], v[a:b], scale=0.7, bias=bias[:, a:b], mask=mask[:, a:b])
+        yield shards.attend(q, k[a:b], v[a:b], scale=0.7, bias=bias[:, a:b], mask=mask[:, a:b])
 
 
 # derived: 3 products and sums a score, exp of a difference below 10, 7 additions, 4 merges, one division: 60 roundings of 2^-53
@@ -48,35 +48,36 @@ TOLERANCE = 60 * 2.0**-53
 def test_any_cut_and_order_is_the_whole(example, cuts):
     expected = by_hand(*example[:3], 0.7, *example[3:])
     scale = np.abs(example[2]).max()
-    for order in itertools.islice(itertools.permutations(shards(*example, cuts)), 24):
+    for order in itertools.islice(itertools.permutations(cut(*example, cuts)), 24):
         left = order[0]
         for state in order[1:]:
-            left = attention.merge(left, state)
+            left = shards.merge(left, state)
         right = order[-1]
         for state in order[-2::-1]:
-            right = attention.merge(state, right)
+            right = shards.merge(state, right)
         for state in (left, right):
-            assert np.allclose(attention.finish(state), expected, rtol=0, atol=scale * TOLERANCE)
-            assert np.array_equal(attention.finish(state)[1], [0, 0])
+            assert np.allclose(shards.finish(state), expected, rtol=0, atol=scale * TOLERANCE)
+            assert np.array_equal(shards.finish(state)[1], [0, 0])
 
 
 def test_state_of_two_keys():
-    state = attention.attend_partial(np.ones((1, 1)), np.array([[1.0], [3.0]]), np.array([[5.0], [7.0]]), scale=2.0)
+    state = shards.attend(np.ones((1, 1)), np.array([[1.0], [3.0]]), np.array([[5.0], [7.0]]), scale=2.0)
     assert state.maximum.tolist() == [[6.0]]
     assert np.allclose(state.denominator, 1 + math.exp(-4), rtol=1e-15, atol=0)
     assert np.allclose(state.accumulator, 7 + 5 * math.exp(-4), rtol=1e-15, atol=0)
 
 
 def test_merge_is_commutative_to_the_bit(example):
-    for a, b in itertools.combinations(shards(*example, (2, 5)), 2):
-        for x, y in zip(attention.merge(a, b), attention.merge(b, a), strict=True):
+    for a, b in itertools.combinations(cut(*example, (2, 5)), 2):
+        for x, y in zip(shards.merge(a, b), shards.merge(b, a), strict=True):
             assert np.array_equal(x, y)
 
 
 def test_an_empty_shard_changes_no_bit(example):
-    for state in shards(*example, (2, 5)):
-        for none in (State(*np.zeros((3, 5, 1))), State(np.full((5, 1), 1e300), *np.zeros((2, 5, 1)))):
-            for merged in (attention.merge(state, none), attention.merge(none, state)):
+    for state in cut(*example, (2, 5)):
+        zeros = [np.zeros_like(part) for part in state]
+        for none in (State(*zeros), State(np.full((5, 1), 1e300), *zeros[1:])):
+            for merged in (shards.merge(state, none), shards.merge(none, state)):
                 met = state.denominator[:, 0] > 0
                 for x, y in zip(merged, state, strict=True):
                     assert np.array_equal(x[met], y[met])
@@ -87,27 +88,27 @@ def test_an_empty_shard_changes_no_bit(example):
 def test_a_shard_masked_away_does_not_hide_a_far_lower_one():
     """The scores of the masked keys are 2000 higher: as a maximum they would take the other shard's weights below 2^-1074."""
     q, v, low, high = np.ones((1, 1)), np.array([[3.0]]), np.array([[-1000.0]]), np.array([[1000.0]])
-    masked = attention.attend_partial(q, high, v, scale=1.0, mask=np.array([[False]]))
-    seen = attention.attend_partial(q, low, v, scale=1.0)
-    for merged in (attention.merge(masked, seen), attention.merge(seen, masked)):
-        assert attention.finish(merged).tolist() == [[3.0]]
+    masked = shards.attend(q, high, v, scale=1.0, mask=np.array([[False]]))
+    seen = shards.attend(q, low, v, scale=1.0)
+    for merged in (shards.merge(masked, seen), shards.merge(seen, masked)):
+        assert shards.finish(merged).tolist() == [[3.0]]
 
 
 @pytest.mark.parametrize("size", [1e3, 1e300])
 def test_huge_scores(size):
     q, k, v = np.ones((1, 1)), np.array([[-size], [size], [size]]), np.array([[1.0], [2.0], [4.0]])
-    states = [attention.attend_partial(q, k[j : j + 1], v[j : j + 1], scale=1.0) for j in range(3)]
+    states = [shards.attend(q, k[j : j + 1], v[j : j + 1], scale=1.0) for j in range(3)]
     for a, b, c in itertools.permutations(states):
-        assert attention.finish(attention.merge(attention.merge(a, b), c)).tolist() == [[3.0]]
+        assert shards.finish(shards.merge(shards.merge(a, b), c)).tolist() == [[3.0]]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_dtypes(dtype, example):
     q, k, v, bias, mask = example
     arguments = [x.astype(dtype) for x in (q, k, v, bias)]
-    for state in shards(*arguments, mask, (0, 4)):
+    for state in cut(*arguments, mask, (0, 4)):
         assert {x.dtype for x in state} == {np.dtype(dtype)}
-    assert attention.finish(state).dtype == dtype
+    assert shards.finish(state).dtype == dtype
 
 
 def test_batches_and_heads():
@@ -115,29 +116,44 @@ def test_batches_and_heads():
     q, k, v = (rng.standard_normal(shape) for shape in ((2, 3, 5, 4), (2, 1, 6, 4), (1, 3, 6, 2)))
     mask = rng.random((2, 1, 5, 6)) < 0.5
     parts = (slice(0, 2), slice(2, 6))
-    states = [attention.attend_partial(q, k[..., c, :], v[..., c, :], scale=0.5, mask=mask[..., c]) for c in parts]
-    merged = attention.merge(*states)
+    states = [shards.attend(q, k[..., c, :], v[..., c, :], scale=0.5, mask=mask[..., c]) for c in parts]
+    merged = shards.merge(*states)
     assert merged.accumulator.shape == (2, 3, 5, 2)
     assert merged.denominator.shape == (2, 3, 5, 1)
     expected = attention.attend(q, k, v, scale=0.5, mask=mask)
-    assert np.allclose(attention.finish(merged), expected, rtol=0, atol=np.abs(v).max() * TOLERANCE)
+    assert np.allclose(shards.finish(merged), expected, rtol=0, atol=np.abs(v).max() * TOLERANCE)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"q": [[1.0]]}, TypeError, r"attention\.attend_partial: q is a list"),
-        ({"v": np.ones((4, 1))}, ValueError, r"attention\.attend_partial: k has 3 entries along axis -2 and v has 4"),
-        ({"bias": np.ones((2, 4))}, ValueError, r"attention\.attend_partial: bias has shape \(2, 4\)"),
-        ({"mask": np.ones((2, 3))}, TypeError, r"attention\.attend_partial: mask has dtype float64"),
-        ({"mask": np.ones((3, 3), dtype=bool)}, ValueError, r"attention\.attend_partial: mask has shape \(3, 3\)"),
+        ({"q": [[1.0]]}, TypeError, r"shards\.attend: q is a list"),
+        ({"v": np.ones((4, 1))}, ValueError, r"shards\.attend: k has 3 entries along axis -2 and v has 4"),
+        ({"bias": np.ones((2, 4))}, ValueError, r"attention\.scores: bias has shape \(2, 4\)"),
+        ({"mask": np.ones((2, 3))}, TypeError, r"shards\.attend: mask has dtype float64"),
+        ({"mask": np.ones((3, 3), dtype=bool)}, ValueError, r"shards\.attend: mask has shape \(3, 3\)"),
         ({"k": np.ones((3, 2))}, ValueError, "q has 1 entries along axis -1 and k has 2"),
     ],
 )
 def test_errors(change, error, message):
     arguments = {"q": np.ones((2, 1)), "k": np.ones((3, 1)), "v": np.ones((3, 1)), "scale": 1.0, **change}
     with pytest.raises(error, match=message):
-        attention.attend_partial(**arguments)
+        shards.attend(**arguments)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda a, b: shards.merge(a, b), lambda a, b: shards.merge(b, a), lambda a, b: shards.finish(b)]
+)
+def test_what_is_no_state(call):
+    state = shards.attend(np.ones((2, 1)), np.ones((3, 1)), np.ones((3, 1)), scale=1.0)
+    with pytest.raises(TypeError, match=r"shards\.(merge|finish): got a tuple, expected a State"):
+        call(state, tuple(state))
+
+
+def test_states_of_other_queries():
+    one, two = (shards.attend(np.ones((n, 1)), np.ones((3, 1)), np.ones((3, 1)), scale=1.0) for n in (1, 2))
+    with pytest.raises(ValueError, match=r"shards\.merge: the states have shapes .*\(1, 1\).* and .*\(2, 1\)"):
+        shards.merge(one, two)
 
 
 # The example
