@@ -44,7 +44,7 @@ from posref.fast import transformer_xl as fast_transformer_xl
 from posref.relative import alibi, deberta, offsets, shaw, t5, transformer_xl
 from posref.rotary import rope
 
-COLUMNS = ("copy", "specification", "transformers", "onnxruntime", "torch")
+COLUMNS = ("copy", "specification", "einsum", "transformers", "onnxruntime", "torch")
 NOTHING = "no such operation"
 LONGEST = 20  # seconds a column: of calls that take long fewer pairs are timed, at least three
 
@@ -54,7 +54,7 @@ class Work(NamedTuple):
 
     shape: tuple
     fast: Callable
-    peers: dict  # column -> call, or a sentence that says why there is none
+    peers: dict  # column -> call, or why there is none; columns left out have no such operation
     expected: np.ndarray
     tolerance: float = 1e-5  # float32 on values of order one, and angles that are float32 in some peers
 
@@ -86,7 +86,6 @@ def tables(quick):
             "copy": lambda: np.copyto(target, source),
             "specification": lambda: rope.tables(positions, frequencies),
             "transformers": _peer("transformers", _transformers_tables, positions, dim),
-            "onnxruntime": NOTHING,
             "torch": _peer("torch", _torch_tables, positions, frequencies),
         },
         expected=np.stack(rope.tables(positions, frequencies)),
@@ -135,8 +134,6 @@ def alibi_bias(quick):
         peers={
             "copy": lambda: target.fill(1.5),
             "specification": lambda: alibi.bias(positions, positions, slopes, form="absolute"),
-            "transformers": NOTHING,
-            "onnxruntime": NOTHING,
             "torch": _peer("torch", _torch_alibi, positions, slopes),
         },
         expected=alibi.bias(positions, positions, slopes, form="absolute"),
@@ -150,7 +147,7 @@ def shaw_scores(quick):
     return _relative(
         lambda: fast_shaw.scores(q, k, table, at, scale=0.125, out=out),
         lambda: shaw.scores(q, k, table, at, scale=0.125),
-        _peer("torch", _torch_einsum, q, k, table, None, at),
+        (q, k, table, None, at),
         out,
     )
 
@@ -161,7 +158,7 @@ def transformer_xl_scores(quick):
     return _relative(
         lambda: fast_transformer_xl.scores(q, k, r[None], zero, zero, scale=0.125, out=out),
         lambda: transformer_xl.scores(q, k, r[None], zero, zero, scale=0.125),
-        _peer("torch", _torch_einsum, q, k, r, None, at),
+        (q, k, r, None, at),
         out,
     )
 
@@ -171,7 +168,7 @@ def deberta_scores(quick):
     return _relative(
         lambda: fast_deberta.scores(q, k, q_r[None], k_r[None], at, scale=0.125, convention="released", out=out),
         lambda: deberta.scores(q, k, q_r[None], k_r[None], at, scale=0.125, convention="released"),
-        _peer("torch", _torch_einsum, q, k, k_r[::-1], q_r[::-1], at),
+        (q, k, k_r[::-1], q_r[::-1], at),
         out,
     )
 
@@ -207,8 +204,6 @@ def _bias(call, positions, table, out):
             "copy": lambda: target.fill(1.5),
             "specification": lambda: t5.bias(positions, positions, table, bidirectional=True),
             "transformers": _peer("transformers", _transformers_t5, table, len(positions)),
-            "onnxruntime": NOTHING,
-            "torch": NOTHING,
         },
         expected=t5.bias(positions, positions, table, bidirectional=True),
         tolerance=0,
@@ -224,7 +219,7 @@ def _scores(quick, rows, count=1):
     return q, k, vectors, offsets.offsets(np.arange(n), np.arange(n)), np.empty((heads, n, n), np.float32)
 
 
-def _relative(call, specification, einsum, out):
+def _relative(call, specification, arrays, out):
     target, source = np.ones_like(out), np.zeros_like(out)
     expected = specification()
     return Work(
@@ -233,9 +228,8 @@ def _relative(call, specification, einsum, out):
         peers={
             "copy": lambda: np.copyto(target, source),
             "specification": specification,
-            "transformers": NOTHING,
-            "onnxruntime": NOTHING,
-            "torch": einsum,
+            "einsum": _numpy_einsum(*arrays),
+            "torch": _peer("torch", _torch_einsum, *arrays),
         },
         expected=expected,
         tolerance=2e-4,  # 3 products of 64 terms of order one, 200 roundings of float32 of a sum below 16
@@ -260,8 +254,23 @@ def _torch_alibi(positions, slopes):
     return lambda: m[:, None, None] * -(i[None, :] - i[:, None]).abs()
 
 
+def _numpy_einsum(q, k, by_query, by_key, at):
+    """q_i . (k_j + a_ij) + k_j . b_ij as the formula, with a vector for every pair, (n, n, d); rows ascend in the offset."""
+    by_query_at, by_key_at = (
+        None if rows is None else np.clip(at + (len(rows) - 1) // 2, 0, len(rows) - 1) for rows in (by_query, by_key)
+    )
+
+    def call():
+        total = np.einsum("hid,hjd->hij", q, k) + np.einsum("hid,ijd->hij", q, by_query[by_query_at])
+        if by_key is not None:
+            total += np.einsum("hjd,ijd->hij", k, by_key[by_key_at])
+        return 0.125 * total
+
+    return call
+
+
 def _torch_einsum(q, k, by_query, by_key, at):
-    """q_i . (k_j + a_ij) + k_j . b_ij with a vector for every pair, (n, n, d); rows ascend in the offset."""
+    """The same in torch, whose einsum and products are those of its BLAS."""
     import torch
 
     def pairs(rows):
@@ -505,7 +514,7 @@ def measure(make, quick, pairs):
     row = {"work": make.__name__, "shape": list(work.shape), "columns": {}}
     for column in COLUMNS:
         print(f"{make.__name__}: {column}", file=sys.stderr)
-        peer = work.peers[column]
+        peer = work.peers.get(column, NOTHING)
         if isinstance(peer, str):
             row["columns"][column] = {"skipped": peer}
             continue
@@ -630,19 +639,23 @@ def machine():
 
 
 def show(report):
-    print(f"{'work':20}{'shape':>22}" + "".join(f"{column:>24}" for column in COLUMNS))
+    """A Markdown table of median ratios with half the distance of their quartiles."""
+    print("| work | shape | " + " | ".join(COLUMNS) + " |")
+    print("| --- | --- |" + " --: |" * len(COLUMNS))
     for row in report["rows"]:
-        cells = [f"{row['work']:20}{'x'.join(map(str, row['shape'])):>22}"]
-        for column in COLUMNS:
-            cell = row["columns"][column]
-            number = "" if "skipped" in cell else f"{cell['median']:.3g} [{cell['low']:.3g}, {cell['high']:.3g}]"
-            cells.append(f"{number or 'skipped: ' + cell['skipped']:>24}")
-        print("".join(cells))
-    pairs = f"{report['pairs']} pairs in turn, fewer of long calls."
-    print("copy: posref.fast / copy. Others: other / posref.fast. Median [quartiles] of", pairs)
-    print(
-        report["machine"]["processors"], "processors;", ", ".join(f"{k} {v}" for k, v in report["machine"]["versions"].items())
-    )
+        cells = [row["work"], "x".join(map(str, row["shape"])), *(_ratio(row["columns"][column]) for column in COLUMNS)]
+        print("| " + " | ".join(cells) + " |")
+    spread = max(cell["high"] / cell["low"] for row in report["rows"] for cell in row["columns"].values() if "low" in cell)
+    print(f"\ncopy: posref.fast / copy. Others: other / posref.fast. Medians of {report['pairs']} pairs in turn, fewer of long")
+    print(f"calls, +- half the distance of the quartiles, which are at most {spread:.2f} apart as a ratio.")
+    versions = ", ".join(f"{name} {version}" for name, version in report["machine"]["versions"].items())
+    print(f"{report['machine']['processors']} processors; {versions}")
+
+
+def _ratio(cell):
+    if "skipped" in cell:
+        return "-" if cell["skipped"] == NOTHING else cell["skipped"]
+    return f"{cell['median']:.3g} +- {(cell['high'] - cell['low']) / 2:.2g}"
 
 
 def main(arguments=None):
