@@ -309,7 +309,7 @@ def test_benchmark_runs_and_reports_its_structure():
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
-    columns = {"copy", "specification", "transformers", "onnxruntime", "torch"}
+    columns = {"copy", "specification", "einsum", "transformers", "onnxruntime", "torch"}
     assert report["quick"] is True
     assert {"rotate_half", "rotate_interleaved", "tables", "decode_step"} <= {row["work"] for row in report["rows"]}
     for row in report["rows"]:
