@@ -13,6 +13,8 @@ How to prove something about a shipped function, from the simplest to the strong
 4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
 5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.
 
+A symbolic size is any size of at least 2: code that asks whether an axis has one entry is answered no.
+
 Each theorem names the functions it is about, and each has a false sibling (`@name.control`) that must be refuted.
 `python -m proofs` runs everything, `python -m proofs rotary.rope` one file.
 """
