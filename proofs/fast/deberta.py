@@ -3,14 +3,13 @@
 from functools import partial
 
 import numpy as np
-import sympy as sp
 
 from posref.fast import deberta as fast
 from posref.relative import deberta
 from proofs.kit import (
     Output,
-    SizedArray,
     all_paths,
+    integers,
     prove_equal,
     prove_kernel,
     prove_that,
@@ -26,12 +25,6 @@ SCALE = symbol("scale")
 
 # (batch, 1, n, m): offsets of its own for each row of the batch, beyond K = 2 and 3 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[-4, 4, 0], [5, -1, -9]]]])
-
-
-def integers(name, *shape):
-    """Any integers."""
-    function = sp.Function(name, integer=True)
-    return SizedArray(shape, lambda *at: function(*at))
 
 
 @theorem(

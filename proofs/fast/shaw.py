@@ -1,14 +1,13 @@
 """Shaw et al., compiled: the kernels add the entry of the clipped offset, and the sums of weights give the values."""
 
 import numpy as np
-import sympy as sp
 
 from posref.fast import shaw as fast
 from posref.relative import offsets, shaw
 from proofs.kit import (
     Output,
-    SizedArray,
     all_paths,
+    integers,
     prove_equal,
     prove_kernel,
     prove_that,
@@ -24,12 +23,6 @@ SCALE = symbol("scale")
 
 # (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
-
-
-def integers(name, *shape):
-    """Any integers."""
-    function = sp.Function(name, integer=True)
-    return SizedArray(shape, lambda *at: function(*at))
 
 
 @theorem(

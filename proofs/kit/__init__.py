@@ -22,7 +22,7 @@ Each theorem names the functions it is about, and each has a false sibling (`@na
 from proofs.kit.claims import NotProved, Refuted, prove_equal, prove_induction, prove_that, solve_forall
 from proofs.kit.kernels import Output, prove_kernel, run_kernel
 from proofs.kit.normal_form import Undecided, coefficients, is_zero, normal_form
-from proofs.kit.sized import SizedArray, entries, filled, pair, sized, summing
+from proofs.kit.sized import SizedArray, entries, filled, integers, pair, sized, summing
 from proofs.kit.symbols import Scalar, all_paths, array, assuming, expression, index, size, symbol, symbols
 from proofs.kit.theorem import Theorem, Unsound, theorem
 
@@ -43,6 +43,7 @@ __all__ = [
     "expression",
     "filled",
     "index",
+    "integers",
     "is_zero",
     "normal_form",
     "pair",

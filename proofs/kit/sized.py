@@ -210,6 +210,12 @@ def sized(name, *shape):
     return SizedArray(shape, lambda *ix: base[tuple(sp.expand(i) for i in ix)])
 
 
+def integers(name, *shape):
+    """An array of free integer entries name(i, j, ..)."""
+    function = sp.Function(name, integer=True)
+    return SizedArray(shape, lambda *ix: function(*ix))
+
+
 def filled(shape, value):
     """An array with one value everywhere, for instance a single position: filled((1,), m)."""
     return SizedArray(shape, lambda *ix: expression(value))

@@ -16,13 +16,6 @@ FLOATS = (np.float32, np.float64)
 FORMS = ("causal", "bidirectional")
 
 
-@pytest.fixture(params=["groups of heads", "each head"])
-def cut(request, monkeypatch):
-    """Products and kernels for all heads together, as with few positions, or head by head, as with many."""
-    if request.param == "each head":
-        monkeypatch.setattr(fast._pairs, "GROUP", 1)
-
-
 def random(*shape, dtype=np.float64, seed=0):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
