@@ -218,7 +218,7 @@ def the_maximum_is_no_part_of_the_state():
 
 
 MASKS = [(False, None), (True, None), (False, Fraction(5, 2)), (True, 2)]
-SIZES = "h = 4 on 2 heads of keys, n = 5, m = 7 and n = 7, m = 2, d = 2, d_v = 3, lanes = 2, tile = 4"
+SIZES = "h = 4 on 2 heads of keys, n = 5, m = 7 and n = 7, m = 2, d = 2, d_v = 5, lanes = 2, tile = 4"
 
 
 def example(n, m):
@@ -226,7 +226,7 @@ def example(n, m):
     unit = symbol("unit", positive=True)
     q = array(np.arange(8 * n).reshape(4, n, 2) ** 2 % 11 - 5)
     k = unit * (np.arange(4 * m).reshape(2, m, 2) ** 3 % 13 - 6)
-    return q, k, symbols("v", 2, m, 3), unit * (np.arange(4 * (n + m - 1)).reshape(4, n + m - 1) ** 3 % 17)
+    return q, k, symbols("v", 2, m, 5), unit * (np.arange(4 * (n + m - 1)).reshape(4, n + m - 1) ** 3 % 17)
 
 
 @theorem(of=[fast._attend, fast._band], sizes=SIZES + "; causal, windows and both")

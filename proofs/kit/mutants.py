@@ -10,7 +10,17 @@ import inspect
 import textwrap
 from contextlib import contextmanager
 
-SWAPPED_OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+SWAPPED_OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.Mod: ast.Add,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
 SWAPPED_COMPARISONS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -18,7 +28,10 @@ SWAPPED_COMPARISONS = {
     ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
 }
+SWAPPED_WORDS = {ast.And: ast.Or, ast.Or: ast.And}
 SWAPPED_NAMES = {"cos": "sin", "sin": "cos", "minimum": "maximum", "maximum": "minimum", "max": "min", "min": "max"}
 SWAPPED_LOCALS = [("cos", "sin"), ("a", "b"), ("c", "s"), ("first", "second"), ("q", "k"), ("i", "j"), ("x", "p"), ("u", "v")]
 
@@ -141,17 +154,34 @@ class _Mutator(ast.NodeTransformer):
             node.op = other()
         return node
 
+    def visit_AugAssign(self, node):
+        return self.visit_BinOp(node)
+
+    def visit_BoolOp(self, node):
+        self.generic_visit(node)
+        if self._hit():
+            node.op = SWAPPED_WORDS[type(node.op)]()
+        return node
+
+    def visit_IfExp(self, node):
+        self.generic_visit(node)
+        if self._hit():
+            node.body, node.orelse = node.orelse, node.body
+        return node
+
     def visit_UnaryOp(self, node):
         if self.exact and isinstance(node.operand, ast.Constant):  # an axis or an end: -1 becomes -2
             if self._hit():
                 node.operand = ast.Constant(node.operand.value + 1)
             return node
         self.generic_visit(node)
-        if isinstance(node.op, ast.USub) and self._hit():
+        if isinstance(node.op, (ast.USub, ast.Not)) and self._hit():
             return node.operand
         return node
 
     def visit_Constant(self, node):
+        if type(node.value) is bool and self._hit():
+            return ast.copy_location(ast.Constant(not node.value), node)
         if type(node.value) is int:
             for value in (node.value + 1, node.value - 1):
                 if self._hit():

@@ -39,6 +39,12 @@ def annotated(x: int = 1 + 1, *, scale: float = 2) -> int:
     return inner(x) + turned(x)
 
 
+def words(x, mask=None):
+    mask = not x if mask is None else mask
+    mask &= x % 7 > 0 or x**3 > 9
+    return sorted([x], reverse=True) if mask else x
+
+
 def twice(x):
     if x > 1:
         return x + 1
@@ -93,6 +99,24 @@ def test_every_mutant_of_the_sample():
             ("return first.sum(axis=-1) / 2", "return first.sum(axis=-1) / 1"),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "mask = x if mask is None else mask",
+        "mask = not x if mask is not None else mask",
+        "mask = mask if mask is None else not x",
+        "mask |= x % 7 > 0 or x ** 3 > 9",
+        "mask &= x + 7 > 0 or x ** 3 > 9",
+        "mask &= x % 7 > 0 and x ** 3 > 9",
+        "mask &= x % 7 > 0 or x * 3 > 9",
+        "return sorted([x], reverse=False) if mask else x",
+        "return x if mask else sorted([x], reverse=True)",
+    ],
+)
+def test_words_and_branches_are_mutated(changed):
+    assert changed in {label.split("  ->  ")[1] for label, _ in mutants(words)}
 
 
 def test_inner_functions_and_lambdas_are_mutated():
