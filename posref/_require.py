@@ -25,7 +25,7 @@ WANTED = {
 
 def array(function, argument, value, *, kinds=FLOATS, ndim=0):
     """`value` is an array of one of the dtype kinds, with at least `ndim` axes and only finite entries."""
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+    if not hasattr(value, "shape") or not hasattr(getattr(value, "dtype", None), "kind"):  # dtypes of torch have no kind
         raise TypeError(f"{function}: {argument} is a {type(value).__name__}, not an array; pass np.array({argument})")
     if value.dtype.kind not in kinds:
         raise TypeError(

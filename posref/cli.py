@@ -181,7 +181,7 @@ def _check(arguments):
 
     checks = {name.removeprefix("check_"): getattr(check, name) for name in dir(check) if name.startswith("check_")}
     if arguments.system not in checks:
-        raise Usage(f"--as {arguments.system}: there is no such check; there are {', '.join(sorted(checks))}")
+        raise Usage(f"--as {arguments.system}: there is no such check; the checks are: {', '.join(sorted(checks))}")
     run = checks[arguments.system]
     options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
     parameters = inspect.signature(run).parameters
@@ -249,7 +249,7 @@ def _vectors_list(arguments):
 
     ids = [case.id for case in vectors.cases(arguments.pattern)]
     if not ids:
-        raise Usage(f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids, patterns are as in a shell")
+        raise Usage(f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for a system")
     print(json.dumps(ids, indent=2) if arguments.json else "\n".join(ids))
     return 0
 
@@ -302,6 +302,8 @@ def _function(path):
     name, colon, attribute = path.partition(":")
     if not (name and colon and attribute):
         raise Usage(f"{path!r} is no function; write MODULE:FUNCTION, for instance my_ops:rope")
+    if name.endswith(".py"):
+        raise Usage(f"{path}: MODULE is a name as in import; write {name.removesuffix('.py').replace('/', '.')}:{attribute}")
     sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(name)

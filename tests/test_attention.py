@@ -346,3 +346,9 @@ def test_causal_mask_of_unsigned_positions():
 def test_four_terms_refuse(x, p, w_q, w_k, error, message):
     with pytest.raises(error, match=message):
         attention.four_terms(x, p, w_q, w_k)
+
+
+def test_a_tensor_of_another_library_is_no_array():
+    tensor = type("Tensor", (), {"shape": (2,), "dtype": "torch.float32"})()
+    with pytest.raises(TypeError, match=r"attention\.softmax: scores is a Tensor, not an array; pass np\.array\(scores\)"):
+        attention.softmax(tensor)

@@ -23,12 +23,14 @@ class Callee:
         self.to_positions = to_positions or self.to
         self.shared = shared
         self.modified = False
+        self.rounding = np.zeros(())
         self.dtype = ""
 
     def __call__(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """The output for `x` and `positions` `(batch, n)` or `(n,)`, as float64."""
         given = self.to(np.array(x, dtype=np.float32))
         before = as_float64(given).copy()
+        self.rounding = before - x if before.shape == x.shape else np.zeros(x.shape)
         positions = positions[0] if self.shared and positions.ndim == 2 else positions
         converted = self._positions(positions)
         try:

@@ -5,7 +5,7 @@ error of at most p max_t(theta_t k_t) u_angle at position p, over a vector:
 
     norm          | |y|^2 - |x|^2 |            <=  (2e + e^2) |x|^2
     linear        |f(x) + f(z) - f(x + z)|     <=  2e (|x| + |z|)         the angle error is the same in all three
-    composition   |f(f(x, m), n) - f(x, m+n)|  <=  (3e + angle errors at m, n, m + n + 2^-24) |x|    (inputs are float32)
+    composition   |f(f(x, m), n) - f(x, m+n)|  <=  (3e + angle errors at m, n, m + n + 2^-24) |x| + what to= rounds off f(x, m)
     shift         |<f(q,m), f(k,n)> - <f(q,m+s), f(k,n+s)>|  <=  (4e + angle errors) |q| |k|
 """
 
@@ -51,7 +51,8 @@ def check(
         error = angle_error(moved, frequencies, model).max()
         _shift(report, [call(v, p) for p in (near, moved) for v in (x, z)], x, z, e, error, floor)
         twice = call(call(x, near), moved - near)
-        _composition(report, twice, call(x, moved), x, e, 3 * error, floor)
+        taken = (_length(call.rounding) / _length(x)).max()  # of an output wider than the inputs
+        _composition(report, twice, call(x, moved), x, e, 3 * error + (1 + e) * taken, floor)
     except Misbehaved as error:
         report.failed("repeated calls", str(error))
 

@@ -110,7 +110,10 @@ def export(directory, format, pattern="*"):
         raise ValueError(f"vectors.export: format is {format!r}, expected 'json', 'txt', 'npz', 'raw' or 'c'")
     wanted = {case.id for case in vectors.cases(pattern)}
     if not wanted:
-        raise ValueError(f"vectors.export: no case matches {pattern!r}; the systems are {', '.join(vectors.names())}")
+        raise ValueError(
+            f"vectors.export: no case matches {pattern!r}; write 'rope/*' for a system, "
+            f"the systems are {', '.join(vectors.names())}"
+        )
     directory = Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)

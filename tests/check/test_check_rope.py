@@ -180,6 +180,16 @@ def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
     assert "float32 repeated multiplication (ggml)" in report.precision.angles
 
 
+def test_right_in_float32_for_inputs_in_bfloat16():
+    """The output is wider than the input, so a second call sees it rounded: no fault of the function."""
+    options = {"dim": 64, "base": 1e4, "layout": "half", "to": lambda a: low(a, "bfloat16"), "to_positions": np.asarray}
+    report = check_rope(plain, **options)
+    assert report.ok, report
+    assert "composition" in {c.name for c in report.checks if c.status == "passed"}, report
+    moved = check_rope(lambda x, p: plain(x, p, mapped=lambda p: p + 1), **options)
+    assert "composition" in {c.name for c in moved.checks if c.status == "failed"}, moved
+
+
 def test_right_in_float64():
     theta = double(64, 1e4)
     fn = lambda x, p: plain(x.astype(float), p, theta=theta, angle_of=lambda p, theta: p[..., None] * theta)  # noqa: E731

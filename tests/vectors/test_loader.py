@@ -202,7 +202,8 @@ def test_export_json_and_text(tmp_path):
     ("format", "pattern", "message"),
     [
         ("yaml", "*", "format is 'yaml', expected 'json', 'txt', 'npz', 'raw' or 'c'"),
-        ("json", "rop/*", "no case matches 'rop/\\*'; the systems are .*rope"),
+        ("json", "rop/*", "no case matches 'rop/\\*'; write 'rope/\\*' for a system, the systems are .*rope"),
+        ("json", "rope", "no case matches 'rope'; write 'rope/\\*' for a system"),
     ],
 )
 def test_export_refused(tmp_path, format, pattern, message):
