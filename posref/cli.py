@@ -303,7 +303,7 @@ def _function(path):
     if not (name and colon and attribute):
         raise Usage(f"{path!r} is no function; write MODULE:FUNCTION, for instance my_ops:rope")
     if name.endswith(".py"):
-        raise Usage(f"{path}: MODULE is a name as in import; write {name.removesuffix('.py').replace('/', '.')}:{attribute}")
+        raise Usage(f"{path}: MODULE is a name as in import; write {os.path.basename(name)[:-3]}:{attribute}, in its folder")
     sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(name)
