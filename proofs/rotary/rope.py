@@ -327,9 +327,13 @@ def invariant_when_queries_alone_move():
 @theorem(of=[rope.matrix], sizes="all orders; d = 4")
 def one_parameter_groups():
     """exp(mB)^T exp(nB) = exp((n - m)B) for B^T = -B: by Pascal's rule order r is (n - m)^r; R(m) has such a B."""
-    r, j, m, n = (symbol(name, integer=True).e for name in "rjmn")
-    # C(r+1, j) = C(r, j) + C(r, j-1), times j! (r+1-j)! / r!; so T(r) = sum_j C(r,j) (-m)^j n^(r-j) has T(r+1) = (n - m) T(r)
-    prove_equal([r + 1], [(r + 1 - j) + j])
+    m, n = symbol("m", integer=True).e, symbol("n", integer=True).e
+    r, j, choose = symbol("r").e, symbol("j").e, sp.Function("C", real=True)
+    x, y = symbol("x", positive=True).e, symbol("y", positive=True).e
+    # T(r) = sum_j C(r, j) x^j y^(r-j): the power x^j of (x + y) T(r) meets C(r, j) + C(r, j-1), which Pascal's rule makes
+    # C(r+1, j); so T(r+1) = (x + y) T(r), an identity of polynomials, hence true for x = -m and y = n
+    before, here = choose(r, j - 1) * x ** (j - 1) * y ** (r - j + 1), choose(r, j) * x**j * y ** (r - j)
+    prove_equal([x * before + y * here], [(choose(r, j) + choose(r, j - 1)) * x**j * y ** (r + 1 - j)], mention=[r, j, x, y])
     for order in range(8):
         expansion = sum(sp.binomial(order, i) * (-m) ** i * n ** (order - i) for i in range(order + 1))
         prove_equal([expansion], [(n - m) ** order], mention=[m, n] if order else [])
@@ -343,6 +347,15 @@ def without_antisymmetry():
     """exp(mB)^T exp(nB) = exp((n - m)B) for the symmetric B = 1."""
     m, n = symbol("m").e, symbol("n").e
     prove_equal([sp.exp(m) * sp.exp(n)], [sp.exp(n - m)])
+
+
+@one_parameter_groups.control
+def powers_without_the_shift_of_the_index():
+    """The power x^j of (x + y) T(r) meets 2 C(r, j)."""
+    r, j, choose = symbol("r").e, symbol("j").e, sp.Function("C", real=True)
+    x, y = symbol("x", positive=True).e, symbol("y", positive=True).e
+    before, here = choose(r, j - 1) * x ** (j - 1) * y ** (r - j + 1), choose(r, j) * x**j * y ** (r - j)
+    prove_equal([x * before + y * here], [2 * choose(r, j) * x**j * y ** (r + 1 - j)])
 
 
 @theorem(of=[], sizes="all d; Gram step at d = 6")
