@@ -15,8 +15,9 @@ How to prove something about a shipped function, from the simplest to the strong
 
 A symbolic size is any size of at least 2: code that asks whether an axis has one entry is answered no.
 
-Each theorem names the functions it is about, and each has a false sibling (`@name.control`) that must be refuted.
-`python -m proofs` runs everything, `python -m proofs rotary.rope` one file.
+Each theorem names the functions it is about, and each has a false sibling that must be refuted: `@name.control`, or
+`@name.claim("the true sentence")` if people state it. What is evaluated at concrete numbers alone is an `@example`.
+`python -m proofs` runs everything, `python -m proofs rope` one file, `python -m proofs rope.relative` one theorem.
 """
 
 from proofs.kit.claims import NotProved, Refuted, prove_equal, prove_induction, prove_that, solve_forall
@@ -24,7 +25,7 @@ from proofs.kit.kernels import Output, prove_kernel, run_kernel
 from proofs.kit.normal_form import Undecided, coefficients, is_zero, normal_form
 from proofs.kit.sized import SizedArray, entries, filled, integers, pair, sized, summing
 from proofs.kit.symbols import Scalar, all_paths, array, assuming, expression, index, size, symbol, symbols
-from proofs.kit.theorem import Theorem, Unsound, theorem
+from proofs.kit.theorem import Theorem, Unsound, example, theorem
 
 __all__ = [
     "NotProved",
@@ -40,6 +41,7 @@ __all__ = [
     "assuming",
     "coefficients",
     "entries",
+    "example",
     "expression",
     "filled",
     "index",

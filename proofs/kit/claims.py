@@ -1,6 +1,6 @@
 """Claims: what a theorem may assert, each decided or refused.
 
-Every claim counts its obligations, so that a theorem that asserts nothing is seen. `Refuted` carries a witness: a point,
+Every claim records its obligations, so that a theorem that asserts nothing is seen. `Refuted` carries a witness: a point,
 with 50 digits, at which the two sides differ.
 """
 
@@ -8,6 +8,7 @@ import numpy as np
 import sympy as sp
 
 from proofs.kit.normal_form import Undecided, coefficients, is_zero
+from proofs.kit.record import RECORD
 from proofs.kit.symbols import compared, expression
 
 DIGITS = 50
@@ -19,12 +20,6 @@ class NotProved(AssertionError):
 
 class Refuted(NotProved):
     """The claim is false; the message holds a point where it fails."""
-
-
-class Tally:
-    """Obligations met since the theorem began."""
-
-    obligations = 0
 
 
 def prove_equal(left, right, mention=()):
@@ -45,7 +40,7 @@ def prove_equal(left, right, mention=()):
     missing = {expression(m) for m in np.ravel(np.array(list(mention), dtype=object))} - occurring
     if missing:
         raise NotProved(f"vacuous: {sorted(map(str, missing))} do not occur")
-    Tally.obligations += left.size
+    RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
 
 
 def prove_that(fact, claim):
@@ -54,7 +49,7 @@ def prove_that(fact, claim):
         raise Undecided(f"neither true nor false: {claim} (got {fact!r})")
     if not fact:
         raise Refuted(f"not so: {claim}")
-    Tally.obligations += 1
+    RECORD.facts.append(claim)
 
 
 def prove_induction(term, closed, n):

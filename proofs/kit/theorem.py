@@ -10,6 +10,16 @@
         \"\"\"<R(m) q, k> = <q, R(n - m) k>\"\"\"
         prove_equal(...)          # must be refuted, with a witness
 
+A control is a guard, or a sentence that people say: then it is declared with the true one, and the docstring is theirs.
+
+    @relative.claim("The score changes unless both are turned.")
+    def with_one_side_turned():
+        \"\"\"It is enough to turn the keys.\"\"\"
+
+What carries a theorem is its basis. Nothing said: the machine decides all of it. `argument=` says which step is prose,
+`citation=` which is somebody else's theorem. `@example` in the place of `@theorem` marks what is evaluated at concrete numbers
+alone; such a statement is checked like a theorem and is not called one.
+
 A theorem is trusted only if it can fail: every function of `of` is replaced by a tripwire and the theorem must notice; its
 mutants must fail some theorem of the file; and each control, a false sibling, must be refuted. A mutant that changes nothing is
 listed in `equivalent`, by its label, with the reason.
@@ -20,8 +30,9 @@ import signal
 import time
 from dataclasses import dataclass, field
 
-from proofs.kit.claims import Refuted, Tally
+from proofs.kit.claims import Refuted
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
+from proofs.kit.record import RECORD
 
 SECONDS_PER_MUTANT = 30  # and ten times what the proof takes; a mutant may loop forever
 
@@ -38,7 +49,11 @@ class Theorem:
     of: list
     sizes: str
     equivalent: dict
+    argument: str = ""  # the step that is prose
+    citation: str = ""  # the step that is somebody else's theorem
+    is_example: bool = False  # evaluated at concrete numbers alone
     controls: list = field(default_factory=list)
+    truths: dict = field(default_factory=dict)  # name of a control that people claim -> the true sentence
     seconds: float = 0  # of the proof
 
     @property
@@ -48,28 +63,50 @@ class Theorem:
 
     @property
     def statement(self):
-        return " ".join((self.body.__doc__ or "").split())
+        return sentence(self.body)
+
+    @property
+    def basis(self):
+        """What carries the statement: machine, with an argument or a citation where it needs one; or it is an example."""
+        if self.is_example:
+            return "example"
+        return " + ".join(["machine", *["argument"] * bool(self.argument), *["citation"] * bool(self.citation)])
 
     def control(self, body):
         """Register a false sibling, which `check_controls` demands to be refuted."""
         self.controls.append(body)
         return body
 
+    def claim(self, truth):
+        """Register a false sibling that people state: its docstring is their sentence, `truth` the true one."""
+
+        def register(body):
+            self.truths[body.__name__] = truth
+            return self.control(body)
+
+        return register
+
     def prove(self):
         """Run the proof; returns the number of obligations, at least one."""
-        Tally.obligations = 0
+        RECORD.clear()
         start = time.perf_counter()
         self.body()
         self.seconds = time.perf_counter() - start
-        if Tally.obligations == 0:
+        if RECORD.obligations == 0:
             raise Unsound(f"{self.name} asserts nothing")
-        return Tally.obligations
+        return RECORD.obligations
 
     def check_controls(self):
         """Every control is refuted; returns {name: witness}."""
         if not self.controls:
             raise Unsound(f"{self.name} has no control")
         return {control.__name__: self._refutation(control) for control in self.controls}
+
+    def described(self, name, witness):
+        """The `Control` of a name."""
+        body = next(control for control in self.controls if control.__name__ == name)
+        truth = self.truths.get(name, "")
+        return Control(name, sentence(body), "claim" if truth else "guard", truth, witness)
 
     def check_tripwires(self):
         """The proof executes every function it is about."""
@@ -98,17 +135,23 @@ class Theorem:
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
 
 
-def theorem(*, of, sizes, equivalent=None):
+def theorem(*, of, sizes, equivalent=None, argument="", citation=""):
     """Make a theorem about the functions `of`; `sizes` says for which sizes it holds ("all n, d", "d = 4")."""
+    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, citation)
 
-    def make(body):
-        return Theorem(body, list(of), sizes, dict(equivalent or {}))
 
-    return make
+def example(*, of, sizes, equivalent=None, argument=""):
+    """As `theorem`, for a statement that is evaluated at concrete numbers alone."""
+    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, is_example=True)
+
+
+def sentence(body):
+    """The docstring of a theorem or a control, on one line."""
+    return " ".join((body.__doc__ or "").split())
 
 
 def theorems(module):
-    """The theorems of a proof module, in the order of the file."""
+    """The theorems of a proof module, and its examples, in the order of the file."""
     return [value for value in vars(module).values() if isinstance(value, Theorem) and value.body.__module__ == module.__name__]
 
 
@@ -166,15 +209,33 @@ def _limit(seconds):
 
 
 @dataclass
+class Control:
+    """A false sibling that was refuted: what it says, the true sentence if people claim it, and the witness."""
+
+    name: str
+    statement: str
+    kind: str  # "claim" or "guard"
+    truth: str
+    witness: str
+
+
+@dataclass
 class Result:
-    """What one theorem showed."""
+    """What one theorem showed, and what it took for granted."""
 
     name: str
     statement: str
     of: list
     sizes: str
+    basis: str
+    argument: str
+    citation: str
+    hypotheses: list
+    denominators: list
+    trusted: list
     obligations: int
-    controls: dict
+    trivial: int  # of the obligations: 0 = 0 as soon as both sides are written down
+    controls: list
     status: str
     mutants: dict
     seconds: float
@@ -183,12 +244,16 @@ class Result:
 def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
     start = time.perf_counter()
-    obligations, controls, status = 0, {}, "proved"
+    obligations, trivial, controls, status = 0, 0, [], "proved"
+    ground = ([], [], [])
     try:
-        obligations = t.prove()
-        controls = t.check_controls()
+        obligations, trivial = t.prove(), RECORD.trivial
+        ground = [[str(entry) for entry in entries] for entries in (RECORD.hypotheses, RECORD.denominators, RECORD.trusted)]
+        controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         t.check_tripwires()
     except Exception as error:
         status = f"{type(error).__name__}: {error}"
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
-    return Result(t.name, t.statement, of, t.sizes, obligations, controls, status, {}, time.perf_counter() - start)
+    carried = (t.basis, t.argument, t.citation, *ground)
+    seconds = time.perf_counter() - start
+    return Result(t.name, t.statement, of, t.sizes, *carried, obligations, trivial, controls, status, {}, seconds)

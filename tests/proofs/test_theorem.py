@@ -23,6 +23,7 @@ from proofs.kit import (
     Unsound,
     array,
     entries,
+    example,
     prove_equal,
     prove_induction,
     prove_that,
@@ -74,7 +75,36 @@ def test_a_sound_theorem_is_proved():
     assert result.status == "proved"
     assert result.obligations == 1
     assert result.statement == "double(x) = 2x"
-    assert " at x = " in result.controls["tripled"]
+    assert (result.basis, result.trivial) == ("machine", 1)
+    (control,) = result.controls
+    assert (control.name, control.statement, control.kind, control.truth) == ("tripled", "double(x) = 3x", "guard", "")
+    assert " at x = " in control.witness
+
+
+def test_a_control_that_people_claim_carries_the_true_sentence():
+    t = make(doubled)
+    t.claim("double(x) = 2x")(tripled)
+    (control,) = examine(t).controls
+    assert (control.kind, control.truth) == ("claim", "double(x) = 2x")
+
+
+def test_the_basis_says_what_carries_a_theorem():
+    bases = {
+        make(doubled, **ground).basis
+        for ground in ({}, {"argument": "a"}, {"citation": "c"}, {"argument": "a", "citation": "c"})
+    }
+    assert bases == {"machine", "machine + argument", "machine + citation", "machine + argument + citation"}
+    assert example(of=[double], sizes="one")(doubled).basis == "example"
+
+
+def test_what_is_zero_as_written_is_counted_apart():
+    def body():
+        x = symbol("x").e
+        prove_equal([x, (x + 1) ** 2], [x, x**2 + 2 * x + 1])
+        prove_that(double(1) == 2, "1 + 1 = 2")
+
+    result = examine(make(body, control=tripled))
+    assert (result.obligations, result.trivial) == (3, 1)
 
 
 def nothing():
@@ -359,7 +389,8 @@ def test_json_has_the_keys_of_the_format():
     assert {"theorems", "seconds"} <= set(report)
     assert report["survivors"] == report["unused"] == []
     for t in report["theorems"]:
-        assert {"name", "statement", "of", "sizes", "obligations", "status", "mutants", "seconds"} <= set(t)
+        assert {"name", "statement", "of", "sizes", "hypotheses", "basis", "obligations", "controls", "status"} <= set(t)
+        assert {"mutants", "seconds"} <= set(t)
         assert {"killed", "survived", "equivalent"} <= set(t["mutants"])
         assert t["status"] == "proved"
     assert sum(t["mutants"]["killed"] for t in report["theorems"]) >= 10

@@ -1,0 +1,33 @@
+"""The record of the theorem that runs: what it has to show, and what it takes for granted.
+
+The claims of the kit write it, and `python -m proofs` prints it; a proof file has no part in it.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Record:
+    """Obligations met since the theorem began, and the ground that they stand on; dictionaries keep the order of time."""
+
+    equalities: list = field(default_factory=list)  # (left, right) that the normal form decided
+    facts: list = field(default_factory=list)  # in words, decided by evaluation
+    hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
+    denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
+    trusted: dict = field(default_factory=dict)  # sympy's own answers that were believed
+
+    def clear(self):
+        for entries in vars(self).values():
+            entries.clear()
+
+    @property
+    def obligations(self):
+        return len(self.equalities) + len(self.facts)
+
+    @property
+    def trivial(self):
+        """How many equalities are 0 = 0 as soon as both sides are written down."""
+        return sum(left - right == 0 for left, right in self.equalities)
+
+
+RECORD = Record()
