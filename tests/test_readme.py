@@ -2,10 +2,12 @@
 
 import doctest
 import importlib
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,29 @@ def test_torch_example():
     names["my_rope"] = lambda x, positions: x
     with pytest.raises(AssertionError, match="FAILED"):
         names["test_my_rope"]()
+
+
+WRONG = """
+
+def my_rope(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-torch.arange(0, 64, 2) / 64)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1).flatten(-2)
+"""
+
+
+def test_pytest_prints_the_diagnosis(tmp_path):
+    """The torch example in a project of its own, with a wrong function: what pytest prints says what is wrong."""
+    pytest.importorskip("torch", reason="the torch example of the README needs torch")
+    (block,) = blocks("python")
+    (tmp_path / "test_right.py").write_text(block)
+    (tmp_path / "test_wrong.py").write_text(block + WRONG)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert 'your output equals RoPE with layout="interleaved"; you asked for layout="half"' in done.stdout
 
 
 CPP_MAIN = r"""

@@ -1,12 +1,12 @@
 """Check: is somebody else's implementation what was asked for, and if not, what is it?
 
-    report = check_rope(fn, dim=64, base=10000.0, layout="half", to=torch.from_numpy)
-    assert report.ok, report
+    check_rope(fn, dim=64, base=10000.0, layout="half", to=torch.from_numpy).require()
 
-`fn(x, positions)` gets x `(batch, heads, n, dim)` and integer positions `(batch, n)` and returns the rotated x. The report says
-"your output equals RoPE with layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot
-tell apart. `diagnose(case, output)` does the same for an output that another program computed from a golden case,
-`load_output` reads its file, and `aliases()` is the table of what each framework calls the layouts.
+`fn(x, positions)` gets x `(batch, heads, n, dim)` and integer positions `(batch, n)` and returns the rotated x. The report,
+which `require` raises if a check failed, says "your output equals RoPE with layout="interleaved"; you asked for
+layout="half"", what to change, and what this data cannot tell apart. `diagnose(case, output)` does the same for an output
+that another program computed from a golden case, `load_output` reads its file, and `aliases()` is the table of what each
+framework calls the layouts.
 
 Levels: call, shape, dtype, finite numbers (`first_level`); properties that need no reference (`properties`); the values
 within a derived bound (`judge`, `precision`); the operator read from basis vectors and phases (`reading`); enumerated

@@ -36,7 +36,7 @@ class Precision:
 
 @dataclass
 class Report:
-    """The outcome. `ok` is True if no check failed; `str` is made for people, `as_dict` for programs."""
+    """The outcome. `ok` is True if no check failed; `require` is for tests, `str` for people, `as_dict` for programs."""
 
     subject: str
     checks: list[Check] = field(default_factory=list)
@@ -64,11 +64,29 @@ class Report:
         """Plain data for JSON: no NaN and no infinity, a residual that is not finite becomes None."""
         return {"ok": self.ok, **_finite(asdict(self))}
 
+    def require(self) -> None:
+        """AssertionError with the whole report if a check failed, for a test; pytest shows the test's own line above it."""
+        __tracebackhide__ = True
+        if not self.ok:
+            raise AssertionError(str(self))
+
     def __str__(self) -> str:
-        lines = [f"posref: {self.subject} {'ok' if self.ok else 'FAILED'}", *self._diagnosis_lines()]
-        lines += [f"  Advice: {text}" for text in self.advice]
-        for status in ("failed", "skipped"):
-            lines += [f"  {status}: {check.name}: {check.detail}" for check in self.checks if check.status == status]
+        return "\n".join([self._title(), *self._diagnosis_lines(), *self._other_lines()])
+
+    def __repr__(self) -> str:
+        """The report with the reason first: pytest cuts what it prints of `assert report.ok, report` after 120 characters."""
+        reason = self._diagnosis_lines() or self._lines_of("failed")
+        others = [line for line in self._other_lines() if line not in reason]
+        return "\n".join([*reason, self._title(), *others]).strip()
+
+    def _title(self) -> str:
+        return f"posref: {self.subject} {'ok' if self.ok else 'FAILED'}"
+
+    def _lines_of(self, status: str) -> list[str]:
+        return [f"  {status}: {check.name}: {check.detail}" for check in self.checks if check.status == status]
+
+    def _other_lines(self) -> list[str]:
+        lines = [*(f"  Advice: {text}" for text in self.advice), *self._lines_of("failed"), *self._lines_of("skipped")]
         passed = [f"{c.name} ({c.detail})" if c.detail else c.name for c in self.checks if c.status == "passed"]
         if passed:
             lines.append(f"  passed: {', '.join(passed)}")
@@ -76,8 +94,7 @@ class Report:
             lines.append(f"  Precision: {self.precision.model} ({self.precision.meaning})")
             if self.precision.angles:
                 lines.append(f"  Angles agree with: {', or '.join(self.precision.angles)}")
-        lines += [f"  Not told apart: {text}" for text in self.ambiguous]
-        return "\n".join(lines)
+        return lines + [f"  Not told apart: {text}" for text in self.ambiguous]
 
     def _diagnosis_lines(self) -> list[str]:
         lines = [f"  Diagnosis: {f.sentence} (residual {f.residual:.2g} of the bound)." for f in self.diagnosis]
