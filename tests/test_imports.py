@@ -61,6 +61,8 @@ def complaints(text, module):
             yield f"{module} imports {name}"
         if module.startswith("posref.") and not module.startswith(("posref.fast", "posref.cli")) and rest[:1] == ["fast"]:
             yield f"{module} imports {name}; only the user imports posref.fast"
+        if module.startswith("proofs.") and not module.startswith("proofs.vectors") and name.startswith("proofs.vectors"):
+            yield f"{module} imports {name}; generators import proofs, and nothing points back"
         package, *here = module.split(".")
         if package == root == "posref" and here and here[0] in SPECIFICATIONS and rest:
             block = (".".join(here[:2]), ".".join(rest[:2]))
@@ -100,6 +102,7 @@ def test_direction(path, module):
         ("import numba", "proofs.rotary.rope"),
         ("import torch", "proofs.kit.normal"),
         ("import scipy", "posref.fast.rope"),
+        ("from proofs.vectors import terms", "proofs.relative.t5"),
     ],
 )
 def test_direction_can_fail(text, module):
@@ -115,6 +118,8 @@ def test_direction_can_fail(text, module):
         ("from posref import _require, pairing", "posref.rotary.rope"),
         ("import sympy", "proofs.kit.normal"),
         ("from posref.fast import rope", "proofs.rotary.rope"),
+        ("from proofs.rotary.rope import definition", "proofs.vectors.rope"),
+        ("from proofs.vectors import terms", "proofs.vectors.rope"),
     ],
 )
 def test_direction_lets_the_good_pass(text, module):

@@ -2,13 +2,11 @@
 
 import itertools
 
-import mpmath
 import numpy as np
 import sympy as sp
 
 from posref.absolute import hierarchical
 from proofs.kit import Scalar, index, is_zero, prove_equal, prove_that, size, sized, symbol, symbols, theorem
-from proofs.vectors import case, flag, painted, terms
 
 N, D = size("n"), size("d")
 GAP = symbol("c", nonzero=True)
@@ -141,59 +139,3 @@ def sum_of_the_digits():
     """q_{(i, j)} = q_{(i, 0)} + q_{(0, j)}"""
     q = hierarchical.extend(symbols("p", 2, 1), alpha=ALPHA)
     prove_equal(q[3], q[2] + q[1])
-
-
-# golden vectors
-
-SOURCES = ("Su, kexue.fm/archives/7947", "bert4keras 0.11.5, layers.py, PositionEmbedding: hierarchical, alpha 0.4")
-
-CONVENTIONS = {
-    "axes": "table is (n, d); positions count from 0 and are below n^2",
-    "digits": "position = i n + j; alpha belongs to i, 1 - alpha to j",
-    "op extend": "all n^2 rows",
-    "op encode": "the rows of the positions",
-}
-
-FLAGS = {
-    "alpha_swapped": flag("1 - alpha for alpha", "The digits change their weights.", "The first n rows are not the table."),
-    "digits_swapped": flag("position % n is the slow digit", "i and j change places.", "The first n rows are not the table."),
-    "no_base_vectors": flag("p in the place of u", "Trained rows are mixed directly.", "The first n rows are not the table."),
-    "counts_from_one": flag("positions from 1", "The printed 1-based digits meet 0-based ones.", "Rows are off by one."),
-    "wrapped": flag("position % n alone", "The table is repeated.", "Positions beyond n repeat."),
-    "half": flag("alpha = 1/2", "Both digits weigh the same.", "(i, j) and (j, i) collide."),
-}
-
-
-def vectors():
-    for alpha, n, d in ((0.4, 3, 4), (0.25, 4, 2), (-0.5, 2, 3)):
-        table = painted((n, d), 1)
-        yield _case("extend", f"a{alpha}-n{n}-d{d}", alpha, table, np.arange(n * n))
-    yield _case("encode", "a0.4-n5-d2", 0.4, painted((5, 2), 2), np.array([[0, 4, 5], [24, 7, 13]]))
-
-
-def _case(op, params, alpha, table, positions):
-    n, exact = len(table), np.frompyfunc(mpmath.mpf, 1, 1)
-    p, a = exact(table), mpmath.mpf(alpha)
-    rows = lambda slow, fast, alpha=a: definition(p[0], p[slow], p[fast], alpha)
-    i, j = positions // n, positions % n
-    sizes = [a / (1 - a) * p[i], p[j], a * a / (1 - a) * p[0], a * p[0]]
-    # two roundings of alpha, those of 1 - alpha, two products, two sums, a quotient
-    roundings = int(mpmath.ceil(8 + 2 * abs(a / (1 - a))))
-    before = np.maximum(positions - 1, 0)
-    mistakes = {
-        "alpha_swapped": rows(i, j, 1 - a),
-        "digits_swapped": rows(j, i),
-        "no_base_vectors": a * p[i] + (1 - a) * p[j],
-        "counts_from_one": rows(before // n, before % n),
-        "wrapped": p[j],
-        "half": rows(i, j, mpmath.mpf(1) / 2),
-    }
-    return case(
-        f"hierarchical/{params}/{op}",
-        op=op,
-        params={"alpha": alpha},
-        tensors={"table": table, **({"positions": positions} if op == "encode" else {})},
-        expected=rows(i, j),
-        cond={"amp": terms(roundings, *(np.broadcast_to(x, p[i].shape) for x in sizes))},
-        mistakes=mistakes,
-    )

@@ -2,13 +2,11 @@
 
 import itertools
 
-import mpmath
 import numpy as np
 import sympy as sp
 
 from posref.absolute import learned
 from proofs.kit import array, expression, filled, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
-from proofs.vectors import case, flag, painted, terms
 
 N, R, D = size("n"), size("r"), size("d")
 MASKS = {n: np.array([*itertools.product((False, True), repeat=n)]) for n in range(1, 6)}
@@ -30,12 +28,6 @@ def definition(mask, convention, padding_idx=1):
         else:
             rows.append(tokens + padding_idx if is_token else padding_idx)
     return rows
-
-
-def cosine(a, b, m=sp):
-    """<a, b> / (|a| |b|)"""
-    inner = lambda x, y: sum(s * t for s, t in zip(x, y, strict=True))
-    return inner(a, b) / (m.sqrt(inner(a, a)) * m.sqrt(inner(b, b)))
 
 
 # lookup
@@ -183,136 +175,3 @@ def similarity_is_blind_to_signs():
     """A row may be negated."""
     table = np.array([[3, 4], [4, 3]])
     prove_equal(learned.similarity(table[:1].repeat(2, axis=0)), learned.similarity(np.array([[3, 4], [-3, -4]])))
-
-
-# golden vectors
-
-SOURCES = (
-    "Devlin et al., BERT, arXiv 1810.04805",
-    "transformers 5.23.0: generation/utils.py, modeling_opt.py, modeling_roberta.py, modeling_m2m_100.py",
-    "Wang and Chen, What Do Position Embeddings Learn?, EMNLP 2020 (similarity)",
-)
-
-CONVENTIONS = {
-    "axes": "mask and positions are (batch, n), table is (rows, d); 1 in a mask is a token, 0 is padding",
-    "op position_ids": "the row numbers, padding included",
-    "op token_ids": "the row numbers of the tokens alone, in one axis; what padding gets has changed between versions",
-    "op encode": "rows of the table by number; a number outside the table is an error, never wrapped or clipped",
-    "op embed": "position_ids, then encode",
-    "op similarity": "cosine of every two rows",
-}
-
-FLAGS = {
-    "counts_padding": flag(
-        "i in the place of the count of tokens", "Padding is counted.", "Left-padded texts are shifted, silently."
-    ),
-    "padding_not_counted": flag("the count of tokens", "Padding is skipped though BERT counts it.", "Left-padded texts move."),
-    "zero_based": flag(
-        "rows from 0",
-        "Row numbers begin at 0 where the table begins at 2.",
-        "No error, other rows: cosine 0.65 with the right output.",
-        "huggingface/transformers#47496",
-        "sbryngelson/ANEForge#257",
-    ),
-    "one_short": flag("padding_idx without the 1", "Rows begin at padding_idx.", "The first token has the row of padding."),
-    "padding_as_token": flag(
-        "a count for padding too", "Padding gets the row of the token before.", "Padding is no longer zero."
-    ),
-    "wrapped": flag("r mod rows", "Row numbers are taken modulo a power of two.", "Long texts repeat positions."),
-    "clipped": flag("min(r, last)", "Row numbers beyond 4 read row 4.", "Long texts lose order."),
-    "dot_product": flag("no division", "Rows are not made unit.", "Long rows look similar to all."),
-    "one_norm": flag("one norm", "The product is divided by one of the two norms.", "Not symmetric."),
-}
-
-BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])
-
-
-def vectors():
-    for convention, padding_idx in (("bert", None), ("generate", None), ("opt", None), ("roberta", 1), ("m2m100", 3)):
-        yield _ids(convention, padding_idx)
-    yield _encode()
-    yield _embed()
-    yield _similarity()
-
-
-def _wrong_ids(convention, padding_idx, mask):
-    """{mistake: row numbers} for one mask."""
-    right = definition(mask, convention, padding_idx or 1)
-    count = np.cumsum(mask)
-    start = {"bert": 0, "generate": 0, "opt": 2}.get(convention, (padding_idx or 0) + 1)
-    if convention == "bert":
-        return {"padding_not_counted": np.where(mask, count - 1, 0).tolist()}
-    wrong = {"counts_padding": [start + i for i in range(len(mask))]}
-    if convention != "generate":
-        wrong |= {"zero_based": [r - start for r in right], "padding_as_token": (count - 1 + start).tolist()}
-    if convention in ("roberta", "m2m100"):
-        wrong["one_short"] = np.where(mask, np.array(right) - 1, right).tolist()
-    return wrong
-
-
-def _ids(convention, padding_idx):
-    tokens_alone, whole = convention == "generate", [definition(mask, convention, padding_idx or 1) for mask in BATCH]
-    pick = lambda rows: np.array(rows)[BATCH == 1] if tokens_alone else np.array(rows)
-    wrong = [_wrong_ids(convention, padding_idx, mask) for mask in BATCH]
-    return case(
-        f"learned/{convention}/{'any' if padding_idx is None else f'pad{padding_idx}'}/ids",
-        op="token_ids" if tokens_alone else "position_ids",
-        params={"convention": convention, **({} if padding_idx is None else {"padding_idx": padding_idx})},
-        tensors={"mask": BATCH},
-        expected=pick(whole),
-        mistakes={name: pick([row[name] for row in wrong]) for name in wrong[0]},
-        comment="The first mask is padded on the left, the second on the right.",
-    )
-
-
-def _encode():
-    table, rows = painted((10, 3), 1), np.array([[9, 0, 4, 4], [8, 1, 7, 2]])
-    return case(
-        "learned/any/r10-d3/encode",
-        op="encode",
-        params={},
-        tensors={"positions": rows, "table": table},
-        expected=table[rows],
-        mistakes={"wrapped": table[rows % 8], "clipped": table[np.minimum(rows, 4)]},
-        comment="Entries of the table, unchanged.",
-    )
-
-
-def _embed():
-    table = painted((7, 3), 2)
-    at = lambda rows: table[np.array(rows)]
-    wrong = [_wrong_ids("roberta", 1, mask) for mask in BATCH]
-    wrong = {name: at([row[name] for row in wrong]) for name in wrong[0] if name != "padding_as_token"}
-    wrong["zero_based"] = at([definition(mask, "generate") for mask in BATCH])
-    return case(
-        "learned/roberta/r7-d3/embed",
-        op="embed",
-        params={"convention": "roberta", "padding_idx": 1},
-        tensors={"mask": BATCH, "table": table},
-        expected=at([definition(mask, "roberta") for mask in BATCH]),
-        mistakes=wrong,
-        comment="Seven rows hold five tokens.",
-    )
-
-
-def _similarity():
-    table, d = painted((4, 5), 4), 5
-    exact = [[mpmath.mpf(x) for x in row] for row in table]
-    pairs = [[(a, b) for b in exact] for a in exact]
-    inner = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
-    share = [
-        [sum(abs(x * y) for x, y in zip(a, b, strict=True)) / mpmath.sqrt(inner(a, a) * inner(b, b)) for a, b in row]
-        for row in pairs
-    ]
-    return case(
-        "learned/any/r4-d5/similarity",
-        op="similarity",
-        params={},
-        tensors={"table": table},
-        expected=[[cosine(a, b, mpmath) for a, b in row] for row in pairs],
-        cond={"amp": terms(2 * d + 4, share)},  # d + 4 of the two norms and quotients, a product, d - 1 sums
-        mistakes={
-            "dot_product": [[inner(a, b) for a, b in row] for row in pairs],
-            "one_norm": [[inner(a, b) / mpmath.sqrt(inner(a, a)) for a, b in row] for row in pairs],
-        },
-    )

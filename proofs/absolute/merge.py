@@ -1,6 +1,5 @@
 """Merging: how an absolute encoding enters the token embedding."""
 
-import mpmath
 import numpy as np
 import sympy as sp
 
@@ -21,7 +20,6 @@ from proofs.kit import (
     symbols,
     theorem,
 )
-from proofs.vectors import case, flag
 
 B, N, D, E, H = size("b"), size("n"), size("d"), size("e"), size("h")
 PRODUCT = [merge.multiply, sinusoidal.encode, pairing.join]
@@ -120,66 +118,3 @@ def literal_product_keeps_every_word():
     x, w = symbols("x", 1, 2), symbols("w", 1)
     p = sinusoidal.encode(np.array([0]), w, layout="half")
     prove_equal(merge.multiply(x, p, convention="paper")[0], [x[0, 0], x[0, 1]])
-
-
-# golden vectors
-
-SOURCES = (
-    "Su, kexue.fm/archives/8130: add, multiply, concatenate",
-    "bert4keras 0.11.5, layers.py, PositionEmbedding: merge_mode",
-)
-
-CONVENTIONS = {
-    "axes": "x is (batch, n, d), p (n, d) or, to be concatenated, (n, d_p)",
-    "convention": "paper: x p; released: x (1 + p)",
-    "op add": "x + p",
-    "op multiply": "x p or x (1 + p), by convention",
-    "op concatenate": "[x ; p]",
-}
-
-FLAGS = {
-    "literal": flag("x p", "The factor 1 + p is taken as p.", "Features whose encoding is 0 vanish."),
-    "one_plus": flag("x (1 + p)", "The factor p is taken as 1 + p.", "A word is added."),
-    "added": flag("x + p", "Sum in the place of product.", "Another model."),
-    "multiplied": flag("x p", "Product in the place of sum.", "Another model."),
-    "scaled": flag("sqrt(d) x", "The embedding is scaled inside.", "Scaled twice where the caller scales."),
-    "position_first": flag("[p ; x]", "The parts are in the wrong order.", "A permutation of features."),
-    "shared_row": flag("p_0 for every token", "One row is broadcast.", "All tokens have one position."),
-}
-
-
-def vectors():
-    x, p = _short((2, 3, 4), 15), _short((3, 4), 11)
-    ways = {name: definition(x, p, name) for name in ("add", "paper", "released")}
-    row = definition(x, p[:1], "add")
-    mistakes = {"multiplied": ways["paper"], "scaled": 2 * x + p, "shared_row": row}
-    yield _case("add", "add", {}, x, p, ways["add"], mistakes)
-    for convention, other in (("paper", "one_plus"), ("released", "literal")):
-        wrong = {other: ways["released" if convention == "paper" else "paper"], "added": ways["add"]}
-        wrong["shared_row"] = definition(x, p[:1], convention)
-        yield _case("multiply", convention, {"convention": convention}, x, p, ways[convention], wrong)
-    p = _short((3, 2), 11)
-    wide = np.broadcast_to(p, (2, 3, 2))
-    wrong = {"position_first": np.concatenate([wide, x], axis=-1)}
-    wrong["shared_row"] = np.concatenate([x, np.broadcast_to(p[:1], wide.shape)], axis=-1)
-    yield _case("concatenate", "concatenate", {}, x, p, np.concatenate([x, wide], axis=-1), wrong)
-
-
-def _short(shape, modulus):
-    """Quarters, none of them 0, so short that sums and products are exact in bfloat16."""
-    n = np.arange(np.prod(shape, dtype=int))
-    quarters = (7 * n + 4) % modulus - modulus // 2
-    return np.where(quarters == 0, 2, quarters).reshape(shape) / 4
-
-
-def _case(op, variant, params, x, p, expected, mistakes):
-    exact = np.frompyfunc(mpmath.mpf, 1, 1)
-    return case(
-        f"merge/{variant}/d4/tiny",
-        op=op,
-        params=params,
-        tensors={"x": x, "p": p},
-        expected=exact(expected),
-        mistakes={name: exact(wrong) for name, wrong in mistakes.items()},
-        comment="Exact in every format.",
-    )

@@ -2,13 +2,11 @@
 
 import itertools
 
-import mpmath
 import numpy as np
 import sympy as sp
 
 from posref import pairing
 from posref.rotary import linear_attention, rope
-from posref.vectors import MODELS
 from proofs.kit import (
     all_paths,
     array,
@@ -26,8 +24,7 @@ from proofs.kit import (
     theorem,
 )
 from proofs.rotary.rope import definition as turn
-from proofs.rotary.value import lists, rotated, turned
-from proofs.vectors import case, exact, flag, painted, stored, terms
+from proofs.rotary.value import lists, rotated
 
 N, E, C, D, H = size("n"), size("e"), size("c"), size("d"), size("h")
 WHOLE = [linear_attention.attend, rope.rotate, pairing.split, pairing.join]
@@ -48,11 +45,6 @@ def definition(q, k, v, positions, w, *, layout, phi, causal, m=sp, ahead=0, tur
         weights = [_dot(turned_q[i], turned_k[j]) / total for j in keys]
         out.append([sum(weights[j] * v[j][c] for j in keys) for c in range(len(v[0]))])
     return out
-
-
-def elu_plus_one(x, m=sp):
-    """elu(x) + 1 of a list of numbers: x + 1 above 0, e^x below. Katharopoulos et al., arXiv 2006.16236."""
-    return [y + 1 if y > 0 else m.exp(y) for y in x]
 
 
 def _dot(x, y):
@@ -325,134 +317,3 @@ def rotated_denominator_is_that_of_the_paper():
     """For one key the rotated denominator is the unrotated one, hence positive."""
     f, g, m = symbols("f", 1, 2, positive=True), symbols("g", 1, 2, positive=True), symbol("m")
     prove_equal(f @ rope.rotate(g, *rope.tables(array([m]), array([1])), layout="half").T, f @ g.T)
-
-
-# golden vectors
-
-SOURCES = (
-    "Su et al., RoFormer, arXiv 2104.09864, section 3.3, Eq. (19)",
-    "Feature map: Katharopoulos et al., Transformers are RNNs, arXiv 2006.16236",
-)
-
-CONVENTIONS = {
-    "axes": "q and k are (batch, heads, n, dim), v is (batch, heads, n, d_v); positions broadcast to all axes but the last",
-    "causal": "if true, row i sees the rows j <= i, whatever the positions",
-    "feature map": "phi(x) = elu(x) + 1, before the rotation; no scale",
-    "frequencies": "theta_t = base^(-2t/dim); all features turn, counter-clockwise by position * theta",
-    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
-    "op attend": "sum_j <R(i) phi(q_i), R(j) phi(k_j)> v_j / sum_j <phi(q_i), phi(k_j)>",
-    "op feature_map": "phi(x)",
-}
-
-FLAGS = {
-    "denominator_rotated": flag(
-        "rotated denominator", "The rotated weights are divided by their sum.", "The denominator can vanish or turn negative."
-    ),
-    "rotated_before_phi": flag(
-        "phi(R x) instead of R phi(x)",
-        "The feature map comes after the rotation.",
-        "The weights depend on i and j, not on j - i.",
-    ),
-    "not_rotated": flag("no rotation", "All positions are 0.", "The model sees no order."),
-    "other_layout": flag(
-        "pairs of the other layout", "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.", "Garbage."
-    ),
-    "sign": flag("angle -m theta", "The sine has the wrong sign.", "Past and future change places in the weights."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Gaps are lost."
-    ),
-    "positions_shared_across_batch": flag(
-        "positions of the first batch row", "Every row uses the positions of row 0.", "Batches of different texts go wrong."
-    ),
-    "causal_ignored": flag("all keys", "The sums run over all keys.", "Queries see the future."),
-    "sees_one_ahead": flag("j <= i + 1", "The prefix sums are one key ahead.", "Every token sees the next."),
-    "denominator_of_all_keys": flag(
-        "z is no prefix sum", "Above the fraction the sums are causal, below they are not.", "Early rows are too small."
-    ),
-    "elu": flag("elu(x)", "The 1 is not added.", "The feature map is negative below 0."),
-    "relu_plus_one": flag("max(x, 0) + 1", "Another positive map.", "Negative features are constant."),
-}
-
-OTHER = {"half": "interleaved", "interleaved": "half"}
-ANY = "denominator_rotated rotated_before_phi not_rotated other_layout sign positions_ignored"
-CAUSAL = {True: "causal_ignored sees_one_ahead denominator_of_all_keys", False: ""}
-
-
-def vectors():
-    x = [-2.0, -1.0, -0.25, 0.0, 0.5, 2.0]
-    yield case(
-        "linear_attention/elu-plus-one/x/feature_map",
-        op="feature_map",
-        params={},
-        tensors={"x": x},
-        expected=elu_plus_one(x, mpmath),
-        cond=_feature_map(np.array(x))[1],
-        mistakes={"elu": [y - 1 for y in elu_plus_one(x, mpmath)], "relu_plus_one": [max(y, 0.0) + 1 for y in x]},
-    )
-    batch = [[[0, 3, 5, 7, 9]], [[2, 11, 4, 40, 17]]]
-    for layout, causal in itertools.product(OTHER, (True, False)):
-        if (layout == "half") == causal:
-            yield _attend("batch", (2, 3, 5, 6, 4), batch, layout, causal, ANY + " positions_shared_across_batch")
-        yield _attend("far", (3, 5, 4, 6), [48040, 48043, 48050, 48053, 48056], layout, causal, ANY)
-
-
-def _feature_map(x):
-    """phi(x), stored; computed as e^x and x + 1, or as elu(x), stored, plus 1."""
-    phi = np.array([elu_plus_one(row, mpmath) for row in x.reshape(-1, 1).tolist()], dtype=object).reshape(x.shape)
-    return stored(phi, {"amp": terms(2, phi - 1) + terms(1, phi), "out": abs(phi - 1)})
-
-
-def _summed(q, k, v, seen):
-    """sum_j <q_i, k_j> v_j over the keys seen, in any order of the two sums; the sum over j or the weights may be stored."""
-    (q, q_cond), (k, k_cond) = q, k
-    over_keys = lambda q, k, v: np.where(seen, q @ np.swapaxes(k, -1, -2), 0) @ v
-    cond = {name: over_keys(q_cond[name], abs(k), abs(v)) + over_keys(abs(q), k_cond[name], abs(v)) for name in q_cond}
-    size = over_keys(abs(q), abs(k), abs(v))
-    return stored(over_keys(q, k, v), cond | {"amp": cond["amp"] + terms(sum(k.shape[-2:]), size), "out": cond["out"] + size})
-
-
-def _quotient(above, below):
-    """above / below, where below is positive: |d(a/b)| <= (|da| + |a/b| |db|) / b / (1 - |db| / b)."""
-    (a, a_cond), (b, b_cond) = above, below
-    worst = np.max([(c.c_amp * b_cond["amp"] + c.c_out * b_cond["out"]) / b for c in MODELS.values()], axis=0)  # no phase below
-    cond = {name: (a_cond[name] + abs(a / b) * b_cond[name]) / b / (1 - worst) for name in a_cond}
-    return stored(a / b, cond | {"amp": cond["amp"] + terms(1, a / b)})
-
-
-def _attend(probe, extents, positions, layout, causal, flags):
-    *lead, n, dim, d_v = extents
-    q, k, v = painted((*lead, n, dim), 1), painted((*lead, n, dim), 2), painted((*lead, n, d_v), 4)
-    at = np.broadcast_to(positions, q.shape[:-1])
-    theta = [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
-    seen = np.tri(n, dtype=bool) | (not causal)
-
-    def output(q=q, k=k, at=at, theta=theta, layout=layout, causal=causal, **mistake):
-        out, options = np.empty(v.shape, dtype=object), {"layout": layout, "causal": causal, "phi": elu_plus_one, "m": mpmath}
-        for head in np.ndindex(*lead):
-            out[head] = definition(*(x[head].tolist() for x in (q, k, v, at)), theta, **options, **mistake)
-        return out
-
-    mistakes = {
-        "denominator_rotated": lambda: output(turn_below=True),
-        "rotated_before_phi": lambda: output(*(turned(exact(x), at, theta, layout)[0] for x in (q, k)), at * 0),
-        "not_rotated": lambda: output(at=at * 0),
-        "other_layout": lambda: output(layout=OTHER[layout]),
-        "sign": lambda: output(at=-at),
-        "positions_ignored": lambda: output(at=np.indices(at.shape)[-1]),
-        "positions_shared_across_batch": lambda: output(at=np.broadcast_to(at[0], at.shape)),
-        "causal_ignored": lambda: output(causal=False),
-        "sees_one_ahead": lambda: output(ahead=1),
-        "denominator_of_all_keys": lambda: output(all_below=True),
-    }
-    phi_q, phi_k = _feature_map(q), _feature_map(k)
-    turned_q, turned_k = (turned(phi, at, theta, layout) for phi in (phi_q, phi_k))
-    above, below = _summed(turned_q, turned_k, v, seen), _summed(phi_q, phi_k, np.ones((n, 1)), seen)
-    return case(
-        f"linear_attention/{layout}-{'causal' if causal else 'all-keys'}/d{dim}-b1e4/{probe}",
-        op="attend",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "causal": causal},
-        tensors={"q": q, "k": k, "v": v, "positions": np.array(positions)},
-        expected=output(),
-        cond=_quotient(above, below)[1],
-        mistakes={name: mistakes[name]() for name in f"{flags} {CAUSAL[causal]}".split()},
-    )

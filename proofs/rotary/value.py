@@ -3,7 +3,6 @@
 import itertools
 from functools import partial
 
-import mpmath
 import numpy as np
 import sympy as sp
 
@@ -27,7 +26,6 @@ from proofs.kit import (
     theorem,
 )
 from proofs.rotary.rope import definition as turn
-from proofs.vectors import attend, case, exact, flag, growth, painted, stored
 
 N, M, E, H = size("n"), size("m"), size("e"), size("h")
 WHOLE = [value.attend, attention.attend, attention.scores, attention.softmax, rope.rotate, rope.tables]
@@ -215,135 +213,3 @@ def absolute_without_undo():
 def the_shift_turns_backwards():
     """A shift by s turns the output by R(-s) (one key)."""
     prove_equal(one_key(undo=False, shift=SHIFT), [rotated(V, THERE.e - SHIFT.e, W, "half")])
-
-
-# golden vectors
-
-SOURCES = (
-    "Su, kexue.fm/archives/8130, last section: rotated values, not undone",
-    "labml.ai, transformers/rope/value_pe: rotated values, undone",
-)
-
-CONVENTIONS = {
-    "axes": "q, k, v are (batch, heads, n, dim); positions broadcast to all axes but the last",
-    "frequencies": "theta_t = base^(-2t/dim); all features turn, counter-clockwise by position * theta",
-    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
-    "causal": "if true, a query sees the keys at positions up to its own",
-    "op attend": "sum_j softmax_j(scale <R(i) q_i, R(j) k_j>) R(j) v_j, turned by R(-i) if undo is true",
-}
-
-FLAGS = {
-    "not_undone": flag("R(-i) is missing", "The output is not turned back.", "The output depends on absolute positions."),
-    "undone": flag("R(-i) although not asked for", "The output is turned back.", "Weights trained without it do not fit."),
-    "undone_twice": flag("R(-2i)", "The output is turned back twice.", "The output depends on absolute positions."),
-    "undone_forward": flag("R(i) instead of R(-i)", "The output is turned on.", "The output depends on absolute positions."),
-    "values_unturned": flag("plain values", "Queries and keys turn, values do not.", "Only the weights know positions."),
-    "values_other_layout": flag(
-        "values pair other features", "Queries and keys use one layout, values the other.", "Weights right, output garbled."
-    ),
-    "other_layout": flag(
-        "pairs of the other layout", "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.", "Garbage."
-    ),
-    "sign": flag("angle -m theta", "The sine has the wrong sign.", "Scores and output see the negative offset."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Gaps are lost."
-    ),
-    "positions_shared_across_batch": flag(
-        "positions of the first batch row", "Every row uses the positions of row 0.", "Batches of different texts go wrong."
-    ),
-    "causal_ignored": flag("all keys", "The causal mask is left out.", "Queries see the future."),
-}
-
-OTHER = {"half": "interleaved", "interleaved": "half"}
-ANY = "other_layout sign positions_ignored values_unturned values_other_layout"
-UNDONE = {True: "not_undone undone_twice undone_forward", False: "undone"}
-
-
-def vectors():
-    here, there = [[[0, 3, 7, 9]], [[2, 11, 4, 30]]], [[[0, 3, 5, 7, 9]], [[2, 3, 40, 11, 17]]]
-    near, before = [2, 6, 7, 9], [1, 2, 6, 7, 9]
-    far, cached = [48047], [48040, 48041, 48043, 48046, 48047]
-    for layout, undo in itertools.product(OTHER, (True, False)):
-        yield _attend("one", (1, 1, 4), [1], [3], layout, undo, ANY, scale=2.0**-6, comment="One key: its weight is 1.")
-        if (layout == "half") == undo:
-            batch = ANY + " positions_shared_across_batch"
-            yield _attend("batch", (2, 3, 4, 5, 6), here, there, layout, undo, batch)
-        else:
-            yield _attend("causal", (3, 4, 5, 6), near, before, layout, undo, ANY + " causal_ignored", causal=True)
-        yield _attend("decode", (2, 3, 1, 5, 4), far, cached, layout, undo, ANY, comment="One query, the last of five tokens.")
-
-
-def turned(x, positions, theta, layout):
-    """R(positions) x of a pair (values, sensitivities), positions broadcasting to all axes but the last; stored."""
-    (values, cond), at, theta = x, np.array(positions, dtype=object)[..., None], np.array(theta)
-    members = _split(values, layout)
-    cos, sin = (abs(np.frompyfunc(f, 1, 1)(at * theta)) for f in (mpmath.cos, mpmath.sin))
-    mixed = lambda a, b: _join(a * cos + b * sin, a * sin + b * cos, layout)
-    reach = np.frompyfunc(mpmath.hypot, 2, 1)(*members) * abs(at * theta) * np.array([growth(w) for w in theta])
-    cond = {name: mixed(*_split(each, layout)) for name, each in cond.items()}
-    cond["amp"], cond["phase"] = cond["amp"] + mixed(*map(abs, members)), cond["phase"] + _join(reach, reach, layout)
-    pairs = np.frompyfunc(lambda *pair: turn(*pair, m=mpmath), 4, 2)(*members, at, theta)
-    return stored(_join(*pairs, layout), cond)
-
-
-def _split(x, layout):
-    return (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else np.split(x, 2, axis=-1)
-
-
-def _join(a, b, layout):
-    return np.stack([a, b], axis=-1).reshape(*a.shape[:-1], -1) if layout == "interleaved" else np.concatenate([a, b], axis=-1)
-
-
-def _theta(dim):
-    return [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
-
-
-def _output(q, k, v, here, there, layout, *, undo, scale, mask):
-    """`definition` of every head."""
-    out = np.empty(q.shape, dtype=object)
-    for lead in np.ndindex(q.shape[:-2]):
-        i, j = here[lead], there[lead]
-        heads = (q[lead].tolist(), k[lead].tolist(), v[lead].tolist(), i.tolist(), j.tolist(), _theta(q.shape[-1]))
-        out[lead] = definition(
-            *heads, layout=layout, scale=scale, undo=undo, mask=None if mask is None else mask[lead], m=mpmath
-        )
-    return out
-
-
-def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, scale=0.25, **rest):
-    *lead, n_query, n_key, dim = extents
-    q, k, v = painted((*lead, n_query, dim), 1), painted((*lead, n_key, dim), 2), painted((*lead, n_key, dim), 4)
-    i, j, theta = np.broadcast_to(here, q.shape[:-1]), np.broadcast_to(there, k.shape[:-1]), _theta(dim)
-    mask = j[..., None, :] <= i[..., None] if causal else None
-    options = {"undo": undo, "scale": scale, "mask": mask}
-    right = _output(q, k, v, i, j, layout, **options)
-    turn_all = lambda x, positions, layout=layout: turned(exact(x), positions, theta, layout)[0]
-    absolute = partial(_output, q, k, here=i, there=j, layout=layout, **options | {"undo": False})
-    row_zero = lambda positions: np.broadcast_to(positions[0], positions.shape)
-    mistakes = {
-        "not_undone": lambda: absolute(v),
-        "undone": lambda: turn_all(absolute(v), -i),
-        "undone_twice": lambda: turn_all(right, -i),
-        "undone_forward": lambda: turn_all(absolute(v), i),
-        "values_unturned": lambda: absolute(turn_all(v, -j)),
-        "values_other_layout": lambda: turn_all(
-            absolute(turn_all(turn_all(v, j, OTHER[layout]), -j)), -i if undo else i * 0, OTHER[layout]
-        ),
-        "other_layout": lambda: _output(q, k, v, i, j, OTHER[layout], **options),
-        "sign": lambda: _output(q, k, v, -i, -j, layout, **options),
-        "positions_ignored": lambda: _output(q, k, v, *(np.indices(x.shape)[-1] for x in (i, j)), layout, **options),
-        "positions_shared_across_batch": lambda: _output(q, k, v, row_zero(i), row_zero(j), layout, **options),
-        "causal_ignored": lambda: _output(q, k, v, i, j, layout, **options | {"mask": None}),
-    }
-    rotated_inputs = (turned(exact(x), at, theta, layout) for x, at in ((q, i), (k, j), (v, j)))
-    out = attend(*rotated_inputs, scale, mask=mask)
-    return case(
-        f"value/{layout}-{'undone' if undo else 'absolute'}/d{dim}-b1e4/{probe}",
-        op="attend",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "scale": scale, "undo": undo, "causal": causal},
-        tensors={"q": q, "k": k, "v": v, "q_positions": np.array(here), "k_positions": np.array(there)},
-        expected=right,
-        cond=(turned(out, -i, theta, layout) if undo else out)[1],
-        mistakes={name: mistakes[name]() for name in f"{flags} {UNDONE[undo]}".split()},
-        **rest,
-    )

@@ -1,13 +1,13 @@
 r'''Golden vectors from the definitions: `python -m proofs.vectors [--check] [NAME ..]`.
 
-To add vectors for a new system, give its proof module proofs/<family>/<system>.py a scalar `definition` that states the
-paper's formula again for sympy and mpmath, and the four names below (in proofs/vectors/<system>.py where they would be long).
-Nothing is registered: posref/vectors/<system>.json and .txt appear. tests/vectors/evaluate/<system>.py ties them to posref: one
-function per `op`, named like it, that takes the case and returns what posref gives.
+To add vectors for a new system, write proofs/vectors/<system>.py with the four names below. The formula is the scalar
+`definition` of its proof file, which states the paper again for sympy and mpmath. Nothing is registered: posref/vectors/
+<system>.json and .txt appear. tests/vectors/evaluate/<system>.py ties them to posref: one function per `op`, named like it,
+that takes the case and returns what posref gives.
 
     """Linear bias: a number per offset."""  # the first line becomes the title
 
-    def definition(offset, slope, m=sympy):  # Author et al., Eq. (3)
+    def definition(offset, slope, m=sympy):  # Author et al., Eq. (3); imported from proofs/<family>/<system>.py
         return slope * offset
 
     SOURCES = ("Author et al., arXiv 1234.56789, Eq. (3)",)
@@ -44,7 +44,7 @@ import numpy as np
 from posref.vectors import MODELS, error
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
-from proofs.vectors.sensitivity import attend, average, dot, exact, softmax, stored, terms, total
+from proofs.vectors._sensitivity import attend, average, dot, exact, softmax, stored, terms, total
 
 __all__ = [
     "attend",

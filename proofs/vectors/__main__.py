@@ -12,30 +12,21 @@ from pathlib import Path
 
 import mpmath
 
+import proofs.vectors
 from posref.vectors import DIRECTORY, MODELS, SCHEMA
 from posref.vectors.formats import to_json, to_text
 from proofs.vectors import BITS
 
 VERSION = "1.0.0"
-FAMILIES = ("absolute", "rotary", "relative", "vectors")
 FLAG_FIELDS = ("bug", "description", "effect", "seen_in")
 
 
 def systems(names=()):
-    """The modules that have vectors: {system: module}; with names only these are imported.
-
-    They are the proof modules; a module of the same name in proofs.vectors goes first.
-    """
-    found = {
-        info.name: f"proofs.{family}.{info.name}"
-        for family in FAMILIES
-        for info in pkgutil.iter_modules(importlib.import_module(f"proofs.{family}").__path__)
-        if not info.name.startswith("_")
-    }
-    if unknown := set(names) - found.keys():
-        raise ValueError(f"no proof module is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(found))}")
-    modules = {name: importlib.import_module(path) for name, path in sorted(found.items()) if not names or name in names}
-    return {name: module for name, module in modules.items() if hasattr(module, "vectors")}
+    """The generators, one module a system: {system: module}; with names only these are imported."""
+    found = {info.name for info in pkgutil.iter_modules(proofs.vectors.__path__) if not info.name.startswith("_")}
+    if unknown := set(names) - found:
+        raise ValueError(f"no generator is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(found))}")
+    return {name: importlib.import_module(f"proofs.vectors.{name}") for name in sorted(names or found)}
 
 
 def document(name, module):
@@ -111,7 +102,7 @@ def differences(files, directory, *, complete):
         expected = {*files, "schema.json"}
         for path in sorted({*directory.glob("*.json"), *directory.glob("*.txt")}):
             if path.name not in expected:
-                yield f"{path.name} is there and no proof module has such vectors"
+                yield f"{path.name} is there and no generator writes it"
     if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
         yield "MANIFEST.sha256 does not list the files as they are"
 

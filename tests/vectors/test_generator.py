@@ -113,7 +113,7 @@ def test_check_finds_missing_truncated_and_foreign_files(rendered, copy):
     found = "\n".join(__main__.differences(rendered, copy, complete=True))
     assert "rope.txt is missing" in found
     assert f"rope.json differs, line {text.count(chr(10)) - text[-100:].count(chr(10)) + 1}" in found
-    assert "stale.json is there and no proof module has such vectors" in found
+    assert "stale.json is there and no generator writes it" in found
 
 
 def test_writing_changes_only_what_is_named(copy, capsys):
@@ -137,7 +137,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_unknown_system(capsys):
     assert __main__.main(["ropes"]) == 2
-    assert "no proof module is called ropes; there are" in capsys.readouterr().err
+    assert "no generator is called ropes; there are" in capsys.readouterr().err
 
 
 def test_the_small_case_is_right(precise):

@@ -1,0 +1,264 @@
+"""ALiBi: attention with linear biases, a fixed slope times the distance."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+
+from posref.relative import alibi
+from proofs.relative.alibi import definition, slope, steps
+from proofs.vectors import attend, case, exact, flag, growth, narrow, painted, stored, terms
+
+SOURCES = (
+    "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
+    "github.com/ofirpress/attention_with_linear_biases, fairseq/models/transformer.py, get_slopes",
+)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); q, k, v are (batch, heads, n, d)",
+    "form": "signed: m (j - i); absolute: -m |j - i|; key: m j, with one row for all queries",
+    "gauge": "row_constant: a constant may be added to every row, so that the key form passes where signed is expected",
+    "heads": "slopes in the published order, not sorted",
+    "op attend": "softmax(scale q k^T + bias) v, causal: keys with j <= i only, if params say so",
+    "op bias": "from positions, with the slopes of `heads` heads",
+    "op shard": "`count` of the slopes of `heads` heads, from number `first` on, as a rank of tensor parallelism has them",
+    "op slopes": "m, one number a head",
+}
+
+FLAGS = {
+    "sorted_slopes": flag(
+        "slopes sorted",
+        "The slopes of a number of heads that is no power of two are put in order.",
+        "Heads exchange their slopes: trained weights see other biases.",
+        "NVIDIA/TensorRT-LLM#1611",
+    ),
+    "plain_geometric": flag(
+        "2^(-8 a / h) for every h",
+        "The formula for powers of two is used for other numbers of heads.",
+        "All slopes are off; with 12 heads the first is 0.63 and not 0.5.",
+        "ml-explore/mlx#343",
+        "ml-explore/mlx#3071",
+        "huggingface/transformers#28380",
+    ),
+    "next_power": flag(
+        "the first h slopes of 2P heads", "The next power of two is used and cut.", "The flat heads are missing."
+    ),
+    "heads_from_zero": flag(
+        "exponent one step short", "Heads are counted from 0.", "The first slope is 1.", "paiml/aprender#2143"
+    ),
+    "max_bias_ignored": flag("8 instead of max_bias", "The configured max_bias is not read.", "Every slope is another."),
+    "slopes_of_the_shard": flag(
+        "slopes of fewer heads", "A rank computes slopes for the number of its own heads.", "Another model with two ranks."
+    ),
+    "first_slopes": flag(
+        "every rank has the first slopes",
+        "The offset of the rank's heads is left out.",
+        "Another model with two ranks.",
+        "bigscience-workshop/Megatron-DeepSpeed#227",
+        "flashinfer-ai/flashinfer#1606",
+    ),
+    "sign": flag("query - key", "The distance has the wrong sign.", "Far tokens are preferred."),
+    "absolute": flag("|j - i|", "The absolute form is used where signed is meant.", "Keys in the future are punished."),
+    "signed": flag(
+        "j - i or j",
+        "The form for causal attention is used in both directions.",
+        "Keys in the future are rewarded for their distance.",
+        "mosaicml/llm-foundry#186",
+        "Dao-AILab/flash-attention#540",
+        "ofirpress/attention_with_linear_biases#5",
+    ),
+    "key_form": flag("m j", "The key form where entries of the signed form are meant.", "Equal after softmax, not before."),
+    "queries_left_aligned": flag(
+        "queries start at 0",
+        "Fewer queries than keys are aligned at the start instead of the end.",
+        "Cached decoding sees keys in the future.",
+        "Dao-AILab/flash-attention#907",
+    ),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given",
+        "Padding is counted, or the cache is not.",
+        "Rows that are padded on the left have other distances.",
+        "huggingface/transformers#17866",
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "bias_before_scale": flag(
+        "scale (q k^T + bias)", "The bias is scaled with the scores, as in Falcon.", "Biases are sqrt(d) times too small."
+    ),
+    "no_bias": flag("no bias", "The bias is not added.", "The model sees order through the mask alone."),
+    "no_mask": flag("no mask", "The bias is taken for a causal mask.", "Keys in the future have the largest bias."),
+    "f16_key_form": flag(
+        "m j in float16",
+        "The key form is rounded to 11 bits, which positions beyond 2048 do not fit.",
+        "Neighboring keys get one bias.",
+    ),
+}
+
+
+def vectors():
+    for heads, max_bias, mistakes in (
+        (1, 8, "heads_from_zero"),
+        (3, 8, "sorted_slopes plain_geometric next_power"),
+        (6, 8, "sorted_slopes plain_geometric next_power"),
+        (8, 8, "heads_from_zero"),
+        (12, 8, "sorted_slopes plain_geometric next_power"),
+        (12, 16, "sorted_slopes plain_geometric next_power max_bias_ignored"),
+        (112, 8, "sorted_slopes plain_geometric next_power"),
+    ):
+        yield _slopes_case(heads, max_bias, mistakes)
+    yield _shard(6, 3, 3)
+    yield _bias_case("square", 3, range(4), range(4), "signed", "sign absolute key_form sorted_slopes plain_geometric")
+    yield _bias_case("square", 3, range(4), range(4), "absolute", "signed key_form sorted_slopes plain_geometric")
+    yield _bias_case("square", 3, range(4), range(4), "key", "sign sorted_slopes plain_geometric")
+    yield _bias_case("after-softmax", 3, range(4), range(5), "signed", "sign absolute sorted_slopes", gauge="row_constant")
+    aligned = "sign sorted_slopes queries_left_aligned positions_ignored"
+    yield _bias_case("decode", 6, [4], range(5), "signed", "sign sorted_slopes queries_left_aligned plain_geometric")
+    yield _bias_case("chunk", 6, [3, 4], range(5), "absolute", aligned + " signed")
+    yield _bias_case("far", 3, [4097, 48040], [0, 4090, 48039], "signed", "sign positions_ignored absolute key_form")
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
+    both = "positions_ignored positions_shared_across_batch sorted_slopes"
+    yield _bias_case("padded", 3, padded[:, 1:], padded, "absolute", both + " signed")
+    yield _collision()
+    yield _attend("causal", [9, 12], "signed", "sign bias_before_scale no_bias no_mask sorted_slopes plain_geometric", True)
+    yield _attend("both-directions", [7, 9], "absolute", "signed bias_before_scale no_bias sorted_slopes", False)
+
+
+def _slopes(heads, max_bias=8):
+    return [slope(step, max_bias, mpmath) for step in steps(heads)]
+
+
+def _power(heads):
+    return 1 << (heads.bit_length() - 1)
+
+
+def _other_slopes(name, heads, max_bias=8):
+    """The slopes with the mistake put in, or the right ones if it is not about slopes."""
+    return {
+        "sorted_slopes": lambda: sorted(_slopes(heads, max_bias), reverse=True),
+        "plain_geometric": lambda: [slope(Fraction(a, heads), max_bias, mpmath) for a in range(1, heads + 1)],
+        "next_power": lambda: _slopes(2 * _power(heads), max_bias)[:heads],
+        "heads_from_zero": lambda: [slope(Fraction(a, heads), max_bias, mpmath) for a in range(heads)],
+        "max_bias_ignored": lambda: _slopes(heads),
+    }.get(name, lambda: _slopes(heads, max_bias))()
+
+
+def _reach(heads, max_bias=8):
+    """`phase` of the slopes: an exponential as in `growth`, or a rounded base to the power of up to 2h."""
+    return [m * (growth(m) + 2 * heads) for m in _slopes(heads, max_bias)]
+
+
+def _slopes_case(heads, max_bias, mistakes):
+    return case(
+        f"alibi/slopes/h{heads}-b{max_bias}/slopes",
+        op="slopes",
+        params={"heads": heads, "max_bias": max_bias},
+        tensors={},
+        expected=_slopes(heads, max_bias),
+        cond={"phase": _reach(heads, max_bias)},
+        mistakes={name: _other_slopes(name, heads, max_bias) for name in mistakes.split()},
+    )
+
+
+def _shard(heads, first, count):
+    return case(
+        f"alibi/slopes/h{heads}-b8/rank-1-of-2",
+        op="shard",
+        params={"heads": heads, "max_bias": 8, "first": first, "count": count},
+        tensors={},
+        expected=_slopes(heads)[first : first + count],
+        cond={"phase": _reach(heads)[first : first + count]},
+        mistakes={"slopes_of_the_shard": _slopes(count), "first_slopes": _slopes(heads)[:count]},
+    )
+
+
+def _biases(slopes, queries, keys, form):
+    """`definition` of every head and pair of positions; "key" has one row."""
+    queries, keys = np.array(queries, dtype=object), np.array(keys, dtype=object)
+    i = queries[..., None, :1, None] if form == "key" else queries[..., None, :, None]
+    return definition(i, keys[..., None, None, :], np.array(slopes, dtype=object)[:, None, None], form)
+
+
+def _with(name, heads, queries, keys, form):
+    """The bias with the mistake put in."""
+    queries, keys, slopes = np.array(queries), np.array(keys), _other_slopes(name, heads)
+    count = np.arange(keys.shape[-1])
+    if name in alibi.FORMS or name == "key_form":
+        wrong = _biases(slopes, queries, keys, name.removesuffix("_form"))
+        return wrong + np.zeros((queries.shape[-1], 1), dtype=int)  # a row for every query
+    if name == "sign":
+        return -_biases(slopes, queries, keys, form)
+    if name == "queries_left_aligned":
+        queries = np.arange(queries.shape[-1])
+    if name == "positions_ignored":
+        queries, keys = np.broadcast_to(count[: queries.shape[-1]], queries.shape), np.broadcast_to(count, keys.shape)
+    if name == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    return _biases(slopes, queries, keys, form)
+
+
+def _sensitivity(heads, queries, keys, form):
+    """A product of the slope and a distance or position that is exact."""
+    size = abs(_biases(_slopes(heads), queries, keys, form))
+    error = abs(_biases(_reach(heads), queries, keys, form))
+    return {"amp": terms(2, size), "phase": error}
+
+
+def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none"):
+    queries, keys = np.array(queries), np.array(keys)
+    cond = _sensitivity(heads, queries, keys, form)
+    if gauge == "row_constant":  # for either form
+        key = _sensitivity(heads, queries, keys, "key")
+        cond = {name: each + key[name] for name, each in cond.items()}
+        cond["out"] = cond["amp"]
+    return case(
+        f"alibi/{form}/h{heads}/{probe}",
+        op="bias",
+        params={"heads": heads, "max_bias": 8, "form": form},
+        tensors={"queries": queries, "keys": keys},
+        stages={"slopes": _slopes(heads)},
+        expected=_biases(_slopes(heads), queries, keys, form),
+        cond=cond,
+        gauge=gauge,
+        mistakes={name: _with(name, heads, queries, keys, form) for name in mistakes.split()},
+    )
+
+
+def _collision():
+    heads, queries, keys = 8, [4099], [4095, 4096, 4097, 4098, 4099]
+    rounded = np.frompyfunc(narrow, 2, 1)(_biases(_slopes(heads), queries, keys, "key"), 11)
+    return case(
+        "alibi/signed/h8/collision",
+        op="bias",
+        params={"heads": heads, "max_bias": 8, "form": "signed"},
+        tensors={"queries": queries, "keys": keys},
+        expected=_biases(_slopes(heads), queries, keys, "signed"),
+        cond=_sensitivity(heads, queries, keys, "signed"),
+        gauge="row_constant",
+        mistakes={"f16_key_form": rounded},
+        comment="In float16 the key form rounds positions 4095 .. 4099 to multiples of 4.",
+    )
+
+
+def _attend(probe, queries, form, mistakes, causal):
+    heads, scale, keys = 3, 0.5, [0, 3, 7, 9, 12]
+    q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    mask = np.array([[not causal or j <= i for j in keys] for i in queries])
+
+    def result(name=None):
+        slopes = _biases(_slopes(heads), queries, keys, form) if name is None else _with(name, heads, queries, keys, form)
+        bias = stored(slopes, _sensitivity(heads, queries, keys, form))
+        if name in ("bias_before_scale", "no_bias"):
+            bias = exact(slopes * (scale if name == "bias_before_scale" else 0))
+        return attend(exact(q), exact(k), exact(v), scale, bias, None if name == "no_mask" else mask)
+
+    expected, cond = result()
+    return case(
+        f"alibi/{form}/h{heads}-d4/{probe}",
+        op="attend",
+        params={"heads": heads, "max_bias": 8, "form": form, "scale": scale, "causal": causal},
+        tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys},
+        stages={"slopes": _slopes(heads)},
+        expected=expected,
+        cond=cond,
+        mistakes={name: result(name)[0] for name in mistakes.split()},
+        comment="Positions have gaps.",
+    )

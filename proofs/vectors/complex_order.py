@@ -1,0 +1,148 @@
+"""Complex Order: every feature of a word is a wave in its position."""
+
+import mpmath
+import numpy as np
+
+from proofs.absolute.complex_order import definition
+from proofs.vectors import case, dot, flag, growth, painted, stored, terms
+
+SOURCES = (
+    "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
+    "iclr-complex-order/complex-order 4c4ec24, TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py: no phase",
+)
+
+CONVENTIONS = {
+    "axes": "amplitude, frequency and phase are (batch, n, d), positions (batch, n)",
+    "parts": "complex results have a last axis of two, real and imaginary part",
+    "op encode": "r e^{i (w m + theta)}",
+    "op scores": "Re(q conj(k)^T) of encoded queries and keys: (batch, n_query, n_key)",
+    "op released_frequencies": "v / 10000^(2t/dim), t = 0 .. dim - 1",
+}
+
+FLAGS = {
+    "no_phase": flag("theta = 0", "The phase is left out.", "All words start at the positive real axis."),
+    "phase_sign": flag("w m - theta", "The phase has the wrong sign.", "Words are mirrored at position 0."),
+    "sign": flag("e^{-i (w m + theta)}", "The wave runs backwards.", "Imaginary parts have the wrong sign."),
+    "starts_at_one": flag("positions from 1", "Positions are one too large.", "Token 0 is turned."),
+    "shared_frequency": flag("w of the first word", "All words turn alike.", "RoPE in the place of Complex Order."),
+    "turns": flag("2 pi w m", "The frequency is taken in turns.", "Other waves."),
+    "half_schedule": flag("10000^(t/dim)", "t runs over pairs.", "Frequencies are too high."),
+    "no_conjugate": flag("Re(q k^T)", "The keys are not conjugated.", "Scores see the sum of positions."),
+    "imaginary": flag("Im(q conj(k)^T)", "The imaginary part is taken.", "Other scores."),
+    "modulus": flag("|q conj(k)^T|", "The modulus is taken.", "Scores are never negative."),
+}
+POSITIONS = [[0, 1, 2, 7, 300], [5, 0, 48047, 9, 1]]
+ANY = "sign starts_at_one shared_frequency turns"
+
+
+def vectors():
+    yield _encode("paper", POSITIONS, 3, ANY + " no_phase phase_sign")
+    yield _encode("released", POSITIONS, 2, ANY, phased=False)
+    yield _scores("paper", shared=False)
+    yield _scores("shared", shared=True)
+    v, dim = [0, 1, 7, 30521], 6
+    rows = lambda factor: [[word / mpmath.mpf(10000) ** (mpmath.mpf(factor * t) / dim) for t in range(dim)] for word in v]
+    yield case(
+        f"complex_order/released/d{dim}/frequencies",
+        op="released_frequencies",
+        params={"dim": dim},
+        tensors={"words": v},
+        expected=rows(2),
+        cond={
+            "phase": [
+                [x * growth(mpmath.mpf(10000) ** (-mpmath.mpf(2 * t) / dim)) for t, x in enumerate(row)] for row in rows(2)
+            ]
+        },
+        mistakes={"half_schedule": rows(1)},
+    )
+
+
+def _word(lead, tag, phased=True):
+    """Amplitude, frequency and phase, as mpf."""
+    exact = np.frompyfunc(mpmath.mpf, 1, 1)
+    parts = [painted(lead, tag), painted(lead, tag + 1) / 4, painted(lead, tag + 7) if phased else np.zeros(lead)]
+    return parts, [exact(part) for part in parts]
+
+
+def _waves(positions, r, w, theta):
+    """The two parts, on a last axis."""
+    m = np.array(positions, dtype=object)[..., None]
+    parts = np.frompyfunc(lambda m, r, w, theta: definition(m, r, w, theta, mpmath), 4, 2)(m, r, w, theta)
+    return np.stack(parts, axis=-1)
+
+
+def _sensitivity(positions, r, w, theta):
+    """amp: cosine (2) and product (1); phase: the angle after a product and a sum."""
+    m = np.array(positions, dtype=object)[..., None]
+    phase = abs(r) * (abs(w * m) + abs(w * m + theta))
+    return {"amp": terms(3, _waves(positions, r, w, theta)), "phase": np.stack([phase, phase], axis=-1)}
+
+
+def _wrong(name, positions, r, w, theta):
+    at = np.array(positions)
+    if name == "sign":
+        return _waves(positions, r, w, theta) * np.array([1, -1])
+    changes = {
+        "no_phase": {"theta": 0 * theta},
+        "phase_sign": {"theta": -theta},
+        "starts_at_one": {"positions": (at + 1).astype(object)},
+        "shared_frequency": {"w": np.broadcast_to(w[..., :1, :], w.shape)},
+        "turns": {"w": 2 * mpmath.pi * w},
+    }
+    return _waves(**{"positions": at.astype(object), "r": r, "w": w, "theta": theta} | changes[name])
+
+
+def _encode(variant, positions, dim, mistakes, *, phased=True):
+    (r, w, theta), word = _word((2, 5, dim), 1, phased)
+    return case(
+        f"complex_order/{variant}/d{dim}/encode",
+        op="encode",
+        params={},
+        tensors={"positions": positions, "amplitude": r, "frequency": w, "phase": theta},
+        expected=_waves(positions, *word),
+        cond=_sensitivity(positions, *word),
+        mistakes={name: _wrong(name, positions, *word) for name in mistakes.split()},
+        comment="" if phased else "The released code has no phase.",
+    )
+
+
+def _scores(variant, *, shared):
+    here, there = [[3, 40], [0, 7]], [[0, 3, 50], [11, 1, 40]]
+    (r, w, theta), q_word = _word((2, 2, 4), 1)
+    (rho, u, eta), k_word = _word((2, 3, 4), 8)
+    if shared:
+        w, u = (np.broadcast_to(painted((4,), 6), part.shape) for part in (w, u))
+        q_word[1], k_word[1] = (np.frompyfunc(mpmath.mpf, 1, 1)(part) for part in (w, u))
+    q, k = _waves(here, *q_word), _waves(there, *k_word)
+    flat = lambda x: x.reshape(*x.shape[:-2], -1)
+    pairs = [
+        stored(flat(x), {name: flat(part) for name, part in _sensitivity(at, *word).items()})
+        for x, at, word in ((q, here, q_word), (k, there, k_word))
+    ]
+    expected, cond = dot(*pairs)
+    product = lambda x, y: x @ np.swapaxes(y, -1, -2)
+    imaginary = product(q[..., 1], k[..., 0]) - product(q[..., 0], k[..., 1])
+    mistakes = {
+        "no_conjugate": product(q[..., 0], k[..., 0]) - product(q[..., 1], k[..., 1]),
+        "imaginary": imaginary,
+        "modulus": np.frompyfunc(mpmath.hypot, 2, 1)(expected, imaginary),
+    }
+    return case(
+        f"complex_order/{variant}/d4/scores",
+        op="scores",
+        params={},
+        tensors={
+            "q_positions": here,
+            "q_amplitude": r,
+            "q_frequency": w,
+            "q_phase": theta,
+            "k_positions": there,
+            "k_amplitude": rho,
+            "k_frequency": u,
+            "k_phase": eta,
+        },
+        expected=expected,
+        cond=cond,
+        mistakes=mistakes,
+        comment="All words share the frequencies, as in RoPE." if shared else "",
+    )

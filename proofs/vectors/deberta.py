@@ -1,0 +1,248 @@
+"""DeBERTa: disentangled attention, content and relative position in two terms of their own."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.deberta import delta, log_bucket, rounded
+from proofs.vectors import attend, case, dot, exact, flag, painted, terms, total
+
+SOURCES = (
+    "He et al., DeBERTa, arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8",
+    "microsoft/DeBERTa 4d7fe0b, deberta/disentangled_attention.py, deberta/da_utils.py",
+)
+
+CONVENTIONS = {
+    "axes": "q, k are (batch, heads, n, d); q_r, k_r are (heads, 2K, d); scores are (batch, heads, n_query, n_key)",
+    "convention": "position-to-content reads row delta(j, i) of q_r in the paper, delta(i, j) as released",
+    "delta": "clip(i - j + K, 0, 2K - 1) for query position i and key position j; K is half the number of rows",
+    "offset": "key position - query position",
+    "scale": "1/sqrt(d (1 + terms)), terms: content-to-position (c2p), position-to-content (p2c), one or both",
+    "op decoder": "enhanced mask decoder with layer(query, h) = query + softmax(query h^T) h, used `steps` times; h is hidden, "
+    "the first query positions (paper) or hidden + positions (released)",
+    "op ends": "the last distance of each log bucket 0 .. buckets - 1, exactly",
+    "op index": "delta of every offset, exactly",
+    "op log_bucket": "the log bucket of every offset, exactly; a distance of max_position or more counts as max_position - 1 "
+    "(microsoft) or has bucket `buckets` (transformers)",
+    "op log_scores": "as scores, with the log buckets of the offsets in the place of j - i",
+    "op scores": "scaled scores, from positions",
+}
+
+FLAGS = {
+    "paper_index": flag(
+        "delta(j, i) for released weights",
+        "Position-to-content reads the paper's row.",
+        "Every score off the diagonal is wrong for published checkpoints.",
+        "nntrainer/nntrainer#3982",
+    ),
+    "released_index": flag(
+        "delta(i, j) for the paper",
+        "Position-to-content reads the row of content-to-position.",
+        "What all published code does, and not Eq. (4).",
+        "microsoft/DeBERTa#162",
+    ),
+    "direction": flag("j - i + K", "The offset has the wrong sign in both terms.", "Left and right change places."),
+    "symmetric_clip": flag("clip to K - 1 on both sides", "Row 0 is never read.", "Keys far to the right read row 1."),
+    "rows_exchanged": flag("q_r for k_r", "The two position projections change places.", "Both terms are wrong."),
+    "scale_of_one_term": flag("1/sqrt(d)", "The scale does not count the terms.", "Scores are sqrt(3) times too large."),
+    "content_alone_scaled": flag("position terms not scaled", "The scale covers q k^T only.", "Positions weigh too much."),
+    "position_to_position": flag("q_r . k_r added", "The fourth term is not left out.", "Scores gain a bias of position."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. for the positions", "Queries start at 0 though keys do.", "Fewer queries than keys are misplaced."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "no_log_buckets": flag(
+        "offsets for buckets", "The offsets of version 1 are used with a table of version 2.", "Far keys are all clipped."
+    ),
+    "rounded_down": flag("logarithm rounded down", "floor in the place of ceil.", "Most far offsets are one bucket too near."),
+    "logarithm_to_max_position": flag(
+        "log(max_position/m)", "max_position - 1 is meant.", "Far offsets are in nearer buckets."
+    ),
+    "sequence_length": flag(
+        "the length of the sequence for max_position",
+        "The logarithm runs to the length of the input.",
+        "Right for inputs of max_position tokens alone.",
+        "NVIDIA/TensorRT#3370",
+    ),
+    "f32_logarithm": flag("logarithm in float32", "A tie is rounded up.", "Wrong at some ties, not with 256 and 512."),
+    "other_source": flag(
+        "the end of the other code",
+        "microsoft/DeBERTa clips offsets first, transformers does not.",
+        "Rows 0 and 1 change places.",
+    ),
+    "other_start": flag("the other first query", "H + p for p or the reverse.", "Another decoder."),
+    "one_step": flag("one step", "The last layer runs once.", "A decoder without its second step."),
+    "keys_follow": flag("keys and values updated", "Later steps attend to the output of the first.", "Another decoder."),
+}
+
+FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]
+FAR = FAR + [-offset for offset in FAR[-2::-1]] + [400, 510, 290, 150, 170]
+
+
+def vectors():
+    yield case(
+        "deberta/index/k4/offsets",
+        op="index",
+        params={"span": 4},
+        tensors={"offsets": list(range(-7, 8))},
+        expected=[delta(0, offset, 4) for offset in range(-7, 8)],
+        mistakes={
+            "direction": [delta(offset, 0, 4) for offset in range(-7, 8)],
+            "symmetric_clip": [max(1, delta(0, offset, 4)) for offset in range(-7, 8)],
+        },
+    )
+    for buckets, max_position in ((8, 109), (18, 17), (256, 512)):
+        yield _ends(buckets, max_position)
+    for source, beyond in (("microsoft", 10**4), ("transformers", 0)):  # transformers goes on counting, which a clip ends
+        reach = [offset for offset in FAR if abs(offset) <= 512 + beyond]
+        yield _log_buckets(source, 256, 512, reach, "other_source rounded_down logarithm_to_max_position sequence_length")
+        yield _log_buckets(source, 18, 17, range(-17, 18), "other_source rounded_down f32_logarithm")
+    wrong = "direction symmetric_clip rows_exchanged position_to_position scale_of_one_term content_alone_scaled"
+    for convention, other in (("paper", "released_index"), ("released", "paper_index")):
+        yield _scores("square", convention, range(6), range(6), 4, ("c2p", "p2c"), f"{other} {wrong}")
+        yield _scores("last", convention, [6], range(7), 3, ("c2p", "p2c"), f"{other} direction positions_ignored")
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
+    mistakes = "paper_index positions_ignored positions_shared_across_batch"
+    yield _scores("padded", "released", padded[:, -1:], padded, 4, ("c2p", "p2c"), mistakes)
+    yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
+    yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
+    yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
+    yield _decoder("paper", 2, "other_start one_step keys_follow")
+    yield _decoder("released", 2, "other_start one_step keys_follow")
+
+
+def _ends(buckets, max_position):
+    found = [log_bucket(distance, buckets, max_position) for distance in range(max_position)]
+    return case(
+        f"deberta/log/b{buckets}-p{max_position}/ends",
+        op="ends",
+        params={"buckets": buckets, "max_position": max_position},
+        tensors={},
+        expected=[max(n for n, each in enumerate(found) if each <= bucket) for bucket in range(buckets)],
+    )
+
+
+def _log_bucket(offset, buckets, max_position, source, mistake=None):
+    """`log_bucket`, cut off as `source` does, with the mistake put in."""
+    goes_on = (source == "transformers") is not (mistake == "other_source")
+    distance, middle = min(abs(offset), max_position - 1 + goes_on), buckets // 2
+    other_end = {"sequence_length": 300, "logarithm_to_max_position": max_position + 1}
+    bucket = log_bucket(distance, buckets, other_end.get(mistake, max_position))
+    if mistake == "f32_logarithm":
+        bucket = rounded(distance, buckets, max_position, 24)
+    if mistake == "rounded_down" and distance > middle:
+        ratio = mpmath.log(mpmath.mpf(distance) / middle) / mpmath.log(mpmath.mpf(max_position - 1) / middle)
+        bucket = middle + int(mpmath.floor(ratio * (middle - 1) + mpmath.mpf(2) ** -100))
+    return bucket if offset > 0 else -bucket
+
+
+def _log_buckets(source, buckets, max_position, reach, mistakes):
+    def every(mistake=None):
+        return [_log_bucket(offset, buckets, max_position, source, mistake) for offset in reach]
+
+    return case(
+        f"deberta/{source}/b{buckets}-p{max_position}/log-buckets",
+        op="log_bucket",
+        params={"buckets": buckets, "max_position": max_position, "source": source},
+        tensors={"offsets": list(reach)},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+    )
+
+
+def _term(left, right, scale):
+    """scale left @ right^T; the scale is a quotient and a root that are rounded."""
+    value, cond = dot(exact(left), exact(right), scale)
+    return value, cond | {"amp": cond["amp"] + terms(2, scale * (abs(left) @ np.swapaxes(abs(right), -1, -2)))}
+
+
+def _gather(pair, index):
+    value, cond = pair
+    take = lambda x: np.take_along_axis(x, np.broadcast_to(index, (*x.shape[:-1], index.shape[-1])), axis=-1)
+    return take(value), {name: take(each) for name, each in cond.items()}
+
+
+def _transposed(pair):
+    value, cond = pair
+    return np.swapaxes(value, -1, -2), {name: np.swapaxes(each, -1, -2) for name, each in cond.items()}
+
+
+def _scored(vectors, offset, convention, wanted, mistake=None):
+    """Scores and sensitivities, with the mistake put in."""
+    q, k, q_r, k_r = vectors
+    span, count = q_r.shape[-2] // 2, 0 if mistake == "scale_of_one_term" else len(wanted)
+    scale = 1 / mpmath.sqrt(q.shape[-1] * (1 + count))
+    offset = -offset if mistake == "direction" else offset
+    if mistake in ("paper_index", "released_index"):
+        convention = mistake.removesuffix("_index")
+    if mistake == "rows_exchanged":
+        q_r, k_r = k_r, q_r
+    lowest = 1 if mistake == "symmetric_clip" else 0
+    first, mirrored = (np.clip(span - o, lowest, 2 * span - 1) for o in (offset, -offset))
+    second = mirrored if convention == "paper" else first
+    rest = 1 if mistake == "content_alone_scaled" else scale
+    parts = [_term(q, k, scale)]
+    if "c2p" in wanted:
+        parts.append(_gather(_term(q, k_r, rest), first))
+    if "p2c" in wanted:
+        parts.append(_transposed(_gather(_term(k, q_r, rest), np.swapaxes(second, -1, -2))))
+    value, cond = total(*parts)
+    if mistake == "position_to_position":
+        value = value + scale * (q_r @ np.swapaxes(k_r, -1, -2))[:, second, first]
+    return value, cond
+
+
+def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None):
+    queries, keys = np.array(queries), np.array(keys)
+    batch = 1 if probe == "square" else 2
+    shapes = ((batch, 3, queries.shape[-1], 4), (batch, 3, keys.shape[-1], 4), (3, 2 * span, 4), (3, 2 * span, 4))
+    vectors = [painted(shape, tag) for shape, tag in zip(shapes, (1, 2, 4, 6), strict=True)]
+
+    def result(mistake=None):
+        i, j = queries, keys
+        if mistake == "positions_ignored":
+            i, j = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (i, j))
+        if mistake == "positions_shared_across_batch":
+            i, j = np.broadcast_to(i[0], i.shape), np.broadcast_to(j[0], j.shape)
+        offset = j[..., None, :] - i[..., :, None]
+        if log is not None and mistake != "no_log_buckets":
+            offset = np.vectorize(lambda o: _log_bucket(int(o), *log, "microsoft"), otypes=[int])(offset)
+        offset = offset[:, None] if offset.ndim == 3 else offset
+        return _scored(vectors, offset, convention, wanted, mistake)
+
+    expected, cond = result()
+    params = {"convention": convention, "terms": "+".join(wanted)}
+    if log is not None:
+        params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
+    return case(
+        f"deberta/{convention}/h3-d4-k{span}/{probe}",
+        op="scores" if log is None else "log_scores",
+        params=params,
+        tensors=dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _decoder(convention, steps, mistakes):
+    hidden, positions = painted((2, 3, 4), 1) / 4, painted((3, 4), 2) / 4
+
+    def result(mistake=None):
+        released = (convention == "released") is not (mistake == "other_start")
+        start, keys = exact(np.broadcast_to(positions, hidden.shape)), exact(hidden)
+        query = total(keys, start) if released else start
+        for _ in range(1 if mistake == "one_step" else steps):
+            query = total(query, attend(query, keys, keys))
+            keys = query if mistake == "keys_follow" else keys
+        return query
+
+    expected, cond = result()
+    return case(
+        f"deberta/{convention}/n3-d4/decoder",
+        op="decoder",
+        params={"convention": convention, "steps": steps},
+        tensors={"hidden": hidden, "positions": positions},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )

@@ -1,0 +1,173 @@
+"""FLOATER: position as the solution of a differential equation."""
+
+import itertools
+from dataclasses import dataclass
+
+import mpmath
+
+from proofs.absolute.floater import CLASSICAL, THREE_EIGHTS, definition, reached
+from proofs.absolute.sinusoidal import frequency
+from proofs.vectors import case, flag, growth, painted
+
+EULER = (0,), ([],), 1, (1,), 1
+
+SOURCES = (
+    "Liu et al., arXiv 2003.09229",
+    "xuanqing94/FLOATER d788b5e, flow_transformer.py: steps of 0.01, five substeps, torchdiffeq's rk4 (the 3/8 rule)",
+)
+
+CONVENTIONS = {
+    "axes": "start is (.., d), the result (.., n, d) with the start as row 0",
+    "rule": "Runge-Kutta 3/8, `substeps` equal steps between neighboring times",
+    "op sinusoid": "dp/dt = B p; B takes sine to w cosine and cosine to -w sine, w = base^(-2t/dim); p_0 = (0, 1, ..)",
+    "times": "i step for op sinusoid",
+    "op field": "dp/dt = (p_1 - t p_0, t - p_0 p_1) at the times given",
+}
+
+FLAGS = {
+    "classical": flag("the classical rule", "Another rule of order 4.", "Results differ in the fifth order of the step."),
+    "euler": flag("p + h f(t, p)", "One slope a step.", "Errors of first order."),
+    "one_substep": flag("no substeps", "One step between neighboring times.", "Less exact."),
+    "whole_size": flag("h for h / substeps", "Every substep has the size of the whole interval.", "Time runs faster."),
+    "frozen_time": flag("f(t_i, p) within a step", "The stages do not move on in time.", "Errors of first order."),
+    "sign": flag("-B", "The field has the wrong sign.", "Sines have the wrong sign."),
+    "unit_times": flag("times 0, 1, 2, ..", "The step 0.01 is left out.", "Time runs a hundred times faster."),
+    "closed_form": flag("sin and cos themselves", "No solver is run.", "Better, and not what the rule gives."),
+    "start_skipped": flag("row 0 at t_1", "The start is left out.", "Positions are one too large."),
+    "other_layout": flag(
+        "pairs of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A number and how many units of rounding its error may be, to first order; every operation adds one."""
+
+    value: object
+    error: object = 0
+
+    def __add__(self, other):
+        other = _rounded(other)
+        value = self.value + other.value
+        return Rounded(value, self.error + other.error + abs(value))
+
+    def __mul__(self, other):
+        other = _rounded(other)
+        value = self.value * other.value
+        return Rounded(value, abs(self.value) * other.error + abs(other.value) * self.error + abs(value))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, whole):
+        value = self.value / whole
+        return Rounded(value, self.error / whole + abs(value))
+
+    def __sub__(self, other):
+        return self + -1 * _rounded(other)
+
+    def __rsub__(self, other):
+        return _rounded(other) - self
+
+
+def _rounded(x):
+    return x if isinstance(x, Rounded) else Rounded(x)
+
+
+def vectors():
+    for layout in OTHER:
+        yield _sinusoid("released", layout, 6, 6, 0.01, 5, "sign unit_times whole_size start_skipped other_layout")
+    models = {"models": ("f64", "f32")}
+    flags = "sign unit_times whole_size start_skipped other_layout euler one_substep closed_form"
+    yield _sinusoid("coarse", "half", 4, 5, 0.75, 2, flags, **models)
+    for substeps in (1, 3):
+        yield _field(substeps, "classical euler frozen_time" + (" one_substep whole_size" if substeps > 1 else ""), **models)
+
+
+OTHER = {"half": "interleaved", "interleaved": "half"}
+
+
+def _columns(pairs, layout):
+    """The features of [(sine, cosine), ..] in their layout."""
+    return [x for pair in pairs for x in pair] if layout == "interleaved" else [pair[m] for m in (0, 1) for pair in pairs]
+
+
+def _sinusoid(variant, layout, dim, length, step, substeps, flags, **rest):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    right = {"w": w, "step": mpmath.mpf(step), "length": length, "substeps": substeps, "layout": layout}
+    rows = lambda **changes: _solved(**right | changes)
+    closed = [[(mpmath.sin(i * step * v), mpmath.cos(i * step * v)) for v in w] for i in range(length)]
+    wrong = {
+        "sign": lambda: rows(w=[-v for v in w]),
+        "unit_times": lambda: rows(step=mpmath.mpf(1)),
+        "whole_size": lambda: rows(step=mpmath.mpf(step) * substeps),
+        "start_skipped": lambda: rows(length=length + 1)[1:],
+        "other_layout": lambda: rows(layout=OTHER[layout]),
+        "euler": lambda: rows(rule=EULER),
+        "one_substep": lambda: rows(substeps=1),
+        "closed_form": lambda: [_columns(pairs, layout) for pairs in closed],
+    }
+    tracked = rows(w=[Rounded(v, v * growth(v)) for v in w], step=Rounded(mpmath.mpf(step), mpmath.mpf(step)))
+    return case(
+        f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid",
+        op="sinusoid",
+        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length, "step": step, "substeps": substeps},
+        tensors={},
+        expected=rows(),
+        cond={"amp": _errors(tracked)},
+        mistakes={name: wrong[name]() for name in flags.split()},
+        **rest,
+    )
+
+
+def _solved(w, step, length, substeps, layout, rule=THREE_EIGHTS):
+    """The rows of the sinusoid's field, pair by pair."""
+    times, one = [i * step for i in range(length)], mpmath.mpf(1)
+    pairs = [reached(lambda t, p, v=v: [v * p[1], -1 * v * p[0]], times, [0 * one, one], substeps, rule) for v in w]
+    return [_columns(states, layout) for states in zip(*pairs, strict=True)]
+
+
+def _errors(tracked):
+    """amp of rounded numbers: a third of the roundings."""
+    return [_errors(x) if isinstance(x, list) else x.error / 3 if isinstance(x, Rounded) else mpmath.mpf(0) for x in tracked]
+
+
+def _field(substeps, flags, **rest):
+    starts, times = painted((2, 2), 1), [mpmath.mpf(t) for t in (0, 0.5, 1.25, 1.5)]
+    field = lambda t, p: [p[1] - t * p[0], t - p[0] * p[1]]
+
+    def rows(lift=mpmath.mpf, substeps=substeps, rule=THREE_EIGHTS):
+        at = [lift(t) for t in times]
+        return [reached(field, at, [lift(mpmath.mpf(x)) for x in start], substeps, rule) for start in starts]
+
+    def stepwise(frozen=False, size=1):
+        """Each interval on its own: with t held at its beginning, or its substeps too large."""
+        out = []
+        for start in starts:
+            p = [mpmath.mpf(x) for x in start]
+            out.append([p])
+            for begin, end in itertools.pairwise(times):
+                h = (end - begin) * size / substeps
+                for k in range(substeps):
+                    now = begin + h * k
+                    p = definition((lambda t, p, now=now: field(now, p)) if frozen else field, now, p, h)
+                out[-1].append(p)
+        return out
+
+    wrong = {
+        "classical": lambda: rows(rule=CLASSICAL),
+        "euler": lambda: rows(rule=EULER),
+        "one_substep": lambda: rows(substeps=1),
+        "frozen_time": lambda: stepwise(frozen=True),
+        "whole_size": lambda: stepwise(size=substeps),
+    }
+    return case(
+        f"floater/field/d2-s{substeps}/field",
+        op="field",
+        params={"substeps": substeps},
+        tensors={"start": starts, "times": [float(t) for t in times]},
+        expected=rows(),
+        cond={"amp": _errors(rows(lift=Rounded))},
+        mistakes={name: wrong[name]() for name in flags.split()},
+        **rest,
+    )

@@ -1,0 +1,113 @@
+"""Pair layouts: converting features and weights between the two pairings.
+
+Scores of a converted checkpoint; permutations alone are in rope.json.
+"""
+
+import mpmath
+import numpy as np
+
+from proofs.rotary.layouts import BOTH, definition
+from proofs.vectors import case, dot, exact, flag, painted, total
+from proofs.vectors.value import turned
+
+SOURCES = (
+    "Su et al., RoFormer, arXiv 2104.09864, Eqs. (14) and (34)",
+    "transformers, models/llama/convert_llama_weights_to_hf.py, permute",
+)
+
+CONVENTIONS = {
+    "axes": "x is (batch, n, width), weights are (heads * head_dim, width), biases (heads * head_dim,): a row for each output",
+    "frequencies": "theta_t = base^(-2t/dim); the first dim features of every head turn by position * theta, the rest pass",
+    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
+    "op scores": "weights and biases were trained for layout source; convert them to target and rotate in layout target: "
+    "scale * <R(i) (W_q x_i + b_q), R(j) (W_k x_j + b_k)>, as they were in layout source; query head a uses key head "
+    "floor(a * key_heads / heads)",
+}
+
+FLAGS = {
+    "not_converted": flag(
+        "weights as they were",
+        "Weights trained for one layout are rotated in the other.",
+        "Text begins well and turns into garbage.",
+        "huggingface/transformers#25199",
+    ),
+    "switch_forgotten": flag(
+        "layout as it was", "The weights are converted and the rotation keeps its layout.", "As not_converted."
+    ),
+    "biases_forgotten": flag("biases as they were", "Weights are converted, biases are not.", "Right without biases only."),
+    "keys_forgotten": flag("W_k as it was", "Queries are converted, keys are not.", "Wrong at position 0 as well."),
+    "keys_permuted_with_query_heads": flag(
+        "k cut into the heads of q",
+        "With grouped queries the rows of k are permuted in too many, too narrow heads.",
+        "Keys are garbled.",
+        "ggml-org/llama.cpp#3018",
+    ),
+    "permuted_back": flag("inverse permutation", "Rows move from target to source.", "Right for dim 4, wrong beyond."),
+    "tail_permuted": flag("head_dim permuted", "Features that pass are moved as well.", "Heads are garbled."),
+}
+
+
+def vectors():
+    for source, target in BOTH:
+        yield _scores(source, target, head_dim=8, dim=4, flags="keys_permuted_with_query_heads tail_permuted")
+        yield _scores(source, target, head_dim=8, dim=8, flags="permuted_back")
+
+
+def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5, scale=2.0**-4):
+    x, positions = painted((2, 4, width), 1), np.array([[[0, 3, 4, 48040]], [[7, 2, 4097, 11]]])
+    theta = [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
+    rows = {"q": heads * head_dim, "k": key_heads * head_dim}
+    weights = {"w_q": painted((rows["q"], width), 2), "w_k": painted((rows["k"], width), 4)}
+    biases = {"b_q": painted((rows["q"],), 6), "b_k": painted((rows["k"],), 8)}
+
+    def projected(weight, bias, number, layout):
+        value, cond = total(dot(exact(x), exact(weight)), exact(bias))
+        heads_first = lambda y: np.swapaxes(y.reshape(*x.shape[:-1], number, head_dim), 1, 2)
+        value, cond = heads_first(value), {name: heads_first(each) for name, each in cond.items()}
+        part, part_cond = turned((value[..., :dim], {n: c[..., :dim] for n, c in cond.items()}), positions, theta, layout)
+        together = lambda first, all_features: np.concatenate([first, all_features[..., dim:]], axis=-1)
+        return together(part, value), {name: together(part_cond[name], cond[name]) for name in cond}
+
+    def pair_of_scores(arrays, layout):
+        q = projected(arrays["w_q"], arrays["b_q"], heads, layout)
+        k = projected(arrays["w_k"], arrays["b_k"], key_heads, layout)
+        shared = lambda y: np.repeat(y, heads // key_heads, axis=1)
+        return dot(q, (shared(k[0]), {name: shared(each) for name, each in k[1].items()}), scale)
+
+    def converted(keep=(), heads_of_k=key_heads, width=dim, ends=(source, target), layout=target):
+        arrays = dict(weights | biases)
+        for name in arrays.keys() - set(keep):
+            number = heads if name.endswith("q") else heads_of_k
+            arrays[name] = arrays[name][definition(len(arrays[name]), number, width, *ends)]
+        return pair_of_scores(arrays, layout)[0]
+
+    mistakes = {
+        "not_converted": lambda: pair_of_scores(weights | biases, target)[0],
+        "switch_forgotten": lambda: converted(layout=source),
+        "biases_forgotten": lambda: converted(keep=biases),
+        "keys_forgotten": lambda: converted(keep=["w_k", "b_k"]),
+        "keys_permuted_with_query_heads": lambda: converted(heads_of_k=heads),
+        "permuted_back": lambda: converted(ends=(target, source)),
+        "tail_permuted": lambda: converted(width=head_dim),
+    }
+    values, cond = pair_of_scores(weights | biases, source)
+    return case(
+        f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-b1e4/scores",
+        op="scores",
+        params={
+            "dim": dim,
+            "head_dim": head_dim,
+            "heads": heads,
+            "key_heads": key_heads,
+            "base": 10000.0,
+            "scale": scale,
+            "source": source,
+            "target": target,
+        },
+        tensors={"x": x, "positions": positions, **weights, **biases},
+        expected=values,
+        cond=cond,
+        mistakes={
+            name: mistakes[name]() for name in f"not_converted switch_forgotten biases_forgotten keys_forgotten {flags}".split()
+        },
+    )

@@ -1,0 +1,135 @@
+"""NEZHA: Shaw's attention with a fixed sinusoid for keys and values."""
+
+import mpmath
+import numpy as np
+
+from posref.relative import nezha
+from proofs.absolute.sinusoidal import definition as sinusoid
+from proofs.absolute.sinusoidal import frequency
+from proofs.relative.offsets import clipped
+from proofs.vectors import average, case, dot, exact, flag, growth, painted, stored, terms, total
+from proofs.vectors import softmax as weighted
+from proofs.vectors.shaw import rearranged
+
+SOURCES = (
+    "Wei et al., NEZHA, arXiv 1909.00204, section 2.2",
+    "huawei-noah/Pretrained-Language-Model, NEZHA-TensorFlow/modeling.py, _generate_relative_positions_embeddings",
+)
+
+CONVENTIONS = {
+    "axes": "q, k, v are (batch, heads, n, dim); a vector has the features sin, cos, sin, cos, ..",
+    "convention": "paper: the sinusoid at the clipped offset; released: at the clipped offset + max_distance",
+    "offset": "key position - query position",
+    "op attend": "softmax(scale q . (k + a)) (v + a) with frequencies of the head's width",
+    "op encode": "a for every offset",
+    "op table": "a for the offsets -max_distance .. max_distance",
+}
+
+FLAGS = {
+    "other_convention": flag(
+        "the other convention", "The index o + k instead of the offset o, or the reverse.", "Every pair is turned by k w_t."
+    ),
+    "transposed": flag("query - key", "The offset has the wrong sign.", "Sines are negated."),
+    "half_layout": flag("sines first", "All sines, then all cosines.", "Columns meet other weights."),
+    "cos_first": flag("cosines first", "Sine and cosine columns are exchanged.", "Offset 0 is (1, 0, ..)."),
+    "no_clip": flag(
+        "no clip",
+        "Far offsets are not limited.",
+        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
+    ),
+    "clip_one_early": flag("clip to (-k, k - 1)", "DeBERTa's interval.", "The far future has its neighbor's vector."),
+    "width_of_the_model": flag(
+        "frequencies for all heads together", "dim is the width of the model.", "All pairs but the first turn too fast."
+    ),
+    "no_value_term": flag("no vectors for values", "Shaw's Eq. (3) is left out.", "Values carry no position."),
+    "no_position": flag("no vectors for keys", "Values alone carry position.", "The weights see no order."),
+    "value_transposed": flag("values with query - key", "The value term has the wrong sign.", "Sines are negated in values."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding goes wrong."
+    ),
+}
+
+REACH = (-131071, -65, -64, -63, -1, 0, 1, 2, 63, 64, 4097)
+
+
+def vectors():
+    every = "other_convention transposed half_layout cos_first no_clip clip_one_early"
+    for convention in nezha.CONVENTIONS:
+        yield _table(convention, 3, 6)
+        yield _encode(convention, 64, 16, every + " width_of_the_model")
+        yield _attend(convention, "chunk", [1, 4], "other_convention transposed no_value_term value_transposed")
+    yield _attend("paper", "decode", [4], "other_convention no_value_term no_position positions_ignored")
+
+
+def _vectors(reach, k, dim, convention, mistake=None):
+    """a and its sensitivities: `reach.shape + (dim,)`."""
+    if mistake == "other_convention":
+        convention = nezha.CONVENTIONS[1 - nezha.CONVENTIONS.index(convention)]
+    width = 12 * dim if mistake == "width_of_the_model" else dim
+    w = [frequency(t, width, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    at = -np.array(reach) if mistake == "transposed" else np.array(reach)
+    first = k * (convention == "released")
+    if mistake == "no_clip":
+        angles = np.vectorize(lambda o: first + o)(at)
+    else:
+        angles = np.vectorize(lambda o: first + clipped(o, -k, k - (mistake == "clip_one_early")))(at)
+    layout = "half" if mistake == "half_layout" else "interleaved"
+    value = np.array([sinusoid(int(angle), w, layout, mpmath) for angle in angles.ravel()])
+    if mistake == "cos_first":
+        value = value.reshape(-1, dim // 2, 2)[..., ::-1]
+    phase = [[abs(angle) * x * growth(x) for x in w for _ in (0, 1)] for angle in angles.ravel().tolist()]
+    value, phase = value.reshape(*at.shape, dim), np.array(phase).reshape(*at.shape, dim)
+    return stored(value, {"amp": terms(3, value), "phase": phase})
+
+
+def _plain(op, convention, k, dim, reach, mistakes, tensors):
+    expected, cond = _vectors(reach, k, dim, convention)
+    return case(
+        f"nezha/{convention}/d{dim}-k{k}/{op}",
+        op=op,
+        params={"dim": dim, "max_distance": k, "convention": convention},
+        tensors=tensors,
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: _vectors(reach, k, dim, convention, mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _table(convention, k, dim):
+    mistakes = "other_convention transposed half_layout cos_first clip_one_early width_of_the_model"
+    return _plain("table", convention, k, dim, range(-k, k + 1), mistakes, {})
+
+
+def _encode(convention, k, dim, mistakes):
+    return _plain("encode", convention, k, dim, REACH, mistakes, {"offsets": list(REACH)})
+
+
+def _attend(convention, probe, queries, mistakes):
+    k, scale, keys = 2, mpmath.mpf(1) / 2, np.arange(5)
+    q, key, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
+
+    def result(mistake=None):
+        i = np.arange(len(queries)) if mistake == "positions_ignored" else np.array(queries)
+        a = _vectors(keys - i[:, None], k, 4, convention, mistake)  # (n_query, n_key, 4)
+        per_query = rearranged(lambda x: x[..., None, :], exact(q))  # (batch, heads, n_query, 1, 4)
+        position = rearranged(lambda x: x[..., 0, :], dot(per_query, a, scale))
+        parts = [dot(exact(q), exact(key), scale)] + [position] * (mistake != "no_position")
+        weights = weighted(total(*parts))
+        out = average(weights, exact(v))
+        if mistake == "no_value_term":
+            return out
+        if mistake == "value_transposed":
+            a = _vectors(i[:, None] - keys, k, 4, convention)
+        term = average(rearranged(lambda x: x[..., None, :], weights), a)
+        return total(out, rearranged(lambda x: x[..., 0, :], term))
+
+    expected, cond = result()
+    return case(
+        f"nezha/{convention}/h3-d4-k{k}/attend-{probe}",
+        op="attend",
+        params={"scale": 0.5, "max_distance": k, "convention": convention},
+        tensors={"q": q, "k": key, "v": v, "queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )

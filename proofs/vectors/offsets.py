@@ -1,0 +1,154 @@
+"""Offsets: the relative position of a key, and the matrices that depend on nothing else."""
+
+import numpy as np
+
+from proofs.relative.offsets import clipped, definition
+from proofs.vectors import case, flag, painted
+
+SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
+
+CONVENTIONS = {
+    "axes": "offsets and matrices end in (n_query, n_key), rows are queries",
+    "by_offset": "ascending in the offset; entry 0 is the offset `lowest`, or 1 - n_query",
+    "offset": "key position - query position",
+    "op clip": "min(max(o, low), high), exactly",
+    "op gather": "by_offset[offset - lowest], unchanged",
+    "op offsets": "the offset of every pair, exactly",
+    "op skew": "by_offset[i, j - i + n_query - 1], unchanged",
+    "op toeplitz": "by_offset[j - i + n_query - 1], unchanged",
+}
+
+FLAGS = {
+    "transposed": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding and packed sequences go wrong."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "no_clip": flag("no clip", "Far offsets are not limited.", "They read beyond the table, or wrap."),
+    "clip_one_early": flag("high - 1", "The interval is one too short on the right.", "The last row is never used."),
+    "clip_one_late": flag("high + 1", "The interval is one too long on the right.", "A read beyond DeBERTa's table."),
+    "clip_low_late": flag("low + 1", "The interval is one too short on the left.", "The first row is never used."),
+    "wrapped": flag("modulo the width", "Far offsets count from the other end.", "The far past looks like the future."),
+    "not_shifted": flag("the first n_key columns", "Rows are not shifted.", "Every row has the offsets of the last one."),
+    "shift_dropped_at_the_end": flag(
+        "[:-1] for [1:]",
+        "The pad and reshape drops the wrong end.",
+        "Every entry is one offset too early.",
+        "labmlai/annotated_deep_learning_paper_implementations#185",
+    ),
+    "lowest_ignored": flag(
+        "by_offset[offset]", "Negative offsets count from the end of the table.", "Silently another row, no error."
+    ),
+}
+
+
+def vectors():
+    padded = [[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]]  # the first row is padded on the left by two tokens
+    yield _offsets("chunk", [3, 4], range(5), "transposed positions_ignored")
+    yield _offsets("decode", [131071], [0, 4097, 48040, 131071], "transposed positions_ignored")
+    shared = "transposed positions_ignored positions_shared_across_batch"
+    yield _offsets("padded", [[1, 2, 9], [2, 3, 4]], padded, shared)
+    ends = "no_clip clip_one_early clip_one_late clip_low_late wrapped transposed"
+    yield _clip("shaw", -4, 4, ends)
+    yield _clip("deberta", -4, 3, ends)
+    yield _clip("wav2vec2-bert", -64, 8, ends)
+    yield _toeplitz(2, 5)
+    yield _toeplitz(5, 3)
+    yield _skew(3, 5)
+    yield _skew(5, 2)
+    yield _gather("chunk", [2, 3, 4], range(5), -4, 7, "transposed positions_ignored lowest_ignored")
+    yield _gather("decode", [6], [0, 3, 4, 6, 2], -6, 8, "positions_ignored lowest_ignored")
+    packed = [[0, 1, 0, 1, 2], [0, 1, 2, 3, 0]]
+    yield _gather("packed", packed, packed, -4, 9, "transposed positions_ignored positions_shared_across_batch lowest_ignored")
+
+
+def _pairs(queries, keys, mistake=None):
+    queries, keys = np.array(queries), np.array(keys)
+    if mistake == "positions_ignored":
+        queries, keys = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (queries, keys))
+    if mistake == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    i, j = queries[..., :, None], keys[..., None, :]
+    return definition(j, i) if mistake == "transposed" else definition(i, j)
+
+
+def _offsets(probe, queries, keys, mistakes):
+    return case(
+        f"offsets/any/m{np.shape(keys)[-1]}/{probe}",
+        op="offsets",
+        params={},
+        tensors={"queries": np.array(queries), "keys": np.array(keys)},
+        expected=_pairs(queries, keys),
+        mistakes={mistake: _pairs(queries, keys, mistake) for mistake in mistakes.split()},
+    )
+
+
+def _clip(probe, low, high, mistakes):
+    reach = [*range(-7, 8), -131071, -65, -64, -63, 48040]
+    every = lambda a, b: [clipped(o, a, b) for o in reach]
+    wrong = {
+        "no_clip": reach,
+        "clip_one_early": every(low, high - 1),
+        "clip_one_late": every(low, high + 1),
+        "clip_low_late": every(low + 1, high),
+        "wrapped": [(o - low) % (high - low + 1) + low for o in reach],
+        "transposed": [clipped(-o, low, high) for o in reach],
+    }
+    return case(
+        f"offsets/clip/l{-low}-h{high}/{probe}",
+        op="clip",
+        params={"low": low, "high": high},
+        tensors={"offsets": reach},
+        expected=every(low, high),
+        mistakes={mistake: wrong[mistake] for mistake in mistakes.split()},
+    )
+
+
+def _toeplitz(n, m):
+    b = painted((3, n + m - 1), 1)
+    matrix = lambda row: [[[x[row(i, j)] for j in range(m)] for i in range(n)] for x in b]
+    return case(
+        f"offsets/contiguous/h3-q{n}-k{m}/toeplitz",
+        op="toeplitz",
+        params={"n_query": n, "n_key": m},
+        tensors={"by_offset": b},
+        expected=matrix(lambda i, j: definition(i, j) + n - 1),
+        mistakes={
+            "transposed": matrix(lambda i, j: definition(j, i) + m - 1),
+            "not_shifted": matrix(lambda i, j: j),
+        },
+    )
+
+
+def _skew(n, m):
+    x = painted((2, 3, n, n + m - 1), 2)
+    place = lambda at: [[[[x[b, h][at(i, j)] for j in range(m)] for i in range(n)] for h in range(3)] for b in range(2)]
+    early = [np.append(head, [[0]] * n, axis=1).ravel()[:-n] for head in x.reshape(6, n, -1)]
+    early = np.array([flat.reshape(n, n + m - 1)[:, :m] for flat in early]).reshape(2, 3, n, m)
+    return case(
+        f"offsets/contiguous/h3-q{n}-k{m}/skew",
+        op="skew",
+        params={},
+        tensors={"by_offset": x},
+        expected=place(lambda i, j: (i, definition(i, j) + n - 1)),
+        mistakes={"not_shifted": place(lambda i, j: (i, j)), "shift_dropped_at_the_end": early},
+    )
+
+
+def _gather(probe, queries, keys, lowest, width, mistakes):
+    b = painted((3, width), 4)
+
+    def every(mistake=None):
+        at = _pairs(queries, keys, mistake)
+        rows = at if mistake == "lowest_ignored" else np.clip(at - lowest, 0, width - 1)
+        return np.stack([table[rows] for table in b], axis=-3)
+
+    return case(
+        f"offsets/gather/h3-w{width}/{probe}",
+        op="gather",
+        params={"lowest": lowest},
+        tensors={"by_offset": b, "queries": np.array(queries), "keys": np.array(keys)},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+        comment="Entries of the table, unchanged.",
+    )

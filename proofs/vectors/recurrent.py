@@ -1,0 +1,78 @@
+"""Recurrent encoding: each position's vector is computed from the one before."""
+
+import mpmath
+import numpy as np
+
+from proofs.absolute.recurrent import definition
+from proofs.absolute.sinusoidal import definition as sinusoid
+from proofs.absolute.sinusoidal import frequency
+from proofs.vectors import case, flag, growth, terms
+
+SOURCES = ('Su, kexue.fm/archives/8130, section "Recurrent"', "Vaswani et al., arXiv 1706.03762, section 3.5 (the linear step)")
+
+CONVENTIONS = {
+    "axes": "start is (.., d), the result (.., length, d); matrices act on column vectors",
+    "op linear": "p_k = M^k p_0 with the matrix given",
+    "op sinusoid": "the matrix is the shift by one position of the sinusoid with frequencies base^(-2t/dim), p_0 its row 0",
+}
+
+FLAGS = {
+    "start_skipped": flag("row 0 is f(p_0)", "A step is made before the first row.", "Positions are one too large."),
+    "transposed": flag("M^T", "The matrix acts on row vectors.", "The sinusoid turns backwards: sines have the wrong sign."),
+    "one_step": flag("f(p_0) in every later row", "The step always starts from p_0.", "All positions but the first are equal."),
+    "zero_start": flag("p_0 = 0", "The state begins at zeros.", "A linear step stays at zero."),
+    "other_layout": flag(
+        "columns of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
+    ),
+}
+
+
+def vectors():
+    matrix, start, length = np.array([[1, 1, 0], [2, 0, -1], [0, 1, 1]], dtype=object), [[1, 2, -1], [0, 3, 1]], 5
+    rows = lambda m, x, n: [definition(lambda p: m @ p, np.array(x, dtype=object), k).tolist() for k in range(n)]
+    whole = [rows(matrix, x, length + 1) for x in start]
+    yield case(
+        "recurrent/linear/d3/integers",
+        op="linear",
+        params={"length": length},
+        tensors={"matrix": matrix.astype(int), "start": np.array(start)},
+        expected=[run[:length] for run in whole],
+        mistakes={
+            "start_skipped": [run[1:] for run in whole],
+            "transposed": [rows(matrix.T, x, length) for x in start],
+            "one_step": [[run[0], *[run[1]] * (length - 1)] for run in whole],
+            "zero_start": [rows(matrix, [0, 0, 0], length)] * 2,
+        },
+        comment="Integers.",
+    )
+    for layout in OTHER:
+        yield _sinusoid(6, 7, layout)
+
+
+OTHER = {"half": "interleaved", "interleaved": "half"}
+
+
+def _sinusoid(dim, length, layout):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    at = lambda positions, layout=layout: [sinusoid(k, w, layout, mpmath) for k in positions]
+    # a step adds four roundings of |c| + |s|, and an error of the angle; orthogonal steps do not enlarge earlier ones
+    spread = [mpmath.sin(x) + mpmath.cos(x) for x in w]
+    columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
+    return case(
+        f"recurrent/sinusoid/{layout}-d{dim}-b1e4/steps",
+        op="sinusoid",
+        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length},
+        tensors={},
+        expected=at(range(length)),
+        cond={
+            "amp": [[terms(4 * k, spread[t]) for t in columns] for k in range(length)],
+            "phase": [[k * w[t] * growth(w[t]) for t in columns] for k in range(length)],
+        },
+        mistakes={
+            "start_skipped": at(range(1, length + 1)),
+            "transposed": at(range(0, -length, -1)),
+            "one_step": at([0] + [1] * (length - 1)),
+            "zero_start": [[mpmath.mpf(0)] * dim] * length,
+            "other_layout": at(range(length), OTHER[layout]),
+        },
+    )

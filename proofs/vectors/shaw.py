@@ -1,0 +1,162 @@
+"""Shaw et al.: one vector an offset, added to keys and to values."""
+
+import mpmath
+import numpy as np
+
+from posref.relative import shaw
+from proofs.relative.offsets import clipped
+from proofs.vectors import average, case, dot, exact, flag, painted, total
+from proofs.vectors import softmax as weighted
+
+SOURCES = (
+    "Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, Eqs. (3) and (4)",
+    "Huang et al., Improve Transformer Models with Better Relative Position Embeddings, arXiv 2009.13658, section 3",
+)
+
+CONVENTIONS = {
+    "axes": "q, k, v are (batch, heads, n, d); tables are (2k + 1, d) or (heads, 2k + 1, d), row r for the offset r - k",
+    "mask": "causal: the key's position is at most the query's",
+    "offset": "key position - query position, limited to -k .. k",
+    "op attend": "softmax(scores) (v + value vector of the offset); without value_table softmax(scores) v",
+    "op scores": "scale q . (k + key vector of the offset), and + scale k . (that vector) for relative_key_query",
+}
+
+FLAGS = {
+    "transposed": flag("query - key", "The table is read in reverse.", "Past and future change places."),
+    "clip_one_early": flag(
+        "clip to (-k, k - 1)", "DeBERTa's interval on Shaw's table.", "The far future shares a row with its neighbor."
+    ),
+    "clip_low_late": flag("clip to (1 - k, k)", "The first row is never used.", "The far past shares a row with its neighbor."),
+    "no_position": flag("no key vectors", "The position term is left out.", "The scores see no order."),
+    "content_scaled_alone": flag(
+        "scale q . k + q . a", "The position term is not scaled.", "Position outweighs content by sqrt(d)."
+    ),
+    "position_of_the_key": flag("k . a instead of q . a", "The vector meets the key.", "Another method of the same paper."),
+    "other_variant": flag("the other variant", "k . a is added, or left out.", "A term too many or too few."),
+    "key_term_transposed": flag(
+        "k_j . a_ji", "The key's product takes the offset of the query.", "Past and future change places in one term."
+    ),
+    "table_of_the_first_head": flag("one table for all heads", "Every head reads the first table.", "Heads look alike."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding and packed sequences go wrong."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "no_value_term": flag("no value vectors", "Eq. (3) is computed without a^V.", "Values carry no position."),
+    "value_transposed": flag(
+        "value vectors of query - key", "The value table is read in reverse.", "Past and future change places in the values."
+    ),
+    "value_by_key_table": flag("one table", "Values take the vectors of the keys.", "NEZHA's sharing, without being NEZHA."),
+    "no_mask": flag("no mask", "Keys of the future are seen.", "Training looks better than decoding."),
+}
+
+PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token
+
+
+def vectors():
+    every = "transposed clip_one_early clip_low_late no_position content_scaled_alone position_of_the_key other_variant"
+    for variant in shaw.VARIANTS:
+        both = " key_term_transposed" if variant == "relative_key_query" else ""
+        yield _scores("chunk", [1, 4], range(5), variant, every + both + " positions_ignored")
+        yield _scores("decode", [48043], [0, 48041, 48042, 48043, 48050], variant, "transposed positions_ignored" + both)
+    yield _scores("heads", [1, 4], range(5), "relative_key", every + " table_of_the_first_head", heads=True)
+    yield _scores("padded", PADDED[:, 2:], PADDED, "relative_key", "transposed positions_shared_across_batch")
+    mistakes = "transposed no_position no_value_term value_transposed value_by_key_table"
+    yield _attend("chunk", [1, 4], mistakes + " positions_ignored", causal=False)
+    yield _attend("masked", [2, 4], mistakes + " no_mask", causal=True)
+    yield _attend("decode", [4], "no_value_term value_by_key_table clip_low_late positions_ignored", causal=True)
+    yield _attend("heads", [1, 4], mistakes + " table_of_the_first_head", causal=False, heads=True)
+    yield _attend("keys-only", [1, 4], "transposed no_position", causal=False, values=False)
+
+
+def rearranged(how, pair):
+    """A view or selection of a value and its sensitivities."""
+    value, cond = pair
+    return how(value), {name: how(each) for name, each in cond.items()}
+
+
+def _rows(queries, keys, k, mistake):
+    """The row of the table for every pair: `(batch or 1, 1, n_query, n_key)`."""
+    queries, keys = np.atleast_2d(queries), np.atleast_2d(keys)
+    if mistake == "positions_ignored":
+        queries, keys = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (queries, keys))
+    if mistake == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    sign = -1 if mistake == "transposed" else 1
+    low, high = -k + (mistake == "clip_low_late"), k - (mistake == "clip_one_early")
+    at = sign * (keys[:, None, None, :] - queries[:, None, :, None])
+    return np.vectorize(lambda o: clipped(o, low, high) + k)(at)
+
+
+def _by_row(products, at):
+    """Entry (i, row of (i, j)) of the products with all rows of a table."""
+    spread = lambda x: np.take_along_axis(x, np.broadcast_to(at, (*x.shape[:2], *at.shape[2:])), axis=-1)
+    return rearranged(spread, products)
+
+
+def _all_scores(q, k, table, at, scale, variant, mistake):
+    q, k, variants, last = exact(q), exact(k), list(shaw.VARIANTS), table.shape[-2] - 1
+    if mistake == "other_variant":
+        variant = variants[1 - variants.index(variant)]
+    if mistake == "table_of_the_first_head":
+        table = np.broadcast_to(table[:1], table.shape)
+    table = exact(table * (mistake != "no_position"))
+    swap = lambda x: np.swapaxes(x, -1, -2)
+    by_key = lambda at: rearranged(swap, _by_row(dot(k, table, scale), swap(at)))
+    position = by_key(at) if mistake == "position_of_the_key" else _by_row(dot(q, table, scale), at)
+    if mistake == "content_scaled_alone":
+        position = _by_row(dot(q, table), at)
+    parts = [dot(q, k, scale), position]
+    if variant == "relative_key_query":
+        parts.append(by_key(last - at if mistake == "key_term_transposed" else at))
+    return total(*parts)
+
+
+def _case(op, probe, queries, keys, params, tensors, result, mistakes, comment=""):
+    expected, cond = result()
+    q = tensors["q"]
+    return case(
+        f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[1]}-d{q.shape[-1]}-k2/{op}-{probe}",
+        op=op,
+        params=params,
+        tensors={**tensors, "queries": np.array(queries), "keys": np.array(keys)},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+        comment=comment,
+    )
+
+
+def _scores(probe, queries, keys, variant, mistakes, heads=False):
+    scale, table = mpmath.mpf(1) / 2, painted((3, 5, 4) if heads else (5, 4), 4)
+    q, k = painted((2, 3, np.shape(queries)[-1], 4), 1), painted((2, 3, 5, 4), 2)
+
+    def result(mistake=None):
+        return _all_scores(q, k, table, _rows(queries, keys, 2, mistake), scale, variant, mistake)
+
+    params = {"variant": variant, "scale": 0.5}
+    return _case("scores", probe, queries, keys, params, {"q": q, "k": k, "key_table": table}, result, mistakes)
+
+
+def _attend(probe, queries, mistakes, causal, heads=False, values=True):
+    scale, keys, lead = mpmath.mpf(1) / 2, np.arange(5), (3,) if heads else ()
+    q, k, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
+    table, value_table = painted((*lead, 5, 4), 4), painted((*lead, 5, 4), 8)
+    mask = (keys <= np.array(queries)[:, None]) | (not causal)
+
+    def result(mistake=None):
+        at = _rows(queries, keys, 2, mistake)
+        scores = _all_scores(q, k, table, at, scale, "relative_key", mistake)
+        weights = weighted(scores, None if mistake == "no_mask" else mask)
+        out = average(weights, exact(v))
+        if not values or mistake == "no_value_term":
+            return out
+        own = table if mistake == "value_by_key_table" else value_table
+        own = np.broadcast_to(own[:1], own.shape) if mistake == "table_of_the_first_head" else own
+        at = 4 - at if mistake == "value_transposed" else at
+        a = own[:, at[0, 0]] if heads else own[at[0, 0]]
+        term = average(rearranged(lambda x: x[..., None, :], weights), exact(a))
+        return total(out, rearranged(lambda x: x[..., 0, :], term))
+
+    tensors = {"q": q, "k": k, "v": v, "key_table": table} | ({"value_table": value_table} if values else {})
+    params = {"variant": "relative_key", "scale": 0.5, "causal": causal}
+    return _case("attend", probe, queries, keys, params, tensors, result, mistakes)

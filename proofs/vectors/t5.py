@@ -1,0 +1,225 @@
+"""T5 bias: one trained number a head and a bucket of offsets."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.t5 import DECODER, ENCODER, definition, factor_first, one_side, published, rounded
+from proofs.vectors import attend, case, exact, flag, painted
+
+SOURCES = (
+    "Raffel et al., Exploring the Limits of Transfer Learning, arXiv 1910.10683, section 2.1",
+    "mesh_tensorflow/transformer/transformer_layers.py, _relative_position_bucket",
+)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); table is (buckets, heads); q, k, v are "
+    "(batch, heads, n, d)",
+    "buckets": "all of them; bidirectional: half for keys at or before the query, half for keys after it",
+    "offset": "key position - query position",
+    "op attend": "softmax(q k^T + bias) v, not scaled",
+    "op bias": "B[bucket(j - i), head] for the given positions",
+    "op bucket": "the bucket of every offset, exactly",
+    "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
+    "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
+}
+
+FLAGS = {
+    "direction": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
+    "other_direction": flag(
+        "bidirectional for causal", "The flag is the other one.", "Distances fall into other buckets, the future into one."
+    ),
+    "no_minimum": flag(
+        "no minimum",
+        "Distances beyond the last bucket run on.",
+        "Far keys read other rows of the table.",
+        "huggingface/candle#1312",
+    ),
+    "linear": flag(
+        "distance, cut at the last bucket", "Buckets are not spaced by a logarithm.", "Far keys share a bucket too early."
+    ),
+    "rounded_up": flag("logarithm rounded up", "ceil in the place of floor.", "Every bucket starts one distance late."),
+    "bf16_logarithm": flag(
+        "logarithm in bfloat16",
+        "Operations are rounded to 8 bits.",
+        "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
+        "mindspore-lab/mindone#670",
+    ),
+    "factor_first": flag(
+        "log(n/e) (L / log(D/e)) in float64", "The factor is computed in advance.", "5.999999999999999 for 6 at distance 64."
+    ),
+    "f64_logarithm": flag(
+        "the published order in float64",
+        "A tie is rounded down; float32 happens to be right.",
+        "Wrong at some ties, not with 32 buckets and max_distance 128.",
+    ),
+    "max_distance_ignored": flag(
+        "128 for max_distance", "The configured max_distance is not read.", "Far buckets are too narrow."
+    ),
+    "half_the_buckets": flag("buckets of the other side count", "16 for 32 or the reverse.", "The list has another length."),
+    "positions_ignored": flag(
+        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding goes wrong."
+    ),
+    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
+    "heads_of_the_transposed_table": flag("table read as (h, buckets)", "The layout of t5x is taken.", "Rows are mixed up."),
+    "scaled": flag("q k^T / sqrt(d)", "T5 has no scale.", "Attention is too even.", "huggingface/transformers#46946"),
+    "bias_scaled": flag(
+        "(q k^T + bias) / sqrt(d)", "Scores and bias are scaled.", "Attention is too even.", "tenstorrent/tt-metal#56406"
+    ),
+    "no_bias": flag(
+        "no bias", "The bias is dropped, for instance on cached steps.", "The model sees no order.", "NVIDIA/TensorRT-LLM#13870"
+    ),
+    "bias_in_cross_attention": flag(
+        "bias in cross-attention",
+        "The decoder adds a bias to its scores with the encoder.",
+        "Order of the target is imposed on the source.",
+        "huggingface/transformers#8518",
+        "huggingface/transformers#7323",
+    ),
+}
+
+NEAR = [*range(-130, 131), -100000, 100000]
+WAVLM = [*range(-811, 812, 7), *(sign * n for sign in (-1, 1) for n in (1, 79, 80, 81, 82, 160, 799, 800, 801, 10**6))]
+
+
+def vectors():
+    for buckets, max_distance in (ENCODER, DECODER, (9, 128), (128, 100), (160, 800)):
+        yield _starts(buckets, max_distance)
+    every = "direction other_direction no_minimum linear rounded_up bf16_logarithm"
+    yield _buckets("t5", NEAR, 32, 128, True, every + " factor_first")
+    yield _buckets("t5", NEAR, 32, 128, False, every)
+    yield _buckets("ties", NEAR, 18, 128, True, "direction f64_logarithm rounded_up")
+    yield _buckets("wavlm", WAVLM, 320, 800, True, every + " max_distance_ignored")
+    mistakes = "direction other_direction positions_ignored heads_of_the_transposed_table"
+    yield _bias("chunk", [3, 4], range(5), True, mistakes)
+    yield _bias("decode", [40], range(36, 41), False, "direction positions_ignored heads_of_the_transposed_table")
+    yield _bias("far", [130, 48040], [0, 3, 20, 48039], True, mistakes + " no_minimum")
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
+    yield _bias("padded", padded[:, 1:], padded, True, mistakes + " positions_shared_across_batch")
+    yield _attend("encoder", [3, 9], [0, 3, 7, 9, 40], True, "scaled bias_scaled no_bias direction")
+    yield _attend("decode", [40], [0, 3, 7, 9, 40], False, "scaled bias_scaled no_bias direction positions_ignored")
+    yield _cross()
+
+
+def _starts(buckets, max_distance):
+    def starts(buckets):
+        distances, found = range(max_distance + 1), []
+        for bucket in range(buckets):
+            found.append(next(n for n in distances if one_side(n, buckets, max_distance) >= bucket))
+        return found
+
+    return case(
+        f"t5/side/b{buckets}-d{max_distance}/starts",
+        op="starts",
+        params={"buckets": buckets, "max_distance": max_distance},
+        tensors={},
+        expected=starts(buckets),
+        mistakes={"half_the_buckets": starts(2 * buckets if buckets % 2 else buckets // 2)},
+    )
+
+
+def _bucket(offset, buckets, max_distance, bidirectional, mistake=None):
+    """`definition` with the mistake put in."""
+    if mistake == "direction":
+        return definition(-offset, buckets, max_distance, bidirectional)
+    if mistake == "other_direction":
+        return definition(offset, buckets, max_distance, not bidirectional)
+    if mistake == "max_distance_ignored":
+        return definition(offset, buckets, 128, bidirectional)
+    side = buckets // 2 if bidirectional else buckets
+    distance, e = abs(offset) if bidirectional else max(-offset, 0), side // 2
+    logarithm = lambda: published(mpmath.mpf(distance), mpmath.mpf(e), side - e, mpmath.mpf(max_distance))
+    far = {
+        None: lambda: one_side(distance, side, max_distance),
+        "linear": lambda: min(distance, side - 1),
+        "no_minimum": lambda: e + int(mpmath.floor(logarithm() + mpmath.mpf(2) ** -100)),
+        "rounded_up": lambda: min(e + int(mpmath.ceil(logarithm() - mpmath.mpf(2) ** -100)), side - 1),
+        "bf16_logarithm": lambda: rounded(published, distance, side, max_distance, 8),
+        "f64_logarithm": lambda: rounded(published, distance, side, max_distance, 53),
+        "factor_first": lambda: rounded(factor_first, distance, side, max_distance, 53),
+    }[mistake]
+    return (distance if distance < e else far()) + (side if bidirectional and offset > 0 else 0)
+
+
+def _buckets(probe, reach, buckets, max_distance, bidirectional, mistakes):
+    def every(mistake=None):
+        return [_bucket(offset, buckets, max_distance, bidirectional, mistake) for offset in reach]
+
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/b{buckets}-d{max_distance}/{probe}",
+        op="bucket",
+        params={"buckets": buckets, "max_distance": max_distance, "bidirectional": bidirectional},
+        tensors={"offsets": reach},
+        expected=every(),
+        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+    )
+
+
+def _biases(table, queries, keys, bidirectional, mistake=None):
+    """B[bucket(j - i), h] for positions with or without a batch; max_distance is 128."""
+    queries, keys, (buckets, heads) = np.array(queries), np.array(keys), table.shape
+    if mistake == "positions_ignored":
+        queries, keys = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (queries, keys))
+    if mistake == "positions_shared_across_batch":
+        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
+    if mistake == "heads_of_the_transposed_table":
+        table = table.reshape(heads, buckets).T
+    offset = keys[..., None, None, :] - queries[..., None, :, None] + np.zeros((heads, 1, 1), dtype=int)
+    result = np.empty(offset.shape, dtype=object)
+    wrong = mistake if mistake in ("direction", "other_direction", "no_minimum") else None
+    for at in np.ndindex(offset.shape):
+        bucket = _bucket(int(offset[at]), buckets, 128, bidirectional, wrong)
+        result[at] = table[min(bucket, buckets - 1), at[-3]].item()
+    return result
+
+
+def _bias(probe, queries, keys, bidirectional, mistakes):
+    table, heads = painted((32, 3), 1), 3
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b32-d128/{probe}",
+        op="bias",
+        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        tensors={"queries": np.array(queries), "keys": np.array(keys), "table": table},
+        expected=_biases(table, queries, keys, bidirectional),
+        mistakes={mistake: _biases(table, queries, keys, bidirectional, mistake) for mistake in mistakes.split()},
+        comment="Entries of the table, unchanged.",
+    )
+
+
+def _attend(probe, queries, keys, bidirectional, mistakes):
+    heads, table = 3, 2 * painted((32, 3), 6)
+    q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+
+    def result(mistake=None):
+        bias = _biases(table, queries, keys, bidirectional, mistake)
+        bias = bias * {"no_bias": 0, "bias_scaled": 0.5}.get(mistake, 1)
+        return attend(exact(q), exact(k), exact(v), 0.5 if mistake in ("scaled", "bias_scaled") else 1, exact(bias))
+
+    expected, cond = result()
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
+        op="attend",
+        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _cross():
+    heads, table = 3, 2 * painted((32, 3), 6)
+    q, k, v = painted((2, heads, 2, 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    expected, cond = attend(exact(q), exact(k), exact(v))
+    bias = exact(_biases(table, [0, 1], range(5), True))
+    return case(
+        f"t5/cross/h{heads}-d4/attend",
+        op="cross_attend",
+        params={"heads": heads},
+        tensors={"q": q, "k": k, "v": v},
+        expected=expected,
+        cond=cond,
+        mistakes={
+            "bias_in_cross_attention": attend(exact(q), exact(k), exact(v), 1, bias)[0],
+            "scaled": attend(exact(q), exact(k), exact(v), 0.5)[0],
+        },
+    )

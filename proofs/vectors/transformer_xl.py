@@ -1,0 +1,225 @@
+"""Transformer-XL: content and position in four terms, the query's own position replaced by two vectors."""
+
+import mpmath
+import numpy as np
+
+from proofs.absolute.sinusoidal import definition as sinusoid
+from proofs.absolute.sinusoidal import frequency
+from proofs.relative.transformer_xl import row
+from proofs.vectors import average, case, dot, exact, flag, growth, painted, softmax, terms, total
+from proofs.vectors.shaw import rearranged
+
+SOURCES = (
+    "Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3, terms (a) to (d), and appendix B",
+    "kimiyoung/transformer-xl, pytorch/mem_transformer.py, RelPartialLearnableMultiHeadAttn",
+)
+
+CONVENTIONS = {
+    "axes": "q, k are (batch, heads, n, d), r (heads, rows, d), u and v (heads, d)",
+    "distance": "query position - key position; the last query stands at the last key",
+    "future": "causal scores of keys after the query are 0 and have no meaning",
+    "op attend": "softmax(scores) values, causal scores masked; r is given",
+    "op distances": "the distance of every row of r, exactly; clamp_len 0 is none",
+    "op embeddings": "R, sines first, of the distances",
+    "op scores": "scale ((q + u) . k + (q + v) . r)",
+    "op shift": "a matrix whose column c is the distance n_key - 1 - c, moved so that entry (i, j) is row i's value for key j",
+}
+
+FLAGS = {
+    "shift_dropped_at_the_end": flag(
+        "[:-1] for [1:]",
+        "The pad and reshape drops the last row instead of the first.",
+        "Every entry has the distance of another.",
+        "labmlai/annotated_deep_learning_paper_implementations#185",
+    ),
+    "garbage_above_the_diagonal": flag(
+        "no mask after the shift",
+        "Entries of the future hold the pad and values of the next row.",
+        "Rows leak into each other.",
+    ),
+    "not_shifted": flag("no shift", "Row i has the distances of the last row.", "Every query counts from the end."),
+    "memory_ignored": flag("distance i - j", "The memory is not counted.", "Distances are too small by its length."),
+    "reversed_distances": flag("rows from distance 0 up", "r is in the reverse order.", "Near and far change places."),
+    "negated_distances": flag("key - query", "Distances have the wrong sign.", "Past and future change places."),
+    "absolute_distances": flag(
+        "|i - j|",
+        "The sines of the future are not negated.",
+        "Keys before and after the query at one distance look alike.",
+        "speechbrain/speechbrain#3070",
+    ),
+    "causal_shift": flag(
+        "the causal shift in an encoder",
+        "n_key rows for a bidirectional score.",
+        "Keys of the future have values of other rows.",
+        "espnet/espnet#2816",
+    ),
+    "u_and_v_swapped": flag("u with r, v with k", "The two vectors are exchanged.", "Both biases are wrong."),
+    "no_u": flag("no u . k", "Term (c) is left out.", "No bias of the content."),
+    "no_v": flag("no v . r", "Term (d) is left out.", "No bias of the position."),
+    "content_scaled_alone": flag("scale on q . k alone", "Position is not scaled.", "Position outweighs content by sqrt(d)."),
+    "interleaved": flag("sin, cos, sin, cos, ..", "The layout of Vaswani et al.", "Columns of R meet other weights."),
+    "clamp_ignored": flag("no clamp_len", "Distances are not limited.", "Far tokens have unseen distances."),
+    "clamp_one_side": flag("minimum alone", "Negative distances are not limited.", "Far keys of the future run on."),
+    "no_mask": flag("no mask", "Keys of the future are seen, at score 0.", "Training looks better than decoding."),
+    "bf16_distances": flag(
+        "distances in bfloat16", "Distances beyond 256 are rounded to 8 bits.", "Neighbors get one embedding."
+    ),
+}
+
+
+def vectors():
+    for both, clamp in ((False, 0), (True, 0), (True, 2), (False, 2)):
+        yield _distances(4, 6, both, clamp)
+    yield _embeddings("near", range(5, -4, -1), 6, "interleaved absolute_distances negated_distances")
+    yield _embeddings("far", [2049, 1025, 300, 257, -257, -300], 16, "interleaved absolute_distances bf16_distances")
+    every = "shift_dropped_at_the_end garbage_above_the_diagonal not_shifted"
+    yield _shift(3, 3, every)
+    yield _shift(2, 5, "shift_dropped_at_the_end not_shifted")
+    mistakes = "u_and_v_swapped no_u no_v content_scaled_alone not_shifted"
+    causal = " shift_dropped_at_the_end garbage_above_the_diagonal"
+    yield _scores("square", 5, 5, False, mistakes + causal)
+    yield _scores("memory", 2, 5, False, mistakes + causal + " memory_ignored reversed_distances")
+    yield _scores("square", 5, 5, True, mistakes + " causal_shift negated_distances")
+    yield _scores("memory", 2, 5, True, mistakes + " causal_shift negated_distances memory_ignored")
+    yield _scores("decode", 1, 5, False, "u_and_v_swapped no_u no_v content_scaled_alone memory_ignored reversed_distances")
+    yield _attend("memory", 2, 5, False, "u_and_v_swapped no_v not_shifted memory_ignored")
+    yield _attend("square", 5, 5, False, "u_and_v_swapped not_shifted no_mask")
+
+
+def _name(n_query, n_key, both):
+    return f"transformer_xl/{'bidirectional' if both else 'causal'}/q{n_query}-k{n_key}"
+
+
+def _distances(n, m, both, clamp):
+    every = lambda low, high: [min(max(m - 1 - c, low), high) for c in range(m + both * (n - 1))]
+    expected = every(-clamp, clamp) if clamp else every(-99, 99)
+    wrong = {"reversed_distances": expected[::-1]}
+    if clamp:
+        wrong["clamp_ignored"] = every(-99, 99)
+    if clamp and both:
+        wrong["clamp_one_side"] = [min(m - 1 - c, clamp) for c in range(m + n - 1)]
+    return case(
+        f"{_name(n, m, both)}/distances" + f"-clamp{clamp}" * bool(clamp),
+        op="distances",
+        params={"n_query": n, "n_key": m, "bidirectional": both, "clamp_len": clamp},
+        tensors={},
+        expected=expected,
+        mistakes=wrong,
+    )
+
+
+def _embeddings(probe, reach, dim, mistakes):
+    w = [frequency(t, dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+    every = lambda distances, layout="half": np.array([sinusoid(o, w, layout, mpmath) for o in distances])
+    expected = every(reach)
+    wrong = {
+        "interleaved": every(reach, "interleaved"),
+        "absolute_distances": every(map(abs, reach)),
+        "negated_distances": every([-o for o in reach]),
+        "bf16_distances": every([mpmath.mpf(mpmath.mpf(o), prec=8) for o in reach]),
+    }
+    return case(
+        f"transformer_xl/sinusoid/d{dim}-b1e4/{probe}",
+        op="embeddings",
+        params={"dim": dim, "base": 10000.0},
+        tensors={"distances": list(reach)},
+        expected=expected,
+        cond={"amp": terms(3, expected), "phase": np.array([[abs(o) * x * growth(x) for x in w * 2] for o in reach])},
+        mistakes={mistake: wrong[mistake] for mistake in mistakes.split()},
+    )
+
+
+def _moved(x, mistake=None):
+    """x[i, row(i, j)], 0 where there is no such row; with a mistake what the released shift would give."""
+    n, m = x.shape
+    if mistake in ("shift_dropped_at_the_end", "garbage_above_the_diagonal"):
+        flat = np.concatenate([np.full((n, 1), 0 * x[0, 0]), x], axis=1).reshape(m + 1, n)
+        return (flat[1:] if mistake == "garbage_above_the_diagonal" else flat[:-1]).reshape(n, m)
+    at = lambda i, j: j if mistake == "not_shifted" else row(i, j, n, m)
+    return np.array([[x[i, at(i, j)] if at(i, j) < m else 0 * x[0, 0] for j in range(m)] for i in range(n)])
+
+
+def _shift(n, m, mistakes):
+    x = np.array([[[10 * i + 100 * b + m - 1 - c for c in range(m)] for i in range(n)] for b in (1, 2)])
+    return case(
+        f"{_name(n, m, False)}/shift",
+        op="shift",
+        params={},
+        tensors={"x": x},
+        expected=np.array([_moved(each) for each in x]),
+        mistakes={mistake: np.array([_moved(each, mistake) for each in x]) for mistake in mistakes.split()},
+        comment="Entries are 100 batch + 10 row + distance.",
+    )
+
+
+def _operands(n, m, both):
+    shapes = {"q": (2, 3, n, 4), "k": (2, 3, m, 4), "r": (3, n + m - 1 if both else m, 4), "u": (3, 4), "v": (3, 4)}
+    return {name: painted(shape, tag) for (name, shape), tag in zip(shapes.items(), (1, 2, 4, 6, 8), strict=True)}
+
+
+def _all_scores(q, k, r, u, v, both, scale, mistake):
+    """Scores and their sensitivities: two products, the second moved."""
+    n, m = q.shape[-2], k.shape[-2]
+    if mistake == "u_and_v_swapped":
+        u, v = v, u
+    first, second = total(exact(q), exact(u[:, None] * (mistake != "no_u"))), exact(v[:, None] * (mistake != "no_v"))
+    second = total(exact(q), second)
+    if mistake in ("reversed_distances", "negated_distances"):
+        r = r[:, ::-1]
+    content, position = dot(first, exact(k), scale), dot(second, exact(r), 1 if mistake == "content_scaled_alone" else scale)
+    j, i = np.arange(m), np.arange(n)[:, None]
+    at = row(i, j, n, m)
+    if mistake == "memory_ignored":
+        at = np.minimum(at + m - n, r.shape[-2] - 1)
+    if mistake == "negated_distances" and n != m:
+        at = np.clip(at - (m - n), 0, None)
+    if mistake == "not_shifted":
+        at = 0 * i + j
+    seen = both | (j <= i + m - n)
+    if mistake in ("garbage_above_the_diagonal", "shift_dropped_at_the_end", "causal_shift"):
+        kind = mistake.replace("causal_shift", "garbage_above_the_diagonal")
+        lead = lambda x: np.array([[_moved(head, kind) for head in batch] for batch in x[..., :m]])
+        moved, seen = rearranged(lead, position), True
+    else:
+        inside = np.clip(at, 0, r.shape[-2] - 1)
+        moved = rearranged(lambda x: np.take_along_axis(x, np.broadcast_to(inside, (2, 3, n, m)), axis=-1), position)
+    return rearranged(lambda x: np.where(seen, x, 0), total(content, moved))
+
+
+def _scores(probe, n, m, both, mistakes):
+    tensors, scale = _operands(n, m, both), mpmath.mpf(1) / 2
+
+    def result(mistake=None):
+        return _all_scores(*tensors.values(), both, scale, mistake)
+
+    expected, cond = result()
+    return case(
+        f"{_name(n, m, both)}-h3-d4/scores-{probe}",
+        op="scores",
+        params={"scale": 0.5, "bidirectional": both},
+        tensors=tensors,
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _attend(probe, n, m, both, mistakes):
+    tensors, scale = _operands(n, m, both), mpmath.mpf(1) / 2
+    values = painted((2, 3, m, 4), 9)
+    seen = both | (np.arange(m) <= np.arange(n)[:, None] + m - n)
+
+    def result(mistake=None):
+        scores = _all_scores(*tensors.values(), both, scale, mistake)
+        return average(softmax(scores, None if mistake == "no_mask" else seen), exact(values))
+
+    expected, cond = result()
+    return case(
+        f"{_name(n, m, both)}-h3-d4/attend-{probe}",
+        op="attend",
+        params={"scale": 0.5, "bidirectional": both},
+        tensors={**tensors, "values": values},
+        expected=expected,
+        cond=cond,
+        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )

@@ -1,0 +1,63 @@
+"""Zero padding: how a convolution without any position encoding comes to know the border."""
+
+import itertools
+
+import numpy as np
+
+from posref.absolute import zero_padding
+from proofs.absolute.zero_padding import definition
+from proofs.vectors import case, flag
+
+SOURCES = ("Islam et al., arXiv 2001.08248", "PyTorch Conv1d: padding same, padding_mode circular")
+
+CONVENTIONS = {
+    "axes": "x is (batch, n, c_in), kernel (width, c_in, c_out), the result (batch, n or n - width + 1, c_out)",
+    "kernel": "not turned around: y_i = sum_k x_{i + k - c} W_k",
+    "alignment": "c = (width - 1) // 2 on the left, width // 2 on the right",
+    "op convolve": "the convolution with params padding: zero, circular or valid",
+}
+
+FLAGS = {
+    "flipped": flag("W_{width - 1 - k}", "The kernel is turned around.", "Left and right change places."),
+    "wrapped": flag("circular padding", "The ends of the sequence are neighbors.", "Nothing is known of the border."),
+    "zeros": flag("zero padding", "Rows beyond the end are zero.", "The border shows."),
+    "left_heavy": flag("width // 2 on the left", "An even width reaches to the left.", "The result is shifted by one."),
+    "causal": flag("width - 1 on the left", "All padding is on the left.", "The result is shifted."),
+    "padded": flag("n rows", "A valid convolution is padded.", "The result is too long."),
+}
+
+INSTEAD = {"zero": ("wrapped", "circular"), "circular": ("zeros", "zero"), "valid": ("padded", "zero")}
+
+
+def vectors():
+    for padding, width in itertools.product(zero_padding.PADDINGS, (3, 4)):
+        yield _case(padding, "integers", _integers((2, 6, 2), 7), _integers((width, 2, 3), 5))
+    for padding in ("zero", "circular"):
+        yield _case(padding, "constant", np.ones((1, 5, 1), dtype=int), np.array([[[1]], [[2]], [[4]]]))
+
+
+def _integers(shape, modulus):
+    n = np.arange(np.prod(shape))
+    values = (3 * n * n + n + 1) % modulus - modulus // 2
+    return np.where(values == 0, 1, values).reshape(shape)
+
+
+def _case(padding, probe, x, kernel):
+    rows = lambda w=kernel, padding=padding, **left: [definition(each.tolist(), w.tolist(), padding, **left) for each in x]
+    name, other = INSTEAD[padding]
+    mistakes = {name: rows(padding=other)}
+    if probe != "constant" or padding == "zero":
+        mistakes["flipped"] = rows(kernel[::-1])
+    if probe != "constant" and padding != "valid":
+        mistakes["causal"] = rows(left=len(kernel) - 1)
+        if len(kernel) % 2 == 0:
+            mistakes["left_heavy"] = rows(left=len(kernel) // 2)
+    return case(
+        f"zero_padding/{padding}/w{len(kernel)}/{probe}",
+        op="convolve",
+        params={"padding": padding},
+        tensors={"x": x, "kernel": kernel},
+        expected=rows(),
+        mistakes=mistakes,
+        comment="Integers, exact in every format.",
+    )
