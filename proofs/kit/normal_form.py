@@ -58,6 +58,13 @@ def coefficients(expression):
     return list(groups.values())
 
 
+def numerator_and_denominator(expression):
+    """The normal form, for a reader."""
+    numerator, denominator = normal_form(expression)
+    written = [str(_expression(p.items())) for p in (numerator, denominator)]
+    return written[0] if denominator == UNIT else f"({written[0]}) / ({written[1]})"
+
+
 # polynomials
 
 

@@ -14,7 +14,6 @@ class Record:
     facts: list = field(default_factory=list)  # in words, decided by evaluation
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
-    trusted: dict = field(default_factory=dict)  # sympy's own answers that were believed
 
     def clear(self):
         for entries in vars(self).values():

@@ -1,5 +1,6 @@
-"""Run proof files side by side, one process a core."""
+"""Find theorems by name and run them, one process a core, with a line of progress for each theorem."""
 
+import difflib
 import importlib
 import multiprocessing
 import os
@@ -13,6 +14,8 @@ import proofs
 from proofs.kit.theorem import examine, kill_mutants, theorems
 
 SKIPPED = ("proofs.kit", "proofs.vectors", "proofs.__main__")
+PASSED = ("proved", "checked")
+SLOW = 2  # seconds that a file may take without mutants
 
 
 def names():
@@ -23,33 +26,88 @@ def names():
     ]
 
 
-def run_file(name, with_mutants):
-    """Results of one file: a list of dictionaries, labels of surviving mutants, labels listed for nothing."""
-    everything = theorems(importlib.import_module(f"proofs.{name}"))
-    results = [examine(t) for t in everything]
-    survivors, unused = [], []
-    if with_mutants and all(r.status == "proved" for r in results):
-        start = time.perf_counter()
-        score, survivors, unused = kill_mutants(everything, f"posref.{name}")
-        share = (time.perf_counter() - start) / max(len(results), 1)
-        for result in results:
-            result.mutants, result.seconds = score[result.name], result.seconds + share
-            if result.mutants["survived"]:
-                result.status = "mutants survive"
-    return [asdict(r) for r in results], survivors, unused
+def find(name):
+    """The theorems that a name means: a file, a theorem of it, either with the file's short name (rope, rope.relative)."""
+    wanted = name.lower().replace("-", "_").removeprefix("posref.").removeprefix("proofs.")
+    head, _, tail = wanted.rpartition(".")
+    if file := _file(wanted):
+        return in_file(file)
+    if file := _file(head):
+        if found := [t for t in in_file(file) if t.body.__name__ == tail]:
+            return found
+        known = [t.body.__name__ for t in in_file(file)]
+        raise LookupError(f"{file} has no theorem {tail!r}; {_near(tail, known)}")
+    raise LookupError(f"no proof file {name!r}; {_near(wanted.split('.')[-1], [file.split('.')[-1] for file in names()])}")
 
 
-def run(files, with_mutants):
-    """Run files side by side, one process a core, with a line of progress for each theorem."""
+def in_file(file):
+    """The theorems and examples of a proof file."""
+    return theorems(importlib.import_module(f"proofs.{file}"))
+
+
+def _file(name):
+    """A proof file by its full name, or by its last word if that is no kernel's."""
+    return next((f for f in names() if f == name or (f.split(".")[-1] == name and not f.startswith("fast."))), None)
+
+
+def _near(word, known):
+    near = difflib.get_close_matches(word, known, n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+
+
+def run(chosen, with_mutants):
+    """Results of the chosen theorems in their order, labels of surviving mutants, labels listed for nothing.
+
+    Mutants are tried in files whose theorems are all chosen, and all proved.
+    """
     done, survivors, unused = {}, [], []
+    files = list(dict.fromkeys(t.file for t in chosen))
+    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name) for t in chosen], len(files)), 1):
+        done[result["name"]] = result
+        _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
+    whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
+    jobs = [(f, {t.name: done[t.name]["seconds"] for t in in_file(f)}) for f in whole] if with_mutants else []
+    for file, score, alive, idle, seconds in _side_by_side(_kill, jobs, len(jobs)):
+        survivors, unused = survivors + alive, unused + idle
+        _say(f"mutants of {file}: {sum(s['killed'] for s in score.values())} noticed ({seconds:.1f} s)")
+        for name, counts in score.items():
+            done[name]["mutants"] = counts
+            if counts["survived"]:
+                done[name]["status"] = "mutants survive"
+    return [done[t.name] for t in chosen], survivors, unused
+
+
+def slow(results):
+    """Files that take longer than they should without mutants: {file: seconds}."""
+    seconds = {}
+    for r in results:
+        file = r["name"].rpartition(".")[0]
+        seconds[file] = seconds.get(file, 0) + r["seconds"]
+    return {file: round(s, 1) for file, s in seconds.items() if s > SLOW}
+
+
+def _examine(file, name):
+    return asdict(examine(next(t for t in in_file(file) if t.name == name)))
+
+
+def _kill(file, seconds):
+    start, everything = time.perf_counter(), in_file(file)
+    for t in everything:
+        t.seconds = seconds[t.name]  # a mutant may take ten times as long
+    score, survivors, unused = kill_mutants(everything, f"posref.{file}")
+    return file, score, survivors, unused, time.perf_counter() - start
+
+
+def _side_by_side(work, jobs, files):
+    """Results as they come; the jobs of one file run in this process, which has imported it."""
+    if files < 2:
+        yield from (work(*job) for job in jobs)
+        return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(files)), mp_context=context) as pool:
-        jobs = {pool.submit(run_file, name, with_mutants): name for name in files}
-        for job in as_completed(jobs):
-            done[jobs[job]], alive, idle = job.result()
-            survivors, unused = survivors + alive, unused + idle
-            for r in done[jobs[job]]:
-                print(
-                    f"[{len(done)}/{len(files)}] {r['name']}: {r['status']} ({r['seconds']:.2f} s)", file=sys.stderr, flush=True
-                )
-    return [r for name in files for r in done[name]], survivors, unused
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(jobs)), mp_context=context) as pool:
+        for future in as_completed([pool.submit(work, *job) for job in jobs]):
+            yield future.result()
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)

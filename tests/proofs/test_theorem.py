@@ -36,6 +36,7 @@ from proofs.kit import (
     theorem,
 )
 from proofs.kit.mutants import mutants, swapped
+from proofs.kit.runner import find
 from proofs.kit.theorem import examine, kill_mutants
 
 machinery = importlib.import_module("proofs.kit.theorem")  # the package has a function of this name
@@ -337,7 +338,6 @@ def command(tmp_path, monkeypatch, capsys):
     """`main` in this process, on a proof file of its own about posref.pairing."""
     monkeypatch.setattr(proofs, "__path__", [*proofs.__path__, str(tmp_path)])
     monkeypatch.setattr(runner, "kill_mutants", lambda everything, _: kill_mutants(everything, "posref.pairing"))
-    monkeypatch.setattr(main_module, "run", lambda files, with_mutants: runner.run_file(files[0], with_mutants))
     numbers = itertools.count()
 
     def run(text, *arguments):
@@ -347,6 +347,12 @@ def command(tmp_path, monkeypatch, capsys):
         return main_module.main([name, *arguments]), capsys.readouterr().out
 
     return run
+
+
+def report(*arguments, capsys):
+    """What the command prints, without the time."""
+    assert main_module.main([*arguments]) == 0
+    return capsys.readouterr().out
 
 
 ASSERTED = "first.tolist() == firsts and second.tolist() == seconds"
@@ -371,10 +377,10 @@ def test_the_exit_code_is_zero_for_what_is_sound(command):
             "not execute join",
         ),
         (GOOD.format(options="", control="False").replace(ASSERTED, "len(first) > 0"), "SURVIVOR +split: "),
-        ("from posref import pairing", "0 of 0 theorems"),
+        ("from posref import pairing", "0 of 0 theorems proved"),
     ],
 )
-def test_the_exit_code_is_not_zero_and_the_table_says_why(command, text, complaint):
+def test_the_exit_code_is_not_zero_and_the_report_says_why(command, text, complaint):
     text = text.replace("of=[pairing.indices]", "of=[pairing.indices, pairing.split]")
     code, out = command(text)
     assert code != 0
@@ -392,11 +398,119 @@ def test_json_has_the_keys_of_the_format():
         assert {"name", "statement", "of", "sizes", "hypotheses", "basis", "obligations", "controls", "status"} <= set(t)
         assert {"mutants", "seconds"} <= set(t)
         assert {"killed", "survived", "equivalent"} <= set(t["mutants"])
-        assert t["status"] == "proved"
+        assert t["status"] == ("checked" if t["basis"] == "example" else "proved")
     assert sum(t["mutants"]["killed"] for t in report["theorems"]) >= 10
 
 
-def test_an_unknown_file_is_an_error():
-    done = subprocess.run([sys.executable, "-m", "proofs", "no.such"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "no proof file 'no.such'" in done.stderr
+def test_a_theorem_is_found_by_its_short_name():
+    wanted = ["rotary.rope.relative"]
+    assert [t.name for t in find("rotary.rope.relative")] == [t.name for t in find("rope.relative")] == wanted
+    assert [t.name for t in find("rope")] == [t.name for t in find("rotary.rope")] != [t.name for t in find("fast.rope")]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("no.such", "no proof file 'no.such'"),
+        ("rpoe", "did you mean rope"),
+        ("rope.relativ", "rotary.rope has no theorem 'relativ'; did you mean relative"),
+    ],
+)
+def test_a_wrong_name_is_a_usage_error(name, answer, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main_module.main([name])
+    assert ended.value.code == 2
+    assert answer in capsys.readouterr().err
+
+
+def test_one_theorem_is_printed_with_all_it_rests_on(capsys):
+    out = report("rope.relative", "--no-mutants", capsys=capsys)
+    for line in (
+        "rotary.rope.relative: proved",
+        "  <R(m) q, R(n) k> = <q, R(n - m) k>",
+        "  about         rotary.rope.rotate",
+        "  sizes         all d",
+        "  basis         machine",
+        "  refuted       <q, R(n) k> = <q, R(n - m) k>",
+        "1 of 1 theorems proved",
+    ):
+        assert line in out
+    assert " at k_0_0 = " in " ".join(out.split())
+    assert "theorem  " not in out
+    assert "mutants noticed first" in report("pairing.split_pinned", "--no-mutants", "--table", capsys=capsys)
+
+
+def test_progress_counts_theorems(capsys):
+    main_module.main(["pairing", "--no-mutants"])
+    err = capsys.readouterr().err
+    total = len(find("pairing"))
+    assert [f"[{k}/{total}] pairing." in line for k, line in enumerate(err.splitlines(), 1)] == [True] * total
+
+
+def test_a_slow_file_is_named():
+    late = {"name": "a.b.c", "seconds": runner.SLOW}
+    assert runner.slow([late]) == {}
+    assert runner.slow([late, {"name": "a.b.d", "seconds": 0.1}, {"name": "e.f", "seconds": 1}]) == {"a.b": runner.SLOW + 0.1}
+
+
+def test_a_derivation_shows_obligations_and_their_normal_form(capsys):
+    out = report("rope.group", "--derive", capsys=capsys)
+    assert "cos((m + n)*w[" in out
+    assert "normal form: " in out
+    assert "exp(I*m*w[" in out
+
+
+def test_tampering_shows_three_edits_and_a_witness_each(capsys):
+    x, before = np.ones((1, 4)), rope.rotate.__code__
+    out = report("rope.pinned", "--tamper", capsys=capsys)
+    assert out.count("became") == out.count("theorems about rotate fail") == 3
+    assert " 0 of " not in out
+    assert "rotary.rope.pinned: Refuted: " in out
+    assert rope.rotate.__code__ is before
+    assert rope.rotate(x, *rope.tables(np.array([0]), np.ones(2)), layout="half").tolist() == x.tolist()
+
+
+# obligations for others
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    assert main_module.main(["rope.relative", "rope.one_parameter_groups", "--export", str(folder)]) == 0
+    return folder
+
+
+def checked(folder, obligations):
+    """The exported checker, alone in an interpreter that can import neither posref nor the proofs."""
+    path = folder / "changed.json"
+    path.write_text(json.dumps(obligations), encoding="utf-8")
+    command = [sys.executable, "-I", str(folder / "check.py"), str(path)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_exported_obligations_hold_without_the_kit(exported):
+    source = (exported / "check.py").read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 150
+    assert not re.search(r"^\s*(?:import|from)\s+(?:posref|proofs)", source, flags=re.MULTILINE)
+    written = json.loads((exported / "obligations.json").read_text(encoding="utf-8"))
+    done = checked(exported, written)
+    assert done.returncode == 0, done.stdout
+    assert "every obligation holds" in done.stdout
+    assert re.search(r"one_parameter_groups: \d+ obligations, [1-9]\d* expanded exactly, 0 left out", done.stdout)
+    assert re.search(r"relative: 2 obligations, 0 expanded", done.stdout)
+
+
+@pytest.mark.parametrize("name", ["rotary.rope.relative", "rotary.rope.one_parameter_groups"])
+def test_a_falsified_obligation_is_caught_by_the_checker(exported, name):
+    """Every one of them, by a small change of its right side."""
+    written = json.loads((exported / "obligations.json").read_text(encoding="utf-8"))
+    (t,) = [t for t in written["theorems"] if t["name"] == name]
+    for number, pair in enumerate(t["obligations"]):
+        changed = [
+            [left, ["add", right, "1/1000000"]] if k == number else [left, right]
+            for k, (left, right) in enumerate(t["obligations"])
+        ]
+        done = checked(exported, {"theorems": [t | {"obligations": changed}]})
+        assert done.returncode == 1, pair
+        assert f"WRONG {name}, obligation {number + 1}: " in done.stdout
+        assert "1 obligations fail" in done.stdout

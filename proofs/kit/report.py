@@ -1,0 +1,140 @@
+"""What `python -m proofs` prints: theorems with all they rest on, derivations, shipped code tampered with, one table."""
+
+import textwrap
+
+from proofs.kit.claims import Refuted
+from proofs.kit.mutants import mutants, python_function
+from proofs.kit.normal_form import numerator_and_denominator
+from proofs.kit.record import RECORD
+from proofs.kit.runner import PASSED, in_file, slow
+
+WIDTH = 128
+LABEL = 14
+
+
+def block(r):
+    """One theorem: its statement, what it is about, what it rests on, and its refuted siblings with their witnesses."""
+    m = r["mutants"]
+    siblings = [line for c in r["controls"] for line in _sibling(c)]
+    lines = [
+        f"{r['name']}: {r['status']} ({r['seconds']:.2f} s)",
+        *_wrapped("", r["statement"]),
+        *_wrapped("about", ", ".join(r["of"]) or "no shipped function"),
+        *_wrapped("sizes", r["sizes"]),
+        *_wrapped("basis", r["basis"]),
+        *_wrapped("argument", r["argument"]),
+        *_wrapped("citation", r["citation"]),
+        *_wrapped("hypotheses", "; ".join(r["hypotheses"]) or "none but those of the statement"),
+        *_wrapped("not zero", "; ".join(r["denominators"]) or "nothing is divided by"),
+        *_wrapped("sympy trusted", ", ".join(r["trusted"]) or "for arithmetic alone"),
+        *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
+        *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
+    ]
+    return "\n".join([*lines, *siblings])
+
+
+def _sibling(control):
+    """A refuted sibling: the sentence, the true one where people claim it, and where it fails."""
+    said = f'"{control["statement"]}"' if control["truth"] else control["statement"]
+    yield from _wrapped("said, false" if control["truth"] else "refuted", said)
+    yield from _wrapped("", f"true: {control['truth']}" if control["truth"] else "", indent=2)
+    yield from _wrapped("", control["witness"], indent=2)
+
+
+def _wrapped(label, text, indent=0):
+    if not text:
+        return []
+    first = f"  {label:{LABEL + indent}}" if label or indent else "  "
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+
+
+def sentences(results):
+    """One paragraph a theorem: its name and its statement."""
+    return "\n".join(textwrap.fill(f"{r['name']}. {r['statement']}", WIDTH, subsequent_indent="  ") for r in results)
+
+
+def table(results):
+    """One line a theorem, in numbers."""
+    header = ("theorem", "functions", "sizes", "basis", "obligations", "0 = 0", "controls", "mutants noticed first", "seconds")
+    rows = [header] + [_row(r) for r in results]
+    widths = [max(len(row[c]) for row in rows) for c in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _row(r):
+    functions = ", ".join(sorted({f.rsplit(".", 1)[-1] for f in r["of"]}))
+    m = r["mutants"]
+    killed = "-" if not m else f"{m['killed']}" + (f" ({m['equivalent']} equivalent)" if m["equivalent"] else "")
+    numbers = (str(r["obligations"] - r["trivial"]), str(r["trivial"]), str(len(r["controls"])), killed, f"{r['seconds']:.2f}")
+    return (r["name"], _short(functions), _short(r["sizes"]), r["basis"], *numbers)
+
+
+def _short(text, width=32):
+    return text if len(text) <= width else text[: width - 2] + ".."
+
+
+def conclusion(results, survivors, unused, seconds):
+    """What is wrong, if anything, then the totals."""
+    lines = [f"NOT PROVED  {r['name']}: {r['status']}" for r in results if r["status"] not in PASSED]
+    lines += [f"SURVIVOR    {label}" for label in survivors]
+    lines += [f"NOT A SURVIVOR, listed as equivalent: {label}" for label in unused]
+    if late := slow(results):
+        lines.append(f"slower than a file should be: {', '.join(f'{file} ({s} s)' for file, s in late.items())}")
+    return "\n".join([*lines, f"{summary(results, survivors)}; {seconds:.1f} s"])
+
+
+def summary(results, survivors):
+    """One line: theorems by what carries them, examples, obligations, controls, and mutants if any were tried."""
+    stated = [r for r in results if r["basis"] != "example"]
+    bases = [r["basis"] for r in stated]
+    carried = ", ".join(f"{bases.count(basis)} by {basis}" for basis in sorted(set(bases), key=len))
+    checked = sum(r["status"] in PASSED for r in results if r["basis"] == "example")
+    controls, trivial = [c for r in results for c in r["controls"]], sum(r["trivial"] for r in results)
+    line = (
+        f"{sum(r['status'] in PASSED for r in stated)} of {len(stated)} theorems proved ({carried}), "
+        f"{checked} of {len(results) - len(stated)} examples checked; "
+        f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
+        f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them claims that people make"
+    )
+    score = [r["mutants"] for r in results if r["mutants"]]
+    if not score:
+        return line
+    killed, refuted, equivalent = (sum(m[word] for m in score) for word in ("killed", "refuted", "equivalent"))
+    return f"{line}; {killed} mutants noticed ({refuted} by a witness), {equivalent} equivalent, {len(survivors)} survive"
+
+
+def derivation(t):
+    """The obligations of a theorem that are not 0 = 0 as written, each with the normal form that both sides have."""
+    t.prove()
+    pairs = list(dict.fromkeys(pair for pair in RECORD.equalities if pair[0] - pair[1] != 0))
+    lines = [f"{t.name}: {t.statement}"]
+    for number, (left, right) in enumerate(pairs, 1):
+        lines += [f"  {number}. {left}", f"     = {right}", f"     normal form: {numerator_and_denominator(left)}"]
+    lines += [f"  {RECORD.trivial} more are 0 = 0 as written"] * bool(RECORD.trivial)
+    lines += [f"  evaluated: {fact}" for fact in dict.fromkeys(RECORD.facts)]
+    return "\n".join(lines)
+
+
+def tampered(chosen):
+    """Three edits, spread over the shipped code, made in memory, and what the theorems of the file say to each."""
+    judges = [t for file in dict.fromkeys(t.file for t in chosen) for t in in_file(file)]
+    listed = {label for t in judges for label in t.equivalent}
+    functions = dict.fromkeys(python_function(f) for t in chosen for f in t.of)
+    own = [f for f in functions if f.__module__ in {f"posref.{t.file}" for t in chosen}] or functions
+    edits = [(f, label, code) for f in own for label, code in mutants(f) if label not in listed]
+    for t in judges:
+        t.prove()  # how long a tampered proof may take
+    third = max(1, len(edits) // 3)
+    return "\n\n".join(_verdict(*edit, judges) for edit in edits[third // 2 :: third][:3]) or "there is no code to tamper with"
+
+
+def _verdict(function, label, code, judges):
+    """An edit, the best answer to it (a refutation has a witness), and who else noticed."""
+    name, change = label.split(": ", 1)
+    before, after = change.split("  ->  ")
+    about = [t for t in judges if any(python_function(f) is function for f in t.of)]
+    failures = [(t.name, failure) for t in about if (failure := t.failure(function, code)) is not None]
+    lines = [f"in {name}", f"    {before}", "became", f"    {after}"]
+    for noticed, failure in sorted(failures, key=lambda pair: not isinstance(pair[1], Refuted))[:1]:
+        lines += textwrap.wrap(f"{noticed}: {type(failure).__name__}: {failure}", WIDTH, subsequent_indent="    ")
+    return "\n".join([*lines, f"{len(failures)} of {len(about)} theorems about {name} fail"])
