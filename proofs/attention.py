@@ -142,7 +142,7 @@ def pinned_attend():
         prove_equal(out, array(weights) @ v)
 
 
-@pinned_attend.claim("The bias is added to scaled scores; Falcon's form has its slopes divided by sqrt(d).")
+@pinned_attend.control
 def bias_before_the_scale():
     """The bias is scaled too, as in Falcon."""
     q, k, v, b, scale = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", 1, 2), symbol("scale")
@@ -175,7 +175,7 @@ def masks_pinned():
             prove_that(bool(got) == (-width < offset < width), f"offset {offset} and width {width}")
 
 
-@masks_pinned.claim("Here |j - i| < width; flash-attn's window_size = (w, w) allows |j - i| <= w.")
+@masks_pinned.control
 def window_counts_its_border():
     """|j - i| <= width, as in flash-attn's window_size."""
     got = attention.window_mask(np.array([0]), np.array([2]), width=2)[0, 0]
@@ -202,7 +202,7 @@ def offsets_pinned():
         prove_equal(out[..., 0], expected)
 
 
-@offsets_pinned.claim("With fewer queries than keys the last query sees the last key.")
+@offsets_pinned.control
 def causal_aligned_at_the_start():
     """The first query sees the first key alone (PyTorch's is_causal)."""
     q, k, v = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
@@ -226,7 +226,7 @@ def permutation_equivariant():
             prove_equal(plain(q[order], k[order], v[order]), plain(q, k, v)[order], mention=q)
 
 
-@permutation_equivariant.claim("It holds without a mask; a causal mask breaks it for earlier rows.")
+@permutation_equivariant.control
 def equivariant_under_a_causal_mask():
     """With a causal mask f(Px) = P f(x) still holds for every row (n = 3, the first two tokens change places)."""
     x = symbols("x", 3, 1)
@@ -249,7 +249,7 @@ def causal_mask_and_order():
     prove_equal(layer(layer(x[[1, 0, 2]]))[2], [(5 * x[0, 0] + 11 * x[1, 0] + 2 * x[2, 0]) / 18])
 
 
-@causal_mask_and_order.claim("From two layers on the last token sees the order of the others.")
+@causal_mask_and_order.control
 def two_causal_layers_are_blind():
     """After two causal layers the last token still does not see the order of the others."""
     x, zero = symbols("x", 3, 1), array([[0], [0], [0]])
@@ -293,7 +293,7 @@ def four_terms_add_up():
         prove_equal(*entries(None, term, product))
 
 
-@four_terms_add_up.claim("The expansion needs W_K^T, with vectors as rows.")
+@four_terms_add_up.control
 def the_key_matrix_without_its_transpose():
     """W_Q (x_i + e_i) (W_K (x_j + e_j))^T expands with W_K on the right, as a blog prints it; it needs W_K^T."""
     x, e, y, f = (symbols(name, 2, 1) for name in "xeyf")
@@ -323,7 +323,7 @@ def relative_exactly_for_the_commutant():
         prove_equal(matrix.tolist(), expected.tolist())
 
 
-@relative_exactly_for_the_commutant.claim("It needs W_Q W_K^T to commute with the shifts: d of d^2 dimensions.")
+@relative_exactly_for_the_commutant.control
 def relative_for_any_projections():
     """The position-position term depends on j - i whatever the projections, as a blog claims; witness A = diag(1, 0)."""
     w, i, j, s = symbols("w", 1), symbol("i"), symbol("j"), symbol("s")

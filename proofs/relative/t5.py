@@ -9,20 +9,7 @@ import sympy as sp
 from posref import attention
 from posref.relative import t5
 from posref.relative.offsets import offsets
-from proofs.kit import (
-    Scalar,
-    all_paths,
-    array,
-    entries,
-    example,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import Scalar, all_paths, array, entries, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 
 N, M, H, D = size("n"), size("m"), size("h"), size("d")
 
@@ -69,7 +56,7 @@ RANGE = (
 )
 
 
-@example(
+@theorem(
     of=[t5.bucket_starts],
     sizes="63 pairs of buckets and max_distance, the published ones among them",
     equivalent={
@@ -89,20 +76,20 @@ def starts_pinned():
         prove_that(t5.bucket_starts(*side).tolist() == starts, f"the published starts of {side}")
 
 
-@starts_pinned.claim("The last bucket begins at 91 in the encoder and at 113 in the decoder.")
+@starts_pinned.control
 def saturates_at_max_distance():
     """The last bucket begins at 128, as "beyond which all positions share an embedding" is read; it begins at 91, or at 113."""
     prove_that(t5.bucket_starts(*ENCODER)[-1] == 128, "the last start of the encoder")
 
 
-@starts_pinned.claim("With 128 buckets and max_distance 100 there are 27 that no distance reaches.")
+@starts_pinned.control
 def every_bucket_is_used():
     """Each bucket holds a distance. With 128 buckets and max_distance 100 there are 27 that none reaches."""
     starts = t5.bucket_starts(128, 100).tolist()
     prove_that(all(a < b for a, b in pairwise(starts)), "all starts differ")
 
 
-@example(
+@theorem(
     of=[t5.bucket, t5.bucket_starts],
     sizes="30 pairs, two directions, |j - i| up to max_distance + 9, and 10^18",
 )
@@ -119,20 +106,20 @@ def buckets_pinned():
     prove_that(t5.bucket(-np.arange(31), bidirectional=True).tolist() == table, "the printed table is the encoder's past")
 
 
-@buckets_pinned.claim("T5's offset is memory minus query, j - i: the next key has bucket 17.")
+@buckets_pinned.control
 def query_minus_key():
     """The offset is i - j: the key to the right of the query has bucket 1."""
     prove_that(t5.bucket(np.array([1]), bidirectional=True).tolist() == [1], "the next key")
 
 
-@buckets_pinned.claim("The printed table is the encoder's; the decoder has 32 buckets on its one side.")
+@buckets_pinned.control
 def printed_table_is_the_decoders():
     """The printed table holds for "T5", encoder and decoder."""
     same = t5.bucket(-np.arange(31), bidirectional=True) == t5.bucket(-np.arange(31), bidirectional=False)
     prove_that(bool(same.all()), "both directions agree in the past")
 
 
-@buckets_pinned.claim("In the decoder every future key has the bucket of distance 0.")
+@buckets_pinned.control
 def future_keys_keep_their_distance():
     """In the decoder a future key is told from the query's own."""
     prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the next key")
@@ -230,7 +217,7 @@ WRONG = {
 }
 
 
-@example(of=[t5.bucket_starts], sizes="encoder and decoder, distances 1 .. 200; ties of 63 pairs")
+@theorem(of=[t5.bucket_starts], sizes="encoder and decoder, distances 1 .. 200; ties of 63 pairs")
 def rounded_logarithms():
     """A tie, where the logarithm is a whole number of buckets, is exactly a start, and off the ties no order of operations errs
     for T5's encoder and decoder, be they rounded to 24 bits (float32) or 53 (float64). The published order, with epsilon or
@@ -250,19 +237,19 @@ def rounded_logarithms():
         prove_that(wrong_at(variant, side, bits, ties(*side)) == distances, f"{variant.__name__} for {side} with {bits} bits")
 
 
-@rounded_logarithms.claim("By two usual orders of operations distance 64 has a wrong bucket in float64.")
+@rounded_logarithms.control
 def any_order_will_do():
     """float64 is fine enough for any order of the operations in the encoder."""
     prove_that(all(wrong_at(variant, ENCODER, 53, range(1, 129)) == [] for variant in VARIANTS), "the encoder in float64")
 
 
-@rounded_logarithms.claim("With 9 buckets and 128 float32 is right at ties where float64 is not.")
+@rounded_logarithms.control
 def more_bits_are_safer():
     """Where float32 is right float64 is (9 buckets, max_distance 128)."""
     prove_that(wrong_at(published, (9, 128), 53, range(4, 129)) == wrong_at(published, (9, 128), 24, range(4, 129)), "equal")
 
 
-@rounded_logarithms.claim("Eight bits put distances into wrong buckets.")
+@rounded_logarithms.control
 def bfloat16_logarithms():
     """Eight bits are enough, since buckets are wide."""
     prove_that(wrong_at(published, ENCODER, 8, range(1, 129)) == [], "the encoder in bfloat16")
@@ -286,7 +273,7 @@ def pinned():
         prove_equal(t5.bias(np.array([4]), np.arange(5), table, max_distance=20, bidirectional=direction), full[:, -1:])
 
 
-@pinned.claim("A decoding step has the position of its token in the text.")
+@pinned.control
 def step_with_its_own_positions():
     """A decoding step may count its query from 0."""
     table = symbols("B", 8, 1)
@@ -324,7 +311,7 @@ def invariant_when_keys_alone_move():
     prove_equal(still, moved)
 
 
-@translation_invariant.claim("Encoder buckets tell left from right.")
+@translation_invariant.control
 def symmetric():
     """The bias of (i, j) is that of (j, i), as the absolute distance in "logarithmic in |i - j|" reads."""
     table, positions = symbols("B", 8, 1), np.arange(3)
@@ -342,7 +329,7 @@ def no_scale():
     prove_equal(*entries(None, c * (attention.scores(q / c, k, scale=1) + b / c), plain))
 
 
-@no_scale.claim("T5 does not scale; 1/sqrt(d) is in its initial weights.")
+@no_scale.control
 def scaled_as_usual():
     """The scores are q . k / sqrt(d) + B, as in every other Transformer (d = 4)."""
     q, k, b = symbols("q", 1, 4), symbols("k", 2, 4), symbols("B", 1, 2)

@@ -64,7 +64,7 @@ def pinned():
         prove_equal([y.at(i, a), y.at(i, b)], expected, mention=[m.at(i), w.at(t)])
 
 
-@pinned.claim("RoPE turns counter-clockwise; -m has the same scores for reversed offsets.")
+@pinned.control
 def pinned_by_the_negative_angle():
     """Rotation by -m, which every relative theorem accepts."""
     x, w, m = symbols("x", 1, 2), symbols("w", 1), symbol("m")
@@ -72,7 +72,7 @@ def pinned_by_the_negative_angle():
     prove_equal(y[0], definition(x[0, 0].e, x[0, 1].e, -m.e, w[0].e))
 
 
-@pinned.claim("The layouts pair other features; converting needs a permutation.")
+@pinned.control
 def pinned_in_the_other_layout():
     """The layouts are one map."""
     x, w, m = symbols("x", 1, 4), symbols("w", 2), array([symbol("m")])
@@ -90,7 +90,7 @@ def partial():
         prove_equal(*entries(None, y[..., 2 * H :], x[..., 2 * H :]))
 
 
-@partial.claim("The first rotary_dim features turn and the rest pass.")
+@partial.control
 def partial_as_the_tail():
     """The last features turn and the first pass, as where a rotary part is appended (DeepSeek)."""
     x, c, s = symbols("x", 1, 4), symbols("c", 1, 1), symbols("s", 1, 1)
@@ -135,7 +135,7 @@ def relative_with_the_query_unturned():
     prove_equal(dot(q, at(n)), dot(q, at(n - m)))
 
 
-@relative.claim("Queries and keys need the same frequencies: a cache is bound to its base.")
+@relative.control
 def relative_with_two_schedules():
     """Queries and keys turned with different frequencies, as after a change of base with old keys in the cache."""
     q, k, w, u = symbols("q", 1, 2), symbols("k", 1, 2), symbols("w", 1), symbols("u", 1)
@@ -216,7 +216,7 @@ def gradient_by_calculus():
             prove_equal(rope.gradient(g, c, s, layout=layout, rotary_dim=rotary_dim)[0], [loss.diff(v.e) for v in x[0]])
 
 
-@gradient_by_calculus.claim("They agree only if both halves of the wide table are equal.")
+@gradient_by_calculus.control
 def gradient_with_the_product_turned():
     """g cos - turned(g) sin and g cos - turned(g sin) agree even if the halves of a wide table differ (Paddle #74716)."""
     g, c, s = symbols("g", 2), symbols("c", 2), symbols("s", 2)  # tables of width d whose two halves are free
@@ -277,7 +277,7 @@ def efficient_form():
         )
 
 
-@efficient_form.claim("The last two rows are (-x_d, x_{d-1}).")
+@efficient_form.control
 def efficient_form_as_printed():
     """The last two rows are (-x_{d-1}, x_d), as a slide deck prints them."""
     x, m, w = symbols("x", 4), symbol("m"), symbols("w", 2)
@@ -286,7 +286,7 @@ def efficient_form_as_printed():
     prove_equal(printed, rope.rotate(x[None], c[None], s[None], layout="interleaved")[0])
 
 
-@efficient_form.claim("With (-x_{d-1}, x_d) the map is no rotation and changes lengths.")
+@efficient_form.control
 def printed_form_keeps_lengths():
     """The printed map is at least a rotation."""
     x, m, w = symbols("x", 2), symbol("m"), symbol("w")
@@ -310,7 +310,7 @@ def attention_is_translation_invariant():
             prove_equal(*entries(None, output(p + shift, layout), output(p, layout)), mention=[shift])
 
 
-@attention_is_translation_invariant.claim("Queries and keys count from one origin.")
+@attention_is_translation_invariant.control
 def invariant_when_queries_alone_move():
     """Moving the queries and not the keys changes nothing (two tokens)."""
     q, k, v, w = symbols("q", 1, 2), symbols("k", 2, 2), array([[0], [1]]), symbols("w", 1)
@@ -393,7 +393,7 @@ def rotation_is_not_forced_on_integers():
     prove_that(sp.Matrix([[0, 1], [1, 0]]).det() == -1, "the swap is a reflection, no rotation")
 
 
-@rotation_is_not_forced_on_integers.claim("The maps have to be invertible.")
+@rotation_is_not_forced_on_integers.control
 def a_projection_satisfies_it_too():
     """A(m) = (first feature alone) for m != 0."""
     q, k = symbols("q", 2), symbols("k", 2)
@@ -436,7 +436,7 @@ def no_decay():
             prove_equal([gap], [sp.Sum(summand, (t, 0, H - 1))], mention=[r, s])
 
 
-@no_decay.claim("The average of |S_i| falls on the whole and rises at many offsets.")
+@no_decay.control
 def the_bound_is_monotone():
     """The average of |S_i| over i, the part of the bound with the offset in it, falls with the offset (d = 128, 0 to 40)."""
     with mpmath.workdps(30):

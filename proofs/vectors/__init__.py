@@ -1,9 +1,8 @@
 r'''Golden vectors from the definitions: `python -m proofs.vectors [--check] [NAME ..]`.
 
-To add vectors for a new system, write proofs/vectors/<system>.py with the four names below. The formula is the scalar
+To add vectors for a new system, write proofs/vectors/<system>.py with the three names below. The formula is the scalar
 `definition` of its proof file, which states the paper again for sympy and mpmath. Nothing is registered: posref/vectors/
-<system>.json and .txt appear. tests/vectors/evaluate/<system>.py ties them to posref: one function per `op`, named like it,
-that takes the case and returns what posref gives.
+<system>.json and .txt appear. posref/ops/<system>.py ties them to posref: one function per `op`, named like it, and mistakes.
 
     """Linear bias: a number per offset."""  # the first line becomes the title
 
@@ -12,7 +11,6 @@ that takes the case and returns what posref gives.
 
     SOURCES = ("Author et al., arXiv 1234.56789, Eq. (3)",)
     CONVENTIONS = {"offset": "key position - query position"}
-    FLAGS = {"sign": flag("query - key", "Offsets have the wrong sign.", "Future and past change places.", "owner/project#12")}
 
     def vectors():
         slopes, offsets = [mpmath.mpf(2) ** -h for h in (1, 2, 3)], list(range(-4, 3))
@@ -52,7 +50,6 @@ __all__ = [
     "case",
     "dot",
     "exact",
-    "flag",
     "growth",
     "narrow",
     "painted",
@@ -141,11 +138,6 @@ def rounded(value):
     if not mpmath.isfinite(value):
         raise ValueError(f"{value} has no place in a vector file, which holds finite numbers")
     return float(mpmath.mpf(value))
-
-
-def flag(bug, description, effect, *seen_in):
-    """An entry of FLAGS; `seen_in` are issues, owner/project#number."""
-    return {"bug": bug, "description": description, "effect": effect, "seen_in": list(seen_in)}
 
 
 def growth(theta):

@@ -13,12 +13,12 @@ from pathlib import Path
 import mpmath
 
 import proofs.vectors
+from posref import ops
 from posref.vectors import DIRECTORY, MODELS, SCHEMA
 from posref.vectors.formats import to_json, to_text
 from proofs.vectors import BITS
 
 VERSION = "1.0.0"
-FLAG_FIELDS = ("bug", "description", "effect", "seen_in")
 
 
 def systems(names=()):
@@ -29,8 +29,8 @@ def systems(names=()):
     return {name: importlib.import_module(f"proofs.vectors.{name}") for name in sorted(names or found)}
 
 
-def document(name, module):
-    """The whole file of one system. ValueError for a double id, an id of another system, an unknown or unused flag."""
+def document(name, module, flags):
+    """The whole file of one system; `flags` explains its mistakes. ValueError: a double or foreign id, an unknown flag."""
     with mpmath.workprec(BITS):
         records = list(module.vectors())
     ids = [record["id"] for record in records]
@@ -39,13 +39,8 @@ def document(name, module):
         raise ValueError(f"{name}: ids occur twice: {', '.join(twice)}")
     if foreign := [id for id in ids if not id.startswith(f"{name}/")]:
         raise ValueError(f"{name}: ids must begin with {name}/: {', '.join(foreign)}")
-    if unknown := sorted(used - module.FLAGS.keys()):
-        raise ValueError(f"{name}: flags that FLAGS does not explain: {', '.join(unknown)}")
-    if unused := sorted(module.FLAGS.keys() - used):
-        raise ValueError(f"{name}: flags that no case kills: {', '.join(unused)}")
-    for flag, note in module.FLAGS.items():
-        if tuple(note) != FLAG_FIELDS:
-            raise ValueError(f"{name}: flag {flag} has {', '.join(note)}, expected {', '.join(FLAG_FIELDS)}")
+    if unknown := sorted(used - flags.keys()):
+        raise ValueError(f"{name}: flags that posref/ops/{name}.py does not have: {', '.join(unknown)}")
     return {
         "schema": SCHEMA,
         "vectors_version": VERSION,
@@ -53,7 +48,7 @@ def document(name, module):
         "title": module.__doc__.splitlines()[0],
         "source": list(module.SOURCES),
         "conventions": module.CONVENTIONS,
-        "flags": module.FLAGS,
+        "flags": {flag: note for flag, note in flags.items() if flag in used},
         "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
         "cases": records,
     }
@@ -64,7 +59,7 @@ def render(names=()):
     files = {}
     for name, module in systems(names).items():
         start = time.perf_counter()
-        content = document(name, module)
+        content = document(name, module, ops.flags(name))
         files[f"{name}.json"], files[f"{name}.txt"] = to_json(content), to_text(content)
         size = len(files[f"{name}.json"]) / 1000
         print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.relative import alibi
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import attend, case, exact, flag, growth, narrow, painted, stored, terms
+from proofs.vectors import attend, case, exact, growth, narrow, painted, stored, terms
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -23,74 +23,6 @@ CONVENTIONS = {
     "op bias": "from positions, with the slopes of `heads` heads",
     "op shard": "`count` of the slopes of `heads` heads, from number `first` on, as a rank of tensor parallelism has them",
     "op slopes": "m, one number a head",
-}
-
-FLAGS = {
-    "sorted_slopes": flag(
-        "slopes sorted",
-        "The slopes of a number of heads that is no power of two are put in order.",
-        "Heads exchange their slopes: trained weights see other biases.",
-        "NVIDIA/TensorRT-LLM#1611",
-    ),
-    "plain_geometric": flag(
-        "2^(-8 a / h) for every h",
-        "The formula for powers of two is used for other numbers of heads.",
-        "All slopes are off; with 12 heads the first is 0.63 and not 0.5.",
-        "ml-explore/mlx#343",
-        "ml-explore/mlx#3071",
-        "huggingface/transformers#28380",
-    ),
-    "next_power": flag(
-        "the first h slopes of 2P heads", "The next power of two is used and cut.", "The flat heads are missing."
-    ),
-    "heads_from_zero": flag(
-        "exponent one step short", "Heads are counted from 0.", "The first slope is 1.", "paiml/aprender#2143"
-    ),
-    "max_bias_ignored": flag("8 instead of max_bias", "The configured max_bias is not read.", "Every slope is another."),
-    "slopes_of_the_shard": flag(
-        "slopes of fewer heads", "A rank computes slopes for the number of its own heads.", "Another model with two ranks."
-    ),
-    "first_slopes": flag(
-        "every rank has the first slopes",
-        "The offset of the rank's heads is left out.",
-        "Another model with two ranks.",
-        "bigscience-workshop/Megatron-DeepSpeed#227",
-        "flashinfer-ai/flashinfer#1606",
-    ),
-    "sign": flag("query - key", "The distance has the wrong sign.", "Far tokens are preferred."),
-    "absolute": flag("|j - i|", "The absolute form is used where signed is meant.", "Keys in the future are punished."),
-    "signed": flag(
-        "j - i or j",
-        "The form for causal attention is used in both directions.",
-        "Keys in the future are rewarded for their distance.",
-        "mosaicml/llm-foundry#186",
-        "Dao-AILab/flash-attention#540",
-        "ofirpress/attention_with_linear_biases#5",
-    ),
-    "key_form": flag("m j", "The key form where entries of the signed form are meant.", "Equal after softmax, not before."),
-    "queries_left_aligned": flag(
-        "queries start at 0",
-        "Fewer queries than keys are aligned at the start instead of the end.",
-        "Cached decoding sees keys in the future.",
-        "Dao-AILab/flash-attention#907",
-    ),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given",
-        "Padding is counted, or the cache is not.",
-        "Rows that are padded on the left have other distances.",
-        "huggingface/transformers#17866",
-    ),
-    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
-    "bias_before_scale": flag(
-        "scale (q k^T + bias)", "The bias is scaled with the scores, as in Falcon.", "Biases are sqrt(d) times too small."
-    ),
-    "no_bias": flag("no bias", "The bias is not added.", "The model sees order through the mask alone."),
-    "no_mask": flag("no mask", "The bias is taken for a causal mask.", "Keys in the future have the largest bias."),
-    "f16_key_form": flag(
-        "m j in float16",
-        "The key form is rounded to 11 bits, which positions beyond 2048 do not fit.",
-        "Neighboring keys get one bias.",
-    ),
 }
 
 

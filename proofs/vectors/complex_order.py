@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.complex_order import definition
-from proofs.vectors import case, dot, flag, growth, painted, stored, terms
+from proofs.vectors import case, dot, growth, painted, stored, terms
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
@@ -19,18 +19,6 @@ CONVENTIONS = {
     "op released_frequencies": "v / 10000^(2t/dim), t = 0 .. dim - 1",
 }
 
-FLAGS = {
-    "no_phase": flag("theta = 0", "The phase is left out.", "All words start at the positive real axis."),
-    "phase_sign": flag("w m - theta", "The phase has the wrong sign.", "Words are mirrored at position 0."),
-    "sign": flag("e^{-i (w m + theta)}", "The wave runs backwards.", "Imaginary parts have the wrong sign."),
-    "starts_at_one": flag("positions from 1", "Positions are one too large.", "Token 0 is turned."),
-    "shared_frequency": flag("w of the first word", "All words turn alike.", "RoPE in the place of Complex Order."),
-    "turns": flag("2 pi w m", "The frequency is taken in turns.", "Other waves."),
-    "half_schedule": flag("10000^(t/dim)", "t runs over pairs.", "Frequencies are too high."),
-    "no_conjugate": flag("Re(q k^T)", "The keys are not conjugated.", "Scores see the sum of positions."),
-    "imaginary": flag("Im(q conj(k)^T)", "The imaginary part is taken.", "Other scores."),
-    "modulus": flag("|q conj(k)^T|", "The modulus is taken.", "Scores are never negative."),
-}
 POSITIONS = [[0, 1, 2, 7, 300], [5, 0, 48047, 9, 1]]
 ANY = "sign starts_at_one shared_frequency turns"
 

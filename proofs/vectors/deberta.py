@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.deberta import delta, log_bucket, rounded
-from proofs.vectors import attend, case, dot, exact, flag, painted, terms, total
+from proofs.vectors import attend, case, dot, exact, painted, terms, total
 
 SOURCES = (
     "He et al., DeBERTa, arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8",
@@ -25,53 +25,6 @@ CONVENTIONS = {
     "(microsoft) or has bucket `buckets` (transformers)",
     "op log_scores": "as scores, with the log buckets of the offsets in the place of j - i",
     "op scores": "scaled scores, from positions",
-}
-
-FLAGS = {
-    "paper_index": flag(
-        "delta(j, i) for released weights",
-        "Position-to-content reads the paper's row.",
-        "Every score off the diagonal is wrong for published checkpoints.",
-        "nntrainer/nntrainer#3982",
-    ),
-    "released_index": flag(
-        "delta(i, j) for the paper",
-        "Position-to-content reads the row of content-to-position.",
-        "What all published code does, and not Eq. (4).",
-        "microsoft/DeBERTa#162",
-    ),
-    "direction": flag("j - i + K", "The offset has the wrong sign in both terms.", "Left and right change places."),
-    "symmetric_clip": flag("clip to K - 1 on both sides", "Row 0 is never read.", "Keys far to the right read row 1."),
-    "rows_exchanged": flag("q_r for k_r", "The two position projections change places.", "Both terms are wrong."),
-    "scale_of_one_term": flag("1/sqrt(d)", "The scale does not count the terms.", "Scores are sqrt(3) times too large."),
-    "content_alone_scaled": flag("position terms not scaled", "The scale covers q k^T only.", "Positions weigh too much."),
-    "position_to_position": flag("q_r . k_r added", "The fourth term is not left out.", "Scores gain a bias of position."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. for the positions", "Queries start at 0 though keys do.", "Fewer queries than keys are misplaced."
-    ),
-    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
-    "no_log_buckets": flag(
-        "offsets for buckets", "The offsets of version 1 are used with a table of version 2.", "Far keys are all clipped."
-    ),
-    "rounded_down": flag("logarithm rounded down", "floor in the place of ceil.", "Most far offsets are one bucket too near."),
-    "logarithm_to_max_position": flag(
-        "log(max_position/m)", "max_position - 1 is meant.", "Far offsets are in nearer buckets."
-    ),
-    "sequence_length": flag(
-        "the length of the sequence for max_position",
-        "The logarithm runs to the length of the input.",
-        "Right for inputs of max_position tokens alone.",
-        "NVIDIA/TensorRT#3370",
-    ),
-    "f32_logarithm": flag("logarithm in float32", "A tie is rounded up.", "Wrong at some ties, not with 256 and 512."),
-    "other_source": flag(
-        "the end of the other code",
-        "microsoft/DeBERTa clips offsets first, transformers does not.",
-        "Rows 0 and 1 change places.",
-    ),
-    "other_start": flag("the other first query", "H + p for p or the reverse.", "Another decoder."),
-    "one_step": flag("one step", "The last layer runs once.", "A decoder without its second step."),
-    "keys_follow": flag("keys and values updated", "Later steps attend to the output of the first.", "Another decoder."),
 }
 
 FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]

@@ -7,7 +7,7 @@ import mpmath
 
 from proofs.absolute.floater import CLASSICAL, THREE_EIGHTS, definition, reached
 from proofs.absolute.sinusoidal import frequency
-from proofs.vectors import case, flag, growth, painted
+from proofs.vectors import case, growth, painted
 
 EULER = (0,), ([],), 1, (1,), 1
 
@@ -22,21 +22,6 @@ CONVENTIONS = {
     "op sinusoid": "dp/dt = B p; B takes sine to w cosine and cosine to -w sine, w = base^(-2t/dim); p_0 = (0, 1, ..)",
     "times": "i step for op sinusoid",
     "op field": "dp/dt = (p_1 - t p_0, t - p_0 p_1) at the times given",
-}
-
-FLAGS = {
-    "classical": flag("the classical rule", "Another rule of order 4.", "Results differ in the fifth order of the step."),
-    "euler": flag("p + h f(t, p)", "One slope a step.", "Errors of first order."),
-    "one_substep": flag("no substeps", "One step between neighboring times.", "Less exact."),
-    "whole_size": flag("h for h / substeps", "Every substep has the size of the whole interval.", "Time runs faster."),
-    "frozen_time": flag("f(t_i, p) within a step", "The stages do not move on in time.", "Errors of first order."),
-    "sign": flag("-B", "The field has the wrong sign.", "Sines have the wrong sign."),
-    "unit_times": flag("times 0, 1, 2, ..", "The step 0.01 is left out.", "Time runs a hundred times faster."),
-    "closed_form": flag("sin and cos themselves", "No solver is run.", "Better, and not what the rule gives."),
-    "start_skipped": flag("row 0 at t_1", "The start is left out.", "Positions are one too large."),
-    "other_layout": flag(
-        "pairs of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
-    ),
 }
 
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.hierarchical import definition
-from proofs.vectors import case, flag, painted, terms
+from proofs.vectors import case, painted, terms
 
 SOURCES = ("Su, kexue.fm/archives/7947", "bert4keras 0.11.5, layers.py, PositionEmbedding: hierarchical, alpha 0.4")
 
@@ -13,15 +13,6 @@ CONVENTIONS = {
     "digits": "position = i n + j; alpha belongs to i, 1 - alpha to j",
     "op extend": "all n^2 rows",
     "op encode": "the rows of the positions",
-}
-
-FLAGS = {
-    "alpha_swapped": flag("1 - alpha for alpha", "The digits change their weights.", "The first n rows are not the table."),
-    "digits_swapped": flag("position % n is the slow digit", "i and j change places.", "The first n rows are not the table."),
-    "no_base_vectors": flag("p in the place of u", "Trained rows are mixed directly.", "The first n rows are not the table."),
-    "counts_from_one": flag("positions from 1", "The printed 1-based digits meet 0-based ones.", "Rows are off by one."),
-    "wrapped": flag("position % n alone", "The table is repeated.", "Positions beyond n repeat."),
-    "half": flag("alpha = 1/2", "Both digits weigh the same.", "(i, j) and (j, i) collide."),
 }
 
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.index import definition
-from proofs.vectors import case, flag, terms
+from proofs.vectors import case, terms
 
 SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
 
@@ -15,14 +15,6 @@ CONVENTIONS = {
     "op encode": "i",
     "op encode_normalized": "i / length, or i / (length - 1), by denominator",
     "op steps": "p_{i+1} - p_i of encode_normalized, for all i; it changes with the length",
-}
-
-FLAGS = {
-    "starts_at_one": flag("i + 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
-    "positions_ignored": flag("0, 1, 2, ..", "Positions are taken from the place in the sequence.", "Gaps are lost."),
-    "other_denominator": flag("the other denominator", "length for length - 1, or the reverse.", "Only length - 1 reaches 1."),
-    "centered": flag("2 (i + 1/2) / length - 1", "Coordinates of DINOv3.", "Values lie in (-1, 1)."),
-    "unnormalized": flag("i", "The division is left out.", "Values grow with the position."),
 }
 
 POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 
 from proofs.rotary.layouts import BOTH, definition
-from proofs.vectors import case, dot, exact, flag, painted, total
+from proofs.vectors import case, dot, exact, painted, total
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -22,28 +22,6 @@ CONVENTIONS = {
     "op scores": "weights and biases were trained for layout source; convert them to target and rotate in layout target: "
     "scale * <R(i) (W_q x_i + b_q), R(j) (W_k x_j + b_k)>, as they were in layout source; query head a uses key head "
     "floor(a * key_heads / heads)",
-}
-
-FLAGS = {
-    "not_converted": flag(
-        "weights as they were",
-        "Weights trained for one layout are rotated in the other.",
-        "Text begins well and turns into garbage.",
-        "huggingface/transformers#25199",
-    ),
-    "switch_forgotten": flag(
-        "layout as it was", "The weights are converted and the rotation keeps its layout.", "As not_converted."
-    ),
-    "biases_forgotten": flag("biases as they were", "Weights are converted, biases are not.", "Right without biases only."),
-    "keys_forgotten": flag("W_k as it was", "Queries are converted, keys are not.", "Wrong at position 0 as well."),
-    "keys_permuted_with_query_heads": flag(
-        "k cut into the heads of q",
-        "With grouped queries the rows of k are permuted in too many, too narrow heads.",
-        "Keys are garbled.",
-        "ggml-org/llama.cpp#3018",
-    ),
-    "permuted_back": flag("inverse permutation", "Rows move from target to source.", "Right for dim 4, wrong beyond."),
-    "tail_permuted": flag("head_dim permuted", "Features that pass are moved as well.", "Heads are garbled."),
 }
 
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.learned import definition
-from proofs.vectors import case, flag, painted, terms
+from proofs.vectors import case, painted, terms
 
 SOURCES = (
     "Devlin et al., BERT, arXiv 1810.04805",
@@ -19,28 +19,6 @@ CONVENTIONS = {
     "op encode": "rows of the table by number; a number outside the table is an error, never wrapped or clipped",
     "op embed": "position_ids, then encode",
     "op similarity": "cosine of every two rows",
-}
-
-FLAGS = {
-    "counts_padding": flag(
-        "i in the place of the count of tokens", "Padding is counted.", "Left-padded texts are shifted, silently."
-    ),
-    "padding_not_counted": flag("the count of tokens", "Padding is skipped though BERT counts it.", "Left-padded texts move."),
-    "zero_based": flag(
-        "rows from 0",
-        "Row numbers begin at 0 where the table begins at 2.",
-        "No error, other rows: cosine 0.65 with the right output.",
-        "huggingface/transformers#47496",
-        "sbryngelson/ANEForge#257",
-    ),
-    "one_short": flag("padding_idx without the 1", "Rows begin at padding_idx.", "The first token has the row of padding."),
-    "padding_as_token": flag(
-        "a count for padding too", "Padding gets the row of the token before.", "Padding is no longer zero."
-    ),
-    "wrapped": flag("r mod rows", "Row numbers are taken modulo a power of two.", "Long texts repeat positions."),
-    "clipped": flag("min(r, last)", "Row numbers beyond 4 read row 4.", "Long texts lose order."),
-    "dot_product": flag("no division", "Rows are not made unit.", "Long rows look similar to all."),
-    "one_norm": flag("one norm", "The product is divided by one of the two norms.", "Not symmetric."),
 }
 
 BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.rotary.linear_attention import definition
-from proofs.vectors import case, exact, flag, painted, stored, terms
+from proofs.vectors import case, exact, painted, stored, terms
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -23,35 +23,6 @@ CONVENTIONS = {
     "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
     "op attend": "sum_j <R(i) phi(q_i), R(j) phi(k_j)> v_j / sum_j <phi(q_i), phi(k_j)>",
     "op feature_map": "phi(x)",
-}
-
-FLAGS = {
-    "denominator_rotated": flag(
-        "rotated denominator", "The rotated weights are divided by their sum.", "The denominator can vanish or turn negative."
-    ),
-    "rotated_before_phi": flag(
-        "phi(R x) instead of R phi(x)",
-        "The feature map comes after the rotation.",
-        "The weights depend on i and j, not on j - i.",
-    ),
-    "not_rotated": flag("no rotation", "All positions are 0.", "The model sees no order."),
-    "other_layout": flag(
-        "pairs of the other layout", "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.", "Garbage."
-    ),
-    "sign": flag("angle -m theta", "The sine has the wrong sign.", "Past and future change places in the weights."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Gaps are lost."
-    ),
-    "positions_shared_across_batch": flag(
-        "positions of the first batch row", "Every row uses the positions of row 0.", "Batches of different texts go wrong."
-    ),
-    "causal_ignored": flag("all keys", "The sums run over all keys.", "Queries see the future."),
-    "sees_one_ahead": flag("j <= i + 1", "The prefix sums are one key ahead.", "Every token sees the next."),
-    "denominator_of_all_keys": flag(
-        "z is no prefix sum", "Above the fraction the sums are causal, below they are not.", "Early rows are too small."
-    ),
-    "elu": flag("elu(x)", "The 1 is not added.", "The feature map is negative below 0."),
-    "relu_plus_one": flag("max(x, 0) + 1", "Another positive map.", "Negative features are constant."),
 }
 
 OTHER = {"half": "interleaved", "interleaved": "half"}

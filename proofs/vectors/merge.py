@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.merge import definition
-from proofs.vectors import case, flag
+from proofs.vectors import case
 
 SOURCES = (
     "Su, kexue.fm/archives/8130: add, multiply, concatenate",
@@ -17,16 +17,6 @@ CONVENTIONS = {
     "op add": "x + p",
     "op multiply": "x p or x (1 + p), by convention",
     "op concatenate": "[x ; p]",
-}
-
-FLAGS = {
-    "literal": flag("x p", "The factor 1 + p is taken as p.", "Features whose encoding is 0 vanish."),
-    "one_plus": flag("x (1 + p)", "The factor p is taken as 1 + p.", "A word is added."),
-    "added": flag("x + p", "Sum in the place of product.", "Another model."),
-    "multiplied": flag("x p", "Product in the place of sum.", "Another model."),
-    "scaled": flag("sqrt(d) x", "The embedding is scaled inside.", "Scaled twice where the caller scales."),
-    "position_first": flag("[p ; x]", "The parts are in the wrong order.", "A permutation of features."),
-    "shared_row": flag("p_0 for every token", "One row is broadcast.", "All tokens have one position."),
 }
 
 

@@ -7,7 +7,7 @@ from posref.relative import nezha
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.offsets import clipped
-from proofs.vectors import average, case, dot, exact, flag, growth, painted, stored, terms, total
+from proofs.vectors import average, case, dot, exact, growth, painted, stored, terms, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged
 
@@ -23,30 +23,6 @@ CONVENTIONS = {
     "op attend": "softmax(scale q . (k + a)) (v + a) with frequencies of the head's width",
     "op encode": "a for every offset",
     "op table": "a for the offsets -max_distance .. max_distance",
-}
-
-FLAGS = {
-    "other_convention": flag(
-        "the other convention", "The index o + k instead of the offset o, or the reverse.", "Every pair is turned by k w_t."
-    ),
-    "transposed": flag("query - key", "The offset has the wrong sign.", "Sines are negated."),
-    "half_layout": flag("sines first", "All sines, then all cosines.", "Columns meet other weights."),
-    "cos_first": flag("cosines first", "Sine and cosine columns are exchanged.", "Offset 0 is (1, 0, ..)."),
-    "no_clip": flag(
-        "no clip",
-        "Far offsets are not limited.",
-        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
-    ),
-    "clip_one_early": flag("clip to (-k, k - 1)", "DeBERTa's interval.", "The far future has its neighbor's vector."),
-    "width_of_the_model": flag(
-        "frequencies for all heads together", "dim is the width of the model.", "All pairs but the first turn too fast."
-    ),
-    "no_value_term": flag("no vectors for values", "Shaw's Eq. (3) is left out.", "Values carry no position."),
-    "no_position": flag("no vectors for keys", "Values alone carry position.", "The weights see no order."),
-    "value_transposed": flag("values with query - key", "The value term has the wrong sign.", "Sines are negated in values."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding goes wrong."
-    ),
 }
 
 REACH = (-131071, -65, -64, -63, -1, 0, 1, 2, 63, 64, 4097)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from proofs.relative.offsets import clipped, definition
-from proofs.vectors import case, flag, painted
+from proofs.vectors import case, painted
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
 
@@ -16,29 +16,6 @@ CONVENTIONS = {
     "op offsets": "the offset of every pair, exactly",
     "op skew": "by_offset[i, j - i + n_query - 1], unchanged",
     "op toeplitz": "by_offset[j - i + n_query - 1], unchanged",
-}
-
-FLAGS = {
-    "transposed": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding and packed sequences go wrong."
-    ),
-    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
-    "no_clip": flag("no clip", "Far offsets are not limited.", "They read beyond the table, or wrap."),
-    "clip_one_early": flag("high - 1", "The interval is one too short on the right.", "The last row is never used."),
-    "clip_one_late": flag("high + 1", "The interval is one too long on the right.", "A read beyond DeBERTa's table."),
-    "clip_low_late": flag("low + 1", "The interval is one too short on the left.", "The first row is never used."),
-    "wrapped": flag("modulo the width", "Far offsets count from the other end.", "The far past looks like the future."),
-    "not_shifted": flag("the first n_key columns", "Rows are not shifted.", "Every row has the offsets of the last one."),
-    "shift_dropped_at_the_end": flag(
-        "[:-1] for [1:]",
-        "The pad and reshape drops the wrong end.",
-        "Every entry is one offset too early.",
-        "labmlai/annotated_deep_learning_paper_implementations#185",
-    ),
-    "lowest_ignored": flag(
-        "by_offset[offset]", "Negative offsets count from the end of the table.", "Silently another row, no error."
-    ),
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from proofs.absolute.recurrent import definition
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
-from proofs.vectors import case, flag, growth, terms
+from proofs.vectors import case, growth, terms
 
 SOURCES = ('Su, kexue.fm/archives/8130, section "Recurrent"', "Vaswani et al., arXiv 1706.03762, section 3.5 (the linear step)")
 
@@ -14,16 +14,6 @@ CONVENTIONS = {
     "axes": "start is (.., d), the result (.., length, d); matrices act on column vectors",
     "op linear": "p_k = M^k p_0 with the matrix given",
     "op sinusoid": "the matrix is the shift by one position of the sinusoid with frequencies base^(-2t/dim), p_0 its row 0",
-}
-
-FLAGS = {
-    "start_skipped": flag("row 0 is f(p_0)", "A step is made before the first row.", "Positions are one too large."),
-    "transposed": flag("M^T", "The matrix acts on row vectors.", "The sinusoid turns backwards: sines have the wrong sign."),
-    "one_step": flag("f(p_0) in every later row", "The step always starts from p_0.", "All positions but the first are equal."),
-    "zero_start": flag("p_0 = 0", "The state begins at zeros.", "A linear step stays at zero."),
-    "other_layout": flag(
-        "columns of the other layout", "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.", "Garbage."
-    ),
 }
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.relative import shaw
 from proofs.relative.offsets import clipped
-from proofs.vectors import average, case, dot, exact, flag, painted, total
+from proofs.vectors import average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
 
 SOURCES = (
@@ -19,34 +19,6 @@ CONVENTIONS = {
     "offset": "key position - query position, limited to -k .. k",
     "op attend": "softmax(scores) (v + value vector of the offset); without value_table softmax(scores) v",
     "op scores": "scale q . (k + key vector of the offset), and + scale k . (that vector) for relative_key_query",
-}
-
-FLAGS = {
-    "transposed": flag("query - key", "The table is read in reverse.", "Past and future change places."),
-    "clip_one_early": flag(
-        "clip to (-k, k - 1)", "DeBERTa's interval on Shaw's table.", "The far future shares a row with its neighbor."
-    ),
-    "clip_low_late": flag("clip to (1 - k, k)", "The first row is never used.", "The far past shares a row with its neighbor."),
-    "no_position": flag("no key vectors", "The position term is left out.", "The scores see no order."),
-    "content_scaled_alone": flag(
-        "scale q . k + q . a", "The position term is not scaled.", "Position outweighs content by sqrt(d)."
-    ),
-    "position_of_the_key": flag("k . a instead of q . a", "The vector meets the key.", "Another method of the same paper."),
-    "other_variant": flag("the other variant", "k . a is added, or left out.", "A term too many or too few."),
-    "key_term_transposed": flag(
-        "k_j . a_ji", "The key's product takes the offset of the query.", "Past and future change places in one term."
-    ),
-    "table_of_the_first_head": flag("one table for all heads", "Every head reads the first table.", "Heads look alike."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding and packed sequences go wrong."
-    ),
-    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
-    "no_value_term": flag("no value vectors", "Eq. (3) is computed without a^V.", "Values carry no position."),
-    "value_transposed": flag(
-        "value vectors of query - key", "The value table is read in reverse.", "Past and future change places in the values."
-    ),
-    "value_by_key_table": flag("one table", "Values take the vectors of the keys.", "NEZHA's sharing, without being NEZHA."),
-    "no_mask": flag("no mask", "Keys of the future are seen.", "Training looks better than decoding."),
 }
 
 PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token

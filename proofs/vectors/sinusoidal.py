@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import definition, frequency
-from proofs.vectors import case, flag, growth, narrow, terms
+from proofs.vectors import case, growth, narrow, terms
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5",
@@ -19,50 +19,6 @@ CONVENTIONS = {
     "op encode": "the encoding of the positions",
 }
 
-
-FLAGS = {
-    "other_layout": flag(
-        "columns of the other layout",
-        "Sines and cosines are interleaved instead of concatenated, or the reverse.",
-        "A permutation of the columns: harmless in training, wrong with somebody's weights.",
-        "tensorflow/tensor2tensor#391",
-        "facebookresearch/fairseq#4648",
-        "allenai/allennlp#2993",
-    ),
-    "cos_first": flag(
-        "cosines first", "Sine and cosine columns are exchanged.", "Position 0 is (1, 0, ..) instead of (0, 1, ..)."
-    ),
-    "divisor": flag(
-        "the other divisor",
-        "dim - 2 instead of dim, or the reverse.",
-        "Frequencies drift apart towards the last pair, 3.7 % at dim 512.",
-        "wenet-e2e/wenet#2141",
-        "tensorflow/tensor2tensor#1423",
-    ),
-    "starts_at_one": flag("counts from 1", "Positions are one too large.", "Token 0 has the encoding of token 1."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Offsets are lost."
-    ),
-    "positions_shared_across_batch": flag(
-        "positions of the first batch row", "Every row uses the positions of row 0.", "Padded batches go wrong."
-    ),
-    "degrees": flag("degrees", "The angle is taken in degrees.", "All frequencies are 57.3 times too small."),
-    "turns": flag("full turns", "The angle is multiplied by 2 pi.", "The first pair is constant at whole positions."),
-    "wrong_base": flag("base 1000", "1000 instead of 10000.", "Slow pairs turn too fast."),
-    "f16_positions": flag("positions in float16", "Positions beyond 2048 collide.", "Neighbors get one encoding."),
-    "bf16_positions": flag("positions in bfloat16", "Positions beyond 256 collide.", "Neighbors get one encoding."),
-    "bf16_frequencies": flag(
-        "frequencies in bfloat16", "w is rounded to 8 bits.", "Phase errors of radians beyond a thousand positions."
-    ),
-    "bf16_angles": flag(
-        "angles in bfloat16", "The product of position and frequency is rounded to 8 bits.", "As bf16_frequencies."
-    ),
-    "f32_angles": flag(
-        "float32 where float64 is meant",
-        "Angles are rounded to 24 bits.",
-        "Up to 0.06 rad at a million positions; only a float64 result can be told from it.",
-    ),
-}
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 DIVISORS = ("dim", "dim - 2")

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.t5 import DECODER, ENCODER, definition, factor_first, one_side, published, rounded
-from proofs.vectors import attend, case, exact, flag, painted
+from proofs.vectors import attend, case, exact, painted
 
 SOURCES = (
     "Raffel et al., Exploring the Limits of Transfer Learning, arXiv 1910.10683, section 2.1",
@@ -21,60 +21,6 @@ CONVENTIONS = {
     "op bucket": "the bucket of every offset, exactly",
     "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
     "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
-}
-
-FLAGS = {
-    "direction": flag("query - key", "The offset has the wrong sign.", "Past and future change places."),
-    "other_direction": flag(
-        "bidirectional for causal", "The flag is the other one.", "Distances fall into other buckets, the future into one."
-    ),
-    "no_minimum": flag(
-        "no minimum",
-        "Distances beyond the last bucket run on.",
-        "Far keys read other rows of the table.",
-        "huggingface/candle#1312",
-    ),
-    "linear": flag(
-        "distance, cut at the last bucket", "Buckets are not spaced by a logarithm.", "Far keys share a bucket too early."
-    ),
-    "rounded_up": flag("logarithm rounded up", "ceil in the place of floor.", "Every bucket starts one distance late."),
-    "bf16_logarithm": flag(
-        "logarithm in bfloat16",
-        "Operations are rounded to 8 bits.",
-        "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
-        "mindspore-lab/mindone#670",
-    ),
-    "factor_first": flag(
-        "log(n/e) (L / log(D/e)) in float64", "The factor is computed in advance.", "5.999999999999999 for 6 at distance 64."
-    ),
-    "f64_logarithm": flag(
-        "the published order in float64",
-        "A tie is rounded down; float32 happens to be right.",
-        "Wrong at some ties, not with 32 buckets and max_distance 128.",
-    ),
-    "max_distance_ignored": flag(
-        "128 for max_distance", "The configured max_distance is not read.", "Far buckets are too narrow."
-    ),
-    "half_the_buckets": flag("buckets of the other side count", "16 for 32 or the reverse.", "The list has another length."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "The cache is not counted.", "Decoding goes wrong."
-    ),
-    "positions_shared_across_batch": flag("positions of the first batch row", "Every row uses row 0.", "Batches go wrong."),
-    "heads_of_the_transposed_table": flag("table read as (h, buckets)", "The layout of t5x is taken.", "Rows are mixed up."),
-    "scaled": flag("q k^T / sqrt(d)", "T5 has no scale.", "Attention is too even.", "huggingface/transformers#46946"),
-    "bias_scaled": flag(
-        "(q k^T + bias) / sqrt(d)", "Scores and bias are scaled.", "Attention is too even.", "tenstorrent/tt-metal#56406"
-    ),
-    "no_bias": flag(
-        "no bias", "The bias is dropped, for instance on cached steps.", "The model sees no order.", "NVIDIA/TensorRT-LLM#13870"
-    ),
-    "bias_in_cross_attention": flag(
-        "bias in cross-attention",
-        "The decoder adds a bias to its scores with the encoder.",
-        "Order of the target is imposed on the source.",
-        "huggingface/transformers#8518",
-        "huggingface/transformers#7323",
-    ),
 }
 
 NEAR = [*range(-130, 131), -100000, 100000]

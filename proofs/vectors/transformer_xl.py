@@ -6,7 +6,7 @@ import numpy as np
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
-from proofs.vectors import average, case, dot, exact, flag, growth, painted, softmax, terms, total
+from proofs.vectors import average, case, dot, exact, growth, painted, softmax, terms, total
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -23,47 +23,6 @@ CONVENTIONS = {
     "op embeddings": "R, sines first, of the distances",
     "op scores": "scale ((q + u) . k + (q + v) . r)",
     "op shift": "a matrix whose column c is the distance n_key - 1 - c, moved so that entry (i, j) is row i's value for key j",
-}
-
-FLAGS = {
-    "shift_dropped_at_the_end": flag(
-        "[:-1] for [1:]",
-        "The pad and reshape drops the last row instead of the first.",
-        "Every entry has the distance of another.",
-        "labmlai/annotated_deep_learning_paper_implementations#185",
-    ),
-    "garbage_above_the_diagonal": flag(
-        "no mask after the shift",
-        "Entries of the future hold the pad and values of the next row.",
-        "Rows leak into each other.",
-    ),
-    "not_shifted": flag("no shift", "Row i has the distances of the last row.", "Every query counts from the end."),
-    "memory_ignored": flag("distance i - j", "The memory is not counted.", "Distances are too small by its length."),
-    "reversed_distances": flag("rows from distance 0 up", "r is in the reverse order.", "Near and far change places."),
-    "negated_distances": flag("key - query", "Distances have the wrong sign.", "Past and future change places."),
-    "absolute_distances": flag(
-        "|i - j|",
-        "The sines of the future are not negated.",
-        "Keys before and after the query at one distance look alike.",
-        "speechbrain/speechbrain#3070",
-    ),
-    "causal_shift": flag(
-        "the causal shift in an encoder",
-        "n_key rows for a bidirectional score.",
-        "Keys of the future have values of other rows.",
-        "espnet/espnet#2816",
-    ),
-    "u_and_v_swapped": flag("u with r, v with k", "The two vectors are exchanged.", "Both biases are wrong."),
-    "no_u": flag("no u . k", "Term (c) is left out.", "No bias of the content."),
-    "no_v": flag("no v . r", "Term (d) is left out.", "No bias of the position."),
-    "content_scaled_alone": flag("scale on q . k alone", "Position is not scaled.", "Position outweighs content by sqrt(d)."),
-    "interleaved": flag("sin, cos, sin, cos, ..", "The layout of Vaswani et al.", "Columns of R meet other weights."),
-    "clamp_ignored": flag("no clamp_len", "Distances are not limited.", "Far tokens have unseen distances."),
-    "clamp_one_side": flag("minimum alone", "Negative distances are not limited.", "Far keys of the future run on."),
-    "no_mask": flag("no mask", "Keys of the future are seen, at score 0.", "Training looks better than decoding."),
-    "bf16_distances": flag(
-        "distances in bfloat16", "Distances beyond 256 are rounded to 8 bits.", "Neighbors get one embedding."
-    ),
 }
 
 

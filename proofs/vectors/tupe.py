@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.relative import tupe
 from proofs.relative.tupe import every, reset
-from proofs.vectors import average, case, dot, exact, flag, painted, softmax, total
+from proofs.vectors import average, case, dot, exact, painted, softmax, total
 
 SOURCES = (
     "Ke, He, Liu, Rethinking Positional Encoding in Language Pre-training, arXiv 2006.15595, Eqs. (7) to (11)",
@@ -22,25 +22,6 @@ CONVENTIONS = {
     "op scores": "scale q . k + reset of the position scores t, and the bias b; without b TUPE-A",
     "op untie": "reset of t with the extra row of the released code: theta_1 = t_00, theta_2 = t_11 of (n + 1, n + 1)",
     "scale": "1/sqrt(2 d_head)",
-}
-
-FLAGS = {
-    "other_convention": flag(
-        "bias after the reset, or before it",
-        "The order of reset and bias is the other one.",
-        "[CLS] sees offsets, or does not.",
-    ),
-    "thetas_swapped": flag("theta_2 in the row", "The two numbers are exchanged.", "[CLS] is weighted wrongly."),
-    "column_over_row": flag("the column is written last", "([CLS], [CLS]) is theta_2.", "One score of [CLS] is wrong."),
-    "no_reset": flag("no reset", "[CLS] keeps its position.", "[CLS] is pulled to the first words."),
-    "row_alone": flag("no theta_2", "The column of [CLS] keeps its positions.", "Far words see [CLS] less."),
-    "scaled_by_sqrt_d": flag("1/sqrt(d)", "The 2 is left out.", "Scores are too large by sqrt(2)."),
-    "position_not_scaled": flag("scale on q . k alone", "p U_Q U_K p is not scaled.", "Position outweighs content."),
-    "projections_exchanged": flag("U_K for queries", "The two projections are exchanged.", "The scores are transposed."),
-    "bias_transposed": flag("b_{i - j}", "The bias has the wrong sign of the offset.", "Past and future change places."),
-    "no_bias": flag("no bias", "TUPE-A for TUPE-R.", "No relative position."),
-    "theta_of_the_first_head": flag("one theta for all heads", "Every head reads the first theta.", "Heads look alike."),
-    "extra_row_kept": flag("theta_2 = t_10", "The wrong entry of the larger matrix.", "Words see [CLS] wrongly."),
 }
 
 TOKENS, SCALE = 5, mpmath.mpf(1) / 4

@@ -8,7 +8,7 @@ import numpy as np
 
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.value import definition
-from proofs.vectors import attend, case, exact, flag, growth, painted, stored
+from proofs.vectors import attend, case, exact, growth, painted, stored
 
 SOURCES = (
     "Su, kexue.fm/archives/8130, last section: rotated values, not undone",
@@ -21,28 +21,6 @@ CONVENTIONS = {
     "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
     "causal": "if true, a query sees the keys at positions up to its own",
     "op attend": "sum_j softmax_j(scale <R(i) q_i, R(j) k_j>) R(j) v_j, turned by R(-i) if undo is true",
-}
-
-FLAGS = {
-    "not_undone": flag("R(-i) is missing", "The output is not turned back.", "The output depends on absolute positions."),
-    "undone": flag("R(-i) although not asked for", "The output is turned back.", "Weights trained without it do not fit."),
-    "undone_twice": flag("R(-2i)", "The output is turned back twice.", "The output depends on absolute positions."),
-    "undone_forward": flag("R(i) instead of R(-i)", "The output is turned on.", "The output depends on absolute positions."),
-    "values_unturned": flag("plain values", "Queries and keys turn, values do not.", "Only the weights know positions."),
-    "values_other_layout": flag(
-        "values pair other features", "Queries and keys use one layout, values the other.", "Weights right, output garbled."
-    ),
-    "other_layout": flag(
-        "pairs of the other layout", "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.", "Garbage."
-    ),
-    "sign": flag("angle -m theta", "The sine has the wrong sign.", "Scores and output see the negative offset."),
-    "positions_ignored": flag(
-        "0, 1, 2, .. instead of the positions given", "Positions are taken from the place in the sequence.", "Gaps are lost."
-    ),
-    "positions_shared_across_batch": flag(
-        "positions of the first batch row", "Every row uses the positions of row 0.", "Batches of different texts go wrong."
-    ),
-    "causal_ignored": flag("all keys", "The causal mask is left out.", "Queries see the future."),
 }
 
 OTHER = {"half": "interleaved", "interleaved": "half"}

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.xlnet import pattern, row
-from proofs.vectors import average, case, dot, exact, flag, painted, softmax, total
+from proofs.vectors import average, case, dot, exact, painted, softmax, total
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -20,24 +20,6 @@ CONVENTIONS = {
     "op distances": "the distance of every row of r, exactly; clamp_len 0 is none",
     "op scores": "scale ((q + u) . k + (q + v) . r + (q + s) . e)",
     "same": "1 where query and key are in one segment, (n_query, n_key) or (batch, 1, n_query, n_key)",
-}
-
-FLAGS = {
-    "first_row_kept": flag("rows from distance n_key - 1", "Transformer-XL's rows on XLNet's r.", "Distances are off by one."),
-    "not_shifted": flag("no shift", "Row i has the distances of the first row.", "Every query counts from one place."),
-    "memory_ignored": flag("distance i - j", "The memory is not counted.", "Distances are too small by its length."),
-    "segments_exchanged": flag(
-        "e_1 for the same segment", "The two vectors are exchanged.", "Segments repel or attract wrongly."
-    ),
-    "no_segments": flag("no segment term", "(q + s) . e is left out.", "The model does not see the sentences of a pair."),
-    "segment_of_the_first_batch": flag("segments of batch row 0", "Every row uses row 0.", "Batches go wrong."),
-    "no_s": flag("q . e", "The vector s is left out.", "No bias of the segments."),
-    "segment_not_scaled": flag("scale on the other terms alone", "The segment is not scaled.", "It outweighs content."),
-    "vectors_rotated": flag("v, s, u for u, v, s", "The three vectors are in another order.", "All biases are wrong."),
-    "clamp_ignored": flag("no clamp_len", "Distances are not limited.", "Far tokens have unseen distances."),
-    "clamp_one_side": flag("minimum alone", "Negative distances are not limited.", "Far keys of the future run on."),
-    "one_row_less": flag("Transformer-XL's distances", "The list begins at n_key - 1.", "The list has another length."),
-    "no_mask": flag("no mask", "Keys of the future are seen.", "Training looks better than decoding."),
 }
 
 

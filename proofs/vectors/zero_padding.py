@@ -6,7 +6,7 @@ import numpy as np
 
 from posref.absolute import zero_padding
 from proofs.absolute.zero_padding import definition
-from proofs.vectors import case, flag
+from proofs.vectors import case
 
 SOURCES = ("Islam et al., arXiv 2001.08248", "PyTorch Conv1d: padding same, padding_mode circular")
 
@@ -15,15 +15,6 @@ CONVENTIONS = {
     "kernel": "not turned around: y_i = sum_k x_{i + k - c} W_k",
     "alignment": "c = (width - 1) // 2 on the left, width // 2 on the right",
     "op convolve": "the convolution with params padding: zero, circular or valid",
-}
-
-FLAGS = {
-    "flipped": flag("W_{width - 1 - k}", "The kernel is turned around.", "Left and right change places."),
-    "wrapped": flag("circular padding", "The ends of the sequence are neighbors.", "Nothing is known of the border."),
-    "zeros": flag("zero padding", "Rows beyond the end are zero.", "The border shows."),
-    "left_heavy": flag("width // 2 on the left", "An even width reaches to the left.", "The result is shifted by one."),
-    "causal": flag("width - 1 on the left", "All padding is on the left.", "The result is shifted."),
-    "padded": flag("n rows", "A valid convolution is padded.", "The result is too long."),
 }
 
 INSTEAD = {"zero": ("wrapped", "circular"), "circular": ("zeros", "zero"), "valid": ("padded", "zero")}

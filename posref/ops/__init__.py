@@ -1,0 +1,297 @@
+"""Ops: what an implementation can be asked to compute, and the ways it goes wrong. One file a system, found by its name.
+
+    alibi = op("alibi.bias")
+    alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that tell mistakes apart
+    alibi.mistakes["sign"].bug                          'query - key'
+
+An op is a function of the system's file, written with public functions of the specification: an implementation receives what
+stands before the `*`, in that order; what follows are settings. A mistake is a variation of the specification's own call:
+`wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on numbers that carry their error
+(`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can make are in `common`; a file
+gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one", ..)`.
+
+To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
+"slopes", change)` another function within the specification; `instead(formula)` another formula; `missing()` where it has no
+place. A number that a mistake needs stands in its text, so that it can be redone from the text alone.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any, NamedTuple
+
+__all__ = [
+    "Arguments",
+    "Mistake",
+    "NotHere",
+    "Op",
+    "both",
+    "flags",
+    "inside",
+    "instead",
+    "missing",
+    "names",
+    "of_case",
+    "op",
+    "result",
+    "system",
+    "using",
+]
+
+Spec = Callable[..., Any]
+Wrong = Callable[[Spec, Any], Any]
+
+
+class NotHere(Exception):
+    """The mistake has no place in this op, or not at these arguments."""
+
+
+class Arguments(dict[str, Any]):
+    """Arguments by name: `a.base` is `a["base"]`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Mistake(NamedTuple):
+    """One way to be wrong. `wrong` is the variation, or the name of the shared mistake that has these words here.
+
+    `bug` is what was done, `description` the same as a sentence, `effect` what one sees, `remedy` what to write, `seen_in`
+    issues. Two of one `kind` are not combined. `only` names the ops that can have it; none are all.
+    """
+
+    wrong: Any
+    bug: str
+    description: str
+    effect: str
+    seen_in: tuple[str, ...] = ()
+    remedy: str = ""
+    kind: str = ""
+    only: str = ""
+
+
+class Op(NamedTuple):
+    """What can be asked: `spec(**arguments)`. `given` is received; arguments of `make(**settings)` tell mistakes apart."""
+
+    name: str
+    spec: Spec
+    given: tuple[str, ...]
+    make: Callable[..., Arguments]
+    mistakes: dict[str, Mistake]
+
+
+def missing() -> Any:
+    """The mistake has no place here."""
+    raise NotHere
+
+
+def using(**change: Any) -> Wrong:
+    """Other arguments: values, or functions of all arguments. It has no place where one of them is no argument."""
+
+    def wrong(f: Spec, a: Arguments) -> Any:
+        if not change.keys() <= a.keys():
+            missing()
+        return f(**a | {name: _alike(a[name], new(a) if callable(new) else new) for name, new in change.items()})
+
+    return wrong
+
+
+def result(change: Callable[..., Any]) -> Wrong:
+    """Another use of the right result: `change(result)` or `change(result, arguments)`."""
+    if len(inspect.signature(change).parameters) == 2:
+        return lambda f, a: change(f(**a), a)
+    return lambda f, a: change(f(**a))
+
+
+def instead(formula: Callable[..., Any]) -> Wrong:
+    """Another formula, which takes what it needs by name."""
+    needed = inspect.signature(formula).parameters
+
+    def wrong(f: Spec, a: Arguments) -> Any:
+        return formula(**{name: a[name] for name in needed}) if needed.keys() <= a.keys() else missing()
+
+    return wrong
+
+
+def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
+    """`module.name` replaced by `change(right)` or `change(right, arguments)` for the length of a call, in its thread alone."""
+    takes_arguments = len(inspect.signature(change).parameters) == 2
+
+    def wrong(f: Spec, a: Arguments) -> Any:
+        called = False
+
+        def counted(right: Spec) -> Spec:
+            changed = change(right, a) if takes_arguments else change(right)
+
+            def replacement(*x: Any, **named: Any) -> Any:
+                nonlocal called
+                called = True
+                return changed(*x, **named)
+
+            return replacement
+
+        with _replaced(module, name, counted):
+            y = f(**a)
+        return y if called else missing()
+
+    return wrong
+
+
+def both(*wrongs: Wrong) -> Wrong:
+    """Several mistakes at once: each varies what the one before it left."""
+
+    def wrong(f: Spec, a: Arguments) -> Any:
+        for each in wrongs:
+            f = _varied(each, f)
+        return f(**a)
+
+    return wrong
+
+
+def names() -> list[str]:
+    """The systems with ops, sorted.
+
+    >>> "alibi" in names()
+    True
+    """
+    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "probe"))
+
+
+@cache
+def system(name: str) -> dict[str, Op]:
+    """Every op of a system by its name: the public functions of its file, in their order.
+
+    >>> list(system("alibi"))
+    ['slopes', 'shard', 'bias', 'attend']
+    """
+    if name not in names():
+        raise ValueError(f"ops.system: there is no system {name!r}; there are {', '.join(names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    functions = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
+    return {f.__name__: _op(module, f) for f in functions if not f.__name__.startswith("_")}
+
+
+def op(name: str) -> Op:
+    """An op by its full name; ValueError naming those of the system if there is none.
+
+    >>> op("t5.bias").given
+    ('query_positions', 'key_positions', 'table')
+    """
+    family, _, last = name.partition(".")
+    found = system(family)
+    if last not in found:
+        raise ValueError(f"ops.op: there is no op {name!r}; there are {', '.join(f'{family}.{each}' for each in found)}")
+    return found[last]
+
+
+def flags(name: str) -> dict[str, dict[str, Any]]:
+    """The system's own mistakes in the words of its vector file.
+
+    >>> flags("alibi")["sign"]["effect"]
+    'Far tokens are preferred.'
+    """
+    own = importlib.import_module(f"{__name__}.{name}").MISTAKES
+    return {
+        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
+        for flag, m in own.items()
+    }
+
+
+def of_case(case: Any) -> tuple[Op, Arguments]:
+    """The op of a golden case and its arguments."""
+    from posref.ops import probe
+
+    found = op(f"{case.id.split('/')[0]}.{case.op}")
+    named = {_CALLED.get(name, name): value for name, value in {**case.tensors, **case.params}.items()}
+    return found, probe.completed(found.spec, named)
+
+
+_CALLED = {
+    "queries": "query_positions",
+    "keys": "key_positions",
+    "q_positions": "query_positions",
+    "k_positions": "key_positions",
+}
+
+
+def _op(module: ModuleType, f: Spec) -> Op:
+    from posref.ops import common, probe
+
+    parameters = inspect.signature(f).parameters
+    shared = common.mistakes(parameters)
+    mistakes = {}
+    for name, mistake in module.MISTAKES.items():
+        if mistake.only and f.__name__ not in mistake.only.split():
+            continue
+        if not isinstance(mistake.wrong, str):
+            mistakes[name] = mistake
+        elif mistake.wrong in shared:
+            of = shared[mistake.wrong]
+            mistakes[name] = mistake._replace(wrong=of.wrong, kind=of.kind, remedy=mistake.remedy or of.remedy)
+    renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)}
+    mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
+    given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
+    make = probe.maker(f, given, getattr(module, "ARRAYS", {}))
+    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes)
+
+
+def _alike(old: Any, new: Any) -> Any:
+    """A number in the place of one that carries its error carries the error of its own kind."""
+    return old.alike(new) if hasattr(old, "alike") and isinstance(new, (int, float)) else new
+
+
+def _varied(wrong: Wrong, f: Spec) -> Spec:
+    return lambda **a: wrong(f, Arguments(a))
+
+
+# A replaced function is looked up in the context of the call, so that other threads see the right one.
+
+_LOCK = threading.RLock()
+_USERS: dict[tuple[ModuleType, str], int] = {}
+_CHANGED: ContextVar[dict[tuple[ModuleType, str], Spec]] = ContextVar("changed")
+
+
+@contextmanager
+def _replaced(module: ModuleType, name: str, change: Callable[[Spec], Spec]) -> Iterator[None]:
+    place = module, name
+    right = _entered(place)
+    changed = _CHANGED.get({})
+    token = _CHANGED.set(changed | {place: change(changed.get(place, right))})
+    try:
+        yield
+    finally:
+        _CHANGED.reset(token)
+        _left(place, right)
+
+
+def _entered(place: tuple[ModuleType, str]) -> Spec:
+    """The right function; for the first user a look-up is put in its place."""
+    module, name = place
+    with _LOCK:
+        _USERS[place] = _USERS.get(place, 0) + 1
+        if _USERS[place] > 1:
+            return getattr(module, name).__wrapped__
+        right = getattr(module, name)
+
+        @wraps(right)
+        def looked_up(*x: Any, **named: Any) -> Any:
+            return _CHANGED.get({}).get(place, right)(*x, **named)
+
+        setattr(module, name, looked_up)
+        return right
+
+
+def _left(place: tuple[ModuleType, str], right: Spec) -> None:
+    with _LOCK:
+        _USERS[place] -= 1
+        if _USERS[place] == 0:
+            setattr(*place, right)

@@ -1,0 +1,406 @@
+"""Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from posref import attention, pairing
+from posref.ops import Mistake, Wrong, inside, missing, using
+
+POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
+OTHER_LAYOUT = dict(zip(pairing.LAYOUTS, reversed(pairing.LAYOUTS), strict=True))
+
+
+def count(positions: Any) -> np.ndarray:
+    """0, 1, 2, .. in the place of positions."""
+    return np.broadcast_to(np.arange(positions.shape[-1]), positions.shape)
+
+
+def per_head(positions: Any, x: Any) -> Any:
+    """Positions `(batch, n)` beside x `(batch, heads, n, d)` get an axis for the heads; others are as they are."""
+    return positions[:, None] if x.ndim == 4 and positions.shape == (x.shape[0], x.shape[2]) else positions
+
+
+def rounded(x: Any, bits: int) -> Any:
+    """To so many significant bits; a number with error rounds itself, a symbol has no bits.
+
+    >>> rounded(np.array([257.0, 0.1]), 8)
+    array([2.56000000e+02, 1.00097656e-01])
+    """
+    if hasattr(x, "rounded"):
+        return x.rounded(bits)
+    if np.asarray(x).dtype == object:
+        missing()
+    fraction, exponent = np.frexp(np.asarray(x, dtype=float))
+    return np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
+
+
+def mistakes(arguments: Collection[str]) -> dict[str, Mistake]:
+    """The shared mistakes of an op with these arguments, by name."""
+    found: dict[str, Mistake] = {}
+    for needed, group in GROUPS:
+        if needed <= set(arguments):
+            found |= group
+    here = [name for name in POSITIONS if name in arguments]
+    return _positions(here) | found if here else found
+
+
+def _positions(names: list[str]) -> dict[str, Mistake]:
+    def every(change: Callable[[Any], Any]) -> Wrong:
+        return using(**{name: _of(name, change) for name in names})
+
+    found = {"sign": _mistake(every(lambda p: -p), *SIGN)}
+    if names == ["offsets"]:
+        return found
+    found |= {name: _mistake(every(change), *words) for name, (change, *words) in EVERY_POSITION.items()}
+    if len(names) == 2:  # an offset does not see a shift of both
+        del found["position_plus_one"], found["position_minus_one"]
+        found["queries_left_aligned"] = Mistake(
+            using(query_positions=lambda a: count(a.query_positions)), *LEFT, kind="positions"
+        )
+        rows = using(query_positions=_last_rows, key_positions=lambda a: count(a.key_positions))
+        found["row_for_position"] = _mistake(rows, *ROWS)
+    return found
+
+
+def _mistake(wrong: Wrong, bug: str, description: str, effect: str, seen_in: tuple[str, ...] = (), remedy: str = "") -> Mistake:
+    return Mistake(wrong, bug, description, effect, seen_in, remedy, kind="positions")
+
+
+def _of(name: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda a: change(a[name])
+
+
+def _last_rows(a: Any) -> np.ndarray:
+    return count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]
+
+
+def _in_bits(bits: int) -> Callable[[Any], Any]:
+    return lambda p: missing() if np.asarray(p).dtype == object else rounded(p, bits).astype(np.int64)
+
+
+def _first_row(p: Any) -> np.ndarray:
+    return np.broadcast_to(p[:1], p.shape) if p.ndim > 1 else missing()
+
+
+def _wrong_axis(p: Any) -> np.ndarray:
+    return np.broadcast_to(np.arange(p.shape[-2])[:, None], p.shape) if p.ndim > 1 else missing()
+
+
+def _mask(change: Callable[[Any], Any]) -> Wrong:
+    return using(mask=lambda a: change(a) if a.mask is not None else missing())
+
+
+def _left_aligned(a: Any) -> np.ndarray:
+    return (np.tri(*a.mask.shape[-2:]) > 0) | np.zeros_like(a.mask)
+
+
+def _by_offset(compare: Callable[[Any], Any]) -> Wrong:
+    """A mask by key position - query position."""
+
+    def change(a: Any) -> Any:
+        seen = compare(a.key_positions[..., None, :] - a.query_positions[..., :, None])
+        return seen[:, None] if seen.ndim == 3 and a.mask.ndim == 4 else seen
+
+    return _mask(change)
+
+
+def _heads(x: Any, change: Callable[[Any], Any]) -> Any:
+    return change(x) if x.ndim > 2 and x.shape[-3] > 1 else missing()
+
+
+def _scores(change: Callable[..., Any]) -> Wrong:
+    """Other scores where a bias is added."""
+
+    def changed(right: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda q, k, *, scale, bias=None: change(right, q, k, scale, bias) if bias is not None else missing()
+
+    return inside(attention, "scores", changed)
+
+
+# a mask that the specification makes itself, left out
+UNMASKED = inside(attention, "softmax", lambda right: lambda s, mask=None: right(s) if mask is not None else missing())
+
+SIGN = ("query - key", "The offset has the wrong sign.", "Past and future change places.", (), "The offset is key - query.")
+LEFT = (
+    "queries start at 0",
+    "Fewer queries than keys are aligned at the start instead of the end.",
+    "Decoding with a cache is wrong, prefill is right.",
+    (),
+    "Give the queries their own positions; the last query stands at the last key.",
+)
+ROWS = (
+    "row numbers instead of the positions given, aligned at the end",
+    "Positions are taken from the place in the sequence.",
+    "Worse with left padding; gaps are lost.",
+    (),
+    "Use the positions that are given, not an arange.",
+)
+EVERY_POSITION: dict[str, tuple[Any, ...]] = {
+    "positions_ignored": (
+        count,
+        "0, 1, 2, .. instead of the positions given",
+        "Positions are taken from the place in the sequence.",
+        "Worse with left padding and with a cache; right for one text from its start.",
+        (),
+        "Use the positions that are given, not an arange.",
+    ),
+    "positions_shared_across_batch": (
+        _first_row,
+        "positions of the first batch row",
+        "Every row uses the positions of row 0.",
+        "Batch row 0 is right and nothing else.",
+        (),
+        "Keep the batch axis of the positions when the tables or biases are made.",
+    ),
+    "position_plus_one": (
+        lambda p: p + 1,
+        "positions one too large",
+        "Positions are counted from 1.",
+        "Wrong at every position, position 0 as well.",
+        (),
+        "Count from 0; a cache that holds n tokens gives the next one position n.",
+    ),
+    "position_minus_one": (
+        lambda p: p - 1,
+        "positions one too small",
+        "Positions are counted from -1.",
+        "Wrong at every position, position 0 as well.",
+        (),
+        "Count from 0; a cache that holds n tokens gives the next one position n.",
+    ),
+    "positions_zero": (
+        lambda p: 0 * p,
+        "all positions are 0",
+        "The positions are not used.",
+        "Position 0 is right and nothing else.",
+        (),
+        "Pass the positions on.",
+    ),
+    "positions_reversed": (
+        lambda p: p[..., ::-1],
+        "positions in the reverse order",
+        "The first token has the last position.",
+        "Everything is wrong but the middle.",
+    ),
+    "positions_repeated": (
+        lambda p: p[..., np.arange(p.shape[-1]) // 2],
+        "every position for two rows: 0, 0, 1, 1, ..",
+        "Positions are repeated along the rows.",
+        "Row 0 is right, then every second row has its neighbor's position.",
+        (),
+        "Flatten heads and rows in one order: tile positions where heads come first, repeat_interleave where rows do.",
+    ),
+    "positions_clamped": (
+        lambda p: np.minimum(p, 4095),
+        "positions beyond 4095 become 4095",
+        "The table of positions is too short and the index is clamped.",
+        "Right until 4096, then all positions are one.",
+        (),
+        "Make the table as long as the longest sequence, or compute the angles from the positions.",
+    ),
+    "positions_modulo": (
+        lambda p: p % 4096,
+        "positions modulo 4096",
+        "The table of positions is too short and the index wraps.",
+        "Right until 4096, then positions repeat.",
+        (),
+        "Make the table as long as the longest sequence, or compute the angles from the positions.",
+    ),
+    "linear_scaling": (
+        lambda p: p / 4,
+        "positions divided by 4",
+        "Positions are interpolated though no scaling was asked for.",
+        "Position 0 is right; everything turns too slowly.",
+        (),
+        "Use linear scaling only where the configuration names it.",
+    ),
+    "bf16_positions": (
+        _in_bits(8),
+        "positions in bfloat16",
+        "Positions are rounded to 8 significant bits.",
+        "Good until 256, then neighbors share positions.",
+        (),
+        "Keep positions as integers, or in float32, until the angle is made.",
+    ),
+    "f16_positions": (
+        _in_bits(11),
+        "positions in float16",
+        "Positions are rounded to 11 significant bits.",
+        "Good until 2048, then neighbors share positions.",
+        (),
+        "Keep positions as integers, or in float32, until the angle is made.",
+    ),
+    "f32_positions": (
+        _in_bits(24),
+        "positions in float32",
+        "Positions are rounded to 24 significant bits.",
+        "Good until 2^24 = 16777216.",
+    ),
+    "wrong_axis": (
+        _wrong_axis,
+        "positions along another axis",
+        "The position of a row is its place in the batch.",
+        "All rows of a sequence have one position.",
+        (),
+        "Put the axis of the sequence next to the features, or unsqueeze the tables at the other axis.",
+    ),
+}
+
+GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
+    (
+        {"layout"},
+        {
+            "other_layout": Mistake(
+                using(layout=lambda a: OTHER_LAYOUT[a.layout]),
+                "the other layout",
+                "Features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse.",
+                "Position 0 is right; then text turns into garbage.",
+                remedy="Change the pairing, or permute the projections (posref.rotary.layouts).",
+                kind="layout",
+            )
+        },
+    ),
+    (
+        {"base"},
+        {
+            "wrong_base": Mistake(
+                using(base=lambda a: 10000.0 if a.base != 10000 else 500000.0),
+                "base 500000 instead of 10000; 10000 instead of another base",
+                "The default base is used where another is configured, or the reverse.",
+                "Near tokens are almost right, far ones are not.",
+                remedy="Read rope_theta from the configuration.",
+                kind="base",
+            )
+        },
+    ),
+    (
+        {"mask"},
+        {
+            "no_mask": Mistake(
+                _mask(lambda a: None),
+                "no mask",
+                "Queries attend to keys in the future.",
+                "Loss is too good in training, text is bad in generation.",
+                remedy="Pass the causal mask.",
+                kind="mask",
+            ),
+            "mask_inverted": Mistake(
+                _mask(lambda a: ~a.mask),
+                "the mask inverted",
+                "True is read as masked.",
+                "Every token sees the future alone.",
+                remedy="True means may attend here; invert a mask of the other convention once.",
+                kind="mask",
+            ),
+            "mask_of_the_future": Mistake(
+                _by_offset(lambda offset: offset >= 0),
+                "keys at or after the query",
+                "The causal comparison has the wrong direction.",
+                "Every token sees itself and the future.",
+                kind="mask",
+            ),
+            "mask_strict": Mistake(
+                _by_offset(lambda offset: offset < 0),
+                "keys before the query alone",
+                "A token does not see itself.",
+                "The first row has nothing to attend to.",
+                kind="mask",
+            ),
+            "sees_one_ahead": Mistake(
+                _by_offset(lambda offset: offset <= 1),
+                "one key ahead",
+                "The mask begins one key too late.",
+                "Every token sees the next.",
+                kind="mask",
+            ),
+            "mask_left_aligned": Mistake(
+                _mask(_left_aligned),
+                "the mask aligned at the first key",
+                "With fewer queries than keys the triangle starts at key 0.",
+                "Prefill is right, decoding with a cache sees one key.",
+                remedy="Align the triangle at the last query and the last key.",
+                kind="mask",
+            ),
+        },
+    ),
+    (
+        {"q", "scale"},
+        {
+            "scale_ignored": Mistake(
+                using(scale=1),
+                "scale 1",
+                "The scores are not scaled.",
+                "Attention is too sharp.",
+                remedy="Scale the scores once, by the scale of the contract.",
+                kind="scale",
+            ),
+            "scale_squared": Mistake(
+                using(scale=lambda a: a.scale * a.scale),
+                "the scale twice",
+                "Queries are scaled before the product and scores after it.",
+                "Attention is too flat.",
+                remedy="Scale the scores once, by the scale of the contract.",
+                kind="scale",
+            ),
+        },
+    ),
+    (
+        {"q", "k"},
+        {
+            "heads_exchanged": Mistake(
+                using(q=lambda a: _heads(a.q, lambda q: q[..., ::-1, :, :])),
+                "queries of the heads in the reverse order",
+                "Queries of one head meet keys of another.",
+                "Wrong with more than one head.",
+                kind="heads",
+            ),
+            "keys_of_the_first_head": Mistake(
+                using(k=lambda a: _heads(a.k, lambda k: np.broadcast_to(k[..., :1, :, :], k.shape))),
+                "keys of the first head for all",
+                "All heads read the keys of head 0.",
+                "Head 0 is right and no other.",
+                kind="heads",
+            ),
+            "keys_of_the_first_batch_row": Mistake(
+                using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 3 and len(a.k) > 1 else missing()),
+                "keys of the first batch row for all",
+                "All texts read the keys of row 0.",
+                "Batch row 0 is right and nothing else.",
+                kind="heads",
+            ),
+            "queries_and_keys_swapped": Mistake(
+                using(
+                    q=lambda a: a.k if a.q.shape == a.k.shape else missing(),
+                    k=lambda a: a.q,
+                ),
+                "queries and keys change places",
+                "Scores are transposed.",
+                "Right for symmetric scores alone.",
+                kind="heads",
+            ),
+        },
+    ),
+    (
+        {"q", "k", "v"},
+        {
+            "bias_before_scale": Mistake(
+                _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)),
+                "scale (q k^T + bias)",
+                "The bias is scaled with the scores.",
+                "Position weighs too little.",
+                remedy="Add the bias after scaling.",
+                kind="scale",
+            ),
+            "no_bias": Mistake(
+                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)),
+                "no bias",
+                "The bias is not added.",
+                "The model sees order through the mask alone.",
+                remedy="Add the bias to the scores before the softmax.",
+                kind="bias",
+            ),
+        },
+    ),
+)

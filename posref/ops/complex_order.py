@@ -1,0 +1,115 @@
+"""Complex Order: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import complex_order
+from posref.ops import Mistake, inside, instead
+from posref.ops.probe import painted
+
+
+def encode(positions, amplitude, frequency, phase):
+    g = complex_order.encode(positions, amplitude, frequency, phase)
+    return np.stack([g.real, g.imag], axis=-1)
+
+
+def scores(query_positions, q_amplitude, q_frequency, q_phase, key_positions, k_amplitude, k_frequency, k_phase):
+    q = complex_order.encode(query_positions, q_amplitude, q_frequency, q_phase)
+    k = complex_order.encode(key_positions, k_amplitude, k_frequency, k_phase)
+    return complex_order.scores(q, k).real
+
+
+def released_frequencies(words, *, dim):
+    return complex_order.released_frequencies(words, dim)
+
+
+def _of(rows, tag):
+    return lambda s: painted((s.batch, s[rows], s.head_dim), tag)
+
+
+ARRAYS = {
+    "amplitude": _of("n_key", 1),
+    "frequency": _of("n_key", 2),
+    "phase": _of("n_key", 4),
+    "q_amplitude": _of("n_query", 1),
+    "q_frequency": _of("n_query", 2),
+    "q_phase": _of("n_query", 4),
+    "k_amplitude": _of("n_key", 6),
+    "k_frequency": _of("n_key", 8),
+    "k_phase": _of("n_key", 9),
+    "words": lambda s: np.arange(s.n_key) * 3 + 1,
+}
+
+
+def _wave(change):
+    """Other arguments of the wave."""
+    return inside(complex_order, "encode", lambda right: lambda m, r, w, p: right(*change(m, r, w, p)))
+
+
+def _score(formula):
+    """Another product of q and the transposed k."""
+    return inside(complex_order, "scores", lambda right: lambda q, k: formula(q, np.swapaxes(k, -1, -2)))
+
+
+MISTAKES = {
+    "no_phase": Mistake(
+        _wave(lambda m, r, w, p: (m, r, w, 0 * p)),
+        "theta = 0",
+        "The phase is left out.",
+        "All words start at the positive real axis.",
+    ),
+    "phase_sign": Mistake(
+        _wave(lambda m, r, w, p: (m, r, w, -p)),
+        "w m - theta",
+        "The phase has the wrong sign.",
+        "Words are mirrored at position 0.",
+    ),
+    "sign": Mistake(
+        _wave(lambda m, r, w, p: (-m, r, w, -p)),
+        "e^{-i (w m + theta)}",
+        "The wave runs backwards.",
+        "Imaginary parts have the wrong sign.",
+        only="encode",
+    ),
+    "starts_at_one": Mistake(
+        _wave(lambda m, r, w, p: (m + 1, r, w, p)),
+        "positions from 1",
+        "Positions are one too large.",
+        "Token 0 is turned.",
+    ),
+    "shared_frequency": Mistake(
+        _wave(lambda m, r, w, p: (m, r, w[..., :1, :] + 0 * w, p)),
+        "w of the first word",
+        "All words turn alike.",
+        "RoPE in the place of Complex Order.",
+    ),
+    "turns": Mistake(
+        _wave(lambda m, r, w, p: (m, r, 2 * np.pi * w, p)),
+        "2 pi w m",
+        "The frequency is taken in turns.",
+        "Other waves.",
+    ),
+    "half_schedule": Mistake(
+        instead(lambda words, dim: words[..., None] * 10000 ** (-np.arange(dim) / dim)),
+        "10000^(t/dim)",
+        "t runs over pairs.",
+        "Frequencies are too high.",
+    ),
+    "no_conjugate": Mistake(
+        _score(lambda q, k: q @ k),
+        "Re(q k^T)",
+        "The keys are not conjugated.",
+        "Scores see the sum of positions.",
+    ),
+    "imaginary": Mistake(
+        _score(lambda q, k: -1j * (q @ np.conj(k))),
+        "Im(q conj(k)^T)",
+        "The imaginary part is taken.",
+        "Other scores.",
+    ),
+    "modulus": Mistake(
+        _score(lambda q, k: np.abs(q @ np.conj(k)) + 0j),
+        "|q conj(k)^T|",
+        "The modulus is taken.",
+        "Scores are never negative.",
+    ),
+}

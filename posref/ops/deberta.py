@@ -1,0 +1,256 @@
+"""DeBERTa: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, using
+from posref.ops.probe import painted
+from posref.relative import deberta
+from posref.relative.offsets import offsets as between
+
+
+def index(offsets, *, span):
+    return deberta.position_index(offsets, span=span)
+
+
+def ends(buckets, max_position):
+    return deberta.bucket_ends(buckets, max_position)
+
+
+def log_bucket(offsets, *, buckets, max_position, source):
+    return deberta.log_bucket(offsets, buckets=buckets, max_position=max_position, source=source)
+
+
+def scores(q, k, q_r, k_r, query_positions, key_positions, *, terms="c2p+p2c", convention):
+    return _scores(q, k, q_r, k_r, between(query_positions, key_positions), terms, convention)
+
+
+def log_scores(q, k, q_r, k_r, query_positions, key_positions, *, terms="c2p+p2c", convention, buckets, max_position, source):
+    offset = between(query_positions, key_positions)
+    offset = deberta.log_bucket(offset, buckets=buckets, max_position=max_position, source=source)
+    return _scores(q, k, q_r, k_r, offset, terms, convention)
+
+
+def decoder(hidden, positions, *, convention, steps=2):
+    return deberta.enhanced_mask_decoder(_layer, hidden, positions, steps=steps, convention=convention)
+
+
+def _scores(q, k, q_r, k_r, offset, terms, convention):
+    terms = terms.split("+")
+    rows = q_r if "p2c" in terms else None, k_r if "c2p" in terms else None
+    offset = offset[:, None] if offset.ndim == 3 else offset
+    scale = 1 / np.sqrt(q.shape[-1] * (1 + len(terms)))
+    return deberta.scores(q, k, *rows, offset, scale=scale, convention=convention)
+
+
+def _layer(query, hidden):
+    return query + attention.attend(query, hidden, hidden, scale=1)
+
+
+ARRAYS = {
+    "offsets": lambda s: np.arange(-3 * s.get("span", s.get("buckets")), 3 * s.get("span", s.get("buckets"))),
+    "q_r": lambda s: painted((s.heads, s.get("buckets", 8) * 2 if "buckets" in s else 8, s.head_dim), 6),
+    "k_r": lambda s: painted((s.heads, s.get("buckets", 8) * 2 if "buckets" in s else 8, s.head_dim), 8),
+    "hidden": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
+    "positions": lambda s: painted((s.n_key, s.head_dim), 2),
+}
+
+
+def _position_to_position(right):
+    """The fourth term of the paper, q_r . k_r, added."""
+
+    def scores(q, k, q_r, k_r, offsets, *, scale, convention):
+        span = k_r.shape[-2] // 2
+        rows = deberta.position_index(-offsets if convention == "paper" else offsets, span=span)
+        added = (q_r @ np.swapaxes(k_r, -1, -2))[..., rows, deberta.position_index(offsets, span=span)]
+        return right(q, k, q_r, k_r, offsets, scale=scale, convention=convention) + scale * added
+
+    return scores
+
+
+def _one_term(right):
+    return lambda q, *rest, scale, convention: right(q, *rest, scale=1 / np.sqrt(q.shape[-1]), convention=convention)
+
+
+def _content_alone(right):
+    def scores(q, k, *rest, scale, convention):
+        return right(q, k, *rest, scale=1, convention=convention) - (1 - scale) * (q @ np.swapaxes(k, -1, -2))
+
+    return scores
+
+
+def _symmetric(right):
+    return lambda offsets, *, span: right(np.clip(offsets, 1 - span, span - 1), span=span)
+
+
+def _ends(rule, dtype=float):
+    """Other logarithmic buckets: rule(n, mid, max_position) is the bucket of the distance n beyond mid."""
+
+    def ends(buckets, max_position):
+        mid = buckets // 2
+        n = np.arange(1, 4 * max_position, dtype=dtype)
+        bucket = np.where(n <= mid, n, rule(n, dtype(mid), dtype(max_position)))
+        return np.array([int(n[bucket <= i].max(initial=0)) for i in range(buckets)])
+
+    return inside(deberta, "bucket_ends", lambda right: ends)
+
+
+def _steps(n, mid, last):
+    return np.log(n / mid) / np.log(last / mid) * (mid - 1)
+
+
+def _steps_f32(n, mid, max_position):
+    fraction = np.log(n / mid).astype(np.float32) / np.log(np.float32((max_position - 1) / mid))
+    return np.ceil(fraction * (mid - np.float32(1))) + mid
+
+
+def _to_300(right):
+    """The logarithm ends at 300 tokens; the offsets are clipped as they should be."""
+
+    def log_bucket(offsets, *, buckets, max_position, source):
+        far, mid = max_position - (source == "microsoft"), buckets // 2
+        n = np.minimum(np.abs(offsets), far)
+        return np.sign(offsets) * np.where(n <= mid, n, np.ceil(_steps(np.maximum(n, mid), mid, 299) - 1e-12) + mid).astype(int)
+
+    return log_bucket
+
+
+def _keys_follow(right):
+    def decoder(layer, hidden, positions, *, steps, convention):
+        query = hidden + positions if convention == "released" else np.broadcast_to(positions, hidden.shape)
+        for _ in range(steps):
+            query = hidden = layer(query, hidden)
+        return query
+
+    return decoder
+
+
+def _other(right):
+    """The other of two conventions, where `right` is asked for."""
+    return using(
+        convention=lambda a: {"released": "paper", "paper": "released"}[a.convention if a.convention in right else missing()]
+    )
+
+
+MISTAKES = {
+    "paper_index": Mistake(
+        _other(["released"]),
+        "delta(j, i) for released weights",
+        "Position-to-content reads the paper's row.",
+        "Every score off the diagonal is wrong for published checkpoints.",
+        ("nntrainer/nntrainer#3982",),
+        only="scores log_scores",
+    ),
+    "released_index": Mistake(
+        _other(["paper"]),
+        "delta(i, j) for the paper",
+        "Position-to-content reads the row of content-to-position.",
+        "What all published code does, and not Eq. (4).",
+        ("microsoft/DeBERTa#162",),
+        only="scores log_scores",
+    ),
+    "direction": Mistake(
+        "sign",
+        "j - i + K",
+        "The offset has the wrong sign in both terms.",
+        "Left and right change places.",
+    ),
+    "symmetric_clip": Mistake(
+        inside(deberta, "position_index", _symmetric),
+        "clip to K - 1 on both sides",
+        "Row 0 is never read.",
+        "Keys far to the right read row 1.",
+    ),
+    "rows_exchanged": Mistake(
+        using(q_r=lambda a: a.k_r, k_r=lambda a: a.q_r),
+        "q_r for k_r",
+        "The two position projections change places.",
+        "Both terms are wrong.",
+    ),
+    "scale_of_one_term": Mistake(
+        inside(deberta, "scores", _one_term),
+        "1/sqrt(d)",
+        "The scale does not count the terms.",
+        "Scores are sqrt(3) times too large.",
+    ),
+    "content_alone_scaled": Mistake(
+        inside(deberta, "scores", _content_alone),
+        "position terms not scaled",
+        "The scale covers q k^T only.",
+        "Positions weigh too much.",
+    ),
+    "position_to_position": Mistake(
+        inside(deberta, "scores", _position_to_position),
+        "q_r . k_r added",
+        "The fourth term is not left out.",
+        "Scores gain a bias of position.",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. for the positions",
+        "Queries start at 0 though keys do.",
+        "Fewer queries than keys are misplaced.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses row 0.",
+        "Batches go wrong.",
+    ),
+    "no_log_buckets": Mistake(
+        inside(deberta, "log_bucket", lambda right: lambda offsets, **_: offsets),
+        "offsets for buckets",
+        "The offsets of version 1 are used with a table of version 2.",
+        "Far keys are all clipped.",
+    ),
+    "rounded_down": Mistake(
+        _ends(lambda n, mid, top: np.floor(_steps(n, mid, top - 1) + 1e-11) + mid),
+        "logarithm rounded down",
+        "floor in the place of ceil.",
+        "Most far offsets are one bucket too near.",
+    ),
+    "logarithm_to_max_position": Mistake(
+        _ends(lambda n, mid, top: np.ceil(_steps(n, mid, top) - 1e-12) + mid),
+        "log(max_position/m)",
+        "max_position - 1 is meant.",
+        "Far offsets are in nearer buckets.",
+    ),
+    "sequence_length": Mistake(
+        inside(deberta, "log_bucket", _to_300),
+        "the length of the sequence for max_position",
+        "The logarithm runs to the length of the input.",
+        "Right for inputs of max_position tokens alone.",
+        ("NVIDIA/TensorRT#3370",),
+    ),
+    "f32_logarithm": Mistake(
+        _ends(_steps_f32, np.float32),
+        "logarithm in float32",
+        "A tie is rounded up.",
+        "Wrong at some ties, not with 256 and 512.",
+    ),
+    "other_source": Mistake(
+        using(source=lambda a: "transformers" if a.source == "microsoft" else "microsoft"),
+        "the end of the other code",
+        "microsoft/DeBERTa clips offsets first, transformers does not.",
+        "Rows 0 and 1 change places.",
+    ),
+    "other_start": Mistake(
+        _other(["paper", "released"]),
+        "the other first query",
+        "H + p for p or the reverse.",
+        "Another decoder.",
+        only="decoder",
+    ),
+    "one_step": Mistake(
+        using(steps=1),
+        "one step",
+        "The last layer runs once.",
+        "A decoder without its second step.",
+    ),
+    "keys_follow": Mistake(
+        inside(deberta, "enhanced_mask_decoder", _keys_follow),
+        "keys and values updated",
+        "Later steps attend to the output of the first.",
+        "Another decoder.",
+    ),
+}

@@ -1,0 +1,79 @@
+"""Hierarchical positions: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import hierarchical
+from posref.ops import Mistake, using
+from posref.ops.probe import painted
+
+
+def extend(table, *, alpha):
+    return hierarchical.extend(table, alpha=alpha)
+
+
+def encode(positions, table, *, alpha):
+    return hierarchical.encode(positions, table, alpha=alpha)
+
+
+ARRAYS = {
+    "table": lambda s: painted((7, s.head_dim), 2),
+    "positions": lambda s: (11 * np.arange(s.batch * s.n_key) % 49).reshape(s.batch, s.n_key),
+}
+
+
+def _rows(formula):
+    """Another row for every position m: formula(u, m, n, alpha, table) with n trained rows and base vectors u."""
+
+    def wrong(f, a):
+        n = a.table.shape[0]
+        m = a.get("positions", np.arange(n * n))
+        u = (a.table - a.alpha * a.table[:1]) / (1 - a.alpha)
+        return formula(u, m, n, a.alpha, a.table)
+
+    return wrong
+
+
+def _mixed(rows, slow, fast, alpha):
+    return alpha * rows[slow] + (1 - alpha) * rows[fast]
+
+
+MISTAKES = {
+    "alpha_swapped": Mistake(
+        using(alpha=lambda a: 1 - a.alpha),
+        "1 - alpha for alpha",
+        "The digits change their weights.",
+        "The first n rows are not the table.",
+    ),
+    "digits_swapped": Mistake(
+        _rows(lambda u, m, n, alpha, table: _mixed(u, m % n, m // n, alpha)),
+        "position % n is the slow digit",
+        "i and j change places.",
+        "The first n rows are not the table.",
+    ),
+    "no_base_vectors": Mistake(
+        _rows(lambda u, m, n, alpha, table: _mixed(table, m // n, m % n, alpha)),
+        "p in the place of u",
+        "Trained rows are mixed directly.",
+        "The first n rows are not the table.",
+    ),
+    "counts_from_one": Mistake(
+        _rows(lambda u, m, n, alpha, table: _mixed(u, np.maximum(m - 1, 0) // n, np.maximum(m - 1, 0) % n, alpha)),
+        "positions from 1",
+        "The printed 1-based digits meet 0-based ones.",
+        "Rows are off by one.",
+    ),
+    "wrapped": Mistake(
+        _rows(lambda u, m, n, alpha, table: table[m % n]),
+        "position % n alone",
+        "The table is repeated.",
+        "Positions beyond n repeat.",
+    ),
+    "half": Mistake(
+        using(alpha=0.5),
+        "alpha = 1/2",
+        "Both digits weigh the same.",
+        "(i, j) and (j, i) collide.",
+    ),
+}
+
+PRESETS = {"bert4keras": ("extend", hierarchical.PRESETS["bert4keras"])}

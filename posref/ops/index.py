@@ -1,0 +1,67 @@
+"""The index itself: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import index
+from posref.ops import Mistake, using
+
+
+def encode(positions):
+    return index.encode(positions)
+
+
+def encode_normalized(positions, *, length, denominator):
+    return index.encode_normalized(positions, length, denominator=denominator)
+
+
+def steps(length, *, denominator):
+    return np.diff(index.encode_normalized(np.arange(length), length, denominator=denominator), axis=0)
+
+
+ARRAYS = {"positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % s.get("length", 64)}
+
+
+def _starts_at_one(f, a):
+    return f(**a) + (1 if "length" not in a else 1 / (a.length - (a.denominator == "length - 1")))
+
+
+def _per_position(of_positions, of_steps):
+    return lambda f, a: of_positions(a) if "positions" in a else np.full((a.length - 1, 1), of_steps(a))
+
+
+MISTAKES = {
+    "starts_at_one": Mistake(
+        _starts_at_one,
+        "i + 1",
+        "Positions are one too large.",
+        "Token 0 has the encoding of token 1.",
+        only="encode encode_normalized",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, ..",
+        "Positions are taken from the place in the sequence.",
+        "Gaps are lost.",
+    ),
+    "other_denominator": Mistake(
+        using(denominator=lambda a: {"length": "length - 1", "length - 1": "length"}[a.denominator]),
+        "the other denominator",
+        "length for length - 1, or the reverse.",
+        "Only length - 1 reaches 1.",
+        only="encode_normalized",
+    ),
+    "centered": Mistake(
+        _per_position(lambda a: 2 * (a.positions[..., None] + 0.5) / a.length - 1, lambda a: 2 / a.length),
+        "2 (i + 1/2) / length - 1",
+        "Coordinates of DINOv3.",
+        "Values lie in (-1, 1).",
+        only="encode_normalized steps",
+    ),
+    "unnormalized": Mistake(
+        _per_position(lambda a: a.positions[..., None], lambda a: 1),
+        "i",
+        "The division is left out.",
+        "Values grow with the position.",
+        only="encode_normalized steps",
+    ),
+}

@@ -1,0 +1,92 @@
+"""Permuted projections: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing
+from posref.ops.probe import painted
+from posref.rotary import layouts, rope
+
+
+def scores(x, positions, w_q, w_k, b_q, b_k, *, dim, head_dim, heads, key_heads, base=10000.0, scale, source, target):
+    positions = positions[:, None] if positions.ndim == 2 else positions
+    tables = rope.tables(positions, rope.frequencies(dim, base))
+
+    def turned(weight, bias, heads):
+        rows = {"heads": heads, "rotary_dim": dim, "source": source, "target": target}
+        weight, bias = (layouts.permute_projection(each, **rows) for each in (weight, bias))
+        y = np.swapaxes((x @ weight.T + bias).reshape(*x.shape[:-1], heads, head_dim), 1, 2)
+        return rope.rotate(y, *tables, layout=target, rotary_dim=dim)
+
+    k = np.repeat(turned(w_k, b_k, key_heads), heads // key_heads, axis=1)
+    return attention.scores(turned(w_q, b_q, heads), k, scale=scale)
+
+
+ARRAYS = {
+    "x": lambda s: painted((s.batch, s.n_key, 5), 1),
+    "w_q": lambda s: painted((s.heads * s.head_dim, 5), 2),
+    "w_k": lambda s: painted((s.key_heads * s.head_dim, 5), 4),
+    "b_q": lambda s: painted((s.heads * s.head_dim,), 6),
+    "b_k": lambda s: painted((s.key_heads * s.head_dim,), 8),
+}
+
+
+def _permute(change):
+    """Another permutation of the rows: change(right, arguments of the op, weight, keywords)."""
+    return inside(layouts, "permute_projection", lambda right, a: lambda weight, **rows: change(right, a, weight, rows))
+
+
+def _of_source(right, a):
+    return lambda x, cos, sin, *, layout, **rest: right(x, cos, sin, layout=a.source, **rest)
+
+
+def _of_keys(weight, a):
+    return weight.shape[0] == a.w_k.shape[0]
+
+
+MISTAKES = {
+    "not_converted": Mistake(
+        _permute(lambda right, a, w, rows: w),
+        "weights as they were",
+        "Weights trained for one layout are rotated in the other.",
+        "Text begins well and turns into garbage.",
+        ("huggingface/transformers#25199",),
+    ),
+    "switch_forgotten": Mistake(
+        inside(rope, "rotate", _of_source),
+        "layout as it was",
+        "The weights are converted and the rotation keeps its layout.",
+        "As not_converted.",
+    ),
+    "biases_forgotten": Mistake(
+        _permute(lambda right, a, w, rows: right(w, **rows) if w.ndim == 2 else w),
+        "biases as they were",
+        "Weights are converted, biases are not.",
+        "Right without biases only.",
+    ),
+    "keys_forgotten": Mistake(
+        _permute(lambda right, a, w, rows: w if w is a.w_k or w is a.b_k else right(w, **rows)),
+        "W_k as it was",
+        "Queries are converted, keys are not.",
+        "Wrong at position 0 as well.",
+    ),
+    "keys_permuted_with_query_heads": Mistake(
+        _permute(lambda right, a, w, rows: right(w, **rows | ({"heads": a.heads} if _of_keys(w, a) else {}))),
+        "k cut into the heads of q",
+        "With grouped queries the rows of k are permuted in too many, too narrow heads.",
+        "Keys are garbled.",
+        ("ggml-org/llama.cpp#3018",),
+    ),
+    "permuted_back": Mistake(
+        _permute(lambda right, a, w, rows: right(w, **rows | {"source": a.target, "target": a.source})),
+        "inverse permutation",
+        "Rows move from target to source.",
+        "Right for dim 4, wrong beyond.",
+    ),
+    "tail_permuted": Mistake(
+        _permute(lambda right, a, w, rows: right(w, **rows | {"rotary_dim": a.head_dim}) if a.head_dim > a.dim else missing()),
+        "head_dim permuted",
+        "Features that pass are moved as well.",
+        "Heads are garbled.",
+    ),
+}

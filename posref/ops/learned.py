@@ -1,0 +1,130 @@
+"""Learned positions: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import learned
+from posref.ops import Mistake, inside, instead, missing, using
+from posref.ops.probe import painted
+
+
+def position_ids(mask, *, convention, padding_idx=None):
+    return learned.position_ids(mask == 1, convention=convention, padding_idx=padding_idx)
+
+
+def token_ids(mask, *, convention, padding_idx=None):
+    return position_ids(mask, convention=convention, padding_idx=padding_idx)[mask == 1]
+
+
+def encode(positions, table):
+    return learned.encode(positions, table)
+
+
+def embed(mask, table, *, convention, padding_idx=None):
+    return learned.encode(position_ids(mask, convention=convention, padding_idx=padding_idx), table)
+
+
+def similarity(table):
+    return learned.similarity(table)
+
+
+ARRAYS = {
+    "mask": lambda s: (np.arange(s.n_key) >= np.array([0, 2])[: s.batch, None]).astype(int),
+    "table": lambda s: painted((s.n_key + 5, s.head_dim), 2),
+    "positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 5),
+}
+
+
+def _first(convention, padding_idx):
+    """The row of the first token."""
+    if convention == "opt":
+        return 2
+    return (1 if padding_idx is None else padding_idx) + 1 if convention in ("roberta", "m2m100") else 0
+
+
+def _ids(formula):
+    """Other rows: formula(right rows, mask, tokens counted from 0, first row, convention)."""
+
+    def change(right):
+        def position_ids(mask, *, convention, padding_idx=None):
+            rows = right(mask, convention=convention, padding_idx=padding_idx)
+            return formula(rows, mask, np.cumsum(mask, -1) - 1, _first(convention, padding_idx), convention)
+
+        return position_ids
+
+    return inside(learned, "position_ids", change)
+
+
+def _from_zero(f, a):
+    if a.convention == "generate":
+        missing()
+    if "table" in a:
+        return _ids(lambda rows, mask, n, first, c: np.where(mask, n, 0))(f, a)
+    return _ids(lambda rows, mask, n, first, c: rows - first)(f, a)
+
+
+def _unit(table):
+    return table / np.sqrt((table * table).sum(axis=-1, keepdims=True))
+
+
+MISTAKES = {
+    "counts_padding": Mistake(
+        _ids(lambda rows, mask, n, first, c: np.arange(mask.shape[-1]) + first + 0 * rows),
+        "i in the place of the count of tokens",
+        "Padding is counted.",
+        "Left-padded texts are shifted, silently.",
+    ),
+    "padding_not_counted": Mistake(
+        _ids(lambda rows, mask, n, first, c: np.where(mask, n, 0) if c == "bert" else missing()),
+        "the count of tokens",
+        "Padding is skipped though BERT counts it.",
+        "Left-padded texts move.",
+    ),
+    "zero_based": Mistake(
+        _from_zero,
+        "rows from 0",
+        "Row numbers begin at 0 where the table begins at 2.",
+        "No error, other rows: cosine 0.65 with the right output.",
+        (
+            "huggingface/transformers#47496",
+            "sbryngelson/ANEForge#257",
+        ),
+    ),
+    "one_short": Mistake(
+        _ids(lambda rows, mask, n, first, c: np.where(mask, rows - 1, rows)),
+        "padding_idx without the 1",
+        "Rows begin at padding_idx.",
+        "The first token has the row of padding.",
+    ),
+    "padding_as_token": Mistake(
+        _ids(lambda rows, mask, n, first, c: n + first if c != "bert" else missing()),
+        "a count for padding too",
+        "Padding gets the row of the token before.",
+        "Padding is no longer zero.",
+    ),
+    "wrapped": Mistake(
+        using(positions=lambda a: a.positions % (a.table.shape[0] - 2)),
+        "r mod rows",
+        "Row numbers are taken modulo a power of two.",
+        "Long texts repeat positions.",
+    ),
+    "clipped": Mistake(
+        using(positions=lambda a: np.minimum(a.positions, a.table.shape[0] // 2 - 1)),
+        "min(r, last)",
+        "Row numbers beyond 4 read row 4.",
+        "Long texts lose order.",
+    ),
+    "dot_product": Mistake(
+        instead(lambda table: table @ np.swapaxes(table, -1, -2)),
+        "no division",
+        "Rows are not made unit.",
+        "Long rows look similar to all.",
+        only="similarity",
+    ),
+    "one_norm": Mistake(
+        instead(lambda table: _unit(table) @ np.swapaxes(table, -1, -2)),
+        "one norm",
+        "The product is divided by one of the two norms.",
+        "Not symmetric.",
+        only="similarity",
+    ),
+}

@@ -1,0 +1,135 @@
+"""RoPE in linear attention: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, instead, missing, using
+from posref.ops.common import per_head
+from posref.ops.probe import painted
+from posref.rotary import linear_attention, rope
+
+
+def feature_map(x):
+    return linear_attention.elu_plus_one(x)
+
+
+def attend(q, k, v, positions, *, dim, base=10000.0, layout, causal=True):
+    cos, sin = rope.tables(per_head(positions, q), rope.frequencies(dim, base))
+    phi = linear_attention.elu_plus_one
+    return linear_attention.attend(q, k, v, cos, sin, layout=layout, feature_map=phi, causal=causal)
+
+
+ARRAYS = {
+    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.dim), 1),
+    "k": lambda s: painted((s.batch, s.heads, s.n_key, s.dim), 2),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, s.dim + 2), 4),
+    "x": lambda s: painted((s.batch, s.n_key), 1),
+}
+
+
+def _attend(weights, denominator=None, seen=None, seen_below=None):
+    """The definition with other parts: weights(phi, turn, q, k), those below the fraction, and which keys each sum sees."""
+    seen = seen or (lambda a, offset: (offset <= 0) | (not a.causal))
+
+    def wrong(f, a):
+        if "q" not in a:
+            missing()
+        n = np.arange(a.q.shape[-2])
+        tables = rope.tables(per_head(a.positions, a.q), rope.frequencies(a.dim, a.base))
+        parts = linear_attention.elu_plus_one, lambda x: rope.rotate(x, *tables, layout=a.layout), a.q, a.k
+        above = np.where(seen(a, n - n[:, None]), weights(*parts), 0)
+        below = np.where((seen_below or seen)(a, n - n[:, None]), (denominator or weights)(*parts), 0)
+        return (above @ a.v) / below.sum(axis=-1, keepdims=True)
+
+    return wrong
+
+
+def _turned(phi, turn, q, k):
+    return turn(phi(q)) @ np.swapaxes(turn(phi(k)), -1, -2)
+
+
+def _plain(phi, turn, q, k):
+    return phi(q) @ np.swapaxes(phi(k), -1, -2)
+
+
+def _turned_first(phi, turn, q, k):
+    return phi(turn(q)) @ np.swapaxes(phi(turn(k)), -1, -2)
+
+
+def _if_causal(seen):
+    return lambda a, offset: seen(offset) if a.causal else missing()
+
+
+MISTAKES = {
+    "denominator_rotated": Mistake(
+        _attend(_turned),
+        "rotated denominator",
+        "The rotated weights are divided by their sum.",
+        "The denominator can vanish or turn negative.",
+    ),
+    "rotated_before_phi": Mistake(
+        _attend(_turned_first),
+        "phi(R x) instead of R phi(x)",
+        "The feature map comes after the rotation.",
+        "The weights depend on i and j, not on j - i.",
+    ),
+    "not_rotated": Mistake(
+        "positions_zero",
+        "no rotation",
+        "All positions are 0.",
+        "The model sees no order.",
+    ),
+    "other_layout": Mistake(
+        "other_layout",
+        "pairs of the other layout",
+        "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
+        "Garbage.",
+    ),
+    "sign": Mistake(
+        "sign",
+        "angle -m theta",
+        "The sine has the wrong sign.",
+        "Past and future change places in the weights.",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "Positions are taken from the place in the sequence.",
+        "Gaps are lost.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses the positions of row 0.",
+        "Batches of different texts go wrong.",
+    ),
+    "causal_ignored": Mistake(
+        using(causal=lambda a: False if a.causal else missing()),
+        "all keys",
+        "The sums run over all keys.",
+        "Queries see the future.",
+    ),
+    "sees_one_ahead": Mistake(
+        _attend(_turned, _plain, _if_causal(lambda offset: offset <= 1)),
+        "j <= i + 1",
+        "The prefix sums are one key ahead.",
+        "Every token sees the next.",
+    ),
+    "denominator_of_all_keys": Mistake(
+        _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf)),
+        "z is no prefix sum",
+        "Above the fraction the sums are causal, below they are not.",
+        "Early rows are too small.",
+    ),
+    "elu": Mistake(
+        instead(lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0 * x)) - 1)),
+        "elu(x)",
+        "The 1 is not added.",
+        "The feature map is negative below 0.",
+    ),
+    "relu_plus_one": Mistake(
+        instead(lambda x: np.maximum(x, 0 * x) + 1),
+        "max(x, 0) + 1",
+        "Another positive map.",
+        "Negative features are constant.",
+    ),
+}

@@ -1,0 +1,83 @@
+"""Ways to merge content and position: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import merge
+from posref.ops import Mistake, instead, missing, using
+from posref.ops.probe import painted
+
+
+def add(x, p):
+    return merge.add(x, p)
+
+
+def multiply(x, p, *, convention):
+    return merge.multiply(x, p, convention=convention)
+
+
+def concatenate(x, p):
+    return merge.concatenate(x, p)
+
+
+ARRAYS = {
+    "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
+    "p": lambda s: painted((s.n_key, s.head_dim), 2),
+}
+
+
+def _where(asked, other):
+    return using(convention=lambda a: other if a.convention == asked else missing())
+
+
+def _position_first(x, p):
+    return np.concatenate([np.broadcast_to(p, (*x.shape[:-1], p.shape[-1])), x], axis=-1)
+
+
+MISTAKES = {
+    "literal": Mistake(
+        _where("released", "paper"),
+        "x p",
+        "The factor 1 + p is taken as p.",
+        "Features whose encoding is 0 vanish.",
+    ),
+    "one_plus": Mistake(
+        _where("paper", "released"),
+        "x (1 + p)",
+        "The factor p is taken as 1 + p.",
+        "A word is added.",
+    ),
+    "added": Mistake(
+        instead(lambda x, p: x + p),
+        "x + p",
+        "Sum in the place of product.",
+        "Another model.",
+        only="multiply",
+    ),
+    "multiplied": Mistake(
+        instead(lambda x, p: x * p),
+        "x p",
+        "Product in the place of sum.",
+        "Another model.",
+        only="add",
+    ),
+    "scaled": Mistake(
+        instead(lambda x, p: x * np.sqrt(x.shape[-1]) + p),
+        "sqrt(d) x",
+        "The embedding is scaled inside.",
+        "Scaled twice where the caller scales.",
+        only="add",
+    ),
+    "position_first": Mistake(
+        instead(_position_first),
+        "[p ; x]",
+        "The parts are in the wrong order.",
+        "A permutation of features.",
+        only="concatenate",
+    ),
+    "shared_row": Mistake(
+        using(p=lambda a: a.p[:1] + 0 * a.p),
+        "p_0 for every token",
+        "One row is broadcast.",
+        "All tokens have one position.",
+    ),
+}

@@ -1,0 +1,124 @@
+"""NEZHA: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import sinusoidal
+from posref.ops import Mistake, inside, using
+from posref.relative import nezha, shaw
+from posref.relative import offsets as relative
+
+
+def table(max_distance, dim, *, convention):
+    return nezha.table(max_distance, dim, convention=convention)
+
+
+def encode(offsets, *, dim, max_distance, convention):
+    return nezha.encode(offsets, sinusoidal.frequencies(dim), max_distance=max_distance, convention=convention)
+
+
+def attend(q, k, v, query_positions, key_positions, *, scale, max_distance, convention):
+    rows = nezha.table(max_distance, q.shape[-1], convention=convention)
+    offsets = relative.offsets(query_positions, key_positions)
+    return nezha.attend(q, k, v, rows, offsets if offsets.ndim == 2 else offsets[:, None], scale=scale)
+
+
+ARRAYS = {"offsets": lambda s: np.arange(-2 * s.max_distance, 2 * s.max_distance + 1)}
+
+
+def _encode(right):
+    return lambda offsets, frequencies, **rest: right(-offsets, frequencies, **rest)
+
+
+def _columns(change):
+    """The sinusoid's columns in another order."""
+    return inside(sinusoidal, "encode", lambda right: lambda p, w, *, layout: change(right, p, w))
+
+
+def _cosines_first(right, p, w):
+    y = right(p, w, layout="interleaved")
+    return np.stack([y[..., 1::2], y[..., 0::2]], axis=-1).reshape(y.shape)
+
+
+def _attend(change):
+    """Other tables in Shaw's attention: change(key table, value table)."""
+    return inside(
+        shaw, "attend", lambda right: lambda q, k, v, keys, values, o, **rest: right(q, k, v, *change(keys, values), o, **rest)
+    )
+
+
+def _no_position(right):
+    return lambda q, k, rows, offsets, **rest: right(q, k, 0 * rows, offsets, **rest)
+
+
+MISTAKES = {
+    "other_convention": Mistake(
+        using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention]),
+        "the other convention",
+        "The index o + k instead of the offset o, or the reverse.",
+        "Every pair is turned by k w_t.",
+    ),
+    "transposed": Mistake(
+        inside(nezha, "encode", _encode),
+        "query - key",
+        "The offset has the wrong sign.",
+        "Sines are negated.",
+    ),
+    "half_layout": Mistake(
+        _columns(lambda right, p, w: right(p, w, layout="half")),
+        "sines first",
+        "All sines, then all cosines.",
+        "Columns meet other weights.",
+    ),
+    "cos_first": Mistake(
+        _columns(_cosines_first),
+        "cosines first",
+        "Sine and cosine columns are exchanged.",
+        "Offset 0 is (1, 0, ..).",
+    ),
+    "no_clip": Mistake(
+        inside(relative, "clip", lambda right: lambda o, low, high: o),
+        "no clip",
+        "Far offsets are not limited.",
+        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
+        only="encode",
+    ),
+    "clip_one_early": Mistake(
+        inside(relative, "clip", lambda right: lambda o, low, high: right(o, low, high - 1)),
+        "clip to (-k, k - 1)",
+        "DeBERTa's interval.",
+        "The far future has its neighbor's vector.",
+        only="table encode",
+    ),
+    "width_of_the_model": Mistake(
+        inside(sinusoidal, "frequencies", lambda right: lambda dim, *base: right(12 * dim, *base)[: dim // 2]),
+        "frequencies for all heads together",
+        "dim is the width of the model.",
+        "All pairs but the first turn too fast.",
+    ),
+    "no_value_term": Mistake(
+        _attend(lambda keys, values: (keys, None)),
+        "no vectors for values",
+        "Shaw's Eq. (3) is left out.",
+        "Values carry no position.",
+    ),
+    "no_position": Mistake(
+        inside(shaw, "scores", _no_position),
+        "no vectors for keys",
+        "Values alone carry position.",
+        "The weights see no order.",
+    ),
+    "value_transposed": Mistake(
+        _attend(lambda keys, values: (keys, values[..., ::-1, :])),
+        "values with query - key",
+        "The value term has the wrong sign.",
+        "Sines are negated in values.",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "The cache is not counted.",
+        "Decoding goes wrong.",
+    ),
+}
+
+PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}

@@ -1,0 +1,154 @@
+"""Offsets, windows and gathers: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, instead, missing, using
+from posref.ops.common import count
+from posref.ops.probe import painted
+from posref.relative import offsets as relative
+
+
+def offsets(query_positions, key_positions):
+    return relative.offsets(query_positions, key_positions)
+
+
+def clip(offsets, *, low, high):
+    return relative.clip(offsets, low, high)
+
+
+def toeplitz(by_offset, *, n_query=5, n_key=7):
+    return relative.toeplitz(by_offset, n_query, n_key)
+
+
+def skew(by_offset):
+    return relative.skew(by_offset)
+
+
+def gather(by_offset, query_positions, key_positions, *, lowest=-320):
+    return _gather(by_offset, relative.offsets(query_positions, key_positions), lowest)
+
+
+def _gather(by_offset, offsets, lowest):
+    return relative.gather(by_offset, offsets if offsets.ndim == 2 else offsets[:, None], lowest)
+
+
+ARRAYS = {
+    "by_offset": lambda s: painted((s.heads, s.n_query + s.n_key - 1 if "lowest" not in s else 1 - 2 * s.lowest), 2),
+    "offsets": lambda s: np.arange(2 * s.low, 2 * s.high + 1),
+}
+
+
+def _clipped(change):
+    """In a gather: other offsets, cut to the table."""
+
+    def wrong(f, a):
+        low = a.lowest
+        return _gather(a.by_offset, np.clip(change(a), low, low + a.by_offset.shape[-1] - 1), low)
+
+    return wrong
+
+
+def _counted(a):
+    return relative.offsets(count(a.query_positions), count(a.key_positions))
+
+
+def _transposed(f, a):
+    if "lowest" in a:
+        return _clipped(lambda a: -relative.offsets(a.query_positions, a.key_positions))(f, a)
+    if "by_offset" in a:
+        return f(**a | {"by_offset": a.by_offset[..., ::-1]})
+    return f(**a | {name: -a[name] for name in ("query_positions", "key_positions", "offsets") if name in a})
+
+
+def _positions_ignored(f, a):
+    return _clipped(_counted)(f, a) if "lowest" in a else _counted(a) if "query_positions" in a else missing()
+
+
+def _not_shifted(f, a):
+    if "n_key" in a:
+        return a.by_offset[..., None, : a.n_key] + np.zeros((a.n_query, 1), int)
+    return a.by_offset[..., : a.by_offset.shape[-1] - a.by_offset.shape[-2] + 1]
+
+
+def _dropped(by_offset):
+    rows, width = by_offset.shape[-2:]
+    flat = np.concatenate([by_offset, 0 * by_offset[..., :1]], axis=-1).reshape(*by_offset.shape[:-2], rows * (width + 1))
+    return flat[..., :-rows].reshape(by_offset.shape)[..., : width - rows + 1]
+
+
+def _lowest_ignored(by_offset, query_positions, key_positions, lowest):
+    return _gather(by_offset, relative.offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
+
+
+MISTAKES = {
+    "transposed": Mistake(
+        _transposed,
+        "query - key",
+        "The offset has the wrong sign.",
+        "Past and future change places.",
+    ),
+    "positions_ignored": Mistake(
+        _positions_ignored,
+        "0, 1, 2, .. instead of the positions given",
+        "The cache is not counted.",
+        "Decoding and packed sequences go wrong.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses row 0.",
+        "Batches go wrong.",
+    ),
+    "no_clip": Mistake(
+        instead(lambda offsets: offsets),
+        "no clip",
+        "Far offsets are not limited.",
+        "They read beyond the table, or wrap.",
+        only="clip",
+    ),
+    "clip_one_early": Mistake(
+        using(high=lambda a: a.high - 1),
+        "high - 1",
+        "The interval is one too short on the right.",
+        "The last row is never used.",
+    ),
+    "clip_one_late": Mistake(
+        using(high=lambda a: a.high + 1),
+        "high + 1",
+        "The interval is one too long on the right.",
+        "A read beyond DeBERTa's table.",
+    ),
+    "clip_low_late": Mistake(
+        using(low=lambda a: a.low + 1),
+        "low + 1",
+        "The interval is one too short on the left.",
+        "The first row is never used.",
+    ),
+    "wrapped": Mistake(
+        instead(lambda offsets, low, high: (offsets - low) % (high - low + 1) + low),
+        "modulo the width",
+        "Far offsets count from the other end.",
+        "The far past looks like the future.",
+    ),
+    "not_shifted": Mistake(
+        _not_shifted,
+        "the first n_key columns",
+        "Rows are not shifted.",
+        "Every row has the offsets of the last one.",
+        only="toeplitz skew",
+    ),
+    "shift_dropped_at_the_end": Mistake(
+        instead(_dropped),
+        "[:-1] for [1:]",
+        "The pad and reshape drops the wrong end.",
+        "Every entry is one offset too early.",
+        ("labmlai/annotated_deep_learning_paper_implementations#185",),
+        only="skew",
+    ),
+    "lowest_ignored": Mistake(
+        instead(_lowest_ignored),
+        "by_offset[offset]",
+        "Negative offsets count from the end of the table.",
+        "Silently another row, no error.",
+    ),
+}

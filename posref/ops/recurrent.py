@@ -1,0 +1,64 @@
+"""Recurrent position: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import recurrent, sinusoidal
+from posref.ops import Mistake, inside, result, using
+from posref.ops.probe import painted
+
+
+def linear(matrix, start, *, length=7):
+    return recurrent.encode(lambda p: (matrix @ p[..., None])[..., 0], start, length)
+
+
+def sinusoid(dim, length, *, base=10000.0, layout):
+    w = sinusoidal.frequencies(dim, base)
+    start = sinusoidal.encode(np.array(0), w, layout=layout)
+    return linear(sinusoidal.shift_matrix(1, w, layout=layout), start, length=length)
+
+
+ARRAYS = {"matrix": lambda s: painted((3, 3), 1) / 2, "start": lambda s: painted((s.batch, 3), 2)}
+
+
+def _start_skipped(f, a):
+    return f(**a | {"length": a.length + 1})[..., 1:, :]
+
+
+def _transposed(f, a):
+    if "matrix" in a:
+        return using(matrix=lambda a: a.matrix.T)(f, a)
+    return inside(sinusoidal, "shift_matrix", lambda right: lambda m, w, *, layout: right(-m, w, layout=layout))(f, a)
+
+
+MISTAKES = {
+    "start_skipped": Mistake(
+        _start_skipped,
+        "row 0 is f(p_0)",
+        "A step is made before the first row.",
+        "Positions are one too large.",
+    ),
+    "transposed": Mistake(
+        _transposed,
+        "M^T",
+        "The matrix acts on row vectors.",
+        "The sinusoid turns backwards: sines have the wrong sign.",
+    ),
+    "one_step": Mistake(
+        result(lambda y: y[..., np.minimum(np.arange(y.shape[-2]), 1), :]),
+        "f(p_0) in every later row",
+        "The step always starts from p_0.",
+        "All positions but the first are equal.",
+    ),
+    "zero_start": Mistake(
+        result(lambda y: 0 * y),
+        "p_0 = 0",
+        "The state begins at zeros.",
+        "A linear step stays at zero.",
+    ),
+    "other_layout": Mistake(
+        "other_layout",
+        "columns of the other layout",
+        "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.",
+        "Garbage.",
+    ),
+}

@@ -1,0 +1,179 @@
+"""Shaw et al.: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, using
+from posref.ops.probe import painted
+from posref.relative import offsets as relative
+from posref.relative import shaw
+
+
+def scores(q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key"):
+    return shaw.scores(q, k, key_table, _offsets(query_positions, key_positions), scale=scale, variant=variant)
+
+
+def attend(q, k, v, key_table, query_positions, key_positions, value_table=None, *, scale, variant="relative_key", mask):
+    offsets = _offsets(query_positions, key_positions)
+    return shaw.attend(q, k, v, key_table, value_table, offsets, scale=scale, variant=variant, mask=mask)
+
+
+def _offsets(query_positions, key_positions):
+    offsets = relative.offsets(query_positions, key_positions)
+    return offsets if offsets.ndim == 2 else offsets[:, None]
+
+
+ARRAYS = {
+    "key_table": lambda s: painted((9, s.head_dim), 6),
+    "value_table": lambda s: painted((9, s.head_dim), 8),
+}
+
+
+def _scores(formula):
+    """Other scores: formula(right, q, k, table, offsets, scale, variant)."""
+
+    def change(right):
+        def scores(q, k, table, offsets, *, scale, variant):
+            return formula(right, q, k, table, offsets, scale, variant)
+
+        return scores
+
+    return inside(shaw, "scores", change)
+
+
+def _position(right, x, table, offsets, scale):
+    """scale x_i . a_ij alone."""
+    no_keys = 0 * x[..., :1, :] + np.zeros((offsets.shape[-1], 1), int)
+    return right(x, no_keys, table, offsets, scale=scale, variant="relative_key")
+
+
+def _swapped(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def _position_unscaled(right, q, k, table, offsets, scale, variant):
+    return right(q, k, table, offsets, scale=scale, variant=variant) + _position(right, q, table, offsets, 1 - scale)
+
+
+def _position_of_the_key(right, q, k, table, offsets, scale, variant):
+    times = 2 if variant == "relative_key_query" else 1
+    by_key = _swapped(_position(right, k, table, _swapped(offsets), scale))
+    return attention.scores(q, k, scale=scale) + times * by_key
+
+
+def _key_term_transposed(right, q, k, table, offsets, scale, variant):
+    if variant != "relative_key_query":
+        missing()
+    by_key = _swapped(_position(right, k, table, -_swapped(offsets), scale))
+    return attention.scores(q, k, scale=scale) + _position(right, q, table, offsets, scale) + by_key
+
+
+def _clip(low, high):
+    return inside(relative, "clip", lambda right: lambda offsets, first, last: right(offsets, first + low, last + high))
+
+
+def _first_head(f, a):
+    if a.key_table.ndim != 3:
+        missing()
+    return f(**a | {name: a[name][0] for name in ("key_table", "value_table") if a.get(name) is not None})
+
+
+def _values(table):
+    """Another table for the values, where they have one."""
+    return using(value_table=lambda a: table(a) if a.value_table is not None else missing())
+
+
+OTHER = {"relative_key": "relative_key_query", "relative_key_query": "relative_key"}
+
+MISTAKES = {
+    "transposed": Mistake(
+        "sign",
+        "query - key",
+        "The table is read in reverse.",
+        "Past and future change places.",
+    ),
+    "clip_one_early": Mistake(
+        _clip(0, -1),
+        "clip to (-k, k - 1)",
+        "DeBERTa's interval on Shaw's table.",
+        "The far future shares a row with its neighbor.",
+    ),
+    "clip_low_late": Mistake(
+        _clip(1, 0),
+        "clip to (1 - k, k)",
+        "The first row is never used.",
+        "The far past shares a row with its neighbor.",
+    ),
+    "no_position": Mistake(
+        _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale)),
+        "no key vectors",
+        "The position term is left out.",
+        "The scores see no order.",
+    ),
+    "content_scaled_alone": Mistake(
+        _scores(_position_unscaled),
+        "scale q . k + q . a",
+        "The position term is not scaled.",
+        "Position outweighs content by sqrt(d).",
+    ),
+    "position_of_the_key": Mistake(
+        _scores(_position_of_the_key),
+        "k . a instead of q . a",
+        "The vector meets the key.",
+        "Another method of the same paper.",
+    ),
+    "other_variant": Mistake(
+        using(variant=lambda a: OTHER[a.variant]),
+        "the other variant",
+        "k . a is added, or left out.",
+        "A term too many or too few.",
+    ),
+    "key_term_transposed": Mistake(
+        _scores(_key_term_transposed),
+        "k_j . a_ji",
+        "The key's product takes the offset of the query.",
+        "Past and future change places in one term.",
+    ),
+    "table_of_the_first_head": Mistake(
+        _first_head,
+        "one table for all heads",
+        "Every head reads the first table.",
+        "Heads look alike.",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "The cache is not counted.",
+        "Decoding and packed sequences go wrong.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses row 0.",
+        "Batches go wrong.",
+    ),
+    "no_value_term": Mistake(
+        _values(lambda a: None),
+        "no value vectors",
+        "Eq. (3) is computed without a^V.",
+        "Values carry no position.",
+    ),
+    "value_transposed": Mistake(
+        _values(lambda a: a.value_table[..., ::-1, :]),
+        "value vectors of query - key",
+        "The value table is read in reverse.",
+        "Past and future change places in the values.",
+    ),
+    "value_by_key_table": Mistake(
+        _values(lambda a: a.key_table),
+        "one table",
+        "Values take the vectors of the keys.",
+        "NEZHA's sharing, without being NEZHA.",
+    ),
+    "no_mask": Mistake(
+        "no_mask",
+        "no mask",
+        "Keys of the future are seen.",
+        "Training looks better than decoding.",
+    ),
+}

@@ -1,0 +1,217 @@
+"""T5: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, using
+from posref.ops.common import rounded
+from posref.ops.probe import painted
+from posref.relative import t5
+
+
+def starts(buckets, max_distance):
+    return t5.bucket_starts(buckets, max_distance)
+
+
+def bucket(offsets, *, buckets=32, max_distance=128, bidirectional: bool):
+    return t5.bucket(offsets, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
+
+
+def bias(query_positions, key_positions, table, *, max_distance=128, bidirectional: bool):
+    return t5.bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
+
+
+def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, bidirectional: bool):
+    added = bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
+    return attention.attend(q, k, v, scale=1, bias=added)
+
+
+def cross_attend(q, k, v):
+    return attention.attend(q, k, v, scale=1)
+
+
+ARRAYS = {
+    "offsets": lambda s: np.arange(-s.max_distance - 9, s.max_distance + 10),
+    "table": lambda s: painted((32, s.heads), 6),
+}
+
+
+def _by_distance(far):
+    """Buckets with far(n, exact, steps, max_distance, side) beyond the exact ones, `side` buckets in a direction."""
+
+    def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
+        side = buckets // 2 if bidirectional else buckets
+        exact = side // 2
+        n = np.abs(offsets) if bidirectional else np.maximum(-offsets, 0)
+        beyond = far(np.maximum(n, exact).astype(float), float(exact), float(side - exact), float(max_distance), side)
+        found = np.where(n < exact, n, beyond).astype(int)
+        return found + side * (offsets > 0) if bidirectional else found
+
+    return bucket
+
+
+def _bucket(far):
+    return inside(t5, "bucket", lambda right: _by_distance(far))
+
+
+def _logarithm(rounding, bits=None):
+    """The published formula: min(exact + rounding(log(n / exact) / log(max_distance / exact) steps), side - 1)."""
+
+    def narrow(x):
+        return x if bits is None else rounded(x, bits)
+
+    def far(n, exact, steps, max_distance, side):
+        ratio = narrow(narrow(np.log(narrow(narrow(n) / exact))) / narrow(np.log(narrow(max_distance / exact))))
+        return np.minimum(exact + rounding(narrow(ratio * steps)), side - 1)
+
+    return _bucket(far)
+
+
+def _factor_first(n, exact, steps, max_distance, side):
+    return np.minimum(exact + np.floor(np.log(n / exact) * (steps / np.log(max_distance / exact))), side - 1)
+
+
+def _unlimited(n, exact, steps, max_distance, side):
+    return exact + np.floor(np.log(n / exact) / np.log(max_distance / exact) * steps + 1e-9)
+
+
+def _no_minimum(right, a):
+    """Buckets run on; a gather beyond the table reads its last row."""
+    far = _by_distance(_unlimited)
+    return far if "table" not in a else lambda offsets, **rest: np.minimum(far(offsets, **rest), a.table.shape[0] - 1)
+
+
+def _scores(change):
+    """change(right, q, k, bias, 1 / sqrt(d)) for the scores of attention."""
+
+    def changed(right):
+        return lambda q, k, *, scale, bias=None: change(right, q, k, bias, 1 / np.sqrt(q.shape[-1]))
+
+    return inside(attention, "scores", changed)
+
+
+def _bias_scaled(right, q, k, bias, scale):
+    return scale * right(q, k, scale=1, bias=bias) if bias is not None else missing()
+
+
+def _half(a):
+    return a.buckets // 2 if a.buckets % 2 == 0 else 2 * a.buckets
+
+
+MISTAKES = {
+    "direction": Mistake(
+        "sign",
+        "query - key",
+        "The offset has the wrong sign.",
+        "Past and future change places.",
+    ),
+    "other_direction": Mistake(
+        using(bidirectional=lambda a: not a.bidirectional),
+        "bidirectional for causal",
+        "The flag is the other one.",
+        "Distances fall into other buckets, the future into one.",
+    ),
+    "no_minimum": Mistake(
+        inside(t5, "bucket", _no_minimum),
+        "no minimum",
+        "Distances beyond the last bucket run on.",
+        "Far keys read other rows of the table.",
+        ("huggingface/candle#1312",),
+    ),
+    "linear": Mistake(
+        _bucket(lambda n, exact, steps, max_distance, side: np.minimum(n, side - 1)),
+        "distance, cut at the last bucket",
+        "Buckets are not spaced by a logarithm.",
+        "Far keys share a bucket too early.",
+    ),
+    "rounded_up": Mistake(
+        _logarithm(lambda x: np.ceil(x - 1e-9)),
+        "logarithm rounded up",
+        "ceil in the place of floor.",
+        "Every bucket starts one distance late.",
+    ),
+    "bf16_logarithm": Mistake(
+        _logarithm(np.floor, 8),
+        "logarithm in bfloat16",
+        "Operations are rounded to 8 bits.",
+        "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
+        ("mindspore-lab/mindone#670",),
+    ),
+    "factor_first": Mistake(
+        _bucket(_factor_first),
+        "log(n/e) (L / log(D/e)) in float64",
+        "The factor is computed in advance.",
+        "5.999999999999999 for 6 at distance 64.",
+    ),
+    "f64_logarithm": Mistake(
+        _logarithm(np.floor),
+        "the published order in float64",
+        "A tie is rounded down; float32 happens to be right.",
+        "Wrong at some ties, not with 32 buckets and max_distance 128.",
+    ),
+    "max_distance_ignored": Mistake(
+        using(max_distance=128),
+        "128 for max_distance",
+        "The configured max_distance is not read.",
+        "Far buckets are too narrow.",
+    ),
+    "half_the_buckets": Mistake(
+        using(buckets=_half),
+        "buckets of the other side count",
+        "16 for 32 or the reverse.",
+        "The list has another length.",
+        only="starts",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "The cache is not counted.",
+        "Decoding goes wrong.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses row 0.",
+        "Batches go wrong.",
+    ),
+    "heads_of_the_transposed_table": Mistake(
+        using(table=lambda a: a.table.reshape(a.table.shape[::-1]).T),
+        "table read as (h, buckets)",
+        "The layout of t5x is taken.",
+        "Rows are mixed up.",
+    ),
+    "scaled": Mistake(
+        _scores(lambda right, q, k, bias, scale: right(q, k, scale=scale, bias=bias)),
+        "q k^T / sqrt(d)",
+        "T5 has no scale.",
+        "Attention is too even.",
+        ("huggingface/transformers#46946",),
+    ),
+    "bias_scaled": Mistake(
+        _scores(_bias_scaled),
+        "(q k^T + bias) / sqrt(d)",
+        "Scores and bias are scaled.",
+        "Attention is too even.",
+        ("tenstorrent/tt-metal#56406",),
+    ),
+    "no_bias": Mistake(
+        "no_bias",
+        "no bias",
+        "The bias is dropped, for instance on cached steps.",
+        "The model sees no order.",
+        ("NVIDIA/TensorRT-LLM#13870",),
+    ),
+    "bias_in_cross_attention": Mistake(
+        lambda f, a: missing(),
+        "bias in cross-attention",
+        "The decoder adds a bias to its scores with the encoder.",
+        "Order of the target is imposed on the source.",
+        (
+            "huggingface/transformers#8518",
+            "huggingface/transformers#7323",
+        ),
+        only="cross_attend",
+    ),
+}
+
+PRESETS = {name: ("bias", t5.PRESETS[name]) for name in t5.PRESETS}

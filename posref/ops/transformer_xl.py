@@ -1,0 +1,247 @@
+"""Transformer-XL: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.absolute import sinusoidal
+from posref.ops import Mistake, inside, missing, using
+from posref.ops.common import UNMASKED, rounded
+from posref.ops.probe import painted
+from posref.relative import transformer_xl
+
+
+def distances(n_query, n_key, *, bidirectional: bool, clamp_len=None):
+    return transformer_xl.distances(n_query, n_key, bidirectional=bidirectional, clamp_len=clamp_len or None)
+
+
+def embeddings(distances, *, dim, base=10000.0):
+    return transformer_xl.embeddings(distances, sinusoidal.frequencies(dim, base))
+
+
+def shift(x):
+    return transformer_xl.shift(x)
+
+
+def scores(q, k, r, u, v, *, scale, bidirectional: bool):
+    return transformer_xl.scores(q, k, r, u, v, scale=scale)
+
+
+def attend(q, k, r, u, v, values, *, scale, bidirectional: bool):
+    mask = None if bidirectional else transformer_xl.visible(q.shape[-2], values.shape[-2])
+    return attention.softmax(transformer_xl.scores(q, k, r, u, v, scale=scale), mask) @ values
+
+
+ARRAYS = {
+    "distances": lambda s: np.arange(s.n_key - 1, -s.n_query, -1),
+    "x": lambda s: painted((s.batch, s.heads, s.n_query, s.n_query + s.n_key - 1), 1),
+    "r": lambda s: painted((s.heads, s.n_key + (s.n_query - 1 if s.bidirectional else 0), s.head_dim), 6),
+    "u": lambda s: painted((s.heads, s.head_dim), 8),
+    "v": lambda s: painted((s.heads, s.head_dim), 9),
+    "values": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
+}
+
+
+def _content(q, k, u):
+    return attention.scores(q + u[..., None, :], k, scale=1)
+
+
+def _seen(y, bidirectional):
+    """Entries of the future are zeros in causal scores."""
+    return y if bidirectional else np.where(transformer_xl.visible(*y.shape[-2:]), y, 0)
+
+
+def _padded(x, keep):
+    """The pad and reshape of the published shift; `keep` says which rows are left."""
+    n, width = x.shape[-2:]
+    flat = np.concatenate([0 * x[..., :1], x], axis=-1).reshape(*x.shape[:-2], width + 1, n)
+    return flat[..., keep, :].reshape(x.shape)
+
+
+def _first_dropped(x, n_key, bidirectional):
+    return missing() if bidirectional else _padded(x, slice(1, None))
+
+
+def _last_dropped(x, n_key, bidirectional):
+    return missing() if bidirectional else _padded(x, slice(None, -1))
+
+
+def _memory_ignored(x, n_key, bidirectional):
+    """The entry of the distance i - j, for a query i counted from 0."""
+    n = x.shape[-2]
+    row = n_key - 1 - (np.arange(n)[:, None] - np.arange(n_key))
+    row = np.broadcast_to(np.clip(row, 0, x.shape[-1] - 1), (*x.shape[:-1], n_key))
+    return np.take_along_axis(x, row, -1)
+
+
+def _shift(move, everywhere=False):
+    """Another shift of (q + v) . r; `everywhere` leaves the entries of the future as they come."""
+
+    def wrong(f, a):
+        if "x" in a:
+            return move(a.x, a.x.shape[-1], False)
+
+        def scores(q, k, r, u, v, *, scale):
+            n_key = k.shape[-2]
+            position = move(_content(q, r, v), n_key, r.shape[-2] != n_key)[..., :n_key]
+            y = scale * (_content(q, k, u) + position)
+            return y if everywhere else _seen(y, a.bidirectional or r.shape[-2] != n_key)
+
+        return inside(transformer_xl, "scores", lambda right: scores)(f, a)
+
+    return wrong
+
+
+def _causal_shift(f, a):
+    if not a.bidirectional:
+        missing()
+
+    def scores(q, k, r, u, v, *, scale):
+        position = _padded(_content(q, r[..., : k.shape[-2], :], v), slice(1, None))
+        return scale * (_content(q, k, u) + position)
+
+    return inside(transformer_xl, "scores", lambda right: scores)(f, a)
+
+
+def _reversed(f, a):
+    return f(**a)[::-1] if "n_key" in a else using(r=lambda a: a.r[..., ::-1, :])(f, a)
+
+
+def _row_of_the_negative(x, n_key, bidirectional):
+    """After the shift, the entry of the distance -d in the place of d; one that is not there is the nearest."""
+    if not bidirectional:
+        missing()
+    n = x.shape[-2]
+    row = n_key - 1 + (np.arange(n)[:, None] + n_key - n - np.arange(n_key))
+    return np.take_along_axis(x, np.broadcast_to(np.clip(row, 0, x.shape[-1] - 1), (*x.shape[:-1], n_key)), -1)
+
+
+def _negated(f, a):
+    return f(**a | {"distances": -a.distances}) if "distances" in a else _shift(_row_of_the_negative)(f, a)
+
+
+def _content_scaled(f, a):
+    content = _seen(_content(a.q, a.k, a.u), a.bidirectional)
+    return f(**a | {"scale": 1}) - (1 - a.scale) * content
+
+
+def _interleaved(right):
+    return lambda positions, w, *, layout: right(positions, w, layout="interleaved")
+
+
+def _one_side(f, a):
+    return np.minimum(f(**a | {"clamp_len": None}), a.clamp_len) if a.clamp_len else missing()
+
+
+MISTAKES = {
+    "shift_dropped_at_the_end": Mistake(
+        _shift(_last_dropped, everywhere=True),
+        "[:-1] for [1:]",
+        "The pad and reshape drops the last row instead of the first.",
+        "Every entry has the distance of another.",
+        ("labmlai/annotated_deep_learning_paper_implementations#185",),
+        only="shift scores",
+    ),
+    "garbage_above_the_diagonal": Mistake(
+        _shift(_first_dropped, everywhere=True),
+        "no mask after the shift",
+        "Entries of the future hold the pad and values of the next row.",
+        "Rows leak into each other.",
+        only="shift scores",
+    ),
+    "not_shifted": Mistake(
+        _shift(lambda x, n_key, bidirectional: x[..., :n_key]),
+        "no shift",
+        "Row i has the distances of the last row.",
+        "Every query counts from the end.",
+    ),
+    "memory_ignored": Mistake(
+        _shift(_memory_ignored),
+        "distance i - j",
+        "The memory is not counted.",
+        "Distances are too small by its length.",
+    ),
+    "reversed_distances": Mistake(
+        _reversed,
+        "rows from distance 0 up",
+        "r is in the reverse order.",
+        "Near and far change places.",
+        only="distances scores",
+    ),
+    "negated_distances": Mistake(
+        _negated,
+        "key - query",
+        "Distances have the wrong sign.",
+        "Past and future change places.",
+    ),
+    "absolute_distances": Mistake(
+        using(distances=lambda a: np.abs(a.distances)),
+        "|i - j|",
+        "The sines of the future are not negated.",
+        "Keys before and after the query at one distance look alike.",
+        ("speechbrain/speechbrain#3070",),
+    ),
+    "causal_shift": Mistake(
+        _causal_shift,
+        "the causal shift in an encoder",
+        "n_key rows for a bidirectional score.",
+        "Keys of the future have values of other rows.",
+        ("espnet/espnet#2816",),
+        only="scores attend",
+    ),
+    "u_and_v_swapped": Mistake(
+        using(u=lambda a: a.v, v=lambda a: a.u),
+        "u with r, v with k",
+        "The two vectors are exchanged.",
+        "Both biases are wrong.",
+    ),
+    "no_u": Mistake(
+        using(u=lambda a: 0 * a.u),
+        "no u . k",
+        "Term (c) is left out.",
+        "No bias of the content.",
+    ),
+    "no_v": Mistake(
+        using(v=lambda a: 0 * a.v),
+        "no v . r",
+        "Term (d) is left out.",
+        "No bias of the position.",
+    ),
+    "content_scaled_alone": Mistake(
+        _content_scaled,
+        "scale on q . k alone",
+        "Position is not scaled.",
+        "Position outweighs content by sqrt(d).",
+        only="scores",
+    ),
+    "interleaved": Mistake(
+        inside(sinusoidal, "encode", _interleaved),
+        "sin, cos, sin, cos, ..",
+        "The layout of Vaswani et al.",
+        "Columns of R meet other weights.",
+    ),
+    "clamp_ignored": Mistake(
+        using(clamp_len=lambda a: None if a.clamp_len else missing()),
+        "no clamp_len",
+        "Distances are not limited.",
+        "Far tokens have unseen distances.",
+    ),
+    "clamp_one_side": Mistake(
+        _one_side,
+        "minimum alone",
+        "Negative distances are not limited.",
+        "Far keys of the future run on.",
+        only="distances",
+    ),
+    "no_mask": Mistake(
+        UNMASKED,
+        "no mask",
+        "Keys of the future are seen, at score 0.",
+        "Training looks better than decoding.",
+    ),
+    "bf16_distances": Mistake(
+        using(distances=lambda a: rounded(a.distances, 8).astype(np.int64)),
+        "distances in bfloat16",
+        "Distances beyond 256 are rounded to 8 bits.",
+        "Neighbors get one embedding.",
+    ),
+}

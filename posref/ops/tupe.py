@@ -1,0 +1,132 @@
+"""TUPE: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, using
+from posref.ops.probe import painted
+from posref.relative import tupe
+
+
+def positional(p, u_q, u_k, *, scale):
+    return tupe.positional_scores(p, u_q, u_k, scale=scale)
+
+
+def reset(t, theta_1, theta_2):
+    return tupe.reset(t, theta_1, theta_2)
+
+
+def untie(t):
+    return tupe.reset(*tupe.untie(t))
+
+
+def scores(q, k, t, theta_1, theta_2, b=None, *, scale, convention):
+    return tupe.scores(q, k, t, theta_1, theta_2, relative_bias=b, scale=scale, convention=convention)
+
+
+def attend(q, k, v, t, theta_1, theta_2, b=None, *, scale, convention):
+    return attention.softmax(scores(q, k, t, theta_1, theta_2, b, scale=scale, convention=convention)) @ v
+
+
+ARRAYS = {
+    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
+    "p": lambda s: painted((s.n_key, 6), 1),
+    "u_q": lambda s: painted((s.heads, 6, s.head_dim), 2),
+    "u_k": lambda s: painted((s.heads, 6, s.head_dim), 4),
+    "t": lambda s: painted((s.heads, s.n_key, s.n_key), 6),
+    "theta_1": lambda s: painted((s.heads,), 8),
+    "theta_2": lambda s: painted((s.heads,), 9),
+    "b": lambda s: painted((s.heads, s.n_key, s.n_key), 10),
+}
+
+
+def _reset(change):
+    """Another reset: change(right, t, cls_to_other, other_to_cls)."""
+    return inside(tupe, "reset", lambda right: lambda t, a, b: change(right, t, a, b))
+
+
+def _swapped(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def _with_bias(change):
+    return lambda a: change(a) if a.get("b") is not None else missing()
+
+
+OTHER = {"paper": "released", "released": "paper"}
+
+MISTAKES = {
+    "other_convention": Mistake(
+        using(convention=_with_bias(lambda a: OTHER[a.convention])),
+        "bias after the reset, or before it",
+        "The order of reset and bias is the other one.",
+        "[CLS] sees offsets, or does not.",
+    ),
+    "thetas_swapped": Mistake(
+        _reset(lambda right, t, a, b: right(t, b, a)),
+        "theta_2 in the row",
+        "The two numbers are exchanged.",
+        "[CLS] is weighted wrongly.",
+    ),
+    "column_over_row": Mistake(
+        _reset(lambda right, t, a, b: _swapped(right(_swapped(t), b, a))),
+        "the column is written last",
+        "([CLS], [CLS]) is theta_2.",
+        "One score of [CLS] is wrong.",
+    ),
+    "no_reset": Mistake(
+        _reset(lambda right, t, a, b: t),
+        "no reset",
+        "[CLS] keeps its position.",
+        "[CLS] is pulled to the first words.",
+    ),
+    "row_alone": Mistake(
+        _reset(lambda right, t, a, b: np.where(np.arange(t.shape[-2])[:, None] == 0, a[..., None, None], t)),
+        "no theta_2",
+        "The column of [CLS] keeps its positions.",
+        "Far words see [CLS] less.",
+    ),
+    "scaled_by_sqrt_d": Mistake(
+        using(scale=lambda a: a.scale * np.sqrt(2.0)),
+        "1/sqrt(d)",
+        "The 2 is left out.",
+        "Scores are too large by sqrt(2).",
+    ),
+    "position_not_scaled": Mistake(
+        using(scale=1),
+        "scale on q . k alone",
+        "p U_Q U_K p is not scaled.",
+        "Position outweighs content.",
+        only="positional",
+    ),
+    "projections_exchanged": Mistake(
+        using(u_q=lambda a: a.u_k, u_k=lambda a: a.u_q),
+        "U_K for queries",
+        "The two projections are exchanged.",
+        "The scores are transposed.",
+    ),
+    "bias_transposed": Mistake(
+        using(b=_with_bias(lambda a: _swapped(a.b))),
+        "b_{i - j}",
+        "The bias has the wrong sign of the offset.",
+        "Past and future change places.",
+    ),
+    "no_bias": Mistake(
+        using(b=_with_bias(lambda a: None)),
+        "no bias",
+        "TUPE-A for TUPE-R.",
+        "No relative position.",
+    ),
+    "theta_of_the_first_head": Mistake(
+        _reset(lambda right, t, a, b: right(t, a[:1] + 0 * a, b[:1] + 0 * b)),
+        "one theta for all heads",
+        "Every head reads the first theta.",
+        "Heads look alike.",
+    ),
+    "extra_row_kept": Mistake(
+        inside(tupe, "untie", lambda right: lambda t: (t[..., 1:, 1:], t[..., 0, 0], t[..., 1, 0])),
+        "theta_2 = t_10",
+        "The wrong entry of the larger matrix.",
+        "Words see [CLS] wrongly.",
+    ),
+}

@@ -1,0 +1,111 @@
+"""Rotated values: what an implementation can be asked for, and how it goes wrong."""
+
+from posref.ops import Mistake, missing, using
+from posref.ops.common import OTHER_LAYOUT, per_head
+from posref.rotary import rope, value
+
+
+def attend(q, k, v, query_positions, key_positions, *, dim, base=10000.0, layout, scale, undo: bool, mask):
+    return value.attend(
+        q,
+        k,
+        v,
+        per_head(query_positions, q),
+        rope.frequencies(dim, base),
+        layout=layout,
+        scale=scale,
+        undo=undo,
+        mask=mask,
+        key_positions=per_head(key_positions, k),
+    )
+
+
+def _turned(a, x, positions, sign=1, layout=None):
+    cos, sin = rope.tables(per_head(positions, x), rope.frequencies(a.dim, a.base))
+    return rope.rotate(x, cos, sign * sin, layout=layout or a.layout)
+
+
+def _values_unturned(f, a):
+    """Values that arrive turned back: the specification's turn gives them as they were."""
+    return f(**a | {"v": _turned(a, a.v, a.key_positions, -1), "undo": False})
+
+
+def _values_in_the_other_layout(f, a):
+    other = OTHER_LAYOUT[a.layout]
+    v = _turned(a, _turned(a, a.v, a.key_positions, layout=other), a.key_positions, -1)
+    o = f(**a | {"v": v, "undo": False})
+    return _turned(a, o, a.query_positions, -1, other) if a.undo else o
+
+
+def _after(sign):
+    return lambda f, a: _turned(a, f(**a | {"undo": False}), a.query_positions, sign) if a.undo else missing()
+
+
+MISTAKES = {
+    "not_undone": Mistake(
+        using(undo=lambda a: False if a.undo else missing()),
+        "R(-i) is missing",
+        "The output is not turned back.",
+        "The output depends on absolute positions.",
+    ),
+    "undone": Mistake(
+        using(undo=lambda a: True if not a.undo else missing()),
+        "R(-i) although not asked for",
+        "The output is turned back.",
+        "Weights trained without it do not fit.",
+    ),
+    "undone_twice": Mistake(
+        lambda f, a: _turned(a, f(**a), a.query_positions, -1) if a.undo else missing(),
+        "R(-2i)",
+        "The output is turned back twice.",
+        "The output depends on absolute positions.",
+    ),
+    "undone_forward": Mistake(
+        _after(1),
+        "R(i) instead of R(-i)",
+        "The output is turned on.",
+        "The output depends on absolute positions.",
+    ),
+    "values_unturned": Mistake(
+        _values_unturned,
+        "plain values",
+        "Queries and keys turn, values do not.",
+        "Only the weights know positions.",
+    ),
+    "values_other_layout": Mistake(
+        _values_in_the_other_layout,
+        "values pair other features",
+        "Queries and keys use one layout, values the other.",
+        "Weights right, output garbled.",
+    ),
+    "other_layout": Mistake(
+        "other_layout",
+        "pairs of the other layout",
+        "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
+        "Garbage.",
+    ),
+    "sign": Mistake(
+        "sign",
+        "angle -m theta",
+        "The sine has the wrong sign.",
+        "Scores and output see the negative offset.",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "Positions are taken from the place in the sequence.",
+        "Gaps are lost.",
+    ),
+    "positions_shared_across_batch": Mistake(
+        "positions_shared_across_batch",
+        "positions of the first batch row",
+        "Every row uses the positions of row 0.",
+        "Batches of different texts go wrong.",
+    ),
+    "causal_ignored": Mistake(
+        "no_mask",
+        "all keys",
+        "The causal mask is left out.",
+        "Queries see the future.",
+    ),
+}

@@ -1,0 +1,153 @@
+"""XLNet: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, result, using
+from posref.ops.common import UNMASKED
+from posref.ops.probe import painted
+from posref.relative import transformer_xl, xlnet
+
+
+def distances(n_query, n_key, *, attn_type, clamp_len=None):
+    return xlnet.distances(n_query, n_key, attn_type=attn_type, clamp_len=clamp_len or None)
+
+
+def scores(q, k, r, e, u, v, s, same, *, scale, attn_type):
+    return xlnet.scores(q, k, r, e, u, v, s, same == 1, scale=scale)
+
+
+def attend(q, k, r, e, u, v, s, same, values, *, scale, attn_type):
+    mask = None if attn_type == "bi" else transformer_xl.visible(q.shape[-2], values.shape[-2])
+    return attention.softmax(xlnet.scores(q, k, r, e, u, v, s, same == 1, scale=scale), mask) @ values
+
+
+ARRAYS = {
+    "r": lambda s: painted((s.heads, s.n_key + (s.n_query if s.attn_type == "bi" else 1), s.head_dim), 6),
+    "e": lambda s: painted((2, s.heads, s.head_dim), 10),
+    "u": lambda s: painted((s.heads, s.head_dim), 8),
+    "v": lambda s: painted((s.heads, s.head_dim), 9),
+    "s": lambda s: painted((s.heads, s.head_dim), 11),
+    "same": lambda s: (np.arange(s.n_query)[:, None] + np.arange(s.n_key)) // 3 % 2,
+    "values": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
+}
+
+
+def _seen(y, a):
+    return y if a.attn_type == "bi" else np.where(transformer_xl.visible(*y.shape[-2:]), y, 0)
+
+
+def _row(of):
+    """Another row of r for query i and key j: of(i, j, n_query, n_key)."""
+
+    def wrong(f, a):
+        def scores(q, k, r, u, v, *, scale):
+            n_query, n_key = q.shape[-2], k.shape[-2]
+            x = attention.scores(q + v[..., None, :], a.r, scale=1)
+            row = of(np.arange(n_query)[:, None], np.arange(n_key), n_query, n_key)
+            row = np.broadcast_to(np.clip(row, 0, x.shape[-1] - 1), (*x.shape[:-1], n_key))
+            content = attention.scores(q + u[..., None, :], k, scale=1)
+            return _seen(scale * (content + np.take_along_axis(x, row, -1)), a)
+
+        return inside(transformer_xl, "scores", lambda right: scores)(f, a)
+
+    return wrong
+
+
+def _segment_unscaled(f, a):
+    by_segment = attention.scores(a.q + a.s[..., None, :], np.swapaxes(a.e, 0, 1), scale=1)
+    term = np.where(a.same == 1, by_segment[..., :1], by_segment[..., 1:])
+    return f(**a) + _seen((1 - a.scale) * term, a)
+
+
+def _first_batch(a):
+    return np.broadcast_to(a.same[:1], a.same.shape) if a.same.ndim > 2 else missing()
+
+
+def _one_side(f, a):
+    return np.minimum(f(**a | {"clamp_len": None}), a.clamp_len) if a.clamp_len else missing()
+
+
+MISTAKES = {
+    "first_row_kept": Mistake(
+        _row(lambda i, j, n_query, n_key: n_query + j - i - 1),
+        "rows from distance n_key - 1",
+        "Transformer-XL's rows on XLNet's r.",
+        "Distances are off by one.",
+    ),
+    "not_shifted": Mistake(
+        _row(lambda i, j, n_query, n_key: n_query + j + 0 * i),
+        "no shift",
+        "Row i has the distances of the first row.",
+        "Every query counts from one place.",
+    ),
+    "memory_ignored": Mistake(
+        _row(lambda i, j, n_query, n_key: n_key - (i - j)),
+        "distance i - j",
+        "The memory is not counted.",
+        "Distances are too small by its length.",
+    ),
+    "segments_exchanged": Mistake(
+        using(e=lambda a: a.e[::-1]),
+        "e_1 for the same segment",
+        "The two vectors are exchanged.",
+        "Segments repel or attract wrongly.",
+    ),
+    "no_segments": Mistake(
+        using(e=lambda a: 0 * a.e),
+        "no segment term",
+        "(q + s) . e is left out.",
+        "The model does not see the sentences of a pair.",
+    ),
+    "segment_of_the_first_batch": Mistake(
+        using(same=_first_batch),
+        "segments of batch row 0",
+        "Every row uses row 0.",
+        "Batches go wrong.",
+    ),
+    "no_s": Mistake(
+        using(s=lambda a: 0 * a.s),
+        "q . e",
+        "The vector s is left out.",
+        "No bias of the segments.",
+    ),
+    "segment_not_scaled": Mistake(
+        _segment_unscaled,
+        "scale on the other terms alone",
+        "The segment is not scaled.",
+        "It outweighs content.",
+        only="scores",
+    ),
+    "vectors_rotated": Mistake(
+        using(u=lambda a: a.v, v=lambda a: a.s, s=lambda a: a.u),
+        "v, s, u for u, v, s",
+        "The three vectors are in another order.",
+        "All biases are wrong.",
+    ),
+    "clamp_ignored": Mistake(
+        using(clamp_len=lambda a: None if a.clamp_len else missing()),
+        "no clamp_len",
+        "Distances are not limited.",
+        "Far tokens have unseen distances.",
+    ),
+    "clamp_one_side": Mistake(
+        _one_side,
+        "minimum alone",
+        "Negative distances are not limited.",
+        "Far keys of the future run on.",
+        only="distances",
+    ),
+    "one_row_less": Mistake(
+        result(lambda y: y[1:]),
+        "Transformer-XL's distances",
+        "The list begins at n_key - 1.",
+        "The list has another length.",
+        only="distances",
+    ),
+    "no_mask": Mistake(
+        UNMASKED,
+        "no mask",
+        "Keys of the future are seen.",
+        "Training looks better than decoding.",
+    ),
+}

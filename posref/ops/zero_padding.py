@@ -1,0 +1,78 @@
+"""Convolutions that see the border: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import zero_padding
+from posref.ops import Mistake, missing, using
+from posref.ops.probe import painted
+
+
+def convolve(x, kernel, *, padding):
+    return zero_padding.convolve(x, kernel, padding=padding)
+
+
+ARRAYS = {
+    "x": lambda s: painted((s.batch, s.n_key, 3), 1),
+    "kernel": lambda s: painted((4, 3, 2), 2),
+}
+
+
+def _left(of):
+    """`of(width)` rows of padding on the left, the rest of the width - 1 on the right."""
+
+    def wrong(f, a):
+        width = a.kernel.shape[0]
+        left = of(width)
+        if a.padding == "circular":
+            return f(**a | {"x": np.roll(a.x, left - (width - 1) // 2, axis=-2)})
+        if a.padding == "valid":
+            missing()
+        nothing = 0 * a.x[..., :1, :]
+        padded = np.concatenate([nothing.repeat(left, axis=-2), a.x, nothing.repeat(width - 1 - left, axis=-2)], axis=-2)
+        return f(**a | {"x": padded, "padding": "valid"})
+
+    return wrong
+
+
+def _padding(asked, used):
+    return using(padding=lambda a: used if a.padding == asked else missing())
+
+
+MISTAKES = {
+    "flipped": Mistake(
+        using(kernel=lambda a: a.kernel[::-1]),
+        "W_{width - 1 - k}",
+        "The kernel is turned around.",
+        "Left and right change places.",
+    ),
+    "wrapped": Mistake(
+        _padding("zero", "circular"),
+        "circular padding",
+        "The ends of the sequence are neighbors.",
+        "Nothing is known of the border.",
+    ),
+    "zeros": Mistake(
+        _padding("circular", "zero"),
+        "zero padding",
+        "Rows beyond the end are zero.",
+        "The border shows.",
+    ),
+    "left_heavy": Mistake(
+        _left(lambda width: width // 2),
+        "width // 2 on the left",
+        "An even width reaches to the left.",
+        "The result is shifted by one.",
+    ),
+    "causal": Mistake(
+        _left(lambda width: width - 1),
+        "width - 1 on the left",
+        "All padding is on the left.",
+        "The result is shifted.",
+    ),
+    "padded": Mistake(
+        _padding("valid", "zero"),
+        "n rows",
+        "A valid convolution is padded.",
+        "The result is too long.",
+    ),
+}
