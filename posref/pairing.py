@@ -1,7 +1,7 @@
 """Pairing: which two features form a pair.
 
     layout="interleaved"   pair t is (x[2t], x[2t + 1])        RoFormer, Llama's own code, GPT-J; "traditional", "NORM"
-    layout="half"          pair t is (x[t], x[t + dim/2])      transformers, GPT-NeoX, flash-attn's default; "rotate_half"
+    layout="half"          pair t is (x[t], x[t + dim/2])      transformers, GPT-NeoX, flash-attn's layer; "rotate_half"
 
 `t = 0 .. dim/2 - 1`. This is the only place that knows; rotations and sinusoids are written on the pairs.
 """

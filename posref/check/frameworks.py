@@ -26,6 +26,12 @@ ALIASES: tuple[Alias, ...] = (
         "vLLM, SGLang", "is_neox_style=True", "is_neox_style=False", "vLLM rotary_embedding/common.py, apply_rotary_emb_torch"
     ),
     Alias("flash-attn", "interleaved=False", "interleaved=True", "flash_attn.layers.rotary, apply_rotary_emb_torch"),
+    Alias(
+        "flash-attn's KV cache",
+        "rotary_interleaved=False",
+        "rotary_interleaved=True",
+        "flash_attn_interface.py, flash_attn_with_kvcache",
+    ),
     Alias("FlashInfer", "interleave=False", "interleave=True", "docs of flashinfer.rope.apply_rope_pos_ids"),
     Alias("ONNX RotaryEmbedding", "interleaved=0", "interleaved=1", "ONNX operator RotaryEmbedding, opset 23"),
     Alias("llama.cpp", "LLAMA_ROPE_TYPE_NEOX", "LLAMA_ROPE_TYPE_NORM", "llama.h, ggml_rope_ext"),

@@ -16,12 +16,12 @@ k_norm), which permute like a bias; v and the output projection never do. With g
 each is permuted with its own number.
 
 Where implementations differ. Meta's Llama weights are interleaved; transformers' converter (permute in
-convert_llama_weights_to_hf.py) makes them half, and GGUF files of the Llama family turn them back. flash-attn: interleaved=True
-or False (the default, half). ONNX RotaryEmbedding: interleaved=1 or 0 (the default, half). MLX: traditional=True is
-interleaved. vLLM: is_neox_style=True is half. ggml: NORMAL is interleaved, NEOX is half. transformers' DeepSeek-V3
-(apply_rotary_pos_emb_interleave) reads interleaved and writes half, which is
-rotate(convert(x, source="interleaved", target="half"), cos, sin, layout="half"): the scores of an interleaved rotation in
-another order of features.
+convert_llama_weights_to_hf.py) makes them half, and GGUF files of the Llama family turn them back. flash-attn has two opposite
+defaults: apply_rotary_emb(interleaved=False) is half, flash_attn_with_kvcache(rotary_interleaved=True) is not. ONNX
+RotaryEmbedding: interleaved=1 or 0 (the default, half). MLX: traditional=True is interleaved. vLLM: is_neox_style=True is
+half. ggml: NORMAL is interleaved, NEOX is half. transformers' DeepSeek-V3 (apply_rotary_pos_emb_interleave) reads interleaved
+and writes half, which is rotate(convert(x, source="interleaved", target="half"), cos, sin, layout="half"): the scores of an
+interleaved rotation in another order of features.
 
 Properties. proofs/rotary/layouts.py: pinned and projection_pinned; bijection, undone by the opposite conversion;
 commutes_with_rotation; keeps_scores; converted_checkpoints_keep_scores, with biases, grouped queries and features that pass;
