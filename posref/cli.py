@@ -1,15 +1,19 @@
 """The command line: `posref` and `python -m posref`.
 
-Exit codes: 0 fine, 1 mismatch, 2 usage. An error of use is one line on stderr that names the remedy. Every command imports
-what it needs when it runs.
+Exit codes: 0 fine, 1 mismatch, 2 usage, 130 interrupted. An error of use is one line on stderr that names the remedy. Every
+command imports what it needs when it runs. stdout is the command's: what a checked function prints goes to stderr.
 """
 
 import argparse
+import contextlib
 import importlib
+import importlib.util
 import inspect
 import json
 import os
+import re
 import sys
+from pathlib import Path
 
 import posref
 
@@ -33,23 +37,86 @@ CHECK_OPTIONS = (
 )
 
 
+INTEGERS = {"torch": "torch.int64", "jax": "jax.int32"}  # what --to LIBRARY.dtype makes of positions
+
+
 class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
 
+SHELL = {  # what the messages of posref.check say in Python
+    "to=torch.from_numpy": "--to torch.float32",
+    "to=jax.numpy.asarray": "--to jax.float32",
+    "torch.from_numpy or jax.numpy.asarray": "torch.int64 or jax.int32",
+}
+
+
 def main(argv=None):
     """Run one command; return its exit code."""
-    arguments = _parser().parse_args(argv)
+    _open_streams()
     try:
-        code = arguments.run(arguments)
+        code = _run(argv)
         sys.stdout.flush()
         return code
-    except Usage as error:
-        print(f"posref: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except MemoryError as error:
+        return _fail(f"not enough memory: {error}; ask for less", 2)
     except BrokenPipeError:  # `posref show rope | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return 0
+    except OSError as error:  # a full disk
+        _discard_stdout()
+        return _fail(f"{error.filename or 'stdout'}: {error.strerror}; the output is not complete", 2)
+
+
+def _run(argv):
+    try:
+        arguments = _parser().parse_args(argv)
+        return arguments.run(arguments)
+    except Usage as error:
+        return _fail(error, 2)
+    except SystemExit as leave:  # argparse has printed
+        return leave.code
+
+
+def _fail(message, code):
+    with contextlib.suppress(OSError):
+        print(f"posref: {' '.join(str(message).split())}", file=sys.stderr)
+    return code
+
+
+def _open_streams():
+    """Streams that were closed swallow; what an encoding lacks is escaped."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if getattr(stream, "errors", None) in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_stdout():
+    with contextlib.suppress(OSError):  # what is still in its buffer, at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _prints_go_to_stderr():
+    """What other people's code prints, and the programs it starts."""
+    sys.stdout.flush()
+    try:
+        stdout = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # one of them is closed
+        yield
+        return
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def _parser():
@@ -72,7 +139,7 @@ def _parser():
     demo.set_defaults(run=_demo)
 
     check = commands.add_parser("check", help="check a function of yours against a specification")
-    check.add_argument("function", metavar="MODULE:FUNCTION", help="found from the current directory, for instance my_ops:rope")
+    check.add_argument("function", metavar="MODULE:FUNCTION", help="for instance my_ops:rope, or src/my_ops.py:rope")
     check.add_argument("--as", dest="system", required=True, metavar="SYSTEM", help="what it should compute, for instance rope")
     check.add_argument("--dim", type=int, help="width of a head")
     check.add_argument("--rotary-dim", type=int, help="how many features turn, if not all")
@@ -83,7 +150,7 @@ def _parser():
     )
     check.add_argument("--layout", help="which features form a pair: half or interleaved (`posref aliases` translates)")
     check.add_argument(
-        "--to", metavar="CONVERTER", help="what turns NumPy arrays into yours: torch.bfloat16 or MODULE:FUNCTION"
+        "--to", metavar="CONVERTER", help="what turns NumPy arrays into yours: torch.bfloat16, jax.float32 or MODULE:FUNCTION"
     )
     check.add_argument("--to-positions", metavar="CONVERTER", help="the same for positions, where --to would round them")
     check.add_argument("--max-position", type=int, metavar="N", help="largest position used, for a shorter table")
@@ -191,17 +258,41 @@ def _check(arguments):
     for name, parameter in list(parameters.items())[1:]:
         if parameter.default is parameter.empty and name not in options:
             raise Usage(f"--as {arguments.system} needs --{name.replace('_', '-')}")
-    function = _function(arguments.function)
-    if options.get("to", "").startswith("torch.") and "to_positions" in parameters:
-        options.setdefault("to_positions", "torch.int64")
-    options |= {name: _converter(options[name]) for name in ("to", "to_positions") if name in options}
+    if "layout" in options:
+        _known_layout(options["layout"])
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    try:
-        report = run(function, **options)
-    except (TypeError, ValueError) as error:
-        raise Usage(error) from None
+    with _prints_go_to_stderr():
+        function = _function(arguments.function)
+        library = options.get("to", "").partition(".")[0]
+        if library in INTEGERS and ":" not in options["to"]:
+            options.setdefault("to_positions", INTEGERS[library])
+        options |= {name: _converter(name, options[name]) for name in ("to", "to_positions") if name in options}
+        try:
+            report = run(function, **options)
+        except (TypeError, ValueError) as error:
+            raise Usage(_in_shell(str(error))) from None
+    report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _known_layout(layout):
+    from posref import pairing
+    from posref.check.frameworks import layout_of
+
+    if layout not in pairing.LAYOUTS:
+        meant = layout_of(layout)
+        remedy = f"{layout} is {meant}, write --layout {meant}" if meant else "`posref aliases` says which is yours"
+        raise Usage(f"--layout {layout}: expected {' or '.join(pairing.LAYOUTS)}; {remedy}")
+
+
+def _in_shell(text):
+    """A message of posref.check with options instead of arguments."""
+    for python, shell in SHELL.items():
+        text = text.replace(python, shell)
+    text = re.sub(r"check\.check_\w+: ", "", text)
+    text = re.sub(r'\b(to|to_positions|max_position|positions)="?([\w.]*)"?', r"--\1 \2", text)
+    return text.replace("--to_positions", "--to-positions").replace("--max_position", "--max-position").replace(" , ", ", ")
 
 
 def _diagnose(arguments):
@@ -233,7 +324,7 @@ def _numbers(option, text):
         return np.array([float(number) for number in text.split(",")])
     except OSError as error:
         raise Usage(f"{option} {text}: {error.strerror}; give the path of a .npy or .json file") from None
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # a damaged file has many
         raise Usage(
             f"{option} {text}: {error}; give numbers with commas, or a .npy or .json file with a list of them"
         ) from None
@@ -298,39 +389,63 @@ def _aliases(arguments):
 
 
 def _function(path):
-    """The object behind MODULE:FUNCTION, looked for from the current directory first."""
-    name, colon, attribute = path.partition(":")
-    if not (name and colon and attribute):
-        raise Usage(f"{path!r} is no function; write MODULE:FUNCTION, for instance my_ops:rope")
-    if name.endswith(".py"):
-        raise Usage(f"{path}: MODULE is a name as in import; write {os.path.basename(name)[:-3]}:{attribute}, in its folder")
-    sys.path.insert(0, os.getcwd())
+    """The object behind MODULE:FUNCTION, looked for from the current directory first, or FILE.py:FUNCTION."""
+    from posref.check.call import raised
+
+    name, _, attribute = path.rpartition(":")
+    if not name or not all(part.isidentifier() for part in attribute.split(".")):
+        raise Usage(f"{path!r} is no function; write MODULE:FUNCTION or FILE.py:FUNCTION, for instance my_ops:rope")
     try:
-        found = importlib.import_module(name)
+        found = _module(name)
+    except Usage:
+        raise
+    except ModuleNotFoundError as error:
+        top = name.split(".")[0]
+        remedy = f"run posref where {top}.py lies" if error.name == top else "install what it imports"
+        raise Usage(f"{path}: {error}; {remedy}") from None
+    except (Exception, SystemExit) as error:
+        raise Usage(f"{path}: importing {name} raises {raised(error)}; make that work first") from None
+    try:
         for part in attribute.split("."):
             found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        raise Usage(f"{path}: {error}; run posref where {name.split('.')[0]}.py lies, or install what it imports") from None
     except AttributeError as error:
         raise Usage(f"{path}: {error}; check the name after the colon") from None
-    except Exception as error:
-        raise Usage(
-            f"{path}: importing {name} raises {type(error).__name__}: {error}; make `import {name}` work first"
-        ) from None
     if not callable(found):
         raise Usage(f"{path} is a {type(found).__name__}, not a function; name what takes the arrays")
     return found
 
 
-def _converter(text):
-    """A function of NumPy arrays from MODULE:FUNCTION, or from a torch dtype such as torch.bfloat16."""
-    if ":" in text or not text.startswith("torch."):
+def _module(name):
+    """The module of a dotted name, or of a file: inside its package, if it lies in one."""
+    file = Path(name)
+    if file.suffix != ".py" and file.name == name:
+        sys.path.insert(0, os.getcwd())
+        return importlib.import_module(name)
+    file = file.with_suffix(".py").absolute()
+    if not file.is_file():
+        raise Usage(f"{name}: there is no file {file}; write MODULE:FUNCTION or FILE.py:FUNCTION")
+    folder, dotted = file.parent, file.stem
+    while (folder / "__init__.py").is_file():
+        folder, dotted = folder.parent, f"{folder.name}.{dotted}"
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(dotted, file)
+    module = sys.modules[dotted] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _converter(name, text):
+    """A function of NumPy arrays from MODULE:FUNCTION, or from a dtype of torch or jax such as torch.bfloat16."""
+    library, _, dtype = text.partition(".")
+    if library not in INTEGERS or ":" in text:
         return _function(text)
+    option = f"--{name.replace('_', '-')} {text}"
     try:
-        torch = importlib.import_module("torch")
+        module = importlib.import_module({"torch": "torch", "jax": "jax.numpy"}[library])
     except ImportError as error:
-        raise Usage(f"--to {text}: {error}; pip install torch") from None
-    dtype = getattr(torch, text.removeprefix("torch."), None)
-    if not isinstance(dtype, torch.dtype):
-        raise Usage(f"--to {text}: torch has no such dtype; try torch.float32 or torch.bfloat16")
-    return lambda array: torch.from_numpy(array).to(dtype)
+        raise Usage(f"{option}: {error}; pip install {library}") from None
+    if not isinstance(getattr(module, dtype, None), type(module.float32)):
+        raise Usage(f"{option}: {library} has no such dtype; try {library}.float32 or {library}.bfloat16")
+    if library == "jax":
+        return lambda array: module.asarray(array, dtype=getattr(module, dtype))
+    return lambda array: module.from_numpy(array).to(getattr(module, dtype))

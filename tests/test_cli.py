@@ -1,6 +1,8 @@
 """The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -275,14 +277,13 @@ def test_check_exponent_dim(shell):
         ),
         (("my_ops", *ROPE, "--layout", "half"), "write MODULE:FUNCTION"),
         (("no_such_module:rope", *ROPE, "--layout", "half"), "run posref where no_such_module.py lies"),
-        (("my_ops.py:half", *ROPE, "--layout", "half"), "write my_ops:half"),
         (("needs:rope", *ROPE, "--layout", "half"), "No module named 'surely_not_installed'"),
         (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
         (("my_ops:number", *ROPE, "--layout", "half"), "is a int, not a function"),
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
         (("my_ops:half", "--as", "ropes"), "there is no such check; the checks are: rope"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
-        (("my_ops:half", *ROPE, "--layout", "neox"), "expected one of 'interleaved', 'half'"),
+        (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved or half"),
         (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
     ],
 )
@@ -406,3 +407,219 @@ def test_demo(run):
     assert code == 0
     assert "offset 3: score -6.6695978191" in out
     assert out.count("Diagnosis: your output equals RoPE with ") == 3
+
+
+# bad days: other people's code, closed and full streams, encodings ---------------------------------------------------------
+
+UNRULY = """
+import os
+import sys
+
+import numpy as np
+
+import my_ops
+
+print("import noise")
+os.system("echo noise of a child")
+
+def noisy(x, positions):
+    print("call noise \\u2207")
+    return my_ops.half(x, positions)
+
+def leaves(x, positions):
+    sys.exit(3)
+
+def interrupted(x, positions):
+    raise KeyboardInterrupt
+
+def infinite(x, positions):
+    y = my_ops.half(x, positions).astype(np.float16)
+    y[..., 3] = np.inf
+    return y
+
+def converts_badly(array):
+    raise RuntimeError("no device")
+"""
+
+
+@pytest.fixture
+def unruly(shell, tmp_path):
+    """`shell` with code that prints and leaves; the first argument is for Python or for bash, which gets {command}."""
+    (tmp_path / "unruly.py").write_text(UNRULY)
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)")
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").touch()
+    (tmp_path / "pkg" / "plain.py").write_text(IMPLEMENTATIONS)
+    (tmp_path / "pkg" / "ops.py").write_text("from .plain import half")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "json.py").write_text(IMPLEMENTATIONS)
+    (tmp_path / "empty.npy").touch()
+    np.save(tmp_path / "complex.npy", np.ones(32) * 1j)
+    np.save(tmp_path / "text.npy", np.array(["a", "b"]))
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+
+    def run(*arguments, bash="{command}", python=(), **environment):
+        words = [sys.executable, *python, "-m", "posref", *map(str, arguments)]
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(
+            ["bash", "-c", bash.format(command=shlex.join(words))],
+            cwd=tmp_path,
+            env={**kept, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert "Exception ignored" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+HALF = (*ROPE, "--layout", "half")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_user_code_prints_goes_to_stderr(unruly, form):
+    quiet = unruly("check", "my_ops:half", *HALF, *form)
+    code, out, err = unruly("check", "unruly:noisy", *HALF, *form)
+    assert (code, out) == quiet[:2]
+    assert "import noise" in err
+    assert "noise of a child" in err
+    assert "call noise" in err
+
+
+def test_user_code_that_leaves(unruly):
+    code, out, _ = unruly("check", "unruly:leaves", *HALF)
+    assert code == 1
+    assert "it raised SystemExit: 3" in out
+    error = usage_error(unruly("check", "leaves:rope", *HALF))
+    assert "importing leaves raises SystemExit: 7" in error
+    assert "leaves.py:2" in error
+
+
+def test_an_interrupt_is_one_line(unruly):
+    code, out, err = unruly("check", "unruly:interrupted", *HALF)
+    assert code == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "posref: interrupted"
+
+
+def test_infinite_results_where_warnings_are_errors(unruly):
+    code, out, _ = unruly("check", "unruly:infinite", *HALF, "--json", python=("-W", "error"))
+    assert code == 1
+    failed = [check["name"] for check in json.loads(out)["checks"] if check["status"] == "failed"]
+    assert failed[0] == "finite"
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("vectors", "list", "--json"), ("--help",)])
+def test_closed_and_full_streams(unruly, arguments):
+    assert unruly(*arguments, bash="{command} >&-") == (0, "", "")
+    code, out, err = unruly(*arguments, bash="{command} >/dev/full")
+    assert (code, out) == (2, "")
+    assert err == "posref: stdout: No space left on device; the output is not complete\n"
+    assert unruly(*arguments, bash="{command} 2>/dev/full") == (0, unruly(*arguments)[1], "")
+
+
+def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
+    for bash in ("{command} >&-", "{command} >&- 2>&-", "{command} >&- 2>&- <&-"):
+        assert unruly("check", "unruly:noisy", *HALF, bash=bash)[0] == 0
+        assert unruly("check", "my_ops:interleaved", *HALF, bash=bash)[0] == 1
+    assert unruly("check", "no_such_module:rope", *HALF, bash="{command} 2>&-")[:2] == (2, "")
+    assert unruly("check", "my_ops:half", *HALF, bash="{command} >/dev/full")[0] == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path, encoding):
+    (tmp_path / "\u2207ops.py").write_text(IMPLEMENTATIONS)
+    code, out, err = unruly("check", "unruly:noisy", *HALF, PYTHONIOENCODING=encoding)
+    assert code == 0, out + err
+    assert unruly("check", "\u2207ops:interleaved", *HALF, PYTHONIOENCODING=encoding)[0] == 1
+    assert "no_\\u2207" in usage_error(unruly("check", "no_\u2207:rope", *HALF, PYTHONIOENCODING="ascii"))
+    target = tmp_path / "\u2207"
+    code, out, err = unruly("vectors", "export", CASE, "--format", "txt", "-o", target, PYTHONIOENCODING=encoding)
+    assert code == 0, out + err
+    assert (target / "rope.txt").is_file()
+
+
+@pytest.mark.parametrize("path", ["my_ops.py", "./my_ops.py", "./my_ops", "{here}/my_ops.py", "pkg/ops.py", "sub/json.py"])
+def test_a_file_is_named_by_its_path(unruly, tmp_path, path):
+    """Also one with the name of a module that is already imported, and one in a package, with its relative imports."""
+    code, out, err = unruly("check", f"{path.format(here=tmp_path)}:half", *HALF)
+    assert code == 0, out + err
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("./nothing.py:half", "there is no file"),
+        ("C:\\code\\bad.py:half", "there is no file"),
+        ("C:\\code\\bad.py", "write MODULE:FUNCTION or FILE.py:FUNCTION"),
+        ("my_ops:", "write MODULE:FUNCTION or FILE.py:FUNCTION"),
+        ("./broken_ops.py:rope", "broken_ops.py:1"),
+    ],
+)
+def test_wrong_paths(unruly, function, message):
+    assert message in usage_error(unruly("check", function, *HALF))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--base", "1e308"), "base is 1e+308"),
+        (("--base", "1e-308"), "base is 1e-308"),
+        (("--base", "1e20", "--exponent-dim", "2"), "leave 1e-30 .. 1e30"),
+        (("--exponent-dim", "9" * 400), "exponent_dim is 999"),
+        (("--max-position", "9223372036854775807"), "max_position is 9223372036854775807, expected at most"),
+        (("--max-position", "9" * 400), "max_position is 999"),
+        (("--dim", "1099511627776"), "dim is 1099511627776, expected at most"),
+        (("--frequencies", "empty.npy"), "--frequencies empty.npy: No data left in file"),
+        (("--frequencies", "complex.npy"), "complex128, expected real numbers"),
+        (("--frequencies", "text.npy"), "no array of real numbers"),
+        (("--frequencies", "deep.json"), "--frequencies deep.json"),
+        (("--frequencies", "."), "give numbers with commas"),
+        (("--frequencies", ",".join(["1e300"] * 32)), "below 1e30"),
+        (("--layout", "neox"), "neox is half, write --layout half"),
+        (("--layout", "HALF"), "HALF is half"),
+        (("--layout", "gptj"), "gptj is interleaved"),
+        (("--layout", "is_neox_style=False"), "is interleaved"),
+        (("--layout", "rope"), "`posref aliases` says which is yours"),
+        (("--to", "numpy:float16"), "pass --to-positions, for instance torch.int64"),
+        (("--to", "unruly:converts_badly"), "--to raised RuntimeError: no device"),
+        (("--to", "leaves:rope"), "importing leaves raises SystemExit: 7"),
+    ],
+)
+def test_extreme_options(run, unruly, tmp_path, monkeypatch, options, message):
+    """In this process, which finds the modules of this test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("my_ops", "unruly", "leaves"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    rest = [word for name, value in (("--dim", "64"), ("--layout", "half")) if name not in options for word in (name, value)]
+    code, out, err = run("check", "my_ops:half", "--as", "rope", *rest, *options)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+    assert "check_rope" not in err
+
+
+def test_a_torch_function_without_to_is_told_so(unruly):
+    pytest.importorskip("torch", reason="--to torch.float32 needs torch")
+    code, out, _ = unruly("check", "my_torch:half", *HALF)
+    assert code == 1
+    assert "pass --to torch.float32" in out
+    assert "my_torch.py:5" in out
+    code, out, err = unruly("check", "my_torch:half", *HALF, "--to", "torch.float32")
+    assert code == 0, out + err
+
+
+def test_dumps_that_are_no_numbers(run, tmp_path):
+    np.save(tmp_path / "complex.npy", vectors.case(CASE).expected * 1j)
+    np.save(tmp_path / "words.npy", np.full(vectors.case(CASE).expected.shape, "a"))
+    (tmp_path / "empty.npy").touch()
+    for name, message in (("complex.npy", "complex128"), ("words.npy", "<U1"), ("empty.npy", "No data left")):
+        assert message in usage_error(run("diagnose", CASE, tmp_path / name))
+    assert "is a directory" in usage_error(run("diagnose", CASE, tmp_path, "--dtype", "f32"))
+
+
+def test_export_needs_a_directory(run):
+    assert "directory is ''" in usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", ""))

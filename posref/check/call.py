@@ -1,11 +1,18 @@
 """Call: somebody else's function, called with copies, its result as float64, its failures as sentences."""
 
-from collections.abc import Callable
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from posref.check.tensors import as_float64, dtype_name
+
+NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__")
+LIBRARIES = ("site-packages", "dist-packages")
 
 
 class Misbehaved(Exception):
@@ -19,6 +26,8 @@ class Callee:
         self, fn: Callable[..., Any], to: Callable[[Any], Any] | None, to_positions: Callable[[Any], Any] | None, shared: bool
     ):
         self.fn = fn
+        self.plain = to is None
+        self.errors = np.geterr()
         self.to = to or (lambda a: a)
         self.to_positions = to_positions or self.to
         self.shared = shared
@@ -28,16 +37,16 @@ class Callee:
 
     def __call__(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """The output for `x` and `positions` `(batch, n)` or `(n,)`, as float64."""
-        given = self.to(np.array(x, dtype=np.float32))
-        before = as_float64(given).copy()
+        given, before = _converted("to", self.to, np.array(x, dtype=np.float32))
         self.rounding = before - x if before.shape == x.shape else np.zeros(x.shape)
         positions = positions[0] if self.shared and positions.ndim == 2 else positions
         converted = self._positions(positions)
         try:
-            result = self.fn(given, converted)
-        except Exception as error:
+            with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
+                result = self.fn(given, converted)
+        except (Exception, SystemExit) as error:
             raise Misbehaved(
-                f"it raised {type(error).__name__}: {_short(error)}; called with x of shape {x.shape} "
+                f"it raised {raised(error)}; called with x of shape {x.shape} "
                 f"({dtype_name(given)}) and positions of shape {positions.shape} up to {positions.max()}"
             ) from error
         output = _output(result)
@@ -45,12 +54,19 @@ class Callee:
         self.modified |= not np.array_equal(before, as_float64(given))
         return output
 
+    def with_tensors(self) -> "Iterator[tuple[str, Callee]]":
+        """What to pass as `to` if nothing is converted yet, for each library that is imported, and the call with it."""
+        for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
+            if self.plain and module in sys.modules:
+                yield f"{module}.{function}", Callee(self.fn, getattr(sys.modules[module], function), None, self.shared)
+
     def _positions(self, positions: np.ndarray) -> Any:
-        converted = self.to_positions(positions.copy())
-        if not np.array_equal(as_float64(converted), positions):
+        name = "to" if self.to_positions is self.to else "to_positions"
+        converted, values = _converted(name, self.to_positions, positions.copy())
+        if not np.array_equal(values, positions):
             raise ValueError(
-                f"check.check_rope: to= turns positions up to {positions.max()} into {dtype_name(converted)}, which does not "
-                "hold them; pass to_positions=, for instance torch.from_numpy or jnp.asarray"
+                f"check.check_rope: {name}= turns positions up to {positions.max()} into {dtype_name(converted)}, which does "
+                "not hold them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
             )
         return converted
 
@@ -66,11 +82,40 @@ def _output(result: Any) -> np.ndarray:
         if dtype_name(result).startswith("complex"):
             raise Misbehaved("it returned complex numbers; wrap it so that it returns the pairs as real features")
         return as_float64(result).copy()
-    except (TypeError, ValueError) as error:
+    except Misbehaved:
+        raise
+    except Exception as error:  # numpy says TypeError or ValueError, a tensor on a device what it likes
         raise Misbehaved(
             f"it returned a {type(result).__name__}, which does not become a numpy array ({_short(error)}); "
             "wrap it so that it returns a numpy array or a float32 tensor"
         ) from error
+
+
+def _converted(name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:
+    """What the converter makes of the array, and its values."""
+    try:
+        made = converter(array)
+        return made, as_float64(made).copy()
+    except (Exception, SystemExit) as error:
+        raise ValueError(
+            f"check.check_rope: {name}= raised {raised(error)}; it must take a numpy array of {array.dtype} and return a tensor"
+        ) from error
+
+
+def raised(error: BaseException) -> str:
+    """The error in one line, with the last line of the user's own code that led to it.
+
+    >>> raised(ValueError("no such kernel"))
+    'ValueError: no such kernel'
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(NOT_THEIRS)]
+    own = [frame for frame in frames if not _of_a_library(frame.filename)] or frames
+    where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}{': ' if str(error) else ''}{_short(error)}{where}"
+
+
+def _of_a_library(filename: str) -> bool:
+    return filename.startswith(sysconfig.get_path("stdlib")) or not set(LIBRARIES).isdisjoint(Path(filename).parts)
 
 
 def _short(error: BaseException) -> str:

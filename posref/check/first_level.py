@@ -20,6 +20,9 @@ def called(report: Report, call: Callee, x: np.ndarray, at: np.ndarray) -> np.nd
 
 
 def _what_works(call: Callee, x: np.ndarray, at: np.ndarray) -> list[str]:
+    for name, tensors in call.with_tensors():
+        if _runs(tensors, x, at % 16):
+            return [f"It runs with tensors: pass to={name}."]
     for limit in (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15):
         if limit < at.max() and _runs(call, x, at % (limit + 1)):
             return [f"It runs with positions up to {limit}: pass max_position={limit} or the length of its table."]

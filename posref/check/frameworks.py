@@ -4,7 +4,10 @@ Each row says what to write to get `layout="half"`, pairs (t, t + dim/2), or `la
 None where a framework has no such setting. The source is where the meaning was read.
 """
 
+import re
 from typing import NamedTuple
+
+from posref import pairing
 
 
 class Alias(NamedTuple):
@@ -57,6 +60,25 @@ def aliases() -> tuple[Alias, ...]:
     ['traditional=False']
     """
     return ALIASES
+
+
+def layout_of(word: str) -> str | None:
+    """The layout that a word means: a setting of the table, or a part of a name that is in one column alone.
+
+    >>> layout_of("neox"), layout_of("traditional=True"), layout_of("rope")
+    ('half', 'interleaved', None)
+    """
+    meant = [layout for layout in pairing.LAYOUTS if any(_says(setting, word) for setting in _settings(layout))]
+    return meant[0] if len(meant) == 1 else None
+
+
+def _settings(layout: str) -> list[str]:
+    return [layout, *(setting for row in ALIASES if (setting := row.setting(layout)))]
+
+
+def _says(setting: str, word: str) -> bool:
+    setting, word = (re.sub("[^a-z0-9=]", "", text.lower()) for text in (setting, word))
+    return setting == word or (len(word) > 3 and "=" not in setting and word in setting)
 
 
 def advice(layout: str) -> str:

@@ -1,5 +1,6 @@
 """RoPE: is somebody else's implementation the one that was asked for, and if not, which one is it?"""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,10 @@ from posref.check.rotation import Asked, correct
 from posref.check.run import Run
 from posref.check.search import mistakes
 from posref.check.tensors import as_float64
+
+WIDEST = 2**16
+LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
+EXTREME = 30  # decimal exponents: frequencies times positions stay within float32
 
 
 def check_rope(
@@ -58,27 +63,31 @@ def check_rope(
     'layout interleaved'
     """
     asked = _asked(dim, layout, base, rotary_dim, exponent_dim, frequencies)
-    given = asked.given is not None
     _require.choice("check.check_rope", "positions", positions, ("batch", "shared"))
-    _require.positive("check.check_rope", "max_position", max_position)
+    _at_most(LARGEST, "max_position", max_position)
     if model is not None:
-        _require.choice("check.check_rope", "model", model, _models(given))
+        _require.choice("check.check_rope", "model", model, _models(asked.given is not None))
     report = Report(str(asked))
     call = Callee(fn, to, to_positions, positions == "shared")
     at = probe.positions(int(max_position), shared=call.shared)
     x = probe.painted((probe.BATCH, probe.HEADS, at.shape[1], asked.dim), 1)
+    with np.errstate(all="ignore"):
+        _run(report, call, asked, x, at, model)
+    return report
+
+
+def _run(report: Report, call: Callee, asked: Asked, x: np.ndarray, at: np.ndarray, model: str | None) -> None:
     got = called(report, call, x, at)
     if got is None:
-        return report
-    models = allowed_models(report, call.dtype, model, given=given)
+        return
+    models = allowed_models(report, call.dtype, model, given=asked.given is not None)
     if not models or not finite(report, got, at):
-        return report
+        return
     run = Run(asked, x, at[:, None], got, models, correct(asked), mistakes(asked, x.shape))
     if np.isfinite(got).all():
         properties.check(report, call, x, at, got, asked.frequencies, models[-1])
     judge(report, run, call)
     _notes(report, call)
-    return report
 
 
 def _models(given: bool) -> tuple[str, ...]:
@@ -92,6 +101,7 @@ def _asked(
     width = dim if rotary_dim is None else rotary_dim
     _require.even("check.check_rope", "rotary_dim" if rotary_dim is not None else "dim", width)
     _require.choice("check.check_rope", "layout", layout, pairing.LAYOUTS)
+    _at_most(WIDEST, "dim", dim)
     if width > dim:
         raise ValueError(f"check.check_rope: rotary_dim is {width} and dim {dim}; rotary_dim cannot exceed dim")
     if frequencies is not None:
@@ -102,21 +112,35 @@ def _asked(
     base = 10000.0 if base is None else base
     _require.positive("check.check_rope", "base", base)
     if exponent_dim is not None:
-        _require.count("check.check_rope", "exponent_dim", exponent_dim)
+        _at_most(LARGEST, "exponent_dim", exponent_dim)
+    if abs(math.log10(base)) * max(1, width / (exponent_dim or width)) > EXTREME:
+        raise ValueError(
+            f"check.check_rope: base is {base:g}; it or its powers base^(-2t/{exponent_dim or width}), t < {width // 2}, leave "
+            f"1e-{EXTREME} .. 1e{EXTREME}, where float32 can compute angles"
+        )
     return Asked(int(dim), int(width), float(base), layout, exponent_dim)
 
 
+def _at_most(limit: int, argument: str, number: int) -> None:
+    _require.count("check.check_rope", argument, number)
+    if number > limit:
+        raise ValueError(f"check.check_rope: {argument} is {number}, expected at most {limit}")
+
+
 def _given(frequencies: Any, width: int) -> np.ndarray:
-    given = as_float64(frequencies)
+    try:
+        given = as_float64(frequencies)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"check.check_rope: frequencies is no array of real numbers: {error}") from None
     if given.shape != (width // 2,):
         raise ValueError(
             f"check.check_rope: frequencies has shape {given.shape}, {width} rotated features need ({width // 2},); "
             "give one a pair, not one a feature"
         )
-    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+    if not ((given >= 0).all() and given.any() and (given < 10**EXTREME).all()):
         raise ValueError(
             f"check.check_rope: frequencies run from {given.min():g} to {given.max():g}, expected finite "
-            "numbers of at least 0, not all 0, in radians per position"
+            f"numbers of at least 0 and below 1e{EXTREME}, not all 0, in radians per position"
         )
     return given
 

@@ -1,6 +1,7 @@
 """Tensors: other people's arrays as float64, without importing their libraries."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ def as_float64(value: Any) -> np.ndarray:
         if dtype_name(value) in ("bfloat16", "float16"):
             value = value.float()
         value = value.numpy()
-    return np.asarray(value).astype(np.float64)
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise TypeError(
+            f"check: an array of {array.dtype}, expected real numbers; pass its real and imaginary parts as features"
+        )
+    with np.errstate(invalid="ignore"):
+        return array.astype(np.float64)
 
 
 def round_to(value: np.ndarray, dtype: str) -> np.ndarray:
@@ -60,6 +67,8 @@ def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> 
         if values.size != np.prod(shape):
             raise ValueError(f"check.load_output: {path} holds shape {values.shape}, expected {tuple(shape)}")
         values = values.reshape(shape) if values.ndim == 1 else values
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"check.load_output: {path} holds {values.dtype}, expected real numbers; bf16 needs dtype=bf16")
     return values.astype(np.float64), name or dtype_name(values)
 
 
@@ -72,7 +81,7 @@ def _read_numpy(path: str) -> np.ndarray:
             if len(loaded.files) != 1:
                 raise ValueError(f"it holds {len(loaded.files)} arrays ({', '.join(loaded.files)}), expected one")
             return np.asarray(loaded[loaded.files[0]])
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"check.load_output: {path} cannot be read: {error}; is it truncated?") from error
 
 
@@ -80,6 +89,8 @@ def _read_raw(path: str, shape: tuple[int, ...], name: str | None) -> np.ndarray
     if name is None:
         raise ValueError(f"check.load_output: {path} is a raw file; say what it holds with dtype= one of {', '.join(DTYPES)}")
     kind = np.dtype(_FILE_DTYPES[name])
+    if Path(path).is_dir():
+        raise ValueError(f"check.load_output: {path} is a directory; give the path of the dumped output")
     size, expected = Path(path).stat().st_size, int(np.prod(shape)) * kind.itemsize
     if size != expected:
         word = "truncated" if size < expected else "longer than expected"

@@ -16,15 +16,15 @@ footnote 10). `form` says what is stored:
     absolute  -m |j - i|       equals signed in the past; the one for attention in both directions
     key        m j             equals signed up to m i, a constant of the row, so softmax cannot tell
 
-Where implementations differ. Order: the slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h)
-for every h, is another model. Form: key in the paper's own code (fairseq/models/transformer.py), BLOOM and MPT (MPT's j
-ends at 0); absolute in x-transformers and llama.cpp. flash-attn 2 (csrc/flash_attn/src/alibi.h) has both: key if causal,
-absolute if not, though its docstring says absolute always; the logsumexp it returns differs by m i. Positions: BLOOM counts
-only unmasked tokens, MPT all. Falcon adds m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, and
-rounds m and then the product m j to bfloat16: with m = 1/4, seven positions from 1022 on have the bias 256. Its eager
-attention in transformers 5.23 adds the bias a second time, through the mask. MPT (alibi_bias_max) and ggml (max_bias) can
-replace the 8. In float16 the key form of a slope that is a power of two gives
-positions 2048 and 2049 one value; the signed form of nearby keys does not.
+Where implementations differ. Order: the slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h) for
+every h, is another model. Form: key in the paper's own code (fairseq/models/transformer.py), BLOOM and MPT (MPT's j ends at
+0); absolute in x-transformers and llama.cpp. flash-attn 2 (csrc/flash_attn/src/alibi.h) has both: key if causal, absolute if
+not, though its docstring says absolute always; the logsumexp it returns differs by m i. Positions: BLOOM counts only unmasked
+tokens, MPT all. Falcon adds m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, and rounds m and
+then the product m j to bfloat16: with m = 1/4, seven positions from 1022 on have the bias 256. Its eager attention in
+transformers 5.23 adds the bias a second time, through the mask. MPT (alibi_bias_max) and ggml (max_bias) can replace the 8. In
+float16 the key form of a slope that is a power of two gives positions 2048 and 2049 one value; the signed form of nearby keys
+does not.
 
 Properties. proofs/relative/alibi.py: slopes_pinned (1 to 128 heads); geometric_exactly_for_powers_of_two; pinned;
 falls_with_distance; translation_invariant; key_equals_signed (after softmax, with any mask);

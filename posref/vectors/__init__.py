@@ -100,6 +100,8 @@ def cases(pattern="*"):
     >>> [c.id for c in cases("rope/*/d4-b1e4/one")]
     ['rope/half/d4-b1e4/one', 'rope/interleaved/d4-b1e4/one']
     """
+    if not isinstance(pattern, str):
+        raise TypeError(f"vectors.cases: pattern is {pattern!r}, expected a string such as 'rope/half/*'")
     system = pattern.split("/")[0]
     chosen = [name for name in names() if fnmatch.fnmatchcase(name, system)]
     return [c for name in chosen for c in load(name).cases if c.status == "active" and fnmatch.fnmatchcase(c.id, pattern)]
@@ -111,6 +113,8 @@ def case(id):
     >>> case("rope/half/d4-b1e4/one").op
     'rotate'
     """
+    if not isinstance(id, str):
+        raise TypeError(f"vectors.case: id is {id!r}, expected a string such as 'rope/half/d4-b1e4/one'")
     for found in load(id.split("/")[0]).cases:
         if found.id == id:
             return found

@@ -114,6 +114,8 @@ def export(directory, format, pattern="*"):
             f"vectors.export: no case matches {pattern!r}; write 'rope/*' for a system, "
             f"the systems are {', '.join(vectors.names())}"
         )
+    if directory == "":
+        raise ValueError("vectors.export: directory is '', expected a name; write '.' for the current one")
     directory = Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
