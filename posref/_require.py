@@ -87,8 +87,15 @@ def leading_axes(function, left_name, left, right_name, right):
     if any(n != 1 and m != 1 and n != m for n, m in pairs):
         raise ValueError(
             f"{function}: {left_name} has shape {left.shape} and {right_name} {right.shape}; the axes before the last two "
-            "(batch, heads) must be equal or 1"
+            f"(batch, heads) must be equal or 1{_grouped(left_name, left.shape[-3:-2], right.shape[-3:-2])}"
         )
+
+
+def _grouped(left_name, heads, key_heads):
+    if left_name != "q" or not heads or not key_heads or key_heads[0] == 0 or heads[0] % key_heads[0] != 0:
+        return ""
+    group = heads[0] // key_heads[0]
+    return f"; for grouped queries pass np.repeat(k, {group}, axis=-3) and v alike, or use attention.attend_by_offset"
 
 
 def together(function, **shapes):

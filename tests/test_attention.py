@@ -352,3 +352,16 @@ def test_a_tensor_of_another_library_is_no_array():
     tensor = type("Tensor", (), {"shape": (2,), "dtype": "torch.float32"})()
     with pytest.raises(TypeError, match=r"attention\.softmax: scores is a Tensor, not an array; pass np\.array\(scores\)"):
         attention.softmax(tensor)
+
+
+def test_grouped_queries_are_told_what_to_repeat():
+    q, k = np.ones((2, 8, 3, 4)), np.ones((2, 2, 3, 4))
+    remedy = r"np\.repeat\(k, 4, axis=-3\) and v alike, or use attention\.attend_by_offset"
+    with pytest.raises(ValueError, match=remedy):
+        attention.attend(q, k, k, scale=1.0)
+    with pytest.raises(ValueError, match=remedy):
+        attention.scores(q, k, scale=1.0)
+    repeated = np.repeat(k, 4, axis=-3)
+    assert attention.attend(q, repeated, repeated, scale=1.0).shape == q.shape
+    with pytest.raises(ValueError, match=r"must be equal or 1$"):
+        attention.scores(q, np.ones((2, 3, 3, 4)), scale=1.0)

@@ -33,7 +33,7 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
     """
     if model is not None:
         _require.choice("check.diagnose", "model", model, tuple(n for n in precision.MODELS if not n.endswith("-given")))
-    if isinstance(case, str):
+    if not isinstance(case, vectors.Case):
         case = vectors.case(case)
     report = Report(case.id)
     kind = tensors.dtype_name(output) if dtype is None else tensors.DTYPES.get(dtype, dtype)

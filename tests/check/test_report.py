@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from posref.check import broken, check_rope
+from posref import pairing
+from posref.check import broken, check_rope, diagnose
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = 'your output equals RoPE with layout="interleaved"; you asked for layout="half"'
@@ -79,3 +81,71 @@ def test_pytest_prints_the_sentence(tmp_path):
         assert "1 failed" in out
         assert any(text in line and "raise ValueError" not in line for line in out.splitlines()), out
         assert "report.py" not in out
+
+
+def test_the_last_line_of_ones_own_code_is_named():
+    """Not that of numpy, into which it led."""
+
+    def fails(x, positions):
+        return np.linalg.inv(x[0, 0, :3, :2])
+
+    def refused(x, positions):
+        return pairing.split(x, "neox")
+
+    for fn in (fails, refused):
+        (check,) = check_rope(fn, dim=8, layout="half").checks
+        assert f"({__file__}:{fn.__code__.co_firstlineno + 1})" in check.detail, check
+
+
+def test_leaving_is_reported_and_an_interrupt_is_not():
+    def leaves(x, positions):
+        raise SystemExit(3)
+
+    def interrupted(x, positions):
+        raise KeyboardInterrupt
+
+    assert "it raised SystemExit: 3" in repr(check_rope(leaves, dim=8, layout="half"))
+    with pytest.raises(KeyboardInterrupt):
+        check_rope(interrupted, dim=8, layout="half")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 65504.0, 6e-8])
+@pytest.mark.parametrize("where", [np.s_[..., 3], np.s_[:, :, 5], np.s_[0, 0, 0, 0]])
+def test_extreme_results_raise_no_warning(value, where):
+    """Warnings are errors in these tests."""
+
+    def extreme(x, positions):
+        y = x.astype(np.float16)
+        y[where] = value
+        return y
+
+    assert not check_rope(extreme, dim=8, layout="half").ok
+
+
+def test_the_function_keeps_its_own_treatment_of_errors():
+    def divides(x, positions):
+        return x / (x - x)
+
+    with np.errstate(all="raise"):
+        assert "it raised FloatingPointError" in repr(check_rope(divides, dim=8, layout="half"))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"to": lambda a: 1 / 0}, r"to= raised ZeroDivisionError: division by zero \(.*test_report\.py:\d+\)"),
+        ({"to": lambda a: a, "to_positions": lambda a: 1 / 0}, "to_positions= raised ZeroDivisionError"),
+        ({"to": lambda a: a * 1j}, "to= raised TypeError: .*complex"),
+        ({"frequencies": [1j]}, "frequencies is no array of real numbers"),
+        ({"frequencies": "a"}, "frequencies is no array of real numbers"),
+    ],
+)
+def test_arguments_that_fail_are_named(options, match):
+    with pytest.raises(ValueError, match=match):
+        check_rope(lambda x, positions: x, dim=2, layout="half", **options)
+
+
+@pytest.mark.parametrize("case", [3, None, {"id": "rope"}])
+def test_what_is_no_case_is_refused(case):
+    with pytest.raises(TypeError, match=r"vectors\.case: id is .*, expected a string"):
+        diagnose(case, np.zeros(3))

@@ -231,3 +231,13 @@ def test_a_failed_export_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         vectors.export(tmp_path, "json", PATTERN)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("rope.json", "old")]
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"rope/half/d4-b1e4/one", ["rope"]])
+def test_what_is_no_string_is_refused(wrong, tmp_path):
+    with pytest.raises(TypeError, match=r"vectors\.case: id is .*, expected a string"):
+        vectors.case(wrong)
+    with pytest.raises(TypeError, match=r"vectors\.cases: pattern is .*, expected a string"):
+        vectors.cases(wrong)
+    with pytest.raises(TypeError, match="expected a string"):
+        vectors.export(tmp_path, "txt", wrong)
