@@ -21,8 +21,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 def run():
     """Print the demonstration; return the exit code, 0 if every step came out as it must."""
     _title("1. Read: the body of the function is the formula")
-    print(discovery.sections(inspect.getdoc(rope) or "")["Definition"])
-    print("\nposref.rotary.rope.rotate, after its arguments are checked:\n")
+    print(discovery.page("rotary.rope").sections["Definition"])
+    print("\nposref.rotary.rope.rotate, all of its body:\n")
     print(textwrap.indent(_formula(rope.rotate), "    "))
     print()
     same = _scores()
@@ -42,9 +42,9 @@ def _title(text):
 
 
 def _formula(function):
-    """The last two statements of a function, as written."""
+    """The body of a function, as written: its arguments are the business of its contract."""
     source = textwrap.dedent(inspect.getsource(function))
-    statements = ast.parse(source).body[0].body[-2:]
+    statements = ast.parse(source).body[0].body[1:]
     return "\n".join(ast.get_source_segment(source, statement) for statement in statements)
 
 

@@ -13,11 +13,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from posref import _pages as pages
 from posref import vectors
 
 FAMILIES = ("absolute", "rotary", "relative")
 COMMON = ("attention", "pairing", "shards")  # no systems of their own, but shown like one
-SECTIONS = ("Definition", "Symbols", "Conventions", "Where implementations differ", "Properties", "References")
 
 
 class System(NamedTuple):
@@ -53,12 +53,12 @@ def system(name):
     'RoPE: rotary position embedding.'
     """
     module = importlib.import_module(f"posref.{name}")
-    text = sections(inspect.getdoc(module) or "")
+    said = page(name)
     return System(
         name=name,
-        title=text["title"],
+        title=said.title,
         family=name.split(".")[0],
-        references=text.get("References", ""),
+        references=said.references,
         presets=tuple(getattr(module, "PRESETS", ())),
         functions=tuple(member.__name__ for member in members(module) if inspect.isfunction(member)),
         vectors=case_ids(name),
@@ -89,22 +89,13 @@ def resolve(name):
     raise LookupError(f"there is no system {name!r}; {hint}")
 
 
-def sections(docstring):
-    """A module docstring as a dict: "title", then a section name each, the text without the name.
+def page(name):
+    """What a module says, taken apart: a `posref._pages.Page`.
 
-    >>> sections("Null: nothing.\\n\\nDefinition. None\\n\\n    0\\n\\nReferences. No one.")
-    {'title': 'Null: nothing.', 'Definition': 'None\\n\\n    0', 'References': 'No one.'}
+    >>> page("rotary.rope").differ[0].who
+    'RoFormer, the paper'
     """
-    title, *paragraphs = docstring.split("\n\n")
-    found, current = {"title": title.strip()}, "title"
-    for paragraph in paragraphs:
-        head = re.match(rf"({'|'.join(SECTIONS)})\.\s+", paragraph)
-        if head:
-            current = head[1]
-            found[current] = paragraph[head.end() :]
-        else:
-            found[current] += "\n\n" + paragraph
-    return found
+    return pages.page(inspect.getdoc(importlib.import_module(f"posref.{name}")) or "")
 
 
 def members(module):

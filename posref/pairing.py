@@ -6,10 +6,13 @@
 `t = 0 .. dim/2 - 1`. This is the only place that knows; rotations and sinusoids are written on the pairs.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from posref import _require
 
+Layout = Literal["interleaved", "half"]
 LAYOUTS = ("interleaved", "half")
 
 

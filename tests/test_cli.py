@@ -154,7 +154,6 @@ def test_show(run, name):
     places = [out.index(part) for part in parts]
     assert places == sorted(places)
     assert "pairing.join(a * cos - b * sin, a * sin + b * cos, layout)" in out
-    assert "_require_tables(function" not in out
 
 
 @pytest.mark.parametrize("name", ["attention", "pairing", *discovery.names()])

@@ -23,7 +23,7 @@ LIGHT = [
     "posref.vectors",
 ]
 
-SPECIFICATIONS = (*discovery.FAMILIES, *discovery.COMMON, "_require")
+SPECIFICATIONS = (*discovery.FAMILIES, *discovery.COMMON, "_require", "_contract")
 
 # A paper that builds on the formula of another family's paper.
 BUILDING_BLOCKS = {

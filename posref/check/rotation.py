@@ -6,7 +6,7 @@ that the tolerance needs (`posref.check.precision`). That `turn(correct(..))` is
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     dim: int
     rotary_dim: int
     base: float
-    layout: str
+    layout: Any
     exponent_dim: int | None = None
     given: np.ndarray | None = None
 

@@ -111,7 +111,7 @@ def _scores(case: Any) -> Iterator[Answer]:
     repeated, tiled = np.arange(p["heads"]) // group, np.arange(p["heads"]) % p["key_heads"]
 
     def scores(
-        q_at: np.ndarray = rows, k_at: np.ndarray = columns, layout: str = p["layout"], heads: np.ndarray = repeated
+        q_at: np.ndarray = rows, k_at: np.ndarray = columns, layout: Any = p["layout"], heads: np.ndarray = repeated
     ) -> np.ndarray:
         q_turned = rope.rotate(q, *rope.tables(q_at, theta), layout=layout)
         k_turned = rope.rotate(k[:, heads], *rope.tables(k_at, theta), layout=layout)

@@ -39,9 +39,10 @@ import numba
 import numpy as np
 from numba.core.compiler import Compiler
 
-from posref import _require, pairing
+from posref import _require
+from posref._contract import twin
 from posref.fast import _machine
-from posref.rotary.rope import _require_tables
+from posref.rotary import rope
 from posref.shards import State, finish, merge
 
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
@@ -189,12 +190,16 @@ def _checked(name, q, k, v, scale, bias, causal, window, query_tables, key_table
     return tables
 
 
+@twin(rope.rotate)
+def _tables(x, cos, sin, *, layout):
+    """What `rope.rotate` asks of its tables."""
+
+
 def _checked_tables(name, argument, pair, x, layout):
     if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
         raise TypeError(f"{name}: {argument} is a {type(pair).__name__}, expected the pair (cos, sin) of rope.tables")
-    _require.choice(name, "layout", layout, pairing.LAYOUTS)
     cos, sin = pair
-    _require_tables(name, x, cos, sin, None)
+    _tables(x, cos, sin, layout=layout)
     if cos.ndim < 2 or cos.shape[-2] != x.shape[-2] or (cos.ndim > 2 and cos.shape[-3] != 1):
         raise ValueError(
             f"{name}: {argument} have shape {cos.shape}, expected ({x.shape[-2]}, {x.shape[-1] // 2}), or batched with one "

@@ -5,19 +5,18 @@ subtract, in its order, without fused operations. `tables` forms the angle in fl
 cosine and sine once to the dtype asked for, so float32 tables keep the phase of float64; in float64 it is within
 one unit in the last place of the specification, whose cosine is numpy's.
 
-Two differences. The values of `x` are not searched for NaN, since reading them takes as long as turning them: a NaN or
-infinity in `x` spoils its own pair and nothing else. And results are float32 or float64; other dtypes are a TypeError.
+Results are float32 or float64; other dtypes are a TypeError.
 """
 
 import functools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
-from posref import _require, pairing
+from posref._contract import twin
 from posref.fast import _machine
-from posref.rotary.rope import _require_tables, frequencies
+from posref.rotary import rope
+from posref.rotary.rope import frequencies
 
 __all__ = ["frequencies", "gradient", "rotate", "tables"]
 
@@ -26,6 +25,7 @@ PIECES = 4  # a thread, so that one that is held up leaves its rest to the other
 BLOCK = 2**20  # bytes: an array that is strided or of another dtype is copied in pieces that stay in the cache
 
 
+@twin(rope.tables)
 def tables(positions, frequencies, *, dtype=None, out=None, threads=None):
     """cos and sin of the angles m theta_t: two arrays `positions.shape + (dim/2,)`.
 
@@ -39,10 +39,6 @@ def tables(positions, frequencies, *, dtype=None, out=None, threads=None):
            [0.5403, 1.    ]], dtype=float32)
     """
     name = "fast.rope.tables"
-    _require.array(name, "positions", positions)
-    _require.array(name, "frequencies", frequencies, ndim=1)
-    if frequencies.ndim != 1:
-        raise ValueError(f"{name}: frequencies has shape {frequencies.shape}, expected one axis, one entry a pair")
     if out is not None and not (isinstance(out, tuple) and len(out) == 2):
         raise TypeError(f"{name}: out is a {type(out).__name__}, expected a tuple of two arrays, for cos and for sin")
     dtype = _table_dtype(name, positions, frequencies, dtype, out)
@@ -62,10 +58,11 @@ def tables(positions, frequencies, *, dtype=None, out=None, threads=None):
     return cos, sin
 
 
+@twin(rope.rotate)
 def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     """R(m) x: every pair of features turned by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
 
-    Arguments and errors are those of `posref.rotary.rope.rotate`, and bit for bit its result, but `x` is not searched for NaN.
+    Arguments and errors are those of `posref.rotary.rope.rotate`, and bit for bit its result.
     `out` is the array to write to, `x` itself to work in place, and otherwise not overlapping `x`, `cos` or `sin`;
     `threads` is a number or None to choose by size. ValueError or TypeError for an `out` that does not fit or overlaps.
 
@@ -77,8 +74,6 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     array([[-1.9841,  1.9599,  2.4624,  4.0198]])
     """
     name = "fast.rope.rotate"
-    _require_tables(name, _outline(x), cos, sin, rotary_dim)
-    _require.choice(name, "layout", layout, pairing.LAYOUTS)
     cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
     _machine.floating(name, "the result", cosine)
     _machine.floating(name, "the result", sine)
@@ -92,6 +87,7 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     return out
 
 
+@twin(rope.gradient)
 def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     """Gradient with respect to `x` of `rotate`: rotation by the negative angle, since R(m)^T = R(-m).
 
@@ -208,13 +204,6 @@ def _split(x, cos, sin, out, count):
             yield piece
         else:
             yield from _split(*piece, round(count / x.shape[axis]))
-
-
-def _outline(x):
-    """Shape and kind of `x` for the checks of the specification, without values to search for NaN."""
-    if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
-        return x
-    return SimpleNamespace(shape=x.shape, dtype=np.dtype(np.int8))
 
 
 def _table_dtype(function, positions, frequencies, dtype, out):

@@ -1,5 +1,7 @@
 r"""RoPE: rotary position embedding.
 
+Queries and keys are turned by angles that grow with their positions, so that a score knows how far apart they are, not where.
+
 Definition. Pair t of the features of a query or key at position m turns counter-clockwise by the angle m theta_t:
 
     (a, b)  ->  (a cos(m theta_t) - b sin(m theta_t),  a sin(m theta_t) + b cos(m theta_t))
@@ -7,29 +9,42 @@ Definition. Pair t of the features of a query or key at position m turns counter
 
 so that <R(m) q, R(n) k> = <q, R(n - m) k>: the score sees the offset n - m alone.
 
-Symbols. x (..., n, d) queries or keys; positions (..., n) in tokens; frequencies theta (dim/2,) in radians per position;
-cos, sin (..., n, dim/2). dim is the rotated width (rotary_dim), d the width of a head; dim <= d.
+Symbols.
+
+    x (..., n, d)              queries or keys
+    m (..., n)                 positions, in tokens
+    theta (dim/2,)             frequencies, in radians per position
+    cos, sin (..., n, dim/2)   tables of the angles
+    dim                        the rotated width, rotary_dim in the code; dim <= d
+    d                          the width of a head
 
 Conventions. 0-based pairs and positions; angle +m theta; the exponent divides by the *rotated* width; with dim < d the
 first dim features turn and the rest pass. Which features pair up is `layout` (`posref.pairing`): it has no default because
 the world has none, and weights trained with one are wrong with the other (`posref.rotary.layouts` converts them).
 
-Where implementations differ. Pairing: interleaved in RoFormer, Meta's Llama, GPT-J, DeepSeek-V3; half in transformers'
-Llama (whose converter permutes the weights), GPT-NeoX, flash-attn's default. transformers' DeepSeek-V3 reads interleaved
-and writes half. Copies of the "efficient form" end its third vector in (-x_{d-1}, x_d); that map is no rotation. RoFormer,
-Eq. (34), has (-x_d, x_{d-1}), as `rotate_efficient`. Angles in float32 lose phase, with dim 128 up to 4e-3 rad at position
-131 071 and 5e-2 rad at a million.
+Where implementations differ.
 
-Properties. proofs/rotary/rope.py: pinned, partial, frequencies_pinned, relative, not_trivial, group, adjoint,
-gradient_by_calculus, matrix_form, complex_form, efficient_form, attention_is_translation_invariant, one_parameter_groups,
-classification, rotation_is_not_forced_on_integers, abel_summation, no_decay.
+    what | who | value | version | source
+    pairing | RoFormer, the paper | interleaved | arXiv 2104.09864 | Eqs. (15), (34)
+    pairing | Meta's Llama, GPT-J | interleaved | - | llama/model.py apply_rotary_emb; modeling_gptj.py
+    pairing | transformers' Llama | half; its converter permutes the weights | 5.23.0 | modeling_llama.py rotate_half
+    pairing | transformers' DeepSeek-V3 | reads interleaved, writes half | 5.23.0
+      | modeling_deepseek_v3.py apply_rotary_pos_emb_interleave
+    pairing | flash-attn apply_rotary_emb | half (interleaved=False) | 2.8.4 | flash_attn/layers/rotary.py
+    pairing | flash-attn flash_attn_with_kvcache | interleaved (rotary_interleaved=True) | 2.8.4
+      | flash_attn/flash_attn_interface.py
+    efficient form, third vector | RoFormer | (-x_2, x_1, .., -x_d, x_{d-1}), as `rotate_efficient` | - | Eq. (34)
+    efficient form, third vector | copies of Eq. (34) | ends in (-x_{d-1}, x_d), which is no rotation | - | -
+    angles in float32 | dim 128, base 10000 | phase off by up to 7.8e-3 rad near position 131071 | - | -
 
 References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, kexue.fm/archives/8265.
 """
 
 import numpy as np
 
-from posref import _require, pairing
+from posref import pairing
+from posref._contract import Array, Complex, Even, Number, Numbers, Positive, contract
+from posref.pairing import Layout
 
 PRESETS = {
     "roformer": {"dim": 64, "base": 10000.0, "layout": "interleaved", "source": "arXiv 2104.09864"},
@@ -40,7 +55,13 @@ PRESETS = {
 }
 
 
-def frequencies(dim, base=10000.0):
+TABLES = (
+    "make both with rope.tables(positions, rope.frequencies(rotary_dim)), and batched ones with all axes of x: (batch, 1, n)"
+)
+
+
+@contract
+def frequencies(dim: Even, base: Positive = 10000.0) -> Numbers[Array, "dim/2"]:
     """theta_t = base^(-2t/dim): float64 `(dim/2,)`, radians per position. RoFormer Eq. (15).
 
     `dim` is the rotated width, not the width of the head. ValueError if it is odd or `base` is not positive.
@@ -48,12 +69,13 @@ def frequencies(dim, base=10000.0):
     >>> frequencies(4)
     array([1.  , 0.01])
     """
-    _require.even("rope.frequencies", "dim", dim)
-    _require.positive("rope.frequencies", "base", base)
     return base ** (-2 * np.arange(dim // 2) / dim)
 
 
-def tables(positions, frequencies):
+@contract
+def tables(
+    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"]
+) -> tuple[Numbers[Array, "... dim/2"], Numbers[Array, "... dim/2"]]:
     """cos and sin of the angles m theta_t: two arrays `positions.shape + (dim/2,)`.
 
     Positions are integers or floats of any shape; a batch axis keeps its place, so `(batch, 1, n)` fits `(batch, heads, n, d)`.
@@ -64,14 +86,19 @@ def tables(positions, frequencies):
     array([[1.    , 1.    ],
            [0.5403, 1.    ]])
     """
-    _require.array("rope.tables", "positions", positions)
-    _require.array("rope.tables", "frequencies", frequencies)
-    _require.axes("rope.tables", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
     return np.cos(angle), np.sin(angle)
 
 
-def rotate(x, cos, sin, *, layout, rotary_dim=None):
+@contract(cos=TABLES, sin=TABLES)
+def rotate(
+    x: Numbers[Array, "... n? rotary_dim+"],
+    cos: Numbers[Array, "(...) #n rotary_dim/2"],
+    sin: Numbers[Array, "=cos"],
+    *,
+    layout: Layout,
+    rotary_dim: Even | None = None,
+) -> Numbers[Array, "... n? d"]:
     """R(m) x: every pair of features turned by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
 
     `x` `(..., n, d)`; `cos`, `sin` `(..., n, rotary_dim/2)` broadcast to `x` and, if they have a batch axis, have as many axes.
@@ -85,7 +112,6 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None):
     >>> rotate(x, cos, sin, layout="interleaved").round(4)
     array([[-1.1426,  1.9221,  2.9599,  4.0298]])
     """
-    _require_tables("rope.rotate", x, cos, sin, rotary_dim)
     if rotary_dim is not None:
         turned = rotate(x[..., :rotary_dim], cos, sin, layout=layout)
         return np.concatenate([turned, x[..., rotary_dim:]], axis=-1)
@@ -93,7 +119,10 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None):
     return pairing.join(a * cos - b * sin, a * sin + b * cos, layout)
 
 
-def rotate_efficient(x, cos, sin, *, layout):
+@contract(cos=TABLES, sin=TABLES)
+def rotate_efficient(
+    x: Numbers[Array, "... n? dim"], cos: Numbers[Array, "(...) #n dim/2"], sin: Numbers[Array, "=cos"], *, layout: Layout
+) -> Numbers[Array, "... n? dim"]:
     """The same map as `rotate`, as element-wise products with doubled tables: x * cos + turned(x) * sin.
 
     turned(x) is (-x_2, x_1, -x_4, x_3, .., -x_d, x_{d-1}) when interleaved, `rotate_half` in transformers' words otherwise.
@@ -103,12 +132,14 @@ def rotate_efficient(x, cos, sin, *, layout):
     >>> rotate_efficient(np.array([[1.0, 2.0, 3.0, 4.0]]), cos, sin, layout="half").round(4)
     array([[-1.9841,  1.9599,  2.4624,  4.0198]])
     """
-    _require_tables("rope.rotate_efficient", x, cos, sin, None)
     a, b = pairing.split(x, layout)
     return x * pairing.join(cos, cos, layout) + pairing.join(-b, a, layout) * pairing.join(sin, sin, layout)
 
 
-def rotate_complex(x, positions, frequencies):
+@contract
+def rotate_complex(
+    x: Numbers[Array, "... n? dim"], positions: Numbers[Array, "(...) #n"], frequencies: Numbers[Array, "dim/2"]
+) -> Complex[Array, "... n? dim/2"]:
     """Adjacent pairs as complex numbers, times e^{i m theta}: complex `(..., n, dim/2)`; Meta's Llama computes it so.
 
     Entry t is (x_{2t} + i x_{2t+1}) e^{i m theta_t}; the score is the real part of q times conj(k). RoFormer Eq. (12).
@@ -117,17 +148,13 @@ def rotate_complex(x, positions, frequencies):
     >>> rotate_complex(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1]), frequencies(4)).round(4)
     array([[-1.1426+1.9221j,  2.9599+4.0298j]])
     """
-    _require.array("rope.rotate_complex", "x", x, ndim=1)
-    _require.array("rope.rotate_complex", "positions", positions)
-    _require.array("rope.rotate_complex", "frequencies", frequencies)
-    _require.axes("rope.rotate_complex", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
-    _require_tables("rope.rotate_complex", x, angle, angle, None)
     a, b = pairing.split(x, "interleaved")
     return (a + 1j * b) * np.exp(1j * angle)
 
 
-def matrix(position, frequencies, *, layout):
+@contract
+def matrix(position: Number, frequencies: Numbers[Array, "dim/2"], *, layout: Layout) -> Numbers[Array, "dim dim"]:
     """R(m) itself, block diagonal for adjacent pairs: `(dim, dim)`, acting on column vectors. RoFormer Eq. (15).
 
     `position` is one number, or TypeError. `rotate(x)` is `x @ matrix(..).T`.
@@ -136,52 +163,28 @@ def matrix(position, frequencies, *, layout):
     array([[ 0.5403, -0.8415],
            [ 0.8415,  0.5403]])
     """
-    _require.number("rope.matrix", "position", position)
-    _require.array("rope.matrix", "frequencies", frequencies)
-    _require.axes("rope.matrix", "frequencies", frequencies, "(dim/2,)")
     cos, sin = np.cos(position * frequencies), np.sin(position * frequencies)
     dim = 2 * frequencies.shape[-1]
     a, b = pairing.indices(dim, layout)
-    turn = np.zeros((dim, dim), dtype=cos.dtype)
+    turn = np.zeros_like(cos, shape=(dim, dim))
     turn[a, a], turn[a, b] = cos, -sin
     turn[b, a], turn[b, b] = sin, cos
     return turn
 
 
-def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None):
+@contract(cos=TABLES, sin=TABLES)
+def gradient(
+    output_gradient: Numbers[Array, "... n? rotary_dim+"],
+    cos: Numbers[Array, "(...) #n rotary_dim/2"],
+    sin: Numbers[Array, "=cos"],
+    *,
+    layout: Layout,
+    rotary_dim: Even | None = None,
+) -> Numbers[Array, "... n? d"]:
     """Gradient with respect to `x` of `rotate`: rotation by the negative angle, since R(m)^T = R(-m). Errors as in `rotate`.
 
     >>> cos, sin = tables(np.array([1]), frequencies(2))
     >>> gradient(np.array([[1.0, 0.0]]), cos, sin, layout="half").round(4)
     array([[ 0.5403, -0.8415]])
     """
-    _require.array("rope.gradient", "sin", sin, ndim=1)
     return rotate(output_gradient, cos, -sin, layout=layout, rotary_dim=rotary_dim)
-
-
-def _require_tables(function, x, cos, sin, rotary_dim):
-    _require.array(function, "x", x, ndim=1)
-    _require.array(function, "cos", cos, ndim=1)
-    _require.array(function, "sin", sin, ndim=1)
-    width, head_dim = x.shape[-1], x.shape[-1]
-    if rotary_dim is not None:
-        width = rotary_dim
-        _require.even(function, "rotary_dim", rotary_dim)
-        if rotary_dim > head_dim:
-            raise ValueError(
-                f"{function}: rotary_dim is {rotary_dim} and x has {head_dim} features; rotary_dim cannot exceed them"
-            )
-    _require.even(function, "the rotated width", width)
-    if cos.shape != sin.shape:
-        raise ValueError(f"{function}: cos has shape {cos.shape} and sin {sin.shape}; make both with rope.tables")
-    if 2 * cos.shape[-1] != width:
-        raise ValueError(
-            f"{function}: the tables have {cos.shape[-1]} columns, {width} rotated features need {width // 2}; "
-            f"make them with frequencies({width}), one column a pair, and pass rotary_dim= if only some features turn"
-        )
-    if 2 < len(cos.shape) < len(x.shape):
-        raise ValueError(
-            f"{function}: the tables have {len(cos.shape)} axes and x has {len(x.shape)} (shapes {cos.shape} and {x.shape}); "
-            "give batched positions the axes of x, for instance (batch, 1, n) for x of shape (batch, heads, n, d)"
-        )
-    _require.broadcasts_to(function, "each table, without its columns,", cos[..., 0], "x without its features", x.shape[:-1])

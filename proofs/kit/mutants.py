@@ -43,8 +43,8 @@ class Tripwire(Exception):
 
 
 def python_function(function):
-    """The Python function behind a numba dispatcher, or the function itself."""
-    return getattr(function, "py_func", function)
+    """The Python function behind a numba dispatcher or a contract, or the function itself."""
+    return function.__wrapped__ if hasattr(function, "contract") else getattr(function, "py_func", function)
 
 
 def tree(function):

@@ -482,7 +482,7 @@ def test_partial_against_the_specification(dtype):
         ({"query_tables": np.ones((5, 2)), "layout": "half"}, TypeError, "query_tables is a ndarray, expected the pair"),
         ({"query_tables": (np.ones((5, 2)),) * 2}, ValueError, "layout is None, expected one of 'interleaved', 'half'"),
         ({"key_tables": (np.ones((7, 2)),) * 2, "layout": "neox"}, ValueError, "layout is 'neox'"),
-        ({"key_tables": (np.ones((7, 3)),) * 2, "layout": "half"}, ValueError, "the tables have 3 columns"),
+        ({"key_tables": (np.ones((7, 3)),) * 2, "layout": "half"}, ValueError, "rotary_dim/2 = 2"),
         ({"key_tables": (np.ones((1, 2)),) * 2, "layout": "half"}, ValueError, r"have shape \(1, 2\), expected \(7, 2\)"),
         ({"key_tables": (np.ones((2, 7, 2)),) * 2, "layout": "half"}, ValueError, "one entry for all heads"),
     ],
@@ -494,7 +494,7 @@ def test_errors(change, error, message):
             continue
         with pytest.raises(error, match=message) as caught:
             getattr(fast, name)(**arguments)
-        assert str(caught.value).startswith(f"fast.attention.{name}: ")
+        assert str(caught.value).startswith("fast.attention.")
 
 
 def test_errors_of_shift():

@@ -179,9 +179,9 @@ def test_shapes_must_fit():
         call(k=(5, 6))
     with pytest.raises(ValueError, match=r"linear_attention.attend: q has shape \(4,\), expected at least 2 axes"):
         call(q=(4,))
-    with pytest.raises(ValueError, match=r"\(3,\), which does not broadcast to .* of shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"cos has shape \(3, 2\), .* does not broadcast to x of shape \(5, 4\)"):
         call(n=3)
-    with pytest.raises(ValueError, match=r"the tables have 2 columns, 8 rotated features need 4"):
+    with pytest.raises(ValueError, match=r"cos has shape \(5, 2\), .* rotary_dim/2 = 4 .*, since x has shape \(5, 8\)"):
         call(feature_map=lambda x: np.concatenate([x, x], axis=-1))  # tables belong to the width after the feature map
 
 

@@ -133,9 +133,9 @@ def test_shapes_must_fit():
         call(v=(5, 6))
     with pytest.raises(ValueError, match=r"value.attend: q has 4 positions and k has 7; pass key_positions= for the keys"):
         call(k=(7, 6), v=(7, 6))
-    with pytest.raises(ValueError, match=r"\(3,\), which does not broadcast to .* of shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"cos has shape \(3, 3\), .* does not broadcast to x of shape \(4, 6\)"):
         call(n=3)
-    with pytest.raises(ValueError, match=r"the tables have 3 columns, 8 rotated features need 4"):
+    with pytest.raises(ValueError, match=r"cos has shape \(4, 3\), .* rotary_dim/2 = 4 .*, since x has shape \(4, 8\)"):
         call(q=(4, 8), k=(4, 8), v=(4, 8))
     with pytest.raises(ValueError, match=r"value.attend: q has shape \(6,\), expected at least 2 axes"):
         call(q=(6,))

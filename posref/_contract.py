@@ -1,0 +1,801 @@
+"""Contracts: what a function takes, said once by its annotations and checked before its body.
+
+    @contract
+    def rotate(x: Numbers[Array, "... n? rotary_dim+"], cos: Numbers[Array, "(...) #n rotary_dim/2"],
+               sin: Numbers[Array, "=cos"], *, layout: Layout, rotary_dim: Even | None = None) -> Numbers[Array, "... n? d"]:
+
+Axes. A name is an extent, one number over all arguments of a call; an integer argument of that name is that number too.
+
+    n               an extent                               2*span, dim/2     a multiple, a half; never empty
+    3               just this                               n_query+n_key-1   a sum
+    #n              n, or 1, or missing in front            a|b               one of two
+    n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
+    h%h_key         h, a multiple of h_key
+    ...             leading axes, which broadcast together with those of the other arguments
+    #...            leading axes that broadcast to them and enlarge nothing
+    (...)           the same, and none or all of them: so a batch of masks is never read as heads
+    =x              exactly the shape of the argument x
+
+Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
+the axes may stand `wide` (no integers of 8 or 16 bits, whose sums and products wrap) and `finite` (the values are searched for
+NaN and infinities). Only arguments are searched in which they would not show in the result: what is compared, clipped, masked
+or exponentiated. Object arrays, which hold symbols, are of every kind.
+
+Others. Integer, Count (at least 1), Even (at least 2), Number, Positive. A choice is a Literal, a flag bool, a function a
+Callable, and a NamedTuple is checked field by field. `| None` makes an argument optional.
+
+`contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, changes nothing, and
+calls the body with the very arguments that it got. `f.contract` is the contract as data, `f.contract.source` the code,
+`f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are int and float.
+"""
+
+import ast
+import collections.abc
+import inspect
+import linecache
+import types
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+wide, finite = "wide", "finite"
+F = TypeVar("F", bound=collections.abc.Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A sort of array: its name in errors and the kinds of its dtypes; O holds symbols."""
+
+    name: str
+    dtypes: str
+
+    def __getitem__(self, item):
+        _, axes, *marks = item
+        return Arrays(self, axes, tuple(marks))
+
+
+class Arrays(NamedTuple):
+    """The annotation of an array."""
+
+    kind: Kind
+    axes: str
+    marks: tuple
+
+    def __or__(self, other):
+        return Optional(self)
+
+    def __str__(self):
+        return f"{self.kind.name} {self.axes}"
+
+
+class Scalar(NamedTuple):
+    """The annotation of a single number: its name in errors, whether it can be the extent of an axis, and what it satisfies."""
+
+    name: str
+    integer: bool
+    condition: str
+
+    def __or__(self, other):
+        return Optional(self)
+
+
+class Optional(NamedTuple):
+    """An annotation or None."""
+
+    rule: Any
+
+
+if TYPE_CHECKING:
+    from typing import Annotated as Anything
+    from typing import Annotated as Booleans
+    from typing import Annotated as Complex
+    from typing import Annotated as Integers
+    from typing import Annotated as Numbers
+    from typing import Annotated as Signed
+    from typing import Annotated as SignedIntegers
+    from typing import TypeAlias
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+    Integer: TypeAlias = int
+    Count: TypeAlias = int
+    Even: TypeAlias = int
+    Number: TypeAlias = float
+    Positive: TypeAlias = float
+else:
+    Array = np.ndarray
+    Numbers, Complex = Kind("numbers", "iufO"), Kind("numbers", "iufcO")
+    Signed, Integers = Kind("signed numbers", "ifO"), Kind("integers", "iuO")
+    SignedIntegers, Booleans = Kind("signed integers", "iO"), Kind("booleans", "bO")
+    Anything = Kind("values", "")
+    Integer = Scalar("an integer", True, "True")
+    Count = Scalar("an integer of at least 1", True, "{0} >= 1")
+    Even = Scalar("an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
+    Number = Scalar("a finite number", False, "True")
+    Positive = Scalar("a positive finite number", False, "{0} > 0 and {0} != _infinity")
+
+LEADS = ("...", "#...", "(...)")
+
+
+class Term(NamedTuple):
+    """A linear expression in extents, `numerator / divisor`: coefficients of the names, and a constant under ""."""
+
+    text: str
+    coefficients: dict
+    divisor: int
+
+    @property
+    def names(self):
+        return [name for name in self.coefficients if name]
+
+    @property
+    def scaled(self):
+        """A multiple or a part of one extent: such an axis is never empty."""
+        return self.divisor > 1 or any(abs(self.coefficients[name]) > 1 for name in self.names)
+
+
+class Axis(NamedTuple):
+    """One axis: a mark "", "#", "?" or "+", the terms that its extent may equal, and the extent that divides it, or ""."""
+
+    mark: str
+    terms: tuple
+    by: str
+
+
+class Shape(NamedTuple):
+    """The axes of one argument: leading axes "", "...", "#..." or "(...)", the rest, or the argument of the same shape."""
+
+    text: str
+    lead: str
+    axes: tuple
+    like: str
+
+    def __str__(self):
+        inner = ", ".join(["..."] * bool(self.lead) + _words(self))
+        return f"({inner},)" if len(self.axes) == 1 and not self.lead else f"({inner})"
+
+    @property
+    def least(self):
+        return sum(axis.mark not in ("#", "?") for axis in self.axes)
+
+
+def shape_of(text):
+    """The `Shape` that a text describes.
+
+    >>> shape_of("... n 2*dim").axes[1].terms[0].coefficients
+    {'dim': 2}
+    """
+    if text.startswith("="):
+        return Shape(text, "", (), text[1:])
+    words = text.split()
+    lead = words.pop(0) if words[:1] and words[0] in LEADS else ""
+    return Shape(text, lead, tuple(_axis(word) for word in words), "")
+
+
+def _axis(word):
+    mark = word[0] if word[0] == "#" else word[-1] if word[-1] in "?+" else ""
+    terms, _, by = word.strip("#?+").partition("%")
+    return Axis(mark, tuple(_term(part) for part in terms.split("|")), by)
+
+
+def _term(text):
+    divisor, node = 1, ast.parse(text, mode="eval").body
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        divisor, node = ast.literal_eval(node.right), node.left
+    coefficients: dict = {}
+    _collect(node, 1, coefficients)
+    return Term(text, coefficients, divisor)
+
+
+def _collect(node, factor, into):
+    if isinstance(node, ast.Name):
+        into[node.id] = into.get(node.id, 0) + factor
+    elif isinstance(node, ast.Constant):
+        into[""] = into.get("", 0) + factor * node.value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        _collect(node.right, factor * ast.literal_eval(node.left), into)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        _collect(node.left, factor, into)
+        _collect(node.right, factor if isinstance(node.op, ast.Add) else -factor, into)
+    else:
+        raise ValueError(f"{ast.unparse(node)} is no extent; write sums of names with factors, such as n_query+n_key-1 or 2*k")
+
+
+class Argument(NamedTuple):
+    """What one argument must be: `rule` is its annotation without `| None`; `shape` is None unless it is an array."""
+
+    name: str
+    rule: Any
+    shape: Any
+    optional: bool
+    default: Any
+    remedy: str
+
+
+class Contract:
+    """What a function takes, as data, and the errors of what does not fit."""
+
+    def __init__(self, function, remedies, specification=None):
+        self.function = f"{function.__module__.split('posref.')[-1]}.{function.__name__}"
+        self.where = ".".join(self.function.split(".")[-2:])
+        if self.function.startswith("fast."):
+            self.where = f"fast.{self.where}"
+        self.signature, self.remedies = inspect.signature(function), remedies
+        said = specification.signature.parameters if specification else {}
+        self.returns = specification.returns if specification else self.signature.return_annotation
+        self.arguments = {}
+        for name, parameter in self.signature.parameters.items():
+            self._add(name, said.get(name, parameter).annotation, parameter.default, remedies.get(name, ""))
+        self.filename = f"<contract of {self.where}>"
+        self.source = _source(function.__name__, self)
+
+    def _add(self, name, annotation, default, remedy):
+        rule, optional = _unwrapped(annotation)
+        if rule is bool:
+            rule = typing.Literal[True, False]
+        shape = shape_of(rule.axes) if isinstance(rule, Arrays) else None
+        self.arguments[name] = Argument(name, rule, shape, optional, default, remedy)
+        for field, kind in getattr(rule, "__annotations__", {}).items() if _is_record(rule) else ():
+            self._add(f"{name}.{field}", kind, inspect.Parameter.empty, remedy)
+
+    # errors: each names the function, the argument, the numbers and the remedy
+
+    def not_arrays(self, values):
+        for name, value in values.items():
+            argument = self.arguments[name]
+            if argument.optional and value is None:
+                continue
+            # dtypes of torch have no kind
+            if not hasattr(value, "shape") or not hasattr(getattr(value, "dtype", None), "kind"):
+                return TypeError(f"{self.where}: {name} is a {type(value).__name__}, not an array; pass np.array({name})")
+        return None
+
+    def kind(self, name, value):
+        rule, dtype = self.arguments[name].rule, value.dtype
+        if rule.kind.name != "booleans":
+            remedy = "convert it with .astype"
+        elif dtype.kind in "iu":
+            remedy = "True = may attend; convert zeros and ones with .astype(bool)"
+        else:
+            remedy = (
+                f"a boolean mask, True = may attend; for an additive mask pass {name} > -1 (or {name} == 0), for torch's "
+                f"key_padding_mask ~{name}"
+            )
+        return TypeError(f"{self.where}: {name} has dtype {dtype}, expected {rule.kind.name}; {remedy}")
+
+    def narrow(self, name, value):
+        return TypeError(f"{self.where}: {name} has dtype {value.dtype}, whose sums and products wrap; use .astype(np.int64)")
+
+    def not_finite(self, name, value):
+        count = value.size - int(np.isfinite(value).sum())
+        return ValueError(
+            f"{self.where}: {name} has {count} of {value.size} values that are NaN or infinite; "
+            "remove them (a position to be ignored belongs in a boolean mask)"
+        )
+
+    def rank(self, name, value):
+        argument, shape = self.arguments[name], self.arguments[name].shape
+        few = len(value.shape) < shape.least
+        wanted = f"at least {shape.least} axes {shape}" if shape.lead or few else f"{shape}, with {len(shape.axes)} axes"
+        remedy = argument.remedy or ("add them with [None]" if few else "pass them one by one")
+        return ValueError(f"{self.where}: {name} has shape {value.shape}, expected {wanted}; {remedy}")
+
+    def extent(self, name, place, values):
+        """An axis has another extent than the arguments around it say."""
+        argument, value = self.arguments[name], _get(values, name)
+        wanted, least = argument.shape.axes[place].terms, "at least " * (argument.shape.axes[place].mark == "+")
+        said = " or ".join(f"{each.text} = {_value(each, values)}" for each in wanted)
+        names = [extent for each in wanted for extent in each.names]
+        origin = self._origin(names, name, values)
+        at = place - len(argument.shape.axes)
+        remedy = f"; {argument.remedy}" if argument.remedy else ""
+        return ValueError(
+            f"{self.where}: {name} has shape {value.shape}, whose axis {at} is {value.shape[at]}, expected {least}{said} in "
+            f"{argument.shape}{origin}{remedy}"
+        )
+
+    def multiple(self, name, place, values):
+        argument, shape = self.arguments[name], _get(values, name).shape
+        term, at = argument.shape.axes[place].terms[0], place - len(argument.shape.axes)
+        step = max(abs(term.coefficients[each]) for each in term.names)
+        first = term.coefficients.get("", 0) or step
+        remedy = argument.remedy
+        what = f"{first}, {first + step}, {first + 2 * step}, .." if step > 1 else "at least 1"
+        return ValueError(
+            f"{self.where}: {name} has shape {shape}, expected {argument.shape}; its axis {at} is {shape[at]}, expected {what}"
+            + (f"; {remedy}" if remedy else "")
+        )
+
+    def divides(self, name, place, number, values):
+        argument, shape = self.arguments[name], _get(values, name).shape
+        axis, at = argument.shape.axes[place], place - len(argument.shape.axes)
+        remedy = f"; {argument.remedy}" if argument.remedy else ""
+        return ValueError(
+            f"{self.where}: {name} has shape {shape}, whose axis {at} is {shape[at]}, expected a multiple of "
+            f"{axis.by} = {number}{self._origin([axis.by], name, values)}{remedy}"
+        )
+
+    def size(self, name, size, values):
+        """An extent that is not what the argument of that name has to be."""
+        rule = self.arguments[name].rule
+        return ValueError(f"{self.where}: {name} is {size}{self._origin([name], name, values, ', as ')}, expected {rule.name}")
+
+    def scalar(self, name, value):
+        return ValueError(f"{self.where}: {name} is {value}, expected {self.arguments[name].rule.name}")
+
+    def integer(self, name, value):
+        """A single integer; a symbol says so itself."""
+        symbolic = hasattr(value, "is_integer") and not isinstance(value, (float, np.floating))
+        if isinstance(value, (bool, np.bool_)) or not (isinstance(value, (int, np.integer)) or symbolic):
+            raise TypeError(f"{self.where}: {name} is {value!r}, expected an integer")
+
+    def number(self, name, value):
+        """A single number, and no NaN or infinity."""
+        if isinstance(value, (str, bytes)) or not (np.isscalar(value) or hasattr(value, "is_positive")):
+            raise TypeError(f"{self.where}: {name} is {value!r}, expected one number")
+        if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+            raise self.scalar(name, value)
+
+    def choice(self, name, value):
+        allowed = typing.get_args(self.arguments[name].rule)
+        if isinstance(value, np.ndarray) or value not in allowed:
+            raise ValueError(f"{self.where}: {name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+
+    def function_of(self, name, value):
+        return TypeError(f"{self.where}: {name} is {value!r}, expected a function of arrays")
+
+    def record(self, name, value):
+        wanted = self.arguments[name].rule.__name__
+        return TypeError(f"{self.where}: {name} is a {type(value).__name__}, expected a {wanted}")
+
+    def together(self, names, values):
+        """Two arguments whose leading axes do not broadcast."""
+        given = [(name, _get(values, name).shape) for name in names if _get(values, name) is not None]
+        leads = [(name, shape, _words(self.arguments[name].shape)) for name, shape in given]
+        clash = ((a, b) for a in leads for b in leads if joined(_before(a), _before(b)) is None)
+        (left, shape, words), (right, other, others) = next(clash)
+        rest = " and ".join(dict.fromkeys(f"({', '.join(each)})" for each in (words, others)))
+        return ValueError(
+            f"{self.where}: {left} has shape {shape} and {right} {other}; the axes before {rest} must be equal or 1; "
+            "align trailing axes and insert missing ones with [None]"
+        )
+
+    def lead(self, name, values):
+        """Leading axes that do not broadcast to those of the others."""
+        argument, shape = self.arguments[name], _get(values, name).shape
+        others = [
+            f"{other} of shape {_get(values, other).shape}"
+            for other, each in self.arguments.items()
+            if each.shape and each.shape.lead == "..." and _get(values, other) is not None
+        ]
+        batched = argument.shape.lead == "(...)"
+        remedy = argument.remedy or (
+            f"if batched it has all of their axes, for instance (batch, 1, {', '.join(_words(argument.shape))})"
+            if batched
+            else "align trailing axes and insert missing ones with [None]"
+        )
+        return ValueError(
+            f"{self.where}: {name} has shape {shape}, expected {argument.shape}, which does not broadcast to "
+            f"{' and '.join(others)}; {remedy}"
+        )
+
+    def like(self, name, values):
+        argument = self.arguments[name]
+        other, remedy = argument.shape.like, f"; {argument.remedy}" if argument.remedy else ""
+        shapes = _get(values, name).shape, _get(values, other).shape
+        return ValueError(f"{self.where}: {name} has shape {shapes[0]} and {other} {shapes[1]}; they must be equal{remedy}")
+
+    def _origin(self, names, but, values, word=", since "):
+        """Which other arguments say what the extents are: the number itself, or else the first array."""
+        said = []
+        for extent in dict.fromkeys(names):
+            if extent != but and values.get(extent) is not None and extent in self.arguments:
+                said.append(f"{extent} is {values[extent]}")
+                continue
+            for other, argument in self.arguments.items():
+                value = _get(values, other)
+                mentioned = argument.shape and any(extent in t.names for axis in argument.shape.axes for t in axis.terms)
+                if mentioned and value is not None and other != but:
+                    said.append(f"{other} has shape {value.shape}")
+                    break
+        return word + " and ".join(dict.fromkeys(said)) if said else ""
+
+
+def joined(left, right):
+    """The leading axes that both broadcast to, None if there are none.
+
+    >>> joined((2, 1), (3,)), joined((2,), (3,))
+    ((2, 3), None)
+    """
+    if len(left) < len(right):
+        left, right = right, left
+    both = list(left)
+    for place, m in enumerate(right, len(left) - len(right)):
+        n = both[place]
+        if n != m and m != 1:
+            if n != 1:
+                return None
+            both[place] = m
+    return tuple(both)
+
+
+def reaches(shape, target):
+    """Whether leading axes broadcast to others and enlarge nothing.
+
+    >>> reaches((1, 3), (2, 3)), reaches((2, 3), (1, 3)), reaches((), (2,))
+    (True, False, True)
+    """
+    extra = len(target) - len(shape)
+    return extra >= 0 and not any(n != m and n != 1 for n, m in zip(shape, target[extra:], strict=True))
+
+
+@overload
+def contract(function: F) -> F: ...
+@overload
+def contract(**remedies: str) -> collections.abc.Callable[[F], F]: ...
+def contract(function: Any = None, **remedies: str) -> Any:
+    """Compile the annotations of `function` into the checks before its body.
+
+    Keywords are remedies: what an error about the shape of that argument ends with.
+    """
+    if function is None:
+        return lambda f: contract(f, **remedies)
+    made = Contract(function, remedies)
+    return compiled(function, made, made.source)
+
+
+def twin(specification: Any) -> collections.abc.Callable[[F], F]:
+    """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`."""
+    said = specification.contract
+
+    def wrap(function):
+        made = Contract(function, said.remedies, said)
+        return compiled(function, made, made.source)
+
+    return wrap
+
+
+def compiled(function, made, source):
+    """`function` behind checks whose code is `source`; a mutant of a contract is its source with an edit."""
+    checks = ast.parse(source)
+    defaults = {f"_default_{name}": parameter.default for name, parameter in made.signature.parameters.items()}
+    given = {
+        "_body": function,
+        "_refuse": made,
+        "_joined": joined,
+        "_reaches": reaches,
+        **defaults,
+        **_HELPERS,
+        **_records(made),
+    }
+    maker = ast.parse(f"def make({', '.join(given)}):\n    return None")
+    maker.body[0].body = [*checks.body, ast.parse(f"return {function.__name__}").body[0]]  # type: ignore[attr-defined]
+    space: dict = {}
+    exec(compile(ast.fix_missing_locations(maker), made.filename, "exec"), function.__globals__, space)
+    result = space["make"](**given)
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(result, attribute, getattr(function, attribute))
+    result.__wrapped__, result.contract = function, made
+    linecache.cache[made.filename] = (len(source), None, source.splitlines(keepends=True), made.filename)
+    return result
+
+
+_HELPERS = {"_infinity": float("inf"), "_isfinite": np.isfinite, "_integer": int, "_floating": float}
+
+
+def _records(made):
+    return {f"_record_{name}": a.rule for name, a in made.arguments.items() if _is_record(a.rule)}
+
+
+def _is_record(rule):
+    return isinstance(rule, type) and issubclass(rule, tuple) and hasattr(rule, "_fields")
+
+
+def _unwrapped(annotation):
+    """An annotation without `| None`, and whether it had that."""
+    if isinstance(annotation, Optional):
+        return annotation.rule, True
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        rest = [each for each in typing.get_args(annotation) if each is not type(None)]
+        if len(rest) == 1:
+            return rest[0], True
+    return annotation, False
+
+
+def _get(values, name):
+    """A value by name, also that of a field: "state.maximum"."""
+    first, *fields = name.split(".")
+    value = values.get(first)
+    for field in fields:
+        value = getattr(value, field, None)
+    return value
+
+
+def _before(argument):
+    """The leading axes of a (name, shape, words of the rest)."""
+    _, shape, words = argument
+    return shape[: len(shape) - len(words)]
+
+
+def _words(shape):
+    return [word.strip("#?+").split("%")[0] for word in shape.text.split() if word not in LEADS]
+
+
+def _value(term, values):
+    known = {name: values.get(f"_{name}") for name in term.names}
+    if None in known.values():
+        return term.text
+    total = sum(c * (known[name] if name else 1) for name, c in term.coefficients.items())
+    return total / term.divisor if total % term.divisor else total // term.divisor
+
+
+# The code of a contract
+
+
+def _source(name, made):
+    """The source of the function of comparisons."""
+    writer = _Writer(made)
+    lines = writer.scalars() + writer.arrays()
+    signature = []
+    for parameter in made.signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in signature:
+            signature.append("*")
+        default = "" if parameter.default is parameter.empty else f"=_default_{parameter.name}"
+        signature.append(parameter.name + default)
+    call = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in made.signature.parameters.values()]
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"def {name}({', '.join(signature)}):\n{body}    return _body({', '.join(call)})\n"
+
+
+class _Writer:
+    """Writes the checks of one contract, line by line; extents are locals with an underscore, shapes end in `_shape`."""
+
+    def __init__(self, made):
+        self.made = made
+        self.arguments = made.arguments
+        self.array_arguments = [a for a in made.arguments.values() if isinstance(a.rule, Arrays)]
+        self.bound = {}  # extents that are known here; True if always, False if only where an argument was given
+        self.may_be_missing = {a.terms[0].text for each in self.array_arguments for a in each.shape.axes if a.mark == "?"}
+        self.unsure = []  # extents that an optional argument says first
+        self.read = set()  # (argument, place) of the axes that say an extent
+
+    def scalars(self):
+        """Everything that is no array, and the extents that integer arguments say."""
+        lines = []
+        for name, argument in self.arguments.items():
+            checks = self._scalar(name, argument.rule)
+            if checks and argument.optional:
+                checks = [f"if {name} is not None:", *_indented(checks)]
+            lines += checks
+            if isinstance(argument.rule, Scalar) and argument.rule.integer and self._is_extent(name):
+                lines.append(f"_{name} = {name}")
+                self.bound[name] = not argument.optional
+        return lines
+
+    def _is_extent(self, name):
+        axes = [axis for a in self.array_arguments for axis in a.shape.axes]
+        return any(name == axis.by or name in t.names for axis in axes for t in axis.terms)
+
+    def _scalar(self, name, rule):
+        if isinstance(rule, Scalar):
+            plain = (
+                f"type({name}) is not _integer" if rule.integer else f"type({name}) is not _floating or {name} - {name} != 0"
+            )
+            lines = [f"if {plain}:", f"    _refuse.{'integer' if rule.integer else 'number'}({name!r}, {name})"]
+            if rule.condition != "True":
+                lines += [f"if not ({rule.condition.format(name)}):", f"    raise _refuse.scalar({name!r}, {name})"]
+            return lines
+        if typing.get_origin(rule) is typing.Literal:
+            allowed = typing.get_args(rule)
+            if set(allowed) == {True, False}:
+                return [f"if {name} is not True and {name} is not False:", f"    _refuse.choice({name!r}, {name})"]
+            same = " and ".join(f"{name} is not {each!r}" if each is None else f"{name} != {each!r}" for each in allowed)
+            return [f"if type({name}) is not {type(allowed[0]).__name__} or {same}:", f"    _refuse.choice({name!r}, {name})"]
+        if typing.get_origin(rule) is collections.abc.Callable:
+            return [f"if not callable({name}):", f"    raise _refuse.function_of({name!r}, {name})"]
+        if _is_record(rule):
+            return [f"if not isinstance({name}, _record_{name}):", f"    raise _refuse.record({name!r}, {name})"]
+        return []
+
+    def arrays(self):
+        lines = []
+        if not self.array_arguments:
+            return lines
+        look = [line for argument in self.array_arguments for line in self._given(argument, self._look(argument))]
+        values = ", ".join(f"{a.name!r}: {a.name}" for a in self.array_arguments)
+        lines += ["try:", *_indented(look), "except AttributeError:"]
+        lines += [
+            f"    _error = _refuse.not_arrays({{{values}}})",
+            "    if _error is None:",
+            "        raise",
+            "    raise _error from None",
+        ]
+        for argument in self.array_arguments:
+            lines += self._given(argument, self._kind(argument) + self._rank(argument))
+        binds = self._binds()
+        lines += [f"_{name} = None" for name in self.unsure]
+        return lines + binds + self._compares() + self._leads()
+
+    def _given(self, argument, lines):
+        """Lines for an argument that may be None."""
+        return [f"if {argument.name} is not None:", *_indented(lines)] if argument.optional and lines else lines
+
+    def _look(self, argument):
+        name, local = argument.name, _local(argument)
+        lines = [f"{local}_shape = {name}.shape"]
+        return [*lines, f"{local}_kind = {name}.dtype.kind"]
+
+    def _kind(self, argument):
+        name, local, rule = argument.name, _local(argument), argument.rule
+        lines = []
+        if rule.kind.dtypes:
+            lines += [f"if {local}_kind not in {rule.kind.dtypes!r}:", f"    raise _refuse.kind({name!r}, {name})"]
+        if wide in rule.marks:
+            lines += [f"if {local}_kind in 'iu' and {name}.dtype.itemsize < 4:", f"    raise _refuse.narrow({name!r}, {name})"]
+        if finite in rule.marks:
+            lines += [
+                f"if {local}_kind in 'fc' and not _isfinite({name}).all():",
+                f"    raise _refuse.not_finite({name!r}, {name})",
+            ]
+        return lines
+
+    def _rank(self, argument):
+        name, shape = argument.name, argument.shape
+        rank = f"len({_local(argument)}_shape)"
+        if shape.like:
+            return []
+        if shape.lead:
+            test = f"{rank} < {shape.least}" if shape.least else ""
+        elif shape.least == len(shape.axes):
+            test = f"{rank} != {shape.least}"
+        else:
+            test = f"not {shape.least} <= {rank} <= {len(shape.axes)}"
+        return [f"if {test}:", f"    raise _refuse.rank({name!r}, {name})"] if test else []
+
+    def _binds(self):
+        """Extents that stand alone in some axis, which is where they are read; then those in 2*span and dim/2."""
+        lines = []
+        for plain in (True, False):
+            for argument in self.array_arguments:
+                for place, axis in enumerate(argument.shape.axes):
+                    term = axis.terms[0]
+                    alone = len(axis.terms) == 1 and axis.mark != "#" and len(self._unknown(term)) == 1
+                    if alone and plain == (term.text in term.names) and axis.mark in ("", "?", "+"):
+                        (name,) = self._unknown(term)
+                        if name not in self.bound or not self.bound[name]:
+                            lines += self._bind(argument, place, axis, term, name)
+        for name, argument in self.arguments.items():
+            rule = argument.rule
+            if isinstance(rule, Scalar) and name in self.bound and argument.optional and rule.condition != "True":
+                sizes = rule.condition.format(f"_{name}")
+                lines += [
+                    f"if {name} is None and _{name} is not None and not ({sizes}):",
+                    f"    raise _refuse.size({name!r}, _{name}, locals())",
+                ]
+        return lines
+
+    def _unknown(self, term):
+        return [name for name in term.names if not self.bound.get(name)]
+
+    def _bind(self, argument, place, axis, term, name):
+        self.read.add((argument.name, place))
+        at, extent = place - len(argument.shape.axes), f"{_local(argument)}_shape[{place - len(argument.shape.axes)}]"
+        coefficient = term.coefficients[name]
+        rest = "".join(f" - {c} * _{other}" if other else f" - {c}" for other, c in term.coefficients.items() if other != name)
+        value = f"{extent}{' * ' + str(term.divisor) if term.divisor > 1 else ''}{rest}"
+        solved = value if coefficient == 1 else f"({value}) // {coefficient}" if coefficient > 1 else f"-({value})"
+        wrong = []
+        if term.scaled:
+            tests = [f"{coefficient} * _{name} != {value}"] if coefficient > 1 else []
+            tests.append(f"{extent} == 0")
+            wrong = [f"if {' or '.join(tests)}:", f"    raise _refuse.multiple({argument.name!r}, {place}, locals())"]
+        bind = [f"_{name} = {solved}", *wrong]
+        if axis.mark == "?":
+            bind = [f"if len({_local(argument)}_shape) > {-at - 1}:", *_indented(bind), "else:", f"    _{name} = None"]
+        if name in self.bound:  # bound only where an earlier argument was given
+            more = "<" if axis.mark == "+" else "!="
+            left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
+            differs = f"{left} {more} {_numerator(term)}"
+            refuse = f"raise _refuse.extent({argument.name!r}, {place}, locals())"
+            bind = [f"if _{name} is None:", *_indented(bind), f"elif {differs}:", f"    {refuse}"]
+        elif argument.optional:
+            self.unsure.append(name)
+        self.bound[name] = self.bound.get(name) or not argument.optional
+        return self._given(argument, bind)
+
+    def _compares(self):
+        """Every other axis against the known extents; equality is asked before 1, so that equal symbols ask nothing else."""
+        lines = []
+        for argument in self.array_arguments:
+            shape = argument.shape
+            for place, axis in enumerate(shape.axes):
+                if axis.by:
+                    extent = f"{_local(argument)}_shape[{place - len(shape.axes)}]"
+                    refuse = f"raise _refuse.divides({argument.name!r}, {place}, _{axis.by}, locals())"
+                    test = f"if _{axis.by} == 0 or {extent} % _{axis.by} != 0:"
+                    lines += self._given(argument, [test, f"    {refuse}"])
+                if (argument.name, place) in self.read:
+                    continue
+                lines += self._given(argument, self._compare(argument, place, axis))
+            if shape.like:
+                differs = f"{_local(argument)}_shape != {_local(self.arguments[shape.like])}_shape"
+                lines += self._given(argument, [f"if {differs}:", f"    raise _refuse.like({argument.name!r}, locals())"])
+        return lines
+
+    def _compare(self, argument, place, axis):
+        at = place - len(argument.shape.axes)
+        extent = f"{_local(argument)}_shape[{at}]"
+        if axis.mark == "#" and axis.terms[0].text in axis.terms[0].names and axis.terms[0].text not in self.bound:
+            (name,) = axis.terms[0].names  # nobody else says it: the first one does, and 1 gives way
+            self.bound[name] = not argument.optional
+            return [f"_{name} = {extent} if len({_local(argument)}_shape) > {-at - 1} else 1"]
+        tests = []
+        for term in axis.terms:
+            different = "<" if axis.mark == "+" else "!="
+            left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
+            tests.append(f"{left} {different} {_numerator(term)}")
+        known = [f"_{n} is not None" for t in axis.terms for n in t.names if self.bound.get(n) is not True]
+        if axis.mark != "#":
+            refuse = f"raise _refuse.extent({argument.name!r}, {place}, locals())"
+            return [f"if {' and '.join([*known, *tests])}:", f"    {refuse}"]
+        present = f"len({_local(argument)}_shape) > {-at - 1}"
+        missing = f"_{axis.terms[0].text} is None"  # beside an axis that is missing, this one would be new
+        optional = [name for name in axis.terms[0].names if name in self.may_be_missing]
+        wrong = f"({missing} or {tests[0]} and {extent} != 1)" if optional else " and ".join([*known, *tests, f"{extent} != 1"])
+        return [f"if {present} and {wrong}:", f"    raise _refuse.lead({argument.name!r}, locals())"]
+
+    def _leads(self):
+        """Leading axes: those that broadcast together, then those that must not enlarge them."""
+        lines, first = [], True
+        together = [a for a in self.array_arguments if a.shape.lead == "..."]
+        names = [a.name for a in together]
+        if any(a.optional for a in together[:1]) or (not together and any(a.shape.lead for a in self.array_arguments)):
+            lines.append("_lead = ()")
+            first = False
+        needed = len(together) > 1 or any(a.shape.lead in LEADS[1:] for a in self.array_arguments)
+        for argument in together if needed else ():
+            lead = self._lead(argument)
+            if first:
+                lines.append(f"_lead = {lead}")
+                first = False
+                continue
+            lines += self._given(
+                argument,
+                [
+                    f"if {lead} != _lead:",
+                    f"    _lead = _joined(_lead, {lead})",
+                    "    if _lead is None:",
+                    f"        raise _refuse.together({names!r}, locals())",
+                ],
+            )
+        for argument in self.array_arguments:
+            if argument.shape.lead in LEADS[1:]:
+                lead, all_of = self._lead(argument), argument.shape.lead == "(...)"
+                test = (
+                    f"_own and _own != _lead and ({'len(_own) != len(_lead) or ' if all_of else ''}not _reaches(_own, _lead))"
+                )
+                refuse = f"    raise _refuse.lead({argument.name!r}, locals())"
+                lines += self._given(argument, [f"_own = {lead}", f"if {test}:", refuse])
+        return lines
+
+    def _lead(self, argument):
+        count = len(argument.shape.axes)
+        return f"{_local(argument)}_shape[:-{count}]" if count else f"{_local(argument)}_shape"
+
+
+def _local(argument):
+    return "_" + argument.name.replace(".", "_")
+
+
+def _numerator(term):
+    """The expression, without its divisor, in the locals of the extents."""
+    parts = []
+    for name, factor in term.coefficients.items():
+        part = (f"_{name}" if abs(factor) == 1 else f"{abs(factor)} * _{name}") if name else str(abs(factor))
+        parts.append(("- " if factor < 0 else "+ ") + part)
+    return " ".join(parts).removeprefix("+ ")
+
+
+def _indented(lines):
+    return [f"    {line}" for line in lines]

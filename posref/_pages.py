@@ -1,0 +1,108 @@
+"""Pages: the docstring of a module as data.
+
+    Name: what it is.                       the title
+    (a blank line)
+    One sentence of motivation.
+    Definition. ..                          its indented lines are formulas, one a line
+    Symbols.                                indented, one a line: `q (..., h, n_query, d)   queries`
+    Conventions. ..
+    Where implementations differ.           indented rows under `what | who | value | version | source`; "-" is unknown, and a
+                                            line that is indented deeper continues its row
+    References. ..
+
+What a function computes is proved elsewhere, so properties are not typed here.
+"""
+
+import re
+from typing import NamedTuple
+
+SECTIONS = ("Definition", "Symbols", "Conventions", "Where implementations differ", "References")
+COLUMNS = ("what", "who", "value", "version", "source")
+
+
+class Row(NamedTuple):
+    """One fact about one implementation."""
+
+    what: str
+    who: str
+    value: str
+    version: str
+    source: str
+
+
+class Symbol(NamedTuple):
+    """A line of the Symbols section: names, as they stand in the formulas, with their shape, and what they are."""
+
+    names: str
+    meaning: str
+
+
+class Page(NamedTuple):
+    """A docstring taken apart; `sections` holds the whole text of each, without its name."""
+
+    title: str
+    motivation: str
+    formulas: tuple[str, ...]
+    symbols: tuple[Symbol, ...]
+    conventions: str
+    differ: tuple[Row, ...]
+    references: str
+    sections: dict[str, str]
+
+
+def sections(docstring: str) -> dict[str, str]:
+    """A docstring as a dict: "title", then a section name each, the text without the name.
+
+    >>> sections("Null: nothing.\\n\\nDefinition. None\\n\\n    0\\n\\nReferences. No one.")
+    {'title': 'Null: nothing.', 'Definition': 'None\\n\\n    0', 'References': 'No one.'}
+    """
+    title, *paragraphs = docstring.split("\n\n")
+    found, current = {"title": title.strip()}, "title"
+    for paragraph in paragraphs:
+        head = re.match(rf"({'|'.join((*SECTIONS, 'Properties'))})\.(\s+|$)", paragraph)
+        if head:
+            current = head[1]
+            found[current] = paragraph[head.end() :]
+        else:
+            found[current] += "\n\n" + paragraph
+    return {name: text.strip("\n") for name, text in found.items()}
+
+
+def page(docstring: str) -> Page:
+    """A docstring as a `Page`; what is not written in the grammar is left empty.
+
+    >>> page("Null: nothing.\\n\\nIt is small.\\n\\nSymbols.\\n\\n    x (n,)   a number").symbols
+    (Symbol(names='x (n,)', meaning='a number'),)
+    """
+    found = sections(docstring)
+    title, _, motivation = found["title"].partition("\n\n")
+    return Page(
+        title=title,
+        motivation=" ".join(motivation.split()),
+        formulas=tuple(line.strip() for line in _indented(found.get("Definition", ""))),
+        symbols=tuple(_symbol(line) for line in _indented(found.get("Symbols", ""))),
+        conventions=found.get("Conventions", ""),
+        differ=tuple(_rows(found.get("Where implementations differ", ""))),
+        references=found.get("References", ""),
+        sections=found,
+    )
+
+
+def _indented(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.startswith("    ")]
+
+
+def _symbol(line: str) -> Symbol:
+    names, *meaning = re.split(r"\s{2,}", line.strip(), maxsplit=1)
+    return Symbol(names, *(meaning or [""]))
+
+
+def _rows(text: str) -> list[Row]:
+    lines: list[str] = []
+    for line in _indented(text):
+        if line.startswith("     ") and lines:
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line.strip())
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in lines]
+    return [Row(*row) for row in cells if len(row) == len(COLUMNS) and tuple(row) != COLUMNS]
