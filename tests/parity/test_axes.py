@@ -1,0 +1,128 @@
+"""RoPE over several axes: the rotary classes of transformers turn each pair as the presets say."""
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+
+from posref.rotary import axes, rope
+
+torch = pytest.importorskip("torch", reason="pip install posref[parity]")
+pytest.importorskip("transformers", reason="pip install posref[parity]")
+
+F32 = 2.0**-24
+
+
+def transformers(model, name):
+    return getattr(importlib.import_module(f"transformers.models.{model}.modeling_{model}"), name)
+
+
+def configuration(model, name, **given):
+    return getattr(importlib.import_module(f"transformers.models.{model}.configuration_{model}"), name)(**given)
+
+
+def ids(n, count):
+    """Positions of n tokens on each axis, all different."""
+    return (np.arange(n)[:, None] * np.array([3, 7, 11])[:count] + np.array([5, 1, 2])[:count]) % 97
+
+
+def text(model, config, rotary, base, head, **parameters):
+    """(positions, cos, sin) of a language model with positions (3, batch, n)."""
+    positions = ids(20, 3)
+    given = {"hidden_size": 2 * head, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": head}
+    made = configuration(model, config, **given, rope_parameters={"rope_type": "default", "rope_theta": base, **parameters})
+    module = transformers(model, rotary)(made)
+    return positions, module(torch.zeros(1, 20, 8), torch.tensor(positions.T[:, None]))
+
+
+def tower(model, config, rotary, **given):
+    """The same of a vision tower, whose positions are (n, 2)."""
+    positions = ids(20, 2)
+    module = transformers(model, rotary)(configuration(model, config, **given))
+    return positions, module(torch.zeros(1, 20, 8), torch.tensor(positions))
+
+
+def dinov3():
+    module = transformers("dinov3_vit", "DINOv3ViTRopePositionEmbedding")(
+        configuration("dinov3_vit", "DINOv3ViTConfig", hidden_size=128, num_attention_heads=2, patch_size=16)
+    )
+    return 2 * np.pi * axes.centers(3, 5), module.eval()(torch.zeros(1, 3, 48, 80))
+
+
+def llama_4_vision():
+    config = configuration("llama4", "Llama4VisionConfig", hidden_size=176, num_attention_heads=2, image_size=40, patch_size=10)
+    turn = transformers("llama4", "Llama4VisionRotaryEmbedding")(config)(torch.zeros(1))[:-1, 0]  # the last is the class token
+    return axes.grid(4, 4) + 1, (turn.real, turn.imag)
+
+
+QWEN, GLM = {"mrope_section": [16, 24, 24]}, {"mrope_section": [8, 12, 12], "partial_rotary_factor": 0.5}
+SUBJECTS = {
+    "qwen2_vl": lambda: text("qwen2_vl", "Qwen2VLTextConfig", "Qwen2VLRotaryEmbedding", 1e6, 128, **QWEN),
+    "qwen3_vl": lambda: text(
+        "qwen3_vl", "Qwen3VLTextConfig", "Qwen3VLTextRotaryEmbedding", 5e6, 128, mrope_section=[24, 20, 20]
+    ),
+    "qwen3_5": lambda: text(
+        "qwen3_5",
+        "Qwen3_5TextConfig",
+        "Qwen3_5TextRotaryEmbedding",
+        1e7,
+        256,
+        mrope_section=[11, 11, 10],
+        partial_rotary_factor=0.25,
+    ),
+    "glm_4v": lambda: text("glm4v", "Glm4vTextConfig", "Glm4vTextRotaryEmbedding", 1e4, 128, **GLM),
+    "ernie_4_5_vl": lambda: text("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", "Ernie4_5_VLMoeTextRotaryEmbedding", 5e5, 128),
+    "qwen2_vl_vision": lambda: tower("qwen2_vl", "Qwen2VLVisionConfig", "Qwen2VLVisionRotaryEmbedding"),
+    "pixtral": lambda: tower("pixtral", "PixtralVisionConfig", "PixtralVisionRotaryEmbedding"),
+    "llama_4_vision": llama_4_vision,
+    "dinov3": dinov3,
+}
+
+
+def single(table, pairs, layout):
+    """One column a pair of a doubled table (rows, 2 pairs), or a table as it is."""
+    table = table.detach().double().numpy().reshape(-1, table.shape[-1])
+    if table.shape[-1] == pairs:
+        return table
+    first, second = (table[:, :pairs], table[:, pairs:]) if layout == "half" else (table[:, 0::2], table[:, 1::2])
+    np.testing.assert_array_equal(first, second)
+    return first
+
+
+def test_every_preset_is_compared():
+    assert set(SUBJECTS) == set(axes.PRESETS)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_preset(name):
+    preset = axes.PRESETS[name]
+    positions, (cos, sin) = SUBJECTS[name]()
+    w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
+    angle = axes.angles(positions, w, np.array(preset["axis"]))
+    allowed = (np.abs(angle) * (math.log(preset["base"]) + 6) + 3) * F32
+    pairs = preset["dim"] // 2
+    assert (np.abs(single(cos, pairs, preset["layout"]) - np.cos(angle)) <= allowed).all()
+    assert (np.abs(single(sin, pairs, preset["layout"]) - np.sin(angle)) <= allowed).all()
+
+
+def test_gemma_4_vision_is_one_rope_for_each_half_of_the_head():
+    config = configuration("gemma4", "Gemma4VisionConfig")
+    head, base = config.head_dim, config.rope_parameters["rope_theta"]
+    positions = torch.tensor(ids(6, 2))[None]
+    cos, sin = transformers("gemma4", "Gemma4VisionRotaryEmbedding")(config)(torch.zeros(1), positions)
+    x = torch.tensor(np.random.default_rng(0).normal(size=(1, 6, 1, head)).astype(np.float32))
+    got = transformers("gemma4", "apply_multidimensional_rope")(x, cos, sin, positions).numpy()[0, :, 0]
+    w = rope.frequencies(head // 2, base)
+    halves = np.split(x.double().numpy()[0, :, 0], 2, axis=-1)
+    expected = [rope.rotate(half, *rope.tables(positions[0, :, a].numpy(), w), layout="half") for a, half in enumerate(halves)]
+    np.testing.assert_allclose(got, np.concatenate(expected, axis=-1), atol=1e-4)
+
+
+def test_vjepa2():
+    x = np.random.default_rng(0).normal(size=(1, 1, 4, 20)).astype(np.float32)
+    positions = np.array([0, 1, 5, 9])
+    got = transformers("vjepa2", "rotate_queries_or_keys")(torch.tensor(x), torch.tensor(positions)[None, None].float()).numpy()
+    tables = rope.tables(positions, rope.frequencies(20))
+    np.testing.assert_allclose(got, axes.rotate_vjepa2(x, *tables, convention="released"), atol=1e-5)
+    assert np.abs(got - axes.rotate_vjepa2(x, *tables, convention="paper")).max() > 1

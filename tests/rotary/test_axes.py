@@ -1,0 +1,55 @@
+"""RoPE over several axes: who reads what, and what is refused."""
+
+import numpy as np
+import pytest
+
+from posref.rotary import axes, rope
+
+W = rope.frequencies(8)
+
+
+def test_presets_run():
+    for name, preset in axes.PRESETS.items():
+        w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
+        positions = np.zeros((5, len(preset["axes"])), dtype=int)
+        assert axes.angles(positions, w, np.array(preset["axis"])).shape == (5, preset["dim"] // 2), name
+
+
+def test_batches_of_positions():
+    positions, axis = np.arange(24).reshape(2, 4, 3), np.array([0, 1, 2, 0])
+    got = axes.angles(positions, W, axis)
+    assert got.shape == (2, 4, 4)
+    np.testing.assert_array_equal(got[1, 2], positions[1, 2][axis] * W)
+
+
+def test_vjepa2_is_no_rotation():
+    """d = 20, frequencies of base 10000: lengths change by up to 41 percent of their square, offsets are not seen."""
+    w = rope.frequencies(20)
+
+    def matrix(m):
+        return axes.rotate_vjepa2(np.eye(20), *rope.tables(np.array([m]), w), convention="released").T
+
+    gram = matrix(5).T @ matrix(5)
+    assert f"{np.abs(gram - np.eye(20)).max():.2f}" == "0.41"
+    assert f"{np.abs(matrix(5).T @ matrix(9) - matrix(4)).max():.2f}" == "1.70"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0, 1, 2, 0])), ValueError, r"axis .*2 .*(2 rows|2 axes)"),
+        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0, 1, -1, 0])), ValueError, "axis .*-1"),
+        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0, 1])), ValueError, "axis"),
+        (lambda: axes.angles(np.zeros(()), W, np.zeros(4, dtype=int)), ValueError, "positions has shape"),
+        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0.0, 1, 0, 1])), TypeError, "axis has dtype float64"),
+        (lambda: axes.sections((1, 0)), ValueError, "sizes"),
+        (lambda: axes.sections((1.5, 2)), TypeError, "sizes"),
+        (lambda: axes.interleaved_sections((1, 1), leftover="llama.cpp"), ValueError, "leftover is 'llama.cpp'"),
+        (lambda: axes.grid(0, 3), ValueError, "height is 0"),
+        (lambda: axes.grid(3, 4, merge=2), ValueError, "3 x 4 patches are no whole squares of 2 x 2"),
+        (lambda: axes.rotate_vjepa2(np.eye(4), W[None, :2], W[None, :2], convention="hf"), ValueError, "convention is 'hf'"),
+    ],
+)
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
