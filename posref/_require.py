@@ -156,6 +156,35 @@ def rows(function, argument, index, n, target):
         )
 
 
+def within(function, argument, positions, length):
+    """Positions, whole or not, lie in 0 .. length - 1."""
+    if positions.dtype.kind != "O" and positions.size and not (positions.min() >= 0 and positions.max() <= length - 1):
+        raise ValueError(
+            f"{function}: {argument} run from {positions.min()} to {positions.max()} and length is {length}; "
+            f"they must lie in 0 .. {length - 1}"
+        )
+
+
+def nonzero(function, argument, norms):
+    """No row of an array has length 0, which has no direction; `norms` `(rows, 1)`."""
+    if norms.dtype.kind != "O" and (norms == 0).any():
+        raise ValueError(
+            f"{function}: rows {np.flatnonzero(norms == 0).tolist()} of {argument} have norm 0 and no direction; leave them out"
+        )
+
+
+def like(function, argument, value, other_name, other):
+    """What a function of the caller's gave has the shape of what it was given, and is finite."""
+    array(function, argument, value)
+    same_shape(function, argument, value, other_name, other)
+
+
+def entries(function, argument, value, least):
+    """A sequence `(..., n, d)` of at least so many entries."""
+    if value.shape[-2] < least:
+        raise ValueError(f"{function}: {argument} has {value.shape[-2]} entries, expected at least {least}")
+
+
 def values(function, q, k, v):
     """Queries, keys and values of attention: two axes at least, one value a key, leading axes that broadcast."""
     for name, value in (("q", q), ("k", k), ("v", v)):

@@ -1,58 +1,80 @@
 r"""Complex Order: every feature of a word is a wave in its position.
 
-Definition. A word with amplitudes r, frequencies w and phases theta, one of each for every feature, has at position m the
-complex embedding
+A word has an amplitude for what it means and a frequency for how its place in the text matters to it, so that going on by n
+positions multiplies by the same factor wherever one starts.
 
-    g(m)_t = r_t e^{i (w_t m + theta_t)},   t = 0 .. d - 1
+Definition. A word with amplitudes r, frequencies w and phases theta has at position m the complex embedding g(m), and queries
+and keys of complex features the score s:
 
-so that going on by n positions multiplies by e^{i w_t n}, wherever one starts.
+    encode                  g(m)_t = r_t e^{i (w_t m + theta_t)}    t = 0 .. d - 1
+    scores                  s_ij = Re(q_i . conj(k_j))
+    released_frequencies    w_t = v / 10000^(2t / d)                word number v, t = 0 .. d - 1
 
-Symbols. positions (..., n) in tokens; amplitude, frequency (radians per position), phase (..., n, d), looked up for the
-words, or (d,) if all words share them; g (..., n, d) complex; scores (..., n_query, n_key).
+A quarter turn at every position:
 
-Conventions. All three belong to the word, not to the feature alone. RoPE is the case of frequencies that all words share:
-r e^{i theta} is the pair x_{2t} + i x_{2t+1}, and `scores` is then the rotated dot product (`rope.rotate_complex`).
+>>> one = np.array([1.0])
+>>> print(encode(np.arange(4), 2 * one, np.pi / 2 * one, 0 * one)[:, 0].round(3))
+[ 2.+0.j  0.+2.j -2.+0.j -0.-2.j]
 
-Where implementations differ. The paper has a phase and sets it to a constant in its experiments; the released code
-(iclr-complex-order/complex-order 4c4ec24, TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py and CNN/multiply.py) has none:
-pass np.zeros_like(frequency). It starts the frequencies of word v at v / 10000^(2t/d) with t up to d - 1, so they grow with
-the rank of the word (`released_frequencies`), and counts tokens from 1 with 0 for padding. Its Transformer (beside CNN,
-Transformer/model_transformer/Complex_order.py) starts all words at 10000^(-2 floor(t/2) / d) and counts positions down to 0
-at the last token. Its language model adds the modulus of the content score to that of the position score.
+Symbols.
 
-Properties. proofs/absolute/complex_order.py: pinned; released_frequencies_pinned; offset_is_a_factor;
-bounded_linear_offsets_are_waves, where bounded means on all integers; linearity_is_needed (tanh has an offset map too);
-scores_pinned; scores_are_relative_for_shared_frequencies, and not for those of each word; rope_is_a_special_case.
+    m (..., n)                      positions, in tokens
+    r, w, theta (..., n, d)         amplitude, frequency (radians per position) and phase, looked up for the words
+    r, w, theta (d,)                the same, if all words share them
+    g (..., n, d)                   complex
+    q, k (..., n, d)                complex
+    s (..., n_query, n_key)         scores
+    v (...)                         word numbers, `words` in the code
+
+Conventions. All three parameters belong to the word, not to the feature alone. RoPE is the case of frequencies that all words
+share: r e^{i theta} is the pair x_{2t} + i x_{2t+1}, and `scores` is then the rotated dot product (`rope.rotate_complex`).
+
+Where implementations differ.
+
+    what | who | value | version | source
+    phase | Wang et al. | has one, constant in the experiments | arXiv 1912.12333 | section 2
+    phase | the released CNN | none: pass np.zeros_like(frequency) | 4c4ec24 | CNN/multiply.py
+    first frequencies | the released CNN | `released_frequencies`, growing with the rank of the word | 4c4ec24
+      | CNN/model_cnn/Complex_order.py
+    first frequencies | the released Transformer | 10000^(-2 floor(t/2) / d) for all words | 4c4ec24
+      | Transformer/model_transformer/Complex_order.py
+    first position | the released CNN | 1, and 0 for padding | 4c4ec24 | CNN
+    first position | the released Transformer | n - 1, down to 0 at the last token | 4c4ec24
+      | Transformer/model_transformer/Complex_order.py
+    score | the released language model | modulus of the content score plus modulus of the position score | 4c4ec24
+      | LANGUAGE MODELING/pytorch-complex/complex_mem_transformer.py
 
 References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2, Eq. (5); Su,
-kexue.fm/archives/8130, section "Complex-Valued".
+kexue.fm/archives/8130, section "Complex-Valued"; code: iclr-complex-order/complex-order.
 """
 
 import numpy as np
 
-from posref import _require
+from posref._contract import Array, Complex, Count, Integers, Numbers, contract
 
 
-def encode(positions, amplitude, frequency, phase):
+@contract
+def encode(
+    positions: Numbers[Array, "... #n"],
+    amplitude: Numbers[Array, "... #n d"],
+    frequency: Numbers[Array, "... #n d"],
+    phase: Numbers[Array, "... #n d"],
+) -> Complex[Array, "... n d"]:
     """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four broadcast, positions as `(..., n, 1)`.
 
     ValueError if they do not have one width or do not broadcast.
 
-    >>> one = np.array([1.0])
-    >>> encode(np.array([0, 1, 2]), 2 * one, np.pi / 2 * one, 0 * one)[:, 0].round(4)
-    array([ 2.+0.j,  0.+2.j, -2.+0.j])
+    >>> amplitude, frequency, phase = np.array([2.0, 1.0]), np.array([np.pi, np.pi / 2]), np.array([0.0, np.pi / 2])
+    >>> encode(np.array([0, 1]), amplitude, frequency, phase).round(4)
+    array([[ 2.+0.j,  0.+1.j],
+           [-2.+0.j, -1.+0.j]])
     """
-    _require.array("complex_order.encode", "positions", positions, ndim=1)
-    for name, value in (("amplitude", amplitude), ("frequency", frequency), ("phase", phase)):
-        _require.array("complex_order.encode", name, value, ndim=1)
-        _require.same_width("complex_order.encode", "amplitude", amplitude, name, value)
-    waves = {"amplitude": amplitude.shape, "frequency": frequency.shape, "phase": phase.shape}
-    _require.together("complex_order.encode", positions=(*positions.shape, 1), **waves)
     angle = frequency * positions[..., None] + phase
     return amplitude * np.exp(1j * angle)
 
 
-def scores(q, k):
+@contract
+def scores(q: Complex[Array, "... n_query d"], k: Complex[Array, "... n_key d"]) -> Complex[Array, "... n_query n_key"]:
     """Re(q conj(k)^T), as (z + conj z) / 2: `(..., n_query, n_key)`, of complex dtype with imaginary part 0.
 
     ValueError if q and k differ in width, or their leading axes do not broadcast.
@@ -60,21 +82,16 @@ def scores(q, k):
     >>> scores(np.array([[1 + 2j]]), np.array([[3 + 1j], [1j]]))
     array([[5.+0.j, 2.+0.j]])
     """
-    _require.array("complex_order.scores", "q", q, kinds=_require.COMPLEX, ndim=2)
-    _require.array("complex_order.scores", "k", k, kinds=_require.COMPLEX, ndim=2)
-    _require.same_width("complex_order.scores", "q", q, "k", k)
-    _require.leading_axes("complex_order.scores", "q", q, "k", k)
     z = q @ np.swapaxes(np.conj(k), -1, -2)
     return (z + np.conj(z)) / 2
 
 
-def released_frequencies(words, dim):
+@contract
+def released_frequencies(words: Integers[Array, "..."], dim: Count) -> Numbers[Array, "... dim"]:
     """w_t = v / 10000^(2t/dim), t = 0 .. dim - 1, where training starts for word v: float64 `words.shape + (dim,)`.
 
     >>> released_frequencies(np.array([0, 3]), 2)
     array([[0.e+00, 0.e+00],
            [3.e+00, 3.e-04]])
     """
-    _require.array("complex_order.released_frequencies", "words", words, kinds=_require.INTEGERS)
-    _require.count("complex_order.released_frequencies", "dim", dim)
     return words[..., None] * 10000 ** (-2 * np.arange(dim) / dim)

@@ -1,44 +1,72 @@
 r"""Learned table: one trained vector for each position.
 
-Definition. For a table P with one row for each position, and a row number r_i for token i:
+The model learns itself what each position means, up to the end of the table; the mistakes are made in finding the row of a
+token, above all beside padding.
 
-    p_i = P[r_i]
+Definition. Token i gets row r_i of a table P; c_i is the number of tokens among 0 .. i, padding not counted, and m_i is 1 for
+a token and 0 for padding:
 
-    position_ids    r_i, with c_i tokens among 0 .. i (padding not counted) and m_i = 1 for a token, 0 for padding
-        "bert"              i                        padding counts
-        "generate"          c_i - 1, padding 0
-        "opt"               c_i m_i - 1 + 2          the first two rows belong to no token
-        "roberta"           c_i m_i + padding_idx    rows 0 .. padding_idx belong to no token; padding gets row padding_idx
-        "m2m100"            the same
-
+    encode          p_i = P[r_i]
+    position_ids    r_i = i                        convention="bert": padding counts
+    position_ids    r_i = m_i (c_i - 1)            convention="generate"
+    position_ids    r_i = m_i c_i + 1              convention="opt"
+    position_ids    r_i = m_i c_i + padding_idx    convention="roberta" and "m2m100"
     similarity      S_ij = <P_i, P_j> / (|P_i| |P_j|)
 
-Symbols. positions (...) row numbers; table P (rows, d); p (..., d); mask (..., n) boolean, True = token; S (rows, rows).
+Two tokens of padding and then three tokens:
 
-Conventions. 0-based rows. A position beyond the table is an error, never wrapped or clipped; a negative one too.
-The longest sequence is `rows` for "bert" and "generate", `rows - 2` for "opt", `rows - padding_idx - 1` for "roberta".
+>>> mask = np.array([False, False, True, True, True])
+>>> for convention in CONVENTIONS:
+...     print(f"{convention:9}", position_ids(mask, convention=convention))
+bert      [0 1 2 3 4]
+generate  [0 0 0 1 2]
+opt       [1 1 2 3 4]
+roberta   [1 1 2 3 4]
+m2m100    [1 1 2 3 4]
 
-Where implementations differ. Where counting starts and what padding gets, as above: BERT and GPT-2 use i; transformers'
-generate() hands models c_i - 1 with 0 for padding (5.23.0 generation/utils.py); OPT's table adds 2 (modeling_opt.py);
-RoBERTa, XLM-R and other descendants of fairseq start at padding_idx + 1, which is 2 in the published checkpoints, and so
-does M2M100, whose table is the sinusoid with row padding_idx set to zero. With padding_idx 1, "opt" and "roberta" agree.
-A 0-based id fed to a RoBERTa table raises nothing and reads rows that are shifted by two. Given embeddings instead of
-tokens, RoBERTa takes nothing for padding: pass a mask of True. With a cache it adds the length of the past, padding
-included; OPT counts the tokens of the whole and keeps the last rows.
+Symbols.
 
-Properties. proofs/absolute/learned.py: pinned (a lookup, linear in the table); ids_pinned for all masks of up to 5 tokens;
-starts; padding_moves_no_token (but for "bert"); similarity_pinned (symmetric, 1 on the diagonal);
-similarity_sees_directions_alone.
+    r (...)          row numbers, `positions` in the code
+    P (rows, d)      the table
+    p (..., d)       the encoding
+    mask (..., n)    boolean, True = token
+    S (rows, rows)   cosine similarity of every two rows
 
-References. Gehring et al., Convolutional Sequence to Sequence Learning, arXiv 1705.03122, section 3.1; Devlin et al.,
-BERT, arXiv 1810.04805; the cosine-similarity picture: Wang and Chen, What Do Position Embeddings Learn?, EMNLP 2020.
+Conventions. 0-based rows. A row outside the table is an error, never wrapped or clipped; a negative one too. The first row of
+a token is 0, or 2 in "opt", whose first two rows belong to no token, or padding_idx + 1 in "roberta", where padding gets row
+padding_idx. So the longest text is `rows`, `rows - 2` or `rows - padding_idx - 1`. With padding_idx 1, "opt" and "roberta"
+agree. A 0-based id that is fed to a RoBERTa table raises nothing and reads rows that are shifted by two.
+
+Where implementations differ.
+
+    what | who | value | version | source
+    row of a token | transformers' BERT, GPT-2 | bert | 5.23.0 | modeling_bert.py; modeling_gpt2.py
+    row of a token | transformers' generate(), for every model it calls | generate | 5.23.0 | generation/utils.py
+    row of a token | transformers' OPT | opt | 5.23.0 | modeling_opt.py OPTLearnedPositionalEmbedding
+    row of a token | transformers' RoBERTa, XLM-R | roberta | 5.23.0 | modeling_roberta.py create_position_ids_from_input_ids
+    row of a token | transformers' M2M100 | m2m100 | 5.23.0 | modeling_m2m_100.py create_position_ids_from_input_ids
+    table | transformers' M2M100, fairseq's sinusoid | the sinusoid, with row padding_idx set to zero | 5.23.0; 0491f26
+      | modeling_m2m_100.py get_embedding; modules/sinusoidal_positional_embedding.py get_embedding
+    given embeddings, no tokens | transformers' RoBERTa | nothing is padding: pass a mask of True | 5.23.0
+      | modeling_roberta.py create_position_ids_from_inputs_embeds
+    with a cache | transformers' RoBERTa | adds the length of the past, padding included | 5.23.0
+      | modeling_roberta.py create_position_ids_from_input_ids
+    with a cache | transformers' OPT | counts the tokens of the whole, keeps the last rows | 5.23.0
+      | modeling_opt.py OPTLearnedPositionalEmbedding
+
+References. Gehring et al., Convolutional Sequence to Sequence Learning, arXiv 1705.03122, section 3.1; Devlin et al., BERT,
+arXiv 1810.04805; the picture of similarities: Wang and Chen, What Do Position Embeddings Learn?, EMNLP 2020.
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 
 from posref import _require
+from posref._contract import Array, Booleans, Integer, Integers, Numbers, contract
 
-CONVENTIONS = ("bert", "generate", "opt", "roberta", "m2m100")
+Convention = Literal["bert", "generate", "opt", "roberta", "m2m100"]
+CONVENTIONS = get_args(Convention)
 
 PRESETS = {
     "bert_base": {"rows": 512, "dim": 768, "convention": "bert", "source": "transformers 5.23.0 BertConfig"},
@@ -54,7 +82,8 @@ PRESETS = {
 }
 
 
-def encode(positions, table):
+@contract
+def encode(positions: Integers[Array, "..."], table: Numbers[Array, "rows d"]) -> Numbers[Array, "... d"]:
     """p_i = P[r_i]: `positions.shape + (d,)`, dtype of `table`.
 
     ValueError for a row outside the table, TypeError for positions that are not integers.
@@ -64,29 +93,23 @@ def encode(positions, table):
            [0.5, 0. ],
            [0. , 2. ]])
     """
-    _require.array("learned.encode", "table", table)
-    _require.axes("learned.encode", "table", table, "(rows, d)")
     _require.rows("learned.encode", "positions", positions, table.shape[0], "table")
     return table[positions]
 
 
-def position_ids(mask, *, convention, padding_idx=None):
+@contract
+def position_ids(
+    mask: Booleans[Array, "... n"], *, convention: Convention, padding_idx: Integer | None = None
+) -> Integers[Array, "... n"]:
     """Row numbers r_i of the tokens of a padded batch: integers, shape of `mask`, counted along its last axis.
 
     `padding_idx` belongs to `"roberta"` and `"m2m100"`; it is 1 in their published checkpoints and by default. ValueError if
     another convention is given one, TypeError if `mask` is not boolean.
 
-    >>> mask = np.array([False, False, True, True, True])
-    >>> for convention in CONVENTIONS:
-    ...     print(f"{convention:9}", position_ids(mask, convention=convention))
-    bert      [0 1 2 3 4]
-    generate  [0 0 0 1 2]
-    opt       [1 1 2 3 4]
-    roberta   [1 1 2 3 4]
-    m2m100    [1 1 2 3 4]
+    >>> position_ids(np.array([[True, True, False], [False, True, True]]), convention="roberta", padding_idx=1)
+    array([[2, 3, 1],
+           [1, 2, 3]])
     """
-    _require.array("learned.position_ids", "mask", mask, kinds=_require.BOOLEANS, ndim=1)
-    _require.choice("learned.position_ids", "convention", convention, CONVENTIONS)
     padding_row = _padding_row(convention, padding_idx)
     if convention == "bert":
         return np.cumsum(np.ones_like(mask), axis=-1) - 1
@@ -96,22 +119,17 @@ def position_ids(mask, *, convention, padding_idx=None):
     return tokens_so_far * mask + padding_row
 
 
-def similarity(table):
+@contract
+def similarity(table: Numbers[Array, "rows d"]) -> Numbers[Array, "rows rows"]:
     """Cosine similarity of every two rows: `(rows, rows)`. ValueError for a row of zeros, which has no direction.
 
     >>> similarity(np.array([[3.0, 0.0], [1.0, 1.0]])).round(4)
     array([[1.    , 0.7071],
            [0.7071, 1.    ]])
     """
-    _require.array("learned.similarity", "table", table)
-    _require.axes("learned.similarity", "table", table, "(rows, d)")
     rows = table / 1  # small integer dtypes become floats before they are squared
     norms = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
-    if norms.dtype.kind != "O" and (norms == 0).any():
-        raise ValueError(
-            f"learned.similarity: rows {np.flatnonzero(norms == 0).tolist()} of table have norm 0 and no direction; "
-            "leave them out (M2M100 and fairseq keep a zero row for padding)"
-        )
+    _require.nonzero("learned.similarity", "table", norms)
     unit = rows / norms
     return unit @ np.swapaxes(unit, -1, -2)
 
@@ -119,8 +137,8 @@ def similarity(table):
 def _padding_row(convention, padding_idx):
     if convention in ("roberta", "m2m100"):
         row = 1 if padding_idx is None else padding_idx
-        if not isinstance(row, (int, np.integer)) or row < 0:
-            raise ValueError(f"learned.position_ids: padding_idx is {row!r}, expected the row of padding, an integer from 0 on")
+        if row < 0:
+            raise ValueError(f"learned.position_ids: padding_idx is {row}, expected the row of padding, an integer from 0 on")
         return row
     if padding_idx is not None:
         raise ValueError(

@@ -1,43 +1,60 @@
-"""Merging: how an absolute encoding enters the token embedding.
+r"""Merging: how an absolute encoding enters the token embedding.
 
-Definition. For an embedding x_i and an encoding p_i of one width d, or of widths d and d_p for the last:
+An absolute encoding is one more vector a token; it is added to the embedding almost everywhere, and can be multiplied or
+appended.
 
-    add           x_i + p_i
-    multiply      x_i p_i  (convention="paper")  or  x_i (1 + p_i)  (convention="released")
-    concatenate   [x_i ; p_i]
+Definition. For the embedding x_i of token i and its encoding p_i, of the same width for the first three:
 
-Symbols. x (..., n, d), p (..., n, d) or (..., n, d_p).
+    add            x_i + p_i
+    multiply       x_i p_i          convention="paper", feature by feature
+    multiply       x_i (1 + p_i)    convention="released"
+    concatenate    [x_i ; p_i]
 
-Conventions. No scaling here: Vaswani et al. multiply x by sqrt(d) first, and that is the caller's line to write.
+One token, and the sinusoid of position 0:
 
-Where implementations differ. "Multiplicative" is x p in the text that proposes it and x (1 + p) in bert4keras
-(layers.py, merge_mode="mul"). With the sinusoid the literal form deletes the sine half of token 0, since
-p_0 = (0, 1, 0, 1, ..).
+>>> x, p = np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]])
+>>> print(add(x, p), multiply(x, p, convention="paper"), multiply(x, p, convention="released"), concatenate(x, p))
+[[3. 3.]] [[0. 2.]] [[3. 4.]] [[3. 2. 0. 1.]]
 
-Properties. proofs/absolute/merge.py: pinned, concatenate_pinned, concatenation_contains_addition (a linear map of [x ; p]
-can be any of x + p, not the reverse), literal_product_deletes_sines_of_token_zero (x (1 + p) keeps them).
+Symbols.
 
-References. Su, kexue.fm/archives/8130 (add, multiply, concatenate); bert4keras 0.11.5 layers.py PositionEmbedding.
+    x (..., n, d)                     token embeddings
+    p (..., n, d) or (..., n, d_p)    encodings, the latter for `concatenate`
+
+Conventions. Nothing is scaled here: Vaswani et al. multiply x by sqrt(d) first, and that is the caller's line to write. With
+the sinusoid the paper's product deletes the sine half of token 0, since p_0 = (0, 1, 0, 1, ..).
+
+Where implementations differ.
+
+    what | who | value | version | source
+    multiplication | Su's text | x p | - | kexue.fm/archives/8130
+    multiplication | bert4keras, merge_mode="mul" | x (1 + p) | 0.11.5 | layers.py PositionEmbedding
+
+References. Su, kexue.fm/archives/8130.
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 
-from posref import _require
+from posref._contract import Array, Numbers, contract
 
-CONVENTIONS = ("paper", "released")
+Convention = Literal["paper", "released"]
+CONVENTIONS = get_args(Convention)
 
 
-def add(x, p):
+@contract
+def add(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"]) -> Numbers[Array, "=x"]:
     """x + p: `(..., n, d)`. ValueError for another width, or a p that does not broadcast to x.
 
     >>> add(np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]]))
     array([[1., 3.]])
     """
-    _require_same_features("merge.add", x, p)
     return x + p
 
 
-def multiply(x, p, *, convention):
+@contract
+def multiply(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"], *, convention: Convention) -> Numbers[Array, "=x"]:
     """x p (`"paper"`) or x (1 + p) (`"released"`, bert4keras): `(..., n, d)`. ValueError as in `add`.
 
     >>> multiply(np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]]), convention="paper")
@@ -45,26 +62,15 @@ def multiply(x, p, *, convention):
     >>> multiply(np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]]), convention="released")
     array([[3., 4.]])
     """
-    _require_same_features("merge.multiply", x, p)
-    _require.choice("merge.multiply", "convention", convention, CONVENTIONS)
     return x * p if convention == "paper" else x * (1 + p)
 
 
-def concatenate(x, p):
+@contract
+def concatenate(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d_p"]) -> Numbers[Array, "... d+d_p"]:
     """[x ; p]: `(..., n, d + d_p)`. ValueError if the leading axes of `p` do not broadcast to those of `x`.
 
     >>> concatenate(np.array([[1.0, 2.0]]), np.array([[0.0]]))
     array([[1., 2., 0.]])
     """
-    _require.array("merge.concatenate", "x", x, ndim=1)
-    _require.array("merge.concatenate", "p", p, ndim=1)
-    shape = (*x.shape[:-1], p.shape[-1])
-    _require.broadcasts_to("merge.concatenate", "p", p, "the axes of x and the features of p", shape)
-    return np.concatenate([x, np.broadcast_to(p, shape)], axis=-1)
-
-
-def _require_same_features(function, x, p):
-    _require.array(function, "x", x, ndim=1)
-    _require.array(function, "p", p, ndim=1)
-    _require.same_width(function, "x", x, "p", p)
-    _require.broadcasts_to(function, "p", p, "x", x.shape)
+    p = np.broadcast_to(p, (*x.shape[:-1], p.shape[-1]))
+    return np.concatenate([x, p], axis=-1)

@@ -1,34 +1,69 @@
 r"""Sinusoidal encoding: sines and cosines of geometrically spaced frequencies.
 
-Definition. Position m has one (sine, cosine) pair for each frequency:
+Every position gets a vector of waves, fast ones that tell neighbors apart and slow ones that tell regions apart; it needs no
+training, is defined for every position, and going on by a fixed number of positions is a fixed linear map.
 
-    p_{m, t} = (sin(m w_t), cos(m w_t)),   w_t = base^(-2t / dim),   t = 0 .. dim/2 - 1
+Definition. Position m has one pair (sine, cosine) for each of the dim/2 frequencies:
 
-Symbols. positions (...) in tokens; frequencies w (dim/2,) in radians per position; p (..., dim).
+    w_t = base^(-2t / dim)          t = 0 .. dim/2 - 1, divisor="dim"
+    w_t = base^(-2t / (dim - 2))    t = 0 .. dim/2 - 1, divisor="dim - 2"
+    p_{m, t} = (sin(m w_t), cos(m w_t))
 
-Conventions. 0-based positions and pairs; sine first. `layout="interleaved"` writes sin, cos, sin, cos, ..;
-`layout="half"` writes all sines, then all cosines. `divisor="dim"` is the paper's exponent 2t/dim; `divisor="dim - 2"`
-spaces the frequencies from 1 to exactly 1/base, exponent t/(dim/2 - 1).
+Four positions and two frequencies, 1 and 1/100:
 
-Where implementations differ. The paper prints interleaved with divisor dim; the paper's own code, tensor2tensor
-(get_timing_signal_1d), computes half with dim - 2, and so do fairseq, M2M100 and Whisper. Marian, Transformer-XL and XLNet
-are half with dim; bert4keras is the printed form. At dim 512 the last frequency is 1.0366e-4 (dim) or 1e-4 (dim - 2).
-Odd widths: tensor2tensor, fairseq and M2M100 append a zero column, Marian has one sine more than cosines, Whisper and
-bert4keras refuse, and so does this. fairseq and M2M100 count positions from padding_idx + 1. Vaswani et al. multiply the token
-embedding by sqrt(dim) before adding p.
+>>> print(encode(np.arange(4), frequencies(4), layout="interleaved").round(3))
+[[ 0.     1.     0.     1.   ]
+ [ 0.841  0.54   0.01   1.   ]
+ [ 0.909 -0.416  0.02   1.   ]
+ [ 0.141 -0.99   0.03   1.   ]]
 
-Properties. proofs/absolute/sinusoidal.py: pinned, frequencies_pinned, dot_product, shift_is_linear,
-second_order_recurrence, addition_is_bilinear, distance, unique, spanning, components_reach_both_signs.
+Symbols.
 
-References. Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5; tensor2tensor
-layers/common_attention.py.
+    m (...)       positions, in tokens
+    w (dim/2,)    frequencies, in radians per position
+    p (..., dim)  the encoding
+    base          10000 in the paper
+    dim           the number of features, even
+
+Conventions. 0-based positions and pairs; sine first. `layout="interleaved"` writes sin, cos, sin, cos, ..; `layout="half"`
+writes all sines, then all cosines. `divisor="dim"` is the paper's; "dim - 2" spaces the frequencies from 1 to exactly 1/base,
+so that at dim 512 the last one is 1e-4 and not 1.0366e-4.
+
+Where implementations differ.
+
+    what | who | value | version | source
+    layout, divisor | Vaswani et al., as printed | interleaved, dim | arXiv 1706.03762 | section 3.5
+    layout, divisor | tensor2tensor, the paper's code | half, dim - 2 | 1.15.7 | common_attention.py get_timing_signal_1d
+    layout, divisor | fairseq | half, dim - 2 | 0491f26 | modules/sinusoidal_positional_embedding.py get_embedding
+    layout, divisor | transformers' M2M100 | half, dim - 2 | 5.23.0 | modeling_m2m_100.py get_embedding
+    layout, divisor | transformers' Whisper | half, dim - 2 | 5.23.0 | modeling_whisper.py sinusoids
+    layout, divisor | transformers' Marian | half, dim | 5.23.0 | modeling_marian.py create_weight
+    layout, divisor | Transformer-XL | half, dim | 0110210 | pytorch/mem_transformer.py PositionalEmbedding
+    layout, divisor | transformers' XLNet | half, dim | 5.23.0 | modeling_xlnet.py relative_positional_encoding
+    layout, divisor | bert4keras | interleaved, dim | 0.11.5 | backend.py sinusoidal_embeddings
+    odd width | tensor2tensor | a column of zeros at the end | 1.15.7 | common_attention.py get_timing_signal_1d
+    odd width | fairseq | a column of zeros at the end | 0491f26 | modules/sinusoidal_positional_embedding.py get_embedding
+    odd width | transformers' M2M100 | a column of zeros at the end | 5.23.0 | modeling_m2m_100.py get_embedding
+    odd width | transformers' Marian | one sine more than cosines | 5.23.0 | modeling_marian.py create_weight
+    odd width | transformers' Whisper | refused, as here | 5.23.0 | modeling_whisper.py sinusoids
+    odd width | bert4keras | refused, as here | 0.11.5 | backend.py sinusoidal_embeddings
+    position of the first token | fairseq | padding_idx + 1 | 0491f26 | modules/sinusoidal_positional_embedding.py forward
+    position of the first token | transformers' M2M100 | padding_idx + 1 | 5.23.0 | modeling_m2m_100.py forward
+    token embedding before p is added | Vaswani et al. | times sqrt(dim) | arXiv 1706.03762 | section 3.4
+
+References. Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5.
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 
-from posref import _require, pairing
+from posref import pairing
+from posref._contract import Array, Even, Number, Numbers, Positive, contract
+from posref.pairing import Layout
 
-DIVISORS = ("dim", "dim - 2")
+Divisor = Literal["dim", "dim - 2"]
+DIVISORS = get_args(Divisor)
 
 PRESETS = {
     "transformer_base": {"dim": 512, "divisor": "dim", "layout": "interleaved", "source": "arXiv 1706.03762 section 3.5"},
@@ -37,7 +72,8 @@ PRESETS = {
 }
 
 
-def frequencies(dim, base=10000.0, *, divisor="dim"):
+@contract
+def frequencies(dim: Even, base: Positive = 10000.0, *, divisor: Divisor = "dim") -> Numbers[Array, "dim/2"]:
     """w_t = base^(-2t/divisor): float64 `(dim/2,)`, radians per position.
 
     ValueError if `dim` is odd, `base` not positive or `divisor` unknown. With `divisor="dim - 2"` and dim 2 the only
@@ -48,14 +84,14 @@ def frequencies(dim, base=10000.0, *, divisor="dim"):
     >>> frequencies(4, divisor="dim - 2")
     array([1.e+00, 1.e-04])
     """
-    _require.even("sinusoidal.frequencies", "dim", dim)
-    _require.positive("sinusoidal.frequencies", "base", base)
-    _require.choice("sinusoidal.frequencies", "divisor", divisor, DIVISORS)
     width = dim if divisor == "dim" else max(dim - 2, 1)
     return base ** (-2 * np.arange(dim // 2) / width)
 
 
-def encode(positions, frequencies, *, layout):
+@contract
+def encode(
+    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"], *, layout: Layout
+) -> Numbers[Array, "... dim"]:
     """p_m for every position: `positions.shape + (dim,)`; positions are integers or floats of any shape.
 
     TypeError if either is not an array of numbers, ValueError if `frequencies` is not one axis or `layout` unknown.
@@ -64,14 +100,12 @@ def encode(positions, frequencies, *, layout):
     array([[0.    , 1.    , 0.    , 1.    ],
            [0.8415, 0.5403, 0.01  , 1.    ]])
     """
-    _require.array("sinusoidal.encode", "positions", positions)
-    _require.array("sinusoidal.encode", "frequencies", frequencies)
-    _require.axes("sinusoidal.encode", "frequencies", frequencies, "(dim/2,)")
     angle = positions[..., None] * frequencies
     return pairing.join(np.sin(angle), np.cos(angle), layout)
 
 
-def shift_matrix(offset, frequencies, *, layout):
+@contract
+def shift_matrix(offset: Number, frequencies: Numbers[Array, "dim/2"], *, layout: Layout) -> Numbers[Array, "dim dim"]:
     """M with p_{m + offset} = M p_m for every m: `(dim, dim)`, orthogonal, the same for all positions.
 
     TypeError if `offset` is not one number, ValueError if `frequencies` is not one axis.
@@ -81,13 +115,10 @@ def shift_matrix(offset, frequencies, *, layout):
     >>> bool(np.allclose(M @ p[0], p[1]))
     True
     """
-    _require.number("sinusoidal.shift_matrix", "offset", offset)
-    _require.array("sinusoidal.shift_matrix", "frequencies", frequencies)
-    _require.axes("sinusoidal.shift_matrix", "frequencies", frequencies, "(dim/2,)")
     cos, sin = np.cos(offset * frequencies), np.sin(offset * frequencies)
     dim = 2 * frequencies.shape[-1]
     a, b = pairing.indices(dim, layout)
-    shift = np.zeros((dim, dim), dtype=cos.dtype)
+    shift = np.zeros_like(cos, shape=(dim, dim))
     shift[a, a], shift[a, b] = cos, sin
     shift[b, a], shift[b, b] = -sin, cos
     return shift

@@ -1,52 +1,71 @@
 r"""Zero padding: how a convolution without any position encoding comes to know the border.
 
-Definition. A one-dimensional convolution with a kernel of `width` matrices, in the sense of neural networks (the kernel is
-not turned around):
+Zeros at the ends are the only thing in a convolution that is not the same everywhere, so they are the only trace of
+position, which travels inwards layer by layer.
 
-    y_i = sum_k x_{i + k - c} W_k,   k = 0 .. width - 1,   c = (width - 1) // 2
+Definition. A one-dimensional convolution with a kernel of `width` matrices W_k, in the sense of neural networks (the kernel
+is not turned around), with c = (width - 1) // 2:
 
-    padding="zero"       x is 0 outside 0 .. n - 1                  y has n entries
-    padding="circular"   x_{i + n} = x_i                            y has n entries
-    padding="valid"      only entries that need nothing outside,    y has n - width + 1 entries, y_i = sum_k x_{i + k} W_k
+    y_i = sum_k x_{i + k - c} W_k    k = 0 .. width - 1, padding="zero": x is 0 outside 0 .. n - 1
+    y_i = sum_k x_{i + k - c} W_k    k = 0 .. width - 1, padding="circular": x_{i + n} = x_i
+    y_i = sum_k x_{i + k} W_k        k = 0 .. width - 1, padding="valid": i = 0 .. n - width
 
-Symbols. x (..., n, c_in); kernel W (width, c_in, c_out); y (..., n or n - width + 1, c_out).
+Four equal features and a kernel of three ones: the sum of a neighborhood shows where a zero took part:
 
-Conventions. Row vectors, x_j W_k. An even width reaches one further to the right: (width - 1) // 2 zeros on the left,
-width // 2 on the right, as PyTorch's padding="same" does.
+>>> constant, ones = np.array([[1], [1], [1], [1]]), np.array([[[1]], [[1]], [[1]]])
+>>> for padding in PADDINGS:
+...     print(f"{padding:8}", convolve(constant, ones, padding=padding)[:, 0])
+zero     [2 3 3 2]
+circular [3 3 3 3]
+valid    [3 3]
 
-Where implementations differ. PyTorch and TensorFlow call "zero" with this alignment "same"; PyTorch's Conv1d turns
-it into "circular" by padding_mode. Keras stores the kernel as here; PyTorch stores (c_out, c_in, width) and takes channels
-first: kernel.transpose(2, 1, 0) and np.swapaxes(x, -1, -2) bring both here.
+Symbols.
 
-Properties. proofs/absolute/zero_padding.py: pinned; pinned_inside for all n; circular_is_equivariant, so it knows no position;
-zero_padding_differs_at_the_border_alone; constant_input_shows_the_border; layers_carry_the_border_inwards;
-valid_is_equivariant_where_defined.
+    x (..., n, c_in)                                   features of n tokens
+    W (width, c_in, c_out)                             `kernel` in the code
+    y (..., n, c_out) or (..., n - width + 1, c_out)   the latter for "valid"
 
-References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248;
-Su, kexue.fm/archives/8130, section "CNN-Style".
+Conventions. Row vectors, x_j W_k. An even width reaches one further to the right: c zeros on the left, width // 2 on the
+right. A kernel and features of PyTorch come here by kernel.transpose(2, 1, 0) and np.swapaxes(x, -1, -2).
+
+Where implementations differ.
+
+    what | who | value | version | source
+    name of "zero", with this alignment | PyTorch Conv1d | padding="same" | 2.13.0 | torch/nn/modules/conv.py
+    name of "zero", with this alignment | Keras Conv1D | padding="same" | 1c000ff | keras/src/layers/convolutional/base_conv.py
+    name of "circular" | PyTorch Conv1d | padding="same", padding_mode="circular" | 2.13.0 | torch/nn/modules/conv.py
+    kernel | Keras Conv1D | (width, c_in, c_out), as here | 1c000ff | keras/src/layers/convolutional/base_conv.py
+    kernel | PyTorch Conv1d | (c_out, c_in, width), and channels before tokens in x | 2.13.0 | torch/nn/modules/conv.py
+
+References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248; Su,
+kexue.fm/archives/8130, section "CNN-Style".
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 
 from posref import _require
+from posref._contract import Array, Numbers, contract, wide
 
-PADDINGS = ("zero", "circular", "valid")
+Padding = Literal["zero", "circular", "valid"]
+PADDINGS = get_args(Padding)
 
 
-def convolve(x, kernel, *, padding):
+@contract
+def convolve(
+    x: Numbers[Array, "... n c_in", wide], kernel: Numbers[Array, "width c_in c_out", wide], *, padding: Padding
+) -> Numbers[Array, "... n|n-width+1 c_out"]:
     """y_i = sum_k x_{i + k - c} W_k: `(..., n, c_out)`, or `(..., n - width + 1, c_out)` for `"valid"`.
 
     ValueError if the channels of `x` and `kernel` differ, or a valid convolution has fewer entries than the kernel.
 
-    >>> constant, ones = np.array([[1], [1], [1], [1]]), np.array([[[1]], [[1]], [[1]]])
-    >>> for padding in PADDINGS:
-    ...     print(padding, convolve(constant, ones, padding=padding)[:, 0])
-    zero [2 3 3 2]
-    circular [3 3 3 3]
-    valid [3 3]
+    >>> difference = np.array([[[-1]], [[0]], [[1]]])
+    >>> convolve(np.array([[1], [4], [9], [16]]), difference, padding="valid")[:, 0]
+    array([ 8, 12])
     """
-    _require.array("zero_padding.convolve", "x", x, ndim=2)
-    _require_kernel(x, kernel, padding)
+    _require.axes("zero_padding.convolve", "kernel", kernel, "(width, c_in, c_out)")
+    _require.entries("zero_padding.convolve", "x", x, kernel.shape[0] if padding == "valid" else 1)
     width = kernel.shape[0]
     padded = _pad(x, (width - 1) // 2, width // 2, padding)
     n = padded.shape[-2] - width + 1
@@ -54,27 +73,10 @@ def convolve(x, kernel, *, padding):
 
 
 def _pad(x, left, right, padding):
-    n, channels = x.shape[-2:]
     if padding == "valid":
         return x
     if padding == "circular":
+        n = x.shape[-2]
         return x[..., np.arange(-left, n + right) % n, :]
-    before, after = (np.zeros((*x.shape[:-2], width, channels), dtype=x.dtype) for width in (left, right))
-    return np.concatenate([before, x, after], axis=-2)
-
-
-def _require_kernel(x, kernel, padding):
-    _require.array("zero_padding.convolve", "kernel", kernel)
-    _require.axes("zero_padding.convolve", "kernel", kernel, "(width, c_in, c_out)")
-    _require.wide("zero_padding.convolve", x=x, kernel=kernel)
-    _require.choice("zero_padding.convolve", "padding", padding, PADDINGS)
-    n, width = x.shape[-2], kernel.shape[0]
-    if kernel.shape[1] != x.shape[-1]:
-        raise ValueError(
-            f"zero_padding.convolve: x has {x.shape[-1]} channels and the kernel takes {kernel.shape[1]} "
-            f"(shapes {x.shape} and {kernel.shape}); a kernel is (width, c_in, c_out)"
-        )
-    if n == 0 or (padding == "valid" and n < width):
-        raise ValueError(
-            f"zero_padding.convolve: x has {n} entries and the kernel {width}; it needs at least one, and {width} to be valid"
-        )
+    nothing = np.zeros_like(x[..., :1, :])
+    return np.concatenate([*[nothing] * left, x, *[nothing] * right], axis=-2)

@@ -105,28 +105,26 @@ ONE = np.ones(2)
     ("positions", "amplitude", "frequency", "phase", "error", "message"),
     [
         ([0], ONE, ONE, ONE, TypeError, "positions is a list"),
-        (np.array(0), ONE, ONE, ONE, ValueError, r"positions has shape \(\), expected at least 1 axes"),
         (np.arange(3), [1.0], ONE, ONE, TypeError, "amplitude is a list"),
         (np.arange(3), ONE, ONE * 1j, ONE, TypeError, "frequency has dtype complex128, expected numbers"),
-        (np.arange(3), ONE, ONE, ONE * np.nan, ValueError, "phase has 2 of 2 values that are NaN"),
-        (np.arange(3), ONE, np.ones(3), ONE, ValueError, "amplitude has 2 entries along axis -1 and frequency has 3"),
-        (np.arange(3), ONE, ONE, np.ones(1), ValueError, "amplitude has 2 entries along axis -1 and phase has 1"),
+        (np.arange(3), ONE, np.ones(3), ONE, ValueError, r"frequency has shape \(3,\), .* expected d = 2"),
+        (np.arange(3), ONE, ONE, np.ones(1), ValueError, r"phase has shape \(1,\), .* expected d = 2"),
         (
             np.arange(3),
             np.ones((4, 2)),
             ONE,
             ONE,
             ValueError,
-            r"the shapes positions \(3, 1\), amplitude \(4, 2\), .* not broad",
+            r"amplitude has shape \(4, 2\), .* does not broadcast to positions of shape \(3,\)",
         ),
-        (np.arange(3), ONE, ONE, np.ones((2, 4, 2)), ValueError, r"the shapes .* phase \(2, 4, 2\) do not"),
+        (np.arange(3), ONE, ONE, np.ones((2, 4, 2)), ValueError, r"phase has shape \(2, 4, 2\), .* does not broadcast"),
         (
             np.arange(3),
             np.ones((2, 3, 2)),
             np.ones((5, 3, 2)),
             ONE,
             ValueError,
-            r"the shapes .* frequency \(5, 3, 2\), .* do not",
+            r"amplitude has shape \(2, 3, 2\) and frequency \(5, 3, 2\)",
         ),
     ],
 )
@@ -140,12 +138,10 @@ def test_scores_refuse():
         complex_order.scores([[1j]], np.ones((1, 1)))
     with pytest.raises(ValueError, match=r"k has shape \(3,\), expected at least 2 axes"):
         complex_order.scores(np.ones((1, 3)), np.ones(3))
-    with pytest.raises(ValueError, match="q has 3 entries along axis -1 and k has 2"):
+    with pytest.raises(ValueError, match=r"k has shape \(1, 2\), .* expected d = 3 .* since q has shape \(1, 3\)"):
         complex_order.scores(np.ones((1, 3)), np.ones((1, 2)))
     with pytest.raises(ValueError, match=r"q has shape \(2, 1, 3\) and k \(4, 1, 3\)"):
         complex_order.scores(np.ones((2, 1, 3)), np.ones((4, 1, 3)))
-    with pytest.raises(ValueError, match="k has 1 of 1 values that are NaN or infinite"):
-        complex_order.scores(np.ones((1, 1)), np.array([[complex(0, np.nan)]]))
 
 
 def test_released_frequencies_refuse():

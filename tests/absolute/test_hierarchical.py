@@ -78,9 +78,7 @@ def test_dtypes_follow_promotion():
     ("table", "alpha", "error", "message"),
     [
         ([[1.0]], 0.4, TypeError, "table is a list"),
-        (np.ones(3), 0.4, ValueError, r"table has shape \(3,\), expected \(n, d\)"),
-        (np.ones((0, 3)), 0.4, ValueError, r"table has shape \(0, 3\)"),
-        (np.array([[np.nan]]), 0.4, ValueError, "table has 1 of 1 values that are NaN"),
+        (np.ones(3), 0.4, ValueError, r"table has shape \(3,\), expected .*\(n, d\)"),
         (np.ones((2, 2)), 1, ValueError, "alpha is 1, and .* divides by zero"),
         (np.ones((2, 2)), 1.0, ValueError, r"alpha is 1\.0, and .* divides by zero"),
         (np.ones((2, 2)), np.inf, ValueError, "alpha is inf, expected a finite number"),

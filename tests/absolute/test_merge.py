@@ -75,15 +75,19 @@ WAYS = [
         ([[1.0]], np.ones((1, 1)), TypeError, "x is a list"),
         (np.ones((1, 1)), [[1.0]], TypeError, "p is a list"),
         (np.array(1.0), np.ones(1), ValueError, r"x has shape \(\), expected at least 1 axes"),
-        (np.ones((1, 1)), np.array([[np.nan]]), ValueError, "p has 1 of 1 values that are NaN"),
-        (np.ones((3, 4)), np.ones((3, 1)), ValueError, "x has 4 entries along axis -1 and p has 1"),
+        (
+            np.ones((3, 4)),
+            np.ones((3, 1)),
+            ValueError,
+            r"p has shape \(3, 1\), .* expected d = 4 .* since x has shape \(3, 4\)",
+        ),
         (
             np.ones((3, 4)),
             np.ones((2, 4)),
             ValueError,
-            r"p has shape \(2, 4\), which does not broadcast to x of shape \(3, 4\)",
+            r"p has shape \(2, 4\), .* does not broadcast to x of shape \(3, 4\)",
         ),
-        (np.ones((3, 4)), np.ones((2, 3, 4)), ValueError, r"p has shape \(2, 3, 4\), which does not broadcast"),
+        (np.ones((3, 4)), np.ones((2, 3, 4)), ValueError, r"p has shape \(2, 3, 4\), .* does not broadcast to x"),
     ],
 )
 def test_refusals(way, x, p, error, message):
@@ -97,8 +101,8 @@ def test_refusals(way, x, p, error, message):
         ([[1.0]], np.ones((1, 1)), TypeError, "x is a list"),
         (np.ones((1, 1)), [[1.0]], TypeError, "p is a list"),
         (np.ones((1, 1)), np.array(1.0), ValueError, r"p has shape \(\), expected at least 1 axes"),
-        (np.ones((3, 4)), np.ones((2, 5)), ValueError, r"p has shape \(2, 5\), which does not broadcast to .* \(3, 5\)"),
-        (np.ones((3, 4)), np.ones((2, 3, 5)), ValueError, r"p has shape \(2, 3, 5\), which does not broadcast"),
+        (np.ones((3, 4)), np.ones((2, 5)), ValueError, r"p has shape \(2, 5\), .* does not broadcast to x of shape \(3, 4\)"),
+        (np.ones((3, 4)), np.ones((2, 3, 5)), ValueError, r"p has shape \(2, 3, 5\), .* does not broadcast to x"),
     ],
 )
 def test_concatenate_refuses(x, p, error, message):

@@ -55,12 +55,17 @@ def test_start_alone():
     [
         (lambda p: p, [1.0], 2, TypeError, "start is a list"),
         (lambda p: p, np.array(1.0), 2, ValueError, r"start has shape \(\), expected at least 1 axes"),
-        (lambda p: p, np.array([np.nan]), 2, ValueError, "start has 1 of 1 values that are NaN"),
         (lambda p: p, np.ones(2), 0, ValueError, "length is 0, expected an integer of at least 1"),
         (lambda p: p, np.ones(2), 2.0, TypeError, "length is 2.0, expected an integer"),
-        (lambda p: p[:1], np.ones(2), 2, ValueError, r"step turned p_0 of shape \(2,\) into shape \(1,\)"),
+        (lambda p: p[:1], np.ones(2), 2, ValueError, r"p_1 has shape \(1,\) and start \(2,\); they must be equal"),
         (lambda p: p.tolist(), np.ones(2), 2, TypeError, "p_1 is a list"),
-        (lambda p: p[p > 1] if p[0] else p + 1, np.array([0.0, 1.0]), 3, ValueError, r"step turned p_1 .* into shape \(1,\)"),
+        (
+            lambda p: p[p > 1] if p[0] else p + 1,
+            np.array([0.0, 1.0]),
+            3,
+            ValueError,
+            r"p_2 has shape \(1,\) and start \(2,\); they must be equal",
+        ),
         (lambda p: p * np.array([1.0, np.inf]), np.ones(2), 3, ValueError, "p_1 has 1 of 2 values that are NaN or infinite"),
     ],
 )

@@ -137,11 +137,9 @@ W = np.array([1.0, 0.01])
     ("positions", "frequencies", "layout", "error", "message"),
     [
         ([0, 1], W, "half", TypeError, "positions is a list, not an array"),
-        (np.array([0, np.inf]), W, "half", ValueError, "positions has 1 of 2 values that are NaN or infinite"),
         (np.array([True]), W, "half", TypeError, "positions has dtype bool, expected numbers"),
         (np.array([0]), [1.0], "half", TypeError, "frequencies is a list"),
-        (np.array([0]), np.array(1.0), "half", ValueError, r"frequencies has shape \(\), expected \(dim/2,\)"),
-        (np.array([0]), W * np.nan, "half", ValueError, "frequencies has 2 of 2 values"),
+        (np.array([0]), np.array(1.0), "half", ValueError, r"frequencies has shape \(\), expected .*\(dim/2,\)"),
         (np.array([0]), W, "neox", ValueError, "layout is 'neox', expected one of 'interleaved', 'half'"),
     ],
 )

@@ -76,14 +76,19 @@ X, KERNEL = np.ones((3, 2)), np.ones((3, 2, 1))
     [
         ([[1.0]], KERNEL, "zero", TypeError, "x is a list"),
         (np.ones(3), KERNEL, "zero", ValueError, r"x has shape \(3,\), expected at least 2 axes"),
-        (X * np.nan, KERNEL, "zero", ValueError, "x has 6 of 6 values that are NaN"),
         (X, KERNEL.tolist(), "zero", TypeError, "kernel is a list"),
-        (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected \(width, c_in, c_out\)"),
+        (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected .*\(width, c_in, c_out\)"),
         (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), expected .* at least one entry"),
-        (X[None], np.ones((3, 1, 2)), "zero", ValueError, "x has 2 channels and the kernel takes 1"),
+        (
+            X[None],
+            np.ones((3, 1, 2)),
+            "zero",
+            ValueError,
+            r"kernel has shape \(3, 1, 2\), .* expected c_in = 2 .* since x has shape \(1, 3, 2\)",
+        ),
         (X, KERNEL, "same", ValueError, "padding is 'same', expected one of 'zero', 'circular', 'valid'"),
-        (X, np.ones((4, 2, 1)), "valid", ValueError, "x has 3 entries and the kernel 4"),
-        (X[:0], KERNEL, "circular", ValueError, "x has 0 entries and the kernel 3"),
+        (X, np.ones((4, 2, 1)), "valid", ValueError, "x has 3 entries, expected at least 4"),
+        (X[:0], KERNEL, "circular", ValueError, "x has 0 entries, expected at least 1"),
     ],
 )
 def test_convolve_refuses(x, kernel, padding, error, message):
