@@ -6,6 +6,7 @@
     Definition. ..                          its indented lines are formulas, one a line
     Symbols.                                indented, one a line: `q (..., h, n_query, d)   queries`
     Conventions. ..
+    Example. ..                             if there is one: a few tokens worked out, as a doctest
     Where implementations differ.           indented rows under `what | who | value | version | source`; "-" is unknown, and a
                                             line that is indented deeper continues its row
     References. ..
@@ -17,6 +18,7 @@ import re
 from typing import NamedTuple
 
 SECTIONS = ("Definition", "Symbols", "Conventions", "Where implementations differ", "References")
+EXAMPLE = "Example"  # may stand after Conventions
 COLUMNS = ("what", "who", "value", "version", "source")
 
 
@@ -45,6 +47,7 @@ class Page(NamedTuple):
     formulas: tuple[str, ...]
     symbols: tuple[Symbol, ...]
     conventions: str
+    example: str
     differ: tuple[Row, ...]
     references: str
     sections: dict[str, str]
@@ -59,7 +62,7 @@ def sections(docstring: str) -> dict[str, str]:
     title, *paragraphs = docstring.split("\n\n")
     found, current = {"title": title.strip()}, "title"
     for paragraph in paragraphs:
-        head = re.match(rf"({'|'.join((*SECTIONS, 'Properties'))})\.(\s+|$)", paragraph)
+        head = re.match(rf"({'|'.join((*SECTIONS, EXAMPLE, 'Properties'))})\.(\s+|$)", paragraph)
         if head:
             current = head[1]
             found[current] = paragraph[head.end() :]
@@ -82,6 +85,7 @@ def page(docstring: str) -> Page:
         formulas=tuple(line.strip() for line in _indented(found.get("Definition", ""))),
         symbols=tuple(_symbol(line) for line in _indented(found.get("Symbols", ""))),
         conventions=found.get("Conventions", ""),
+        example=found.get(EXAMPLE, ""),
         differ=tuple(_rows(found.get("Where implementations differ", ""))),
         references=found.get("References", ""),
         sections=found,

@@ -1,29 +1,59 @@
 r"""T5 bias: one trained number a head and a bucket of offsets, added to the score.
 
-Definition. With b buckets on one side, e = floor(b/2) of them exact, L = b - e logarithmic, and max_distance D:
+Near keys must be told apart one by one, far keys only roughly; so near offsets have a number each, and longer and longer
+ranges of far ones share one.
+
+Definition. One side has b buckets: the first e = floor(b/2) hold one distance each, the other L = b - e hold ranges that
+grow up to max_distance D. Query i and key j in head h, and a distance n >= 0:
 
     s_ij = q_i . k_j + B[bucket(j - i), h]
-    start_k = k  for k < e,      start_{e+k} = smallest integer n with n^L >= e^{L-k} D^k  for k = 0 .. L-1
+    side(n) = n                                                   for n < e
+    side(n) = min(e + floor(L log(n / e) / log(D / e)), b - 1)    for n >= e
+    bucket(o) = side(|o|) + (b if o > 0, else 0)                  bidirectional: b is half of the buckets
+    bucket(o) = side(max(-o, 0))                                  causal: b is all of them
 
-A distance n falls into the last bucket that starts at or before it. The starts of the logarithmic buckets are the weighted
-geometric means e^{1-k/L} D^{k/L}, rounded up; the powers are integers, so no rounded logarithm decides.
+The same without a logarithm, whose rounding would decide at some n: side(n) is the last bucket that starts at or before n,
 
-Symbols. offsets (..., n_query, n_key) in tokens, table B (buckets, h), bias (..., h, n_query, n_key).
+    start_k = k                                                   for k < e
+    start_{e+k} = the smallest integer n with n^L >= e^{L-k} D^k  for k = 0 .. L-1
 
-Conventions. The offset is key minus query. Bidirectional: half of the buckets for the past and the query itself, the other
-half, at +buckets/2, for the future. Causal: all buckets for the past, and every future key shares bucket 0 with the
-query's own. The score carries **no 1/sqrt(d)**: pass scale=1 to `posref.attention`.
+Symbols.
 
-Where implementations differ. "32 buckets, max_distance 128" has 16 buckets a side in the encoder and 32 in the decoder; the
-last one starts at 91 and at 113, though the paper says 128. Implementations take floor(log(n/e) / log(D/e) L) in floating
-point, which rounding can push below an integer: log(n/e) (L / log(D/e)) in float64 is 5.999999999999999, not 6, for n = 64
-in the encoder. Mesh TensorFlow and transformers 5.23.0 (modeling_t5.py) use float32 and are right for 32/128; t5x
-(examples/t5/layers.py) adds eps inside the logarithm; llama.cpp fixes D = 128. t5x stores the table as (h, buckets). WavLM
-scales its scores by 1/sqrt(d) and multiplies the bias of row i by a gate made from the layer's input at i.
+    q (..., h, n_query, d)               queries
+    k (..., h, n_key, d)                 keys
+    B (buckets, h)                       table, trained
+    o = j - i (..., n_query, n_key)      offsets, in tokens
+    b                                    buckets on one side
+    D                                    max_distance, at which the formula would reach bucket b
+    B[bucket(o), h] (..., h, n_query, n_key)    bias
 
-Properties. proofs/relative/t5.py: starts_pinned, buckets_pinned and pinned (against the powers above, ties and decoding steps
-included); never_decreases, and is the last bucket from its start on; equivalent_to_the_logarithm over the reals;
-rounded_logarithms (which order fails where); translation_invariant; no_scale.
+Conventions. The offset is key minus query. Bidirectional: the first half of the buckets is for the past and the query itself,
+the other half, at +buckets/2, for the future. Causal: all buckets are for the past, and every future key shares bucket 0 with
+the query's own. The score carries **no 1/sqrt(d)**: pass scale=1 to `posref.attention`.
+
+Example. Four tokens and eight buckets, so e = 2 and L = 2: distances 2 to 15 share a bucket.
+
+>>> positions = np.arange(4)
+>>> bucket(positions - positions[:, None], buckets=8, bidirectional=True)
+array([[0, 5, 6, 6],
+       [1, 0, 5, 6],
+       [2, 1, 0, 5],
+       [2, 2, 1, 0]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    buckets on a side, of 32 | T5's encoder | 16; the last starts at 91, the paper says 128 | - | arXiv 1910.10683 section 2.1
+    buckets on a side, of 32 | T5's decoder | 32; the last starts at 113, the paper says 128 | - | arXiv 1910.10683 section 2.1
+    rounding of the logarithm | Mesh TensorFlow | float32, right for 32 buckets and 128 | -
+      | mesh_tensorflow/transformer/transformer_layers.py
+    rounding of the logarithm | transformers | float32, right for 32 buckets and 128 | 5.23.0 | modeling_t5.py
+    rounding of the logarithm | t5x | eps is added inside the logarithm | - | t5x/examples/t5/layers.py
+    rounding of the logarithm | log(n/e) (L / log(D/e)) in float64 | 5.999999999999999, not 6, for n = 64 in the encoder | - | -
+    max_distance | llama.cpp | always 128 | - | llama_relative_position_bucket
+    table | t5x | (h, buckets) | - | t5x/examples/t5/layers.py
+    scale | WavLM | scores times 1/sqrt(d) | 5.23.0 | modeling_wavlm.py
+    bias | WavLM | row i times a gate made from the layer's input at i | 5.23.0 | modeling_wavlm.py
 
 References. Raffel et al., arXiv 1910.10683, section 2.1; mesh_tensorflow/transformer/transformer_layers.py.
 """
@@ -32,7 +62,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from posref import _require
+from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract
 from posref.relative.offsets import clip
 from posref.relative.offsets import offsets as offsets_between
 
@@ -48,7 +78,8 @@ PRESETS = {
 }
 
 
-def bucket_starts(buckets, max_distance):
+@contract
+def bucket_starts(buckets: Integer, max_distance: Integer) -> Integers[Array, "buckets"]:
     """The first distance of every bucket of one side: int64 `(buckets,)`, exact.
 
     `buckets` counts one side: 16 for T5's encoder, 32 for its decoder. Equal neighbors are buckets that no distance reaches
@@ -58,14 +89,17 @@ def bucket_starts(buckets, max_distance):
     >>> bucket_starts(16, 128)
     array([ 0,  1,  2,  3,  4,  5,  6,  7,  8, 12, 16, 23, 32, 46, 64, 91])
     """
-    _require_buckets("t5.bucket_starts", "buckets", buckets, buckets, max_distance)
+    _require_range("t5.bucket_starts", buckets, buckets, max_distance)
     exact = buckets // 2
     power, distances = buckets - exact, range(max_distance + 1)
     means = [max_distance**k * exact ** (power - k) for k in range(power)]
     return np.array([*range(exact), *(bisect_left(distances, mean, key=lambda n: n**power) for mean in means)])
 
 
-def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
+@contract
+def bucket(
+    offsets: SignedIntegers[Array, "..."], *, buckets: Integer = 32, max_distance: Integer = 128, bidirectional: bool
+) -> Integers[Array, "..."]:
     """The bucket of every offset: integers 0 .. buckets - 1, shape of `offsets`.
 
     `buckets` counts both sides when bidirectional and is even. TypeError unless `offsets` are signed integers, ValueError for
@@ -76,18 +110,24 @@ def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
     >>> bucket(np.array([-200, -91, -1, 0, 1, 128]), bidirectional=False)
     array([31, 29,  1,  0,  0,  0])
     """
-    _require.array("t5.bucket", "offsets", offsets, kinds=_require.SIGNED)
-    _require.integer("t5.bucket", "buckets", buckets)
     if bidirectional and buckets % 2 != 0:
         raise ValueError(f"t5.bucket: buckets is {buckets}, expected an even number when bidirectional: half for each side")
     side = buckets // 2 if bidirectional else buckets
-    _require_buckets("t5.bucket", "buckets", side, buckets, max_distance)
+    _require_range("t5.bucket", side, buckets, max_distance)
     near = clip(offsets, -max_distance, max_distance if bidirectional else 0)
     by_distance = np.searchsorted(bucket_starts(side, max_distance), np.abs(near), side="right") - 1
     return by_distance + side * (offsets > 0) if bidirectional else by_distance
 
 
-def bias(query_positions, key_positions, table, *, max_distance=128, bidirectional):
+@contract(table="one row a bucket, one column a head")
+def bias(
+    query_positions: SignedIntegers[Array, "... n_query"],
+    key_positions: SignedIntegers[Array, "... n_key"],
+    table: Numbers[Array, "buckets h"],
+    *,
+    max_distance: Integer = 128,
+    bidirectional: bool,
+) -> Numbers[Array, "... h n_query n_key"]:
     """B[bucket(j - i), h]: `(..., h, n_query, n_key)`, to be added to the scores of every layer.
 
     `query_positions` `(..., n_query)`, `key_positions` `(..., n_key)` integers; `table` `(buckets, h)`. Positions of shape
@@ -99,21 +139,15 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
     array([[[2., 1., 0., 5.],
             [2., 2., 1., 0.]]])
     """
-    _require.array("t5.bias", "query_positions", query_positions, kinds=_require.INTEGERS, ndim=1)
-    _require.array("t5.bias", "key_positions", key_positions, kinds=_require.INTEGERS, ndim=1)
-    _require.array("t5.bias", "table", table, ndim=2)
-    if len(table.shape) != 2:
-        raise ValueError(f"t5.bias: table has shape {table.shape}, expected two axes (buckets, heads)")
     offset = offsets_between(query_positions, key_positions)
     index = bucket(offset, buckets=table.shape[0], max_distance=max_distance, bidirectional=bidirectional)
     return np.moveaxis(table[index], -1, -3)
 
 
-def _require_buckets(function, argument, side, total, max_distance):
-    _require.integer(function, argument, total)
-    _require.integer(function, "max_distance", max_distance)
+def _require_range(function, side, buckets, max_distance):
+    """A side has exact buckets and logarithmic ones, and max_distance lies beyond the exact ones."""
     if side < 2:
-        raise ValueError(f"{function}: {argument} is {total}, which leaves {side} on a side, expected at least 2")
+        raise ValueError(f"{function}: buckets is {buckets}, which leaves {side} on a side, expected at least 2")
     if max_distance <= side // 2:
         raise ValueError(
             f"{function}: max_distance is {max_distance} and the first {side // 2} distances have their own bucket; "

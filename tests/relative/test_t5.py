@@ -270,9 +270,9 @@ def test_errors():
         t5.bucket([0, 1], bidirectional=True)
     with pytest.raises(ValueError, match=r"t5\.bias: table has shape \(32,\), expected at least 2 axes"):
         t5.bias(offsets, offsets, table[:, 0], bidirectional=True)
-    with pytest.raises(ValueError, match=r"t5\.bias: table has shape \(1, 32, 2\), expected two axes"):
+    with pytest.raises(ValueError, match=r"t5\.bias: table has shape \(1, 32, 2\), expected \(buckets, h\), with 2 axes"):
         t5.bias(offsets, offsets, table[None], bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bias: query_positions has dtype float64, expected integers"):
+    with pytest.raises(TypeError, match=r"t5\.bias: query_positions has dtype float64, expected signed integers"):
         t5.bias(offsets * 1.0, offsets, table, bidirectional=True)
     with pytest.raises(TypeError, match=r"key_positions has dtype uint8"):
         t5.bias(offsets, offsets.astype(np.uint8), table, bidirectional=True)
