@@ -176,7 +176,8 @@ def nonzero(function, argument, norms):
 def like(function, argument, value, other_name, other):
     """What a function of the caller's gave has the shape of what it was given, and is finite."""
     array(function, argument, value)
-    same_shape(function, argument, value, other_name, other)
+    if value.shape != other.shape:
+        raise ValueError(f"{function}: {argument} has shape {value.shape} and {other_name} {other.shape}; they must be equal")
 
 
 def entries(function, argument, value, least):

@@ -55,11 +55,11 @@ from posref._contract import Array, Complex, Count, Integers, Numbers, contract
 
 @contract
 def encode(
-    positions: Numbers[Array, "... #n"],
-    amplitude: Numbers[Array, "... #n d"],
-    frequency: Numbers[Array, "... #n d"],
-    phase: Numbers[Array, "... #n d"],
-) -> Complex[Array, "... n d"]:
+    positions: Numbers[Array, "..."],
+    amplitude: Numbers[Array, "... d"],
+    frequency: Numbers[Array, "... d"],
+    phase: Numbers[Array, "... d"],
+) -> Complex[Array, "... d"]:
     """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four broadcast, positions as `(..., n, 1)`.
 
     ValueError if they do not have one width or do not broadcast.

@@ -115,9 +115,9 @@ ONE = np.ones(2)
             ONE,
             ONE,
             ValueError,
-            r"amplitude has shape \(4, 2\), .* does not broadcast to positions of shape \(3,\)",
+            r"positions has shape \(3,\) and amplitude \(4, 2\); .* must be equal or 1",
         ),
-        (np.arange(3), ONE, ONE, np.ones((2, 4, 2)), ValueError, r"phase has shape \(2, 4, 2\), .* does not broadcast"),
+        (np.arange(3), ONE, ONE, np.ones((2, 4, 2)), ValueError, r"positions has shape \(3,\) and phase \(2, 4, 2\)"),
         (
             np.arange(3),
             np.ones((2, 3, 2)),
@@ -131,6 +131,12 @@ ONE = np.ones(2)
 def test_encode_refuses(positions, amplitude, frequency, phase, error, message):
     with pytest.raises(error, match=r"complex_order\.encode: " + message):
         complex_order.encode(positions, amplitude, frequency, phase)
+
+
+def test_one_position_and_many_words():
+    many = complex_order.encode(np.array([5]), np.ones((3, 2)), ONE, ONE)
+    assert many.shape == (3, 2)
+    assert (many == complex_order.encode(np.array(5), ONE / ONE, ONE, ONE)).all()
 
 
 def test_scores_refuse():

@@ -165,6 +165,10 @@ def test_encode_refuses(derivative, start, times, substeps, error, message):
         floater.encode(derivative, start, times, substeps=substeps)
 
 
+def test_a_single_number_is_stepped():
+    assert floater.step(lambda t, p: 3 * t**2 + 0 * p, 0, np.array(1.0), 2) == 9
+
+
 def test_step_refuses():
     with pytest.raises(TypeError, match=r"floater\.step: p is a list"):
         floater.step(lambda t, p: p, 0, [1.0], 1)
