@@ -36,16 +36,17 @@ Where implementations differ.
     phase | the released CNN | none: pass np.zeros_like(frequency) | 4c4ec24 | CNN/multiply.py
     first frequencies | the released CNN | `released_frequencies`, growing with the rank of the word | 4c4ec24
       | CNN/model_cnn/Complex_order.py
-    first frequencies | the released Transformer | 10000^(-2 floor(t/2) / d) for all words | 4c4ec24
+    first frequencies | the released Transformer | 10000^(-2 floor(t/2) / d) for all words, 0 for padding | 4c4ec24
       | Transformer/model_transformer/Complex_order.py
-    first position | the released CNN | 1, and 0 for padding | 4c4ec24 | CNN
+    first position | the released CNN | 1, and 0 for padding | 4c4ec24 | CNN/helper.py position_index
     first position | the released Transformer | n - 1, down to 0 at the last token | 4c4ec24
       | Transformer/model_transformer/Complex_order.py
     score | the released language model | modulus of the content score plus modulus of the position score | 4c4ec24
-      | LANGUAGE MODELING/pytorch-complex/complex_mem_transformer.py
+      | pytorch-complex/complex_mem_transformer.py
 
 References. Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2, Eq. (5); Su,
-kexue.fm/archives/8130, section "Complex-Valued"; code: iclr-complex-order/complex-order.
+kexue.fm/archives/8130, section "Complex-Valued"; code: iclr-complex-order/complex-order,
+folders TEXT CLASSIFICATION and LANGUAGE MODELING.
 """
 
 import numpy as np
