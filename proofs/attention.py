@@ -50,22 +50,13 @@ def plain(q, k, v):
 
 
 EXACT = "equal in exact arithmetic; what it does to overflow is tested"
-HIGHEST = (
-    "softmax: highest = np.where(mask, scores, scores.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)  ->  highest = "
-)
 
 
 @theorem(
-    of=[attention.softmax],
+    of=[attention.softmax, attention.row_maximum],
     sizes="n = 0, 1, 2, 3, all masks",
     equivalent={
-        "softmax: weights = np.exp(scores - scores.max(axis=-1, keepdims=True))  ->  "
-        "weights = np.exp(scores - scores.min(axis=-1, keepdims=True))": EXACT,
-        "softmax: weights = np.exp(scores - scores.max(axis=-1, keepdims=True))  ->  "
-        "weights = np.exp(scores + scores.max(axis=-1, keepdims=True))": EXACT,
-        HIGHEST + "np.where(mask, scores, scores.max(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)": EXACT,
-        HIGHEST + "np.where(mask, scores, scores.min(axis=-2, keepdims=True)).max(axis=-1, keepdims=True)": EXACT,
-        HIGHEST + "np.where(mask, scores, scores.min(axis=-1, keepdims=True)).min(axis=-1, keepdims=True)": EXACT,
+        "softmax: weights = np.exp(scores - highest)  ->  weights = np.exp(scores + highest)": EXACT,
         "softmax: weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)  ->  "
         "weights = np.where(mask, np.exp(np.where(mask, scores, highest) + highest), 0)": EXACT,
         "softmax: return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)  ->  "
@@ -73,8 +64,15 @@ HIGHEST = (
     },
 )
 def pinned_softmax():
-    """softmax(s, mask) is exp(s) / sum exp(s) over the allowed keys and zeros in an empty row, on every path of its maximum."""
-    prove_that(attention.softmax(symbols("s", 2, 0)).shape == (2, 0), "without keys there are no weights")
+    """softmax(s, mask) is exp(s) / sum exp(s) over the allowed keys and zeros in an empty row, on every path of its maximum,
+    which is the largest of the allowed scores."""
+    nothing = symbols("s", 2, 0)
+    prove_that(attention.softmax(nothing).shape == (2, 0), "without keys there are no weights")
+    prove_that(attention.row_maximum(nothing, None).shape == (2, 1), "without keys a row has some maximum")
+    for bits in itertools.product((False, True), repeat=3):
+        row, mask = np.array([4, 9, 1]), np.array([bits, [True] * 3])
+        largest = attention.row_maximum(np.array([row, row + 20]), mask)[:, 0].tolist()
+        prove_that(largest[1] == 29 and (not any(bits) or largest[0] == row[mask[0]].max()), f"the largest score of {bits}")
     for n in (1, 2, 3):
         s = symbols("s", 2, n)
         for _, weights in all_paths(lambda s=s: attention.softmax(s)):
@@ -106,7 +104,8 @@ def blind_to_a_row_shift():
 def blind_to_a_column_shift():
     """A number for each key changes nothing (two keys)."""
     s, c = symbols("s", 2), symbols("c", 2)
-    prove_equal(definition(rows([s + c])[0]), definition(rows([s])[0]))
+    for _, (raised, plainly) in all_paths(lambda: (attention.softmax(s + c), attention.softmax(s))):
+        prove_equal(raised, plainly)
 
 
 @theorem(of=[attention.scores], sizes="all h, n, m, d")
@@ -142,7 +141,7 @@ def pinned_attend():
         prove_equal(out, array(weights) @ v)
 
 
-@pinned_attend.control
+@pinned_attend.claim("The bias is added to scaled scores; Falcon's form has its slopes divided by sqrt(d).")
 def bias_before_the_scale():
     """The bias is scaled too, as in Falcon."""
     q, k, v, b, scale = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", 1, 2), symbol("scale")
@@ -175,7 +174,7 @@ def masks_pinned():
             prove_that(bool(got) == (-width < offset < width), f"offset {offset} and width {width}")
 
 
-@masks_pinned.control
+@masks_pinned.claim("Here |j - i| < width; flash-attn's window_size = (w, w) allows |j - i| <= w.")
 def window_counts_its_border():
     """|j - i| <= width, as in flash-attn's window_size."""
     got = attention.window_mask(np.array([0]), np.array([2]), width=2)[0, 0]
@@ -202,7 +201,7 @@ def offsets_pinned():
         prove_equal(out[..., 0], expected)
 
 
-@offsets_pinned.control
+@offsets_pinned.claim("With fewer queries than keys the last query sees the last key.")
 def causal_aligned_at_the_start():
     """The first query sees the first key alone (PyTorch's is_causal)."""
     q, k, v = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
@@ -213,12 +212,18 @@ def causal_aligned_at_the_start():
 # what attention knows about position
 
 
-@theorem(of=WHOLE, sizes="all n, m, d; n = 2, 3, 4 on generators")
+@theorem(
+    of=WHOLE,
+    sizes="all n, m, d; n = 2, 3, 4 on generators",
+    argument="a sum over all keys whose summand names a key in k_j and v_j alone is blind to their order; for all n names are "
+    "read off the expression; and the equation is decided for generators of S_2, S_3, S_4",
+)
 def permutation_equivariant():
     """Without positions and without a mask attention is permutation equivariant, f(Px) = P f(x): output row i is made of q_i
-    and of sums over all keys whose summand names no index outside q_i, k_j, v_j. Checked again on generators of S_n."""
+    and of sums over all keys whose summand names no index outside q_i, k_j, v_j."""
     q, k, v, i, c = sized("q", N, D), sized("k", M, D), sized("v", M, D), index(N), index(D)
-    prove_equal(*entries(None, attention.attend(q, k, v, scale=1), plain(q, k, v)))
+    output = attention.attend(q, k, v, scale=1)
+    prove_equal(*entries(None, output, plain(q, k, v)))
     prove_that(_bare(plain(q, k, v).at(i, c)) <= {D, M}, "no index of a token stands outside q, k and v")
     for n in (2, 3, 4):
         q, k, v = symbols("q", n, 1), symbols("k", n, 1), symbols("v", n, 1)
@@ -226,11 +231,13 @@ def permutation_equivariant():
             prove_equal(plain(q[order], k[order], v[order]), plain(q, k, v)[order], mention=q)
 
 
-@permutation_equivariant.control
+@permutation_equivariant.claim("It holds without a mask; a causal mask breaks it for earlier rows.")
 def equivariant_under_a_causal_mask():
-    """With a causal mask f(Px) = P f(x) still holds for every row (n = 3, the first two tokens change places)."""
-    x = symbols("x", 3, 1)
-    prove_equal(_causal(x)[[1, 0, 2]], _causal(x[[1, 0, 2]]))
+    """With a causal mask f(Px) = P f(x) still holds for every row (two tokens change places)."""
+    x, at = symbols("x", 2, 1), np.arange(2)
+    layer = lambda x: attention.attend(x, x, x, scale=1, mask=attention.causal_mask(at, at))
+    for _, (turned, plainly) in all_paths(lambda: (layer(x[::-1]), layer(x))):
+        prove_equal(turned[::-1], plainly)
 
 
 @theorem(of=[attention.attend, attention.causal_mask], sizes="n = 3; one layer and two")
@@ -249,33 +256,13 @@ def causal_mask_and_order():
     prove_equal(layer(layer(x[[1, 0, 2]]))[2], [(5 * x[0, 0] + 11 * x[1, 0] + 2 * x[2, 0]) / 18])
 
 
-@causal_mask_and_order.control
+@causal_mask_and_order.claim("From two layers on the last token sees the order of the others.")
 def two_causal_layers_are_blind():
     """After two causal layers the last token still does not see the order of the others."""
     x, zero = symbols("x", 3, 1), array([[0], [0], [0]])
     mask = attention.causal_mask(np.arange(3), np.arange(3))
     layer = lambda v: attention.attend(zero, zero, v, scale=1, mask=mask)
     prove_equal(layer(layer(x))[2], layer(layer(x[[1, 0, 2]]))[2])
-
-
-@theorem(of=WHOLE, sizes="all n, m, d")
-def bias_of_the_offset_is_translation_invariant():
-    """With a bias b(j - i) the positions of row i and column j enter as j - i alone, so moving all tokens changes nothing."""
-    q, k, v, p, s = sized("q", N, D), sized("k", M, D), sized("v", M, D), sp.Function("b", real=True), symbol("s").e
-    query, key, i, c = sized("pos_q", N), sized("pos_k", M), index(N), index(D)
-
-    def output(shift):
-        bias = SizedArray((N, M), lambda i, j: p(sp.expand((key.at(j) + shift) - (query.at(i) + shift))))
-        return attention.attend(q, k, v, scale=1, bias=bias).at(i, c)
-
-    prove_equal([output(s)], [output(0)], mention=[query.at(i)])
-
-
-@bias_of_the_offset_is_translation_invariant.control
-def bias_of_two_positions():
-    """A bias b(i, j) is as good (two keys)."""
-    b, s = sp.Function("b", real=True), symbol("s").e
-    prove_equal(definition([b(1, 0), b(1, 1)]), definition([b(1 + s, s), b(1 + s, 1 + s)]))
 
 
 # the four terms
@@ -293,20 +280,24 @@ def four_terms_add_up():
         prove_equal(*entries(None, term, product))
 
 
-@four_terms_add_up.control
+@four_terms_add_up.claim("The expansion needs W_K^T, with vectors as rows.")
 def the_key_matrix_without_its_transpose():
     """W_Q (x_i + e_i) (W_K (x_j + e_j))^T expands with W_K on the right, as a blog prints it; it needs W_K^T."""
-    x, e, y, f = (symbols(name, 2, 1) for name in "xeyf")
-    q, k = symbols("Q", 2, 2), symbols("K", 2, 2)
-    prove_equal(q @ (x + e) @ (k @ (y + f)).T, q @ x @ y.T @ k + q @ e @ y.T @ k + q @ x @ f.T @ k + q @ e @ f.T @ k)
+    x, e, q, k = (symbols(name, 2, 2) for name in "xeQK")
+    terms = attention.four_terms(x, e, q, k)
+    printed = [a @ q @ k @ b.T for a, b in itertools.product((x, e), repeat=2)]
+    prove_equal(terms[0] + terms[1] + terms[2] + terms[3], sum(printed))
 
 
-@theorem(of=[attention.four_terms, sinusoidal.encode], sizes="d = 2, 4, 6; all d by pairs of blocks")
+@theorem(
+    of=[attention.four_terms, sinusoidal.encode],
+    sizes="d = 2, 4, 6; all d by pairs of blocks",
+    argument="for all d the term is a sum over pairs of blocks, and d = 4 has every kind of pair",
+)
 def relative_exactly_for_the_commutant():
     """p_i A p_j^T with A = W_Q W_K^T and sinusoidal p depends on j - i alone exactly if A is block diagonal with 2 x 2 blocks
     a 1 + b J, which commute with the shifts: d of the d^2 dimensions. Solved for all i, j from the independent exponentials of
-    (d/di + d/dj) p_i A p_j^T; frequencies are non-zero and no two equal up to sign. All d: the term is a sum over pairs of
-    blocks and d = 4 has every kind of pair."""
+    (d/di + d/dj) p_i A p_j^T; frequencies are non-zero and no two equal up to sign."""
     i, j = symbol("i"), symbol("j")
     for dim in (2, 4, 6):
         w, unknown = symbols("w", dim // 2), symbols("A", dim, dim)
@@ -323,7 +314,7 @@ def relative_exactly_for_the_commutant():
         prove_equal(matrix.tolist(), expected.tolist())
 
 
-@relative_exactly_for_the_commutant.control
+@relative_exactly_for_the_commutant.claim("It needs W_Q W_K^T to commute with the shifts: d of d^2 dimensions.")
 def relative_for_any_projections():
     """The position-position term depends on j - i whatever the projections, as a blog claims; witness A = diag(1, 0)."""
     w, i, j, s = symbols("w", 1), symbol("i"), symbol("j"), symbol("s")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import pairing
-from proofs.kit import entries, index, pair, prove_equal, prove_that, size, sized, symbols, theorem
+from proofs.kit import entries, example, index, pair, prove_equal, prove_that, size, sized, symbols, theorem
 
 N, H = size("n"), size("h")
 
@@ -36,14 +36,14 @@ def join_inverts_split():
         prove_equal(*entries(None, again[1], second))
 
 
-@join_inverts_split.control
+@join_inverts_split.claim("Reading one layout and writing the other permutes the features.")
 def join_across_layouts():
     """Reading one layout and writing the other is the identity (d = 4), as DeepSeek-V3 in transformers would need."""
     x = symbols("x", 4)
     prove_equal(pairing.join(*pairing.split(x, "interleaved"), "half"), x)
 
 
-@theorem(of=[pairing.indices], sizes="d = 2, 4, 6, 20")
+@example(of=[pairing.indices], sizes="d = 2, 4, 6, 20")
 def indices_pinned():
     """indices(d) are the places that split reads."""
     for dim in (2, 4, 6, 20):

@@ -57,7 +57,7 @@ def pinned():
                     prove_that(expression(highest) in [x.e for x in row], "the maximum is a score of its row")
 
 
-@pinned.control
+@pinned.claim("A denominator is divided by e^maximum.")
 def denominators_without_their_maximum():
     """The denominator is the sum of e^s itself (two keys)."""
     q, k, v = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1)
@@ -85,7 +85,7 @@ def merge_adds():
                 _prove_sums(got, a, b, c)
 
 
-@merge_adds.control
+@merge_adds.claim("Denominators are moved to one maximum before they are added.")
 def states_add_up():
     """Denominators are added as they are."""
     a, b = state("a"), state("b")
@@ -123,7 +123,7 @@ def shards_are_the_whole():
                 prove_equal(got, array(weights) @ v)
 
 
-@shards_are_the_whole.control
+@shards_are_the_whole.claim("Shards are weighted by their denominators.")
 def averages_of_shards():
     """Attention over all keys is the mean of attention over the shards (two keys)."""
     q, k, v = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1)

@@ -52,7 +52,7 @@ def pinned():
     prove_equal([g.at(i, t)], [real + sp.I * imaginary], mention=[m.at(i)])
 
 
-@pinned.control
+@pinned.claim("The released code has no phase: it is the paper's formula with theta = 0.")
 def phase_left_out():
     """r e^{i w m}, the released code, is the paper's formula."""
     m, r, w, theta = symbol("m"), *(symbols(name, 1) for name in ("r", "w", "theta"))
@@ -60,7 +60,7 @@ def phase_left_out():
     prove_equal(complex_order.encode(array([m]), r, w, theta)[0], [real + sp.I * imaginary])
 
 
-@pinned.control
+@pinned.claim("The entries are 1, 2, .., d: feature t has frequency number t.")
 def second_entry_after_an_ellipsis():
     """The vector is (1, .., 2, .., d), as a survey's Eq. (12) prints it: feature 1 and then feature 3."""
     m, r, w, theta = symbol("m"), *(symbols(name, 4) for name in ("r", "w", "theta"))
@@ -129,7 +129,7 @@ def bounded_linear_offsets_are_waves():
     prove_equal(got[0], [g(p).subs(rho, 1)], mention=[p])
 
 
-@bounded_linear_offsets_are_waves.control
+@bounded_linear_offsets_are_waves.claim("It needs boundedness on all integers, or |z| = 1.")
 def bounded_on_the_naturals():
     """Bounded for p >= 0 is enough: 2^-p, bounded by 1 there and with g(p + n) = 2^-n g(p), has a constant modulus."""
     prove_equal([sp.Rational(1, 2) ** p for p in range(3)], [1, 1, 1])
@@ -146,7 +146,7 @@ def linearity_is_needed():
     prove_equal([1 - x**2], [1 / sp.cosh(p) ** 2])  # so |tanh| < 1
 
 
-@linearity_is_needed.control
+@linearity_is_needed.claim("An offset map exists for every injective encoding; that it is linear is the condition.")
 def every_offset_map_is_linear():
     """T_n of tanh is a multiplication, by tanh(2n) / tanh(n), as it would be at p = n."""
     p, n = symbol("p").e, symbol("n").e

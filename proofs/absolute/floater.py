@@ -66,7 +66,7 @@ def step_pinned():
         prove_equal(row, definition(anything, t.e, [x.e for x in start], h.e), mention=start)
 
 
-@step_pinned.control
+@step_pinned.claim('torchdiffeq\'s "rk4" is the 3/8 rule.')
 def classical_rule():
     """ "rk4" is the classical rule: p' = t^4 tells the two apart, 11/54 and 5/24."""
     field = lambda t, p: [t**4]
@@ -168,7 +168,7 @@ def sinusoid_solves_a_linear_field():
         prove_equal([[expression(x).diff(t.e).subs(t.e, 0) for x in row] for row in shift], b)
 
 
-@sinusoid_solves_a_linear_field.control
+@sinusoid_solves_a_linear_field.claim("The sinusoid turns by B, RoPE by B^T: (sin, cos) runs clockwise.")
 def sinusoid_turns_like_rope():
     """dp/dt = B^T p, the generator of RoPE's rotation."""
     t, w = symbol("t"), symbols("w", 1)
@@ -186,7 +186,7 @@ def every_curve_is_a_solution():
     prove_equal(floater.step(slope, t, array([curve(t.e)]), h), [curve(t.e + h.e)], mention=a)
 
 
-@every_curve_is_a_solution.control
+@every_curve_is_a_solution.claim("Every curve solves some field h(t, p); a linear field without t is a real condition.")
 def every_curve_solves_a_linear_field():
     """t^2 solves dp/dt = b p, with the b that is right at t = 1."""
     t = symbol("t").e
@@ -205,7 +205,7 @@ def steps_shorten_the_sinusoid():
     prove_that(bool(released < sp.Rational(1, 10**18)), "the loss of a released step")
 
 
-@steps_shorten_the_sinusoid.control
+@steps_shorten_the_sinusoid.claim("A step changes the squared length by 1 - z^6/72 + z^8/576.")
 def steps_keep_lengths():
     """B is antisymmetric, so a step keeps the length."""
     w, h, p = symbols("w", 1), symbol("h"), symbols("p", 2)

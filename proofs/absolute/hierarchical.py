@@ -51,7 +51,7 @@ def fast_digit_first():
     prove_equal(q[1], [definition(p[0, 0].e, p[1, 0].e, p[0, 0].e, ALPHA.e)])
 
 
-@pinned.control
+@pinned.claim("The printed rows count from 1, encode from 0.")
 def counted_from_one():
     """Rows 1, 2, .. as printed, fed with 0-based positions: position 1 is the first row."""
     p = symbols("p", 2, 1)
@@ -98,7 +98,7 @@ def exchanged_digits():
     prove_equal([q.at(i * N + j, t)], [q.at(j * N + i, t)], mention=[p.at(i, t)])
 
 
-@exchanged_digits.control
+@exchanged_digits.claim("Only alpha = 1/2 gives (i, j) and (j, i) one vector, for distinct rows.")
 def exchanged_for_every_alpha():
     """(i, j) and (j, i) have one vector for alpha = 0.4 too."""
     q = hierarchical.extend(symbols("p", 2, 1), alpha=Scalar(sp.Rational(2, 5)))
@@ -119,7 +119,7 @@ def unique_for_independent_rows():
             prove_that(any(is_zero(x - value) for x in gap for value in allowed), f"rows {a} and {b} of {n * n} differ")
 
 
-@unique_for_independent_rows.control
+@unique_for_independent_rows.claim("The rows have to be affinely independent.")
 def unique_for_distinct_rows():
     """Distinct rows are enough: 0, 1, 2 with alpha = 1/3, where (0, 1) and (2, 0) meet."""
     q = hierarchical.extend(np.array([[0], [1], [2]]) * Scalar(1), alpha=Scalar(sp.Rational(1, 3)))

@@ -45,7 +45,7 @@ def pinned():
         prove_equal([got.at(b, i, 0)], [definition(m.at(b, i), M + 1, denominator)], mention=[m.at(b, i), M])
 
 
-@pinned.control
+@pinned.claim("It is 1 with the denominator length - 1, and 1 - 1/n with length.")
 def last_position_is_one():
     """The last of n tokens has the value 1 with either denominator."""
     for denominator in index.DENOMINATORS:
@@ -153,7 +153,7 @@ def length_independent():
         prove_equal([one - more], [m.at(i) * M / (n * (n + M))], mention=[m.at(i), M])
 
 
-@length_independent.control
+@length_independent.claim("It falls when tokens follow: i / n becomes i / (n + k).")
 def normalized_index_is_length_independent():
     """i / n does not change when tokens follow."""
     prove_equal(*(index.encode_normalized(array([1]), n, denominator="length") for n in (2, 3)))
@@ -188,14 +188,14 @@ def content_independent():
     prove_equal(*entries("half", turn(0 * x), 0 * x))
 
 
-@content_independent.control
+@content_independent.claim("RoPE turns a word, so what it adds depends on the word.")
 def rope_adds_one_vector_to_all_words():
     """R(m) x - x is the same for the words x and y."""
     x, y, tables = symbols("x", 1, 2), symbols("y", 1, 2), rope.tables(symbols("m", 1), symbols("w", 1))
     prove_equal(*(rope.rotate(word, *tables, layout="half") - word for word in (x, y)))
 
 
-@content_independent.control
+@content_independent.claim("Each word has frequencies of its own in Complex Order.")
 def complex_order_is_shared():
     """Two words at one position have one encoding."""
     here, (r, w, theta) = array([symbol("m")]), WAVE
@@ -232,14 +232,14 @@ def unique():
     collide(t5.bias(np.array([9]), np.array([1, 0]), symbols("B", 32, 1), bidirectional=True)[0, 0])
 
 
-@unique.control
+@unique.claim("Offsets beyond k are one.")
 def shaw_tells_all_offsets_apart():
     """The offsets 2 and 3 have two vectors in a table with k = 2."""
     rows = shaw.embed(symbols("P", 5, 1), np.array([[2, 3]]))[0]
     prove_that(rows[0, 0].e != rows[1, 0].e, "two rows")
 
 
-@unique.control
+@unique.claim("1/2 and 2/4 have one value: lengths and positions are confused.")
 def normalized_index_is_unique():
     """i / n tells all pairs of a position and a length apart."""
     values = {index.encode_normalized(array([i]), n, denominator="length")[0, 0].e for n in (2, 4) for i in range(n)}

@@ -6,7 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref.absolute import learned
-from proofs.kit import array, expression, filled, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import array, example, expression, filled, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 
 N, R, D = size("n"), size("r"), size("d")
 MASKS = {n: np.array([*itertools.product((False, True), repeat=n)]) for n in range(1, 6)}
@@ -52,7 +52,7 @@ def rows_count_from_one():
     prove_equal(learned.encode(np.array([1]), table), table[:1])
 
 
-@pinned.control
+@pinned.claim("A table tells apart what its rows tell apart; nothing forces rows to differ.")
 def every_table_tells_positions_apart():
     """Different positions have different vectors, for any table."""
     first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))
@@ -62,7 +62,7 @@ def every_table_tells_positions_apart():
 # row numbers
 
 
-@theorem(of=[learned.position_ids], sizes="all masks of length 1 .. 5, padding_idx 0 .. 3")
+@example(of=[learned.position_ids], sizes="all masks of length 1 .. 5, padding_idx 0 .. 3")
 def ids_pinned():
     """position_ids is the count, token by token, of each convention."""
     for masks in MASKS.values():
@@ -74,14 +74,14 @@ def ids_pinned():
             prove_that(got == [definition(mask, convention, padding_idx) for mask in masks], f"{convention} {padding_idx}")
 
 
-@ids_pinned.control
+@ids_pinned.claim("On tokens they differ by 2; padding has row 1 in both.")
 def opt_and_generate_differ_by_two():
     """OPT's rows are those of generate() plus 2, also for padding, which has row 1."""
     got, base = (learned.position_ids(MASKS[5], convention=name) for name in ("opt", "generate"))
     prove_that(np.array_equal(got, base + 2), "all masks")
 
 
-@ids_pinned.control
+@ids_pinned.claim("RoBERTa's first token has row padding_idx + 1 = 2.")
 def roberta_begins_at_zero():
     """0-based rows fit a RoBERTa table."""
     got = learned.position_ids(np.array([True, True, True]), convention="roberta").tolist()
@@ -100,14 +100,14 @@ def starts():
         prove_equal([got], [i + padding_idx + 1], mention=[i])
 
 
-@starts.control
+@starts.claim("514 rows hold 512 tokens.")
 def roberta_base_holds_its_rows():
     """The 514 rows of RoBERTa hold 514 tokens."""
     last = learned.position_ids(np.full(514, True), convention="roberta")[-1]
     prove_that(bool(last < learned.PRESETS["roberta_base"]["rows"]), "the last row is in the table")
 
 
-@theorem(of=[learned.position_ids], sizes="all masks of length 1 .. 5")
+@example(of=[learned.position_ids], sizes="all masks of length 1 .. 5")
 def padding_moves_no_token():
     """But for bert the c-th token has one row, wherever the padding is; opt equals roberta with padding_idx 1."""
     for masks in MASKS.values():
@@ -120,7 +120,7 @@ def padding_moves_no_token():
         prove_that(np.array_equal(same[0], same[1]) and np.array_equal(same[0], same[2]), "opt, roberta, m2m100")
 
 
-@padding_moves_no_token.control
+@padding_moves_no_token.claim("BERT counts padding: left padding moves every token.")
 def bert_ignores_padding():
     """With BERT's rows left padding moves no token."""
     mask = np.array([False, False, True])

@@ -44,7 +44,7 @@ def pinned():
         prove_equal([merged.at(b, i, t)], [expected], mention=[x.at(b, i, t), p.at(i, t)])
 
 
-@pinned.control
+@pinned.claim("x (1 + p) is x + x p: the two differ by x.")
 def conventions_agree():
     """x p and x (1 + p) are the same."""
     x, p = symbols("x", 1, 2), symbols("p", 1, 2)
@@ -88,7 +88,7 @@ def concatenation_contains_addition():
     prove_equal(merge.concatenate(x, p) @ w, x @ w[:3] + p @ w[3:], mention=w)
 
 
-@concatenation_contains_addition.control
+@concatenation_contains_addition.claim("Concatenation contains addition, and not the other way round.")
 def addition_contains_concatenation():
     """Some W has (x + p) W = [x ; p] (W_x ; W_p) for W_x = 1, W_p = 2 and all x, p."""
     x, p, w = symbols("x", 1, 1), symbols("p", 1, 1), symbols("w", 1, 1)
@@ -112,7 +112,7 @@ def literal_product_deletes_sines_of_token_zero():
             prove_equal([merged.at(0, sine), merged.at(0, cosine)], expected)
 
 
-@literal_product_deletes_sines_of_token_zero.control
+@literal_product_deletes_sines_of_token_zero.claim("x p deletes the sine features of token 0, for every word.")
 def literal_product_keeps_every_word():
     """Two words that differ stay different at token 0 under x p."""
     x, w = symbols("x", 1, 2), symbols("w", 1)

@@ -89,7 +89,7 @@ def transposed_step():
     prove_equal(recurrent.encode(lambda p: step @ p, start, 2), sinusoidal.encode(np.arange(2), w, layout="half"))
 
 
-@linear_step_is_the_sinusoid.control
+@linear_step_is_the_sinusoid.claim("The start decides: from p_0 = 0 a linear step stays at 0.")
 def any_start_will_do():
     """f(p) = M(1) p from p_0 = 0 is the sinusoid as well."""
     w = symbols("w", 1)

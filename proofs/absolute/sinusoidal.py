@@ -10,6 +10,7 @@ from posref import pairing
 from posref.absolute import sinusoidal
 from proofs.kit import (
     array,
+    example,
     expression,
     filled,
     index,
@@ -78,7 +79,7 @@ def frequencies_pinned():
     prove_equal(sinusoidal.frequencies(sp.Integer(8), base, divisor="dim - 2")[-1], 1 / base)
 
 
-@frequencies_pinned.control
+@frequencies_pinned.claim("With divisor dim the last frequency is base^(-(d - 2)/d); 1/base needs the divisor dim - 2.")
 def the_paper_ends_at_one_over_base():
     """With divisor dim the last frequency is 1/base too, as "a geometric progression from 2 pi to 10000 2 pi" reads."""
     base = symbol("base", positive=True)
@@ -103,7 +104,7 @@ def dot_product():
             prove_equal([gram.at(i, i)], [H])
 
 
-@dot_product.control
+@dot_product.claim("It is even in k: direction cannot be read off the inner product.")
 def dot_product_is_odd():
     """p_t . p_{t+k} changes sign with k, so that direction can be read off it."""
     m, k, w = symbol("m"), symbol("k"), symbols("w", 2)
@@ -111,7 +112,7 @@ def dot_product_is_odd():
     prove_equal([p[0] @ p[1]], [-(p[0] @ p[2])])
 
 
-@dot_product.control
+@dot_product.claim("It falls at first and then rises and falls.")
 def similarity_falls_with_distance():
     """sum_t cos(w_t k) falls with |k| (d = 64, k = 0 .. 20), so that |k| can be read off it."""
     with mpmath.workdps(30):
@@ -192,7 +193,7 @@ def addition_is_bilinear():
     prove_that(not is_zero(minor), "a 3 x 3 minor of p_a, p_b, p_{a+b} is not zero")
 
 
-@addition_is_bilinear.control
+@addition_is_bilinear.claim("p_{a+b} is bilinear in p_a and p_b, block by block.")
 def addition_is_a_sum():
     """p_{a+b} = p_a + p_b, one reading of "a combination of the vectors at a and b"."""
     a, b, w = symbol("a"), symbol("b"), symbols("w", 2)
@@ -236,7 +237,7 @@ def unique():
     prove_that(sp.pi.is_irrational, "pi is irrational, so cos(a - b) = 1 for integers only if a = b")
 
 
-@unique.control
+@unique.claim("One frequency over 2 pi has to be irrational; w_0 = 1 is.")
 def unique_for_rational_turns():
     """Any frequency will do: with w = 2 pi / 3 positions 0 and 3 differ."""
     same = sp.Matrix([[sp.sin(m * sp.pi * sp.Rational(2, 3)), sp.cos(m * sp.pi * sp.Rational(2, 3))] for m in (0, 3)])
@@ -265,7 +266,7 @@ def spanning_for_any_frequencies():
 # what the seeds and the folklore say
 
 
-@theorem(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512")
+@example(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512")
 def components_reach_both_signs():
     """Every component takes both signs: later ones are slow, not small. At d = 512 the last cosine first falls below zero at
     position 15153, and the last sine is -0.891 at position 50000."""
@@ -278,7 +279,7 @@ def components_reach_both_signs():
     prove_that(bool(last[0, 1] > 0 > last[1, 1] and last[2, 0] < -0.89), "the shipped functions agree")
 
 
-@components_reach_both_signs.control
+@components_reach_both_signs.claim("Every component takes both signs, the later ones slowly.")
 def later_components_stay_above_zero():
     """Later dimensions oscillate in [0, 1]."""
     w = sinusoidal.frequencies(512)[255:]

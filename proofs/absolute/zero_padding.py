@@ -45,7 +45,7 @@ def pinned():
             prove_equal(got[b], definition(x[b], kernel, padding), mention=kernel)
 
 
-@pinned.control
+@pinned.claim("Deep learning's convolution is a correlation: y_i = sum_k x_{i + k - c} W_k.")
 def kernel_is_turned_around():
     """y_i = sum_k x_{i - k + c} W_k, a convolution in the sense of mathematics."""
     x, kernel = symbols("x", 4, 1), symbols("w", 3, 1, 1)
@@ -91,7 +91,7 @@ def circular_is_equivariant():
             prove_equal(convolve(np.roll(x, turn, axis=0), kernel, "circular"), np.roll(y, turn, axis=0))
 
 
-@circular_is_equivariant.control
+@circular_is_equivariant.claim("Circular padding is; zero padding is not, at the border.")
 def zero_padding_is_equivariant():
     """So does zero padding."""
     x, kernel = symbols("x", 5, 1), symbols("w", 3, 1, 1)
@@ -134,7 +134,7 @@ def constant_input_shows_the_border():
             prove_equal(flat, [c * w.sum(axis=0)[0]] * len(flat), mention=w)
 
 
-@constant_input_shows_the_border.control
+@constant_input_shows_the_border.claim("Zero padding shows the border even of a constant.")
 def constant_input_stays_constant():
     """Zero padding gives a constant as well."""
     got = convolve(array([[symbol("c")]] * 5), symbols("w", 3, 1, 1), "zero")

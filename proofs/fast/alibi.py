@@ -22,7 +22,7 @@ def kernels_are_the_bias():
             pass
 
 
-@kernels_are_the_bias.control
+@kernels_are_the_bias.claim("They agree for keys of the past alone.")
 def forms_agree_everywhere():
     """The absolute form is the signed one for keys of the future too."""
     slopes, query, key, out = symbols("s", 1), symbols("i", 1), symbols("j", 1), symbols("out", 1, 1, 1)

@@ -51,7 +51,7 @@ def pieces_are_the_scores():
                     prove_equal(out, expected)
 
 
-@pieces_are_the_scores.control
+@pieces_are_the_scores.claim("The released code reads delta(i, j) in position-to-content, the paper delta(j, i).")
 def conventions_are_one():
     """The released code computes the paper's scores."""
     content, by_key, out = symbols("c", 1, 2, 3), symbols("k", 1, 3, 6), np.full((1, 2, 3), None, dtype=object)

@@ -51,7 +51,7 @@ TRUSTED = {
     "binomial",
     "floor",
 }
-TRUSTED |= {"solve", "solveset", "linsolve", "rsolve", "solve_forall", "is_irrational", "is_transcendental", "N", "evalf"}
+TRUSTED |= {"solve", "solveset", "linsolve", "rsolve", "solve_forall", "is_irrational", "is_transcendental", "evalf"}
 SECONDS_PER_MUTANT = 30  # and ten times what the proof takes; a mutant may loop forever
 
 
@@ -110,9 +110,9 @@ class Theorem:
     def prove(self):
         """Run the proof; returns the number of obligations, at least one."""
         RECORD.clear()
-        start = time.perf_counter()
+        start = time.process_time()
         self.body()
-        self.seconds = time.perf_counter() - start
+        self.seconds = time.process_time() - start
         if RECORD.obligations == 0:
             raise Unsound(f"{self.name} asserts nothing")
         return RECORD.obligations
@@ -280,7 +280,7 @@ class Result:
 
 def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
-    start = time.perf_counter()
+    start = time.process_time()
     obligations, trivial, controls, status = 0, 0, [], "checked" if t.is_example else "proved"
     ground = ([], [], [])
     try:
@@ -292,5 +292,5 @@ def examine(t):
         status = f"{type(error).__name__}: {error}"
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return Result(t.name, t.statement, of, t.sizes, *carried, obligations, trivial, controls, status, {}, seconds)

@@ -15,6 +15,7 @@ from proofs.kit import (
     all_paths,
     array,
     entries,
+    example,
     expression,
     index,
     is_zero,
@@ -83,31 +84,31 @@ def slopes_pinned():
         prove_that(alibi.slopes(heads).tolist() == [2.0**-e for e in exponents], f"the slopes of {heads} heads with 8")
 
 
-@slopes_pinned.control
+@slopes_pinned.claim("For a number of heads that is no power of two the published slopes are not in order.")
 def slopes_are_sorted():
     """The slopes fall from head to head, as a user of TensorRT-LLM made them (12 heads)."""
     prove_that(all(b < a for a, b in pairwise(exactly(12))), "they fall")
 
 
-@slopes_pinned.control
+@slopes_pinned.claim("That is so for powers of two alone; other numbers interleave two sequences.")
 def plain_geometric_sequence():
     """m_a = 2^(-8 a / h) for every h, as "a geometric sequence that starts at 2^(-8/h)" reads: 0.63 first, not 0.5 (h = 12)."""
     prove_that(exactly(12) == [slope(Fraction(a, 12)) for a in range(1, 13)], "the slopes of 12 heads")
 
 
-@slopes_pinned.control
+@slopes_pinned.claim("The first of 8 slopes is 1/2: heads are counted from 1.")
 def heads_counted_from_zero():
     """m_a = 2^(-8 a / h) with a = 0 for the first head: the first of 8 slopes is 1."""
     prove_equal(exactly(8), [slope(Fraction(a, 8)) for a in range(8)])
 
 
-@slopes_pinned.control
+@slopes_pinned.claim("A rank has to cut its slopes out of those of all heads.")
 def slopes_of_a_shard():
     """The last three of the slopes of 6 heads are the slopes of 3 heads, so a rank can ask for its own."""
     prove_equal(exactly(6)[3:], exactly(3))
 
 
-@theorem(of=[alibi.slopes], sizes="h = 1 .. 128")
+@example(of=[alibi.slopes], sizes="h = 1 .. 128")
 def geometric_exactly_for_powers_of_two():
     """The slopes are a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For
     every number they differ, are below 1, and the flattest is 2^-max_bias."""
@@ -120,7 +121,7 @@ def geometric_exactly_for_powers_of_two():
         prove_that(min(published) == -256 and max(published) < 0, f"the range of {heads} slopes")
 
 
-@geometric_exactly_for_powers_of_two.control
+@geometric_exactly_for_powers_of_two.claim("A geometric sequence is published for powers of two alone.")
 def geometric_for_twelve_heads():
     """The slopes of 12 heads are a geometric sequence."""
     prove_that(len({b / a for a, b in pairwise(exactly(12))}) == 1, "one ratio")
@@ -152,7 +153,7 @@ def pinned():
                 prove_equal([entry], [expected], mention=[slope, j])
 
 
-@pinned.control
+@pinned.claim("The bias is a penalty: m (j - i), which is negative in the past.")
 def query_minus_key():
     """m_a (i - j), with the sign of the distance in the text."""
     i, j, m = symbols("i", 1), symbols("j", 1), symbols("m", 1)
@@ -169,7 +170,7 @@ def falls_with_distance():
         prove_equal(got, [-m[0] * (t + 1), -m[0] * t, 0, future * m[0] * t])
 
 
-@falls_with_distance.control
+@falls_with_distance.claim("The signed form rewards the future; an encoder needs the absolute one.")
 def signed_is_symmetric():
     """The signed form costs m t on both sides, so it will do for an encoder."""
     got = alibi.bias(array([0]), array([-1, 1]), symbols("m", 1), form="signed")[0, 0]
@@ -197,7 +198,7 @@ def invariant_when_keys_alone_move():
     prove_equal(alibi.bias(i, j + shift, m, form="signed"), alibi.bias(i, j, m, form="signed"))
 
 
-@translation_invariant.control
+@translation_invariant.claim("The key form grows with the position, and only its softmax is invariant.")
 def key_form_is_invariant_itself():
     """The key form does not change when all tokens move, so that 16-bit floats hold it at every position."""
     j, m, shift = symbols("j", 2), symbols("m", 1), symbol("shift")
@@ -223,7 +224,7 @@ def key_equals_signed():
             prove_equal(weights[0, 0], expected, mention=keys[mask] if mask.sum() > 1 else [])
 
 
-@key_equals_signed.control
+@key_equals_signed.claim("It equals the signed form after softmax, under any mask.")
 def key_equals_absolute():
     """The key form equals the absolute one too: linear biases are one and the same (two tokens, no mask)."""
     m, positions = symbols("m", 1), np.arange(2)
@@ -251,7 +252,7 @@ def absolute_agrees_in_the_past_alone():
         prove_that(equal == [row == 2] * 3, f"row {row} of three after softmax")
 
 
-@absolute_agrees_in_the_past_alone.control
+@absolute_agrees_in_the_past_alone.claim("They agree under a causal mask, and without one in the last row alone.")
 def absolute_equals_signed_after_softmax():
     """The absolute form gives the attention weights of the signed one, in every row (the first of two tokens, no mask)."""
     m, positions = symbols("m", 1), np.arange(2)
@@ -269,7 +270,7 @@ def bias_before_the_scale():
         prove_equal(*entries(None, falcon, attention.scores(q, k, scale=scale.e) + alibi.bias(i, j, scale.e * m, form=form)))
 
 
-@bias_before_the_scale.control
+@bias_before_the_scale.claim("The paper adds the bias to scaled scores; under the scale slopes shrink by sqrt(d).")
 def scale_covers_the_bias():
     """It makes no difference whether the bias is added before or after the scale (two keys, after softmax)."""
     s, j, m, scale = symbols("s", 2), symbols("j", 2), symbols("m", 1), symbol("scale")

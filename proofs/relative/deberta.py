@@ -14,6 +14,7 @@ from proofs.kit import (
     array,
     assuming,
     entries,
+    example,
     expression,
     filled,
     prove_equal,
@@ -84,7 +85,7 @@ def key_minus_query():
     prove_that(deberta.position_index(np.array([1]), span=4).tolist() == [5], "the next key")
 
 
-@index_pinned.control
+@index_pinned.claim("DeBERTa's index has 2K values, for the offsets 1 - K to K.")
 def symmetric_clip():
     """There is "nothing special" about the clip: it is that of Shaw et al., to K on both sides, 2K + 1 rows."""
     prove_that(len(set(deberta.position_index(np.arange(-9, 10), span=4).tolist())) == 9, "nine rows for K = 4")
@@ -156,14 +157,14 @@ def pinned():
             prove_equal(got, expected, mention=[scale, *q.ravel()])
 
 
-@pinned.control
+@pinned.claim("The released code reads delta(i, j) where Eq. (4) has delta(j, i).")
 def the_released_code_follows_the_paper():
     """The code in transformers is "a more straightforward reproduction" of Eq. (4), as DeBERTa #162 says."""
     k, q_r, offset = symbols("k", 1, 2, 1), symbols("u", 1, 4, 1), np.array([[0, 1]])
     prove_equal(*(deberta.position_to_content(k, q_r, offset, convention=c) for c in ("released", "paper")))
 
 
-@pinned.control
+@pinned.claim("The code applies the index before the transpose, so it is not the paper's.")
 def released_without_the_transpose():
     """The released index clip(-o + K) is applied after the transpose, where it is the paper's (nntrainer #3982)."""
     k, q_r = symbols("k", 1, 2, 1), symbols("u", 1, 4, 1)
@@ -196,7 +197,7 @@ def conventions_agree_exactly_on_symmetric_rows():
         prove_that(all(a.e != b.e for a, b in zip(backwards[~inside], paper[~inside], strict=True)), "the ends differ")
 
 
-@conventions_agree_exactly_on_symmetric_rows.control
+@conventions_agree_exactly_on_symmetric_rows.claim("Reversing the rows does it for |j - i| < K, and not at the ends.")
 def weights_may_be_reversed():
     """Reversing the rows of q^r converts a checkpoint from one convention to the other, at every offset."""
     k, q_r, reach = symbols("k", 1, 5, 1), symbols("u", 1, 4, 1), np.array([[-2, -1, 0, 1, 2]])
@@ -217,7 +218,7 @@ def without_position_to_position():
         prove_equal(score(0 * q, 0 * k), [0])
 
 
-@without_position_to_position.control
+@without_position_to_position.claim("Position-to-position is left out.")
 def all_four_terms():
     """The score is the product of content plus position with content plus position."""
     (q, k), q_r, k_r = (symbols(name, 1, 1, 1) for name in "qk"), symbols("u", 1, 4, 1), symbols("w", 1, 4, 1)
@@ -239,7 +240,7 @@ def scale_counts_terms():
             prove_equal([sum(c**2 for _, c in monomials)], [scale.e**2 * dim * (1 + count)], mention=[scale])
 
 
-@scale_counts_terms.control
+@scale_counts_terms.claim("With both position terms the scale is 1/sqrt(3d).")
 def scale_of_one_term():
     """1/sqrt(d), as in the Transformer, makes the variance 1 with both position terms too (d = 1)."""
     q, k, q_r, k_r = symbols("q", 1, 1, 1), symbols("k", 1, 1, 1), symbols("u", 1, 2, 1), symbols("w", 1, 2, 1)
@@ -253,7 +254,7 @@ PAIRS = [(4, 4), (4, 30), (6, 9), (8, 109), (18, 17), (32, 64), (32, 128)]  # bu
 PUBLISHED = {0: 0, 127: 127, 128: 128, 129: 129, 200: 169, 300: 207, 400: 233, 510: 255, 511: 255}
 
 
-@theorem(
+@example(
     of=[deberta.bucket_ends],
     sizes="8 pairs of buckets and max_position",
     equivalent={
@@ -280,7 +281,7 @@ def rounded_to_the_nearest():
     prove_that(deberta.bucket_ends(32, 64)[16:].tolist() == nearest, "the logarithmic half")
 
 
-@theorem(of=[deberta.log_bucket, deberta.bucket_ends, deberta.position_index], sizes="8 pairs; |o| to max_position + 9, 10^12")
+@example(of=[deberta.log_bucket, deberta.bucket_ends, deberta.position_index], sizes="8 pairs; |o| to max_position + 9, 10^12")
 def log_buckets_pinned():
     """log_bucket is the definition up to max_position - 1, odd, and never decreases. Beyond, "microsoft" stays in the last
     bucket and "transformers" goes on counting, which the clip of position_index makes one more bucket."""
@@ -302,7 +303,7 @@ def log_buckets_pinned():
         prove_that(got.tolist() == [*PUBLISHED.values()], f"the published pair, {source}")
 
 
-@log_buckets_pinned.control
+@log_buckets_pinned.claim("From max_position on the two sources differ by one bucket.")
 def the_sources_read_the_same_rows():
     """A key 512 tokens to the right has one row in microsoft/DeBERTa and transformers: it is row 1, and row 0."""
     rows = []
@@ -327,7 +328,7 @@ def rounded(distance, buckets, max_position, bits):
         return distance if distance <= middle else int(mpmath.ceil(far)) + middle
 
 
-@theorem(of=[deberta.log_bucket, deberta.bucket_ends], sizes="256 and 512, every distance; 18 and 17")
+@example(of=[deberta.log_bucket, deberta.bucket_ends], sizes="256 and 512, every distance; 18 and 17")
 def rounded_logarithms():
     """With operations rounded to 24 bits (float32) or 53 every distance of 256 buckets and max_position 512 is right. With 18
     and 17 the logarithm of distance 12 is a whole number, 4, which float32 exceeds, so that it becomes 5."""
@@ -339,7 +340,7 @@ def rounded_logarithms():
     prove_that(tie == [13] and rounded(12, 18, 17, 24) == 14, "the tie at 12")
 
 
-@rounded_logarithms.control
+@rounded_logarithms.claim("It is right at 256 and 512, and wrong at 18 and 17.")
 def float32_is_always_right():
     """Rounded logarithms are right for every pair."""
     prove_that(rounded(12, 18, 17, 24) == log_bucket(12, 18, 17), "distance 12 of 18 and 17")
@@ -362,7 +363,7 @@ def decoder_pinned():
             prove_equal(got, expected, mention=[*hidden.ravel(), *positions.ravel()])
 
 
-@decoder_pinned.control
+@decoder_pinned.claim("H stays keys and values in every step.")
 def keys_follow_the_query():
     """The second step attends to the output of the first, as two more layers would."""
     hidden, positions, f = symbols("H", 1, 1), symbols("p", 1, 1), sp.Function("layer", real=True)
@@ -371,7 +372,7 @@ def keys_follow_the_query():
     prove_equal(deberta.enhanced_mask_decoder(layer, hidden, positions, convention="paper"), layer(once, once))
 
 
-@decoder_pinned.control
+@decoder_pinned.claim("The paper starts from p, the released code from H + p.")
 def the_same_start():
     """Starting from p and from H + p is the same decoder."""
     hidden, positions = symbols("H", 1, 1), symbols("p", 1, 1)

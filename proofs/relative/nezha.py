@@ -13,6 +13,7 @@ from proofs.attention import rows
 from proofs.kit import (
     all_paths,
     array,
+    example,
     expression,
     filled,
     pair,
@@ -65,7 +66,7 @@ def encode_pinned():
         prove_equal(nezha.encode(reach, w, max_distance=3, convention=convention), expected, mention=w)
 
 
-@encode_pinned.control
+@encode_pinned.claim("The released table is the formula at o + k.")
 def released_is_the_formula():
     """The released code computes the paper's formula."""
     w = symbols("w", 2)
@@ -73,7 +74,7 @@ def released_is_the_formula():
     prove_equal(got[0], definition(1, 2, [x.e for x in w], "paper"))
 
 
-@encode_pinned.control
+@encode_pinned.claim("Sine and cosine alternate in NEZHA's table.")
 def sines_first():
     """The layout is that of tensor2tensor, all sines and then all cosines."""
     w = symbols("w", 2)
@@ -81,7 +82,7 @@ def sines_first():
     prove_equal(got[0], definition(1, 2, [x.e for x in w], "paper", "half"))
 
 
-@theorem(of=[nezha.table, *ENCODE], sizes="k = 1, 2, 5, 64; d = 2, 6, 64")
+@example(of=[nezha.table, *ENCODE], sizes="k = 1, 2, 5, 64; d = 2, 6, 64")
 def table_pinned():
     """Row r of table is encode at the offset r - k with the frequencies 10000^(-2t/d), bit for bit: 2k + 1 rows. The paper's
     middle row and the released first row are (0, 1, 0, 1, ..)."""
@@ -123,7 +124,7 @@ def attend_pinned():
         prove_equal(nezha.attend(q, k, v, a, at, scale=unit, mask=mask), expected)
 
 
-@attend_pinned.control
+@attend_pinned.claim("NEZHA adds its vectors to the values too.")
 def on_the_matrix_alone():
     """Values are left alone, as an article says of all encodings from Transformer-XL on."""
     q, k, v, a = array([[0, 0]]), array([[0, 0]]), symbols("v", 1, 2), symbols("a", 3, 2)
@@ -157,7 +158,7 @@ def released_is_a_rotation_of_the_paper():
         prove_equal(released, [c * x + s * y, c * y - s * x])
 
 
-@released_is_a_rotation_of_the_paper.control
+@released_is_a_rotation_of_the_paper.claim("A checkpoint is bound to its convention: one table is the other, rotated.")
 def conventions_are_interchangeable():
     """Weights trained with one form serve the other: q . a is the same."""
     w, q = symbols("w", 1), symbols("q", 2)

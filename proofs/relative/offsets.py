@@ -51,14 +51,14 @@ def offsets_pinned():
     prove_equal([offsets.offsets(query + s, key + s).at(a, i, j)], [got.at(a, i, j)])
 
 
-@offsets_pinned.control
+@offsets_pinned.claim("Here an offset is j - i; those papers print i - j.")
 def query_minus_key():
     """The offset is i - j, as in Transformer-XL, XLNet and DeBERTa."""
     i, j = symbols("i", 2), symbols("j", 3)
     prove_equal(offsets.offsets(i, j), i[:, None] - j)
 
 
-@offsets_pinned.control
+@offsets_pinned.claim("Queries and keys count from one origin: a cached step has the position of its token.")
 def invariant_when_keys_alone_move():
     """A cached step may count its query from 0."""
     i, j, s = symbols("i", 2), symbols("j", 3), symbol("s")
@@ -108,7 +108,7 @@ def clip_saturates():
             prove_that(on_path(conditions, [later - here]) == [True], "clip keeps the order")
 
 
-@clip_saturates.control
+@clip_saturates.claim("Offsets beyond the clip are one.")
 def clip_keeps_offsets_apart():
     """Other offsets have other clipped offsets, so an encoding with a clip tells all distances apart (k = 2)."""
     prove_that(len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist())) == 9, "nine offsets, nine values")
@@ -130,7 +130,7 @@ def intervals():
         prove_that(len(set(offsets.clip(reach, -k, k - 1).tolist())) == 2 * k, f"2 * {k} values")
 
 
-@intervals.control
+@intervals.claim("DeBERTa's interval is (-k, k - 1).")
 def deberta_is_symmetric():
     """DeBERTa's interval is symmetric too: the offset k is minus the offset -k."""
     k = 4
@@ -175,7 +175,7 @@ def skew_pinned():
         prove_equal(offsets.skew(x), [[[x[a, i, j - i + n - 1] for j in range(m)] for i in range(n)] for a in range(2)])
 
 
-@skew_pinned.control
+@skew_pinned.claim("The first row of the padded matrix is dropped, not the last.")
 def skew_leaves_the_first_entry():
     """The shift with [:-1] in the place of [1:] (labml): one entry of the flat array too early."""
     x = symbols("x", 2, 4)

@@ -131,7 +131,7 @@ def forms_equal():
     prove_equal(shaw.scores_naive(q, k, w, at, scale=scale), shaw.scores(q, k, w, at, scale=scale))
 
 
-@forms_equal.control
+@forms_equal.claim("scores_skewed is for queries that end with the keys.")
 def skewed_for_queries_at_the_start():
     """scores_skewed is meant for queries that begin with the keys."""
     q, k, w = symbols("q", 1, 2, 1), symbols("k", 1, 3, 1), symbols("w", 5, 1)
@@ -164,7 +164,7 @@ def attend_pinned():
         prove_equal(got, expected)
 
 
-@attend_pinned.control
+@attend_pinned.claim("Shaw et al. add vectors to the values too; leaving them out changes the output.")
 def values_without_the_term():
     """The value term can be left out unseen."""
     q, v, a = array([[0]]), symbols("v", 2, 1), symbols("a", 3, 1)
@@ -172,7 +172,7 @@ def values_without_the_term():
     prove_equal(shaw.attend(q, 0 * v, v, w, a, np.array([[0, 1]]), scale=1), [(v[0] + v[1]) / 2])
 
 
-@attend_pinned.control
+@attend_pinned.claim("Keys and values have a table each; NEZHA shares one.")
 def values_take_the_table_of_the_keys():
     """The same table serves keys and values, as in NEZHA."""
     q, k, v, w, a = array([[0]]), array([[0]]), symbols("v", 1, 1), symbols("w", 1, 1), symbols("a", 1, 1)
@@ -226,7 +226,7 @@ def invariant_when_keys_alone_move():
     prove_equal(shaw.scores(q, k, w, contiguous(1, 3), scale=1), shaw.scores(q, k, w, contiguous(3, 3)[:1], scale=1))
 
 
-@translation_invariant.control
+@translation_invariant.claim("Offsets beyond k are one.")
 def all_distances_are_told_apart():
     """Two keys at different distances have different position terms (k = 2, offsets 2 and 3: they have one)."""
     w = symbols("w", 5, 1)
@@ -245,7 +245,7 @@ def query_minus_key_is_the_table_reversed():
     prove_equal(shaw.scores(q, k, w[::-1], at, scale=1), shaw.scores(q, k, w, -at, scale=1))
 
 
-@query_minus_key_is_the_table_reversed.control
+@query_minus_key_is_the_table_reversed.claim("With i - j the table is reversed.")
 def query_minus_key_is_the_same():
     """w[clip(i - j)] is Shaw's w[clip(j - i)]."""
     w, at = symbols("w", 3, 1), np.array([[-1, 0, 1]])
@@ -261,7 +261,7 @@ def one_sided_clip():
     prove_equal(shaw.embed(longer, at), [[w[clipped(o, -4, 1) + 4] for o in at[0].tolist()]], mention=w)
 
 
-@one_sided_clip.control
+@one_sided_clip.claim("The last row has to be repeated left - right times.")
 def one_sided_as_it_is():
     """A table of odd length needs no repetition (left = 3, right = 1)."""
     w = symbols("w", 5, 1)

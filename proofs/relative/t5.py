@@ -9,7 +9,20 @@ import sympy as sp
 from posref import attention
 from posref.relative import t5
 from posref.relative.offsets import offsets
-from proofs.kit import Scalar, all_paths, array, entries, prove_equal, prove_that, size, sized, symbol, symbols, theorem
+from proofs.kit import (
+    Scalar,
+    all_paths,
+    array,
+    entries,
+    example,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
 
 N, M, H, D = size("n"), size("m"), size("h"), size("d")
 
@@ -56,7 +69,7 @@ RANGE = (
 )
 
 
-@theorem(
+@example(
     of=[t5.bucket_starts],
     sizes="63 pairs of buckets and max_distance, the published ones among them",
     equivalent={
@@ -76,20 +89,20 @@ def starts_pinned():
         prove_that(t5.bucket_starts(*side).tolist() == starts, f"the published starts of {side}")
 
 
-@starts_pinned.control
+@starts_pinned.claim("The last bucket begins at 91 in the encoder and at 113 in the decoder.")
 def saturates_at_max_distance():
     """The last bucket begins at 128, as "beyond which all positions share an embedding" is read; it begins at 91, or at 113."""
     prove_that(t5.bucket_starts(*ENCODER)[-1] == 128, "the last start of the encoder")
 
 
-@starts_pinned.control
+@starts_pinned.claim("With 128 buckets and max_distance 100 there are 27 that no distance reaches.")
 def every_bucket_is_used():
     """Each bucket holds a distance. With 128 buckets and max_distance 100 there are 27 that none reaches."""
     starts = t5.bucket_starts(128, 100).tolist()
     prove_that(all(a < b for a, b in pairwise(starts)), "all starts differ")
 
 
-@theorem(
+@example(
     of=[t5.bucket, t5.bucket_starts],
     sizes="30 pairs, two directions, |j - i| up to max_distance + 9, and 10^18",
 )
@@ -106,35 +119,40 @@ def buckets_pinned():
     prove_that(t5.bucket(-np.arange(31), bidirectional=True).tolist() == table, "the printed table is the encoder's past")
 
 
-@buckets_pinned.control
+@buckets_pinned.claim("T5's offset is memory minus query, j - i: the next key has bucket 17.")
 def query_minus_key():
     """The offset is i - j: the key to the right of the query has bucket 1."""
     prove_that(t5.bucket(np.array([1]), bidirectional=True).tolist() == [1], "the next key")
 
 
-@buckets_pinned.control
+@buckets_pinned.claim("The printed table is the encoder's; the decoder has 32 buckets on its one side.")
 def printed_table_is_the_decoders():
     """The printed table holds for "T5", encoder and decoder."""
     same = t5.bucket(-np.arange(31), bidirectional=True) == t5.bucket(-np.arange(31), bidirectional=False)
     prove_that(bool(same.all()), "both directions agree in the past")
 
 
-@buckets_pinned.control
+@buckets_pinned.claim("In the decoder every future key has the bucket of distance 0.")
 def future_keys_keep_their_distance():
     """In the decoder a future key is told from the query's own."""
     prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the next key")
 
 
-@theorem(of=[t5.bucket, t5.bucket_starts], sizes="every distance: starts for 63 pairs, all n by saturation")
+@theorem(
+    of=[t5.bucket, t5.bucket_starts],
+    sizes="every distance; (buckets on the side, max_distance) = (32, 128), (16, 128), (9, 243), (2, 17)",
+)
 def never_decreases():
-    """Nearer keys never have a larger bucket, on one side; from the last start on the bucket is the last one."""
-    for buckets, max_distance in SIDES:
+    """A farther key in the past never has a smaller bucket: on every path of the comparisons the next distance has the same
+    bucket or a larger one. From the last start on, which is at most max_distance, the bucket is the last one."""
+    d = symbol("d", integer=True, nonnegative=True)
+    for buckets, max_distance in (DECODER, ENCODER, (9, 243), (2, 17)):
         last = int(t5.bucket_starts(buckets, max_distance)[-1])
-        distance = np.array([*range(last + 3), 2 * last, 10**15])
-        got = t5.bucket(-distance, buckets=buckets, max_distance=max_distance, bidirectional=False).tolist()
-        prove_that(got == sorted(got), f"monotone for {buckets} buckets and {max_distance}")
-        prove_that(set(got[last:]) == {buckets - 1} and (not last or got[last - 1] < buckets - 1), f"ends at {last}")
-        prove_that(last <= max_distance, "max_distance is in the last bucket")
+        past = lambda *d, b=buckets, m=max_distance: t5.bucket(-array(d), buckets=b, max_distance=m, bidirectional=False)
+        for _, (here, there) in all_paths(lambda past=past: past(d, d + 1)):
+            prove_that(0 <= here <= there < buckets, f"the order of {buckets} buckets up to {max_distance}")
+        for _, (far,) in all_paths(lambda past=past, last=last: past(d + last)):
+            prove_that(far == buckets - 1 and last <= max_distance, f"{buckets} buckets end at {last}")
 
 
 @never_decreases.control
@@ -147,22 +165,35 @@ def increases_with_distance():
 # the logarithm
 
 
-@theorem(of=[], sizes="all n >= e, D > e, real; all k, L")
+@theorem(
+    of=[t5.bucket_starts],
+    sizes="all n >= e, D > e, k, L, real; the starts of encoder and decoder",
+    argument="exp grows, so the quotient is at least 1 exactly if L x >= k y; as y > 0 the largest such integer k is the floor",
+)
 def equivalent_to_the_logarithm():
     """n^L e^k >= D^k e^L exactly if log(n/e) L >= k log(D/e): with n = e exp(x) and D = e exp(y) the quotient of the two powers
-    is exp(L x - k y). So the largest such k is floor(log(n/e) / log(D/e) L) over the reals."""
+    is exp(L x - k y). So the largest such k is floor(log(n/e) / log(D/e) L) over the reals, and start e + k is the first n."""
     e = symbol("e", positive=True).e
     x, y, k, length = (symbol(name).e for name in ("x", "y", "k", "L"))
     power = lambda base, logarithm, exponent: base**exponent * sp.exp(logarithm * exponent)
     quotient = power(e, x, length) * e**k / (power(e, y, k) * e**length)
     prove_equal([quotient], [sp.exp(length * x - k * y)], mention=[x, y])
+    for side in (ENCODER, DECODER):
+        prove_that(first_of_their_powers(side, side[0] // 2), f"the starts of {side} are the first of their powers")
+
+
+def first_of_their_powers(side, divisor):
+    """Whether start e + k is the first n with (n / divisor)^L >= (D / divisor)^k, for each k."""
+    (buckets, d), e = side, side[0] // 2
+    starts, length = t5.bucket_starts(*side).tolist(), buckets - e
+    reached = lambda n, k: n**length * divisor**k >= d**k * divisor**length
+    return all(reached(n, k) and not reached(n - 1, k) for k, n in enumerate(starts[e:]))
 
 
 @equivalent_to_the_logarithm.control
 def equivalent_with_distances_not_divided():
     """log n L is as good as log(n/e) L."""
-    e, x, length = symbol("e", positive=True).e, symbol("x").e, symbol("L").e
-    prove_equal([e**length * sp.exp(length * x)], [sp.exp(length * x)])
+    prove_that(first_of_their_powers(ENCODER, 1), "the starts of the encoder are the first of the undivided powers")
 
 
 def published(n, e, power, d):
@@ -200,7 +231,9 @@ def rounded(variant, distance, buckets, max_distance, bits):
 
 def wrong_at(variant, side, bits, distances):
     """The distances among these whose bucket comes out wrong."""
-    return [n for n in distances if rounded(variant, n, *side, bits) != one_side(n, *side)]
+    buckets, max_distance = side
+    right = t5.bucket(-np.array(distances), buckets=buckets, max_distance=max_distance, bidirectional=False).tolist()
+    return [n for n, bucket in zip(distances, right, strict=True) if rounded(variant, n, *side, bits) != bucket]
 
 
 VARIANTS = (published, with_epsilon, by_reciprocal, factor_first, difference_of_logarithms)
@@ -217,11 +250,12 @@ WRONG = {
 }
 
 
-@theorem(of=[t5.bucket_starts], sizes="encoder and decoder, distances 1 .. 200; ties of 63 pairs")
+@example(of=[t5.bucket, t5.bucket_starts], sizes="encoder and decoder, distances 1 .. 200; ties of 63 pairs")
 def rounded_logarithms():
-    """A tie, where the logarithm is a whole number of buckets, is exactly a start, and off the ties no order of operations errs
-    for T5's encoder and decoder, be they rounded to 24 bits (float32) or 53 (float64). The published order, with epsilon or
-    without, is right at their ties too, and in float32 at every tie of 63 pairs. The table WRONG says where orders fail."""
+    """A tie, where the logarithm is a whole number of buckets, is a start or max_distance. Off the ties none of the VARIANTS
+    errs for T5's encoder and decoder, each operation and logarithm being rounded correctly to 24 bits (float32) or 53.
+    The published order, with epsilon or without, is right at their ties too, and in float32 at every tie of 63 pairs; the
+    table WRONG says where orders fail. A library's logarithm need not be rounded correctly."""
     for side in (ENCODER, DECODER):
         for bits in (24, 53):
             for variant in VARIANTS:
@@ -237,19 +271,19 @@ def rounded_logarithms():
         prove_that(wrong_at(variant, side, bits, ties(*side)) == distances, f"{variant.__name__} for {side} with {bits} bits")
 
 
-@rounded_logarithms.control
+@rounded_logarithms.claim("By two usual orders of operations distance 64 has a wrong bucket in float64.")
 def any_order_will_do():
     """float64 is fine enough for any order of the operations in the encoder."""
     prove_that(all(wrong_at(variant, ENCODER, 53, range(1, 129)) == [] for variant in VARIANTS), "the encoder in float64")
 
 
-@rounded_logarithms.control
+@rounded_logarithms.claim("With 9 buckets and 128 float32 is right at ties where float64 is not.")
 def more_bits_are_safer():
     """Where float32 is right float64 is (9 buckets, max_distance 128)."""
     prove_that(wrong_at(published, (9, 128), 53, range(4, 129)) == wrong_at(published, (9, 128), 24, range(4, 129)), "equal")
 
 
-@rounded_logarithms.control
+@rounded_logarithms.claim("Eight bits put distances into wrong buckets.")
 def bfloat16_logarithms():
     """Eight bits are enough, since buckets are wide."""
     prove_that(wrong_at(published, ENCODER, 8, range(1, 129)) == [], "the encoder in bfloat16")
@@ -273,7 +307,7 @@ def pinned():
         prove_equal(t5.bias(np.array([4]), np.arange(5), table, max_distance=20, bidirectional=direction), full[:, -1:])
 
 
-@pinned.control
+@pinned.claim("A decoding step has the position of its token in the text.")
 def step_with_its_own_positions():
     """A decoding step may count its query from 0."""
     table = symbols("B", 8, 1)
@@ -281,15 +315,18 @@ def step_with_its_own_positions():
     prove_equal(t5.bias(np.array([0]), np.arange(3), table, bidirectional=False), full[:, -1:])
 
 
-@theorem(of=[t5.bias, t5.bucket, t5.bucket_starts, offsets], sizes="all i, j, shifts; 4, 6, 8, 16 buckets")
+@theorem(
+    of=[t5.bias, t5.bucket, t5.bucket_starts, offsets],
+    sizes="all i, j, shifts; 32 buckets and max_distance 128, and 4, 6, 8, 16 with 12",
+)
 def translation_invariant():
     """bias does not change when all tokens move by s, on every path of its comparisons, which ask for nothing but the offset.
     Every bucket that begins before the next one is reached, so the offset does matter."""
     i, j, s, o = (symbol(name, integer=True) for name in ("i", "j", "s", "o"))
-    for buckets in (4, 6, 8, 16):
+    for buckets, limit in ((4, 12), (6, 12), (8, 12), (16, 12), (32, 128)):
         table = symbols("B", buckets, 1)
         for direction in (True, False):
-            bias = lambda *at, t=table, d=direction: t5.bias(*map(array, at), t, max_distance=12, bidirectional=d)
+            bias = lambda *at, t=table, m=limit, d=direction: t5.bias(*map(array, at), t, max_distance=m, bidirectional=d)
             reached = set()
             for conditions, (here, there) in all_paths(lambda bias=bias: (bias([i], [j]), bias([i + s], [j + s]))):
                 prove_equal(there, here)
@@ -297,7 +334,7 @@ def translation_invariant():
                 prove_that(asked == {True}, "comparisons ask for the offset")
                 reached.add(str(here[0, 0, 0]))
             side = buckets // 2 if direction else buckets
-            starts = t5.bucket_starts(side, 12).tolist()
+            starts = t5.bucket_starts(side, limit).tolist()
             used = {b for b in range(side) if b + 1 == side or starts[b] < starts[b + 1]}
             used |= {b + side for b in used if b} if direction else set()
             prove_that(reached == {f"B_{b}_0" for b in used}, f"the buckets reached of {buckets}")
@@ -311,7 +348,7 @@ def invariant_when_keys_alone_move():
     prove_equal(still, moved)
 
 
-@translation_invariant.control
+@translation_invariant.claim("Encoder buckets tell left from right.")
 def symmetric():
     """The bias of (i, j) is that of (j, i), as the absolute distance in "logarithmic in |i - j|" reads."""
     table, positions = symbols("B", 8, 1), np.arange(3)
@@ -329,7 +366,7 @@ def no_scale():
     prove_equal(*entries(None, c * (attention.scores(q / c, k, scale=1) + b / c), plain))
 
 
-@no_scale.control
+@no_scale.claim("T5 does not scale; 1/sqrt(d) is in its initial weights.")
 def scaled_as_usual():
     """The scores are q . k / sqrt(d) + B, as in every other Transformer (d = 4)."""
     q, k, b = symbols("q", 1, 4), symbols("k", 2, 4), symbols("B", 1, 2)

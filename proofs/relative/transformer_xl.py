@@ -8,19 +8,7 @@ from posref.absolute import sinusoidal
 from posref.relative import transformer_xl
 from posref.relative.offsets import clip, skew
 from proofs.absolute.sinusoidal import definition as sinusoid
-from proofs.kit import (
-    array,
-    assuming,
-    index,
-    pair,
-    prove_equal,
-    prove_that,
-    size,
-    sized,
-    symbol,
-    symbols,
-    theorem,
-)
+from proofs.kit import array, assuming, example, index, pair, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 from proofs.kit.symbols import nonnegative
 
 H, D, E = size("h"), size("d"), size("e")
@@ -62,7 +50,7 @@ def operands(n_query, n_key, rows):
 # distances
 
 
-@theorem(of=[transformer_xl.distances, clip], sizes="n <= m <= 6, clamp_len 1, 2, 9 and none")
+@example(of=[transformer_xl.distances, clip], sizes="n <= m <= 6, clamp_len 1, 2, 9 and none")
 def distances_pinned():
     """Row c is the distance n_key - 1 - c, down to 0 or, bidirectional, to 1 - n_query, so every pair has a row; clamp_len
     limits it on both sides."""
@@ -84,7 +72,7 @@ def distances_ascend():
     prove_that(transformer_xl.distances(2, 3, bidirectional=False).tolist() == [0, 1, 2], "the order")
 
 
-@distances_pinned.control
+@distances_pinned.claim("With clamp_len, as in evaluation, distances are clipped.")
 def never_clipped():
     """R_{i-j} is not clipped, as an article has it; with clamp_len it is."""
     prove_that(transformer_xl.distances(1, 9, bidirectional=False, clamp_len=4).max() == 8, "the largest distance")
@@ -109,7 +97,7 @@ def past_and_future_have_one_row():
     prove_equal(transformer_xl.embeddings(array([o]), w), transformer_xl.embeddings(array([-o]), w))
 
 
-@embeddings_pinned.control
+@embeddings_pinned.claim("Transformer-XL puts all sines first, then all cosines.")
 def interleaved_sinusoid():
     """Sine and cosine alternate, as in Vaswani et al."""
     o, w = symbol("o"), symbols("w", 2)
@@ -141,14 +129,14 @@ def padded(x):
     return np.concatenate([np.full((n, 1), -1), x], axis=1).reshape(m + 1, n)
 
 
-@shift_pinned.control
+@shift_pinned.claim("Above the diagonal it leaves its pad and values of the next row, which must be masked.")
 def released_shift_is_clean():
     """The pad and reshape alone leaves zeros above the diagonal; it leaves its pad, and then values of the next row."""
     x = symbols("x", 3, 3)
     prove_equal(transformer_xl.shift(x), padded(x)[1:].reshape(3, 3))
 
 
-@shift_pinned.control
+@shift_pinned.claim("The first row of the padded matrix is dropped.")
 def shift_that_drops_the_last_row():
     """[:-1] does for [1:] (labml)."""
     x = symbols("x", 3, 3)
@@ -170,14 +158,14 @@ def released_shift_where_defined():
             prove_equal(transformer_xl.shift(x)[seen], padded(x)[1:].reshape(n, m)[seen], mention=x[:, -1])
 
 
-@released_shift_where_defined.control
+@released_shift_where_defined.claim("Both directions need n + m - 1 rows and another cut.")
 def released_shift_in_both_directions():
     """The causal shift serves an encoder, as ESPnet's first Conformer had it: entry (0, 1) is the pad."""
     x = symbols("x", 2, 2)
     prove_equal([padded(x)[1:].reshape(2, 2)[0, 1]], [x[0, 0]])
 
 
-@theorem(of=[transformer_xl.visible], sizes="n <= m <= 6")
+@example(of=[transformer_xl.visible], sizes="n <= m <= 6")
 def visible_pinned():
     """visible is j <= i + mem, all of the memory included: the pairs with a distance of at least 0."""
     for n in range(1, 7):
@@ -262,7 +250,7 @@ def translation_invariant():
         prove_equal(step, full[:, :, 2:])
 
 
-@translation_invariant.control
+@translation_invariant.claim("A decoded query has the distances m - 1, .., 0.")
 def step_without_its_memory():
     """A decoded query stands at position 0: its distances are 0, -1, ..."""
     q, k, r, u, v = operands(2, 2, 3)
@@ -291,7 +279,7 @@ def position_of_the_query_becomes_u():
     prove_equal([image[1]], [2 * image[0]])
 
 
-@position_of_the_query_becomes_u.control
+@position_of_the_query_becomes_u.claim("It does not if W_Q is onto; else u is freer than b W_Q.")
 def merging_never_changes_the_family():
     """u may always be written b W_Q, as an article has it: with W_Q = ((1, 2), (2, 4)) u_1 is not 2 u_0."""
     u = symbols("u", 2)

@@ -97,7 +97,7 @@ def untie_pinned():
     prove_equal(kept, every(lambda b, h, i, j: reset(t[b, h, i + 1, j + 1], t[b, h, 0, 0], t[b, h, 1, 1], i, j), 2, 3, 4, 4))
 
 
-@untie_pinned.control
+@untie_pinned.claim("theta_2 is t_11, the extra row with itself.")
 def thetas_from_the_first_row():
     """theta_2 is t_10, the extra row with the position of [CLS]."""
     t = symbols("t", 1, 3, 3)
@@ -121,7 +121,7 @@ def scores_pinned():
     prove_equal(both[0], both[1])
 
 
-@scores_pinned.control
+@scores_pinned.claim("The released sum adds the bias after the reset, Eq. (11) before it.")
 def released_as_printed():
     """The released sum is Eq. (11)."""
     t, b, one, two = operands(2)
@@ -174,7 +174,7 @@ def released_is_the_paper_with_other_thetas():
     prove_equal(released, paper, mention=bias_one)
 
 
-@released_is_the_paper_with_other_thetas.control
+@released_is_the_paper_with_other_thetas.claim("It needs a bias that is itself reset, with a bucket of its own for [CLS].")
 def for_a_bias_of_the_offset():
     """A bias b_{j - i} that is not reset gives the paper's form with some other theta_1: row 0 is no constant."""
     _, _, one, two = operands()
@@ -230,7 +230,7 @@ def absolute_but_for_the_commutant():
         prove_equal(matrix.tolist(), expected.tolist())
 
 
-@absolute_but_for_the_commutant.control
+@absolute_but_for_the_commutant.claim("It needs U_Q U_K^T to commute with the shifts.")
 def relative_for_any_projections():
     """The position scores depend on j - i whatever U_Q and U_K, with sinusoidal p; witness A = diag(1, 0)."""
     w, i, j, s = symbols("w", 1), symbol("i"), symbol("j"), symbol("s")
@@ -239,7 +239,7 @@ def relative_for_any_projections():
     prove_equal(t[2, 3], t[0, 1])
 
 
-@absolute_but_for_the_commutant.control
+@absolute_but_for_the_commutant.claim("Learned positions give absolute scores.")
 def relative_for_learned_positions():
     """A diagonal of the position scores is constant for learned p."""
     p, one = symbols("p", 2, 1), np.array([[[1]]])
@@ -265,7 +265,7 @@ def only_the_bias_is_t5s():
         prove_equal(untied, tupe.scores(0 * q, k, t, one, two, scale=1, convention=convention, relative_bias=b))
 
 
-@only_the_bias_is_t5s.control
+@only_the_bias_is_t5s.claim("The position scores are absolute; T5's idea is the separate bias of TUPE-R.")
 def position_scores_are_a_bias_of_the_offset():
     """TUPE contains T5's idea in its position scores: away from [CLS] they are constant along diagonals."""
     p, u = symbols("p", 3, 1), symbols("U", 1, 1, 1)

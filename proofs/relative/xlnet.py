@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref.relative import transformer_xl, xlnet
 from posref.relative.offsets import clip
-from proofs.kit import assuming, filled, index, prove_equal, prove_that, sized, symbol, symbols, theorem
+from proofs.kit import assuming, example, filled, index, prove_equal, prove_that, sized, symbol, symbols, theorem
 from proofs.relative.transformer_xl import COL, INSIDE, ROW, SIZES, D, H, M, N
 from proofs.relative.transformer_xl import definition as four_terms
 
@@ -47,7 +47,7 @@ def pattern(n, m, batch=2):
 # what it is
 
 
-@theorem(of=[xlnet.distances, clip], sizes="n <= m <= 6, clamp_len 1, 2, 9 and none")
+@example(of=[xlnet.distances, clip], sizes="n <= m <= 6, clamp_len 1, 2, 9 and none")
 def distances_pinned():
     """Row c is the distance n_key - c, down to 0 or 1 - n_query; without the first these are Transformer-XL's distances,
     and the first, n_key, belongs to no pair."""
@@ -66,7 +66,7 @@ def distances_pinned():
             prove_that(pairs == set(range(1, n + m)), "the pairs use all rows but the first")
 
 
-@distances_pinned.control
+@distances_pinned.claim("XLNet's rows begin at distance n_key, one more than Transformer-XL's.")
 def as_many_rows_as_keys():
     """The first row is distance n_key - 1, as in Transformer-XL."""
     prove_that(xlnet.distances(2, 3, attn_type="bi")[0] == 2, "the first distance")
@@ -115,7 +115,7 @@ def scores_pinned():
         prove_equal(past[..., seen], both[..., seen])
 
 
-@scores_pinned.control
+@scores_pinned.claim("Row 0 is for the same segment.")
 def segments_exchanged():
     """Row 0 of the segment embedding is for another segment, as an id of 0 for "same" is read the wrong way."""
     q, k, r, e, u, v, s = operands(1, 2, 3)
@@ -158,7 +158,7 @@ def exprs(values):
     return [sp.sympify(getattr(value, "e", value)) for value in values.ravel()]
 
 
-@without_segments_transformer_xl.control
+@without_segments_transformer_xl.claim("The first row, not the last, belongs to no pair.")
 def rows_of_transformer_xl():
     """r may be that of Transformer-XL, its last row left out."""
     q, k, r, e, u, v, s = operands(2, 2, 4)
@@ -193,7 +193,7 @@ def translation_invariant():
         prove_equal(renamed, full)
 
 
-@translation_invariant.control
+@translation_invariant.claim("XLNet asks whether two tokens share a segment, never which one it is.")
 def segments_by_their_number():
     """The vector is that of the key's segment, as in BERT: it changes when the two ids are exchanged."""
     q, e = symbols("q", 1), symbols("e", 2, 1)

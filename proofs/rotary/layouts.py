@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import pairing
 from posref.rotary import layouts, rope
-from proofs.kit import entries, index, prove_equal, prove_that, size, sized, summing, symbols, theorem
+from proofs.kit import entries, example, index, prove_equal, prove_that, size, sized, summing, symbols, theorem
 
 N, H, REST = size("n"), size("h"), size("rest")
 BOTH = (("interleaved", "half"), ("half", "interleaved"))
@@ -57,7 +57,7 @@ def tail_moves_too():
     prove_equal(layouts.convert(x, **TO_HALF, rotary_dim=4), layouts.convert(x, **TO_HALF))
 
 
-@theorem(
+@example(
     of=[layouts.permute_projection, layouts.convert], sizes="1 to 3 heads of 2 to 10, every rotary_dim; weights and biases"
 )
 def projection_pinned():
@@ -78,7 +78,7 @@ def projection_pinned():
                         prove_that(bias.tolist() == origin, f"a bias, {change}")
 
 
-@projection_pinned.control
+@projection_pinned.claim("The rows are permuted within each head.")
 def projection_permuted_as_one_head():
     """The rows are permuted over the whole projection (2 heads of 4), llama.cpp issue 3018."""
     bias = symbols("b", 8)
@@ -106,7 +106,7 @@ def bijection():
         prove_equal(layouts.convert(two, source=source, target=target), two)
 
 
-@bijection.control
+@bijection.claim("Only at width 4, where the permutation exchanges two features.")
 def its_own_inverse():
     """Converting twice in one direction gives x back (d = 6): true for heads of 4, which is how it goes unnoticed."""
     x = symbols("x", 6)
@@ -128,7 +128,7 @@ def commutes_with_rotation():
         prove_equal(*entries(None, after[..., 2 * H :], before[..., 2 * H :]))
 
 
-@commutes_with_rotation.control
+@commutes_with_rotation.claim("Scores are equal; rotated vectors differ by the permutation.")
 def rotated_vectors_are_equal():
     """Not only scores: the rotated vectors of both layouts are equal after converting x (d = 4)."""
     x, c, s = symbols("x", 1, 4), symbols("c", 1, 2), symbols("s", 1, 2)
@@ -136,7 +136,7 @@ def rotated_vectors_are_equal():
     prove_equal(converted, rope.rotate(x, c, s, layout="interleaved"))
 
 
-@commutes_with_rotation.control
+@commutes_with_rotation.claim("Pair t has column t of the tables in either layout.")
 def tables_are_converted_as_well():
     """The columns of the tables change their order too (d = 8)."""
     x, c, s = symbols("x", 1, 8), symbols("c", 1, 4), symbols("s", 1, 4)
@@ -166,7 +166,7 @@ def keys_stay_in_the_other_layout():
     prove_equal([layouts.convert(q, **TO_HALF) @ k], [q @ k])
 
 
-@keeps_scores.control
+@keeps_scores.claim("The layout pairs other features with each frequency, so scores change.")
 def layout_alone_keeps_scores():
     """The layout does not matter as long as q and k share it, once positions differ."""
     q, k, c, s = symbols("q", 1, 4), symbols("k", 1, 4), symbols("c", 2, 2), symbols("s", 2, 2)
@@ -219,7 +219,7 @@ def switch_forgotten():
     prove_equal(scores("interleaved", 4, 4, permuted(4, "interleaved", "half")), scores("interleaved", 4, 4))
 
 
-@converted_checkpoints_keep_scores.control
+@converted_checkpoints_keep_scores.claim("Biases are permuted like the rows of their weights.")
 def bias_forgotten():
     """Weights are converted and the bias of k is not."""
     prove_equal(scores("half", 4, 4, permuted(4, "interleaved", "half", forget="k_bias")), scores("interleaved", 4, 4))
@@ -231,7 +231,7 @@ def keys_forgotten():
     prove_equal(scores("half", 4, 4, permuted(4, "interleaved", "half", forget="k_weight")), scores("interleaved", 4, 4))
 
 
-@converted_checkpoints_keep_scores.control
+@converted_checkpoints_keep_scores.claim("W_K is cut into its own number of heads.")
 def keys_permuted_with_the_heads_of_queries():
     """k is cut into as many heads as q has: 2 heads of 8 as 4 heads of 4, which rotary_dim = 4 does not betray."""
     wrong = permuted(4, "interleaved", "half", heads_of_k=4)

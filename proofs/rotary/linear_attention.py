@@ -100,7 +100,7 @@ def feature_map_pinned():
         prove_equal([branch.subs(y, 0), branch.diff(y).subs(y, 0)], [1, 1])
 
 
-@feature_map_pinned.control
+@feature_map_pinned.claim("The feature map is elu(x) + 1.")
 def relu_plus_one():
     """max(x, 0) + 1"""
     x = symbols("x", 1)
@@ -150,7 +150,7 @@ def denominator_of_all_keys():
     prove_equal(out[0], (f[0] @ g[0]) * v[0] / (f[0] @ g[0] + f[0] @ g[1]))
 
 
-@pinned.control
+@pinned.claim("RoFormer's denominator has no rotation.")
 def denominator_rotated():
     """The denominator is the sum of the rotated weights (two tokens)."""
     q, k, v, tables = tokens()
@@ -159,7 +159,7 @@ def denominator_rotated():
     prove_equal(out, weights @ v / weights.sum(axis=-1, keepdims=True))
 
 
-@pinned.control
+@pinned.claim("The feature map comes first, then the rotation.")
 def rotated_before_the_feature_map():
     """phi(R(i) q_i) and phi(R(j) k_j) above the fraction (two tokens)."""
     q, k, v, tables = tokens()
@@ -234,7 +234,7 @@ def relative():
                 prove_that(names == {"f", "g"}, "the denominator is made of phi(q) and phi(k)")
 
 
-@relative.control
+@relative.claim("A rotation before a nonlinear feature map is not relative.")
 def relative_when_rotated_before_the_feature_map():
     """Rotating q and k before phi is relative as well (two tokens)."""
     q, k, v, _ = tokens()
@@ -278,7 +278,7 @@ def weights_are_no_average():
     prove_that(sp.cos(3) / 2 < sp.Rational(-49, 100), "one weight is negative")
 
 
-@weights_are_no_average.control
+@weights_are_no_average.claim("With rotation in the numerator alone the weights of a row need not sum to 1.")
 def weights_sum_to_one():
     """The weights of a row sum to 1, as after a softmax."""
     prove_equal(weight_sums(symbol("m"))[1], [1])
@@ -312,7 +312,7 @@ def rotated_denominator():
     prove_that((f[0] @ g).e.is_positive, "a sum of products of positive numbers is positive")
 
 
-@rotated_denominator.control
+@rotated_denominator.claim("A rotated denominator can vanish; the paper's cannot.")
 def rotated_denominator_is_that_of_the_paper():
     """For one key the rotated denominator is the unrotated one, hence positive."""
     f, g, m = symbols("f", 1, 2, positive=True), symbols("g", 1, 2, positive=True), symbol("m")

@@ -86,7 +86,7 @@ def one_key_pinned():
         prove_equal(one_key(undo=False, layout=layout, there=None), [rotated(V, HERE.e, W, layout)], mention=[HERE])
 
 
-@one_key_pinned.control
+@one_key_pinned.claim("This encoding turns the values too.")
 def values_are_left_alone():
     """The output is an average of the values themselves, as where queries and keys alone turn."""
     prove_equal(one_key(undo=True), [V])
@@ -110,7 +110,7 @@ def undone_by_the_key():
     prove_equal(one_key(undo=True), [rotated(V, 0, W, "half")])
 
 
-@one_key_pinned.control
+@one_key_pinned.claim("One layout serves queries, keys and values.")
 def values_turn_in_the_other_layout():
     """Values may pair their features differently."""
     prove_equal(one_key(undo=False), [rotated(V, THERE.e, W, "interleaved")])
@@ -187,7 +187,7 @@ def relative_if_undone():
             prove_equal(*entries(layout, moved(SHIFT, layout, undo=True), moved(0, layout, undo=True)), mention=[SHIFT])
 
 
-@relative_if_undone.control
+@relative_if_undone.claim("Without undoing the output tells the absolute position.")
 def relative_without_undoing():
     """Rotated values make a relative encoding as rotated keys do (one key, whose weight is 1)."""
     prove_equal(one_key(undo=False, shift=SHIFT), one_key(undo=False))

@@ -65,7 +65,7 @@ def test_every_public_function_has_a_theorem(name):
     """In the proof file of its own name, so that its mutants are tried there."""
     module = importlib.import_module(f"posref.{name}")
     public = {
-        f
+        python_function(f)
         for key, f in vars(module).items()
         if inspect.isfunction(f) and f.__module__ == module.__name__ and not key.startswith("_")
     }
