@@ -183,7 +183,7 @@ def grid(height, width, *, merge=1):
         )
     patches = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1)
     squares = patches.reshape(height // merge, merge, width // merge, merge, 2)
-    return squares.swapaxes(1, 2).reshape(-1, 2)
+    return squares.swapaxes(1, 2).reshape(height * width, 2)
 
 
 def centers(height, width):
