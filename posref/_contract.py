@@ -21,8 +21,9 @@ the axes may stand `wide` (no integers of 8 or 16 bits, whose sums and products 
 NaN and infinities). Only arguments are searched in which they would not show in the result: what is compared, clipped, masked
 or exponentiated. Object arrays, which hold symbols, are of every kind.
 
-Others. Integer, Count (at least 1), Even (at least 2), Number, Positive. A choice is a Literal, a flag bool, a function a
-Callable, and a NamedTuple is checked field by field. `| None` makes an argument optional.
+Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
+choice is a Literal, a flag bool, a function a Callable, and a NamedTuple is checked field by field. `| None` makes an
+argument optional.
 
 `contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, changes nothing, and
 calls the body with the very arguments that it got. `f.contract` is the contract as data, `f.contract.source` the code,
@@ -103,6 +104,9 @@ if TYPE_CHECKING:
     Even: TypeAlias = int
     Number: TypeAlias = float
     Positive: TypeAlias = float
+    AboveOne: TypeAlias = float
+    Factor: TypeAlias = float
+    Fraction: TypeAlias = float
 else:
     Array = np.ndarray
     Numbers, Complex = Kind("numbers", "iufO"), Kind("numbers", "iufcO")
@@ -114,6 +118,9 @@ else:
     Even = Scalar("an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
     Number = Scalar("a finite number", False, "True")
     Positive = Scalar("a positive finite number", False, "{0} > 0 and {0} != _infinity")
+    AboveOne = Scalar("a finite number above 1", False, "{0} > 1 and {0} != _infinity")
+    Factor = Scalar("a finite number of at least 1", False, "{0} >= 1 and {0} != _infinity")
+    Fraction = Scalar("a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
 
 LEADS = ("...", "#...", "(...)")
 
@@ -322,7 +329,8 @@ class Contract:
         return ValueError(f"{self.where}: {name} is {size}{self._origin([name], name, values, ', as ')}, expected {rule.name}")
 
     def scalar(self, name, value):
-        return ValueError(f"{self.where}: {name} is {value}, expected {self.arguments[name].rule.name}")
+        rule, remedy = self.arguments[name].rule, self.arguments[name].remedy
+        return ValueError(f"{self.where}: {name} is {value}, expected {rule.name}" + (f"; {remedy}" if remedy else ""))
 
     def integer(self, name, value):
         """A single integer; a symbol says so itself."""
@@ -333,7 +341,8 @@ class Contract:
     def number(self, name, value):
         """A single number, and no NaN or infinity."""
         if isinstance(value, (str, bytes)) or not (np.isscalar(value) or hasattr(value, "is_positive")):
-            raise TypeError(f"{self.where}: {name} is {value!r}, expected one number")
+            remedy = self.arguments[name].remedy
+            raise TypeError(f"{self.where}: {name} is {value!r}, expected one number" + (f"; {remedy}" if remedy else ""))
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise self.scalar(name, value)
 
@@ -437,7 +446,7 @@ def contract(**remedies: str) -> collections.abc.Callable[[F], F]: ...
 def contract(function: Any = None, **remedies: str) -> Any:
     """Compile the annotations of `function` into the checks before its body.
 
-    Keywords are remedies: what an error about the shape of that argument ends with.
+    Keywords are remedies: what an error about that argument ends with, its shape or its value.
     """
     if function is None:
         return lambda f: contract(f, **remedies)

@@ -1,36 +1,57 @@
 r"""RoPE over several axes: each pair of features turns with one coordinate of its token.
 
+A patch of an image has a row and a column, and of a video a time, where a word has one position.
+
 Definition. Token i has a position on every axis, p_i = (p_i0, p_i1, ..), and pair t reads axis a_t:
 
-    angle_it  =  p_i,a_t w_t          turned as in `posref.rotary.rope`
+    angle_it = p_i,a_t w_t     turned as in `posref.rotary.rope`
 
 so the score sees the vector of offsets p_j - p_i alone. With equal positions on all axes it is RoPE, whatever a is.
 
-Symbols. positions p (..., n, axes); frequencies w (dim/2,) in radians per position; axis a (dim/2,), integers from 0, for
-videos in the order time, row, column; angles (..., n, dim/2); sizes: how many pairs an axis has.
+Symbols.
+
+    p (..., n, axes)       positions; for videos in the order time, row, column
+    w (dim/2,)             frequencies, in radians per position
+    a (dim/2,)             axis of each pair, integers from 0
+    angle (..., n, dim/2)  what a pair turns by
+    sizes (axes,)          how many pairs an axis has
 
 Conventions. A model is an axis of every pair, its frequency, and a layout; nothing else. Frequencies are those of the whole
 width in the order of the pairs (Qwen2-VL's text: its columns are slow), or those of a width of dim/2 once for each of two
 axes (vision towers: w_0, w_2, .. twice), or dealt out in turn (Pixtral: rows w_0, w_2, .., columns w_1, w_3, ..).
 
-Where implementations differ. Which pairs read which axis: in sections in Qwen2-VL and 2.5-VL, dealt out in Qwen3-VL and 3.5;
-rows and columns in turn and then time, with the slowest frequencies, in Ernie 4.5 VL. What is left over when the axes are
-dealt out unequally reads time in transformers and a fourth stream of positions in ggml, pairs 61 and 62 of Qwen3-VL. GLM-4.1V
-is interleaved and GLM-4.5V half. Gemma 4's vision tower makes one RoPE of each half of the head. DINOv3 turns by 2 pi times
-the centre of a patch between -1 and 1; Llama 4's vision tower counts from 1. V-JEPA 2 doubles its tables by tiling and pairs
-adjacent features: that map is no rotation, and its authors keep it for the weights they released (`rotate_vjepa2`).
+Where implementations differ.
 
-Properties. proofs/rotary/axes.py.
+    what | who | value | version | source
+    axes of text | Qwen2-VL, Qwen2.5-VL | in sections: time, rows, columns | 5.23.0 | modeling_qwen2_vl.py
+    axes of text | Qwen3-VL, Qwen3.5 | dealt out in turn, the rest reads time | 5.23.0 | modeling_qwen3_vl.py
+    axes of text | ggml, Qwen3-VL | dealt out, the rest reads a fourth stream: pairs 61 and 62 | - | GGML_ROPE_TYPE_IMROPE
+    axes of text | Ernie 4.5 VL | rows and columns in turn, then time, with the slowest frequencies | 5.23.0
+      | modeling_ernie4_5_vl_moe.py
+    pairing | GLM-4.1V | interleaved | 5.23.0 | modeling_glm4v.py
+    pairing | GLM-4.5V | half | 5.23.0 | modeling_glm4v_moe.py
+    frequencies of patches | Qwen2-VL's tower | the same for rows and columns | 5.23.0 | modeling_qwen2_vl.py
+    frequencies of patches | Pixtral | dealt out between rows and columns | 5.23.0 | modeling_pixtral.py
+    pairs of patches | Gemma 4's tower | each half of the head is a RoPE of its own | 5.23.0 | modeling_gemma4.py
+    positions of patches | DINOv3 | 2 pi times the centre, between -1 and 1 (`centers`) | 5.23.0 | modeling_dinov3_vit.py
+    positions of patches | Llama 4's tower | rows and columns from 1, columns first | 5.23.0 | modeling_llama4.py
+    the map | V-JEPA 2 | tables tiled, features paired as neighbours: no rotation (`rotate_vjepa2`) | 5.23.0
+      | modeling_vjepa2.py rotate_queries_or_keys
 
 References. Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1; Heo et al., arXiv 2403.13298 (axial frequencies).
 """
 
+from typing import Literal
+
 import numpy as np
 
 from posref import _require, pairing
+from posref._contract import Array, Count, Integers, Numbers, contract
 from posref.rotary import rope
 
-LEFTOVERS = ("transformers", "ggml")
+Leftover = Literal["transformers", "ggml"]
+Convention = Literal["paper", "released"]
+ADD_UP = "sections add up to half the rotated width (mrope_section)"
 
 # A model: pair t turns with frequency `order[t]` of `rope.frequencies(dim, base)` and reads axis `axis[t]` of its positions
 VISION_TEXT = ("time", "row", "column")
@@ -122,49 +143,51 @@ PRESETS = {
 }
 
 
-def angles(positions, frequencies, axis):
+@contract(axis=ADD_UP)
+def angles(
+    positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2"], axis: Integers[Array, "dim/2"]
+) -> Numbers[Array, "... n dim/2"]:
     """p_i,a_t w_t: the angle of every pair, `(..., n, dim/2)`, for `rope.rotate(x, np.cos(angle), np.sin(angle), layout=..)`.
+
+    ValueError for an axis that positions do not have.
 
     >>> angles(np.array([[0, 5, 7]]), np.array([1.0, 0.5, 0.1]), np.array([0, 1, 2]))
     array([[0. , 2.5, 0.7]])
     """
-    _require.array("axes.angles", "positions", positions, ndim=1)
-    _require.array("axes.angles", "frequencies", frequencies)
-    _require.axes("axes.angles", "frequencies", frequencies, "(dim/2,)")
-    _require.same_shape("axes.angles", "frequencies", frequencies, "axis", axis)
     _require.rows("axes.angles", "axis", axis, positions.shape[-1], "the last axis of positions")
     return positions[..., axis] * frequencies
 
 
-def sections(sizes):
-    """The axis of each pair where axes have consecutive pairs, as `mrope_section` of Qwen2-VL: integers `(sum of sizes,)`.
+@contract
+def sections(sizes: Integers[Array, "axes"]) -> Integers[Array, "dim/2"]:
+    """The axis of each pair where axes have consecutive pairs, `mrope_section` of Qwen2-VL: integers `(sum of sizes,)`.
 
-    >>> sections((1, 2, 2))
+    >>> sections(np.array([1, 2, 2]))
     array([0, 1, 1, 2, 2])
     """
-    _require_sizes("axes.sections", sizes)
+    _require_pairs("sections", sizes)
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def interleaved_sections(sizes, *, leftover):
+@contract
+def interleaved_sections(sizes: Integers[Array, "axes"], *, leftover: Leftover) -> Integers[Array, "dim/2"]:
     """The axis of each pair where axes are dealt out in turn, `mrope_interleaved` of Qwen3-VL: integers `(sum of sizes,)`.
 
-    Pair t reads axis t mod k while that axis has pairs left. Others read axis 0 with `leftover="transformers"`, and with
-    "ggml" an axis k of their own.
+    Pair t reads axis t mod k while that axis has pairs left. Others read axis 0 with `leftover="transformers"`, and an axis k
+    of their own with "ggml".
 
-    >>> interleaved_sections((4, 1, 1), leftover="transformers")
+    >>> interleaved_sections(np.array([4, 1, 1]), leftover="transformers")
     array([0, 1, 2, 0, 0, 0])
-    >>> interleaved_sections((4, 1, 1), leftover="ggml")
+    >>> interleaved_sections(np.array([4, 1, 1]), leftover="ggml")
     array([0, 1, 2, 0, 3, 3])
     """
-    _require_sizes("axes.interleaved_sections", sizes)
-    _require.choice("axes.interleaved_sections", "leftover", leftover, LEFTOVERS)
-    pair, axes = np.arange(sum(sizes)), len(sizes)
-    last = np.array([axes * size for size in sizes])
-    return np.where(pair < last[pair % axes], pair % axes, {"transformers": 0, "ggml": axes}[leftover])
+    _require_pairs("interleaved_sections", sizes)
+    deal, axis = np.divmod(np.arange(sizes.sum()), len(sizes))
+    return np.where(deal < sizes[axis], axis, {"transformers": 0, "ggml": len(sizes)}[leftover])
 
 
-def grid(height, width, *, merge=1):
+@contract
+def grid(height: Count, width: Count, *, merge: Count = 1) -> Integers[Array, "patches 2"]:
     """Row and column of every patch of an image, row by row: integers `(height * width, 2)`.
 
     With `merge` the patches of a square of merge x merge follow each other, as in Qwen's vision towers (`spatial_merge_size`).
@@ -175,18 +198,14 @@ def grid(height, width, *, merge=1):
            [1, 0],
            [1, 1]])
     """
-    for name, number in (("height", height), ("width", width), ("merge", merge)):
-        _require.count("axes.grid", name, number)
-    if height % merge != 0 or width % merge != 0:
-        raise ValueError(
-            f"axes.grid: {height} x {width} patches are no whole squares of {merge} x {merge} (spatial_merge_size)"
-        )
+    _require_squares(height, width, merge)
     patches = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1)
     squares = patches.reshape(height // merge, merge, width // merge, merge, 2)
     return squares.swapaxes(1, 2).reshape(height * width, 2)
 
 
-def centers(height, width):
+@contract
+def centers(height: Count, width: Count) -> Numbers[Array, "patches 2"]:
     """Centres of patches between -1 and 1, row by row: `(height * width, 2)`, rows first. DINOv3's positions.
 
     >>> centers(2, 1)
@@ -196,7 +215,14 @@ def centers(height, width):
     return (2 * grid(height, width) + 1) / np.array([height, width]) - 1
 
 
-def rotate_vjepa2(x, cos, sin, *, convention):
+@contract
+def rotate_vjepa2(
+    x: Numbers[Array, "... n? dim"],
+    cos: Numbers[Array, "(...) #n dim/2"],
+    sin: Numbers[Array, "=cos"],
+    *,
+    convention: Convention,
+) -> Numbers[Array, "... n? dim"]:
     """A block of V-JEPA 2's heads at the angles of one axis: adjacent pairs turn, `(..., n, dim)`.
 
     convention="paper" is the rotation. With "released" feature f reads the angle f mod dim/2, because the tables are doubled by
@@ -208,14 +234,19 @@ def rotate_vjepa2(x, cos, sin, *, convention):
     >>> rotate_vjepa2(x, np.cos(angle), np.sin(angle), convention="released").round(1)
     array([[1., 1., 1., 1.]])
     """
-    _require.choice("axes.rotate_vjepa2", "convention", convention, ("paper", "released"))
-    turned = rope.rotate(x, cos, sin, layout="interleaved")
     if convention == "paper":
-        return turned
+        return rope.rotate(x, cos, sin, layout="interleaved")
     a, b = pairing.split(x, "interleaved")
     return x * pairing.join(cos, cos, "half") + pairing.join(-b, a, "interleaved") * pairing.join(sin, sin, "half")
 
 
-def _require_sizes(function, sizes):
-    for size in sizes:
-        _require.count(function, "a section of sizes", size)
+def _require_pairs(function, sizes):
+    if (sizes < 1).any():
+        raise ValueError(f"axes.{function}: sizes are {sizes.tolist()}, expected at least one pair an axis (mrope_section)")
+
+
+def _require_squares(height, width, merge):
+    if height % merge != 0 or width % merge != 0:
+        raise ValueError(
+            f"axes.grid: {height} x {width} patches are no whole squares of {merge} x {merge} (spatial_merge_size)"
+        )

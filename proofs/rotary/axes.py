@@ -78,7 +78,7 @@ def equal_positions_are_rope():
 def sections_and_interleaved_sections_are_one():
     """Sections and interleaved sections of the same sizes are the same encoding."""
     p, w = symbols("p", 1, 3), symbols("w", 6)
-    apart, dealt = axes.sections((2, 2, 2)), axes.interleaved_sections((2, 2, 2), leftover="transformers")
+    apart, dealt = axes.sections(np.array([2, 2, 2])), axes.interleaved_sections(np.array([2, 2, 2]), leftover="transformers")
     prove_equal(axes.angles(p, w, apart), axes.angles(p, w, dealt))
 
 
@@ -128,16 +128,16 @@ def pinned_sections():
     or k."""
     for sizes in ((16, 24, 24), (24, 20, 20), (11, 11, 10), (5,), (2, 1), (1, 3), (4, 1, 2), (1, 4, 3)):
         k, pairs = len(sizes), range(sum(sizes))
-        prove_equal(axes.sections(sizes), [sum(t >= sum(sizes[: a + 1]) for a in range(k)) for t in pairs])
+        prove_equal(axes.sections(np.array(sizes)), [sum(t >= sum(sizes[: a + 1]) for a in range(k)) for t in pairs])
         for leftover, other in (("transformers", 0), ("ggml", k)):
             dealt = [t % k if t < k * sizes[t % k] else other for t in pairs]
-            prove_equal(axes.interleaved_sections(sizes, leftover=leftover), dealt)
+            prove_equal(axes.interleaved_sections(np.array(sizes), leftover=leftover), dealt)
 
 
 @pinned_sections.claim("ggml turns pairs 61 and 62 of Qwen3-VL by a fourth stream of positions.")
 def leftovers_are_one():
     """Qwen3-VL's [24, 20, 20] means the same in transformers and in ggml."""
-    dealt = [axes.interleaved_sections((24, 20, 20), leftover=leftover) for leftover in axes.LEFTOVERS]
+    dealt = [axes.interleaved_sections(np.array([24, 20, 20]), leftover=leftover) for leftover in ("transformers", "ggml")]
     prove_equal(*dealt)
 
 
@@ -201,10 +201,10 @@ def vjepa2_is_relative():
 def presets_read_as_stated():
     """The axes of the presets are those of their sections; every frequency is used, once, or once for each of two axes."""
     stated = {
-        "qwen2_vl": axes.sections((16, 24, 24)),
-        "qwen3_vl": axes.interleaved_sections((24, 20, 20), leftover="transformers"),
-        "qwen3_5": axes.interleaved_sections((11, 11, 10), leftover="transformers"),
-        "glm_4v": axes.sections((8, 12, 12)),
+        "qwen2_vl": axes.sections(np.array([16, 24, 24])),
+        "qwen3_vl": axes.interleaved_sections(np.array([24, 20, 20]), leftover="transformers"),
+        "qwen3_5": axes.interleaved_sections(np.array([11, 11, 10]), leftover="transformers"),
+        "glm_4v": axes.sections(np.array([8, 12, 12])),
     }
     for name, axis in stated.items():
         prove_equal(axes.PRESETS[name]["axis"], axis)

@@ -168,6 +168,6 @@ def test_dynamic_remembers():
     for length in (10, 100, 70, 64, 300, 80, 63, 65, 20, 64):
         lengths.append(length)
         module(torch.zeros(1), torch.arange(length)[None])
-        used = scaling.dynamic_length("transformers", lengths=lengths, original_length=64, factor=2.0)
+        used = scaling.dynamic_length("transformers", lengths=np.array(lengths), original_length=64, factor=2.0)
         w = scaling.dynamic_ntk(rope.frequencies(64), factor=2.0, length=used, original_length=64)
         np.testing.assert_allclose(module.inv_freq.numpy(), w, rtol=2e-6)

@@ -207,11 +207,11 @@ def test_the_list_of_servers_follows_their_length(rule, model_length, expected):
     ],
 )
 def test_the_memory_of_transformers(lengths, expected):
-    assert scaling.dynamic_length("transformers", lengths=lengths, original_length=2048, factor=2.0) == expected
+    assert scaling.dynamic_length("transformers", lengths=np.array(lengths), original_length=2048, factor=2.0) == expected
 
 
 def test_vllm_stretches_short_texts_too():
-    length = scaling.dynamic_length("vllm", lengths=[10], original_length=2048, factor=3.0)
+    length = scaling.dynamic_length("vllm", lengths=np.array([10]), original_length=2048, factor=3.0)
     w = rope.frequencies(8)
     stretched = scaling.dynamic_ntk(w, factor=3.0, length=length, original_length=2048)
     np.testing.assert_array_equal(stretched, scaling.ntk(w, factor=7.0))  # s^2 - s + 1
@@ -228,15 +228,27 @@ LIST = {"length": 10, "original_length": 4096, "model_length": 4096}
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: scaling.linear(W, factor=0.5), ValueError, "scaling.linear: factor is 0.5, expected at least 1"),
+        (
+            lambda: scaling.linear(W, factor=0.5),
+            ValueError,
+            "scaling.linear: factor is 0.5, expected a finite number of at least 1; a configuration calls it factor",
+        ),
         (lambda: scaling.linear([1.0], factor=2.0), TypeError, "scaling.linear: frequencies is a list"),
         (lambda: scaling.linear(W[None], factor=2.0), ValueError, r"scaling.linear: frequencies has shape \(1, 4\)"),
         (lambda: scaling.linear(W, factor=None), TypeError, "factor is None, expected one number"),
         (lambda: scaling.ntk(W[:1], factor=2.0), ValueError, "frequencies has 1 entry, .* at least 4"),
         (lambda: scaling.dynamic_ntk(W, factor=2.0, length=0, original_length=8), ValueError, "length is 0"),
-        (lambda: scaling.yarn(W, **YARN | {"factor": 0.25}), ValueError, "scaling.yarn: factor is 0.25, expected at least 1"),
+        (
+            lambda: scaling.yarn(W, **YARN | {"factor": 0.25}),
+            ValueError,
+            "scaling.yarn: factor is 0.25, expected a finite number of at least 1; a configuration calls it factor",
+        ),
         (lambda: scaling.yarn(W, **YARN | {"original_length": None}), TypeError, "original_max_position_embeddings"),
-        (lambda: scaling.yarn(W, **YARN | {"base": 1.0}), ValueError, "base is 1.0, expected more than 1"),
+        (
+            lambda: scaling.yarn(W, **YARN | {"base": 1.0}),
+            ValueError,
+            "base is 1.0, expected a finite number above 1; .*rope_theta",
+        ),
         (lambda: scaling.yarn(W, **YARN | {"truncate": None}), ValueError, "truncate is None, expected one of True, False"),
         (
             lambda: scaling.yarn(W, **YARN, ramp="wavelength"),
@@ -255,13 +267,12 @@ LIST = {"length": 10, "original_length": 4096, "model_length": 4096}
         (lambda: scaling.llama3(W, **LLAMA3 | {"original_length": None}), TypeError, "original_max_position_embeddings"),
         (lambda: scaling.longrope(W, factors=np.ones(3)), ValueError, "(4|3).*(3|4)"),
         (lambda: scaling.proportional(W, fraction=1.5), ValueError, "fraction is 1.5, .*partial_rotary_factor"),
-        (lambda: scaling.yarn_magnitude(0.5), ValueError, "factor is 0.5, expected at least 1"),
-        (lambda: scaling.longrope_list("hf", **LIST), ValueError, "rule is 'hf', expected one of 'transformers'"),
         (
-            lambda: scaling.dynamic_length("mlx-lm", lengths=[], original_length=8, factor=2.0),
+            lambda: scaling.yarn_magnitude(0.5),
             ValueError,
-            "lengths is empty",
+            "factor is 0.5, expected a finite number of at least 1; a configuration calls it factor",
         ),
+        (lambda: scaling.longrope_list("hf", **LIST), ValueError, "rule is 'hf', expected one of 'transformers'"),
     ],
 )
 def test_refused(call, error, message):

@@ -1,0 +1,320 @@
+"""Position ids: padding, packing, caches, ranks, evicted and grouped positions, images, temperature."""
+
+import itertools
+
+import numpy as np
+
+from posref import attention, position_ids
+from posref.rotary import rope
+from proofs.kit import (
+    array,
+    example,
+    expression,
+    index,
+    is_zero,
+    pair,
+    prove_equal,
+    prove_that,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
+
+N, H = size("n"), size("h")
+
+
+def definition(builder, *given):
+    """Each builder, token by token, from the papers and the released loops."""
+    return _RULES[builder](*given)
+
+
+def _padded(mask, filler):
+    return [sum(mask[:i]) if here else filler for i, here in enumerate(mask)]
+
+
+def _packed(lengths):
+    return [i for length in lengths for i in range(length)]
+
+
+def _self_extend(i, j, group, window, shift):
+    return j - i if i - j < window else j // group - (i // group + shift)
+
+
+def _dual_chunk(i, j, size, local):
+    chunk = size - local
+    successive = min(i % chunk + chunk, size)
+    constant = min(2 * chunk - 1, size)
+    return j % chunk - {0: i % chunk, 1: successive}.get(i // chunk - j // chunk, constant)
+
+
+def _multimodal(parts, merge):
+    start, out = 0, []
+    for part in parts:
+        if isinstance(part, int):
+            out += [[start + i] * 3 for i in range(part)]
+            start += part
+        else:
+            frames, rows, columns = part[0], part[1] // merge, part[2] // merge
+            out += [[start + f, start + r, start + c] for f in range(frames) for r in range(rows) for c in range(columns)]
+            start += max(rows, columns)
+    return out
+
+
+_RULES = {
+    "padded": _padded,
+    "packed": _packed,
+    "self_extend": _self_extend,
+    "dual_chunk": _dual_chunk,
+    "multimodal": _multimodal,
+}
+
+
+def turned(x, positions, w):
+    return rope.rotate(x, *rope.tables(positions, w), layout="half")
+
+
+# attention does not know the order of tokens
+
+
+@theorem(of=[attention.scores, attention.causal_mask], sizes="3 tokens, d = 2, all orders")
+def equivariant():
+    """If tokens are permuted and their positions come along, outputs are permuted: queries and keys turned by RoPE at any three
+    positions, with the causal mask of these positions."""
+    q, k, v, w = symbols("q", 3, 2), symbols("k", 3, 2), symbols("v", 3, 2), symbols("w", 1)
+    p = np.array([4, 0, 7])
+    whole = output(q, k, v, p, w)
+    for order in itertools.permutations(range(3)):
+        moved = list(order)
+        prove_equal(output(q[moved], k[moved], v[moved], p[moved], w), whole[moved], mention=[w[0]])
+
+
+@equivariant.claim("Masks are part of what must come along: kernels that mask by place need the order of the text.")
+def equivariant_with_the_mask_of_the_place():
+    """A causal mask by place, as is_causal makes it, does for permuted tokens as well."""
+    q, k, v, w, p = symbols("q", 2, 2), symbols("k", 2, 2), symbols("v", 2, 2), symbols("w", 1), np.array([0, 1])
+    by_place = output(q[::-1], k[::-1], v[::-1], p[::-1], w, mask_positions=p)
+    prove_equal(by_place, output(q, k, v, p, w)[::-1])
+
+
+# one row of tokens
+
+
+@example(of=[position_ids.padded], sizes="all masks of 5 tokens")
+def pinned_padded():
+    """The id of a token is the number of tokens before it, so padding on the left gives the ids of padding on the right."""
+    for mask in itertools.product((False, True), repeat=5):
+        for filler in (0, 1):
+            prove_equal(position_ids.padded(np.array(mask), filler=filler), definition("padded", mask, filler))
+
+
+@pinned_padded.claim("Without ids made from the mask, a left-padded text starts at the number of pads.")
+def places_are_positions():
+    """In a padded batch the place is the position."""
+    prove_equal(position_ids.padded(np.array([False, True, True]), filler=0)[1:], [1, 2])
+
+
+@example(of=[position_ids.packed, position_ids.documents], sizes="up to 3 documents of 0 to 3 tokens")
+def pinned_packed():
+    """packed counts every document from 0, and documents numbers them: what separate runs of the documents have."""
+    for count in range(1, 4):
+        for lengths in itertools.product(range(4), repeat=count):
+            if sum(lengths) == 0:
+                prove_that(position_ids.packed(np.array(lengths)).shape == (0,), "no tokens have no positions")
+                continue
+            prove_equal(position_ids.packed(np.array(lengths)), definition("packed", lengths))
+            of = [document for document, length in enumerate(lengths) for _ in range(length)]
+            prove_equal(position_ids.documents(np.array(lengths)), of)
+
+
+@pinned_packed.claim("A packed row without documents in its mask lets tokens attend into the text before theirs.")
+def packed_tokens_need_no_mask():
+    """Positions tell documents apart: no token is before another of the same position."""
+    prove_equal(position_ids.packed(np.array([2, 2]))[2:] - position_ids.packed(np.array([2, 2]))[:2], [2, 2])
+
+
+@example(of=[position_ids.cached], sizes="up to 6 keys")
+def pinned_cached():
+    """cached(n, m) is the last n of cached(m, m): prefill, chunks and single steps give a token one position."""
+    for n_key in range(1, 7):
+        for n_query in range(1, n_key + 1):
+            prove_equal(position_ids.cached(n_query, n_key), range(n_key - n_query, n_key))
+
+
+@pinned_cached.claim("The queries are the last of the keys.")
+def cached_queries_start_at_zero():
+    """A step of decoding has position 0."""
+    prove_equal(position_ids.cached(1, 4), [0])
+
+
+# ranks
+
+
+@example(of=[position_ids.zigzag], sizes="1 to 4 ranks, chunks of 1 to 3")
+def pinned_zigzag():
+    """The ranks share 0 .. n - 1 without overlap, each has one chunk from either end, and equally many causal pairs."""
+    for ranks in range(1, 5):
+        for chunk in range(1, 4):
+            n = 2 * ranks * chunk
+            shares = [position_ids.zigzag(n, ranks=ranks, rank=rank) for rank in range(ranks)]
+            prove_equal(np.sort(np.concatenate(shares)), range(n))
+            for rank, share in enumerate(shares):
+                first, last = range(rank * chunk, (rank + 1) * chunk), range(n - (rank + 1) * chunk, n - rank * chunk)
+                prove_equal(share, [*first, *last])
+                prove_equal([(share + 1).sum()], [(shares[0] + 1).sum()])
+
+
+@pinned_zigzag.control
+def contiguous_shares_work_equally():
+    """Contiguous shares have equally many causal pairs."""
+    first, second = np.arange(4), np.arange(4, 8)
+    prove_equal([(first + 1).sum()], [(second + 1).sum()])
+
+
+# what an evicting cache does
+
+
+@example(of=[position_ids.streaming], sizes="up to 8 tokens")
+def pinned_streaming():
+    """The first `sinks` and the last `window` tokens stay, in order, with the positions 0, 1, .. of their slots; the offsets of
+    two tokens of the window are those of the text."""
+    for n, sinks, window in itertools.product(range(1, 9), (1, 2), (1, 3)):
+        kept, positions = position_ids.streaming(n, sinks=sinks, window=window)
+        expected = [i for i in range(n) if i < sinks or i >= n - window]
+        prove_equal(kept, expected)
+        prove_equal(positions, range(len(expected)))
+        last = [slot for slot, place in enumerate(expected) if place >= n - window]
+        prove_equal(kept[last] - positions[last], [kept[-1] - positions[-1]] * len(last))
+
+
+@pinned_streaming.claim("A sink is as near as its slot, and comes no farther while the text grows.")
+def sinks_keep_their_distance():
+    """The offset of a sink is that of the text."""
+    kept, positions = position_ids.streaming(10, sinks=1, window=3)
+    prove_equal([positions[0] - positions[-1]], [kept[0] - kept[-1]])
+
+
+@theorem(of=[rope.rotate, rope.tables], sizes="all n, d")
+def cached_keys_can_be_turned_on():
+    """R(slot - p) R(p) k = R(slot) k: a key that was cached at its position p is brought to its slot by turning it on."""
+    k, w, p, slot = sized("k", N, 2 * H), sized("w", H), sized("p", N), sized("slot", N)
+    i, (t, a, b) = index(N), pair("half", 2 * H)
+    on, direct = turned(turned(k, p, w), slot - p, w), turned(k, slot, w)
+    prove_equal([on.at(i, a), on.at(i, b)], [direct.at(i, a), direct.at(i, b)], mention=[w.at(t), slot.at(i)])
+
+
+@cached_keys_can_be_turned_on.claim(
+    "Not if the key was turned with other frequencies, or with a magnitude: it is multiplied twice."
+)
+def keys_with_a_magnitude_can_be_turned_on():
+    """Keys turned with tables times g are brought to their slot by tables times g."""
+    k, w, g = symbols("k", 1, 2), symbols("w", 1), symbol("g")
+    at = lambda x, p: rope.rotate(x, *(g * table for table in rope.tables(array([p]), w)), layout="half")
+    p, slot = symbol("p"), symbol("slot")
+    prove_equal(at(at(k, p), slot - p), at(k, slot))
+
+
+# grouped and chunked offsets
+
+
+@example(of=[position_ids.self_extend], sizes="20 tokens, groups 1 to 4, windows 1 to 8")
+def pinned_self_extend():
+    """The offset is j - i for i - j < w, else floor(j/g) - floor(i/g) - (w - floor(w/g)) in decoding, w - w/g in prefill; the
+    two agree exactly if g divides w."""
+    i = np.arange(20)
+    for group, window in itertools.product(range(1, 5), range(1, 9)):
+        got = {
+            phase: position_ids.self_extend(i, i, group=group, window=window, phase=phase) for phase in ("prefill", "decode")
+        }
+        for phase, shift in (("prefill", window - window / group), ("decode", window - window // group)):
+            expected = [[definition("self_extend", a, b, group, window, shift) for b in range(20)] for a in range(20)]
+            prove_equal(got[phase], expected)
+        prove_that((got["prefill"] == got["decode"]).all() == (window % group == 0), "prefill is decoding if g divides w")
+
+
+@pinned_self_extend.claim("Only if the group divides the window: with w = 5 and g = 2 they differ by half a position.")
+def prefill_is_decoding():
+    """Self-Extend gives a token the same offsets in prefill and in decoding."""
+    given = {"group": 2, "window": 5}
+    i, j = np.array([9]), np.array([0])
+    prove_equal(*(position_ids.self_extend(i, j, **given, phase=phase) for phase in ("prefill", "decode")))
+
+
+@example(of=[position_ids.dual_chunk], sizes="24 tokens, 9 settings")
+def pinned_dual_chunk():
+    """Offsets are exact within a chunk, and up to min(local + 1, c) tokens back; none is farther than `chunk_size`."""
+    i = np.arange(24)
+    for most, local in ((2, 1), (4, 1), (4, 2), (4, 3), (6, 2), (8, 2), (8, 4), (9, 3), (30, 5)):
+        got, chunk = position_ids.dual_chunk(i, i, chunk_size=most, local=local), most - local
+        expected = [[definition("dual_chunk", a, b, most, local) if b <= a else 0 for b in range(24)] for a in range(24)]
+        prove_equal(np.where(i[None, :] <= i[:, None], got, 0), expected)
+        distance = i[:, None] - i[None, :]
+        near = (distance >= 0) & (distance <= min(local + 1, chunk))
+        prove_that((got == -distance)[near].all(), "near offsets are exact")
+        prove_that(got[distance >= 0].min() >= -most, "no offset is farther than size")
+
+
+@pinned_dual_chunk.claim("Beyond the next chunk nearer and farther tokens have the same offsets over and over.")
+def dual_chunk_is_monotone():
+    """A token farther back has an offset at least as far."""
+    offsets = position_ids.dual_chunk(np.array([19]), np.arange(20), chunk_size=6, local=2)[0]
+    prove_equal(np.sort(offsets), offsets)
+
+
+# images
+
+
+@example(of=[position_ids.multimodal], sizes="6 rows of text, images and videos")
+def pinned_multimodal():
+    """Text has three equal positions; a patch has start + (frame, row, column); the next part starts max(rows, columns)
+    later."""
+    prove_that(position_ids.multimodal([], merge=1).shape == (0, 3), "nothing has no positions")
+    rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1]]
+    for parts in rows:
+        for merge in (1, 2):
+            prove_equal(
+                position_ids.multimodal(parts, merge=merge), np.array(definition("multimodal", parts, merge)).reshape(-1, 3)
+            )
+
+
+@pinned_multimodal.claim("It starts after the longer side, so a video of more frames than that shares positions with the text.")
+def text_goes_on_after_the_largest_position():
+    """The text after an image starts after its largest position."""
+    positions = position_ids.multimodal([(5, 2, 2), 1], merge=1)
+    prove_equal([positions[-1, 0]], [positions[:-1].max() + 1])
+
+
+# temperature
+
+
+@theorem(of=[position_ids.temperature], sizes="every position")
+def pinned_temperature():
+    """temperature is 1 + amount ln(1 + floor(p / length)), with p + 1 for p in Llama 4: the two conventions are one number
+    apart, and so differ where p + 1 is a multiple of the length and nowhere else."""
+    amount = symbol("amount")
+    for length in (1, 3, 8):
+        p = np.arange(30)
+        llama, ministral = (
+            position_ids.temperature(p, amount=amount, length=length, convention=name) for name in ("llama4", "ministral3")
+        )
+        logarithm = lambda blocks: expression(float(np.log(1 + blocks)))
+        prove_equal(llama, [1 + amount * logarithm((n + 1) // length) for n in p], mention=[amount])
+        prove_equal(ministral, [1 + amount * logarithm(n // length) for n in p], mention=[amount])
+        differ = [n for n in p if not is_zero(expression(llama[n] - ministral[n]))]
+        prove_equal(differ, [n for n in p if (n + 1) % length == 0])
+
+
+@pinned_temperature.claim("They differ at one position in `length`: 8191 has 1.069315 in Llama 4 and 1 in Ministral 3.")
+def the_temperatures_are_one():
+    """Llama 4 and Ministral 3 scale queries alike."""
+    given = {"amount": 0.1, "length": 8192}
+    prove_equal(*(position_ids.temperature(np.array([8191]), **given, convention=name) for name in ("llama4", "ministral3")))
+
+
+def output(q, k, v, p, w, mask_positions=None):
+    """Attention on generators, without the maximum that a softmax subtracts."""
+    where = p if mask_positions is None else mask_positions
+    scores = attention.scores(turned(q, p, w), turned(k, p, w), scale=1)
+    weights = np.where(attention.causal_mask(where, where), np.exp(scores), 0)
+    return (weights / weights.sum(axis=-1, keepdims=True)) @ v

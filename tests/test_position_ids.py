@@ -1,0 +1,84 @@
+"""Position ids: batches, released numbers, refused input. The rules themselves are compared in proofs/position_ids.py."""
+
+import numpy as np
+import pytest
+
+from posref import attention, position_ids
+from posref.rotary import rope
+
+I = np.arange(12)  # noqa: E741, positions i
+
+
+def test_left_padding_is_right_padding():
+    """With ids and mask the outputs of the tokens are those of the text alone, on whichever side the padding is."""
+    x = np.random.default_rng(0).normal(size=(1, 6, 8))
+    for mask in ([False, False, True, True, True, True], [True, True, True, True, False, False]):
+        mask = np.array(mask)
+        ids = position_ids.padded(mask, filler=1)
+        turned = rope.rotate(x, *rope.tables(ids, rope.frequencies(8)), layout="half")
+        allowed = attention.causal_mask(ids, ids) & mask[None, :]
+        got = attention.attend(turned, turned, x, scale=1.0, mask=allowed)[:, mask]
+        alone = rope.rotate(x[:, mask], *rope.tables(np.arange(4), rope.frequencies(8)), layout="half")
+        causal = attention.causal_mask(np.arange(4), np.arange(4))
+        np.testing.assert_allclose(got, attention.attend(alone, alone, x[:, mask], scale=1.0, mask=causal), rtol=1e-12)
+
+
+def test_packed_documents_are_separate_runs():
+    lengths, x = np.array([3, 1, 4]), np.random.default_rng(0).normal(size=(8, 8))
+    ids, of = position_ids.packed(lengths), position_ids.documents(lengths)
+    turned = rope.rotate(x, *rope.tables(ids, rope.frequencies(8)), layout="half")
+    mask = (of[:, None] == of[None, :]) & attention.causal_mask(ids, ids)
+    together = attention.attend(turned, turned, x, scale=1.0, mask=mask)
+    for document, length in enumerate(lengths):
+        own = of == document
+        alone = rope.rotate(x[own], *rope.tables(np.arange(length), rope.frequencies(8)), layout="half")
+        causal = attention.causal_mask(np.arange(length), np.arange(length))
+        np.testing.assert_allclose(together[own], attention.attend(alone, alone, x[own], scale=1.0, mask=causal), rtol=1e-12)
+
+
+def test_self_extend_with_the_released_numbers():
+    """w = 1022 and g = 8: the first grouped offset is 894.25 larger in prefill and 895 in decoding than its groups say."""
+    given = {"group": 8, "window": 1022}
+    far, first = np.array([8192]), np.array([0])
+    prefill, decode = (position_ids.self_extend(far, first, **given, phase=phase).item() for phase in ("prefill", "decode"))
+    assert (prefill, decode) == (-1024 - 894.25, -1024 - 895)
+
+
+def test_dual_chunk_of_chunkllama():
+    """Chunks of 3072 with a local window of 256, as for a model of 4096: no offset beyond 3072 in 20000 tokens."""
+    offsets = position_ids.dual_chunk(np.array([19999]), np.arange(20000), chunk_size=3072, local=256)
+    assert offsets.min() == -3072
+    assert offsets.max() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: position_ids.padded(np.array([1, 0]), filler=0), TypeError, "mask has dtype int64, expected booleans"),
+        (lambda: position_ids.padded(np.array([True]), filler=0.5), TypeError, "filler is 0.5, expected an integer"),
+        (
+            lambda: position_ids.packed(np.array([2, -1])),
+            ValueError,
+            r"lengths are \[2, -1\]; pass the differences of cu_seqlens",
+        ),
+        (lambda: position_ids.documents(np.array([-2])), ValueError, "position_ids.documents"),
+        (lambda: position_ids.packed([2, 1]), TypeError, "lengths is a list"),
+        (lambda: position_ids.cached(3, 2), ValueError, "3 queries and 2 keys"),
+        (lambda: position_ids.zigzag(10, ranks=2, rank=0), ValueError, "pad to a multiple of 4"),
+        (lambda: position_ids.zigzag(8, ranks=2, rank=2), ValueError, "rank is 2 of 2, expected 0 to 1"),
+        (lambda: position_ids.zigzag(8, ranks=2, rank=-1), ValueError, "rank is -1 of 2"),
+        (lambda: position_ids.streaming(0, sinks=1, window=1), ValueError, "n is 0, expected an integer of at least 1"),
+        (lambda: position_ids.self_extend(I, I, group=0, window=4, phase="decode"), ValueError, "group is 0"),
+        (lambda: position_ids.self_extend(I, I, group=2, window=4, phase="both"), ValueError, "phase is 'both'"),
+        (lambda: position_ids.self_extend(I.astype(np.uint8), I, group=2, window=4, phase="decode"), TypeError, "uint8"),
+        (lambda: position_ids.self_extend(I / 2, I, group=2, window=4, phase="decode"), TypeError, "float64"),
+        (lambda: position_ids.dual_chunk(I, I, chunk_size=4, local=4), ValueError, "local is 4 and chunk_size 4"),
+        (lambda: position_ids.multimodal([3, (1, 1, 4)], merge=2), ValueError, r"\(1, 1, 4\), .*merge = 2 patches"),
+        (lambda: position_ids.multimodal([0], merge=2), ValueError, "parts hold 0"),
+        (lambda: position_ids.temperature(I, amount=0.1, length=0, convention="llama4"), ValueError, "length is 0"),
+        (lambda: position_ids.temperature(I, amount=0.1, length=8, convention="llama5"), ValueError, "convention is 'llama5'"),
+    ],
+)
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
