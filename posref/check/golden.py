@@ -1,30 +1,31 @@
 """Golden: outputs that were dumped by another program, against a golden case.
 
-Rotations, tables and gradients of RoPE are judged as in `check_rope`. Every other case is compared element by element, and
-some have a list of wrong answers to compare with (`wrong_answers`).
+Rotations, tables and gradients of RoPE are judged as in `check_rope`. Every other case is compared element by element,
+then with what every mistake of its op gives (`posref.ops`, `engine`).
 """
 
 from typing import Any
 
 import numpy as np
 
-from posref import _require, vectors
-from posref.check import precision, tensors
+from posref import _require, ops, vectors
+from posref.check import engine, precision, tensors
 from posref.check.first_level import allowed_models, finite, same_shape
 from posref.check.judge import judge
+from posref.check.name import named
 from posref.check.report import Precision, Report
 from posref.check.rotated import ROTATED
 from posref.check.search import settle
-from posref.check.wrong_answers import wrong_answers
+from posref.check.wrong_answers import wrong_frequencies
 
 
 def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | None = None) -> Report:
     """Compare an output with a golden case and say what it equals.
 
     `case` is one of `posref.vectors` or its id; `output` is an array or tensor of the shape of the expected one, `dtype` its
-    dtype where the array does not say (bf16 that was widened to float32). Mistakes in rotations, frequencies, tables,
-    gradients, scores and permutations of RoPE are named; of other cases the worst element is reported, with the mistakes
-    that the case was made to catch. ValueError for an unknown case or model.
+    dtype where the array does not say (bf16 that was widened to float32). The mistakes of `posref mistakes` are named, alone
+    or with all that give the same numbers at this case; if none fits, the worst element is reported with the mistakes that the
+    case was made to catch. ValueError for an unknown case or model.
 
     >>> from posref import vectors
     >>> got = vectors.case("rope/interleaved/d8-b1e4/tiny").expected
@@ -44,19 +45,33 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
 
 
 def _judged(report: Report, case: Any, got: np.ndarray, kind: str, model: str | None) -> None:
-    if not same_shape(report, got.shape, case.expected.shape):
-        return
+    fits = same_shape(report, got.shape, case.expected.shape)
     allowed = _models(report, case, kind, model)
     if not allowed:
+        return
+    if not fits:
+        named(report, _question(case, allowed), got)
         return
     if case.id.startswith("rope/") and case.op in ROTATED:
         run = ROTATED[case.op](case, got, allowed)
         if finite(report, run.got, run.positions[:, 0]):
             judge(report, run, None)
+            if not (report.ok or report.diagnosis):
+                named(report, _question(case, allowed), got)
         return
     allowed = tuple(dict.fromkeys(name.removesuffix("-iterative") for name in allowed))
     if finite(report, got) and not _compared(report, case, got, allowed):
-        settle(report, [wrong_answers(case, got, allowed)], "the answer")
+        if case.op in ("inv_freq", "frequencies"):
+            settle(report, [wrong_frequencies(case, got, allowed)], "the answer")
+        if not report.diagnosis:
+            named(report, _question(case, allowed), got)
+
+
+def _question(case: Any, models: tuple[str, ...]) -> engine.Question:
+    op, arguments = ops.of_case(case)
+    models = tuple(dict.fromkeys(name.removesuffix("-iterative") for name in models))
+    tolerance = {name: vectors.tolerance(case, name) for name in models}
+    return engine.Question(op, arguments, models, right=case.expected, tolerance=tolerance, gauge=case.gauge)
 
 
 def _models(report: Report, case: Any, kind: str, model: str | None) -> tuple[str, ...]:

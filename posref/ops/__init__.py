@@ -237,7 +237,7 @@ def _op(module: ModuleType, f: Spec) -> Op:
         elif mistake.wrong in shared:
             of = shared[mistake.wrong]
             mistakes[name] = mistake._replace(wrong=of.wrong, kind=of.kind, remedy=mistake.remedy or of.remedy)
-    renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)}
+    renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)} | getattr(module, "REPLACED", set())
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}))

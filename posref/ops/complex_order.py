@@ -50,6 +50,8 @@ def _score(formula):
     return inside(complex_order, "scores", lambda right: lambda q, k: formula(q, np.swapaxes(k, -1, -2)))
 
 
+REPLACED = {"position_plus_one"}  # shared mistakes that have a form of their own here
+
 MISTAKES = {
     "no_phase": Mistake(
         _wave(lambda m, r, w, p: (m, r, w, 0 * p)),

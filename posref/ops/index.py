@@ -29,6 +29,8 @@ def _per_position(of_positions, of_steps):
     return lambda f, a: of_positions(a) if "positions" in a else np.full((a.length - 1, 1), of_steps(a))
 
 
+REPLACED = {"position_plus_one"}  # shared mistakes that have a form of their own here
+
 MISTAKES = {
     "starts_at_one": Mistake(
         _starts_at_one,

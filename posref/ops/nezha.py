@@ -50,6 +50,8 @@ def _no_position(right):
     return lambda q, k, rows, offsets, **rest: right(q, k, 0 * rows, offsets, **rest)
 
 
+REPLACED = {"sign"}  # shared mistakes that have a form of their own here
+
 MISTAKES = {
     "other_convention": Mistake(
         using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention]),

@@ -80,6 +80,8 @@ def _lowest_ignored(by_offset, query_positions, key_positions, lowest):
     return _gather(by_offset, relative.offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
 
 
+REPLACED = {"sign"}  # shared mistakes that have a form of their own here
+
 MISTAKES = {
     "transposed": Mistake(
         _transposed,

@@ -1,0 +1,412 @@
+"""Ranged: numbers that carry the error an honest computation of them may have. A specification runs on them unchanged.
+
+The one place where a tolerance comes from. Each element has an absolute error a compute model (`posref.vectors.models`), in two
+layers: in the arithmetic of the model, and as if all had been computed in the finer precision in which it holds angles. The
+rules, with u the unit roundoff of an operation (|computed - exact| <= u |exact|):
+
+1. Operations. Of factors off by e and f the product is off by |b| e + |a| f + e f, and u |a b| is added for its rounding; a
+   quotient, a root, an exponential alike, exactly and not to first order: exp turns e into |v| expm1(e). Powers of two, signs,
+   conjugates, comparisons and whatever only moves numbers (stack, take, swapaxes, ..) round nothing.
+2. Angles. cos, sin and exp(i .) read the finer layer, since 16-bit code makes angles in float32; their derivative is at most 1.
+3. Constants. A float that is exact in 8 bits was chosen; any other was computed, like base^(-2t/d): by up to three roundings of
+   an exponent of size |ln v| and four more of the result, so it is off by (3 |ln v| + 4) u of the finer precision.
+4. Softmax. What is subtracted from the scores before exp is arbitrary: a maximum carries no error.
+5. Sums. n terms of total size s, added in any order or tree: each term meets at most n - 1 roundings, so the sum is off by at
+   most (n - 1) u s more than its terms. (n, s) are carried, and charged when the sum is used: sums of sums count once. The
+   result of a matrix product is written in the format of the tensors before it is used again.
+
+Left out are products of several roundings of one number, below 2^-5 of the sum of the others (the derivation in
+`posref.vectors.models`), hence the factor of `allowed`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from posref.vectors.models import F16, F32, MODELS, Model
+
+# whole attentions in 16 bits: tensors, tables and products of elements in 16 bits, sums in float32
+SUMS_IN_F32 = {"bf16-f32sums": "bf16-all", "f16-f32sums": "f16-all"}
+ALL_MODELS: dict[str, Model] = {**MODELS, **{name: MODELS[like] for name, like in SUMS_IN_F32.items()}}
+FROM_FINE = ("f64", "f32", "f16-f32math", "f16-f32sums", "f16-all", "bf16-f32math", "bf16-f32sums", "bf16-all")
+
+
+class Units(NamedTuple):
+    """Unit roundoffs, one entry a layer: those of the models first, then the finer precision of each."""
+
+    names: tuple[str, ...]
+    product: np.ndarray
+    sum: np.ndarray
+    stored: np.ndarray
+    fine: np.ndarray
+    tiny: np.ndarray
+
+
+def units(*names: str) -> Units:
+    """The layers of these models."""
+    models = [ALL_MODELS[name] for name in names]
+    fine = [m.c_phase for m in models]
+    none = [0.0] * len(models)
+    return Units(
+        names,
+        np.array([m.c_amp / 3 for m in models] + fine),
+        np.array([F32 if name in SUMS_IN_F32 else m.c_amp / 3 for name, m in zip(names, models, strict=True)] + fine),
+        np.array([m.c_out for m in models] + none),
+        np.array(fine + fine),
+        np.array([2.0**-25 if m.c_amp == 3 * F16 else 0.0 for m in models] + none),
+    )
+
+
+class Ranged(NDArrayOperatorsMixin):
+    """Values `v` with an error layer for every unit, `e`; `n` terms of total size `s` were added, and not yet charged."""
+
+    __slots__ = ("e", "n", "s", "stored", "u", "v")
+    __hash__ = None  # type: ignore[assignment]
+    dtype = np.dtype(object)  # as symbols: specifications compute with it and convert nothing
+    is_positive = None
+    __array_priority__ = 1000
+
+    def __init__(self, v: Any, u: Units, e: Any = None, s: Any = None, n: int = 1, stored: bool = False):
+        self.v, self.u, self.n, self.stored = np.asarray(v), u, n, stored
+        self.e = np.zeros((len(u.product), *self.v.shape)) if e is None else e
+        self.s = np.abs(self.v) if s is None else s
+
+    shape = property(lambda self: self.v.shape)
+    ndim = property(lambda self: self.v.ndim)
+    size = property(lambda self: self.v.size)
+    T = property(lambda self: np.transpose(self))
+    real = property(lambda self: Ranged(self.v.real, self.u, self.e))
+    imag = property(lambda self: Ranged(self.v.imag, self.u, self.e))
+    exact = property(lambda self: self.n == 1 and not self.e.any())
+
+    def charged(self, store: bool = False) -> np.ndarray:
+        """The error with the roundings of the sum; with `store`, written in the format of the tensors."""
+        e = self.e + _per(self.u.sum, (self.n - 1) * self.s) if self.n > 1 else self.e
+        return e + _per(self.u.stored, np.abs(self.v)) if self.stored or (store and not self.exact) else e
+
+    def alike(self, number: float) -> "Ranged":
+        """A setting with the error that every setting has."""
+        return constant(np.float64(number), self.u)
+
+    def rounded(self, bits: int) -> "Ranged":
+        """To so many significant bits; the error stays."""
+        fraction, exponent = np.frexp(self.v)
+        return Ranged(np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent), self.u, self.charged())
+
+    def __len__(self) -> int:
+        return len(self.v)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self.v)))
+
+    def __float__(self) -> float:
+        return float(self.v)
+
+    def __bool__(self) -> bool:
+        return bool(self.v)
+
+    def __getitem__(self, key: Any) -> "Ranged":
+        return Ranged(self.v[key], self.u, np.stack([layer[key] for layer in self.e]), self.s[key], self.n, self.stored)
+
+    def reshape(self, *shape: Any) -> "Ranged":
+        v = self.v.reshape(*shape)
+        return Ranged(v, self.u, self.e.reshape(-1, *v.shape), self.s.reshape(v.shape), self.n, self.stored)
+
+    def astype(self, *_: Any, **__: Any) -> "Ranged":
+        return self
+
+    def copy(self) -> "Ranged":
+        return self
+
+    def repeat(self, repeats: int, axis: int) -> Any:
+        return _moved(np.repeat, (self, repeats), {"axis": axis}, self.u)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> "Ranged":
+        return _sum(self, axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> "Ranged":
+        return Ranged(self.v.max(axis=axis, keepdims=keepdims), self.u)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> "Ranged":
+        return Ranged(self.v.min(axis=axis, keepdims=keepdims), self.u)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.v.any(axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
+        return self.v.all(axis=axis, keepdims=keepdims)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+        operation = OPERATIONS.get(ufunc.__name__) if method == "__call__" else None
+        return NotImplemented if operation is None else operation(*(_lifted(x, self.u) for x in inputs))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        known = FUNCTIONS.get(function.__name__)
+        return _moved(function, args, named, self.u) if known is None else known(*args, **named)
+
+
+def constant(v: Any, u: Units) -> Ranged:
+    """A number that was computed, unless it is exact in 8 bits (rule 3)."""
+    size = np.abs(v)
+    roundings = np.where(_short(size), 0, 3 * np.abs(np.log(np.where(size > 0, size, 1))) + 4)
+    return Ranged(v, u, _per(u.fine, roundings * size))
+
+
+def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Values of a result, and the allowed error of every element in each model: `{model: array}`."""
+    y = y if isinstance(y, Ranged) else _lifted(y, u)
+    e = Ranged(y.v, u, y.e, y.s, y.n).charged()
+    models = {name: ALL_MODELS[name] for name in u.names}
+    out = {name: e[i] + m.c_out * np.abs(y.v) for i, (name, m) in enumerate(models.items())}
+    return y.v, {name: (1 + 2**-5) * error + models[name].floor for name, error in out.items()}
+
+
+def _per(unit: np.ndarray, x: Any) -> np.ndarray:
+    """unit x, one layer a unit."""
+    return unit.reshape(-1, *[1] * np.ndim(x)) * x
+
+
+def _short(size: np.ndarray) -> np.ndarray:
+    return np.frexp(size)[0] * 256 % 1 == 0
+
+
+def _power_of_two(x: Ranged) -> bool:
+    """A factor that rounds nothing: powers of two, 0, and the units of the complex numbers."""
+    if not x.exact:
+        return False
+    if np.iscomplexobj(x.v):
+        return x.size == 1 and bool(abs(x.v) == 1)
+    fraction = np.abs(np.frexp(x.v)[0])
+    return bool(((fraction == 0.5) | (x.v == 0)).all())
+
+
+def _lifted(x: Any, u: Units) -> Ranged:
+    """Integers and short fractions are exact, other floats were computed, objects are stacked."""
+    if isinstance(x, Ranged):
+        return x
+    x = np.asarray(x)
+    if x.dtype != object:
+        return constant(x, u) if x.dtype.kind in "fc" else Ranged(x, u)
+    parts = [_lifted(entry, u) for entry in x.ravel()]
+    errors = np.stack([part.charged().reshape(-1) for part in parts], axis=-1)
+    return Ranged(np.array([part.v[()] for part in parts]).reshape(x.shape), u, errors.reshape(-1, *x.shape))
+
+
+def _moved(function: Callable[..., Any], args: Any, named: Any, u: Units) -> Ranged:
+    """Functions that move numbers: done to the values and to every layer alike."""
+    found: list[Ranged] = []
+
+    def walked(tree: Any, get: Callable[[Ranged], Any]) -> Any:
+        if isinstance(tree, Ranged) or (isinstance(tree, np.ndarray) and tree.dtype.kind in "fcO"):
+            return get(_lifted(tree, u))
+        return type(tree)(walked(branch, get) for branch in tree) if isinstance(tree, (list, tuple)) else tree
+
+    def done(get: Callable[[Ranged], Any]) -> Any:
+        return function(*walked(tuple(args), get), **named)
+
+    def layer(i: int, alike: bool) -> Any:
+        return done(lambda r: r.e[i] if alike else r.charged()[i])
+
+    walked(tuple(args), found.append)
+    alike = len({(r.n, r.stored) for r in found}) == 1
+    e = np.stack([layer(i, alike) for i in range(len(u.product))])
+    v = done(lambda r: r.v)
+    return Ranged(v, u, e, done(lambda r: r.s), found[0].n, found[0].stored) if alike else Ranged(v, u, e)
+
+
+# operations: values, then what becomes of the errors
+
+
+def _wide(a: Ranged, b: Ranged) -> tuple[tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
+    """The common shape, and layers of either brought to it."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+
+    def wide(e: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(e.reshape(len(e), *[1] * (len(shape) - e.ndim + 1), *e.shape[1:]), (len(e), *shape))
+
+    return shape, wide
+
+
+def _add(a: Ranged, b: Ranged, sign: int = 1) -> Ranged:
+    shape, wide = _wide(a, b)
+    v = np.broadcast_to(a.v + sign * b.v, shape)
+    for x, zero in ((b, a), (a, b)):
+        if zero.exact and not zero.v.any():
+            return Ranged(v, a.u, wide(x.e), np.broadcast_to(x.s, shape), x.n, x.stored)
+    ea, eb = (x.charged() if x.stored else x.e for x in (a, b))
+    return Ranged(v, a.u, wide(ea) + wide(eb), np.broadcast_to(a.s + b.s, shape), a.n + b.n, a.stored or b.stored)
+
+
+def _multiply(a: Ranged, b: Ranged) -> Ranged:
+    shape, wide = _wide(a, b)
+    v = a.v * b.v
+    for x, y in ((a, b), (b, a)):
+        if _power_of_two(x):
+            size = np.abs(x.v)
+            return Ranged(v, a.u, size * wide(y.e), np.broadcast_to(size * y.s, shape), y.n, y.stored)
+    ea, eb = wide(a.charged()), wide(b.charged())
+    e = np.abs(b.v) * ea + np.abs(a.v) * eb + ea * eb
+    return Ranged(v, a.u, e + _rounding(a.u.product, v, a.u))
+
+
+def _divide(a: Ranged, b: Ranged) -> Ranged:
+    shape, wide = _wide(a, b)
+    with np.errstate(all="ignore"):
+        v = a.v / b.v
+    if _power_of_two(b) and (b.v != 0).all():
+        size = np.abs(b.v)
+        return Ranged(v, a.u, wide(a.e) / size, np.broadcast_to(a.s / size, shape), a.n, a.stored)
+    ea, eb = wide(a.charged()), wide(b.charged())
+    least = np.maximum(np.abs(b.v) - eb, np.abs(b.v) / 4 + 1e-300)
+    return Ranged(v, a.u, (ea + np.abs(v) * eb) / least + _rounding(a.u.product, v, a.u))
+
+
+def _matmul(a: Ranged, b: Ranged) -> Ranged:
+    v, size, u = a.v @ b.v, np.abs(a.v) @ np.abs(b.v), a.u
+    layers = zip(a.charged(store=True), b.charged(store=True), strict=True)
+    e = np.stack([np.abs(a.v) @ eb + ea @ np.abs(b.v) + ea @ eb for ea, eb in layers])
+    return Ranged(v, u, e + _per(u.sum, size) + _per(u.tiny * a.shape[-1], np.ones(v.shape)), size, a.shape[-1], stored=True)
+
+
+def _rounding(unit: np.ndarray, v: np.ndarray, u: Units) -> np.ndarray:
+    """One rounding of v, and the absolute one of numbers below the normal range of float16."""
+    return _per(unit, np.abs(v)) + _per(u.tiny, np.ones(v.shape))
+
+
+def _fine(e: np.ndarray) -> np.ndarray:
+    half = len(e) // 2
+    return np.concatenate([e[half:], e[half:]])
+
+
+def _table(f: Callable[[Any], Any]) -> Callable[[Ranged], Ranged]:
+    def wave(x: Ranged) -> Ranged:
+        v = f(x.v)
+        return Ranged(v, x.u, np.minimum(_fine(x.charged()), 2) + _rounding(x.u.product, v, x.u))
+
+    return wave
+
+
+def _exp(x: Ranged) -> Ranged:
+    v = np.exp(x.v)
+    if np.iscomplexobj(x.v) and not x.v.real.any():
+        e = np.minimum(_fine(x.charged()), 2)
+    else:
+        e = np.abs(v) * np.expm1(np.minimum(x.charged(), 50))
+    return Ranged(v, x.u, e + _rounding(2 * x.u.product, v, x.u))
+
+
+def _power(a: Ranged, b: Ranged) -> Ranged:
+    """Squares and cubes are products; else a^b as exp(b ln a) in the finer precision, by rule 3."""
+    if b.exact and b.size == 1 and b.v.item() in (2, 3):
+        return _multiply(a, a) if b.v.item() == 2 else _multiply(a, _multiply(a, a))
+    _, wide = _wide(a, b)
+    v = np.abs(a.v).astype(float) ** b.v
+    roundings = np.where((b.v == 0) & (v == 1), 0, 3 * np.abs(np.log(np.where(v > 0, v, 1))) + 4)
+    e = _per(a.u.fine, roundings * v)
+    if not (a.exact and b.exact):
+        with np.errstate(all="ignore"):
+            e = e + np.abs(v * b.v / a.v) * wide(a.charged()) + np.abs(v * np.log(np.abs(a.v))) * _fine(wide(b.charged()))
+    return Ranged(v, a.u, e)
+
+
+def _sqrt(x: Ranged) -> Ranged:
+    v = np.sqrt(x.v)
+    return Ranged(v, x.u, x.charged() / np.maximum(2 * v, 1e-300) + _per(x.u.product, v))
+
+
+def _log(x: Ranged) -> Ranged:
+    v = np.log(x.v)
+    return Ranged(v, x.u, x.charged() / np.abs(x.v) + _per(x.u.fine, 3 * np.abs(v)))
+
+
+def _chosen(f: Callable[[Any, Any], Any]) -> Callable[[Ranged, Ranged], Ranged]:
+    def choice(a: Ranged, b: Ranged) -> Ranged:
+        v, (_, wide) = f(a.v, b.v), _wide(a, b)
+        return Ranged(v, a.u, np.where(v == a.v, wide(a.charged()), wide(b.charged())))
+
+    return choice
+
+
+def _kept(f: Callable[[Any], Any]) -> Callable[[Ranged], Ranged]:
+    """Signs and conjugates: the errors stay."""
+    return lambda x: Ranged(f(x.v), x.u, x.e, x.s, x.n, x.stored)
+
+
+def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Comparisons: plain results of the values."""
+    return lambda *x: f(*(each.v for each in x))
+
+
+def _whole(f: Callable[[Any], Any]) -> Callable[..., Ranged]:
+    """Whole numbers, exact once they are decided."""
+    return lambda x, **_: Ranged(f(x.v), x.u)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": _add,
+    "subtract": lambda a, b: _add(a, b, -1),
+    "multiply": _multiply,
+    "divide": _divide,
+    "matmul": _matmul,
+    "power": _power,
+    "square": lambda x: _multiply(x, x),
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+    "cos": _table(np.cos),
+    "sin": _table(np.sin),
+    "maximum": _chosen(np.maximum),
+    "minimum": _chosen(np.minimum),
+    **{f.__name__: _kept(f) for f in (np.negative, np.positive, np.absolute, np.conjugate)},
+    **{f.__name__: _whole(f) for f in (np.sign, np.floor, np.ceil, np.rint)},
+    **{
+        f.__name__: _plain(f)
+        for f in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isfinite, np.isnan)
+    },
+}
+
+
+def _sum(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Ranged:
+    v = np.sum(x.v, axis=axis, keepdims=keepdims)
+    e = np.stack([np.sum(layer, axis=axis, keepdims=keepdims) for layer in x.charged()])
+    return Ranged(v, x.u, e, np.sum(np.abs(x.v), axis=axis, keepdims=keepdims), x.size // max(1, v.size))
+
+
+def _cumsum(x: Any, axis: int) -> Ranged:
+    e = np.stack([np.cumsum(layer, axis=axis) for layer in x.charged()])
+    return Ranged(np.cumsum(x.v, axis=axis), x.u, e, np.cumsum(np.abs(x.v), axis=axis), x.shape[axis])
+
+
+def _clip(x: Any, low: Any, high: Any, **_: Any) -> Ranged:
+    return Ranged(np.clip(x.v, getattr(low, "v", low), getattr(high, "v", high)), x.u, x.charged())
+
+
+def _difference(x: Any, axis: int = -1) -> Any:
+    x = np.swapaxes(x, axis, -1)
+    return np.swapaxes(x[..., 1:] - x[..., :-1], axis, -1)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": _sum,
+    "cumsum": _cumsum,
+    "clip": _clip,
+    "diff": _difference,
+    "sort": lambda x, axis=-1: np.take_along_axis(x, np.argsort(x.v, axis=axis), axis),
+    "shape": lambda x: x.shape,
+    "ndim": lambda x: x.ndim,
+    "size": lambda x: x.size,
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "iscomplexobj": lambda x: np.iscomplexobj(x.v),
+    "isrealobj": lambda x: np.isrealobj(x.v),
+    "zeros_like": _whole(np.zeros_like),
+    "ones_like": _whole(np.ones_like),
+    "max": lambda x, **named: x.max(**named),
+    "amax": lambda x, **named: x.max(**named),
+    "min": lambda x, **named: x.min(**named),
+    "amin": lambda x, **named: x.min(**named),
+}
+
+__all__ = ["ALL_MODELS", "FROM_FINE", "Ranged", "Units", "allowed", "constant", "units"]
