@@ -110,6 +110,12 @@ class Ranged(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> "Ranged":
         return Ranged(self.v[key], self.u, np.stack([layer[key] for layer in self.e]), self.s[key], self.n, self.stored)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        given = _lifted(value, self.u)
+        self.v[key], self.s[key] = given.v, np.abs(given.v)
+        for layer, error in zip(self.e, given.charged(), strict=True):
+            layer[key] = error
+
     def reshape(self, *shape: Any) -> "Ranged":
         v = self.v.reshape(*shape)
         return Ranged(v, self.u, self.e.reshape(-1, *v.shape), self.s.reshape(v.shape), self.n, self.stored)

@@ -1,0 +1,75 @@
+"""Numbers that carry their error: every specification runs on them, and honest results stay within what they allow."""
+
+import numpy as np
+import pytest
+
+from posref import ops, vectors
+from posref.check.engine import distance, lifted
+from posref.check.ranged import Ranged, allowed, units
+
+WITH_TOLERANCE = [case for case in vectors.cases() if case.cond]
+
+
+@pytest.mark.parametrize("case", WITH_TOLERANCE, ids=lambda case: case.id)
+def test_specifications_run_on_numbers_with_error(case):
+    """Values are unchanged; the specification on float32 inputs, rounded to float32, is within the allowed error."""
+    op, arguments = ops.of_case(case)
+    u = units("f64", "f32")
+    values, bounds = allowed(op.spec(**lifted(arguments, u)), u)
+    assert vectors.error(case, np.broadcast_to(np.real(values), case.expected.shape), "f64") <= 1
+    if "f32" in case.models:
+        narrow = {k: v.astype(np.float32) if getattr(v, "dtype", None) == np.float64 else v for k, v in arguments.items()}
+        with np.errstate(all="ignore"):
+            got = np.asarray(op.spec(**narrow)).astype(np.float32).astype(float)
+        assert distance(got, case.expected, np.broadcast_to(bounds["f32"], case.expected.shape), case.gauge) <= 1
+
+
+def test_mistakes_run_on_numbers_with_error():
+    """The bound of a wrong answer comes from the mistake itself; those that cannot are few and known."""
+    cannot = set()
+    for case in vectors.cases():
+        op, arguments = ops.of_case(case)
+        u = units("f32")
+        for flag in case.flags:
+            try:
+                with np.errstate(all="ignore"):
+                    allowed(op.mistakes[flag].wrong(op.spec, lifted(arguments, u)), u)
+            except ops.NotHere:
+                pass
+            except Exception:
+                cannot.add((op.name, flag))
+    assert cannot == {("floater.field", "whole_size")}
+
+
+def test_sums_are_charged_once_and_in_any_order():
+    """(n - 1) roundings of the total size, for a sum of sums as for one sum."""
+    u = units("f32")
+    x = Ranged(np.ones(8), u)
+    one = allowed(x.sum(), u)[1]["f32"]
+    two = allowed(x[:4].sum() + x[4:].sum(), u)[1]["f32"]
+    assert one == two
+    assert one > 7 * 8 * 2.0**-24
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_honest_sums_and_products_are_inside(seed):
+    """float32 arithmetic in several orders, against float64."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, 40)).astype(np.float32)
+    u = units("f32")
+    bound = allowed((Ranged(a.astype(float), u) * Ranged(b.astype(float), u)).sum(), u)[1]["f32"]
+    exact = float(a.astype(float) @ b.astype(float))
+    products = a * b
+    for order in (products, products[::-1], np.sort(products)):
+        total = np.float32(0)
+        for term in order:
+            total = np.float32(total + term)
+        assert abs(float(total) - exact) <= bound
+
+
+def test_a_bound_can_be_missed():
+    """Twice the allowed error is outside."""
+    u = units("f32")
+    x = Ranged(np.array([1.5, -2.25]), u)
+    values, bounds = allowed(np.exp(x) * x, u)
+    assert distance(values + 2 * bounds["f32"], values, bounds["f32"]) > 1
