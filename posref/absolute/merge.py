@@ -37,14 +37,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Numbers, contract
+from posref._contract import Array, Numbers, contract, wide
 
 Convention = Literal["paper", "released"]
 CONVENTIONS = get_args(Convention)
 
 
 @contract
-def add(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"]) -> Numbers[Array, "=x"]:
+def add(x: Numbers[Array, "... d", wide], p: Numbers[Array, "#... d", wide]) -> Numbers[Array, "=x"]:
     """x + p: `(..., n, d)`. ValueError for another width, or a p that does not broadcast to x.
 
     >>> add(np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]]))
@@ -54,7 +54,9 @@ def add(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"]) -> Numbers[Arra
 
 
 @contract
-def multiply(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"], *, convention: Convention) -> Numbers[Array, "=x"]:
+def multiply(
+    x: Numbers[Array, "... d", wide], p: Numbers[Array, "#... d", wide], *, convention: Convention
+) -> Numbers[Array, "=x"]:
     """x p (`"paper"`) or x (1 + p) (`"released"`, bert4keras): `(..., n, d)`. ValueError as in `add`.
 
     >>> multiply(np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]]), convention="paper")

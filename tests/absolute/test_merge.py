@@ -110,6 +110,14 @@ def test_concatenate_refuses(x, p, error, message):
         merge.concatenate(x, p)
 
 
+@pytest.mark.parametrize("name", ["x", "p"])
+@pytest.mark.parametrize("way", [merge.add, lambda x, p: merge.multiply(x, p, convention="released")])
+def test_integers_whose_sums_wrap_are_refused(way, name):
+    given = {"x": np.ones((1, 2)), "p": np.ones((1, 2))} | {name: np.ones((1, 2), dtype="u1")}
+    with pytest.raises(TypeError, match=f"{name} has dtype uint8, whose sums and products wrap"):
+        way(**given)
+
+
 def test_multiply_refuses():
     with pytest.raises(ValueError, match="convention is 'bert4keras', expected one of 'paper', 'released'"):
         merge.multiply(np.ones((1, 1)), np.ones((1, 1)), convention="bert4keras")
