@@ -10,14 +10,15 @@ busy for a while after, and the kernel, therefore on one thread unless `threads`
 
 import numpy as np
 
-from posref import _require
+from posref._contract import twin
 from posref.fast import _machine, _pairs
 from posref.relative import deberta
-from posref.relative.deberta import _require_rows, log_bucket
+from posref.relative.deberta import log_bucket
 
 __all__ = ["log_bucket", "scores"]
 
 
+@twin(deberta.scores)
 def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None):
     """Content, content-to-position and position-to-content: `(..., h, n_query, n_key)`. He et al. Eq. (4).
 
@@ -32,20 +33,10 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
             [14., 23.]]])
     """
     name = "fast.deberta.scores"
-    for argument, value in (("q", q), ("k", k)):
-        _require.array(name, argument, value, ndim=3)
-    _pairs.inputs(name, q=q, k=k)
-    _require.leading_axes(name, "q", q, "k", k)
-    _require.choice(name, "convention", convention, deberta.CONVENTIONS)
     index = _pairs.integers(name, "offsets", offsets, 2)
-    if offsets.shape[-2:] != (q.shape[-2], k.shape[-2]):
-        raise ValueError(f"{name}: offsets has shape {offsets.shape}, expected (.., {q.shape[-2]}, {k.shape[-2]})")
     reads, terms, leads = {"q": q, "k": k, "offsets": offsets}, [np.result_type(q, k)], [q.shape[:-2], k.shape[:-2]]
-    for argument, rows, other, content, axis in (("k_r", k_r, "q", q, -2), ("q_r", q_r, "k", k, -1)):
+    for argument, rows, content in (("k_r", k_r, q), ("q_r", q_r, k)):
         if rows is not None:
-            _require_rows(name, other, content, argument, rows, offsets, axis=axis)
-            _require.leading_axes(name, other, content, argument, rows)
-            _require.count(name, f"half the rows of {argument}", rows.shape[-2] // 2)
             reads[argument] = rows
             terms.append(np.result_type(content, rows))
             leads += [rows.shape[:-2], offsets.shape[:-2]]

@@ -1,41 +1,86 @@
 r"""DeBERTa: disentangled attention; content meets position twice, and absolute positions enter at the end.
 
-Definition. With projected content q_i, k_j and projected position rows q^r, k^r, 2K of each:
+What a word says and how far away it stands are kept as two vectors, so that a score can ask for words, for distances seen from
+the query and for distances seen from the key.
 
-    s_ij = scale (q_i . k_j  +  q_i . k^r[delta(i, j)]  +  k_j . q^r[p2c_ij])
+Definition. Content q_i, k_j and position rows q^r_m, k^r_m, m = 0 .. 2K - 1, each after its own projection:
+
+    s_ij = scale (c2c_ij + c2p_ij + p2c_ij)
+    c2c_ij = q_i . k_j                         content to content
+    c2p_ij = q_i . k^r_{delta(i, j)}           content to position
+    p2c_ij = k_j . q^r_{delta(j, i)}           position to content, convention="paper"
+    p2c_ij = k_j . q^r_{delta(i, j)}           position to content, convention="released"
     delta(i, j) = clip(i - j + K, 0, 2K - 1)
-    p2c_ij = delta(j, i)  (convention="paper")  or  delta(i, j)  (convention="released")
 
-Symbols. q (..., h, n_query, d), k (..., h, n_key, d); q_r, k_r (..., h, 2K, d); offsets j - i, integers (n_query, n_key).
+In versions 2 and 3 the offset o = j - i first goes into one of B = `buckets` on a logarithmic scale, with m = B/2 and
+M = max_position - 1:
 
-Conventions. The paper counts i - j, the negative of the offset here. `scale` covers all terms: 1/sqrt(3d) with both
-position terms, 1/sqrt(d (1 + terms)) in general. K is half the number of rows: 512 in the paper. In versions 2 and 3 K counts
-the log buckets, `offsets` is `log_bucket(offsets, ..)`, and the rows pass a LayerNorm (norm_rel_ebd) and the projections of
-the content itself (share_att_key).
+    bucket(o) = o                                                           for |o| <= m
+    bucket(o) = sign(o) (m + ceil((m - 1) log(|o| / m) / log(M / m)))       for m < |o| <= M
 
-Where implementations differ. The second index: delta(j, i) in the paper, Eq. (4), delta(i, j) in microsoft/DeBERTa
-(deberta/disentangled_attention.py) and transformers 5.23.0 (modeling_deberta.py, modeling_deberta_v2.py), so their
-checkpoints want "released". Reversing the rows of q_r, m to 2K - m, turns one into the other for |j - i| < K. Ends: delta
-tells K keys to the right apart, K - 1 to the left. microsoft/DeBERTa (da_utils.py) clips offsets to max_position - 1 before
-log_bucket and so never reads row 0; in transformers keys max_position to the right read it. Both take the ceil of float32
-logarithms: one off at some exact ties (transformers, buckets 18, max_position 17, distance 12: 14, not 13), not for the
-published 256 and 512. transformers' version 2 fails unless n_query is n_key. The enhanced mask decoder starts from p in the
-paper, from H + p in microsoft/DeBERTa; transformers leaves it out (z_steps = 0).
+The enhanced mask decoder runs the last layer on its input H, with the query from the absolute positions p:
 
-Properties. proofs/relative/deberta.py: pinned (both conventions); conventions_agree_exactly_on_symmetric_rows; index_pinned,
-ends_are_asymmetric and translation_invariant; without_position_to_position; scale_counts_terms; ends_pinned and
-log_buckets_pinned (in integers, ties included); rounded_logarithms (float32 and float64); decoder_pinned.
+    x_0 = p                convention="paper"
+    x_0 = H + p            convention="released"
+    x_t = layer(query = x_{t-1}, keys and values = H),  t = 1 .. steps
+
+Symbols.
+
+    q (..., h, n_query, d)          content, as queries
+    k (..., h, n_key, d)            content, as keys
+    q_r, k_r (..., h, 2K, d)        position rows, the same for all layers before their projection
+    offsets (..., n_query, n_key)   integers j - i, the negative of the paper's i - j
+    K                               span, half of the rows: 512 in the paper, the number of log buckets in versions 2 and 3
+    H, p (..., n, d)                input of the last layer, and absolute positions
+
+Conventions. `scale` covers all terms: 1/sqrt(3d) with both position terms, 1/sqrt(d (1 + terms)) in general. delta tells K
+keys to the right apart and K - 1 to the left. Reversing the rows of q_r, m to 2K - m, turns one convention into the other for
+|j - i| < K. In versions 2 and 3 `offsets` is `log_bucket(offsets, ..)`, and the rows pass a LayerNorm (norm_rel_ebd) and the
+projections of the content itself (share_att_key).
+
+Example. Four tokens and K = 2: delta(i, j), whose transpose is delta(j, i).
+
+>>> positions = np.arange(4)
+>>> position_index(positions - positions[:, None], span=2)
+array([[2, 1, 0, 0],
+       [3, 2, 1, 0],
+       [3, 3, 2, 1],
+       [3, 3, 3, 2]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    row of position to content | the paper | delta(j, i) | arXiv 2006.03654 | Eq. (4)
+    row of position to content | microsoft/DeBERTa | delta(i, j), so its checkpoints want "released" | 4d7fe0b
+      | deberta/disentangled_attention.py
+    row of position to content | transformers | delta(i, j) | 5.23.0 | modeling_deberta.py, modeling_deberta_v2.py
+    offsets before log_bucket | microsoft/DeBERTa | clipped to max_position - 1, so row 0 is never read | 4d7fe0b
+      | deberta/da_utils.py
+    offsets before log_bucket | transformers | not clipped; keys max_position to the right read row 0 | 5.23.0
+      | modeling_deberta_v2.py
+    rounding of the log buckets | microsoft/DeBERTa | ceil of float32 logarithms, right for 256 and 512 | 4d7fe0b
+      | deberta/da_utils.py
+    rounding of the log buckets | transformers | the same; buckets 18, max_position 17, distance 12: 14, not 13 | 5.23.0
+      | modeling_deberta_v2.py
+    n_query unequal to n_key | transformers, version 2 | fails | 5.23.0 | modeling_deberta_v2.py
+    enhanced mask decoder | the paper | starts from p | arXiv 2006.03654 | appendix A.8
+    enhanced mask decoder | microsoft/DeBERTa | starts from H + p | 4d7fe0b | -
+    enhanced mask decoder | transformers | left out (z_steps = 0) | 5.23.0 | -
 
 References. He et al., arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8; microsoft/DeBERTa 4d7fe0b.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
-from posref import _require
+from posref._contract import Array, Count, Integer, Integers, Number, Numbers, SignedIntegers, contract, wide
 from posref.relative.offsets import clip, gather_rows
 
+Convention = Literal["paper", "released"]
+Source = Literal["microsoft", "transformers"]
 CONVENTIONS = ("paper", "released")
 SOURCES = ("microsoft", "transformers")
 PRESETS = {
@@ -43,8 +88,20 @@ PRESETS = {
     "deberta_v3": {"rows": 512, "terms": 2, "buckets": 256, "max_position": 512, "source": "microsoft/DeBERTa rtd_base.json"},
 }
 
+ROWS = "half of the rows are for each direction"
 
-def scores(q, k, q_r, k_r, offsets, *, scale, convention):
+
+@contract(q_r=ROWS, k_r=ROWS)
+def scores(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    q_r: Numbers[Array, "... 2*span_key d", wide] | None,
+    k_r: Numbers[Array, "... 2*span d", wide] | None,
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    convention: Convention,
+) -> Numbers[Array, "... n_query n_key"]:
     """Content, content-to-position and position-to-content: `(..., h, n_query, n_key)`. He et al. Eq. (4).
 
     `k_r=None` leaves out content-to-position, `q_r=None` position-to-content (and `scale` counts the terms that are left).
@@ -57,13 +114,6 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention):
     array([[[23., 32.],
             [14., 23.]]])
     """
-    _require.array("deberta.scores", "q", q, ndim=3)
-    _require.array("deberta.scores", "k", k, ndim=3)
-    _require.same_width("deberta.scores", "q", q, "k", k)
-    _require.choice("deberta.scores", "convention", convention, CONVENTIONS)
-    _require_offsets("deberta.scores", offsets, ndim=2)
-    if offsets.shape[-2:] != (q.shape[-2], k.shape[-2]):
-        raise ValueError(f"deberta.scores: offsets has shape {offsets.shape}, expected (.., {q.shape[-2]}, {k.shape[-2]})")
     total = q @ np.swapaxes(k, -1, -2)
     if k_r is not None:
         total = total + content_to_position(q, k_r, offsets)
@@ -72,18 +122,29 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention):
     return scale * total
 
 
-def content_to_position(q, k_r, offsets):
+@contract(k_r=ROWS)
+def content_to_position(
+    q: Numbers[Array, "... n_query d", wide],
+    k_r: Numbers[Array, "... 2*span d", wide],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+) -> Numbers[Array, "... n_query n_key"]:
     """q_i . k^r[delta(i, j)], not scaled: `(..., h, n_query, n_key)`. He et al. Eq. (4) (b).
 
     >>> content_to_position(np.ones((1, 1, 1)), np.arange(4.0)[None, :, None], np.array([[-5, -1, 0, 1, 2, 5]]))
     array([[[3., 3., 2., 1., 0., 0.]]])
     """
-    _require_rows("deberta.content_to_position", "q", q, "k_r", k_r, offsets, axis=-2)
     index = position_index(offsets, span=k_r.shape[-2] // 2)
     return gather_rows(q @ np.swapaxes(k_r, -1, -2), index, 0)
 
 
-def position_to_content(k, q_r, offsets, *, convention):
+@contract(q_r=ROWS)
+def position_to_content(
+    k: Numbers[Array, "... n_key d", wide],
+    q_r: Numbers[Array, "... 2*span d", wide],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    convention: Convention,
+) -> Numbers[Array, "... n_query n_key"]:
     """k_j . q^r[delta(j, i)], He et al. Eq. (4) (c), or k_j . q^r[delta(i, j)], not scaled: `(..., h, n_query, n_key)`.
 
     >>> k, rows, offsets = np.ones((1, 6, 1)), np.arange(4.0)[None, :, None], np.array([[-5, -1, 0, 1, 2, 5]])
@@ -92,26 +153,24 @@ def position_to_content(k, q_r, offsets, *, convention):
     >>> position_to_content(k, rows, offsets, convention="released")
     array([[[3., 3., 2., 1., 0., 0.]]])
     """
-    _require.choice("deberta.position_to_content", "convention", convention, CONVENTIONS)
-    _require_rows("deberta.position_to_content", "k", k, "q_r", q_r, offsets, axis=-1)
     span = q_r.shape[-2] // 2
     index = position_index(-clip(offsets, -span, span) if convention == "paper" else offsets, span=span)
     by_key = gather_rows(k @ np.swapaxes(q_r, -1, -2), np.swapaxes(index, -1, -2), 0)
     return np.swapaxes(by_key, -1, -2)
 
 
-def position_index(offsets, *, span):
+@contract
+def position_index(offsets: SignedIntegers[Array, "..."], *, span: Count) -> Integers[Array, "..."]:
     """delta(i, j) = clip(i - j + K, 0, 2K - 1) with K = `span`, from the offsets j - i. He et al. Eq. (3).
 
     >>> position_index(np.array([-3, -2, -1, 0, 1, 2, 3]), span=2)
     array([3, 3, 3, 2, 1, 0, 0])
     """
-    _require_offsets("deberta.position_index", offsets)
-    _require.count("deberta.position_index", "span", span)
     return span - clip(offsets, 1 - span, span)
 
 
-def bucket_ends(buckets, max_position):
+@contract
+def bucket_ends(buckets: Integer, max_position: Integer) -> Integers[Array, "buckets"]:
     """The last distance of every log bucket 0 .. buckets - 1: int64 `(buckets,)`, exact.
 
     With m = buckets/2 and M = max_position - 1: k itself up to m, then the weighted geometric means m^{1-k/(m-1)} M^{k/(m-1)},
@@ -121,20 +180,17 @@ def bucket_ends(buckets, max_position):
     >>> bucket_ends(8, 109)
     array([  0,   1,   2,   3,   4,  12,  36, 108])
     """
-    _require.integer("deberta.bucket_ends", "buckets", buckets)
-    _require.integer("deberta.bucket_ends", "max_position", max_position)
-    if buckets % 2 != 0 or buckets < 4 or max_position < buckets // 2 + 2:
-        raise ValueError(
-            f"deberta.bucket_ends: buckets is {buckets} and max_position {max_position}; expected an even number of at least 4 "
-            f"and a position of at least {buckets // 2 + 2}, beyond the distances with their own bucket"
-        )
+    _require_range("deberta.bucket_ends", buckets, max_position)
     middle, last = buckets // 2, max_position - 1
     power, distances = middle - 1, range(last + 1)
     means = [last**k * middle ** (power - k) for k in range(middle)]
     return np.array([*range(middle), *(bisect_right(distances, mean, key=lambda n: n**power) - 1 for mean in means)])
 
 
-def log_bucket(offsets, *, buckets, max_position, source):
+@contract
+def log_bucket(
+    offsets: SignedIntegers[Array, "..."], *, buckets: Integer, max_position: Integer, source: Source
+) -> Integers[Array, "..."]:
     """Offsets beyond buckets/2 on a logarithmic scale, sign kept: integers, shape of `offsets`. make_log_bucket_position.
 
     A distance of max_position or more counts as max_position - 1 ("microsoft") or is in bucket `buckets` ("transformers",
@@ -146,15 +202,22 @@ def log_bucket(offsets, *, buckets, max_position, source):
     >>> log_bucket(far, buckets=256, max_position=512, source="transformers")
     array([-256, -255, -169, -128,    0,  127,  129,  255,  256])
     """
-    _require_offsets("deberta.log_bucket", offsets)
-    _require.choice("deberta.log_bucket", "source", source, SOURCES)
+    _require_range("deberta.log_bucket", buckets, max_position)
     ends = bucket_ends(buckets, max_position)
     far = max_position if source == "transformers" else max_position - 1
     near = clip(offsets, -far, far)
     return np.sign(near) * np.searchsorted(ends, np.abs(near), side="left")
 
 
-def enhanced_mask_decoder(layer, hidden, positions, *, steps=2, convention):
+@contract
+def enhanced_mask_decoder(
+    layer: Callable[[Any, Any], Any],
+    hidden: Numbers[Array, "... n d"],
+    positions: Numbers[Array, "#... n d"],
+    *,
+    steps: Count = 2,
+    convention: Convention,
+) -> Numbers[Array, "... n d"]:
     """The last layer run `steps` times over H, the input of that layer; the query starts from absolute positions.
 
     `layer(query, key_value)` is the whole last layer, residual on the query included; `hidden` H and the absolute encoding
@@ -167,34 +230,16 @@ def enhanced_mask_decoder(layer, hidden, positions, *, steps=2, convention):
     >>> enhanced_mask_decoder(layer, np.array([[1.0]]), np.array([[2.0]]), convention="released")
     array([[311.]])
     """
-    _require.array("deberta.enhanced_mask_decoder", "hidden", hidden, ndim=2)
-    _require.array("deberta.enhanced_mask_decoder", "positions", positions, ndim=2)
-    _require.broadcasts_to("deberta.enhanced_mask_decoder", "positions", positions, "hidden", hidden.shape)
-    _require.count("deberta.enhanced_mask_decoder", "steps", steps)
-    _require.choice("deberta.enhanced_mask_decoder", "convention", convention, CONVENTIONS)
     query = hidden + positions if convention == "released" else np.broadcast_to(positions, hidden.shape)
     for _ in range(steps):
         query = layer(query, hidden)
     return query
 
 
-def _require_offsets(function, offsets, ndim=0):
-    _require.array(function, "offsets", offsets, kinds=_require.INTEGERS, ndim=ndim)
-    if offsets.dtype.kind == "u":
-        raise TypeError(f"{function}: offsets has dtype {offsets.dtype}, whose negatives wrap; use .astype(np.int64)")
-
-
-def _require_rows(function, content_name, content, rows_name, rows, offsets, *, axis):
-    _require.array(function, content_name, content, ndim=3)
-    _require.array(function, rows_name, rows, ndim=3)
-    _require.same_width(function, content_name, content, rows_name, rows)
-    _require_offsets(function, offsets, ndim=2)
-    if rows.shape[-2] % 2 != 0:
-        raise ValueError(f"{function}: {rows_name} has {rows.shape[-2]} rows, expected an even number, half for each direction")
-    if offsets.shape[axis] != content.shape[-2]:
-        raise ValueError(f"{function}: offsets has shape {offsets.shape} and {content_name} {content.shape[-2]} positions")
-    if 2 < len(offsets.shape) < len(content.shape):
+def _require_range(function, buckets, max_position):
+    """Log buckets stand beyond the distances that have their own."""
+    if buckets % 2 != 0 or buckets < 4 or max_position < buckets // 2 + 2:
         raise ValueError(
-            f"{function}: offsets has {len(offsets.shape)} axes and {content_name} {len(content.shape)} "
-            f"(shapes {offsets.shape} and {content.shape}); give batched offsets a head axis with [:, None]"
+            f"{function}: buckets is {buckets} and max_position {max_position}; expected an even number of at least 4 "
+            f"and a position of at least {buckets // 2 + 2}, beyond the distances with their own bucket"
         )

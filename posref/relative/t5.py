@@ -89,7 +89,7 @@ def bucket_starts(buckets: Integer, max_distance: Integer) -> Integers[Array, "b
     >>> bucket_starts(16, 128)
     array([ 0,  1,  2,  3,  4,  5,  6,  7,  8, 12, 16, 23, 32, 46, 64, 91])
     """
-    _require_range("t5.bucket_starts", buckets, buckets, max_distance)
+    _require_range("t5.bucket_starts", buckets, 1, max_distance)
     exact = buckets // 2
     power, distances = buckets - exact, range(max_distance + 1)
     means = [max_distance**k * exact ** (power - k) for k in range(power)]
@@ -110,10 +110,9 @@ def bucket(
     >>> bucket(np.array([-200, -91, -1, 0, 1, 128]), bidirectional=False)
     array([31, 29,  1,  0,  0,  0])
     """
-    if bidirectional and buckets % 2 != 0:
-        raise ValueError(f"t5.bucket: buckets is {buckets}, expected an even number when bidirectional: half for each side")
-    side = buckets // 2 if bidirectional else buckets
-    _require_range("t5.bucket", side, buckets, max_distance)
+    sides = 2 if bidirectional else 1
+    _require_range("t5.bucket", buckets, sides, max_distance)
+    side = buckets // sides
     near = clip(offsets, -max_distance, max_distance if bidirectional else 0)
     by_distance = np.searchsorted(bucket_starts(side, max_distance), np.abs(near), side="right") - 1
     return by_distance + side * (offsets > 0) if bidirectional else by_distance
@@ -144,8 +143,11 @@ def bias(
     return np.moveaxis(table[index], -1, -3)
 
 
-def _require_range(function, side, buckets, max_distance):
-    """A side has exact buckets and logarithmic ones, and max_distance lies beyond the exact ones."""
+def _require_range(function, buckets, sides, max_distance):
+    """Every side has exact buckets and logarithmic ones, and max_distance lies beyond the exact ones."""
+    side = buckets // sides
+    if buckets % sides != 0:
+        raise ValueError(f"{function}: buckets is {buckets}, expected an even number when bidirectional: half for each side")
     if side < 2:
         raise ValueError(f"{function}: buckets is {buckets}, which leaves {side} on a side, expected at least 2")
     if max_distance <= side // 2:
