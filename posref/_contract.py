@@ -14,6 +14,7 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
     ...             leading axes, which broadcast together with those of the other arguments
     #...            leading axes that broadcast to them and enlarge nothing
     (...)           the same, and none or all of them: so a batch of masks is never read as heads
+    [...]           none or all of them, and may enlarge those of length 1
     =x              exactly the shape of the argument x
 
 Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
@@ -122,7 +123,7 @@ else:
     Factor = Scalar("a finite number of at least 1", False, "{0} >= 1 and {0} != _infinity")
     Fraction = Scalar("a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
 
-LEADS = ("...", "#...", "(...)")
+LEADS = ("...", "#...", "(...)", "[...]")
 
 
 class Term(NamedTuple):
@@ -151,7 +152,7 @@ class Axis(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The axes of one argument: leading axes "", "...", "#..." or "(...)", the rest, or the argument of the same shape."""
+    """The axes of one argument: its leading axes, "" or one of LEADS, the rest, or the argument of the same shape."""
 
     text: str
     lead: str
@@ -378,7 +379,7 @@ class Contract:
             for other, each in self.arguments.items()
             if each.shape and each.shape.lead == "..." and _get(values, other) is not None
         ]
-        batched = argument.shape.lead == "(...)"
+        batched = argument.shape.lead in ("(...)", "[...]")
         remedy = argument.remedy or (
             f"if batched it has all of their axes, for instance (batch, 1, {', '.join(_words(argument.shape))})"
             if batched
@@ -780,10 +781,10 @@ class _Writer:
             )
         for argument in self.array_arguments:
             if argument.shape.lead in LEADS[1:]:
-                lead, all_of = self._lead(argument), argument.shape.lead == "(...)"
-                test = (
-                    f"_own and _own != _lead and ({'len(_own) != len(_lead) or ' if all_of else ''}not _reaches(_own, _lead))"
-                )
+                lead, all_of = self._lead(argument), argument.shape.lead != "#..."
+                fits = "_joined(_own, _lead) is not None" if argument.shape.lead == "[...]" else "_reaches(_own, _lead)"
+                ranks = "len(_own) != len(_lead) or " if all_of else ""
+                test = f"_own and _own != _lead and ({ranks}not ({fits}))"
                 refuse = f"    raise _refuse.lead({argument.name!r}, locals())"
                 lines += self._given(argument, [f"_own = {lead}", f"if {test}:", refuse])
         return lines

@@ -97,7 +97,7 @@ def scores(
     k: Numbers[Array, "... n_key d", wide],
     q_r: Numbers[Array, "... 2*span_key d", wide] | None,
     k_r: Numbers[Array, "... 2*span d", wide] | None,
-    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    offsets: SignedIntegers[Array, "[...] n_query n_key"],
     *,
     scale: Number,
     convention: Convention,
@@ -126,7 +126,7 @@ def scores(
 def content_to_position(
     q: Numbers[Array, "... n_query d", wide],
     k_r: Numbers[Array, "... 2*span d", wide],
-    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    offsets: SignedIntegers[Array, "[...] n_query n_key"],
 ) -> Numbers[Array, "... n_query n_key"]:
     """q_i . k^r[delta(i, j)], not scaled: `(..., h, n_query, n_key)`. He et al. Eq. (4) (b).
 
@@ -141,7 +141,7 @@ def content_to_position(
 def position_to_content(
     k: Numbers[Array, "... n_key d", wide],
     q_r: Numbers[Array, "... 2*span d", wide],
-    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    offsets: SignedIntegers[Array, "[...] n_query n_key"],
     *,
     convention: Convention,
 ) -> Numbers[Array, "... n_query n_key"]:
