@@ -112,7 +112,11 @@ def factor_shared_by_words():
     prove_equal(after[0] * before[1], after[1] * before[0])
 
 
-@theorem(of=[complex_order.encode], sizes="all sequences")
+@theorem(
+    of=[complex_order.encode],
+    sizes="all sequences",
+    argument="what grows without bound is not bounded, so rho = 1, and a number of modulus 1 is e^{i arg z}",
+)
 def bounded_linear_offsets_are_waves():
     """Let going on by one multiply a feature by a fixed z != 0. Then g(p) = C z^p for all integers (`rsolve`) and, with
     rho = |z|, |g(p)|^2 = |C|^2 rho^(2p), where rho^p >= 1 + p (rho - 1) (Bernoulli, by induction), which is unbounded for
@@ -131,8 +135,9 @@ def bounded_linear_offsets_are_waves():
 
 @bounded_linear_offsets_are_waves.claim("It needs boundedness on all integers, or |z| = 1.")
 def bounded_on_the_naturals():
-    """Bounded for p >= 0 is enough: 2^-p, bounded by 1 there and with g(p + n) = 2^-n g(p), has a constant modulus."""
-    prove_equal([sp.Rational(1, 2) ** p for p in range(3)], [1, 1, 1])
+    """Bounded for p >= 0 is enough: 2^-p, bounded by 1 there and with g(p + n) = 2^-n g(p), is one of these encodings."""
+    g = complex_order.encode(np.arange(3), *(array([x]) for x in (1, symbol("w"), symbol("theta"))))[:, 0]
+    prove_equal(g * np.conj(g), [sp.Rational(1, 4) ** p for p in range(3)])
 
 
 @theorem(of=[], sizes="all real positions")

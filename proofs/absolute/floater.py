@@ -113,7 +113,11 @@ TREES = (  # rooted trees: the slope, a product of earlier solutions, the number
 )
 
 
-@theorem(of=[floater.step], sizes="all eight conditions")
+@theorem(
+    of=[floater.step],
+    sizes="all eight conditions",
+    citation="Butcher 1963: a rule has order 4 exactly if it satisfies the conditions of the eight trees with up to 4 nodes",
+)
 def order_four():
     """The rule has order 4: each of the eight rooted trees with up to 4 nodes is a component y' = (product of its branches),
     which a step from 0 takes to its exact value h^nodes / gamma. By Butcher's theorem these are all conditions of order 4."""
@@ -188,9 +192,10 @@ def every_curve_is_a_solution():
 
 @every_curve_is_a_solution.claim("Every curve solves some field h(t, p); a linear field without t is a real condition.")
 def every_curve_solves_a_linear_field():
-    """t^2 solves dp/dt = b p, with the b that is right at t = 1."""
-    t = symbol("t").e
-    prove_equal([sp.diff(t**2, t)], [2 * t**2])
+    """t^2 solves dp/dt = b p, with the b that is right at t = 1: a step of size h from there is (1 + h)^2, up to h^2."""
+    h = symbol("h")
+    after = floater.step(lambda t, p: 2 * p, 1, array([1]), h)[0].e
+    prove_equal([after.diff(h.e, 2).subs(h.e, 0)], [2])
 
 
 @theorem(of=[floater.step, floater.antisymmetric], sizes="d = 2, all w, h, p")

@@ -105,7 +105,11 @@ def exchanged_for_every_alpha():
     prove_equal(q[1], q[2])
 
 
-@theorem(of=[hierarchical.extend], sizes="n = 2, 3, 4; all alpha but 0, 1/2, 1")
+@theorem(
+    of=[hierarchical.extend],
+    sizes="n = 2, 3, 4; all alpha but 0, 1/2, 1",
+    argument="the coefficients of a difference sum to 0, so affinely independent rows tell apart what unit vectors do",
+)
 def unique_for_independent_rows():
     """All n^2 rows differ for alpha not 0, 1/2 or 1 if the p_k are affinely independent. q_{ij} - q_{kl} =
     alpha/(1 - alpha) (p_i - p_k) + p_j - p_l, whose coefficients sum to 0; with unit vectors for p they can be read: one of

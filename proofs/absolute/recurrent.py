@@ -64,7 +64,7 @@ def differences_are_the_same_everywhere():
 # what it contains
 
 
-@theorem(of=LINEAR, sizes="all k; d = 2, 4, 8")
+@theorem(of=LINEAR, sizes="all k; d = 2, 4, 8", argument="induction over k, whose start and step are decided")
 def linear_step_is_the_sinusoid():
     """With f(p) = M(1) p and p_0 = (0, 1, ..), row k is the sinusoid of k for every k: M(1) p_k = p_{k+1} at symbolic k, and
     the start is p_0."""

@@ -115,9 +115,8 @@ def dot_product_is_odd():
 @dot_product.claim("It falls at first and then rises and falls.")
 def similarity_falls_with_distance():
     """sum_t cos(w_t k) falls with |k| (d = 64, k = 0 .. 20), so that |k| can be read off it."""
-    with mpmath.workdps(30):
-        w = [frequency(mpmath.mpf(t), 64, mpmath.mpf(10000), m=mpmath) for t in range(32)]
-        similarity = [sum(mpmath.cos(x * k) for x in w) for k in range(21)]
+    p = sinusoidal.encode(np.arange(21), sinusoidal.frequencies(64), layout="half")
+    similarity = (p @ p[0]).tolist()
     prove_that(all(b < a for a, b in pairwise(similarity)), "the similarity falls at every step")
 
 
@@ -223,7 +222,11 @@ def distance_with_a_full_angle():
     prove_equal([(p[0] - p[1]) @ (p[0] - p[1])], [4 * np.sin(w[0] * k) ** 2])
 
 
-@theorem(of=[sinusoidal.encode, sinusoidal.frequencies, pairing.join], sizes="all d")
+@theorem(
+    of=[sinusoidal.encode, sinusoidal.frequencies, pairing.join],
+    sizes="all integer positions; w_0 at d = 2, 4, 128",
+    argument="cos(a - b) = 1 makes a - b a multiple of 2 pi, which is irrational, so a = b for integers; and so for w_t / 2 pi",
+)
 def unique():
     """Integer positions have different encodings as soon as one w_t / 2 pi is irrational, and w_0 = 1 for every width, base and
     divisor. Pair 0 is equal at a and b only if e^{i(a - b)} = 1, that is a - b in 2 pi Z, and pi is irrational. In exact
@@ -240,15 +243,17 @@ def unique():
 @unique.claim("One frequency over 2 pi has to be irrational; w_0 = 1 is.")
 def unique_for_rational_turns():
     """Any frequency will do: with w = 2 pi / 3 positions 0 and 3 differ."""
-    same = sp.Matrix([[sp.sin(m * sp.pi * sp.Rational(2, 3)), sp.cos(m * sp.pi * sp.Rational(2, 3))] for m in (0, 3)])
-    prove_that(same.row(0) != same.row(1), "positions 0 and 3 differ")
+    p = sinusoidal.encode(array([0, 3]), array([2 * sp.pi / 3]), layout="half")
+    prove_that([x.e for x in p[0]] != [x.e for x in p[1]], "positions 0 and 3 differ")
 
 
-@theorem(of=[sinusoidal.encode, pairing.join], sizes="d = 4; all d by Vandermonde")
+@theorem(of=[sinusoidal.encode, pairing.join], sizes="d = 2, 4")
 def spanning():
-    """p_0 .. p_{d-1} span the space exactly if no w_a is a multiple of pi and no w_a = +-w_b modulo 2 pi. At d = 4 the
-    determinant is +-4 sin w_0 sin w_1 (cos w_0 - cos w_1)^2; for all d it is a Vandermonde determinant in the e^{+-i w_a}."""
+    """p_0 .. p_{d-1} span the space exactly if no w_a is a multiple of pi and no w_a = +-w_b modulo 2 pi: their determinant is
+    -sin w_0 at d = 2, and +-4 sin w_0 sin w_1 (cos w_0 - cos w_1)^2 at d = 4."""
     w = symbols("w", 2)
+    (a, b), (c, d) = sinusoidal.encode(np.arange(2), w[:1], layout="interleaved")
+    prove_equal([a * d - b * c], [-sp.sin(w[0].e)])
     p = sinusoidal.encode(np.arange(4), w, layout="interleaved")
     determinant = sp.Matrix(4, 4, [expression(e) for e in p.ravel()]).det()
     closed = 4 * sp.sin(w[0].e) * sp.sin(w[1].e) * (sp.cos(w[0].e) - sp.cos(w[1].e)) ** 2

@@ -69,9 +69,15 @@ def step_keeps_the_sums():
 
 @step_keeps_the_sums.control
 def the_denominator_is_not_scaled():
-    """The denominator only grows: it need not be moved to the new maximum."""
-    m, new, d, s = symbol("m"), symbol("new"), symbol("d"), symbol("s")
-    prove_equal([(d + (s - new).exp()) * new.exp()], [d * m.exp() + s.exp()])
+    """The denominator only grows, by e^(s - maximum): it need not be moved to the new maximum."""
+
+    def run():
+        s, *state = (symbols(name, 1).copy() for name in ("s", "m", "d", "old"))
+        source(fast._step)(s.reshape(1, 1), 1, *state[:2], symbols("a", 1, 1).copy(), state[2], 1)
+        return state
+
+    for _, (maximum, denominator, _) in all_paths(run):
+        prove_equal(denominator, symbols("d", 1) + np.exp(symbols("s", 1) - maximum))
 
 
 @theorem(

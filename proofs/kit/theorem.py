@@ -173,18 +173,23 @@ def sentence(body):
 
 
 def trusted(body):
-    """Answers of sympy, beyond arithmetic, that a proof believes: names in its source and in the helpers of its file."""
+    """Answers of sympy, beyond arithmetic, that a proof believes."""
+    return sorted(vocabulary(body) & TRUSTED)
+
+
+def vocabulary(body):
+    """The names in the source of a proof and of those helpers of its file that it calls."""
     found, todo, seen = set(), [body], set()
     while todo:
         function = todo.pop()
         seen.add(function)
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
             word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            found |= {word} & TRUSTED
+            found.add(word)
             helper = function.__globals__.get(word)
             if inspect.isfunction(helper) and helper.__module__ == body.__module__ and helper not in seen:
                 todo.append(helper)
-    return sorted(found)
+    return found
 
 
 def theorems(module):

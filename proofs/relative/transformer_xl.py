@@ -143,7 +143,11 @@ def shift_that_drops_the_last_row():
     prove_equal(transformer_xl.shift(x)[2], padded(x)[:-1].reshape(3, 3)[2])
 
 
-@theorem(of=[transformer_xl.shift], sizes="n <= m <= 6; on and below the diagonal by arithmetic for all n, m")
+@theorem(
+    of=[transformer_xl.shift],
+    sizes="n <= m <= 6; the arithmetic for all n, m",
+    argument="entry (i, j) after padding, reshaping and dropping n cells stands at n + i m + j of the flat array",
+)
 def released_shift_where_defined():
     """Pad, reshape, drop the first row (appendix B, _rel_shift) is shift where j <= i + mem: entry (i, j) of the result stands
     at n + i m + j = i (m + 1) + (n - i + j), and 1 <= n - i + j <= m there, which is column n - i + j - 1 of x."""
@@ -160,9 +164,9 @@ def released_shift_where_defined():
 
 @released_shift_where_defined.claim("Both directions need n + m - 1 rows and another cut.")
 def released_shift_in_both_directions():
-    """The causal shift serves an encoder, as ESPnet's first Conformer had it: entry (0, 1) is the pad."""
-    x = symbols("x", 2, 2)
-    prove_equal([padded(x)[1:].reshape(2, 2)[0, 1]], [x[0, 0]])
+    """The causal shift serves an encoder, as ESPnet's first Conformer had it (two tokens, three distances)."""
+    x = symbols("x", 2, 3)
+    prove_equal(transformer_xl.shift(x[:, :2]), skew(x))
 
 
 @example(of=[transformer_xl.visible], sizes="n <= m <= 6")
@@ -281,6 +285,7 @@ def position_of_the_query_becomes_u():
 
 @position_of_the_query_becomes_u.claim("It does not if W_Q is onto; else u is freer than b W_Q.")
 def merging_never_changes_the_family():
-    """u may always be written b W_Q, as an article has it: with W_Q = ((1, 2), (2, 4)) u_1 is not 2 u_0."""
-    u = symbols("u", 2)
-    prove_equal([u[1]], [2 * u[0]])
+    """u may always be written b W_Q, as an article has it: with W_Q = ((1, 2), (2, 4)), b = (u_0, 0) gives its scores."""
+    q, k, r, (u,) = symbols("q", 1, 1, 2), symbols("k", 1, 1, 2), np.zeros((1, 1, 2), dtype=int), symbols("u", 1, 2)
+    score = lambda u: transformer_xl.scores(q, k, r, u[None], u[None], scale=1)
+    prove_equal(score(u), score(array([u[0], 0]) @ np.array([[1, 2], [2, 4]])))

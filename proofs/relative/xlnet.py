@@ -196,5 +196,6 @@ def translation_invariant():
 @translation_invariant.claim("XLNet asks whether two tokens share a segment, never which one it is.")
 def segments_by_their_number():
     """The vector is that of the key's segment, as in BERT: it changes when the two ids are exchanged."""
-    q, e = symbols("q", 1), symbols("e", 2, 1)
-    prove_equal([q @ e[0]], [q @ e[1]])
+    q, k, r, e, u, v, s = operands(1, 2, 3)
+    by_number, by_relation = np.array([[True, False]]), np.array([[False, True]])  # a query of segment 1, keys of 0 and 1
+    prove_equal(*(xlnet.scores(q, k, r, e, u, v, s, same, scale=1) for same in (by_number, by_relation)))

@@ -11,6 +11,7 @@ from proofs.kit import (
     array,
     assuming,
     entries,
+    example,
     filled,
     index,
     integers,
@@ -119,7 +120,7 @@ def rows_and_columns_exchanged():
     prove_equal(axes.angles(p[:, ::-1], w, axis), axes.angles(p, w, axis))
 
 
-@theorem(
+@example(
     of=[axes.sections, axes.interleaved_sections],
     sizes="eight lists of one to three sizes",
 )
@@ -141,7 +142,7 @@ def leftovers_are_one():
     prove_equal(*dealt)
 
 
-@theorem(of=[axes.grid, axes.centers], sizes="up to 4 x 6 patches")
+@example(of=[axes.grid, axes.centers], sizes="up to 4 x 6 patches")
 def pinned_grid():
     """Patch i of a grid of width c is in row i div c and column i mod c; its centre is (2 row + 1) / rows - 1. With merge,
     patch i is in square i div merge^2, and in it row by row."""
@@ -197,7 +198,7 @@ def vjepa2_is_relative():
     prove_equal(dot(at(q, m + shift), at(k, n + shift)), dot(at(q, m), at(k, n)))
 
 
-@theorem(of=[], sizes="the presets")
+@example(of=[axes.sections, axes.interleaved_sections], sizes="the presets")
 def presets_read_as_stated():
     """The axes of the presets are those of their sections; every frequency is used, once, or once for each of two axes."""
     stated = {
@@ -217,5 +218,6 @@ def presets_read_as_stated():
 @presets_read_as_stated.claim("Pixtral's rows and columns have different frequencies.")
 def pixtral_is_qwens_vision_tower():
     """Pixtral gives rows and columns the same frequencies, as Qwen2-VL's vision tower does."""
-    order = axes.PRESETS["pixtral"]["order"]
-    prove_equal(order[:16], order[16:])
+    preset = axes.PRESETS["pixtral"]
+    prove_equal(preset["axis"], axes.sections((16, 16)))
+    prove_equal(preset["order"][:16], preset["order"][16:])

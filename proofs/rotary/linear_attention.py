@@ -168,10 +168,10 @@ def rotated_before_the_feature_map():
     prove_equal(out, above @ v / (np.exp(q) @ np.exp(k).T).sum(axis=-1, keepdims=True))
 
 
-@theorem(of=WHOLE, sizes="all e, n, c, d, d_v")
+@theorem(of=WHOLE, sizes="all e, n, c, d, d_v", argument="finite sums over keys and over features change places")
 def pinned_for_every_width():
     """The same for all widths of the feature map, as sum_t (R(i) phi(q_i))_t (S_i)_t over sum_t phi(q_i)_t (z_i)_t, where
-    S_i = sum_j R(j) phi(k_j) v_j^T and z_i = sum_j phi(k_j); that finite sums change places is not checked here."""
+    S_i = sum_j R(j) phi(k_j) v_j^T and z_i = sum_j phi(k_j)."""
     p, v, e, i, j, c = sized("p", N), sized("v", E, N, D), index(E), index(N), index(N), index(D)
     for layout, causal in itertools.product(pairing.LAYOUTS, (True, False)):
         (t, a, b), keys, w = pair(layout, 2 * H), (j, 0, i if causal else N - 1), sized("w", H)

@@ -137,7 +137,7 @@ def pinned_ntk():
             prove_equal(scaling.ntk(plain, factor=s), rope.frequencies(sp.Integer(dim), z**dim), mention=[z])
 
 
-@pinned_ntk.control
+@pinned_ntk.claim("The base is b s^(dim / (dim - 2)).")
 def the_base_times_the_factor():
     """Scaling is the base b s, as in diffusers' ntk_factor."""
     s, z = symbol("s", positive=True), symbol("z", positive=True)
@@ -146,7 +146,7 @@ def the_base_times_the_factor():
         prove_equal(scaling.ntk(plain, factor=s), rope.frequencies(sp.Integer(4), z**4))
 
 
-@pinned_ntk.control
+@pinned_ntk.claim("NTK keeps the first frequency and divides the last by s.")
 def every_frequency_divided():
     """All frequencies are divided by one number, as in keras-hub's rope_type "dynamic"."""
     w, s = symbols("w", 3), symbol("s", positive=True)
@@ -168,7 +168,7 @@ def pinned_dynamic_ntk():
         prove_equal([scaled[0], scaled[-1]], [w[0], w[-1] / stretch])
 
 
-@pinned_dynamic_ntk.control
+@pinned_dynamic_ntk.claim("At l = s L it is divided by s^2 - s + 1.")
 def the_last_frequency_divided_by_the_factor():
     """At l = s L the last frequency is divided by s."""
     w, length = symbols("w", 3), symbol("L", integer=True, positive=True)

@@ -4,18 +4,21 @@ Mutants are tried by `python -m proofs`.
 """
 
 import ast
+import contextlib
 import importlib
 import inspect
 import pkgutil
 from pathlib import Path
 
 import pytest
+import sympy as sp
 
 import posref.fast
 from posref import discovery
-from proofs.kit.mutants import python_function
+from proofs.kit import Scalar, SizedArray
+from proofs.kit.mutants import Tripwire, python_function, swapped, tripwire
 from proofs.kit.runner import names
-from proofs.kit.theorem import Theorem, theorems
+from proofs.kit.theorem import Theorem, theorems, vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = names()
@@ -27,6 +30,7 @@ def proof_file(name):
     return importlib.import_module(f"proofs.{name}")
 
 
+MAKERS = {"symbol", "symbols", "sized", "integers", "size", "index", "pair", "Symbol"}
 EVERY = [(name, t) for name in FILES for t in theorems(proof_file(name))]
 
 
@@ -38,6 +42,26 @@ def test_theorem(name, t):
     t.check_tripwires()
     assert t.statement, "a theorem says what it states"
     assert t.sizes
+
+
+@pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
+def test_an_example_is_what_names_no_symbol(name, t):
+    """A theorem speaks of symbols, its own or the file's; what is evaluated at numbers alone is declared an example."""
+    words, names = vocabulary(t.body), vars(proof_file(name))
+    symbolic = words & MAKERS or any(isinstance(names.get(word), (Scalar, sp.Basic, SizedArray)) for word in words)
+    assert t.is_example != bool(symbolic)
+    assert t.of or t.argument or not t.is_example
+
+
+@pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
+def test_controls_run_what_the_theorem_is_about(name, t):
+    """A false sibling of other functions would show nothing about these; pure mathematics has none."""
+    for control in t.controls:
+        with contextlib.ExitStack() as stack:
+            for function in {python_function(f): f for f in t.of}:
+                stack.enter_context(swapped(function, tripwire(function)))
+            with pytest.raises(Tripwire if t.of else AssertionError):
+                control()
 
 
 @pytest.mark.parametrize("name", FILES)
