@@ -476,7 +476,7 @@ def test_tampering_shows_three_edits_and_a_witness_each(capsys):
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
-    assert main_module.main(["rope.relative", "rope.one_parameter_groups", "--export", str(folder)]) == 0
+    assert main_module.main(["rope.relative", "rope.exponentials_multiply", "--export", str(folder)]) == 0
     return folder
 
 
@@ -496,11 +496,11 @@ def test_exported_obligations_hold_without_the_kit(exported):
     done = checked(exported, written)
     assert done.returncode == 0, done.stdout
     assert "every obligation holds" in done.stdout
-    assert re.search(r"one_parameter_groups: \d+ obligations, [1-9]\d* expanded exactly, 0 left out", done.stdout)
+    assert re.search(r"exponentials_multiply: \d+ obligations, [1-9]\d* expanded exactly, 0 left out", done.stdout)
     assert re.search(r"relative: 2 obligations, 0 expanded", done.stdout)
 
 
-@pytest.mark.parametrize("name", ["rotary.rope.relative", "rotary.rope.one_parameter_groups"])
+@pytest.mark.parametrize("name", ["rotary.rope.relative", "rotary.rope.exponentials_multiply"])
 def test_a_falsified_obligation_is_caught_by_the_checker(exported, name):
     """Every one of them, by a small change of its right side."""
     written = json.loads((exported / "obligations.json").read_text(encoding="utf-8"))
