@@ -7,7 +7,7 @@
 Axes. A name is an extent, one number over all arguments of a call; an integer argument of that name is that number too.
 
     n               an extent                               2*span, dim/2     a multiple, a half; never empty
-    3               just this                               n_query+n_key-1   a sum
+    3               just this                               n_query+n_key-1   a sum; n+2 is at least 2
     #n              n, or 1, or missing in front            a|b               one of two
     n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
     h%h_key         h, a multiple of h_key
@@ -309,7 +309,7 @@ class Contract:
         step = max(abs(term.coefficients[each]) for each in term.names)
         first = term.coefficients.get("", 0) or step
         remedy = argument.remedy
-        what = f"{first}, {first + step}, {first + 2 * step}, .." if step > 1 else "at least 1"
+        what = f"{first}, {first + step}, {first + 2 * step}, .." if step > 1 else f"at least {first}"
         return ValueError(
             f"{self.where}: {name} has shape {shape}, expected {argument.shape}; its axis {at} is {shape[at]}, expected {what}"
             + (f"; {remedy}" if remedy else "")
@@ -700,6 +700,9 @@ class _Writer:
             tests = [f"{coefficient} * _{name} != {value}"] if coefficient > 1 else []
             tests.append(f"{extent} == 0")
             wrong = [f"if {' or '.join(tests)}:", f"    raise _refuse.multiple({argument.name!r}, {place}, locals())"]
+        elif term.coefficients.get("", 0) > 0:
+            less = f"if {extent} < {term.coefficients['']}:"
+            wrong = [less, f"    raise _refuse.multiple({argument.name!r}, {place}, locals())"]
         bind = [f"_{name} = {solved}", *wrong]
         if axis.mark == "?":
             bind = [f"if len({_local(argument)}_shape) > {-at - 1}:", *_indented(bind), "else:", f"    _{name} = None"]

@@ -29,7 +29,7 @@ NOT_CONVERTED = {
     if name not in ("attention", "rotary.rope", "position_ids", "rotary.scaling", "rotary.axes")
     and not name.startswith("absolute.")
 }
-NOT_CONVERTED -= {"relative.deberta", "relative.t5"}
+NOT_CONVERTED -= {"relative.alibi", "relative.deberta", "relative.t5", "relative.tupe"}
 CONVERTED = [name for name in SPECIFICATIONS if name not in NOT_CONVERTED]
 # Where a function branches on a size all the same: the theorems that take both branches.
 BRANCHES_ON_SIZES = {"attention.row_maximum": "attention.pinned_softmax, shards.pinned"}

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from posref import _require
+from posref._contract import twin
 from posref.fast import _machine, _pairs
 from posref.relative import alibi
 from posref.relative.alibi import slopes
@@ -20,6 +20,7 @@ from posref.relative.alibi import slopes
 __all__ = ["bias", "slopes"]
 
 
+@twin(alibi.bias)
 def bias(query_positions, key_positions, slopes, *, form, dtype=None, out=None, threads=None):
     """m (j - i), -m |j - i| or m j, to be added to scaled scores: `(..., h, n_query, n_key)`, with n_query 1 for "key".
 
@@ -32,10 +33,6 @@ def bias(query_positions, key_positions, slopes, *, form, dtype=None, out=None, 
             [-2., -1.,  0.]]], dtype=float32)
     """
     name = "fast.alibi.bias"
-    _require.choice(name, "form", form, alibi.FORMS)
-    _require.array(name, "slopes", slopes, ndim=1)
-    if slopes.ndim != 1:
-        raise ValueError(f"{name}: slopes has shape {slopes.shape}, expected one axis (heads,)")
     query, key = _pairs.positions(name, query_positions, key_positions)
     exact = np.result_type(slopes, key_positions if form == "key" else key)  # the specification's
     _machine.floating(name, "the bias", exact)

@@ -1,44 +1,68 @@
 r"""ALiBi: attention with linear biases; a score loses a fixed slope times the distance.
 
-Definition. Head a of h has the slope m_a; for H heads, a power of two, with the steepest first:
+Far keys should count less at every length, also at lengths that were never trained; a slope a head says how much less, and
+nothing is learned.
 
-    s_ij = q_i . k_j / sqrt(d) + m_a (j - i),     m_a = 2^(-8 a / H),   a = 1 .. H
+Definition. Head a of h has the slope m_a; H is the largest power of two that is not above h:
 
-For another number of heads, H is the largest power of two below it: the H slopes of H heads come first, then every other
-slope of 2H heads, 2^(-8 b / 2H) for b = 1, 3, 5, .., as many as are missing.
+    s_ij = q_i . k_j / sqrt(d) + m_a (j - i)          form="signed", for causal attention
+    s_ij = q_i . k_j / sqrt(d) - m_a |j - i|          form="absolute", for both directions
+    s_ij = q_i . k_j / sqrt(d) + m_a j                form="key", the signed one after softmax
+    m_a = 2^(-8 a / H)                                a = 1 .. H
+    m_{H+c} = 2^(-8 (2c - 1) / (2H))                  c = 1 .. h - H: every other slope of 2H heads
 
-Symbols. slopes m (h,), per token of distance; positions (..., n) in tokens; bias (..., h, n_query, n_key).
+Symbols.
+
+    q (..., h, n_query, d)          queries
+    k (..., h, n_key, d)            keys
+    m (h,)                          slopes, per token of distance
+    i, j (..., n)                   positions, in tokens
+    8                               max_bias: the flattest slope is 2^-max_bias
+    bias (..., h, n_query, n_key)   what is added to the scores
 
 Conventions. The bias is added after the scores are multiplied by 1/sqrt(d) and is not scaled itself (the paper's
-footnote 10). `form` says what is stored:
+footnote 10). "signed" would reward keys in the future, and "absolute" equals it in the past. "key" equals it up to m i, a
+constant of the row, so softmax cannot tell. The slopes are not sorted unless h is a power of two; sorting them, or
+2^(-8 a / h) for every h, is another model. In float16 the key form of a slope that is a power of two gives positions 2048 and
+2049 one value; the signed form of nearby keys does not.
 
-    signed     m (j - i)       the paper's, for causal attention; it would reward keys in the future
-    absolute  -m |j - i|       equals signed in the past; the one for attention in both directions
-    key        m j             equals signed up to m i, a constant of the row, so softmax cannot tell
+Example. Four tokens and the first of eight heads, whose slope is 1/2.
 
-Where implementations differ. Order: the slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h) for
-every h, is another model. Form: key in the paper's own code (fairseq/models/transformer.py), BLOOM and MPT (MPT's j ends at
-0); absolute in x-transformers and llama.cpp. flash-attn 2 (csrc/flash_attn/src/alibi.h) has both: key if causal, absolute if
-not, though its docstring says absolute always; the logsumexp it returns differs by m i. Positions: BLOOM counts only unmasked
-tokens, MPT all. Falcon adds m j before the scores are divided by sqrt(d), which is `bias / sqrt(d)` here, and rounds m and
-then the product m j to bfloat16: with m = 1/4, seven positions from 1022 on have the bias 256. Its eager attention in
-transformers 5.23 adds the bias a second time, through the mask. MPT (alibi_bias_max) and ggml (max_bias) can replace the 8. In
-float16 the key form of a slope that is a power of two gives positions 2048 and 2049 one value; the signed form of nearby keys
-does not.
+>>> positions = np.arange(4)
+>>> bias(positions, positions, slopes(8)[:1], form="absolute")
+array([[[ 0. , -0.5, -1. , -1.5],
+        [-0.5,  0. , -0.5, -1. ],
+        [-1. , -0.5,  0. , -0.5],
+        [-1.5, -1. , -0.5,  0. ]]])
 
-Properties. proofs/relative/alibi.py: slopes_pinned (1 to 128 heads); geometric_exactly_for_powers_of_two; pinned;
-falls_with_distance; translation_invariant; key_equals_signed (after softmax, with any mask);
-absolute_agrees_in_the_past_alone; bias_before_the_scale (Falcon's slopes are sqrt(d) times smaller).
+Where implementations differ.
+
+    what | who | value | version | source
+    form | the paper's own code | key | - | fairseq/models/transformer.py
+    form | BLOOM | key; only tokens that are not masked are counted | 5.23.0 | modeling_bloom.py build_alibi_tensor
+    form | MPT | key; all tokens are counted, and the last j is 0 | 5.23.0 | modeling_mpt.py build_mpt_alibi_tensor
+    form | x-transformers, llama.cpp | absolute | - | -
+    form | flash-attn | key if causal, absolute if not; its docstring says absolute | 2 | csrc/flash_attn/src/alibi.h
+    logsumexp of causal attention | flash-attn | differs by m i | 2 | csrc/flash_attn/src/alibi.h
+    scale | Falcon | m j is added before the division by sqrt(d): `bias / sqrt(d)` here | 5.23.0 | modeling_falcon.py
+    rounding | Falcon | m and then m j to bfloat16: with m = 1/4 seven positions from 1022 on have the bias 256 | 5.23.0
+      | modeling_falcon.py build_alibi_tensor
+    eager attention | Falcon | adds the bias a second time, through the mask | 5.23.0 | modeling_falcon.py
+    the 8 | MPT | alibi_bias_max | 5.23.0 | modeling_mpt.py build_mpt_alibi_tensor
+    the 8 | ggml | max_bias | - | -
 
 References. Press et al., arXiv 2108.12409, section 3 and footnote 10; github.com/ofirpress/attention_with_linear_biases.
 """
 
+from typing import Literal, get_args
+
 import numpy as np
 
-from posref import _require
+from posref._contract import Array, Count, Numbers, Positive, Signed, contract
 from posref.relative.offsets import offsets
 
-FORMS = ("signed", "absolute", "key")
+Form = Literal["signed", "absolute", "key"]
+FORMS = get_args(Form)
 
 PRESETS = {
     "paper_8": {"heads": 8, "max_bias": 8, "form": "signed", "source": "arXiv 2108.12409 section 3"},
@@ -48,7 +72,8 @@ PRESETS = {
 }
 
 
-def slopes(heads, *, max_bias=8):
+@contract
+def slopes(heads: Count, *, max_bias: Positive = 8) -> Numbers[Array, "heads"]:
     """m_a in the published order, not sorted: float64 `(heads,)`. Press et al., section 3.
 
     The flattest slope is 2^-max_bias. Slopes with an integer exponent are exact. For tensor parallelism
@@ -59,14 +84,19 @@ def slopes(heads, *, max_bias=8):
     >>> slopes(3)
     array([0.0625    , 0.00390625, 0.25      ])
     """
-    _require.count("alibi.slopes", "heads", heads)
-    _require.positive("alibi.slopes", "max_bias", max_bias)
     power = 1 << (int(heads).bit_length() - 1)
     steps = np.array([*range(2, 2 * power + 1, 2), *range(1, 2 * (heads - power), 2)])
     return 2 ** (-max_bias * steps / (2 * power))
 
 
-def bias(query_positions, key_positions, slopes, *, form):
+@contract(slopes="one entry a head")
+def bias(
+    query_positions: Signed[Array, "... n_query"],
+    key_positions: Signed[Array, "... n_key"],
+    slopes: Numbers[Array, "h"],
+    *,
+    form: Form,
+) -> Numbers[Array, "... h n_query n_key"]:
     """m (j - i), -m |j - i| or m j, to be added to scaled scores: `(..., h, n_query, n_key)`, with n_query 1 for "key".
 
     `query_positions` `(..., n_query)`, `key_positions` `(..., n_key)`, `slopes` `(h,)`. Positions of shape (batch, n) give
@@ -82,13 +112,8 @@ def bias(query_positions, key_positions, slopes, *, form):
     >>> bias(np.array([1, 2]), np.array([0, 1, 2]), slopes(1) * 256, form="key")
     array([[[0., 1., 2.]]])
     """
-    _require.choice("alibi.bias", "form", form, FORMS)
-    _require.array("alibi.bias", "slopes", slopes, ndim=1)
-    if len(slopes.shape) != 1:
-        raise ValueError(f"alibi.bias: slopes has shape {slopes.shape}, expected one axis (heads,)")
+    m = slopes[:, None, None]
+    if form == "key":
+        return m * key_positions[..., None, None, :]
     offset = offsets(query_positions, key_positions)[..., None, :, :]
-    if form == "signed":
-        return slopes[:, None, None] * offset
-    if form == "absolute":
-        return slopes[:, None, None] * -np.abs(offset)
-    return slopes[:, None, None] * key_positions[..., None, None, :]
+    return m * (offset if form == "signed" else -np.abs(offset))

@@ -72,7 +72,7 @@ References. He et al., arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -81,8 +81,7 @@ from posref.relative.offsets import clip, gather_rows
 
 Convention = Literal["paper", "released"]
 Source = Literal["microsoft", "transformers"]
-CONVENTIONS = ("paper", "released")
-SOURCES = ("microsoft", "transformers")
+CONVENTIONS, SOURCES = get_args(Convention), get_args(Source)
 PRESETS = {
     "deberta": {"rows": 1024, "terms": 2, "source": "arXiv 2006.03654 section 3.1.1"},
     "deberta_v3": {"rows": 512, "terms": 2, "buckets": 256, "max_position": 512, "source": "microsoft/DeBERTa rtd_base.json"},

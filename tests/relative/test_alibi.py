@@ -146,14 +146,20 @@ def test_errors():
         alibi.slopes(8, max_bias=0)
     with pytest.raises(ValueError, match=r"alibi\.bias: form is 'press', expected one of 'signed', 'absolute', 'key'"):
         alibi.bias(positions, positions, slopes, form="press")
-    with pytest.raises(ValueError, match=r"alibi\.bias: slopes has shape \(2, 1\), expected one axis"):
+    with pytest.raises(ValueError, match=r"alibi\.bias: slopes has shape \(2, 1\), expected \(h,\)"):
         alibi.bias(positions, positions, slopes[:, None], form="key")
     with pytest.raises(TypeError, match=r"alibi\.bias: slopes is a list"):
         alibi.bias(positions, positions, [0.5], form="key")
     with pytest.raises(TypeError, match=r"query_positions has dtype uint32"):
         alibi.bias(positions.astype(np.uint32), positions, slopes, form="signed")
-    with pytest.raises(ValueError, match=r"slopes has 1 of 2 values that are NaN or infinite"):
-        alibi.bias(positions, positions, np.array([np.nan, 1.0]), form="signed")
+
+
+def test_a_slope_that_is_no_number_shows_in_every_entry():
+    positions = np.arange(3)
+    for form in alibi.FORMS:
+        first, second = alibi.bias(positions, positions, np.array([np.nan, 1.0]), form=form)
+        assert np.isnan(first).all()
+        assert np.isfinite(second).all()
 
 
 @pytest.mark.parametrize("name", alibi.PRESETS)
