@@ -7,10 +7,11 @@
 Axes. A name is an extent, one number over all arguments of a call; an integer argument of that name is that number too.
 
     n               an extent                               2*span, dim/2     a multiple, a half; never empty
-    3               just this                               n_query+n_key-1   a sum; n+2 is at least 2
+    n!              n, never empty; 3 is just this          n_query+n_key-1   a sum; n+2 is at least 2
     #n              n, or 1, or missing in front            a|b               one of two
     n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
     h%h_key         h, a multiple of h_key
+    n ...           axes from the front, and any others behind them
     ...             leading axes, which broadcast together with those of the other arguments
     #...            leading axes that broadcast to them and enlarge nothing
     (...)           the same, and none or all of them: so a batch of masks is never read as heads
@@ -144,7 +145,7 @@ class Term(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """One axis: a mark "", "#", "?" or "+", the terms that its extent may equal, and the extent that divides it, or ""."""
+    """One axis: a mark "", "#", "?", "+" or "!", the terms that its extent may equal, and the extent that divides it, or ""."""
 
     mark: str
     terms: tuple
@@ -152,16 +153,24 @@ class Axis(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The axes of one argument: its leading axes, "" or one of LEADS, the rest, or the argument of the same shape."""
+    """The axes of one argument: its leading axes, "" or one of LEADS, the rest, or the argument of the same shape.
+
+    `open` says that any axes may stand behind them.
+    """
 
     text: str
     lead: str
     axes: tuple
     like: str
+    open: bool
+
+    def at(self, place):
+        """The index of an axis: from the back, unless the shape is open there."""
+        return place if self.open else place - len(self.axes)
 
     def __str__(self):
-        inner = ", ".join(["..."] * bool(self.lead) + _words(self))
-        return f"({inner},)" if len(self.axes) == 1 and not self.lead else f"({inner})"
+        inner = ", ".join(["..."] * bool(self.lead) + _words(self) + ["..."] * self.open)
+        return f"({inner},)" if len(self.axes) == 1 and not self.lead and not self.open else f"({inner})"
 
     @property
     def least(self):
@@ -175,15 +184,16 @@ def shape_of(text):
     {'dim': 2}
     """
     if text.startswith("="):
-        return Shape(text, "", (), text[1:])
+        return Shape(text, "", (), text[1:], False)
     words = text.split()
     lead = words.pop(0) if words[:1] and words[0] in LEADS else ""
-    return Shape(text, lead, tuple(_axis(word) for word in words), "")
+    behind = words[-1:] == ["..."]
+    return Shape(text, lead, tuple(_axis(word) for word in words[: len(words) - behind]), "", behind)
 
 
 def _axis(word):
-    mark = word[0] if word[0] == "#" else word[-1] if word[-1] in "?+" else ""
-    terms, _, by = word.strip("#?+").partition("%")
+    mark = word[0] if word[0] == "#" else word[-1] if word[-1] in "?+!" else ""
+    terms, _, by = word.strip("#?+!").partition("%")
     return Axis(mark, tuple(_term(part) for part in terms.split("|")), by)
 
 
@@ -285,7 +295,11 @@ class Contract:
     def rank(self, name, value):
         argument, shape = self.arguments[name], self.arguments[name].shape
         few = len(value.shape) < shape.least
-        wanted = f"at least {shape.least} axes {shape}" if shape.lead or few else f"{shape}, with {len(shape.axes)} axes"
+        wanted = (
+            f"at least {shape.least} axes {shape}"
+            if shape.lead or shape.open or few
+            else f"{shape}, with {len(shape.axes)} axes"
+        )
         remedy = argument.remedy or ("add them with [None]" if few else "pass them one by one")
         return ValueError(f"{self.where}: {name} has shape {value.shape}, expected {wanted}; {remedy}")
 
@@ -296,7 +310,7 @@ class Contract:
         said = " or ".join(f"{each.text} = {_value(each, values)}" for each in wanted)
         names = [extent for each in wanted for extent in each.names]
         origin = self._origin(names, name, values)
-        at = place - len(argument.shape.axes)
+        at = argument.shape.at(place)
         remedy = f"; {argument.remedy}" if argument.remedy else ""
         return ValueError(
             f"{self.where}: {name} has shape {value.shape}, whose axis {at} is {value.shape[at]}, expected {least}{said} in "
@@ -305,11 +319,12 @@ class Contract:
 
     def multiple(self, name, place, values):
         argument, shape = self.arguments[name], _get(values, name).shape
-        term, at = argument.shape.axes[place].terms[0], place - len(argument.shape.axes)
+        term, at = argument.shape.axes[place].terms[0], argument.shape.at(place)
         step = max(abs(term.coefficients[each]) for each in term.names)
         first = term.coefficients.get("", 0) or step
         remedy = argument.remedy
         what = f"{first}, {first + step}, {first + 2 * step}, .." if step > 1 else f"at least {first}"
+        what = "an even number of at least 2" if (first, step) == (2, 2) else what
         return ValueError(
             f"{self.where}: {name} has shape {shape}, expected {argument.shape}; its axis {at} is {shape[at]}, expected {what}"
             + (f"; {remedy}" if remedy else "")
@@ -317,11 +332,11 @@ class Contract:
 
     def divides(self, name, place, number, values):
         argument, shape = self.arguments[name], _get(values, name).shape
-        axis, at = argument.shape.axes[place], place - len(argument.shape.axes)
+        axis, at = argument.shape.axes[place], argument.shape.at(place)
         remedy = f"; {argument.remedy}" if argument.remedy else ""
         return ValueError(
             f"{self.where}: {name} has shape {shape}, whose axis {at} is {shape[at]}, expected a multiple of "
-            f"{axis.by} = {number}{self._origin([axis.by], name, values)}{remedy}"
+            f"{axis.by} = {number}{self._origin([axis.by], name, values) if axis.by not in self.arguments else ''}{remedy}"
         )
 
     def size(self, name, size, values):
@@ -367,8 +382,8 @@ class Contract:
         (left, shape, words), (right, other, others) = next(clash)
         rest = " and ".join(dict.fromkeys(f"({', '.join(each)})" for each in (words, others)))
         return ValueError(
-            f"{self.where}: {left} has shape {shape} and {right} {other}; the axes before {rest} must be equal or 1; "
-            "align trailing axes and insert missing ones with [None]"
+            f"{self.where}: {left} has shape {shape} and {right} {other}; the axes before {rest} must be equal or 1"
+            + (_grouped(shape, other) if (left, right) == ("q", "k") else "")
         )
 
     def lead(self, name, values):
@@ -522,6 +537,15 @@ def _get(values, name):
     return value
 
 
+def _grouped(q, k):
+    """What to do with fewer heads of keys than of queries."""
+    heads, key_heads = (q[-3:-2] or (1,))[0], (k[-3:-2] or (1,))[0]
+    if key_heads == 0 or heads % key_heads != 0:
+        return ""
+    repeated = f"np.repeat(k, {heads // key_heads}, axis=-3)"
+    return f"; for grouped queries pass {repeated} and v alike, or use attention.attend_by_offset"
+
+
 def _before(argument):
     """The leading axes of a (name, shape, words of the rest)."""
     _, shape, words = argument
@@ -529,7 +553,7 @@ def _before(argument):
 
 
 def _words(shape):
-    return [word.strip("#?+").split("%")[0] for word in shape.text.split() if word not in LEADS]
+    return [word.strip("#?+!").split("%")[0] for word in shape.text.split() if word not in LEADS]
 
 
 def _value(term, values):
@@ -567,6 +591,7 @@ class _Writer:
         self.array_arguments = [a for a in made.arguments.values() if isinstance(a.rule, Arrays)]
         self.bound = {}  # extents that are known here; True if always, False if only where an argument was given
         self.may_be_missing = {a.terms[0].text for each in self.array_arguments for a in each.shape.axes if a.mark == "?"}
+        self.soft = set()  # extents that nobody says: all of their axes broadcast
         self.unsure = []  # extents that an optional argument says first
         self.read = set()  # (argument, place) of the axes that say an extent
 
@@ -623,9 +648,8 @@ class _Writer:
         ]
         for argument in self.array_arguments:
             lines += self._given(argument, self._kind(argument) + self._rank(argument))
-        binds = self._binds()
-        lines += [f"_{name} = None" for name in self.unsure]
-        return lines + binds + self._compares() + self._leads()
+        checks = self._binds() + self._compares() + self._leads()
+        return [*lines, *(f"_{name} = None" for name in self.unsure), *checks]
 
     def _given(self, argument, lines):
         """Lines for an argument that may be None."""
@@ -655,7 +679,7 @@ class _Writer:
         rank = f"len({_local(argument)}_shape)"
         if shape.like:
             return []
-        if shape.lead:
+        if shape.lead or shape.open:
             test = f"{rank} < {shape.least}" if shape.least else ""
         elif shape.least == len(shape.axes):
             test = f"{rank} != {shape.least}"
@@ -671,7 +695,7 @@ class _Writer:
                 for place, axis in enumerate(argument.shape.axes):
                     term = axis.terms[0]
                     alone = len(axis.terms) == 1 and axis.mark != "#" and len(self._unknown(term)) == 1
-                    if alone and plain == (term.text in term.names) and axis.mark in ("", "?", "+"):
+                    if alone and plain == (term.text in term.names) and axis.mark != "#":
                         (name,) = self._unknown(term)
                         if name not in self.bound or not self.bound[name]:
                             lines += self._bind(argument, place, axis, term, name)
@@ -690,7 +714,7 @@ class _Writer:
 
     def _bind(self, argument, place, axis, term, name):
         self.read.add((argument.name, place))
-        at, extent = place - len(argument.shape.axes), f"{_local(argument)}_shape[{place - len(argument.shape.axes)}]"
+        at, extent = argument.shape.at(place), f"{_local(argument)}_shape[{argument.shape.at(place)}]"
         coefficient = term.coefficients[name]
         rest = "".join(f" - {c} * _{other}" if other else f" - {c}" for other, c in term.coefficients.items() if other != name)
         value = f"{extent}{' * ' + str(term.divisor) if term.divisor > 1 else ''}{rest}"
@@ -723,8 +747,11 @@ class _Writer:
         for argument in self.array_arguments:
             shape = argument.shape
             for place, axis in enumerate(shape.axes):
+                extent = f"{_local(argument)}_shape[{shape.at(place)}]"
+                if axis.mark == "!":
+                    refuse = f"raise _refuse.multiple({argument.name!r}, {place}, locals())"
+                    lines += self._given(argument, [f"if {extent} == 0:", f"    {refuse}"])
                 if axis.by:
-                    extent = f"{_local(argument)}_shape[{place - len(shape.axes)}]"
                     refuse = f"raise _refuse.divides({argument.name!r}, {place}, _{axis.by}, locals())"
                     test = f"if _{axis.by} == 0 or {extent} % _{axis.by} != 0:"
                     lines += self._given(argument, [test, f"    {refuse}"])
@@ -737,12 +764,11 @@ class _Writer:
         return lines
 
     def _compare(self, argument, place, axis):
-        at = place - len(argument.shape.axes)
+        at = argument.shape.at(place)
         extent = f"{_local(argument)}_shape[{at}]"
-        if axis.mark == "#" and axis.terms[0].text in axis.terms[0].names and axis.terms[0].text not in self.bound:
-            (name,) = axis.terms[0].names  # nobody else says it: the first one does, and 1 gives way
-            self.bound[name] = not argument.optional
-            return [f"_{name} = {extent} if len({_local(argument)}_shape) > {-at - 1} else 1"]
+        name = axis.terms[0].text
+        if axis.mark == "#" and name in axis.terms[0].names and (name not in self.bound or name in self.soft):
+            return self._soften(name, extent, argument, at)
         tests = []
         for term in axis.terms:
             different = "<" if axis.mark == "+" else "!="
@@ -757,6 +783,20 @@ class _Writer:
         optional = [name for name in axis.terms[0].names if name in self.may_be_missing]
         wrong = f"({missing} or {tests[0]} and {extent} != 1)" if optional else " and ".join([*known, *tests, f"{extent} != 1"])
         return [f"if {present} and {wrong}:", f"    raise _refuse.lead({argument.name!r}, locals())"]
+
+    def _soften(self, name, extent, argument, at):
+        """An extent that only stands in axes with #: 1 gives way to what the others say."""
+        here = f"len({_local(argument)}_shape) > {-at - 1}"
+        if name not in self.bound:
+            self.soft.add(name)
+            self.bound[name] = not argument.optional
+            self.unsure += [name] * argument.optional
+            return [f"_{name} = {extent} if {here} else 1"]
+        if not self.bound[name]:
+            here += f" and _{name} is not None"
+        refuse = f"raise _refuse.lead({argument.name!r}, locals())"
+        differs = f"if {here} and {extent} != _{name} and {extent} != 1:"
+        return [differs, f"    if _{name} != 1:", f"        {refuse}", f"    _{name} = {extent}"]
 
     def _leads(self):
         """Leading axes: those that broadcast together, then those that must not enlarge them."""

@@ -255,3 +255,38 @@ def differences(function, left_name, left, right_name, right):
             f"{function}: {left_name} run from {left.min()} to {left.max()} and {right_name} from {right.min()} to "
             f"{right.max()}; their differences do not fit into int64; shift the positions"
         )
+
+
+def ordered(function, low_name, low, high_name, high):
+    """Two ends of a range are in order."""
+    if low > high:
+        raise ValueError(f"{function}: {low_name} is {low} and {high_name} is {high}; {low_name} cannot exceed {high_name}")
+
+
+def inside(function, argument, offsets, target, size, lowest):
+    """Every offset has its entry in `target`, which holds `size` of them from `lowest` on."""
+    if offsets.size and (offsets.min() < lowest or offsets.max() >= lowest + size):
+        raise ValueError(
+            f"{function}: {argument} run from {offsets.min()} to {offsets.max()} and {target} holds {size} entries for "
+            f"{lowest} to {lowest + size - 1}; clip the offsets or pass a larger table"
+        )
+
+
+def at_most(function, argument, number, target, size, remedy):
+    """A number that counts entries of something does not exceed them."""
+    if number > size:
+        raise ValueError(f"{function}: {argument} is {number} and {target} has {size}; {remedy}")
+
+
+def denominators(function, denominator, remedy):
+    """No query divides by zero."""
+    if denominator.dtype.kind == "f" and (denominator == 0).any():
+        raise ValueError(
+            f"{function}: {int((denominator == 0).sum())} of {denominator.size} queries have denominator zero; {remedy}"
+        )
+
+
+def same_tokens(function, q, k, remedy):
+    """Queries and keys are the same tokens."""
+    if q.shape[-2] != k.shape[-2]:
+        raise ValueError(f"{function}: q has {q.shape[-2]} positions and k has {k.shape[-2]}; {remedy}")

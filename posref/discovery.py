@@ -17,7 +17,7 @@ from posref import _pages as pages
 from posref import vectors
 
 FAMILIES = ("absolute", "rotary", "relative")
-COMMON = ("attention", "pairing", "position_ids", "shards")  # no systems of their own, but shown like one
+COMMON = ("attention", "offsets", "pairing", "position_ids", "shards")  # no systems of their own, but shown like one
 
 
 class System(NamedTuple):

@@ -10,13 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-from posref import _require
+from posref._contract import Anything, Array, Even, Integers, contract
 
 Layout = Literal["interleaved", "half"]
 LAYOUTS = ("interleaved", "half")
 
 
-def split(x, layout):
+@contract(x="features turn in pairs")
+def split(
+    x: Anything[Array, "... 2*pairs"], layout: Layout
+) -> tuple[Anything[Array, "... pairs"], Anything[Array, "... pairs"]]:
     """First and second members of every pair: two arrays `(..., dim/2)` from `x` `(..., dim)`.
 
     TypeError if `x` is not an array, ValueError if its width is odd or the layout unknown.
@@ -24,33 +27,31 @@ def split(x, layout):
     >>> split(np.arange(4), "half")
     (array([0, 1]), array([2, 3]))
     """
-    _require.choice("pairing.split", "layout", layout, LAYOUTS)
-    _require.axis("pairing.split", "x", x)
-    _require.even("pairing.split", "the width of x", x.shape[-1])
     if layout == "interleaved":
         return x[..., 0::2], x[..., 1::2]
     half = x.shape[-1] // 2
     return x[..., :half], x[..., half:]
 
 
-def join(first, second, layout):
+@contract
+def join(
+    first: Anything[Array, "... pairs"], second: Anything[Array, "=first"], layout: Layout
+) -> Anything[Array, "... 2*pairs"]:
     """The inverse of `split`: `(..., dim)` from two arrays `(..., dim/2)` of one shape, or ValueError.
 
     >>> join(np.array([0, 1]), np.array([2, 3]), "interleaved")
     array([0, 2, 1, 3])
     """
-    _require.choice("pairing.join", "layout", layout, LAYOUTS)
-    _require.same_shape("pairing.join", "first", first, "second", second)
     if layout == "interleaved":
         return np.stack([first, second], axis=-1).reshape(*first.shape[:-1], 2 * first.shape[-1])
     return np.concatenate([first, second], axis=-1)
 
 
-def indices(dim, layout):
+@contract
+def indices(dim: Even, layout: Layout) -> tuple[Integers[Array, "dim/2"], Integers[Array, "dim/2"]]:
     """Where the two members of every pair stand: two integer arrays `(dim/2,)`.
 
     >>> indices(6, "half")
     (array([0, 1, 2]), array([3, 4, 5]))
     """
-    _require.even("pairing.indices", "dim", dim)
     return split(np.arange(dim), layout)

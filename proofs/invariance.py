@@ -8,8 +8,8 @@ import numpy as np
 import sympy as sp
 
 from posref import attention
+from posref.offsets import offsets
 from posref.relative import alibi, deberta, nezha, shaw, t5, transformer_xl, xlnet
-from posref.relative.offsets import offsets
 from proofs.kit import (
     SizedArray,
     all_paths,

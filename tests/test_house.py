@@ -13,26 +13,23 @@ from posref import _pages, discovery
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
-SPECIFICATIONS = [*SYSTEMS, "attention", "pairing", "position_ids", "shards"]
-DOCUMENTED = [
-    *SYSTEMS,
-    "attention",
-    "position_ids",
-    "shards",
-]  # pairing defines a word, not a system: no proof file and no fixed sections
+SPECIFICATIONS = [*SYSTEMS, *discovery.COMMON]
+DOCUMENTED = [name for name in SPECIFICATIONS if name != "pairing"]  # which defines a word, not a system: no proof file
 MAX_LINES, MAX_STATEMENTS = 260, 25
 
 # Modules whose docstring, bodies or annotations are still to be written as `posref._pages` and `posref._contract` say.
 NOT_CONVERTED = {
-    name
-    for name in SPECIFICATIONS
-    if name not in ("attention", "rotary.rope", "position_ids", "rotary.scaling", "rotary.axes")
-    and not name.startswith("absolute.")
+    "relative.nezha",
+    "relative.shaw",
+    "relative.transformer_xl",
+    "relative.xlnet",
 }
-NOT_CONVERTED -= {"relative.alibi", "relative.deberta", "relative.t5", "relative.tupe"}
 CONVERTED = [name for name in SPECIFICATIONS if name not in NOT_CONVERTED]
 # Where a function branches on a size all the same: the theorems that take both branches.
-BRANCHES_ON_SIZES = {"attention.row_maximum": "attention.pinned_softmax, shards.pinned"}
+BRANCHES_ON_SIZES = {
+    "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
+    "offsets._wide": "offsets.offsets_pinned on symbols; integers of every width in tests/test_offsets.py",
+}
 
 FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}
 FORBIDDEN_IMPORTS = {"math", "cmath", "warnings", "functools"}

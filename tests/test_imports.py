@@ -114,7 +114,7 @@ def test_direction_can_fail(text, module):
     [
         ("import numba", "posref.fast.rope"),
         ("from posref.absolute import sinusoidal", "posref.relative.nezha"),
-        ("from posref.relative import offsets", "posref.relative.t5"),
+        ("from posref import offsets", "posref.relative.t5"),
         ("from posref import _require, pairing", "posref.rotary.rope"),
         ("import sympy", "proofs.kit.normal"),
         ("from posref.fast import rope", "proofs.rotary.rope"),

@@ -32,9 +32,9 @@ def test_join_promotes_and_does_not_truncate():
 
 @pytest.mark.parametrize("layout", pairing.LAYOUTS)
 def test_refusals(layout):
-    with pytest.raises(ValueError, match=r"pairing\.split: the width of x is 5, expected an even number"):
+    with pytest.raises(ValueError, match=r"pairing\.split: x has shape \(2, 5\), .* expected an even number"):
         pairing.split(np.ones((2, 5)), layout)
-    with pytest.raises(ValueError, match="the width of x is 0, expected an even number of at least 2"):
+    with pytest.raises(ValueError, match=r"x has shape \(2, 0\), .* expected an even number of at least 2"):
         pairing.split(np.ones((2, 0)), layout)
     with pytest.raises(ValueError, match=r"pairing\.indices: dim is 3, expected an even number"):
         pairing.indices(3, layout)
@@ -44,7 +44,7 @@ def test_refusals(layout):
         pairing.indices(4.0, layout)
     with pytest.raises(TypeError, match="dim is '4', expected an integer"):
         pairing.indices("4", layout)
-    with pytest.raises(ValueError, match=r"pairing\.join: first has shape \(2,\) and second \(3,\); they must be equal"):
+    with pytest.raises(ValueError, match=r"pairing\.join: second has shape \(3,\) and first \(2,\); they must be equal"):
         pairing.join(np.ones(2), np.ones(3), layout)
     with pytest.raises(ValueError, match=r"pairing\.join: first has shape \(2, 3\) and second \(4, 3\)"):
         pairing.join(np.ones((2, 3)), np.ones((4, 3)), layout)

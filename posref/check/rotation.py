@@ -110,7 +110,7 @@ class Turned(NamedTuple):
 TABLE_ROUNDOFF = {"bfloat16": precision.BF16, "float16": precision.F16}
 
 
-def paired(layout: str, width: int) -> Pairs:
+def paired(layout: Any, width: int) -> Pairs:
     """The first `width` features, read and written in one layout."""
     first, second = pairing.indices(width, layout)
     column = np.arange(width // 2)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from posref.check.rotation import Asked, Pairs, Rotation, paired, powers
 from posref.check.run import Change, Hypothesis
 
 
-def other(layout: str) -> str:
+def other(layout: Any) -> str:
     """The other of the two layouts."""
     return "interleaved" if layout == "half" else "half"
 
 
-def members(layout: str, width: int) -> str:
+def members(layout: Any, width: int) -> str:
     """The pair of a layout in code."""
     return f"(x[t], x[t + {width // 2}])" if layout == "half" else "(x[2t], x[2t + 1])"
 
@@ -73,11 +73,11 @@ def wrong_pairs(asked: Asked) -> Iterator[Hypothesis]:
     yield from _widths(asked)
 
 
-def _tiling(layout: str) -> str:
+def _tiling(layout: Any) -> str:
     return "concatenate([cos, cos])" if layout == "half" else "repeat(cos, 2)"
 
 
-def _tiled(layout: str, tiling: str, width: int) -> Pairs:
+def _tiled(layout: Any, tiling: Any, width: int) -> Pairs:
     pairs = paired(layout, width)
     column = pairing.join(pairs.column_first, pairs.column_first, tiling)
     return pairs._replace(column_first=column[pairs.first], column_second=column[pairs.second])

@@ -1,6 +1,6 @@
 """ALiBi: attention with linear biases, compiled. The definition is `posref.relative.alibi`.
 
-For positions without gaps the first choice is a view, made in microseconds: `posref.relative.offsets.toeplitz` of
+For positions without gaps the first choice is a view, made in microseconds: `posref.offsets.toeplitz` of
 slopes (h, 1) times the n_query + n_key - 1 offsets. `bias` writes the matrix out, for any positions, bit for bit as the
 specification does: one difference and one product, each rounded once.
 

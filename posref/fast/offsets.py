@@ -1,6 +1,6 @@
-"""Offsets: matrices that depend on the offset, compiled. The definition is `posref.relative.offsets`.
+"""Offsets: matrices that depend on the offset, compiled. The definition is `posref.offsets`.
 
-`posref.relative.offsets.toeplitz` is the first choice: a view that is made in microseconds, whatever the size. `dense` is
+`posref.offsets.toeplitz` is the first choice: a view that is made in microseconds, whatever the size. `dense` is
 the same numbers written out, for a consumer that needs them in memory, such as an attention kernel. Both `dense` and
 `gather` copy numbers and compute nothing: bit for bit those of the specification. They are float32 or float64.
 """
@@ -8,16 +8,19 @@ the same numbers written out, for a consumer that needs them in memory, such as 
 import numpy as np
 
 from posref import _require
+from posref import offsets as specification
+from posref._contract import twin
 from posref.fast import _machine, _pairs
-from posref.relative.offsets import _require_by_offset, _require_inside, offsets
+from posref.offsets import offsets
 
 __all__ = ["dense", "gather", "offsets"]
 
 
+@twin(specification.toeplitz)
 def dense(by_offset, n_query, n_key, *, out=None, threads=None):
     """T_ij = by_offset[j - i + n_query - 1], written out: `(..., n_query, n_key)` from `(..., n_query + n_key - 1)`.
 
-    What `posref.relative.offsets.toeplitz` shows without storing it; use that if a view will do. `out` is the array to
+    What `posref.offsets.toeplitz` shows without storing it; use that if a view will do. `out` is the array to
     write to, `threads` a number or None to choose by size. Errors as in the specification; TypeError unless float32 or
     float64; ValueError or TypeError for an `out` that does not fit or overlaps.
 
@@ -27,7 +30,6 @@ def dense(by_offset, n_query, n_key, *, out=None, threads=None):
            [-2., -1.]])
     """
     name = "fast.offsets.dense"
-    _require_by_offset(name, by_offset, n_query, n_key)
     _machine.floating(name, "by_offset", by_offset.dtype)
     shape = (*by_offset.shape[:-1], int(n_query), int(n_key))
     out = _machine.output(name, "out", out, shape, by_offset.dtype, reads={"by_offset": by_offset})
@@ -40,22 +42,20 @@ def dense(by_offset, n_query, n_key, *, out=None, threads=None):
     return _pairs.finish(out, made)
 
 
+@twin(specification.gather)
 def gather(by_offset, offsets, lowest, *, out=None, threads=None):
     """by_offset[offset_ij - lowest] for any positions: `(..., n_query, n_key)`; for caches, packing, gaps.
 
-    Arguments and errors are those of `posref.relative.offsets.gather`, `out` and `threads` as in `dense`. For contiguous
-    positions `dense` is faster, and `posref.relative.offsets.toeplitz` needs no time at all.
+    Arguments and errors are those of `posref.offsets.gather`, `out` and `threads` as in `dense`. For contiguous
+    positions `dense` is faster, and `posref.offsets.toeplitz` needs no time at all.
 
     >>> gather(np.array([[10.0, 20.0, 30.0]]), offsets(np.array([4]), np.array([3, 4, 5, 4])), -1)
     array([[[10., 20., 30., 20.]]])
     """
     name = "fast.offsets.gather"
-    _require.array(name, "by_offset", by_offset, ndim=1)
     _machine.floating(name, "by_offset", by_offset.dtype)
     index = _pairs.integers(name, "offsets", offsets, 2)
-    _require.integer(name, "lowest", lowest)
-    _require.together(name, by_offset=by_offset.shape[:-1], offsets=offsets.shape[:-2])
-    _require_inside(name, offsets, by_offset.shape[-1], lowest)
+    _require.inside(name, "offsets", offsets, "by_offset", by_offset.shape[-1], lowest)
     lead = np.broadcast_shapes(by_offset.shape[:-1], offsets.shape[:-2])
     reads = {"by_offset": by_offset, "offsets": offsets}
     out = _machine.output(name, "out", out, (*lead, *offsets.shape[-2:]), by_offset.dtype, reads=reads)

@@ -1,6 +1,6 @@
 """T5 bias: one trained number a head and a bucket of offsets, compiled. The definition is `posref.relative.t5`.
 
-For positions without gaps the first choice is a view, made in microseconds: `posref.relative.offsets.toeplitz` of the bias of
+For positions without gaps the first choice is a view, made in microseconds: `posref.offsets.toeplitz` of the bias of
 the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes the matrix out, for any positions.
 
 The specification says the bias of every offset up to max_distance, beyond which there is one bucket a side; the kernels only

@@ -3,10 +3,10 @@
 import numpy as np
 
 from posref import attention
+from posref.offsets import offsets as between
 from posref.ops import Mistake, inside, missing, using
 from posref.ops.probe import painted
 from posref.relative import deberta
-from posref.relative.offsets import offsets as between
 
 
 def index(offsets, *, span):

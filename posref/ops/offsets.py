@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from posref import offsets as relative
 from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import count
 from posref.ops.probe import painted
-from posref.relative import offsets as relative
 
 
 def offsets(query_positions, key_positions):
-    return relative.offsets(query_positions, key_positions)
+    return offsets(query_positions, key_positions)
 
 
 def clip(offsets, *, low, high):
@@ -25,7 +25,7 @@ def skew(by_offset):
 
 
 def gather(by_offset, query_positions, key_positions, *, lowest=-320):
-    return _gather(by_offset, relative.offsets(query_positions, key_positions), lowest)
+    return _gather(by_offset, offsets(query_positions, key_positions), lowest)
 
 
 def _gather(by_offset, offsets, lowest):
@@ -49,12 +49,12 @@ def _clipped(change):
 
 
 def _counted(a):
-    return relative.offsets(count(a.query_positions), count(a.key_positions))
+    return offsets(count(a.query_positions), count(a.key_positions))
 
 
 def _transposed(f, a):
     if "lowest" in a:
-        return _clipped(lambda a: -relative.offsets(a.query_positions, a.key_positions))(f, a)
+        return _clipped(lambda a: -offsets(a.query_positions, a.key_positions))(f, a)
     if "by_offset" in a:
         return f(**a | {"by_offset": a.by_offset[..., ::-1]})
     return f(**a | {name: -a[name] for name in ("query_positions", "key_positions", "offsets") if name in a})
@@ -77,7 +77,7 @@ def _dropped(by_offset):
 
 
 def _lowest_ignored(by_offset, query_positions, key_positions, lowest):
-    return _gather(by_offset, relative.offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
+    return _gather(by_offset, offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
 
 
 REPLACED = {"sign"}  # shared mistakes that have a form of their own here

@@ -59,7 +59,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref._contract import Array, Count, Numbers, Positive, Signed, contract
-from posref.relative.offsets import offsets
+from posref.offsets import offsets
 
 Form = Literal["signed", "absolute", "key"]
 FORMS = get_args(Form)

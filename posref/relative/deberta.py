@@ -77,7 +77,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from posref._contract import Array, Count, Integer, Integers, Number, Numbers, SignedIntegers, contract, wide
-from posref.relative.offsets import clip, gather_rows
+from posref.offsets import clip, gather_rows
 
 Convention = Literal["paper", "released"]
 Source = Literal["microsoft", "transformers"]

@@ -29,8 +29,8 @@ NEZHA-TensorFlow/modeling.py.
 import numpy as np
 
 from posref import _require
+from posref import offsets as relative
 from posref.absolute import sinusoidal
-from posref.relative import offsets as relative
 from posref.relative import shaw
 
 CONVENTIONS = ("paper", "released")

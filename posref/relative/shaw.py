@@ -30,7 +30,7 @@ method 4; Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewin
 import numpy as np
 
 from posref import _require, attention
-from posref.relative import offsets as relative
+from posref import offsets as relative
 
 VARIANTS = ("relative_key", "relative_key_query")
 

@@ -63,8 +63,8 @@ from bisect import bisect_left
 import numpy as np
 
 from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract
-from posref.relative.offsets import clip
-from posref.relative.offsets import offsets as offsets_between
+from posref.offsets import clip
+from posref.offsets import offsets as offsets_between
 
 PRESETS = {
     "t5_encoder": {"buckets": 32, "max_distance": 128, "bidirectional": True, "source": "arXiv 1910.10683 section 2.1"},

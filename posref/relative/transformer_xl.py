@@ -34,8 +34,8 @@ kimiyoung/transformer-xl, pytorch/mem_transformer.py, RelPartialLearnableMultiHe
 import numpy as np
 
 from posref import _require, attention
+from posref import offsets as relative
 from posref.absolute import sinusoidal
-from posref.relative import offsets as relative
 
 PRESETS = {
     "enwik8_base": {"heads": 8, "dim": 64, "clamp_len": None, "source": "pytorch/run_enwik8_base.sh, train"},
@@ -77,7 +77,7 @@ def shift(x):
     """out_ij = x[i, j - i + n_query - 1] where j <= i + mem, exactly 0 beyond: `(..., n_query, n_key)`, the shape of `x`.
 
     Column c of `x` is the distance n_key - 1 - c, so entry (i, j) is row i's value for i + mem - j. The zeros are no
-    scores: mask them. For 2n - 1 distances use `posref.relative.offsets.skew`. ValueError for more queries than columns.
+    scores: mask them. For 2n - 1 distances use `posref.offsets.skew`. ValueError for more queries than columns.
     Appendix B.
 
     >>> shift(np.array([[2, 1, 0], [12, 11, 10], [22, 21, 20]]))

@@ -28,7 +28,7 @@ zihangdai/xlnet, modeling.py, relative_positional_encoding, rel_shift, rel_attn_
 import numpy as np
 
 from posref import _require, attention
-from posref.relative import offsets as relative
+from posref import offsets as relative
 from posref.relative import transformer_xl
 
 ATTENTION_TYPES = ("bi", "uni")

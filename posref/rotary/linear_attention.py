@@ -1,49 +1,73 @@
 r"""RoPE in linear attention: rotated feature maps above the fraction, unrotated below.
 
-Definition. With a non-negative feature map phi,
+Attention whose weights factor needs no matrix of all pairs, and rotations, which act on each vector alone, keep that.
+
+Definition. With a non-negative feature map phi, over all j, or over j <= i when causal:
 
     o_i = sum_j <R(i) phi(q_i), R(j) phi(k_j)> v_j  /  sum_j <phi(q_i), phi(k_j)>
+    S_i = sum_{j <= i} R(j) phi(k_j) v_j^T
+    z_i = sum_{j <= i} phi(k_j)
 
-over all j, or over j <= i when causal. Both sums factor, so no (n, n) matrix is needed: R(i) phi(q_i) meets the prefix sum
-S_i = sum_{j <= i} R(j) phi(k_j) v_j^T, and phi(q_i) meets z_i = sum_{j <= i} phi(k_j).
+Both sums factor, so no (n, n) matrix is needed: R(i) phi(q_i) meets the prefix sum S_i, and phi(q_i) meets z_i.
 
-Symbols. q, k (..., h, n, d); v (..., h, n, d_v); cos, sin (..., n, d/2) from `rope.tables`; S (..., h, n, d, d_v);
-o (..., h, n, d_v). If phi changes the width, d is the width after it.
+Symbols.
+
+    q, k (..., h, n, d)        queries and keys
+    v (..., h, n, d_v)         values
+    cos, sin (..., n, d/2)     from `rope.tables`; if phi changes the width, d is the width after it
+    S (..., h, n, d, d_v)      prefix sums of the numerator
+    z (..., h, n, d)           prefix sums of the denominator
+    o (..., h, n, d_v)         output
 
 Conventions. The rotation comes after phi; no scale. The paper allows a map each for queries and keys, here one serves both.
 Row order is time: causal means j <= i by row, whatever the positions in the tables. Queries and keys are the same tokens.
+Rotating q and k before phi is another system: its weights are positive but, phi not being linear, they depend on i and j, not
+on j - i. Rotating the denominator as well is relative, but it can vanish or turn negative: with d = 2, theta = 1 and
+phi(q) = phi(k) = (1, 0) one key at offset 3 gives cos 3 = -0.99. The paper's denominator is positive, and the price is that
+weights may be negative and need not sum to 1.
 
-Where implementations differ. Rotating q and k before phi is another system: its weights are positive but, phi not being
-linear, they depend on i and j, not on j - i. Rotating the denominator as well is relative, but it can vanish or turn negative:
-with d = 2, theta = 1 and phi(q) = phi(k) = (1, 0) one key at offset 3 gives cos 3 = -0.99. The paper's denominator is
-positive, and the price is that weights may be negative and need not sum to 1.
+Where implementations differ.
 
-Properties. proofs/rotary/linear_attention.py: pinned and pinned_for_every_width (the double sum is the prefix sums);
-causal_is_all_keys_so_far; relative, with a denominator that mentions no position; weights_are_no_average; rotated_denominator;
-feature_map_pinned.
+    what | who | value | version | source
+    rotation | Su et al. | after phi, in the numerator alone | arXiv 2104.09864 | section 3.3, Eq. (19)
+    feature map | Katharopoulos et al. | elu(x) + 1 | arXiv 2006.16236 | section 3.2.1
 
 References. Su et al., RoFormer, arXiv 2104.09864, section 3.3, Eq. (19); the feature map: Katharopoulos et al.,
 arXiv 2006.16236.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from posref import _require
+from posref._contract import Array, Numbers, contract, wide
+from posref.pairing import Layout
 from posref.rotary import rope
 
 
-def elu_plus_one(x):
+@contract
+def elu_plus_one(x: Numbers[Array, "...", wide]) -> Numbers[Array, "..."]:
     """phi(x) = elu(x) + 1, that is x + 1 where x > 0 and e^x elsewhere; positive. Katharopoulos et al.
 
     >>> elu_plus_one(np.array([-1.0, 0.0, 2.0])).round(4)
     array([0.3679, 1.    , 3.    ])
     """
-    _require.array("linear_attention.elu_plus_one", "x", x)
-    _require.wide("linear_attention.elu_plus_one", x=x)
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0 * x)))  # the other branch must not overflow
 
 
-def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
+@contract
+def attend(
+    q: Numbers[Array, "... n d"],
+    k: Numbers[Array, "... n d"],
+    v: Numbers[Array, "... n d_v"],
+    cos: Numbers[Array, "(...) #n pairs"],
+    sin: Numbers[Array, "=cos"],
+    *,
+    layout: Layout,
+    feature_map: Callable[[Array], Array],
+    causal: bool,
+) -> Numbers[Array, "... n d_v"]:
     """o_i of RoFormer Eq. (19): `(..., n, d_v)`; all keys, or the keys up to the query's row if `causal`.
 
     `feature_map` is a function of arrays that maps every row by itself, for instance `elu_plus_one`. ValueError if q, k and
@@ -55,7 +79,6 @@ def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
     array([[1.    ],
            [1.7702]])
     """
-    _require_tokens("linear_attention.attend", q, k, v, feature_map, causal)
     phi_q, phi_k = feature_map(q), feature_map(k)
     turned_q, turned_k = (rope.rotate(phi, cos, sin, layout=layout) for phi in (phi_q, phi_k))
     if causal:
@@ -66,23 +89,5 @@ def attend(q, k, v, cos, sin, *, layout, feature_map, causal):
         numerator = turned_q @ (np.swapaxes(turned_k, -1, -2) @ v)
         total = phi_k.sum(axis=-2, keepdims=True)
     denominator = (phi_q * total).sum(axis=-1, keepdims=True)
-    _require_nonzero("linear_attention.attend", denominator)
+    _require.denominators("linear_attention.attend", denominator, "use a positive feature_map, for instance elu_plus_one")
     return numerator / denominator
-
-
-def _require_tokens(function, q, k, v, feature_map, causal):
-    for name, value in (("q", q), ("k", k), ("v", v)):
-        _require.array(function, name, value, ndim=2)
-        _require.same_width(function, "q", q, name, value, axis=-2)
-        _require.leading_axes(function, "q", q, name, value)
-    _require.same_width(function, "q", q, "k", k)
-    _require.choice(function, "causal", causal, (True, False))
-    _require.function(function, "feature_map", feature_map)
-
-
-def _require_nonzero(function, denominator):
-    if denominator.dtype.kind == "f" and (denominator == 0).any():
-        raise ValueError(
-            f"{function}: {int((denominator == 0).sum())} of {denominator.size} queries have denominator zero; "
-            "use a positive feature_map, for instance elu_plus_one"
-        )

@@ -3,8 +3,9 @@
 import numpy as np
 import sympy as sp
 
+from posref import offsets
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal
-from posref.relative import offsets, shaw, t5
+from posref.relative import shaw, t5
 from posref.rotary import rope
 from proofs.kit import (
     Scalar,

@@ -3,9 +3,9 @@
 import numpy as np
 import sympy as sp
 
+from posref import offsets
 from posref.fast import _pairs
 from posref.fast import offsets as fast
-from posref.relative import offsets
 from proofs.kit import Output, assuming, prove_equal, prove_kernel, prove_that, size, sized, symbols, theorem
 
 N, M, H = size("n"), size("m"), size("h")

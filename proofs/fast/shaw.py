@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from posref import offsets
 from posref.fast import shaw as fast
-from posref.relative import offsets, shaw
+from posref.relative import shaw
 from proofs.kit import (
     Output,
     all_paths,

@@ -3,9 +3,10 @@
 import numpy as np
 import sympy as sp
 
+from posref import offsets
 from posref.fast import t5 as fast
 from posref.fast.offsets import _dense
-from posref.relative import offsets, t5
+from posref.relative import t5
 from proofs.kit import Output, SizedArray, all_paths, prove_equal, prove_kernel, prove_that, size, sized, symbols, theorem
 
 N, M, H, R = size("n"), size("m"), size("h"), size("reach")

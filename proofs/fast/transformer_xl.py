@@ -3,8 +3,9 @@
 import numpy as np
 import sympy as sp
 
+from posref import offsets
 from posref.fast import transformer_xl as fast
-from posref.relative import offsets, transformer_xl
+from posref.relative import transformer_xl
 from proofs.kit import (
     Output,
     SizedArray,

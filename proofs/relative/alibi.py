@@ -7,8 +7,8 @@ import numpy as np
 import sympy as sp
 
 from posref import attention
+from posref.offsets import offsets
 from posref.relative import alibi
-from posref.relative.offsets import offsets
 from proofs.attention import definition as softmax
 from proofs.kit import (
     Scalar,

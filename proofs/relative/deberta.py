@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import sympy as sp
 
+from posref.offsets import offsets
 from posref.relative import deberta
-from posref.relative.offsets import offsets
 from proofs.kit import (
     Scalar,
     all_paths,

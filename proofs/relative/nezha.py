@@ -5,8 +5,8 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import sinusoidal
+from posref.offsets import clip, offsets
 from posref.relative import nezha, shaw
-from posref.relative.offsets import clip, offsets
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.attention import definition as softmax
 from proofs.attention import rows
@@ -25,7 +25,7 @@ from proofs.kit import (
     symbols,
     theorem,
 )
-from proofs.relative.offsets import clipped
+from proofs.offsets import clipped
 from proofs.relative.shaw import contiguous, every_score, output
 
 K, H = size("k"), size("h")

@@ -3,12 +3,12 @@
 import numpy as np
 
 from posref import attention
+from posref.offsets import clip, offsets
 from posref.relative import shaw
-from posref.relative.offsets import clip, offsets
 from proofs.attention import definition as softmax
 from proofs.attention import rows
 from proofs.kit import array, prove_equal, prove_that, symbol, symbols, theorem
-from proofs.relative.offsets import clipped
+from proofs.offsets import clipped
 
 SCORES = [shaw.scores, shaw._content, shaw._max_distance, clip]
 KEY, BOTH = shaw.VARIANTS
@@ -205,7 +205,7 @@ def values_by_the_mean_of_the_table():
 @theorem(of=[shaw.scores, shaw.attend, shaw.embed, offsets, clip], sizes="h = 2, n = 2, m = 4, k = 2, d = 1; shifts")
 def translation_invariant():
     """Scores do not change when all tokens move: positions enter through clipped offsets, and those do not change for any
-    positions and shifts (proofs/relative/offsets.py: clip_saturates). All offsets beyond k are one; every row of the table is
+    positions and shifts (proofs/offsets.py: clip_saturates). All offsets beyond k are one; every row of the table is
     used by some offset, so within k the offset does matter."""
     q, k, w = symbols("q", 2, 2, 1), symbols("k", 2, 4, 1), symbols("w", 5, 1)
     query, key = np.array([3, 4]), np.array([1, 3, 4, 9])

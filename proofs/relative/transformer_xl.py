@@ -5,8 +5,8 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import sinusoidal
+from posref.offsets import clip, skew
 from posref.relative import transformer_xl
-from posref.relative.offsets import clip, skew
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import array, assuming, example, index, pair, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 from proofs.kit.symbols import nonnegative

@@ -6,8 +6,8 @@ import numpy as np
 import sympy as sp
 
 from posref import attention, pairing
+from posref.offsets import offsets
 from posref.relative import alibi
-from posref.relative.offsets import offsets
 from posref.rotary import rope
 from proofs.kit import (
     array,

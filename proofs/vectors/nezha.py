@@ -6,7 +6,7 @@ import numpy as np
 from posref.relative import nezha
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
-from proofs.relative.offsets import clipped
+from proofs.offsets import clipped
 from proofs.vectors import average, case, dot, exact, growth, painted, stored, terms, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from proofs.relative.offsets import clipped, definition
+from proofs.offsets import clipped, definition
 from proofs.vectors import case, painted
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from posref.relative import shaw
-from proofs.relative.offsets import clipped
+from proofs.offsets import clipped
 from proofs.vectors import average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
 

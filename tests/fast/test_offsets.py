@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from posref.relative import offsets
+from posref import offsets
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.offsets")
@@ -142,12 +142,15 @@ B, AT = random(2, 6), np.zeros((3, 4), int)
     ("call", "error", "message"),
     [
         (lambda: fast.dense(B.tolist(), 3, 4), TypeError, "dense: by_offset is a list"),
-        (lambda: fast.dense(B, 3, 5), ValueError, "dense: by_offset has 6 entries, 3 queries and 5 keys need 7, .* -2 to 4"),
+        (
+            lambda: fast.dense(B, 3, 5),
+            ValueError,
+            r"dense: by_offset has shape \(2, 6\), .* = 7 .*, since n_query is 3 and n_key is 5",
+        ),
         (lambda: fast.dense(B, 0, 7), ValueError, "dense: n_query is 0"),
         (lambda: fast.dense(B, 3, 4.0), TypeError, "dense: n_key is 4.0"),
         (lambda: fast.dense(B.astype(int), 3, 4), TypeError, "dense: by_offset would have dtype int64; .* float32 and float64"),
         (lambda: fast.dense(B.astype(np.float16), 3, 4), TypeError, "dense: by_offset would have dtype float16"),
-        (lambda: fast.dense(B * np.nan, 3, 4), ValueError, "dense: by_offset has 12 of 12 values that are NaN"),
         (lambda: fast.dense(B, 3, 4, threads=0), ValueError, "dense: threads is 0"),
         (lambda: fast.dense(B, 3, 4, out=np.empty((2, 4, 3))), ValueError, r"dense: out has shape \(2, 4, 3\)"),
         (lambda: fast.dense(B, 3, 4, out=np.empty((2, 3, 4), np.float32)), TypeError, "dense: out has dtype float32"),
@@ -162,7 +165,11 @@ B, AT = random(2, 6), np.zeros((3, 4), int)
         (lambda: fast.gather(B, AT, 1), ValueError, "gather: offsets run from 0 to 0 and by_offset holds 6 entries for 1 to 6"),
         (lambda: fast.gather(B, AT + 6, 0), ValueError, "gather: offsets run from 6 to 6 .* 0 to 5"),
         (lambda: fast.gather(B, AT, 0.5), TypeError, "gather: lowest is 0.5, expected an integer"),
-        (lambda: fast.gather(B, np.zeros((3, 3, 4), int), 0), ValueError, r"by_offset \(2,\), offsets \(3,\) do not broadcast"),
+        (
+            lambda: fast.gather(B, np.zeros((3, 3, 4), int), 0),
+            ValueError,
+            r"by_offset has shape \(2, 6\) and offsets \(3, 3, 4\)",
+        ),
     ],
 )
 def test_errors(call, error, message):

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from posref import attention
-from posref.relative import offsets, shaw
+from posref import attention, offsets
+from posref.relative import shaw
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.shaw")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from posref.offsets import offsets
 from posref.relative import alibi, deberta, t5
-from posref.relative.offsets import offsets
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
 pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")

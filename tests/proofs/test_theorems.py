@@ -22,7 +22,7 @@ from proofs.kit.theorem import Theorem, theorems, vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = names()
-SPECIFICATIONS = ["attention", "pairing", "shards", *discovery.names()]
+SPECIFICATIONS = [*discovery.COMMON, *discovery.names()]
 KERNELS = [f"fast.{m.name}" for m in pkgutil.iter_modules(posref.fast.__path__)]
 
 

@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from posref.relative import offsets, shaw
+from posref import offsets
+from posref.relative import shaw
 
 BATCH, HEADS, N_QUERY, N_KEY, DIM, DIM_V, K = 2, 3, 4, 6, 5, 7, 2
 VARIANTS = ("relative_key", "relative_key_query")

@@ -100,10 +100,7 @@ def test_converted_weights_give_the_same_scores(source, target, rotary_dim):
 
 def test_wrong_number_of_heads_is_seen_by_rotary_dim():
     weight = np.zeros((2 * 8, 3))  # k with 2 heads of 8
-    message = (
-        r"layouts.permute_projection: rotary_dim is 8 and a head has 4 features; 16 rows make 4 heads of 4, "
-        r"and k with grouped queries has fewer heads than q"
-    )
+    message = r"layouts.permute_projection: rotary_dim is 8 and each of 4 heads has 4; .* k of grouped queries has fewer heads"
     with pytest.raises(ValueError, match=message):
         layouts.permute_projection(weight, heads=4, rotary_dim=8, **TO_HALF)
 
@@ -191,11 +188,9 @@ def test_layouts_are_named_and_have_no_default():
 
 
 def test_widths_are_checked():
-    with pytest.raises(ValueError, match=r"the width of x is 5, expected an even number"):
+    with pytest.raises(ValueError, match=r"rotary_dim is 5, as x has shape \(5,\), expected an even number"):
         layouts.convert(np.arange(5), **TO_HALF)
-    with pytest.raises(
-        ValueError, match=r"layouts.convert: rotary_dim is 6 and a head has 4 features; rotary_dim cannot exceed"
-    ):
+    with pytest.raises(ValueError, match=r"layouts.convert: x has shape \(4,\), .* at least rotary_dim = 6"):
         layouts.convert(np.arange(4), rotary_dim=6, **TO_HALF)
     for odd in (3, 0, -2):
         with pytest.raises(ValueError, match=rf"layouts.convert: rotary_dim is {odd}, expected an even number"):
@@ -207,7 +202,7 @@ def test_widths_are_checked():
 
 
 def test_heads_divide_the_rows():
-    message = r"layouts.permute_projection: weight has 10 rows, which 4 heads do not divide; .* transpose"
+    message = r"layouts.permute_projection: weight has shape \(10, 16\), .* a multiple of heads = 4; .* transpose"
     with pytest.raises(ValueError, match=message):
         layouts.permute_projection(np.zeros((10, 16)), heads=4, rotary_dim=4, **TO_HALF)
     with pytest.raises(ValueError, match=r"layouts.permute_projection: heads is 0, expected an integer of at least 1"):
@@ -223,5 +218,3 @@ def test_lists_scalars_and_broken_weights_are_refused():
         layouts.convert(np.array(1.0), **TO_HALF)
     with pytest.raises(TypeError, match=r"layouts.permute_projection: weight is a list, not an array"):
         layouts.permute_projection([[1.0]], heads=1, rotary_dim=2, **TO_HALF)
-    with pytest.raises(ValueError, match=r"layouts.permute_projection: weight has 1 of 4 values that are NaN"):
-        layouts.permute_projection(np.array([1.0, np.nan, 2.0, 3.0]), heads=1, rotary_dim=4, **TO_HALF)

@@ -171,15 +171,15 @@ def test_zero_denominators_are_refused_and_counted():
 
 
 def test_shapes_must_fit():
-    with pytest.raises(ValueError, match=r"linear_attention.attend: q has 5 entries along axis -2 and k has 6"):
+    with pytest.raises(ValueError, match=r"linear_attention.attend: k has shape \(6, 4\), .* expected n = 5"):
         call(k=(6, 4), v=(6, 3))
-    with pytest.raises(ValueError, match=r"linear_attention.attend: q has 5 entries along axis -2 and v has 6"):
+    with pytest.raises(ValueError, match=r"linear_attention.attend: v has shape \(6, 3\), .* expected n = 5"):
         call(v=(6, 3))
-    with pytest.raises(ValueError, match=r"linear_attention.attend: q has 4 entries along axis -1 and k has 6"):
+    with pytest.raises(ValueError, match=r"linear_attention.attend: k has shape \(5, 6\), .* expected d = 4"):
         call(k=(5, 6))
     with pytest.raises(ValueError, match=r"linear_attention.attend: q has shape \(4,\), expected at least 2 axes"):
         call(q=(4,))
-    with pytest.raises(ValueError, match=r"cos has shape \(3, 2\), .* does not broadcast to x of shape \(5, 4\)"):
+    with pytest.raises(ValueError, match=r"cos has shape \(3, 2\), .* does not broadcast to q of shape \(5, 4\)"):
         call(n=3)
     with pytest.raises(ValueError, match=r"cos has shape \(5, 2\), .* rotary_dim/2 = 4 .*, since x has shape \(5, 8\)"):
         call(feature_map=lambda x: np.concatenate([x, x], axis=-1))  # tables belong to the width after the feature map
@@ -196,15 +196,6 @@ def test_words_must_be_said():
         call(layout="neox")
     with pytest.raises(TypeError, match=r"linear_attention.elu_plus_one: x is a list, not an array"):
         linear_attention.elu_plus_one([1.0])
-
-
-def test_not_a_number_is_refused():
-    q = np.ones((5, 4))
-    q[1, 1] = np.nan
-    with pytest.raises(ValueError, match=r"linear_attention.attend: q has 1 of 20 values that are NaN or infinite"):
-        linear_attention.attend(
-            q, q, q, *rope.tables(np.arange(5), rope.frequencies(4)), layout="half", feature_map=abs, causal=True
-        )
 
 
 def test_a_map_of_narrow_integers_is_refused():

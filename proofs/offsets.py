@@ -3,7 +3,7 @@
 import numpy as np
 import sympy as sp
 
-from posref.relative import offsets
+from posref import offsets
 from proofs.kit import (
     all_paths,
     array,

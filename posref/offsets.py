@@ -1,34 +1,50 @@
 r"""Offsets: the relative position of a key, and the matrices that depend on nothing else.
 
+Most relative encodings are one number or one vector for each distance between a query and a key, laid out along diagonals.
+
 Definition. For a query at position i and a key at position j:
 
-    offset_ij = j - i          clip(o, low, high) = min(max(o, low), high)          T_ij = t_{j - i}
+    offset_ij = j - i
+    clip(o, low, high) = min(max(o, low), high)
+    T_ij = t_{j - i}
 
 T is a Toeplitz matrix: constant along diagonals, n_query + n_key - 1 numbers instead of n_query n_key.
 
-Symbols. query_positions (..., n_query), key_positions (..., n_key) in tokens; offsets (..., n_query, n_key);
-by_offset (..., h, m): one number a head and offset, ascending in the offset, entry 0 is the offset `lowest`.
+Symbols.
+
+    query_positions i (..., n_query)    in tokens
+    key_positions j (..., n_key)        in tokens
+    offsets o (..., n_query, n_key)     key minus query
+    by_offset t (..., h, m)             one number a head and offset, ascending in the offset; entry 0 is the offset `lowest`
 
 Conventions. Key minus query: negative is the past, positive the future. Rows are queries and columns are keys. Contiguous
 positions that start together make `lowest` = 1 - n_query and m = n_query + n_key - 1; the order of by_offset is the same
 for queries at the end of the keys (cached decoding), where `lowest` = 1 - n_key.
 
-Where implementations differ. Sign: j - i in Shaw et al., tensor2tensor, NEZHA, T5's code and TUPE; i - j in Transformer-XL,
-XLNet and DeBERTa. Clip: symmetric (-k, k), 2k + 1 values, in Shaw et al. and NEZHA; DeBERTa clips i - j to (-k, k - 1), 2k
-values; transformers' Wav2Vec2-BERT clips j - i to (-left, right).
+Where implementations differ.
 
-Properties. proofs/relative/offsets.py: offsets_pinned and translation invariant; clip_pinned; clip_saturates; intervals;
-toeplitz_pinned; skew_pinned for all sizes; gather_pinned: equal to Toeplitz and skew on contiguous positions.
+    what | who | value | version | source
+    sign | Shaw et al., tensor2tensor, NEZHA, T5's code, TUPE | j - i | - | -
+    sign | Transformer-XL, XLNet, DeBERTa | i - j | - | -
+    clip | Shaw et al., NEZHA | (-k, k), 2k + 1 values | - | arXiv 1803.02155, section 3.2
+    clip | DeBERTa | i - j to (-k, k - 1), 2k values | - | arXiv 2006.03654, Eq. (3)
+    clip | transformers' Wav2Vec2-BERT | j - i to (-left, right) | 5.23.0 | modeling_wav2vec2_bert.py
 
 References. Shaw et al., arXiv 1803.02155, section 3.2 (clip).
 """
 
+from typing import Any
+
 import numpy as np
 
 from posref import _require
+from posref._contract import Array, Count, Integer, Number, Numbers, Signed, SignedIntegers, contract, finite
 
 
-def offsets(query_positions, key_positions):
+@contract
+def offsets(
+    query_positions: Signed[Array, "... n_query"], key_positions: Signed[Array, "... n_key"]
+) -> Signed[Array, "... n_query n_key"]:
     """j - i for every query i and key j: `(..., n_query, n_key)`.
 
     Positions are integers, whose differences are int64, or floats; leading axes broadcast. TypeError for unsigned integers,
@@ -38,15 +54,13 @@ def offsets(query_positions, key_positions):
     array([[-1,  0,  1],
            [-2, -1,  0]])
     """
-    _require.array("offsets.offsets", "query_positions", query_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
-    _require.array("offsets.offsets", "key_positions", key_positions, kinds=_require.SIGNED_NUMBERS, ndim=1)
     _require.differences("offsets.offsets", "key_positions", key_positions, "query_positions", query_positions)
     query, key = _wide(query_positions)[..., :, None], _wide(key_positions)[..., None, :]
-    _require.leading_axes("offsets.offsets", "query_positions[..., None]", query, "key_positions[..., None, :]", key)
     return key - query
 
 
-def clip(offsets, low, high):
+@contract
+def clip(offsets: Signed[Array, "...", finite], low: Number, high: Number) -> Signed[Array, "..."]:
     """min(max(o, low), high), shape of `offsets`: (-k, k) in Shaw et al., (-k, k - 1) on i - j in DeBERTa.
 
     Integers become int64. ValueError if low > high, TypeError for unsigned offsets.
@@ -54,15 +68,14 @@ def clip(offsets, low, high):
     >>> clip(np.array([-5, -1, 0, 5]), -2, 2)
     array([-2, -1,  0,  2])
     """
-    _require.array("offsets.clip", "offsets", offsets, kinds=_require.SIGNED_NUMBERS)
-    _require.number("offsets.clip", "low", low)
-    _require.number("offsets.clip", "high", high)
-    if low > high:
-        raise ValueError(f"offsets.clip: low is {low} and high is {high}; low cannot exceed high")
+    _require.ordered("offsets.clip", "low", low, "high", high)
     return np.clip(_wide(offsets), low, high)
 
 
-def toeplitz(by_offset, n_query, n_key):
+@contract
+def toeplitz(
+    by_offset: Numbers[Array, "... n_query+n_key-1"], n_query: Count, n_key: Count
+) -> Numbers[Array, "... n_query n_key"]:
     """T_ij = by_offset[j - i + n_query - 1]: `(..., n_query, n_key)` from `(..., n_query + n_key - 1)`.
 
     A read-only view with strides (-1, 1): nothing is copied. ValueError unless `by_offset` has n_query + n_key - 1 entries.
@@ -72,12 +85,12 @@ def toeplitz(by_offset, n_query, n_key):
            [-1,  0],
            [-2, -1]])
     """
-    _require_by_offset("offsets.toeplitz", by_offset, n_query, n_key)
     windows = np.lib.stride_tricks.sliding_window_view(by_offset, n_key, axis=-1)
     return windows[..., ::-1, :]
 
 
-def skew(by_offset):
+@contract(by_offset="a row has n_query + n_key - 1 entries")
+def skew(by_offset: Numbers[Array, "... n_query! n_query+"]) -> Numbers[Array, "... n_query n_key"]:
     """The same for values that also depend on the row: out_ij = by_offset[i, j - i + n_query - 1].
 
     `(..., n_query, n_query + n_key - 1)` to `(..., n_query, n_key)`. Row i starts n_query - 1 - i entries late, which is a
@@ -88,20 +101,17 @@ def skew(by_offset):
            [ 9, 10],
            [18, 19]])
     """
-    _require.array("offsets.skew", "by_offset", by_offset, ndim=2)
     n_query, width = by_offset.shape[-2:]
-    if n_query < 1 or width < n_query:
-        raise ValueError(
-            f"offsets.skew: by_offset has {n_query} rows and {width} columns; n_query rows need n_query + n_key - 1 columns, "
-            f"at least {max(n_query, 1)}"
-        )
     lead = by_offset.shape[:-2]
     spare = np.concatenate([by_offset, by_offset[..., :1]], axis=-1)
     flat = spare.reshape(*lead, n_query * (width + 1))[..., n_query - 1 : n_query - 1 + n_query * width]
     return flat.reshape(*lead, n_query, width)[..., : width - n_query + 1]
 
 
-def gather(by_offset, offsets, lowest):
+@contract
+def gather(
+    by_offset: Numbers[Array, "... m"], offsets: SignedIntegers[Array, "... n_query n_key"], lowest: Integer
+) -> Numbers[Array, "... n_query n_key"]:
     """by_offset[offset_ij - lowest] for any positions: `(..., n_query, n_key)`; for caches, packing, gaps.
 
     `by_offset` `(..., m)` holds the offsets `lowest` .. `lowest + m - 1`; its leading axes broadcast with those of
@@ -111,11 +121,13 @@ def gather(by_offset, offsets, lowest):
     >>> gather(np.array([[10, 20, 30]]), offsets(np.array([4]), np.array([3, 4, 5, 4])), -1)
     array([[[10, 20, 30, 20]]])
     """
-    _require.array("offsets.gather", "by_offset", by_offset, ndim=1)
     return gather_rows(by_offset[..., None, :], offsets, lowest)
 
 
-def gather_rows(by_offset, offsets, lowest):
+@contract
+def gather_rows(
+    by_offset: Numbers[Array, "... m"], offsets: SignedIntegers[Array, "... n_key"], lowest: Integer
+) -> Numbers[Array, "... n_query n_key"]:
     """by_offset[i, offset_ij - lowest]: like `gather`, for values `(..., n_query, m)` that also depend on the row.
 
     `(..., n_query, n_key)`; errors as in `gather`.
@@ -124,36 +136,13 @@ def gather_rows(by_offset, offsets, lowest):
     array([[20, 30],
            [11, 21]])
     """
-    _require.array("offsets.gather", "by_offset", by_offset, ndim=2)
-    _require.array("offsets.gather", "offsets", offsets, kinds=_require.SIGNED, ndim=2)
-    _require.integer("offsets.gather", "lowest", lowest)
-    _require.together("offsets.gather", by_offset=by_offset.shape[:-1], offsets=offsets.shape[:-1])
-    _require_inside("offsets.gather", offsets, by_offset.shape[-1], lowest)
+    _require.inside("offsets.gather_rows", "offsets", offsets, "by_offset", by_offset.shape[-1], lowest)
     index, size = _wide(offsets) - lowest, by_offset.shape[-1]
     rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])
     spread, index = np.broadcast_to(by_offset, (*rows, size)), np.broadcast_to(index, (*rows, index.shape[-1]))
     return np.take_along_axis(spread, index, axis=-1)
 
 
-def _wide(offsets):
+def _wide(offsets: Any) -> Any:
     """Integers as int64: in fewer bits a sum with the size of a table, or the absolute value of -128, wraps. Else unchanged."""
     return offsets.astype(np.int64) if offsets.dtype.kind == "i" else offsets
-
-
-def _require_by_offset(function, by_offset, n_query, n_key):
-    _require.array(function, "by_offset", by_offset, ndim=1)
-    _require.count(function, "n_query", n_query)
-    _require.count(function, "n_key", n_key)
-    if by_offset.shape[-1] != n_query + n_key - 1:
-        raise ValueError(
-            f"{function}: by_offset has {by_offset.shape[-1]} entries, {n_query} queries and {n_key} keys need "
-            f"{n_query + n_key - 1}, for the offsets {1 - n_query} to {n_key - 1}"
-        )
-
-
-def _require_inside(function, offsets, size, lowest):
-    if offsets.size and (offsets.min() < lowest or offsets.max() >= lowest + size):
-        raise ValueError(
-            f"{function}: offsets run from {offsets.min()} to {offsets.max()} and by_offset holds {size} entries for "
-            f"{lowest} to {lowest + size - 1}; clip the offsets or pass a larger table"
-        )

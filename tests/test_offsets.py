@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from posref.relative import offsets
+from posref import offsets
 
 
 def test_offsets_are_key_minus_query():
@@ -58,9 +58,7 @@ def test_a_difference_beyond_int64_is_refused():
     assert offsets.offsets(np.array([-(2**62)]), np.array([2**62 - 1])).tolist() == [[2**63 - 1]]
 
 
-@pytest.mark.parametrize(
-    ("value", "error"), [([0, 1], TypeError), (np.array(3), ValueError), (np.array([0.0, np.nan]), ValueError)]
-)
+@pytest.mark.parametrize(("value", "error"), [([0, 1], TypeError), (np.array(3), ValueError)])
 def test_offsets_reject(value, error):
     with pytest.raises(error, match="query_positions"):
         offsets.offsets(value, np.array([0]))
@@ -117,7 +115,7 @@ def test_toeplitz_and_skew_move_any_object():
 @pytest.mark.parametrize(
     ("n_query", "n_key", "error", "message"),
     [
-        (3, 3, ValueError, "by_offset has 4 entries, 3 queries and 3 keys need 5, for the offsets -2 to 2"),
+        (3, 3, ValueError, "by_offset has shape \\(4,\\), .* = 5 .*, since n_query is 3 and n_key is 3"),
         (0, 5, ValueError, "n_query is 0"),
         (5, 0, ValueError, "n_key is 0"),
         (2.0, 3, TypeError, "n_query is 2.0"),
@@ -129,9 +127,9 @@ def test_toeplitz_rejects(n_query, n_key, error, message):
 
 
 def test_skew_rejects():
-    with pytest.raises(ValueError, match=r"4 rows and 3 columns.*at least 4"):
+    with pytest.raises(ValueError, match=r"by_offset has shape \(4, 3\), .* at least n_query = 4"):
         offsets.skew(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"0 rows and 3 columns.*at least 1"):
+    with pytest.raises(ValueError, match=r"by_offset has shape \(0, 3\), .* at least 1"):
         offsets.skew(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="at least 2 axes"):
         offsets.skew(np.zeros(3))
@@ -191,8 +189,6 @@ def test_tables_are_arrays_with_axes():
         offsets.toeplitz([0, 1, 2], 2, 2)
     with pytest.raises(TypeError, match=r"offsets\.gather: by_offset is a list"):
         offsets.gather([0, 1, 2], np.array([[0]]), 0)
-    with pytest.raises(ValueError, match=r"offsets\.gather: by_offset has shape \(3,\), expected at least 2 axes"):
-        offsets.gather_rows(np.arange(3), np.array([[0]]), 0)
 
 
 def test_gather_of_no_keys():
@@ -206,11 +202,11 @@ def test_dtype_is_kept():
 
 
 def test_shapes_that_do_not_meet_are_refused_by_name():
-    message = r"offsets\.offsets: query_positions.* has shape \(2, 3, 1\) and key_positions.* \(3, 1, 4\)"
+    message = r"offsets\.offsets: query_positions has shape \(2, 3\) and key_positions \(3, 4\)"
     with pytest.raises(ValueError, match=message):
         offsets.offsets(np.zeros((2, 3), int), np.zeros((3, 4), int))
     batched = np.zeros((2, 4, 4), int)  # without a head axis: 2 sequences met 3 heads
-    with pytest.raises(ValueError, match=r"offsets\.gather: the shapes by_offset \(3, 1\), offsets \(2, 4\) do not broadcast"):
+    with pytest.raises(ValueError, match=r"offsets\.gather: by_offset has shape \(3, 5\) and offsets \(2, 4, 4\)"):
         offsets.gather(np.zeros((3, 5)), batched, -2)
     assert offsets.gather(np.zeros((3, 5)), batched[:, None], -2).shape == (2, 3, 4, 4)
     with pytest.raises(TypeError, match=r"offsets\.gather: lowest is -2\.0, expected an integer"):
