@@ -11,14 +11,15 @@ busy for a while after, and the kernel, therefore on one thread unless `threads`
 
 import numpy as np
 
-from posref import _require, attention
+from posref import attention
+from posref._contract import twin
 from posref.fast import _machine, _pairs
 from posref.relative import shaw
-from posref.relative.shaw import _require_table
 
 __all__ = ["attend", "scores"]
 
 
+@twin(shaw.scores)
 def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None, threads=None):
     """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
 
@@ -32,14 +33,9 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
             [-18.,   2.]]])
     """
     name = "fast.shaw.scores"
-    _require.choice(name, "variant", variant, shaw.VARIANTS)
-    _pairs.inputs(name, q=q, k=k)
-    _require.leading_axes(name, "q", q, "k", k)
-    _require_table(name, "key_table", key_table, "q", q)
     index = _pairs.integers(name, "offsets", offsets, 2)
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     shape = (*lead, q.shape[-2], k.shape[-2])
-    _require.pairs(name, "offsets", offsets, shape)
     terms = [np.result_type(q, k), np.result_type(q, key_table)]
     if variant == "relative_key_query":
         terms.append(np.result_type(k, key_table))
@@ -60,6 +56,7 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
     return _pairs.finish(out, made)
 
 
+@twin(shaw.attend)
 def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key", out=None, threads=None):
     """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
 
@@ -73,10 +70,6 @@ def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, varian
             [-3.]]])
     """
     name = "fast.shaw.attend"
-    _require.array(name, "v", v, ndim=2)
-    _require.same_width(name, "k", k, "v", v, axis=-2)
-    if value_table is not None:
-        _require_table(name, "value_table", value_table, "v", v)
     weights = scores(q, k, key_table, offsets, scale=scale, variant=variant, threads=threads)
     weights = attention.softmax(weights, mask)
     reads = {"q": q, "k": k, "v": v, "key_table": key_table, "offsets": offsets}

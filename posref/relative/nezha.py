@@ -1,39 +1,67 @@
 r"""NEZHA: Shaw's relative attention with a fixed sinusoid for keys and values.
 
-Definition. With o = clip(j - i, -k, k), w_t = 10000^(-2t / d), t = 0 .. d/2 - 1, the same vectors for keys and values:
+A fixed function in the place of a trained table has no parameters and treats every offset up to the clip alike.
 
-    a_ij = (sin(o w_t), cos(o w_t)) for each t                       convention="paper"
-    a_ij = (sin((o + k) w_t), cos((o + k) w_t)) for each t           convention="released"
+Definition. The same vectors are added to keys and to values; t = 0 .. d/2 - 1:
 
-    s_ij = scale q_i . (k_j + a_ij)          o_i = sum_j softmax_j(s_ij) (v_j + a_ij)
+    s_ij = scale q_i . (k_j + a_ij)
+    o_i = sum_j softmax_j(s_ij) (v_j + a_ij)
+    a_ij = (sin(c w_t), cos(c w_t)) for each t                    convention="paper"
+    a_ij = (sin((c + k) w_t), cos((c + k) w_t)) for each t        convention="released"
+    c = clip(j - i, -k, k)
+    w_t = 10000^(-2t / d)
 
-Symbols. q, k, v (..., h, n, d); table (2k + 1, d), row r for the offset r - k; offsets (..., n_query, n_key) integers j - i.
-d is the width of a head.
+The released rows are the paper's with every pair turned by the phase k w_t, one orthogonal matrix M for the whole table,
+`posref.absolute.sinusoidal.shift_matrix(k, ..)`, so that
 
-Conventions. Sine and cosine interleaved; 0-based pairs; scale 1/sqrt(d) covers both terms; no parameters.
+    q . a_released = (M^T q) . a_paper
 
-Where implementations differ. The paper evaluates the sinusoid at the signed offset and names no clip; NEZHA-TensorFlow
-(modeling.py, _generate_relative_positions_embeddings, max_relative_position = 64) clips and evaluates it at the index
-o + k = 0 .. 2k. With k = n - 1 or more nothing is clipped. The released rows are the paper's rows with every pair turned by
-the phase k w_t: one orthogonal matrix M for the whole table, `posref.absolute.sinusoidal.shift_matrix(k, ..)`, so
-q . a_released = (M^T q) . a_paper. Weights trained with one form are wrong with the other. NEZHA-TensorFlow adds the position
-term before the scale and asserts n_query = n_key.
+Symbols.
 
-Properties. proofs/relative/nezha.py: encode_pinned in both conventions; table_pinned; attend_pinned;
-released_is_a_rotation_of_the_paper; translation_invariant; past_is_told_from_future.
+    q, k, v (..., h, n, d)              queries, keys, values
+    d                                   the width of a head
+    k                                   max_distance
+    table (2k + 1, d)                   row r for the offset r - k
+    offsets (..., n_query, n_key)       integers j - i
+    w (d/2,)                            frequencies
+
+Conventions. Sine and cosine interleaved; 0-based pairs; scale 1/sqrt(d) covers both terms; no parameters. Weights trained with
+one convention are wrong with the other. With k = n - 1 or more nothing is clipped.
+
+Example. Three tokens, one pair of features, k = 2: the sines are those of the offsets.
+
+>>> positions = np.arange(3)
+>>> encode(positions - positions[:, None], np.array([1.0]), max_distance=2, convention="paper")[..., 0].round(4)
+array([[ 0.    ,  0.8415,  0.9093],
+       [-0.8415,  0.    ,  0.8415],
+       [-0.9093, -0.8415,  0.    ]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    argument of the sinusoid | the paper | the signed offset | arXiv 1909.00204 | Eqs. (4) to (7)
+    argument of the sinusoid | NEZHA-TensorFlow | the row c + k = 0 .. 2k | -
+      | modeling.py _generate_relative_positions_embeddings
+    clip | the paper | none is named | arXiv 1909.00204 | section 2.2
+    clip | NEZHA-TensorFlow | k = 64 | - | modeling.py max_relative_position
+    scale | NEZHA-TensorFlow | the position term is added before it | - | modeling.py
+    n_query unequal to n_key | NEZHA-TensorFlow | an assertion fails | - | modeling.py
 
 References. Wei et al., NEZHA, arXiv 1909.00204, section 2.2, Eqs. (4) to (7); huawei-noah/Pretrained-Language-Model,
 NEZHA-TensorFlow/modeling.py.
 """
 
+from typing import Literal, get_args
+
 import numpy as np
 
-from posref import _require
 from posref import offsets as relative
+from posref._contract import Array, Booleans, Count, Even, Number, Numbers, Signed, SignedIntegers, contract, finite, wide
 from posref.absolute import sinusoidal
 from posref.relative import shaw
 
-CONVENTIONS = ("paper", "released")
+Convention = Literal["paper", "released"]
+CONVENTIONS = get_args(Convention)
 
 PRESETS = {
     "nezha": {
@@ -45,7 +73,14 @@ PRESETS = {
 }
 
 
-def encode(offsets, frequencies, *, max_distance, convention):
+@contract
+def encode(
+    offsets: Signed[Array, "...", finite],
+    frequencies: Numbers[Array, "dim/2"],
+    *,
+    max_distance: Count,
+    convention: Convention,
+) -> Numbers[Array, "... dim"]:
     """a for every offset: `offsets.shape + (dim,)`, dim twice the number of frequencies. ValueError unless max_distance >= 1.
 
     >>> encode(np.array([-3, 0, 1]), np.array([1.0]), max_distance=1, convention="paper").round(4)
@@ -53,16 +88,13 @@ def encode(offsets, frequencies, *, max_distance, convention):
            [ 0.    ,  1.    ],
            [ 0.8415,  0.5403]])
     """
-    _require.array("nezha.encode", "offsets", offsets)
-    _require.array("nezha.encode", "frequencies", frequencies, ndim=1)
-    _require.count("nezha.encode", "max_distance", max_distance)
-    _require.choice("nezha.encode", "convention", convention, CONVENTIONS)
     clipped = relative.clip(offsets, -max_distance, max_distance)
     angle_steps = clipped if convention == "paper" else clipped + max_distance
     return sinusoidal.encode(angle_steps, frequencies, layout="interleaved")
 
 
-def table(max_distance, dim, *, convention):
+@contract
+def table(max_distance: Count, dim: Even, *, convention: Convention) -> Numbers[Array, "2*max_distance+1 dim"]:
     """One row an offset from -k to k, k = `max_distance`: float64 `(2k + 1, dim)`, for Shaw's attention.
 
     ValueError if `dim` is odd or `max_distance` not positive.
@@ -76,12 +108,21 @@ def table(max_distance, dim, *, convention):
            [ 0.8415,  0.5403],
            [ 0.9093, -0.4161]])
     """
-    _require.count("nezha.table", "max_distance", max_distance)
     ascending = np.arange(-max_distance, max_distance + 1)
     return encode(ascending, sinusoidal.frequencies(dim), max_distance=max_distance, convention=convention)
 
 
-def attend(q, k, v, table, offsets, *, scale, mask=None):
+@contract(table="make it with nezha.table(max_distance, d, convention=..)")
+def attend(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    v: Numbers[Array, "... n_key d"],
+    table: Numbers[Array, "#... 2*reach+1 d"],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
+) -> Numbers[Array, "... n_query d"]:
     """Shaw's attention with one table for keys and values: `(..., h, n_query, d)`. Errors as in `posref.relative.shaw.attend`.
 
     >>> q, k, v = np.zeros((1, 2, 2)), np.zeros((1, 2, 2)), np.zeros((1, 2, 2))

@@ -1,38 +1,74 @@
 r"""Shaw et al.: relative position representations, one vector an offset added to keys and to values.
 
-Definition. With a^K_ij = w^K_{clip(j - i, -k, k)} and a^V_ij = w^V_{clip(j - i, -k, k)}:
+What matters about a word is often where it stands from here; so each offset up to k has a vector of its own, for what is
+asked of the key and for what is taken from it, and all farther ones share the last.
 
-    s_ij = scale q_i . (k_j + a^K_ij)          o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij)
+Definition. Tables w^K and w^V hold a vector for each offset -k .. k:
 
-variant="relative_key_query" (Huang et al., method 4) adds the key's own product: s_ij = scale (q_i . k_j + (q_i + k_j) . a_ij).
+    s_ij = scale q_i . (k_j + a^K_ij)                        variant="relative_key"
+    s_ij = scale (q_i . k_j + (q_i + k_j) . a^K_ij)          variant="relative_key_query"
+    o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij)
+    a^K_ij = w^K_{clip(j - i, -k, k)}
+    a^V_ij = w^V_{clip(j - i, -k, k)}
 
-Symbols. q (..., h, n_query, d), k (..., h, n_key, d), v (..., h, n_key, d_v); key_table (2k + 1, d) and value_table
-(2k + 1, d_v), row r for the offset r - k, or (h, 2k + 1, d) with one table a head; offsets (..., n_query, n_key) integers
-j - i.
+`scores` reads q_i . w^K_r, one product with 2k + 1 rows; `scores_naive` makes the vectors a_ij; `scores_skewed` moves rows.
+
+Symbols.
+
+    q (..., h, n_query, d)              queries
+    k (..., h, n_key, d)                keys
+    v (..., h, n_key, d_v)              values
+    w^K, key_table (2k + 1, d)          row r for the offset r - k; (h, 2k + 1, d) with one table a head
+    w^V, value_table (2k + 1, d_v)      the same for values
+    offsets (..., n_query, n_key)       integers j - i
+    o (..., h, n_query, d_v)            output
 
 Conventions. Positive offset: the key is to the right. The number of rows is odd and gives k. `scale` covers both terms;
 the paper uses 1/sqrt(d). Offsets with a batch axis have as many axes as the scores: (batch, 1, n_query, n_key).
 
-Where implementations differ. Sign: j - i in the paper, tensor2tensor (common_attention.py, dot_product_attention_relative,
-which expects q scaled) and NEZHA; i - j in Su's survey, Eq. (6), and in transformers 4's BERT (modeling_bert.py,
-position_embedding_type="relative_key" or "relative_key_query"): turn such a table round with table[::-1]. That BERT does not
-clip: its 2 max_position_embeddings - 1 rows are k = max_position_embeddings - 1. transformers' Wav2Vec2-BERT clips j - i to
-(-left, right) with left > right: repeat its last row left - right times. Both leave the value term out: value_table=None.
-Heads: the paper's base model has one table a head, its big model and tensor2tensor one for all heads.
+Example. Four tokens and k = 2: the offset whose vector each pair gets.
 
-Properties. proofs/relative/shaw.py: table_pinned, scores_pinned, attend_pinned; forms_equal (naive, gathered, skewed);
-values_by_offset; translation_invariant, with one offset beyond k; query_minus_key_is_the_table_reversed; one_sided_clip.
+>>> positions = np.arange(4)
+>>> embed(np.arange(-2, 3)[:, None], positions - positions[:, None])[..., 0]
+array([[ 0,  1,  2,  2],
+       [-1,  0,  1,  2],
+       [-2, -1,  0,  1],
+       [-2, -2, -1,  0]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    sign | Shaw et al. | j - i | arXiv 1803.02155 | section 3.2
+    sign | tensor2tensor | j - i; expects q to be scaled | - | common_attention.py dot_product_attention_relative
+    sign | NEZHA | j - i | - | NEZHA-TensorFlow/modeling.py
+    sign | Su's survey | i - j: turn its table round with table[::-1] | - | kexue.fm/archives/8130, Eq. (6)
+    sign | transformers' BERT | i - j: turn its table round with table[::-1] | 4
+      | modeling_bert.py, position_embedding_type="relative_key" or "relative_key_query"
+    clip | transformers' BERT | none: 2 max_position_embeddings - 1 rows are k = max_position_embeddings - 1 | 4
+      | modeling_bert.py
+    clip | transformers' Wav2Vec2-BERT | j - i to (-left, right), left > right: repeat its last row left - right times | 5.23.0
+      | modeling_wav2vec2_bert.py
+    value term | transformers' BERT | left out: value_table=None | 4 | modeling_bert.py
+    value term | transformers' Wav2Vec2-BERT | left out: value_table=None | 5.23.0 | modeling_wav2vec2_bert.py
+    tables | Shaw et al., base model | one a head | arXiv 1803.02155 | section 4.1
+    tables | Shaw et al., big model | one for all heads | arXiv 1803.02155 | section 4.1
+    tables | tensor2tensor | one for all heads | - | common_attention.py
 
 References. Shaw et al., arXiv 1803.02155, Eqs. (3) values, (4) keys, (5) efficient form; Huang et al., arXiv 2009.13658,
-method 4; Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing); Su, kexue.fm/archives/8130.
+method 4 (relative_key_query); Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing);
+Su, kexue.fm/archives/8130.
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 
-from posref import _require, attention
+from posref import attention
 from posref import offsets as relative
+from posref._contract import Array, Booleans, Number, Numbers, SignedIntegers, contract, wide
 
-VARIANTS = ("relative_key", "relative_key_query")
+Variant = Literal["relative_key", "relative_key_query"]
+VARIANTS = get_args(Variant)
 
 PRESETS = {
     "base": {"max_distance": 16, "shared_by_heads": False, "source": "arXiv 1803.02155 section 4.1, base model"},
@@ -48,20 +84,36 @@ PRESETS = {
 }
 
 
-def embed(table, offsets):
+ROWS = "an odd number of rows, one an offset from -k to k"
+
+
+@contract(table=ROWS)
+def embed(
+    table: Numbers[Array, "... 2*reach+1 d"], offsets: SignedIntegers[Array, "... n_query n_key"]
+) -> Numbers[Array, "... n_query n_key d"]:
     """a_ij = table[clip(j - i, -k, k) + k]: `(..., n_query, n_key, d)`, with heads if the table has. Shaw et al. section 3.2.
 
     >>> embed(np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1, 2], [-1, 0, 1]]))[..., 0]
     array([[  0.,  10.,  10.],
            [-10.,   0.,  10.]])
     """
-    k = _max_distance("shaw.embed", "table", table)
-    _require.array("shaw.embed", "offsets", offsets, kinds=_require.SIGNED, ndim=2)
-    rows = relative.clip(offsets, -k, k) + k
-    return table[rows] if len(table.shape) == 2 else table[np.arange(table.shape[0])[:, None, None], rows]
+    reach = table.shape[-2] // 2
+    rows = relative.clip(offsets, -reach, reach) + reach
+    lead = np.broadcast_shapes(table.shape[:-2], rows.shape[:-2])
+    spread, rows = np.broadcast_to(table, (*lead, *table.shape[-2:])), np.broadcast_to(rows, (*lead, *rows.shape[-2:]))
+    return np.take_along_axis(spread[..., None, :, :], rows[..., None], axis=-2)
 
 
-def scores(q, k, key_table, offsets, *, scale, variant="relative_key"):
+@contract(key_table=ROWS)
+def scores(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    variant: Variant = "relative_key",
+) -> Numbers[Array, "... n_query n_key"]:
     """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
 
     The gathered form: one product of the queries with the 2k + 1 rows, then an entry an offset; no (n, n, d) array.
@@ -72,16 +124,25 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key"):
     array([[[  1.,  11.],
             [-18.,   2.]]])
     """
-    content, distance = _content("shaw.scores", q, k, key_table, offsets, variant)
-    clipped, rows = relative.clip(offsets, -distance, distance), np.swapaxes(key_table, -1, -2)
-    position = relative.gather_rows(q @ rows, clipped, -distance)
+    reach = key_table.shape[-2] // 2
+    clipped, rows = relative.clip(offsets, -reach, reach), np.swapaxes(key_table, -1, -2)
+    position = relative.gather_rows(q @ rows, clipped, -reach)
     if variant == "relative_key_query":
-        by_key = relative.gather_rows(k @ rows, np.swapaxes(clipped, -1, -2), -distance)
+        by_key = relative.gather_rows(k @ rows, np.swapaxes(clipped, -1, -2), -reach)
         position = position + np.swapaxes(by_key, -1, -2)
-    return scale * (content + position)
+    return scale * (attention.scores(q, k, scale=1) + position)
 
 
-def scores_naive(q, k, key_table, offsets, *, scale, variant="relative_key"):
+@contract(key_table=ROWS)
+def scores_naive(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    variant: Variant = "relative_key",
+) -> Numbers[Array, "... n_query n_key"]:
     """`scores` as the definition is written, with one vector a pair; memory n_query n_key d. Shaw et al. Eq. (4). Same errors.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
@@ -89,15 +150,21 @@ def scores_naive(q, k, key_table, offsets, *, scale, variant="relative_key"):
     array([[[  1.,  11.],
             [-18.,   2.]]])
     """
-    content, _ = _content("shaw.scores_naive", q, k, key_table, offsets, variant)
     a = embed(key_table, offsets)
     position = (q[..., :, None, :] * a).sum(axis=-1)
     if variant == "relative_key_query":
         position = position + (k[..., None, :, :] * a).sum(axis=-1)
-    return scale * (content + position)
+    return scale * (attention.scores(q, k, scale=1) + position)
 
 
-def scores_skewed(q, k, key_table, *, scale):
+@contract(key_table=ROWS)
+def scores_skewed(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    *,
+    scale: Number,
+) -> Numbers[Array, "... n_query n_key"]:
     """`scores` for contiguous positions, the last query at the last key: `(..., h, n_query, n_key)`. Music Transformer 3.4.
 
     One product with the n_query + n_key - 1 rows in the order of the offset, then each row shifted into place by a reshape.
@@ -107,14 +174,24 @@ def scores_skewed(q, k, key_table, *, scale):
     array([[[  1.,  11.],
             [-18.,   2.]]])
     """
-    content = attention.scores(q, k, scale=scale)
-    distance = _require_table("shaw.scores_skewed", "key_table", key_table, "q", q)
-    ascending = np.arange(1 - k.shape[-2], q.shape[-2])
-    rows = key_table[..., relative.clip(ascending, -distance, distance) + distance, :]
-    return content + scale * relative.skew(q @ np.swapaxes(rows, -1, -2))
+    reach, ascending = key_table.shape[-2] // 2, np.arange(1 - k.shape[-2], q.shape[-2])
+    rows = key_table[..., relative.clip(ascending, -reach, reach) + reach, :]
+    return attention.scores(q, k, scale=scale) + scale * relative.skew(q @ np.swapaxes(rows, -1, -2))
 
 
-def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key"):
+@contract(key_table=ROWS, value_table=ROWS)
+def attend(
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    v: Numbers[Array, "... n_key d_v"],
+    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    value_table: Numbers[Array, "#... 2*value_reach+1 d_v"] | None,
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
+    variant: Variant = "relative_key",
+) -> Numbers[Array, "... n_query d_v"]:
     """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
 
     `value_table` None leaves the value term out; `mask` broadcasts to the scores, True = may attend. ValueError for tables or
@@ -126,35 +203,7 @@ def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, varian
     array([[[ 7.],
             [-3.]]])
     """
-    _require.array("shaw.attend", "v", v, ndim=2)
-    _require.same_width("shaw.attend", "k", k, "v", v, axis=-2)
     weights = attention.softmax(scores(q, k, key_table, offsets, scale=scale, variant=variant), mask)
     if value_table is None:
         return weights @ v
-    _require_table("shaw.attend", "value_table", value_table, "v", v)
     return weights @ v + (weights[..., None, :] @ embed(value_table, offsets))[..., 0, :]
-
-
-def _max_distance(function, argument, table):
-    _require.array(function, argument, table, ndim=2)
-    if len(table.shape) > 3 or table.shape[-2] % 2 != 1:
-        raise ValueError(
-            f"{function}: {argument} has shape {table.shape}, expected (2k + 1, d) or (h, 2k + 1, d): an odd number of rows, "
-            "one an offset from -k to k"
-        )
-    return table.shape[-2] // 2
-
-
-def _require_table(function, argument, table, name, x):
-    distance = _max_distance(function, argument, table)
-    _require.same_width(function, name, x, argument, table)
-    _require.broadcasts_to(function, f"the head axis of {argument}", table[..., 0, 0], f"the heads of {name}", x.shape[:-2])
-    return distance
-
-
-def _content(function, q, k, key_table, offsets, variant):
-    _require.choice(function, "variant", variant, VARIANTS)
-    content, distance = attention.scores(q, k, scale=1), _require_table(function, "key_table", key_table, "q", q)
-    _require.array(function, "offsets", offsets, kinds=_require.SIGNED, ndim=2)
-    _require.pairs(function, "offsets", offsets, content.shape)
-    return content, distance

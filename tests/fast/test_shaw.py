@@ -234,12 +234,11 @@ Q, K, TABLE, AT = inputs(4, 6)
     [
         ({"variant": "query"}, ValueError, "variant is 'query', expected one of 'relative_key', 'relative_key_query'"),
         ({"q": Q.tolist()}, TypeError, "q is a list"),
-        ({"q": Q * np.nan}, ValueError, "q has 120 of 120 values that are NaN"),
-        ({"k": K[..., :4]}, ValueError, "q has 5 entries along axis -1 and k has 4"),
-        ({"k": K[:, :2]}, ValueError, "the axes before the last two"),
+        ({"k": K[..., :4]}, ValueError, r"k has shape .* expected d = 5 .*, since q has"),
+        ({"k": K[:, :2]}, ValueError, "the axes before .* must be equal or 1"),
         ({"key_table": TABLE[1:]}, ValueError, "key_table has shape .* an odd number of rows"),
-        ({"key_table": TABLE[:, 1:]}, ValueError, "key_table has 4"),
-        ({"offsets": AT[1:]}, ValueError, r"offsets has shape \(3, 6\) and the scores \(2, 3, 4, 6\)"),
+        ({"key_table": TABLE[:, 1:]}, ValueError, r"key_table has shape \(7, 4\), .* expected d = 5 "),
+        ({"offsets": AT[1:]}, ValueError, r"offsets has shape \(3, 6\), .* expected n_query = 4 "),
         ({"offsets": AT[None]}, ValueError, r"offsets has shape \(1, 4, 6\)"),
         ({"offsets": AT.astype(np.uint16)}, TypeError, "offsets has dtype uint16, expected signed integers"),
         ({"offsets": AT.astype(object)}, TypeError, "offsets has dtype object"),
@@ -263,9 +262,9 @@ def test_errors(change, error, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"v": random(2, 3, 5, 4)}, ValueError, "k has 6 entries along axis -2 and v has 5"),
+        ({"v": random(2, 3, 5, 4)}, ValueError, r"v has shape .* expected n_key = 6 "),
         ({"value_table": random(6, 4)}, ValueError, "value_table has shape"),
-        ({"value_table": random(7, 3)}, ValueError, "v has 4 entries along axis -1 and value_table has 3"),
+        ({"value_table": random(7, 3)}, ValueError, r"value_table has shape \(7, 3\), .* expected d_v = 4 "),
         ({"out": np.empty((2, 3, 4, 3))}, ValueError, r"out has shape \(2, 3, 4, 3\) and the result has \(2, 3, 4, 4\)"),
     ],
 )

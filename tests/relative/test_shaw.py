@@ -208,17 +208,29 @@ STEPS = np.zeros((N_QUERY, N_KEY), dtype=int)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"key_table": whole(0, 4, DIM)}, ValueError, r"key_table has shape \(4, 5\), expected \(2k \+ 1, d\)"),
-        ({"key_table": whole(0, 1, 1, 5, DIM)}, ValueError, "key_table has shape"),
-        ({"key_table": whole(0, 5, DIM + 1)}, ValueError, "q has 5 entries along axis -1 and key_table has 6"),
-        ({"key_table": whole(0, HEADS + 1, 5, DIM)}, ValueError, "the head axis of key_table has shape"),
+        (
+            {"key_table": whole(0, 4, DIM)},
+            ValueError,
+            r"key_table has shape \(4, 5\), .* its axis -2 is 4, expected 1, 3, 5, ..; an odd number",
+        ),
+        ({"key_table": whole(0, 1, 1, 1, 5, DIM)}, ValueError, "key_table has shape .* does not broadcast"),
+        (
+            {"key_table": whole(0, 5, DIM + 1)},
+            ValueError,
+            r"key_table has shape \(5, 6\), .* expected d = 5 in .*, since q has",
+        ),
+        (
+            {"key_table": whole(0, HEADS + 1, 5, DIM)},
+            ValueError,
+            r"key_table has shape \(4, 5, 5\), .* does not broadcast to q of shape",
+        ),
         ({"key_table": [[0] * DIM]}, TypeError, "key_table is a list"),
         ({"offsets": STEPS.astype(float)}, TypeError, "offsets has dtype float64"),
         ({"offsets": STEPS.astype(np.uint16)}, TypeError, "offsets has dtype uint16, expected signed integers"),
-        ({"offsets": STEPS[:1]}, ValueError, r"offsets has shape \(1, 6\) and the scores \(2, 3, 4, 6\)"),
+        ({"offsets": STEPS[:1]}, ValueError, r"offsets has shape \(1, 6\), .* expected n_query = 4 "),
         ({"offsets": np.zeros((HEADS, N_QUERY, N_KEY), int)}, ValueError, r"\(batch, 1, n_query, n_key\)"),
         ({"offsets": np.zeros((BATCH + 1, 1, N_QUERY, N_KEY), int)}, ValueError, "does not broadcast"),
-        ({"k": whole(0, BATCH, HEADS, N_KEY, DIM + 1)}, ValueError, "q has 5 entries along axis -1 and k has 6"),
+        ({"k": whole(0, BATCH, HEADS, N_KEY, DIM + 1)}, ValueError, r"k has shape .* expected d = 5 .*, since q has"),
         ({"variant": "key"}, ValueError, "variant is 'key', expected one of 'relative_key', 'relative_key_query'"),
     ],
 )
@@ -231,7 +243,7 @@ def test_scores_reject(case, form, change, error, message):
 
 def test_skewed_rejects(case):
     q, k, *_ = case
-    with pytest.raises(ValueError, match=r"shaw\.scores_skewed: q has 5 entries along axis -1 and key_table has 6"):
+    with pytest.raises(ValueError, match=r"shaw\.scores_skewed: key_table has shape \(5, 6\), .* expected d = 5"):
         shaw.scores_skewed(q, k, whole(0, 5, DIM + 1), scale=1)
     with pytest.raises(ValueError, match=r"shaw\.scores_skewed: key_table has shape \(4, 5\)"):
         shaw.scores_skewed(q, k, whole(0, 4, DIM), scale=1)
@@ -239,9 +251,9 @@ def test_skewed_rejects(case):
 
 def test_attend_rejects(case):
     q, k, v, key_table, value_table = case
-    with pytest.raises(ValueError, match="v has 7 entries along axis -1 and value_table has 5"):
+    with pytest.raises(ValueError, match=r"value_table has shape \(.*5\), .* expected d_v = 7 "):
         shaw.attend(q, k, v, key_table, key_table, STEPS, scale=1)
-    with pytest.raises(ValueError, match="k has 6 entries along axis -2 and v has 5"):
+    with pytest.raises(ValueError, match=r"v has shape .* expected n_key = 6 "):
         shaw.attend(q, k, v[..., 1:, :], key_table, value_table, STEPS, scale=1)
     with pytest.raises(ValueError, match=r"value_table has shape \(4, 7\)"):
         shaw.attend(q, k, v, key_table, value_table[1:], STEPS, scale=1)
