@@ -9,9 +9,9 @@ import types
 import numpy as np
 import pytest
 
-from posref import attention
+from posref import attention, offsets
 from posref.absolute import sinusoidal
-from posref.relative import nezha, offsets, shaw, transformer_xl, tupe, xlnet
+from posref.relative import nezha, shaw, transformer_xl, tupe, xlnet
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
 

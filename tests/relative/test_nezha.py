@@ -4,8 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
+from posref import offsets
 from posref.absolute import sinusoidal
-from posref.relative import nezha, offsets, shaw
+from posref.relative import nezha, shaw
 
 K, DIM = 5, 6
 
