@@ -542,7 +542,7 @@ def _grouped(q, k):
     heads, key_heads = (q[-3:-2] or (1,))[0], (k[-3:-2] or (1,))[0]
     if key_heads == 0 or heads % key_heads != 0:
         return ""
-    repeated = f"np.repeat(k, {heads // key_heads}, axis=-3)"
+    repeated = f"attention.repeat_heads(k, heads={heads})"
     return f"; for grouped queries pass {repeated} and v alike, or use attention.attend_by_offset"
 
 

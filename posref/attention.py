@@ -4,8 +4,8 @@ Every position weighs all others by how well they match it and averages them; wh
 
 Definition. For queries q_i, keys k_j and values v_j:
 
-    s_ij = scale q_i . k_j + b_ij
-    a_ij = exp(s_ij) / sum_l exp(s_il)     over the keys l that i may attend to
+    s_ij = cap(scale r_i q_i . k_j) + b_ij             cap(s) = c tanh(s / c), or s without a cap
+    a_ij = exp(s_ij) / (e^sink + sum_l exp(s_il))     over the keys l that i may attend to; e^sink is 0 without a sink
     o_i = sum_j a_ij v_j
 
 Symbols.
@@ -15,6 +15,9 @@ Symbols.
     v (..., h, n_key, d_v)           values
     s, b (..., h, n_query, n_key)    scores and bias
     mask (..., n_query, n_key)       boolean, broadcasts to the scores
+    r (..., n_query)                 row_scale, a factor for each query: a temperature
+    c                                softcap, which no score exceeds
+    sink (..., h, 1)                 one logit a head that takes its share and gives nothing
     o (..., h, n_query, d_v)         output
 
 Conventions. The mask is boolean, True = may attend; a query with no key gets zeros, not NaN. A batch of masks is
@@ -22,9 +25,16 @@ Conventions. The mask is boolean, True = may attend; a query with no key gets ze
 1/sqrt(d) in Vaswani et al., 1 in T5, 1/sqrt(2d) in TUPE, 1/sqrt(3d) in DeBERTa. A bias is added after scaling. Causal attention
 with fewer queries than keys is aligned at the end: the last query sees the last key.
 
+A constant in a row of scores changes nothing in a plain softmax; with a sink, or a cap over the sum of scores and bias, it
+does.
+
 Where implementations differ.
 
     what | who | value | version | source
+    cap and bias | flash-attn, transformers' Gemma 2 | capped before the bias or mask is added | 0251105a, 5.23.0
+      | csrc/flash_attn/src/flash_fwd_kernel.h; modeling_gemma2.py
+    cap and bias | flashinfer | ALiBi is added first, `cap(scores(.., bias=bias), softcap=c)` | - | variants.cuh
+    sink | gpt-oss | one logit a head, learned | 5.23.0 | modeling_gpt_oss.py eager_attention_forward
     empty row | masks by adding -inf | NaN | - | exp(-inf - (-inf))
     empty row | masks by adding a large negative number | the uniform average | - | -
     causal, n_query < n_key | flash-attn | aligned at the end | since 2.1 | flash_attn/flash_attn_interface.py
@@ -41,7 +51,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref._contract import Array, Booleans, Number, Numbers, Positive, Signed, contract, finite, wide
+from posref._contract import Array, Booleans, Count, Number, Numbers, Positive, Signed, contract, finite, wide
 
 
 class FourTerms(NamedTuple):
@@ -53,25 +63,35 @@ class FourTerms(NamedTuple):
     position_position: Array
 
 
-@contract
+SINKS = "one a head, as a column: sinks[:, None]"
+
+
+@contract(sinks=SINKS)
 def softmax(
-    scores: Signed[Array, "... n_query? n_key", wide, finite], mask: Booleans[Array, "(...) #n_query #n_key"] | None = None
+    scores: Signed[Array, "... n_query? n_key", wide, finite],
+    mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
+    sinks: Numbers[Array, "#... 1", finite] | None = None,
 ) -> Numbers[Array, "... n_query? n_key"]:
     """exp(s) / sum exp(s) over the last axis, over the keys where `mask` is True; a row of nothing is zeros.
 
-    Computed on s - max(s), which changes nothing and cannot overflow.
+    Computed on s - max(s), which changes nothing and cannot overflow. `sinks` `(h, 1)` enter the sum and nothing else: like a
+    key with that logit and the value 0.
 
     >>> softmax(np.array([[0.0, 0.0, 5.0], [1.0, 2.0, 3.0]]), np.array([[True, True, False], [False, False, False]]))
     array([[0.5, 0.5, 0. ],
            [0. , 0. , 0. ]])
     """
     highest = row_maximum(scores, mask)
-    if mask is None:
-        weights = np.exp(scores - highest)
-        return weights / weights.sum(axis=-1, keepdims=True)
-    weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)
+    if sinks is not None:
+        highest = np.maximum(highest, sinks[..., None])
+    weights = np.exp((scores if mask is None else np.where(mask, scores, highest)) - highest)
+    weights = weights if mask is None else np.where(mask, weights, 0)
     total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)
+    if sinks is not None:
+        total = total + np.exp(sinks[..., None] - highest)
+    elif mask is not None:
+        total = np.where(mask.any(axis=-1, keepdims=True), total, 1)
+    return weights / total
 
 
 def row_maximum(scores: Any, mask: Any) -> Any:
@@ -94,19 +114,47 @@ def scores(
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
+    row_scale: Numbers[Array, "(...) #n_query"] | None = None,
+    softcap: Positive | None = None,
 ) -> Numbers[Array, "... n_query n_key"]:
     """scale q_i . k_j, plus bias_ij if there is one: `(..., n_query, n_key)`; `bias` broadcasts to it.
+
+    `row_scale` `(n_query,)` multiplies the scores of each query, and `softcap` bounds them, before the bias is added.
 
     >>> scores(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]), scale=0.5)
     array([[5.5, 1. ]])
     """
     s = scale * (q @ np.swapaxes(k, -1, -2))
-    if bias is None:
-        return s
-    return s + bias
+    if row_scale is not None:
+        s = row_scale[..., None] * s
+    if softcap is not None:
+        s = cap(s, softcap=softcap)
+    return s if bias is None else s + bias
 
 
 @contract
+def cap(scores: Numbers[Array, "..."], *, softcap: Positive) -> Numbers[Array, "..."]:
+    """c tanh(s / c): scores between -c and c, in the same order. Gemma 2, `attn_logit_softcapping`.
+
+    >>> cap(np.array([0.0, 1.0, 1000.0]), softcap=50.0).round(4)
+    array([ 0.    ,  0.9999, 50.    ])
+    """
+    return softcap * np.tanh(scores / softcap)
+
+
+@contract(heads="k and v of grouped queries have a divisor of the heads of q")
+def repeat_heads(x: Numbers[Array, "... h_key n d"], *, heads: Count) -> Numbers[Array, "... heads n d"]:
+    """Keys or values of grouped queries with as many heads as queries: head a of q uses head a // (heads / h_key).
+
+    ValueError unless the heads of `x` divide `heads`.
+
+    >>> repeat_heads(np.array([[[1.0]], [[2.0]]]), heads=4)[:, 0, 0]
+    array([1., 1., 2., 2.])
+    """
+    return np.repeat(x, _group(heads, x.shape[-3]), axis=-3)
+
+
+@contract(sinks=SINKS)
 def attend(
     q: Numbers[Array, "... n_query d", wide],
     k: Numbers[Array, "... n_key d", wide],
@@ -115,16 +163,21 @@ def attend(
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
     mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
+    row_scale: Numbers[Array, "(...) #n_query"] | None = None,
+    softcap: Positive | None = None,
+    sinks: Numbers[Array, "#... 1", finite] | None = None,
 ) -> Numbers[Array, "... n_query d_v"]:
     """o_i = sum_j softmax_j(scale q_i . k_j + bias_ij) v_j: `(..., n_query, d_v)`. Vaswani et al. Eq. (1).
 
-    `bias` and `mask` broadcast to the scores.
+    `bias` and `mask` broadcast to the scores; `row_scale` and `softcap` as in `scores`, `sinks` as in `softmax`. Fewer heads of
+    keys and values are repeated first, by `repeat_heads`.
 
     >>> q, k = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 5.0]])
     >>> attend(q, k, np.array([[2.0], [4.0]]), scale=1.0)
     array([[3.]])
     """
-    return softmax(scores(q, k, scale=scale, bias=bias), mask) @ v
+    s = scores(q, k, scale=scale, bias=bias, row_scale=row_scale, softcap=softcap)
+    return softmax(s, mask, sinks) @ v
 
 
 @contract
@@ -202,7 +255,7 @@ def attend_by_offset(
     >>> attend_by_offset(ones, ones, v, scale=1.0, causal=True)[0, :, 0]
     array([0., 1., 2.])
     """
-    heads, n_query, n_key = q.shape[-3], q.shape[-2], k.shape[-2]
+    n_query, n_key = q.shape[-2], k.shape[-2]
     query_positions, key_positions = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
     mask = np.ones((n_query, n_key), dtype=bool)
     if causal:
@@ -212,5 +265,49 @@ def attend_by_offset(
     bias = None
     if bias_by_offset is not None:
         bias = bias_by_offset[..., np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1]
-    group = heads // k.shape[-3]
-    return attend(q, np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3), scale=scale, bias=bias, mask=mask)
+    k, v = repeat_heads(k, heads=q.shape[-3]), repeat_heads(v, heads=q.shape[-3])
+    return attend(q, k, v, scale=scale, bias=bias, mask=mask)
+
+
+class Gradient(NamedTuple):
+    """The gradients of a scalar L by the inputs of `attend`, given its gradient by the output."""
+
+    q: Array
+    k: Array
+    v: Array
+    bias: Array
+
+
+@contract
+def attend_gradient(
+    output_gradient: Numbers[Array, "... n_query d_v", wide],
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    v: Numbers[Array, "... n_key d_v", wide],
+    *,
+    scale: Number,
+    bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
+    mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
+) -> Gradient:
+    """dL/dq, dL/dk, dL/dv and dL/ds, the gradient by every score before broadcasting, for L with dL/do = `output_gradient`.
+
+    dv = a^T do, ds = a (da - sum_j a da) with da = do v^T, dq = scale ds k, dk = scale ds^T q. The gradient by a bias that was
+    broadcast is the sum of dL/ds over the broadcast axes; likewise for keys that queries share.
+
+    >>> q, k, v = np.array([[1.0]]), np.array([[0.0], [0.0]]), np.array([[2.0], [4.0]])
+    >>> attend_gradient(np.array([[1.0]]), q, k, v, scale=1.0)
+    Gradient(q=array([[0.]]), k=array([[-0.5],
+           [ 0.5]]), v=array([[0.5],
+           [0.5]]), bias=array([[-0.5,  0.5]]))
+    """
+    weights = softmax(scores(q, k, scale=scale, bias=bias), mask)
+    by_weight = output_gradient @ np.swapaxes(v, -1, -2)
+    by_score = weights * (by_weight - (weights * by_weight).sum(axis=-1, keepdims=True))
+    columns = np.swapaxes(by_score, -1, -2)
+    return Gradient(scale * (by_score @ k), scale * (columns @ q), np.swapaxes(weights, -1, -2) @ output_gradient, by_score)
+
+
+def _group(heads, key_heads):
+    if key_heads == 0 or heads % key_heads != 0:
+        raise ValueError(f"attention.repeat_heads: x has {key_heads} heads, expected a divisor of heads = {heads}")
+    return heads // key_heads

@@ -21,7 +21,7 @@ Symbols.
 
 Conventions. A row that met no key has l = 0, a = 0 and any finite m, which `merge` ignores; `finish` makes zeros of it.
 `merge` is commutative, and associative but for rounding, so shards may come in any order and any tree. A masked score sets no
-maximum.
+maximum. A sink belongs to no shard: it enters once, by `with_sinks`, or it takes its share as often as there are shards.
 
 Where implementations differ.
 
@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Booleans, Number, Numbers, contract, finite, wide
+from posref._contract import Array, Booleans, Number, Numbers, Positive, contract, finite, wide
 
 
 class State(NamedTuple):
@@ -58,6 +58,8 @@ def attend(
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_shard", finite] | None = None,
     mask: Booleans[Array, "(...) #n_query #n_shard"] | None = None,
+    row_scale: Numbers[Array, "(...) #n_query"] | None = None,
+    softcap: Positive | None = None,
 ) -> State:
     """The State of `attention.attend` over a shard of the keys, which may be none. Arguments and errors are the same.
 
@@ -66,7 +68,7 @@ def attend(
     >>> finish(merge(left, right)).round(4), attention.attend(q, k, v, scale=1.0).round(4)
     (array([[5.1504]]), array([[5.1504]]))
     """
-    s = attention.scores(q, k, scale=scale, bias=bias)
+    s = attention.scores(q, k, scale=scale, bias=bias, row_scale=row_scale, softcap=softcap)
     allowed, highest = True if mask is None else mask, attention.row_maximum(s, mask)
     weights = np.where(allowed, np.exp(np.where(allowed, s, highest) - highest), 0)
     return State(highest, weights.sum(axis=-1, keepdims=True), weights @ v)
@@ -87,6 +89,17 @@ def merge(a: State, b: State) -> State:
     scale_a, scale_b = np.exp(m_a - highest), np.exp(m_b - highest)
     denominator = scale_a * a.denominator + scale_b * b.denominator
     return State(highest, denominator, scale_a * a.accumulator + scale_b * b.accumulator)
+
+
+@contract(sinks=attention.SINKS)
+def with_sinks(state: State, sinks: Numbers[Array, "#... 1", finite]) -> State:
+    """The State with a sink for each head, `sinks` `(h, 1)`: its logit enters the denominator. Once, whatever number of shards.
+
+    >>> state = State(np.zeros((1, 2, 1)), np.ones((1, 2, 1)), np.ones((1, 2, 1)))
+    >>> finish(with_sinks(state, np.zeros((1, 1)))).ravel()
+    array([0.5, 0.5])
+    """
+    return merge(state, State(0 * state.maximum + sinks[..., None], 0 * state.denominator + 1, 0 * state.accumulator))
 
 
 @contract

@@ -1,5 +1,6 @@
 """Attention: softmax, scores and masks, and what attention can and cannot know about position."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -56,11 +57,8 @@ EXACT = "equal in exact arithmetic; what it does to overflow is tested"
     of=[attention.softmax, attention.row_maximum],
     sizes="n = 0, 1, 2, 3, all masks",
     equivalent={
-        "softmax: weights = np.exp(scores - highest)  ->  weights = np.exp(scores + highest)": EXACT,
-        "softmax: weights = np.where(mask, np.exp(np.where(mask, scores, highest) - highest), 0)  ->  "
-        "weights = np.where(mask, np.exp(np.where(mask, scores, highest) + highest), 0)": EXACT,
-        "softmax: return weights / np.where(mask.any(axis=-1, keepdims=True), total, 1)  ->  "
-        "return weights / np.where(mask.any(axis=-1, keepdims=True), total, 2)": "an empty row is zeros, whatever divides it",
+        "softmax: total = np.where(mask.any(axis=-1, keepdims=True), total, 1)  ->  "
+        "total = np.where(mask.any(axis=-1, keepdims=True), total, 2)": "an empty row is zeros, whatever divides it",
     },
 )
 def pinned_softmax():
@@ -153,6 +151,125 @@ def bias_before_the_scale():
 def _inner(q, k, a, i, j):
     c = index(D)
     return sp.Sum(q.at(a, i, c) * k.at(a, j, c), (c, 0, D - 1))
+
+
+# sinks, caps, scales a row, grouped heads
+
+
+@theorem(of=[attention.softmax, attention.attend], sizes="n = 2 rows, 1 and 2 keys, all masks; every path")
+def pinned_sinks():
+    """With a sink the weights are exp(s) / (e^sink + sum exp(s)): those of a further key with this logit, left out, so that a
+    row of nothing is zeros; attend averages with them."""
+    sink, v = symbols("sink", 1, 1), symbols("v", 2, 1)
+    for n in (1, 2):
+        s, q, k = symbols("s", 1, 2, n), symbols("q", 1, 1, 1), symbols("k", 1, n, 1)
+        for bits in (None, *itertools.product((False, True), repeat=n)):
+            mask = None if bits is None else np.array([bits, [True] * n])
+            whole = [[True, *row] for row in (np.ones((2, n), dtype=bool) if mask is None else mask)]
+            stated = [definition([sink[0, 0].e, *row], allowed)[1:] for row, allowed in zip(rows(s[0]), whole, strict=True)]
+            for _, weights in all_paths(lambda s=s, mask=mask: attention.softmax(s, mask, sink)):
+                prove_equal(weights[0], stated, mention=[sink[0, 0]] if bits is None else [])
+        for _, out in all_paths(lambda q=q, k=k, n=n: attention.attend(q, k, v[None, :n], scale=1, sinks=sink)):
+            stated = definition([sink[0, 0].e, *rows(q[0] @ k[0].T)[0]])[1:]
+            prove_equal(out[0], array([stated]) @ v[:n])
+
+
+@pinned_sinks.claim("A sink takes a share: the weights sum to less than 1.")
+def weights_sum_to_one_with_a_sink():
+    """The weights of a row sum to 1."""
+    for _, weights in all_paths(lambda: attention.softmax(symbols("s", 1, 1, 1), None, symbols("sink", 1, 1))):
+        prove_equal([weights.sum()], [1])
+
+
+@pinned_sinks.claim("A constant in a row, such as slope times the query in ALiBi's other form, moves the share of the sink.")
+def blind_to_a_row_shift_with_a_sink():
+    """With a sink too a constant in a row of scores changes nothing."""
+    s, c, sink = symbols("s", 1, 1, 1), symbol("c"), symbols("sink", 1, 1)
+    for _, (shifted, plain_) in all_paths(lambda: (attention.softmax(s + c, None, sink), attention.softmax(s, None, sink))):
+        prove_equal(shifted, plain_)
+
+
+@theorem(of=[attention.scores, attention.cap], sizes="all n, m, d")
+def pinned_cap_and_row_scale():
+    """scores are c tanh(scale r_i q_i . k_j / c) + b_ij: the row's factor inside the cap, the bias outside; without a cap a
+    row's factor is a factor of its query."""
+    q, k, b, r = sized("q", N, D), sized("k", M, D), sized("b", N, M), sized("r", N)
+    scale, c, i, j, t = symbol("scale"), symbol("c", positive=True), index(N), index(M), index(D)
+    product = scale.e * r.at(i) * sp.Sum(q.at(i, t) * k.at(j, t), (t, 0, D - 1))
+    plain_ = attention.scores(q, k, scale=scale, bias=b, row_scale=r)
+    prove_equal([plain_.at(i, j)], [product + b.at(i, j)], mention=[scale, r.at(i)])
+    prove_equal([plain_.at(i, j)], [attention.scores(r[:, None] * q, k, scale=scale, bias=b).at(i, j)])
+    q, k, b, r = symbols("q", 1, 1), symbols("k", 1, 1), symbols("b", 1, 1), symbols("r", 1)
+    capped = attention.scores(q, k, scale=scale, bias=b, row_scale=r, softcap=c)
+    x = scale * r[0] * q[0, 0] * k[0, 0] / c
+    stated = c.e * (sp.exp(x.e) - sp.exp(-x.e)) / (sp.exp(x.e) + sp.exp(-x.e)) + b[0, 0].e
+    prove_equal([expression(capped[0, 0]).rewrite(sp.exp).subs(c.e, 1)], [stated.subs(c.e, 1)], mention=[scale, r[0]])
+    prove_equal([attention.cap(q, softcap=c)[0, 0]], [c * np.tanh(q[0, 0] / c)])
+
+
+@pinned_cap_and_row_scale.claim("flash-attn and Gemma 2 cap the product, flashinfer the sum; they are two models.")
+def the_bias_is_capped():
+    """The bias is added before the cap."""
+    q, k, b = symbols("q", 1, 1), symbols("k", 1, 1), symbols("b", 1, 1)
+    over_the_sum = attention.cap(attention.scores(q, k, scale=1, bias=b), softcap=1)
+    left, right = (
+        expression(x[0, 0]).rewrite(sp.exp) for x in (attention.scores(q, k, scale=1, bias=b, softcap=1), over_the_sum)
+    )
+    prove_equal([left], [right])
+
+
+@pinned_cap_and_row_scale.claim("A cap over the sum of scores and bias sees the constant.")
+def blind_to_a_row_shift_with_a_cap_over_the_sum():
+    """With a cap over the sum too a constant in a row of scores changes nothing."""
+    s, c = symbols("s", 2), symbol("c")
+    gap = lambda s: [expression(x).rewrite(sp.exp) for x in attention.cap(s, softcap=1)]
+    (first, second), (third, fourth) = gap(s), gap(s + c)
+    prove_equal([first - second], [third - fourth])
+
+
+@theorem(of=[attention.repeat_heads], sizes="1 to 6 heads, all divisors")
+def pinned_repeat_heads():
+    """Head a of the result is head floor(a h_key / heads) of the keys: consecutive heads share."""
+    for heads in range(1, 7):
+        for key_heads in (n for n in range(1, heads + 1) if heads % n == 0):
+            k = symbols("k", key_heads, 2, 1)
+            prove_equal(
+                attention.repeat_heads(k, heads=heads), k[[a * key_heads // heads for a in range(heads)]], mention=[k[0, 0, 0]]
+            )
+
+
+@pinned_repeat_heads.claim("Consecutive heads share: head a of 4 uses head a // 2 of 2.")
+def heads_take_turns():
+    """Head a uses head a modulo the number of key heads."""
+    k = symbols("k", 2, 1, 1)
+    prove_equal(attention.repeat_heads(k, heads=4), k[[0, 1, 0, 1]])
+
+
+@theorem(of=[attention.attend_gradient], sizes="1 query, 2 keys, d = d_v = 1, and 2 queries with a mask; every path")
+def gradient_by_calculus():
+    """attend_gradient is the gradient of <g, attend>: by q, k, v and every score, by symbolic differentiation of the
+    definition."""
+    scale = symbol("scale")
+    for n, mask in ((1, None), (2, np.array([[True, True], [False, True]]))):
+        q, k, v, b, g = symbols("q", n, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", n, 2), symbols("g", n, 1)
+        allowed = np.ones((n, 2), dtype=bool) if mask is None else mask
+        scores = rows(scale * (q @ k.T) + b)
+        weights = [definition(row, able) for row, able in zip(scores, allowed, strict=True)]
+        loss = expression((g * (array(weights) @ v)).sum())
+        call = functools.partial(attention.attend_gradient, g, q, k, v, scale=scale, bias=b, mask=mask)
+        for _, got in all_paths(call):
+            for part, inputs in zip(got, (q, k, v, b), strict=True):
+                slopes = [[loss.diff(x.e) for x in row] for row in inputs]
+                prove_equal(part, slopes, mention=[scale])
+
+
+@gradient_by_calculus.claim("Each score takes the average of its row away: ds = a (da - sum a da).")
+def gradient_without_the_average():
+    """The gradient by a score is its weight times the gradient by the weight."""
+    q, k, v, g = symbols("q", 1, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("g", 1, 1)
+    weights = array([definition(rows(q @ k.T)[0])])
+    for _, got in all_paths(lambda: attention.attend_gradient(g, q, k, v, scale=1)):
+        prove_equal(got.bias, weights * (g @ v.T))
 
 
 # masks and offsets

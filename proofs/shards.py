@@ -131,6 +131,31 @@ def averages_of_shards():
         prove_equal(whole[0], (v[0] + v[1]) / 2)
 
 
+@theorem(of=[shards.with_sinks, shards.merge, shards.finish], sizes="2 rows, d_v = 2; every path; rows that met no key")
+def a_sink_enters_once():
+    """with_sinks adds e^sink to the sum of e^s and nothing to that of e^s v; before or after merging, once, it gives the same
+    sums, and finish then divides by e^sink + sum e^s."""
+    sink = symbols("sink", 1)
+    for empty in (False, True):
+        a, b = state("a", empty), state("b")
+        first = functools.partial(lambda a, b: shards.merge(shards.with_sinks(a, sink), b), a, b)
+        last = functools.partial(lambda a, b: shards.with_sinks(shards.merge(a, b), sink), a, b)
+        for call in (first, last):
+            for _, got in all_paths(call):
+                (total, values), (da, va), (db, vb) = sums(got), sums(a), sums(b)
+                prove_equal(total, da + db + np.exp(sink), mention=[sink[0]])
+                prove_equal(values, va + vb)
+                prove_equal(shards.finish(got) * (da + db + np.exp(sink)), va + vb)
+
+
+@a_sink_enters_once.claim("A sink enters once, for all keys; ranks that each add it give it as many shares.")
+def each_shard_has_the_sink():
+    """Each shard adds the sink of its heads before it is merged."""
+    a, b, sink = state("a"), state("b"), symbols("sink", 1)
+    for _, got in all_paths(lambda: shards.merge(shards.with_sinks(a, sink), shards.with_sinks(b, sink))):
+        prove_equal(sums(got)[0], sums(a)[0] + sums(b)[0] + np.exp(sink))
+
+
 def _prove_sums(got, *parts):
     for total, *each in zip(sums(got), *map(sums, parts), strict=True):
         prove_equal(total, sum(each[1:], each[0]))

@@ -406,13 +406,112 @@ def test_a_tensor_of_another_library_is_no_array():
 
 
 def test_grouped_queries_are_told_what_to_repeat():
-    q, k = np.ones((2, 8, 3, 4)), np.ones((2, 2, 3, 4))
-    remedy = r"np\.repeat\(k, 4, axis=-3\) and v alike, or use attention\.attend_by_offset"
-    with pytest.raises(ValueError, match=remedy):
-        attention.attend(q, k, k, scale=1.0)
-    with pytest.raises(ValueError, match=remedy):
-        attention.scores(q, k, scale=1.0)
-    repeated = np.repeat(k, 4, axis=-3)
-    assert attention.attend(q, repeated, repeated, scale=1.0).shape == q.shape
-    with pytest.raises(ValueError, match=r"must be equal or 1$"):
-        attention.scores(q, np.ones((2, 3, 3, 4)), scale=1.0)
+    q, k = np.random.default_rng(0).normal(size=(2, 8, 3, 4)), np.random.default_rng(1).normal(size=(2, 2, 3, 4))
+    for call in (attention.attend, attention.scores):
+        with pytest.raises(ValueError, match=r"must be equal or 1; .* attention\.repeat_heads\(k, heads=8\)"):
+            call(q, k, *([k] if call is attention.attend else []), scale=1.0)
+    repeated = attention.repeat_heads(k, heads=8)
+    np.testing.assert_array_equal(repeated, np.repeat(k, 4, axis=1))
+    np.testing.assert_array_equal(
+        attention.attend(q, repeated, repeated, scale=1.0), attention.attend_by_offset(q, k, k, scale=1.0)
+    )
+    with pytest.raises(ValueError, match="x has 3 heads, expected a divisor of heads = 8"):
+        attention.repeat_heads(np.ones((2, 3, 3, 4)), heads=8)
+
+
+# caps, sinks, scales a row
+
+HQ, HK, HV = (np.random.default_rng(seed).normal(size=(2, 3, 5, 4)) for seed in range(3))
+SINKS = np.array([[-30.0], [0.0], [30.0]])
+
+
+def test_a_sink_is_a_key_of_value_zero():
+    """An extra key with that logit for every query and the value 0; one of -30 changes nothing visible, one of 30 takes all."""
+    mask = attention.causal_mask(np.arange(5), np.arange(5))
+    got = attention.attend(HQ, HK, HV, scale=0.5, mask=mask, sinks=SINKS)
+    s = np.concatenate([np.broadcast_to(SINKS[:, None], (2, 3, 5, 1)), attention.scores(HQ, HK, scale=0.5)], axis=-1)
+    weights = attention.softmax(s, np.concatenate([np.ones((5, 1), dtype=bool), mask], axis=-1))
+    np.testing.assert_allclose(got, weights[..., 1:] @ HV, rtol=1e-13)
+    np.testing.assert_allclose(got[:, 0], attention.attend(HQ, HK, HV, scale=0.5, mask=mask)[:, 0], rtol=1e-10)
+    assert np.abs(got[:, 2]).max() < 1e-10
+
+
+def test_a_sink_is_a_gate():
+    """out = softmax(s) v sigmoid(lse - sink)."""
+    s = attention.scores(HQ, HK, scale=0.5)
+    gate = 1 / (1 + np.exp(SINKS[:, None] - np.log(np.exp(s).sum(axis=-1, keepdims=True))))
+    np.testing.assert_allclose(
+        attention.attend(HQ, HK, HV, scale=0.5, sinks=SINKS),
+        attention.attend(HQ, HK, HV, scale=0.5) * gate,
+        rtol=1e-12,
+        atol=1e-300,
+    )
+
+
+def test_a_row_with_a_sink_and_no_key_is_zeros():
+    nothing = np.zeros((5, 5), dtype=bool)
+    assert not attention.attend(HQ, HK, HV, scale=1.0, mask=nothing, sinks=SINKS).any()
+
+
+def test_huge_sinks_and_scores_do_not_overflow():
+    got = attention.softmax(np.array([[[1e4, 0.0]]]), sinks=np.array([[1e4]]))
+    np.testing.assert_array_equal(got, [[[0.5, 0.0]]])
+
+
+def test_softcap_before_the_bias_and_the_mask():
+    bias, mask = np.random.default_rng(3).normal(size=(3, 5, 5)) * 100, attention.causal_mask(np.arange(5), np.arange(5))
+    s = 2.0 * np.tanh(attention.scores(HQ, HK, scale=3.0) / 2.0) + bias
+    got = attention.attend(HQ, HK, HV, scale=3.0, bias=bias, mask=mask, softcap=2.0)
+    np.testing.assert_allclose(got, attention.softmax(s, mask) @ HV, rtol=1e-13)
+
+
+def test_a_scale_per_row_is_a_scaled_query():
+    rows = np.linspace(1, 2, 5)
+    got = attention.attend(HQ, HK, HV, scale=0.5, row_scale=rows, softcap=3.0)
+    np.testing.assert_allclose(got, attention.attend(HQ * rows[:, None], HK, HV, scale=0.5, softcap=3.0), rtol=1e-13)
+
+
+def test_alibi_forms_and_sinks():
+    """BLOOM's form, slope times the key, is ALiBi after a plain softmax and not with a sink or a cap over the sum."""
+    distance = np.arange(6)[None, :] - np.arange(6)[:, None]
+    signed, key = 0.5 * distance, 0.5 * np.arange(6) * np.ones((6, 1))
+    x, mask = np.random.default_rng(0).normal(size=(1, 6, 4)), distance <= 0
+    differ = lambda **more: np.abs(  # noqa: E731
+        attention.attend(x, x, x, scale=0.5, bias=signed, mask=mask, **more)
+        - attention.attend(x, x, x, scale=0.5, bias=key, mask=mask, **more)
+    ).max()
+    assert differ() < 1e-14
+    assert differ(softcap=2.0) < 1e-14  # before the bias
+    assert differ(sinks=np.zeros((1, 1))) > 0.05
+    capped = [attention.cap(attention.scores(x, x, scale=0.5, bias=bias), softcap=2.0) for bias in (signed, key)]
+    assert np.abs(attention.softmax(capped[0], mask) @ x - attention.softmax(capped[1], mask) @ x).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sinks": np.zeros(3)}, r"sinks has shape \(3,\).*sinks\[:, None\]"),
+        ({"sinks": np.zeros((2, 1))}, r"sinks has shape \(2, 1\)"),
+        ({"sinks": np.array([[np.nan], [0], [0]])}, "sinks has 1 of 3 values that are NaN"),
+        ({"softcap": 0.0}, "softcap is 0.0, expected a positive"),
+        ({"row_scale": np.ones(4)}, r"row_scale has shape \(4,\)"),
+        ({"row_scale": np.ones((2, 5))}, r"row_scale has shape \(2, 5\)"),
+    ],
+)
+def test_caps_sinks_and_scales_refuse(more, message):
+    with pytest.raises(ValueError, match=message):
+        attention.attend(HQ, HK, HV, scale=1.0, **more)
+
+
+def test_attend_gradient_by_differences():
+    """Central differences of <g, attend>, h = 2^-17: the error is h^2 times third derivatives, of order 1 here."""
+    rng, step = np.random.default_rng(5), 2.0**-17
+    q, k, v, g = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 2)), rng.normal(size=(2, 3, 2))
+    bias, mask = rng.normal(size=(2, 3, 5)), rng.random(size=(3, 5)) < 0.7
+    inputs = {"q": q, "k": k, "v": v, "bias": bias}
+    loss = lambda x: (attention.attend(x["q"], x["k"], x["v"], scale=0.7, bias=x["bias"], mask=mask) * g).sum()  # noqa: E731
+    got = attention.attend_gradient(g, q, k, v, scale=0.7, bias=bias, mask=mask)
+    for name in inputs:
+        direction = rng.normal(size=inputs[name].shape)
+        higher, lower = (loss(inputs | {name: inputs[name] + sign * step * direction}) for sign in (1, -1))
+        assert abs((higher - lower) / (2 * step) - (getattr(got, name) * direction).sum()) < 1e-7

@@ -185,3 +185,21 @@ def test_a_masked_score_sets_no_maximum():
     q, k, v = np.ones((1, 1)), np.array([[1.0], [1e4]]), np.array([[3.0], [5.0]])
     state = shards.attend(q, k, v, scale=1.0, mask=np.array([[True, False]]))
     assert (state.maximum.item(), state.denominator.item(), shards.finish(state).item()) == (1.0, 1.0, 3.0)
+
+
+def test_a_sink_enters_once():
+    rng, sinks = np.random.default_rng(0), np.array([[0.5], [-1.0]])
+    q, k, v = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 6, 4))
+    given = {"scale": 0.5, "row_scale": np.linspace(1, 2, 3), "softcap": 2.0}
+    parts = [shards.attend(q, k[:, c], v[:, c], **given) for c in (slice(0, 2), slice(2, 6))]
+    expected = attention.attend(q, k, v, sinks=sinks, **given)
+    np.testing.assert_allclose(shards.finish(shards.with_sinks(shards.merge(*parts), sinks)), expected, rtol=1e-13)
+    np.testing.assert_allclose(shards.finish(shards.merge(shards.with_sinks(parts[0], sinks), parts[1])), expected, rtol=1e-13)
+    twice = shards.finish(shards.merge(*(shards.with_sinks(part, sinks) for part in parts)))
+    assert np.abs(twice - expected).max() > 0.01
+
+
+def test_sinks_are_a_column():
+    state = shards.attend(np.ones((2, 3, 4)), np.ones((2, 6, 4)), np.ones((2, 6, 4)), scale=1.0)
+    with pytest.raises(ValueError, match="sinks has shape"):
+        shards.with_sinks(state, np.zeros(2))
