@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
 SPECIFICATIONS = [*SYSTEMS, *discovery.COMMON]
 DOCUMENTED = [name for name in SPECIFICATIONS if name != "pairing"]  # which defines a word, not a system: no proof file
-MAX_LINES, MAX_STATEMENTS = 260, 25
+MAX_LINES, MAX_STATEMENTS = 270, 25
 
 # Modules whose docstring, bodies or annotations are still to be written as `posref._pages` and `posref._contract` say.
 NOT_CONVERTED = {"relative.transformer_xl", "relative.xlnet"}
