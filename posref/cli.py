@@ -72,7 +72,10 @@ def main(argv=None):
 
 def _run(argv):
     try:
-        arguments = _parser().parse_args(argv)
+        parser = _parser()
+        arguments, arguments.rest = parser.parse_known_args(argv)
+        if arguments.rest and arguments.run is not _check:  # a check has the settings of its op
+            parser.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
         return arguments.run(arguments)
     except Usage as error:
         return _fail(error, 2)
@@ -138,9 +141,21 @@ def _parser():
     demo = commands.add_parser("demo", help="read, prove and diagnose RoPE")
     demo.set_defaults(run=_demo)
 
-    check = commands.add_parser("check", help="check a function of yours against a specification")
-    check.add_argument("function", metavar="MODULE:FUNCTION", help="for instance my_ops:rope, or src/my_ops.py:rope")
-    check.add_argument("--as", dest="system", required=True, metavar="SYSTEM", help="what it should compute, for instance rope")
+    check = commands.add_parser(
+        "check",
+        help="check a function of yours against a specification",
+        description="Options of an op other than rope are its settings: `posref check --as alibi.bias --contract` prints them.",
+        allow_abbrev=False,
+    )
+    check.add_argument(
+        "function", nargs="?", metavar="MODULE:FUNCTION", help="for instance my_ops:rope, or src/my_ops.py:rope; none lists ops"
+    )
+    check.add_argument(
+        "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
+    )
+    check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b")
+    check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
+    check.add_argument("--axes", choices=("bhnd", "bnhd", "thd"), help="how the function wants arrays of four axes")
     check.add_argument("--dim", type=int, help="width of a head")
     check.add_argument("--rotary-dim", type=int, help="how many features turn, if not all")
     check.add_argument("--base", type=float, help="base of the frequencies, for instance 10000")
@@ -154,7 +169,11 @@ def _parser():
     )
     check.add_argument("--to-positions", metavar="CONVERTER", help="the same for positions, where --to would round them")
     check.add_argument("--max-position", type=int, metavar="N", help="largest position used, for a shorter table")
-    check.add_argument("--positions", choices=("batch", "shared"), help="shared: the function takes one-dimensional positions")
+    check.add_argument(
+        "--positions",
+        choices=("batch", "shared", "range", "offset"),
+        help="shared: one-dimensional positions; range: none are passed; offset: one integer",
+    )
     check.add_argument("--model", help="demand one precision, for instance bf16-f32math")
     check.add_argument("--json", action="store_true", help="the report as JSON")
     check.set_defaults(run=_check)
@@ -165,6 +184,12 @@ def _parser():
     diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64")
     diagnose.add_argument("--json", action="store_true", help="the report as JSON")
     diagnose.set_defaults(run=_diagnose)
+
+    mistakes = commands.add_parser("mistakes", help="how a system goes wrong: what one sees, the remedy, where it was seen")
+    mistakes.add_argument("name", nargs="?", metavar="NAME", help="a system or an op, for instance alibi or t5.bias")
+    mistakes.add_argument("--symptom", metavar="WORDS", help="what you see, for instance 'left padding' or 'position 0'")
+    mistakes.add_argument("--json", action="store_true", help="as JSON")
+    mistakes.set_defaults(run=_mistakes)
 
     _add_vectors(commands.add_parser("vectors", help="golden vectors: list, export, verify"))
 
@@ -244,19 +269,33 @@ def _demo(_):
 
 
 def _check(arguments):
-    from posref import check
+    from posref import check, ops
 
-    checks = {name.removeprefix("check_"): getattr(check, name) for name in dir(check) if name.startswith("check_")}
-    if arguments.system not in checks:
-        raise Usage(f"--as {arguments.system}: there is no such check; the checks are: {', '.join(sorted(checks))}")
-    run = checks[arguments.system]
+    if arguments.function is None or arguments.contract:
+        return _contract(arguments)
+    rope = arguments.system == "rope"
+    if not rope and arguments.preset is None and (arguments.system or "").count(".") != 1:
+        return _contract(arguments)
     options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
-    parameters = inspect.signature(run).parameters
+    if rope:
+        parameters, run = inspect.signature(check.check_rope).parameters, check.check_rope
+        _refuse(arguments.rest)
+    else:
+        name = arguments.system or ops.presets().get((arguments.preset or "").replace("-", "_"), ("",))[0]
+        settings = _usage(ops.op, name).make if name else check.check
+        parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
+        options |= _settings(parameters, arguments.rest)
+        options |= {key: getattr(arguments, key) for key in ("preset", "axes") if getattr(arguments, key) is not None}
+
+        def run(function, **options):
+            return check.check(function, arguments.system, **options)
+
     for name in options:
         if name not in parameters:
             raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; leave it out")
-    for name, parameter in list(parameters.items())[1:]:
-        if parameter.default is parameter.empty and name not in options:
+    for name, parameter in parameters.items():
+        needed = parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY
+        if needed and name not in options and arguments.preset is None:
             raise Usage(f"--as {arguments.system} needs --{name.replace('_', '-')}")
     if "layout" in options:
         _known_layout(options["layout"])
@@ -274,6 +313,83 @@ def _check(arguments):
             raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _contract(arguments):
+    """What can be asked: the ops of a system, or what a function for one op receives."""
+    from posref import check, ops
+
+    _refuse(arguments.rest)
+    name = arguments.system
+    if name is None:
+        raise Usage(f"check needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
+    if "." in name:
+        lines = [f"{name} receives, in this order:", *(f"  {line}" for line in _usage(check.contract, name))]
+        print("\n".join(lines) + "\nand by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
+        return 0 if arguments.contract or arguments.function is None else 2
+    found = _usage(ops.system, name)
+    print("\n".join(f"{op.name}({', '.join(op.given)})" for op in found.values()))
+    print(f"`posref check MODULE:FUNCTION --as {next(iter(found.values())).name}` checks one; --contract prints its settings.")
+    return 0 if arguments.function is None else 2
+
+
+def _settings(parameters, rest):
+    """The settings of an op that the command line has no option of its own for."""
+    parser = argparse.ArgumentParser(prog="posref check", allow_abbrev=False, add_help=False)
+    for name, parameter in parameters.items():
+        option = f"--{name.replace('_', '-')}"
+        if parameter.annotation is bool or isinstance(parameter.default, bool):
+            parser.add_argument(option, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+        elif name not in CHECK_OPTIONS:
+            parser.add_argument(option, type=_value, default=argparse.SUPPRESS)
+    found, unknown = parser.parse_known_args(rest)
+    if unknown:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in parameters if name not in ("fn", "name", "settings"))
+        raise Usage(f"check has no {unknown[0]} here; the settings are {names}")
+    return vars(found)
+
+
+def _value(text):
+    """A number where it is one, else the word."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _usage(function, *arguments):
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise Usage(error) from None
+
+
+def _refuse(rest):
+    if rest:
+        raise Usage(f"unrecognized arguments: {' '.join(rest)}")
+
+
+def _mistakes(arguments):
+    from posref.ops import pages
+
+    if arguments.symptom is not None:
+        found = pages.symptoms(arguments.symptom)
+        if not found:
+            raise Usage(f"no effect has the words {arguments.symptom!r}; try position 0, padding, cache, far, batch, head")
+        if arguments.json:
+            print(json.dumps([{"effect": effect, "mistakes": dict(by)} for effect, by in found], indent=2))
+        else:
+            print("\n\n".join("\n".join([effect, *(f"  {name}: {bug}" for name, bug in by)]) for effect, by in found))
+        return 0
+    if arguments.name is None:
+        raise Usage("mistakes needs a NAME, for instance alibi or t5.bias, or --symptom WORDS")
+    known = _usage(pages.mistakes, arguments.name)
+    if arguments.json:
+        words = {name: {key: value for key, value in m._asdict().items() if key != "wrong"} for name, m in known.items()}
+        print(json.dumps(words, indent=2))
+    else:
+        print(pages.page(arguments.name))
+    return 0
 
 
 def _known_layout(layout):

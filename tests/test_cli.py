@@ -183,7 +183,8 @@ def test_show_suggests(run, wrong, hint):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["show"], ["check"], ["check", "a:b"], ["vectors"], ["list", "--json", "--markdown"]]
+    "arguments",
+    [["nonsense"], ["show"], ["check", "--axes", "hbnd"], ["vectors"], ["list", "--json", "--markdown"], ["list", "-x"]],
 )
 def test_argparse_refuses_with_2(run, arguments):
     code, out, err = run(*arguments)
@@ -280,7 +281,7 @@ def test_check_exponent_dim(shell):
         (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
         (("my_ops:number", *ROPE, "--layout", "half"), "is a int, not a function"),
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
-        (("my_ops:half", "--as", "ropes"), "there is no such check; the checks are: rope"),
+        (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; there are alibi"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
         (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved or half"),
         (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
@@ -622,3 +623,68 @@ def test_dumps_that_are_no_numbers(run, tmp_path):
 
 def test_export_needs_a_directory(run):
     assert "directory is ''" in usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", ""))
+
+
+# every op ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alibi_ops(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "alibi_ops.py").write_text(
+        "import numpy as np\n"
+        "def slopes(heads):\n    return 2.0 ** (-8 * np.arange(1, heads + 1) / heads)\n"
+        "def bias(i, j):\n    return slopes(4)[:, None, None] * (j[:, None, None, :] - i[:, None, :, None])\n"
+    )
+
+
+def test_any_op_is_checked_with_its_own_options(run, alibi_ops):
+    code, out, _ = run("check", "alibi_ops:bias", "--as", "alibi.bias", "--heads", "4", "--form", "signed")
+    assert (code, out.startswith("posref: alibi.bias heads=4 form=signed ok")) == (0, True)
+    code, out, _ = run("check", "alibi_ops:slopes", "--as", "alibi.slopes", "--heads", "12", "--json")
+    assert code == 1
+    assert [finding["name"] for finding in json.loads(out)["diagnosis"]] == ["plain_geometric"]
+    code, out, _ = run("check", "alibi_ops:bias", "--preset", "paper_8")
+    assert (code, "expected (3, 8, 5, 7)" in out) == (1, True)
+
+
+def test_ops_and_contracts_are_listed(run):
+    code, out, _ = run("check", "--as", "alibi")
+    assert (code, out.splitlines()[2]) == (0, "alibi.bias(query_positions, key_positions)")
+    code, out, _ = run("check", "--as", "t5.bias", "--contract")
+    assert code == 0
+    assert "  table: numbers (32, 2)" in out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check",), "check needs --as SYSTEM.OP; systems are alibi"),
+        (("check", "a:b"), "check needs --as SYSTEM.OP; systems are alibi"),
+        (("check", "--as", "alibi.biases"), "there is no op 'alibi.biases'; there are alibi.slopes"),
+        (("check", "alibi_ops:bias", "--as", "alibi.bias", "--form", "signed"), "--as alibi.bias needs --heads"),
+        (
+            ("check", "alibi_ops:bias", "--as", "alibi.bias", "--head", "3"),
+            "check has no --head here; the settings are --heads",
+        ),
+        (("check", "alibi_ops:bias", "--preset", "none"), "there is no preset 'none'; there are paper_8"),
+        (("mistakes",), "mistakes needs a NAME"),
+        (("mistakes", "nothing"), "there is no system 'nothing'"),
+        (("mistakes", "--symptom", "xyzzy"), "no effect has the words 'xyzzy'"),
+    ],
+)
+def test_asking_for_what_is_not_there(run, alibi_ops, arguments, words):
+    code, _, err = run(*arguments)
+    assert (code, words in err, err.count("\n")) == (2, True, 1), err
+
+
+def test_mistakes_and_symptoms(run):
+    code, out, _ = run("mistakes", "alibi")
+    assert code == 0
+    assert "sorted_slopes: slopes sorted" in out
+    assert "  Seen in: NVIDIA/TensorRT-LLM#1611" in out
+    code, out, _ = run("mistakes", "--symptom", "left padding", "--json")
+    assert code == 0
+    assert any("alibi.row_for_position" in entry["mistakes"] for entry in json.loads(out))
+    code, out, _ = run("mistakes", "rope.rotate", "--json")
+    assert json.loads(out)["in_place"]["remedy"] == "Read both members of a pair before writing either."

@@ -37,22 +37,22 @@ class Callee:
 
     def __call__(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """The output for `x` and `positions` `(batch, n)` or `(n,)`, as float64."""
-        given, before = _converted("to", self.to, np.array(x, dtype=np.float32))
+        given, before = converted("check.check_rope", "to", self.to, np.array(x, dtype=np.float32))
         self.rounding = before - x if before.shape == x.shape else np.zeros(x.shape)
         positions = positions[0] if self.shared and positions.ndim == 2 else positions
-        converted = self._positions(positions)
+        at = self._positions(positions)
         try:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
-                result = self.fn(given, converted)
+                result = self.fn(given, at)
         except (Exception, SystemExit) as error:
             raise Misbehaved(
                 f"it raised {raised(error)}; called with x of shape {x.shape} "
                 f"({dtype_name(given)}) and positions of shape {positions.shape} up to {positions.max()}"
             ) from error
-        output = _output(result)
+        got = output(result)
         self.dtype = dtype_name(result)
         self.modified |= not np.array_equal(before, as_float64(given))
-        return output
+        return got
 
     def with_tensors(self) -> "Iterator[tuple[str, Callee]]":
         """What to pass as `to` if nothing is converted yet, for each library that is imported, and the call with it."""
@@ -62,20 +62,18 @@ class Callee:
 
     def _positions(self, positions: np.ndarray) -> Any:
         name = "to" if self.to_positions is self.to else "to_positions"
-        converted, values = _converted(name, self.to_positions, positions.copy())
+        made, values = converted("check.check_rope", name, self.to_positions, positions.copy())
         if not np.array_equal(values, positions):
             raise ValueError(
-                f"check.check_rope: {name}= turns positions up to {positions.max()} into {dtype_name(converted)}, which does "
+                f"check.check_rope: {name}= turns positions up to {positions.max()} into {dtype_name(made)}, which does "
                 "not hold them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
             )
-        return converted
+        return made
 
 
-def _output(result: Any) -> np.ndarray:
+def output(result: Any) -> np.ndarray:
     if isinstance(result, (tuple, list)):
-        raise Misbehaved(
-            f"it returned a {type(result).__name__} of {len(result)}; wrap it so that it returns the rotated x alone"
-        )
+        raise Misbehaved(f"it returned a {type(result).__name__} of {len(result)}; wrap it so that it returns the result alone")
     if result is None:
         raise Misbehaved("it returned None; if it works in place, wrap it so that it returns x")
     try:
@@ -91,14 +89,14 @@ def _output(result: Any) -> np.ndarray:
         ) from error
 
 
-def _converted(name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:
+def converted(function: str, name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:
     """What the converter makes of the array, and its values."""
     try:
         made = converter(array)
         return made, as_float64(made).copy()
     except (Exception, SystemExit) as error:
         raise ValueError(
-            f"check.check_rope: {name}= raised {raised(error)}; it must take a numpy array of {array.dtype} and return a tensor"
+            f"{function}: {name}= raised {raised(error)}; it must take a numpy array of {array.dtype} and return a tensor"
         ) from error
 
 

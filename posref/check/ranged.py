@@ -345,9 +345,9 @@ def _plain(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *x: f(*(each.v for each in x))
 
 
-def _whole(f: Callable[[Any], Any]) -> Callable[..., Ranged]:
+def _whole(f: Callable[..., Any]) -> Callable[..., Ranged]:
     """Whole numbers, exact once they are decided."""
-    return lambda x, **_: Ranged(f(x.v), x.u)
+    return lambda x, **named: Ranged(f(x.v, **named), x.u)
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

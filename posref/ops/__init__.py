@@ -39,6 +39,7 @@ __all__ = [
     "names",
     "of_case",
     "op",
+    "presets",
     "result",
     "system",
     "using",
@@ -163,7 +164,7 @@ def names() -> list[str]:
     >>> "alibi" in names()
     True
     """
-    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "probe"))
+    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "pages", "probe"))
 
 
 @cache
@@ -204,6 +205,21 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
         flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
         for flag, m in own.items()
     }
+
+
+@cache
+def presets() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Released configurations that can be checked: name -> (op, settings).
+
+    >>> presets()["bloom_176b"]
+    ('alibi.bias', {'heads': 112, 'max_bias': 8, 'form': 'key'})
+    """
+    found = {}
+    for name in names():
+        of = getattr(importlib.import_module(f"{__name__}.{name}"), "PRESETS", {})
+        for preset, (last, values) in of.items():
+            found[preset] = f"{name}.{last}", {key: value for key, value in values.items() if key != "source"}
+    return found
 
 
 def of_case(case: Any) -> tuple[Op, Arguments]:

@@ -114,5 +114,3 @@ MISTAKES = {
         "Garbage.",
     ),
 }
-
-PRESETS = {"floater": ("sinusoid", floater.PRESETS["released"])}

@@ -28,7 +28,7 @@ def similarity(table):
 
 
 ARRAYS = {
-    "mask": lambda s: (np.arange(s.n_key) >= np.array([0, 2])[: s.batch, None]).astype(int),
+    "mask": lambda s: (np.arange(s.n_key) >= np.array([0, 2, 3])[: s.batch, None]).astype(int),
     "table": lambda s: painted((s.n_key + 5, s.head_dim), 2),
     "positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 5),
 }

@@ -10,7 +10,7 @@ from posref import attention
 from posref.ops import Arguments
 
 # what an array is made of where the op has no such setting; each can be given like a setting
-EXTENTS = {"batch": 2, "heads": 3, "n_query": 5, "n_key": 7, "head_dim": 8, "positions": "batch"}
+EXTENTS = {"batch": 3, "heads": 2, "n_query": 5, "n_key": 7, "head_dim": 8, "positions": "batch"}
 
 
 def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
@@ -25,12 +25,13 @@ def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
 
 
 def keys_at(s: Any) -> np.ndarray:
-    """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one in which they repeat;
+    """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one far out;
     "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3.
 
     >>> keys_at(Arguments(EXTENTS))
-    array([[  0,   1,   2,   3,   9,  40, 136],
-           [  0,   0,   0,   1,   2,   3,   4]])
+    array([[   0,    1,    2,    3,    9,   40,  136],
+           [   0,    0,    0,    1,    2,    3,    4],
+           [4099, 4100, 4101, 4102, 4108, 4139, 4235]])
     """
     n = np.arange(s.n_key)
     gaps = n + 5 * (n > 3) + 30 * (n > 4) + 95 * (n > 5)
@@ -38,8 +39,8 @@ def keys_at(s: Any) -> np.ndarray:
         return n + 3 * (s.positions == "offset")
     if s.positions == "shared":
         return gaps
-    padded, twice = np.maximum(n - 2, 0), n // 2 + 5
-    return np.stack([gaps, padded, twice, gaps + 300][: s.batch] + [gaps + 7 * row for row in range(4, s.batch)])
+    rows = [gaps, np.maximum(n - 2, 0), gaps + 4099]
+    return np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)])
 
 
 def queries_at(s: Any) -> np.ndarray:

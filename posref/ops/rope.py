@@ -482,4 +482,37 @@ MISTAKES = {
         "Scores depend on the absolute position of the key.",
         only="scores",
     ),
+    "in_place": Mistake(
+        _in_place,
+        "the first member of a pair overwritten before the second is made",
+        "b' = a' sin + b cos with the new a': input and output share memory.",
+        "Position 0 is right; every first member of a pair is right and no second.",
+        only="rotate",
+        remedy="Read both members of a pair before writing either.",
+    ),
+    "first_head_alone": Mistake(
+        _first_head,
+        "head 0 turned, the others as they were",
+        "The kernel does not reach the other heads.",
+        "Head 0 is right and no other.",
+        only="rotate",
+    ),
+    "last_row_left": Mistake(
+        _last_row_left,
+        "the last row as it was",
+        "The loop over rows ends one short.",
+        "All rows are right but the last.",
+        only="rotate",
+    ),
+    "bf16_chain": Mistake(
+        _angles(_bf16_chain),
+        "positions, frequencies and angles in bfloat16, the rest in float32",
+        "The buffers were cast with the model, x was not.",
+        "Good for the first positions, then the phase is noise; far worse than rounded tables.",
+        only="rotate tables gradient",
+        remedy="Keep inv_freq and positions in float32 when the model is cast: make the angles in float32.",
+    ),
 }
+
+GRADIENTS = {"rotate": ("gradient", "x", "g")}  # op -> its gradient op, with respect to what, and how the flow is called there
+PRESETS = {name: ("rotate", {"head_dim": values["dim"], **values}) for name, values in rope.PRESETS.items()}

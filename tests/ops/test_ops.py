@@ -64,7 +64,8 @@ def test_an_op_runs_from_settings(op):
 
 @pytest.mark.parametrize("name", vectors.names())
 def test_flags_are_the_mistakes_of_the_system(name):
-    assert ops.flags(name) == vectors.load(name).flags
+    known = ops.flags(name)
+    assert all(known[flag] == words for flag, words in vectors.load(name).flags.items())
 
 
 # the wrong answer of these needs what the op has no argument for, or leaves the range of float64

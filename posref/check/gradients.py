@@ -1,0 +1,69 @@
+"""Gradients: what automatic differentiation of the implementation gives, where the system has a gradient to compare with."""
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from posref import ops
+from posref.check import engine
+from posref.check.call import Misbehaved, output, raised
+from posref.check.name import named
+from posref.check.report import Report
+from posref.ops import Arguments, Op
+from posref.ops.probe import painted
+
+
+def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
+    """Compare the gradient through torch or jax with the gradient op of the system, if there is one."""
+    system, name = op.name.split(".")
+    of = getattr(importlib.import_module(f"posref.ops.{system}"), "GRADIENTS", {}).get(name)
+    if of is None:
+        return
+    gradient, argument = ops.op(f"{system}.{of[0]}"), of[1]
+    flow = painted(np.shape(op.spec(**a)), 2)
+    try:
+        got = _through(caller, op, a, argument, flow)
+    except Misbehaved as error:
+        report.skipped("gradient", str(error))
+        return
+    if got is None:
+        return
+    asked = Arguments({key: a[key] for key in a if key != argument} | {of[2]: flow})
+    question = engine.Question(gradient, asked, ("f32",) if caller.dtype in ("float32", "float64") else ("bf16-all",))
+    part = Report(report.subject)
+    found = named(part, question, caller.restored(got, a))
+    if found.ok:
+        report.passed("gradient", f"within the bound, at most {found.worst:.2g} of it")
+        return
+    report.failed("gradient", f"the gradient with respect to {argument} is {found.worst:.3g} times its bound off")
+    report.diagnosis += part.diagnosis
+    report.advice += part.advice
+
+
+def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray) -> np.ndarray | None:
+    """The gradient of sum(result flow) with respect to one argument; None where the tensors know none."""
+    given = {name: caller.tensor(name, a) for name in op.given if name in a}
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        if hasattr(given[argument], "requires_grad_"):
+            given[argument] = given[argument].detach().clone().requires_grad_(True)
+            result = caller.run(list(given.values()), a)
+            if not result.requires_grad:
+                raise Misbehaved("the result has no gradient: it was detached on the way")
+            result.backward(caller.to(caller.laid_out(flow).astype(np.float32)).to(result.dtype))
+            return output(given[argument].grad)
+        if type(given[argument]).__module__.startswith("jax"):
+            jax = sys.modules["jax"]
+
+            def of_argument(x: Any) -> Any:
+                return caller.run([x if name == argument else value for name, value in given.items()], a)
+
+            result, back = jax.vjp(of_argument, given[argument])
+            return output(back(caller.to(caller.laid_out(flow).astype(np.float32)).astype(result.dtype))[0])
+    except Misbehaved:
+        raise
+    except Exception as error:
+        raise Misbehaved(f"differentiating it raised {raised(error)}") from error
+    return None

@@ -1,0 +1,294 @@
+"""check: implementations of any op, right and wrong, in other axes, on a device, with gradients; none imports posref.ops."""
+
+import numpy as np
+import pytest
+
+from posref import ops
+from posref.check import check, contract
+from posref.check.boxes import where
+
+
+def published_slopes(heads):
+    """Press et al., as their code writes it."""
+    if heads & (heads - 1) == 0:
+        start = 2.0 ** (-8.0 / heads)
+        return [start ** (a + 1) for a in range(heads)]
+    power = 1 << (heads.bit_length() - 1)
+    return published_slopes(power) + published_slopes(2 * power)[0::2][: heads - power]
+
+
+def distances(queries, keys):
+    return keys[..., None, None, :] - queries[..., None, :, None]
+
+
+def bias(queries, keys, slopes=None):
+    slopes = np.float32(published_slopes(12) if slopes is None else slopes)
+    return slopes[:, None, None] * distances(queries, keys).astype(np.float32)
+
+
+def names(report):
+    return [finding.name for finding in report.diagnosis]
+
+
+def test_right():
+    report = check(bias, "alibi.bias", heads=12, form="signed")
+    assert report.ok, report
+    assert "n_query=33, n_key=33" in str(report)
+    check(bias, "alibi.bias", heads=12, form="signed", positions="shared").require()
+
+
+@pytest.mark.parametrize(
+    ("name", "fn"),
+    [
+        ("sorted_slopes", lambda i, j: bias(i, j, sorted(published_slopes(12), reverse=True))),
+        ("plain_geometric", lambda i, j: bias(i, j, 2.0 ** (-8 * np.arange(1, 13) / 12))),
+        ("sign", lambda i, j: -bias(i, j)),
+        ("absolute", lambda i, j: -np.abs(bias(i, j))),
+        ("positions_shared_across_batch", lambda i, j: np.broadcast_to(bias(i[:1], j[:1]), (3, 12, 5, 7))),
+        ("positions_ignored", lambda i, j: np.broadcast_to(bias(np.arange(5), np.arange(7)), (3, 12, 5, 7))),
+        ("bf16_positions", lambda i, j: bias((i + 8) // 16 * 16 if i.max() > 4096 else i, j)),
+    ],
+)
+def test_wrong(name, fn):
+    report = check(fn, "alibi.bias", heads=12, form="signed")
+    assert not report.ok
+    if name != "bf16_positions":  # this one is no mistake of the list: it must not be named as another
+        assert name in names(report), report
+    else:
+        assert names(report) == [], report
+
+
+def test_two_mistakes_at_once():
+    report = check(lambda i, j: -bias(i, j, sorted(published_slopes(12), reverse=True)), "alibi.bias", heads=12, form="signed")
+    assert names(report) == ["sorted_slopes and sign"], report
+
+
+def softmax(s):
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def attend(q, k, v, query_positions, key_positions, *, mask, seen=lambda mask: mask, scale=0.25):
+    s = scale * q @ np.swapaxes(k, -1, -2) + bias(query_positions, key_positions, published_slopes(4))
+    return softmax(np.where(seen(mask), s, -1e9)) @ v
+
+
+ATTENTION = {"heads": 4, "form": "signed", "scale": 0.25}
+
+
+def test_a_whole_attention():
+    check(attend, "alibi.attend", **ATTENTION).require()
+    wrong = check(lambda *x, mask: attend(*x, mask=mask, seen=lambda m: m | True), "alibi.attend", **ATTENTION)
+    assert "no_mask" in names(wrong), wrong
+    wrong = check(lambda *x, mask: attend(*x, mask=mask, scale=1), "alibi.attend", **ATTENTION)
+    assert "scale_ignored" in names(wrong), wrong
+
+
+def rotate(x, positions, theta=None):
+    width = x.shape[-1] // 2
+    theta = np.float32(10000.0 ** (-np.arange(width) / width)) if theta is None else theta
+    angle = positions[:, None, :, None].astype(np.float32) * theta
+    a, b = x[..., :width], x[..., width:]
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+
+
+ROPE = {"dim": 16, "layout": "half"}
+
+
+def other_axes(fn, to, back):
+    return lambda x, positions: to(fn(back(x), positions))
+
+
+def test_axes_of_kernels():
+    rows_first = other_axes(rotate, lambda y: np.swapaxes(y, 1, 2), lambda x: np.swapaxes(x, 1, 2))
+    check(rows_first, "rope.rotate", axes="bnhd", **ROPE).require()
+
+    def packed(x, positions):
+        y = rotate(np.swapaxes(x[None], 1, 2), positions[None])
+        return np.swapaxes(y, 1, 2)[0]
+
+    check(packed, "rope.rotate", axes="thd", **ROPE).require()
+    with pytest.raises(ValueError, match="axes is 'hbnd', expected one of 'bhnd', 'bnhd', 'thd'"):
+        check(rotate, "rope.rotate", axes="hbnd", **ROPE)
+
+
+def test_libraries_with_ranges_and_offsets():
+    def ranged(x):
+        return rotate(x, np.broadcast_to(np.arange(x.shape[2]), (len(x), x.shape[2])))
+
+    def offset(x, start):
+        return rotate(x, np.broadcast_to(start + np.arange(x.shape[2]), (len(x), x.shape[2])))
+
+    check(ranged, "rope.rotate", positions="range", **ROPE).require()
+    check(offset, "rope.rotate", positions="offset", **ROPE).require()
+    forgotten = check(lambda x, start: ranged(x), "rope.rotate", positions="offset", **ROPE)
+    assert "positions_ignored" in names(forgotten), forgotten
+
+
+def test_in_place_aliasing_is_named():
+    def in_place(x, positions):
+        width = x.shape[-1] // 2
+        angle = positions[:, None, :, None] * np.float32(10000.0 ** (-np.arange(width) / width))
+        x[..., :width] = x[..., :width] * np.cos(angle) - x[..., width:] * np.sin(angle)
+        x[..., width:] = x[..., :width] * np.sin(angle) + x[..., width:] * np.cos(angle)
+        return x
+
+    report = check(in_place, "rope.rotate", **ROPE)
+    assert names(report) == ["in_place"], report
+    assert any("must copy it" in text for text in report.advice)
+
+
+def test_angles_in_bfloat16_with_float32_inputs_are_named():
+    """Buffers cast with the model; x, products and tables in float32."""
+    ml = pytest.importorskip("ml_dtypes", reason="bfloat16 arrays").bfloat16
+
+    def cast(x, positions):
+        theta = (10000.0 ** (-np.arange(8) / 8)).astype(np.float32).astype(ml)
+        angle = (positions.astype(np.float32).astype(ml)[:, None, :, None] * theta).astype(np.float32)
+        a, b = x[..., :8], x[..., 8:]
+        return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+    assert names(check(cast, "rope.rotate", **ROPE)) == ["bf16_chain"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x, y: x.shape[2] == 1, "shape n_query=1, n_key=1"),
+        (lambda x, y: len(x) == 1, "shape batch=1"),
+        (lambda x, y: x.shape[1] == 1, "shape heads=1"),
+    ],
+)
+def test_wrong_at_one_shape(change, words):
+    report = check(lambda x, p: rotate(x, p + 1) if change(x, p) else rotate(x, p), "rope.rotate", **ROPE)
+    assert not report.ok
+    assert any(check.name == words and check.status == "failed" for check in report.checks), report
+    assert "position_plus_one" in names(report), report
+
+
+def test_tails_and_blocks_of_a_kernel_are_described():
+    def tail(x, p):
+        y = rotate(x, p)
+        whole = max(x.shape[2] // 16 * 16, 16)
+        y[:, :, whole:] = x[:, :, whole:]
+        return y
+
+    assert "wrong for row 32 alone, which equal x: a tail" in str(check(tail, "rope.rotate", **ROPE))
+
+    def heads(x, p):
+        y = rotate(x, p)
+        y[:, 8:] = 0
+        return y
+
+    assert "wrong for heads 8 to 31 alone, which are 0: a tail that is not written" in str(check(heads, "rope.rotate", **ROPE))
+
+
+def test_boxes():
+    wrong = np.zeros((2, 3, 5, 4), dtype=bool)
+    assert where(wrong) == ""
+    wrong[1, :, 2:4] = True
+    assert where(wrong) == "; wrong for batch row 1, rows 2 to 3 alone"
+    wrong[0, 0, 0] = True
+    assert where(wrong) == ""
+    assert where(~np.zeros((3, 4), dtype=bool)) == ""
+
+
+class OnADevice:
+    """A tensor of which numpy can make nothing until it is brought to the host."""
+
+    def __init__(self, values):
+        self.values, self.fetched = values, False
+        self.dtype, self.shape = values.dtype, values.shape
+
+    def __array__(self, *args, **named):
+        raise TypeError("can't convert a device tensor to numpy")
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return Host(self.values)
+
+
+class Host(OnADevice):
+    def numpy(self):
+        return self.values
+
+
+def test_device_tensors_are_fetched():
+    report = check(lambda x, p: OnADevice(rotate(x.values, p.values)), "rope.rotate", to=OnADevice, **ROPE)
+    assert report.ok, report
+    wrong = check(lambda x, p: OnADevice(rotate(x.values, -p.values)), "rope.rotate", to=OnADevice, **ROPE)
+    assert "sign" in names(wrong), wrong
+
+
+def test_integers_that_do_not_survive_are_refused():
+    with pytest.raises(ValueError, match=r"check\.check: to= turns integers up to 4235 into float16.*pass to_positions="):
+        check(rotate, "rope.rotate", to=lambda a: a.astype(np.float16), **ROPE)
+
+
+def test_gradients_through_torch():
+    torch = pytest.importorskip("torch", reason="gradients through torch")
+
+    def turned(x, positions, sign=1):
+        width = x.shape[-1] // 2
+        angle = positions[:, None, :, None].float() * 10000.0 ** (-torch.arange(width) / width)
+        a, b, cos, sin = x[..., :width], x[..., width:], angle.cos(), sign * angle.sin()
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+    class Kernel(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x, positions):
+            context.save_for_backward(positions)
+            return turned(x, positions)
+
+        @staticmethod
+        def backward(context, flow):
+            return turned(flow, context.saved_tensors[0]), None
+
+    right = check(turned, "rope.rotate", to=torch.from_numpy, **ROPE)
+    assert right.ok, right
+    assert any(c.name == "gradient" and c.status == "passed" for c in right.checks)
+    wrong = check(Kernel.apply, "rope.rotate", to=torch.from_numpy, **ROPE)
+    assert not wrong.ok
+    assert "gradient_forward" in names(wrong), wrong
+    detached = check(lambda x, p: turned(x.detach(), p), "rope.rotate", to=torch.from_numpy, **ROPE)
+    assert any(c.name == "gradient" and c.status == "skipped" and "detached" in c.detail for c in detached.checks)
+
+
+@pytest.mark.parametrize("preset", sorted(ops.presets()))
+def test_presets_run(preset):
+    """The specification itself passes at every preset that has an implementation to be asked for."""
+    name, settings = ops.presets()[preset]
+    op = ops.op(name)
+    known = {key: value for key, value in settings.items() if key in contract_settings(name)}
+    a = op.make(**known)
+    assert np.isfinite(op.spec(**a)).all()
+
+
+def contract_settings(name):
+    return {line.split("=")[0] for line in contract(name) if "=" in line}
+
+
+def test_preset_and_its_errors():
+    slopes = np.float32(published_slopes(112))
+    report = check(lambda i, j: slopes[:, None, None] * j[:, None, None].astype(np.float32), preset="bloom-176b")
+    assert report.ok, report
+    with pytest.raises(ValueError, match="there is no preset 'bloom'; there are"):
+        check(bias, preset="bloom")
+    with pytest.raises(ValueError, match="name an op, for instance"):
+        check(bias)
+
+
+def test_contract():
+    assert contract("alibi.bias")[:2] == ["query_positions: integers (3, 5)", "key_positions: integers (3, 7)"]
+    assert "form=" in contract("alibi.bias")
+
+
+def test_what_a_function_does_wrong_is_reported():
+    assert "it raised KeyError" in str(check(lambda i, j: {}["x"], "alibi.bias", heads=12, form="signed"))
+    shape = check(lambda i, j: bias(i, j)[:, :3], "alibi.bias", heads=12, form="signed")
+    assert "the output has shape (3, 3, 5, 7), expected (3, 12, 5, 7)" in str(shape)
+    nan = check(lambda i, j: bias(i, j) * np.nan, "alibi.bias", heads=12, form="signed")
+    assert "are NaN or infinite" in str(nan)
