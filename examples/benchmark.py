@@ -33,7 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref import attention
+from posref import attention, offsets
+from posref._contract import compiled
 from posref.fast import alibi as fast_alibi
 from posref.fast import attention as fast_attention
 from posref.fast import deberta as fast_deberta
@@ -41,7 +42,7 @@ from posref.fast import rope as fast
 from posref.fast import shaw as fast_shaw
 from posref.fast import t5 as fast_t5
 from posref.fast import transformer_xl as fast_transformer_xl
-from posref.relative import alibi, deberta, offsets, shaw, t5, transformer_xl
+from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 from posref.rotary import rope
 
 COLUMNS = ("copy", "specification", "einsum", "transformers", "onnxruntime", "torch")
@@ -70,6 +71,21 @@ def rotate_interleaved(quick):
 def decode_step(quick):
     """One new token for each of eight sequences: the overhead of a call."""
     return _rotate("half", (2, 4, 1, 16) if quick else (8, 32, 1, 128))
+
+
+def contract_of_rotate(quick):
+    """What rope.rotate asks of its arguments, for one new token of one sequence: its checks alone, before an empty body."""
+    shape = (1, 4, 1, 16) if quick else (1, 32, 1, 128)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    cos, sin = rope.tables(np.array([1000]), rope.frequencies(shape[-1]))
+    target = np.empty_like(x)
+
+    def rotate(x, cos, sin, *, layout, rotary_dim=None):
+        return None
+
+    checks = compiled(rotate, rope.rotate.contract, rope.rotate.contract.source)
+    peers = {"copy": lambda: np.copyto(target, x), "specification": lambda: rope.rotate(x, cos, sin, layout="half")}
+    return Work(shape, lambda: checks(x, cos, sin, layout="half"), peers, rope.rotate(x, cos, sin, layout="half"))
 
 
 def tables(quick):
@@ -178,6 +194,7 @@ WORK = (
     rotate_interleaved,
     tables,
     decode_step,
+    contract_of_rotate,
     attention_alibi,
     attention_causal,
     t5_bias,

@@ -211,7 +211,7 @@ def _collect(node, factor, into):
         into[node.id] = into.get(node.id, 0) + factor
     elif isinstance(node, ast.Constant):
         into[""] = into.get("", 0) + factor * node.value
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
         _collect(node.right, factor * ast.literal_eval(node.left), into)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         _collect(node.left, factor, into)
@@ -664,7 +664,8 @@ class _Writer:
         name, local, rule = argument.name, _local(argument), argument.rule
         lines = []
         if rule.kind.dtypes:
-            lines += [f"if {local}_kind not in {rule.kind.dtypes!r}:", f"    raise _refuse.kind({name!r}, {name})"]
+            usual = f"{local}_kind != 'f' and " if "f" in rule.kind.dtypes else ""
+            lines += [f"if {usual}{local}_kind not in {rule.kind.dtypes!r}:", f"    raise _refuse.kind({name!r}, {name})"]
         if wide in rule.marks:
             lines += [f"if {local}_kind in 'iu' and {name}.dtype.itemsize < 4:", f"    raise _refuse.narrow({name!r}, {name})"]
         if finite in rule.marks:

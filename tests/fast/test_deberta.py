@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from posref.relative import deberta, offsets
+from posref import offsets
+from posref.relative import deberta
 
 pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.deberta")
@@ -215,8 +216,8 @@ Q, K, Q_R, K_R, AT = inputs(4, 6)
         ({"q": Q[0, 0, 0]}, ValueError, r"q has shape \(5,\), expected at least 2 axes"),
         ({"k": K[..., :4]}, ValueError, r"k has shape .* expected d = 5 .*, since q has shape"),
         ({"k": K[:, :2]}, ValueError, "the axes before .* must be equal or 1"),
-        ({"k_r": K_R[:, 1:]}, ValueError, r"k_r has shape .* expected 2, 4, 6, .."),
-        ({"q_r": Q_R[:, :0]}, ValueError, r"q_r has shape .* its axis -2 is 0, expected 2, 4, 6, .."),
+        ({"k_r": K_R[:, 1:]}, ValueError, r"k_r has shape .* expected an even number"),
+        ({"q_r": Q_R[:, :0]}, ValueError, r"q_r has shape .* its axis -2 is 0, expected an even number"),
         ({"q_r": Q_R[..., 1:]}, ValueError, r"q_r has shape .* expected d = 5 "),
         ({"q_r": Q_R[:2]}, ValueError, r"q has shape .* and q_r \(2, 6, 5\)"),
         ({"offsets": AT[1:]}, ValueError, r"offsets has shape \(3, 6\), .* expected n_query = 4"),

@@ -1,0 +1,359 @@
+"""Contracts: what they say, what they refuse, and that they change nothing: one test for all public functions."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import typing
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pytest
+
+from posref import _contract, discovery
+from posref._contract import (
+    Array,
+    Arrays,
+    Booleans,
+    Count,
+    Even,
+    Integers,
+    Number,
+    Numbers,
+    Scalar,
+    Signed,
+    compiled,
+    contract,
+    finite,
+    wide,
+)
+
+SPECIFICATIONS = [*discovery.COMMON, *discovery.names()]
+FUNCTIONS = {
+    f"{name}.{member.__name__}": member
+    for name in SPECIFICATIONS
+    for member in discovery.members(importlib.import_module(f"posref.{name}"))
+    if hasattr(member, "contract")
+}
+CASES = [(name, argument) for name, f in FUNCTIONS.items() for argument in f.contract.arguments if "." not in argument]
+
+
+# Values that fit: extents by search, then arrays of them
+
+
+def fitting(made):
+    """Arguments that a contract takes, made from what it says: extents are tried until its arrays agree."""
+    names = {n for a in made.arguments.values() if a.shape for axis in a.shape.axes for n in (axis.by, *_names(axis)) if n}
+    sizes = {name: 4 for name in names}
+    for a in made.arguments.values():
+        for axis in a.shape.axes if a.shape else ():
+            if axis.by:
+                sizes[axis.by] = 2
+    values = {}
+    for name, argument in made.arguments.items():
+        if "." not in name:
+            values[name] = _value(name, argument, made, sizes)
+    return values
+
+
+def _names(axis):
+    return [name for term in axis.terms for name in term.names]
+
+
+def _value(name, argument, made, sizes):
+    rule = argument.rule
+    if isinstance(rule, Arrays):
+        return _array(rule, _shape(argument, made, sizes))
+    if isinstance(rule, Scalar):
+        number = sizes.get(name, 4)
+        return number if rule.integer else next(v for v in (1.0, 2.0, 0.5) if _satisfies(rule, v))
+    if typing.get_origin(rule) is Literal:
+        return typing.get_args(rule)[0]
+    if isinstance(rule, type) and issubclass(rule, tuple):
+        fields = [made.arguments[f"{name}.{field}"] for field in rule._fields]
+        return rule(*(_array(field.rule, _shape(field, made, sizes)) for field in fields))
+    if callable(rule) and typing.get_origin(rule) is not None:
+        return abs
+    return argument.default if argument.default is not inspect.Parameter.empty else None
+
+
+def _satisfies(rule, value):
+    return eval(rule.condition.format("value"), {"value": value, "_infinity": float("inf")})
+
+
+def _shape(argument, made, sizes):
+    if argument.shape.like:
+        return _shape(made.arguments[argument.shape.like], made, sizes)
+    extents = []
+    for axis in argument.shape.axes:
+        term = axis.terms[0]
+        total = sum(factor * (sizes[name] if name else 1) for name, factor in term.coefficients.items())
+        extents.append(total // term.divisor)
+    return tuple(extents)
+
+
+def _array(rule, shape):
+    if "b" in rule.kind.dtypes and "i" not in rule.kind.dtypes:
+        return np.ones(shape, dtype=bool)
+    return np.ones(shape, dtype=float if "f" in rule.kind.dtypes or not rule.kind.dtypes else np.int64)
+
+
+def spied(function):
+    """The contract of a function before a body that keeps what it is given and returns one object."""
+    kept, result = [], object()
+    plain = ", ".join(_parameters(function))
+    space = {"keep": lambda values: kept.append(values) or result}
+    exec(f"def {function.__name__}({plain}): return keep(dict(locals()))", space)
+    return compiled(space[function.__name__], function.contract, function.contract.source), kept, result
+
+
+def _parameters(function):
+    star = False
+    for parameter in inspect.signature(function.__wrapped__).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            star = True
+            yield "*"
+        yield parameter.name
+
+
+# All public functions
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_arguments_and_results_pass_unchanged(name):
+    """What arrives in the body is what was given, the very objects, defaults included; the body's result is the result."""
+    function = FUNCTIONS[name]
+    wrapped, kept, result = spied(function)
+    values = fitting(function.contract)
+    assert _call(wrapped, function, values) is result
+    assert all(kept[0][argument] is value for argument, value in values.items()), name
+    assert list(kept[0]) == list(values)
+    defaults = {n: p.default for n, p in inspect.signature(function.__wrapped__).parameters.items() if p.default is not p.empty}
+    kept.clear()
+    assert _call(wrapped, function, {n: v for n, v in values.items() if n not in defaults}) is result
+    assert all(kept[0][argument] is value for argument, value in defaults.items()), name
+
+
+def _call(wrapped, function, values):
+    parameters = inspect.signature(function.__wrapped__).parameters
+    by_place = [values[n] for n, p in parameters.items() if p.kind is not p.KEYWORD_ONLY and n in values]
+    by_name = {n: values[n] for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and n in values}
+    return wrapped(*by_place, **by_name)
+
+
+def wrong_values(argument, value):
+    """(what, value, error) of everything that this argument must not be."""
+    rule = argument.rule
+    if isinstance(rule, Arrays):
+        yield "a list", value.tolist(), TypeError
+        if rule.kind.dtypes:
+            yield "another dtype", np.full(value.shape, "a"), TypeError
+        if "b" in rule.kind.dtypes:
+            yield "floats", value.astype(float), TypeError
+        if finite in rule.marks and value.size and "f" in rule.kind.dtypes:
+            yield "a NaN", np.full(value.shape, np.nan), ValueError
+        if wide in rule.marks:
+            yield "8 bits", value.astype(np.int8), TypeError
+        if argument.shape.like or argument.shape.least:
+            yield "no axes", value.reshape(-1)[0:1].reshape(()), ValueError
+    elif isinstance(rule, Scalar):
+        yield "a word", "4", TypeError
+        yield "an array", np.ones(2), TypeError
+        if rule.integer:
+            yield "a float", 4.0, TypeError
+        else:
+            yield "NaN", float("nan"), ValueError
+        if rule.condition != "True":
+            yield "a number out of range", -3, ValueError
+    elif typing.get_origin(rule) is Literal:
+        yield "another word", "no such word", ValueError
+    elif isinstance(rule, type) and issubclass(rule, tuple):
+        yield "a tuple", tuple(value), TypeError
+    elif callable(rule) and typing.get_origin(rule) is not None:
+        yield "no function", "abs", TypeError
+
+
+@pytest.mark.parametrize(("name", "argument"), CASES)
+def test_refusals_name_function_and_argument(name, argument):
+    function = FUNCTIONS[name]
+    made = function.contract
+    wrapped, kept, _ = spied(function)
+    values = fitting(made)
+    for what, wrong, error in wrong_values(made.arguments[argument], values[argument]):
+        with pytest.raises(error) as caught:
+            _call(wrapped, function, {**values, argument: wrong})
+        assert str(caught.value).startswith(f"{made.where}: "), what
+        assert re.search(rf"\b{argument}\b", str(caught.value)), (what, str(caught.value))
+        assert kept == [], what
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_extent_that_two_arguments_share_is_one(name):
+    """An entry more along an axis that another argument also has is refused."""
+    function = FUNCTIONS[name]
+    made, (wrapped, _, _) = function.contract, spied(function)
+    values = fitting(made)
+    arrays = [a for a in made.arguments.values() if a.shape and "." not in a.name]
+    for argument in arrays:
+        for place, axis in enumerate(argument.shape.axes):
+            others = [b for b in arrays if b is not argument and any(set(_names(x)) & set(_names(axis)) for x in b.shape.axes)]
+            sure = [b for b in others if b.shape.axes and not any(x.mark for x in b.shape.axes)]
+            if axis.mark or len(axis.terms) > 1 or not sure or len(_names(axis)) != 1:
+                continue
+            at = argument.shape.at(place)
+            longer = np.repeat(values[argument.name], 2, axis=at)
+            with pytest.raises(ValueError, match=re.escape(made.where)):
+                _call(wrapped, function, {**values, argument.name: longer})
+
+
+def test_most_functions_are_contracts():
+    """The tests above would pass for none; a module that is not converted yet has no contracts."""
+    assert len(FUNCTIONS) >= 60
+    assert len(CASES) >= 200
+
+
+# The vocabulary
+
+
+@contract
+def sample(
+    x: Numbers[Array, "... n 2*pairs"],
+    y: Numbers[Array, "#... #n 2*pairs"] | None = None,
+    mask: Booleans[Array, "(...) #n"] | None = None,
+    total: Integers[Array, "n+pairs-1"] | None = None,
+) -> Numbers[Array, "..."]:
+    """x.
+
+    >>> sample(np.ones((1, 2))) is not None
+    True
+    """
+    return x
+
+
+class Pair(NamedTuple):
+    first: Numbers[Array, "... n"]
+    second: Numbers[Array, "... n"]
+
+
+@contract(key="make it with a key maker")
+def other(pair: Pair, key: Signed[Array, "m", wide, finite], *, size: Even, count: Count = 1, scale: Number = 1.0) -> Pair:
+    """pair."""
+    return pair
+
+
+def test_what_fits_passes():
+    x = np.ones((5, 3, 4))
+    for more in (
+        {},
+        {"y": np.ones(4)},
+        {"y": np.ones((1, 4))},
+        {"y": np.ones((5, 1, 4))},
+        {"mask": np.ones(1, bool)},
+        {"mask": np.ones((5, 3), bool)},
+        {"total": np.arange(4)},
+    ):
+        assert sample(x, **more) is x
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"y": np.ones((2, 4))}, r"y has shape \(2, 4\), .* does not broadcast to x of shape \(5, 3, 4\)"),
+        ({"y": np.ones((1, 5, 3, 4))}, r"y has shape .* does not broadcast"),
+        ({"y": np.ones((3, 2))}, r"y has shape \(3, 2\), whose axis -1 is 2, expected 2\*pairs = 4 .*, since x has shape"),
+        ({"mask": np.ones((2, 3), bool)}, r"mask has shape \(2, 3\), .*; if batched it has all of their axes"),
+        ({"total": np.arange(5)}, r"total has shape \(5,\), whose axis -1 is 5, expected n\+pairs-1 = 4"),
+        ({"x": np.ones((3, 5))}, r"x has shape \(3, 5\), .* expected an even number of at least 2"),
+        ({"x": np.ones((3, 0))}, r"x has shape \(3, 0\), .* expected an even number of at least 2"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more, message):
+    with pytest.raises(ValueError, match=rf"test_contract\.sample: {message}"):
+        sample(**{"x": np.ones((5, 3, 4)), **more})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "remedy"),
+    [
+        (float, "a boolean mask, True = may attend; for an additive mask pass mask > -1 (or mask == 0)"),
+        (float, "for torch's key_padding_mask ~mask"),
+        (int, "convert zeros and ones with .astype(bool)"),
+    ],
+)
+def test_a_mask_of_numbers_is_not_told_to_be_inverted(dtype, remedy):
+    with pytest.raises(TypeError, match=re.escape(remedy)) as caught:
+        sample(np.ones((3, 4)), mask=np.zeros(3, dtype=dtype))
+    assert (".astype" in str(caught.value)) == (dtype is int)
+
+
+def test_records_scalars_and_remedies():
+    pair, key = Pair(np.ones(3), np.ones(3)), np.ones(2)
+    assert other(pair, key, size=2) is pair
+    with pytest.raises(ValueError, match=r"other: pair\.second has shape \(2,\), .* expected n = 3 .*, since pair\.first has"):
+        other(Pair(np.ones(3), np.ones(2)), key, size=2)
+    with pytest.raises(ValueError, match=r"key has shape \(2, 1\), .*; make it with a key maker"):
+        other(pair, key[:, None], size=2)
+    with pytest.raises(ValueError, match="size is 3, expected an even number of at least 2; features turn in pairs"):
+        other(pair, key, size=3)
+    with pytest.raises(ValueError, match="count is 0, expected an integer of at least 1"):
+        other(pair, key, size=2, count=0)
+    with pytest.raises(TypeError, match="count is True, expected an integer"):
+        other(pair, key, size=2, count=True)
+    with pytest.raises(TypeError, match="key has dtype uint32, expected signed numbers"):
+        other(pair, key.astype(np.uint32), size=2)
+
+
+def test_equal_sizes_are_asked_nothing_else():
+    """Two equal symbols of an unknown size must not be compared with 1, which a proof cannot answer."""
+
+    class Size(int):
+        def __eq__(self, other):
+            assert isinstance(other, Size)
+            return int(self) == int(other)
+
+        def __ne__(self, other):
+            return not self == other
+
+        __hash__ = int.__hash__
+
+    class Sized:
+        dtype = np.dtype(object)
+
+        def __init__(self, *shape):
+            self.shape = tuple(map(Size, shape))
+
+    @contract
+    def same(x: Numbers[Array, "... n d"], y: Numbers[Array, "#... #n d"]) -> None: ...
+
+    assert same(Sized(2, 3, 4), Sized(2, 3, 4)) is None
+
+
+def test_the_code_bears_its_name_and_can_be_changed():
+    """Questions that a contract asks can be told by the file name of its code; a mutant is its source with an edit."""
+    assert sample.__code__.co_filename == "<contract of test_contract.sample>"
+    assert sample.__wrapped__.__code__.co_filename == __file__
+    source = sample.contract.source
+    assert source.count("if 2 * _pairs != ") == 1
+    changed = compiled(sample.__wrapped__, sample.contract, source.replace("if 2 * _pairs != ", "if 2 * _pairs == "))
+    with pytest.raises(ValueError, match="sample: x has shape"):
+        changed(np.ones((3, 4)))
+
+
+def test_an_extent_that_is_no_expression_is_refused():
+    with pytest.raises(ValueError, match="is no extent"):
+        _contract.shape_of("... n*m")
+
+
+def test_types_for_users(tmp_path):
+    """`mypy --strict` accepts a user's file, and sees a wrong layout in it."""
+    pytest.importorskip("mypy")
+    good = "from posref.rotary import rope\n\ncos, sin = rope.tables(rope.frequencies(4), rope.frequencies(4))\n"
+    good += 'x = rope.rotate(rope.frequencies(4), cos[0], sin[0], layout="half")\n'
+    (tmp_path / "good.py").write_text(good)
+    (tmp_path / "bad.py").write_text(good.replace('"half"', '"neox"'))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    for name, code in (("good", 0), ("bad", 1)):
+        done = subprocess.run([*command, str(tmp_path / f"{name}.py")], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "neox" in done.stdout
