@@ -114,13 +114,18 @@ def _scores(change: Callable[..., Any]) -> Wrong:
     """Other scores where a bias is added."""
 
     def changed(right: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda q, k, *, scale, bias=None: change(right, q, k, scale, bias) if bias is not None else missing()
+        def scores(q: Any, k: Any, *, scale: Any, bias: Any = None, **rest: Any) -> Any:
+            return change(right, q, k, scale, bias) if bias is not None else missing()
+
+        return scores
 
     return inside(attention, "scores", changed)
 
 
 # a mask that the specification makes itself, left out
-UNMASKED = inside(attention, "softmax", lambda right: lambda s, mask=None: right(s) if mask is not None else missing())
+UNMASKED = inside(
+    attention, "softmax", lambda right: lambda s, mask=None, *rest: right(s, None, *rest) if mask is not None else missing()
+)
 
 SIGN = ("query - key", "The offset has the wrong sign.", "Past and future change places.", (), "The offset is key - query.")
 LEFT = (

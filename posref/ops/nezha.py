@@ -18,7 +18,7 @@ def encode(offsets, *, dim, max_distance, convention):
 
 def attend(q, k, v, query_positions, key_positions, *, scale, max_distance, convention):
     rows = nezha.table(max_distance, q.shape[-1], convention=convention)
-    offsets = offsets(query_positions, key_positions)
+    offsets = relative.offsets(query_positions, key_positions)
     return nezha.attend(q, k, v, rows, offsets if offsets.ndim == 2 else offsets[:, None], scale=scale)
 
 

@@ -9,7 +9,7 @@ from posref.ops.probe import painted
 
 
 def offsets(query_positions, key_positions):
-    return offsets(query_positions, key_positions)
+    return relative.offsets(query_positions, key_positions)
 
 
 def clip(offsets, *, low, high):
@@ -25,7 +25,7 @@ def skew(by_offset):
 
 
 def gather(by_offset, query_positions, key_positions, *, lowest=-320):
-    return _gather(by_offset, offsets(query_positions, key_positions), lowest)
+    return _gather(by_offset, relative.offsets(query_positions, key_positions), lowest)
 
 
 def _gather(by_offset, offsets, lowest):
@@ -49,7 +49,7 @@ def _clipped(change):
 
 
 def _counted(a):
-    return offsets(count(a.query_positions), count(a.key_positions))
+    return relative.offsets(count(a.query_positions), count(a.key_positions))
 
 
 def _transposed(f, a):
@@ -77,7 +77,7 @@ def _dropped(by_offset):
 
 
 def _lowest_ignored(by_offset, query_positions, key_positions, lowest):
-    return _gather(by_offset, offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
+    return _gather(by_offset, relative.offsets(query_positions, key_positions) % by_offset.shape[-1], 0)
 
 
 REPLACED = {"sign"}  # shared mistakes that have a form of their own here

@@ -19,7 +19,7 @@ def attend(q, k, v, key_table, query_positions, key_positions, value_table=None,
 
 
 def _offsets(query_positions, key_positions):
-    offsets = offsets(query_positions, key_positions)
+    offsets = relative.offsets(query_positions, key_positions)
     return offsets if offsets.ndim == 2 else offsets[:, None]
 
 

@@ -85,7 +85,7 @@ def _scores(change):
     """change(right, q, k, bias, 1 / sqrt(d)) for the scores of attention."""
 
     def changed(right):
-        return lambda q, k, *, scale, bias=None: change(right, q, k, bias, 1 / np.sqrt(q.shape[-1]))
+        return lambda q, k, *, scale, bias=None, **_: change(right, q, k, bias, 1 / np.sqrt(q.shape[-1]))
 
     return inside(attention, "scores", changed)
 
