@@ -77,7 +77,7 @@ def on_path(conditions, claims):
 @theorem(of=[offsets.clip], sizes="all offsets, low <= high")
 def clip_pinned():
     """clip is low below low, high above high, and the offset itself between, on every path of its comparisons."""
-    o, low, high = integers("o low high")
+    o, low, high = (symbol(name) for name in ("o", "low", "high"))
     with assuming(sp.Le(low.e, high.e)):
         for conditions, (got,) in all_paths(lambda: offsets.clip(array([o]), low, high)):
             prove_that(all(on_path(conditions, (got - low, high - got))), "low <= clip(o) <= high")
@@ -85,7 +85,9 @@ def clip_pinned():
             prove_that(all(on_path(conditions, case_of[got.e])), f"clip(o) is {got} where it should be")
     reach = range(-4, 5)
     for low, high in ((-2, 2), (-2, 1), (0, 3), (-3, -1), (1, 1)):
-        prove_that(offsets.clip(np.array(reach), low, high).tolist() == [clipped(o, low, high) for o in reach], "integers")
+        for step in (1, 0.375):  # integers and fractions, both exact
+            at = [step * o for o in reach]
+            prove_that(offsets.clip(np.array(at), low, high).tolist() == [clipped(o, low, high) for o in at], f"steps of {step}")
 
 
 @clip_pinned.control

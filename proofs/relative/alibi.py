@@ -62,7 +62,7 @@ def exactly(heads):
 
 @theorem(
     of=[alibi.slopes],
-    sizes="h = 1 .. 128",
+    sizes="h = 1 .. 256",
     equivalent={
         "slopes: steps = np.array([*range(2, 2 * power + 1, 2), *range(1, 2 * (heads - power), 2)])  ->  "
         "steps = np.array([*range(2, 2 * power + 2, 2), *range(1, 2 * (heads - power), 2)])": "2 power + 1 is odd"
@@ -71,7 +71,7 @@ def exactly(heads):
 def slopes_pinned():
     """slopes is the published recursion for every number of heads: at max_bias 256 all of them are powers of two, which float64
     has exactly; and slope a is 2^(-max_bias x_a) for every max_bias, 8 if none is given."""
-    for heads in range(1, 129):
+    for heads in range(1, 257):
         fractions, exponents = np.frexp(alibi.slopes(heads, max_bias=256))
         prove_that(bool((fractions == 0.5).all()), f"the slopes of {heads} heads are powers of two")
         prove_that((1 - exponents).tolist() == [256 * step for step in steps(heads)], f"the exponents of {heads} heads")
@@ -108,11 +108,11 @@ def slopes_of_a_shard():
     prove_equal(exactly(6)[3:], exactly(3))
 
 
-@example(of=[alibi.slopes], sizes="h = 1 .. 128")
+@example(of=[alibi.slopes], sizes="h = 1 .. 256")
 def geometric_exactly_for_powers_of_two():
     """The slopes are a geometric sequence if and only if the number of heads is a power of two, as published and sorted. For
     every number they differ, are below 1, and the flattest is 2^-max_bias."""
-    for heads in range(1, 129):
+    for heads in range(1, 257):
         published = (np.frexp(alibi.slopes(heads, max_bias=256))[1] - 1).tolist()  # the exponents, by slopes_pinned
         for order in (published, sorted(published)):
             steady = len({b - a for a, b in pairwise(order)}) <= 1
