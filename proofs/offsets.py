@@ -87,7 +87,9 @@ def clip_pinned():
     for low, high in ((-2, 2), (-2, 1), (0, 3), (-3, -1), (1, 1)):
         for step in (1, 0.375):  # integers and fractions, both exact
             at = [step * o for o in reach]
-            prove_that(offsets.clip(np.array(at), low, high).tolist() == [clipped(o, low, high) for o in at], f"steps of {step}")
+            prove_that(
+                offsets.clip(np.array(at), low, high).tolist() == [clipped(o, low, high) for o in at], f"steps of {step}"
+            )
 
 
 @clip_pinned.control

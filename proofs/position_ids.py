@@ -167,9 +167,9 @@ def pinned_zigzag():
 
 @pinned_zigzag.control
 def contiguous_shares_work_equally():
-    """Contiguous shares have equally many causal pairs."""
-    first, second = np.arange(4), np.arange(4, 8)
-    prove_equal([(first + 1).sum()], [(second + 1).sum()])
+    """A contiguous share has as many causal pairs as a share of zigzag."""
+    share = position_ids.zigzag(8, ranks=2, rank=0)
+    prove_equal([(share + 1).sum()], [(np.arange(4) + 1).sum()])
 
 
 # what an evicting cache does

@@ -219,5 +219,5 @@ def presets_read_as_stated():
 def pixtral_is_qwens_vision_tower():
     """Pixtral gives rows and columns the same frequencies, as Qwen2-VL's vision tower does."""
     preset = axes.PRESETS["pixtral"]
-    prove_equal(preset["axis"], axes.sections((16, 16)))
+    prove_equal(preset["axis"], axes.sections(np.array([16, 16])))
     prove_equal(preset["order"][:16], preset["order"][16:])
