@@ -1,0 +1,522 @@
+"""What the modules of each model type do with position: one row a type, read in transformers 5.23.0 and held by a drift test.
+
+A row says what a configuration does not: `like` another row, then what differs. Words of a row:
+
+    encoding    rope, or what the model has instead
+    layout      how the released weights are read: half or interleaved; writes: how the turned features are left, if otherwise
+    key         a boolean key of the file that decides between `layout` with `writes` and half
+    sign        -1 where features turn clockwise
+    rotated     first or last features of a head, where not all of them turn
+    head        where the width that turns is taken from: head_dim (hidden_size / heads without it), hidden (always the
+                quotient), or another key
+    partial     share of the head that turns without a key; absent: the default schedule does not look for one
+    scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its inverse
+                root), or a number
+    parameters  how rope_parameters are put together (posref.explain.parameters); without: what stands where a file has none
+    kinds       rule of the layers (posref.explain.kinds)
+    window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
+    nope        which kinds do not rotate, or the key of a list
+    others      sinks, softcap, temperature, norm (of queries and keys, before or after the rotation), axes, chunk
+    source      file of transformers, without it: models/NAME/modeling_NAME.py
+
+`UNKNOWN` is the row of every other type: nothing is said about it.
+"""
+
+UNKNOWN = {"encoding": None}
+SLIDING = {"key": "sliding_window", "kinds": ["sliding_attention"]}
+EVERY = {"key": "sliding_window"}
+MLA = {
+    "layout": "interleaved",
+    "writes": "half",
+    "head": "qk_rope_head_dim",
+    "rotated": "last",
+    "scale": "yarn",
+    "norm": None,
+}
+AXIAL = {
+    "encoding": "rope",
+    "layout": "half",
+    "head": "head_dim",
+    "scale": "head",
+    "parameters": "axial",
+    "axes": "hw",
+    "causal": False,
+}
+LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
+GEMMA4_ROPE = {
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+}
+
+FAMILIES = {
+    "llama": {"encoding": "rope", "layout": "half", "head": "head_dim", "scale": "head", "parameters": "flat", "causal": True},
+    "partial": {"like": "llama", "partial": 1.0},
+    "interleaved": {"like": "llama", "layout": "interleaved"},
+    "windowed": {"like": "llama", "window": SLIDING},
+    # one window for all layers
+    "mistral": {"like": "llama", "window": EVERY},
+    "mixtral": {"like": "mistral"},
+    "starcoder2": {"like": "mistral"},
+    "ministral3": {
+        "like": "mistral",
+        "without": {
+            "type": "yarn",
+            "rope_theta": 1000000.0,
+            "factor": 16.0,
+            "original_max_position_embeddings": 16384,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale_all_dim": 1.0,
+            "mscale": 1.0,
+            "llama_4_scaling_beta": 0.1,
+        },
+        "temperature": "ministral3",
+    },
+    "ministral": {"like": "windowed", "kinds": {"rule": "ministral"}},
+    "phi3": {"like": "mistral", "partial": 1.0, "parameters": "phi3"},
+    "phi4_multimodal": {"like": "phi3"},
+    "phimoe": {"like": "mistral", "parameters": "phimoe"},
+    "olmoe": {"like": "mistral", "norm": "before"},
+    "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}},
+    "recurrent_gemma": {
+        "like": "mistral",
+        "partial": 0.5,
+        "kinds": {"rule": "recurrent_gemma", "keys": ()},
+        "window": EVERY,
+        "head": "hidden",
+    },
+    "qwen3_moe": {"like": "mistral", "window": {"key": "sliding_window", "if": "use_sliding_window"}, "norm": "before"},
+    # layers of two kinds
+    "qwen2": {"like": "windowed", "kinds": {"rule": "qwen2"}},
+    "qwen3": {"like": "qwen2", "norm": "before"},
+    "dots1": {"like": "windowed", "kinds": {"rule": "dots1"}, "norm": "before"},
+    "qwen2_moe": {"like": "windowed", "kinds": {"rule": "qwen2_moe"}},
+    "cwm": {
+        "like": "windowed",
+        "kinds": {"every": 4, "at": 0},
+        "without": {
+            "rope_type": "llama3",
+            "rope_theta": 1000000.0,
+            "factor": 16.0,
+            "high_freq_factor": 4.0,
+            "low_freq_factor": 1.0,
+            "original_max_position_embeddings": 8192,
+        },
+    },
+    "gpt_oss": {
+        "like": "windowed",
+        "kinds": {"every": 2},
+        "sinks": True,
+        "without": {"rope_type": "yarn", **LLAMA4_ROPE},
+    },
+    "openai_privacy_filter": {
+        "like": "gpt_oss",
+        "layout": "interleaved",
+        "kinds": {},
+        "window": {"key": "sliding_window", "plus": 1, "sides": "both"},
+        "scale": 1.0,
+        "before": -0.25,
+        "causal": False,
+    },
+    "afmoe": {
+        "like": "windowed",
+        "kinds": {"every": 4, "key": "global_attn_every_n_layers"},
+        "nope": ["full_attention"],
+        "norm": "before",
+    },
+    "smollm3": {
+        "like": "windowed",
+        "kinds": {"rule": "smollm3"},
+        "window": {**SLIDING, "if": "use_sliding_window"},
+        "nope": "no_rope_layers",
+    },
+    "llama4_text": {
+        "like": "interleaved",
+        "kinds": {"rule": "llama4"},
+        "nope": "no_rope_layers",
+        "chunk": "attention_chunk_size",
+        "norm": "after",
+        "temperature": "llama4",
+        "source": "llama4",
+    },
+    "cohere": {"like": "interleaved"},
+    "cohere2": {
+        "like": "interleaved",
+        "head": "hidden",
+        "kinds": {"every": 4, "key": "sliding_window_pattern"},
+        "window": SLIDING,
+        "nope": ["full_attention"],
+    },
+    "cohere2_moe": {"like": "cohere2", "kinds": {"rule": "cohere2_moe"}, "head": "head_dim", "nope": "cohere2_moe"},
+    "exaone4": {"like": "windowed", "kinds": {"rule": "exaone4"}, "nope": "unless_windowed", "norm": "before"},
+    "exaone_moe": {"like": "exaone4"},
+    "kolibri1": {"like": "windowed", "kinds": {"every": 5}, "nope": "unless_windowed", "norm": "before"},
+    "flint": {"like": "windowed", "kinds": {"rule": "flint"}, "nope": ["full_attention"], "sinks": True},
+    "granite_swa": {
+        "like": "windowed",
+        "scale": "attention_multiplier",
+        "kinds": {"every": 4, "at": 0},
+        "sinks": True,
+        "parameters": "by_layer",
+    },
+    "granitemoe_swa": {"like": "granite_swa"},
+    "muse_glimmer_text": {
+        "like": "windowed",
+        "kinds": {"every": 4, "at": 0, "from_end": True},
+        "nope": "muse",
+        "norm": "before",
+        "source": "muse_glimmer",
+    },
+    "muse_spark_text": {"like": "muse_glimmer_text", "without": {"rope_theta": 500000.0}, "source": "muse_spark"},
+    "muse_glimmer_assistant": {"like": "windowed", "kinds": {"all": "sliding_attention"}, "norm": "before"},
+    # two bases
+    "gemma": {"like": "llama"},
+    "gemma2": {
+        "like": "windowed",
+        "kinds": {"every": 2},
+        "scale": "-query_pre_attn_scalar",
+        "softcap": "attn_logit_softcapping",
+    },
+    "vaultgemma": {"like": "gemma2"},
+    "t5_gemma_module": {"like": "gemma2", "causal": None, "source": "t5gemma"},
+    "gemma3_text": {
+        "like": "windowed",
+        "kinds": {"every": 6, "key": "sliding_window_pattern"},
+        "scale": "-query_pre_attn_scalar",
+        "parameters": "gemma3",
+        "norm": "before",
+        "both_if": "use_bidirectional_attention",
+        "source": "gemma3",
+    },
+    "t5gemma2_text": {"like": "gemma3_text", "causal": False, "source": "t5gemma2"},
+    "t5gemma2_decoder": {"like": "gemma3_text", "source": "t5gemma2"},
+    "gemma3n_text": {"like": "gemma3_text", "kinds": {"every": 5}, "scale": 1.0, "source": "gemma3n"},
+    "gemma4_text": {
+        "like": "windowed",
+        "kinds": {"every": 6, "last": "full_attention"},
+        "scale": 1.0,
+        "parameters": "given",
+        "without": GEMMA4_ROPE,
+        "head_of": {"full_attention": ("global_head_dim", 512)},
+        "norm": "before",
+        "both_if": "use_bidirectional_attention",
+        "source": "gemma4",
+    },
+    "gemma4_unified_text": {"like": "gemma4_text", "source": "gemma4_unified"},
+    "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0, "source": "diffusion_gemma"},
+    "embedding_gemma2_text": {
+        "like": "gemma4_text",
+        "window": {**SLIDING, "plus": 1, "sides": "both"},
+        "kinds": {"every": 6, "key": "sliding_window_pattern", "last": "full_attention"},
+        "without": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {"rope_type": "default", "rope_theta": 1000000.0},
+        },
+        "both_if": None,
+        "causal": False,
+        "source": "embedding_gemma2",
+    },
+    "olmo3": {"like": "windowed", "kinds": {"every": 4}, "parameters": "olmo3", "norm": "before"},
+    "modernbert": {
+        "like": "llama",
+        "head": "hidden",
+        "kinds": {"every": 3, "key": "global_attn_every_n_layers", "at": 0},
+        "window": {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"], "sides": "both"},
+        "parameters": "modernbert",
+        "causal": False,
+    },
+    "modernbert-decoder": {
+        "like": "modernbert",
+        "window": {"key": "local_attention", "halved": True, "kinds": ["sliding_attention"]},
+        "causal": True,
+        "source": "modernbert_decoder",
+    },
+    "mimo_v2_flash": {
+        "like": "windowed",
+        "partial": 0.334,
+        "kinds": {"every": 6, "also": (0,)},
+        "parameters": "given",
+        "without": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.334},
+        },
+        "window": {**SLIDING, "instead": "sliding_window_size", "instead_plus": 1},
+        "sinks": ["sliding_attention"],
+    },
+    "laguna": {
+        "like": "windowed",
+        "partial": 1.0,
+        "parameters": "given",
+        "without": {
+            "full_attention": {"rope_type": "default", "rope_theta": 500000.0, "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+        },
+        "norm": "before",
+    },
+    "mellum": {
+        "like": "windowed",
+        "partial": 1.0,
+        "parameters": "given",
+        "without": {
+            "full_attention": {"rope_type": "default", "rope_theta": 500000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+        "norm": "before",
+    },
+    "beam": {
+        "like": "windowed",
+        "kinds": {"every": 6, "last": "full_attention"},
+        "parameters": "given",
+        "without": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}, "full_attention": None},
+        "norm": "before",
+    },
+    "step3p5": {
+        "like": "windowed",
+        "partial": 1.0,
+        "scale": "-query_pre_attn_scalar",
+        "scale_without": "head_dim",
+        "parameters": "step3p5",
+        "norm": "before",
+        "source": "step3p7",
+    },
+    "ultrabert": {
+        "like": "windowed",
+        "kinds": {"rule": "ultrabert"},
+        "window": {**SLIDING, "plus": 1, "sides": "both"},
+        "parameters": "ultrabert",
+        "without": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {"rope_type": "default", "rope_theta": 2560000.0},
+        },
+        "causal": False,
+    },
+    "lfm3": {
+        "like": "windowed",
+        "kinds": {"rule": "lfm3"},
+        "parameters": "given",
+        "without": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {"rope_type": "proportional", "rope_theta": 1000000.0, "partial_rotary_factor": 0.5},
+        },
+        "norm": "before",
+    },
+    "zaya": {
+        "like": "llama",
+        "partial": 1.0,
+        "kinds": {"all": "hybrid"},
+        "window": {"key": "sliding_window", "kinds": ["hybrid_sliding"]},
+        "parameters": "given",
+        "without": {
+            "hybrid": {"rope_type": "default", "rope_theta": 5000000.0, "partial_rotary_factor": 0.5},
+            "hybrid_sliding": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
+        },
+    },
+    # another scale
+    "granite": {"like": "llama", "scale": "attention_multiplier"},
+    "hyperclovax": {"like": "llama", "scale": "attention_multiplier", "scale_without": "head_dim"},
+    "granitemoehybrid": {
+        "like": "granite",
+        "kinds": {"all": "linear_attention", "keys": ("layer_types", "layers_block_type")},
+        "nope": "position_embedding_type",
+    },
+    "jetmoe": {"like": "llama", "head": "kv_channels"},
+    "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False, "source": "dia"},
+    "dia_decoder": {"like": "llama", "scale": 1.0, "source": "dia"},
+    "zamba2": {
+        "like": "llama",
+        "kinds": {"rule": "zamba2", "keys": ("layers_block_type",)},
+        "head": "zamba2",
+        "scale": "zamba2",
+        "nope": "use_mem_rope",
+    },
+    "nanochat": {"like": "llama", "sign": -1, "norm": "after"},
+    # part of a head turns
+    "gpt_neox": {"like": "partial", "parameters": "gpt_neox", "partial": 0.25, "head": "hidden"},
+    "gpt_neox_japanese": {"like": "gpt_neox", "partial": 1.0},
+    "phi": {"like": "partial", "partial": 0.5},
+    "persimmon": {"like": "partial", "partial": 0.5, "norm": "before", "head": "hidden"},
+    "stablelm": {"like": "partial", "partial": 0.25, "head": "hidden"},
+    "nemotron": {"like": "partial", "partial": 0.5},
+    "glm": {"like": "partial", "partial": 0.5, "layout": "interleaved"},
+    "glm4": {"like": "glm"},
+    "glm4_moe": {"like": "partial", "partial": 0.5},
+    "solar_open": {"like": "partial"},
+    "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
+    "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
+    "minimax_m3_vl_text": {"like": "minimax_m2", "source": "minimax_m3_vl"},
+    "qwen3_next": {
+        "like": "partial",
+        "partial": 0.25,
+        "kinds": {"every": 4, "key": "full_attention_interval", "else": "linear_attention"},
+        "norm": "before",
+    },
+    "qwen3_5_text": {"like": "qwen3_next", "axes": "interleaved", "sections": [11, 11, 10], "source": "qwen3_5"},
+    "qwen3_5_moe_text": {"like": "qwen3_5_text", "source": "qwen3_5_moe"},
+    "moonshine": {"like": "glm", "partial": 0.9, "causal": None},
+    "hy_v3": {"like": "llama", "norm": "before"},
+    "dbrx": {"like": "llama", "parameters": "dbrx", "head": "hidden"},
+    # hybrids
+    "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}},
+    "nemotron_h": {
+        "like": "llama",
+        "encoding": "none",
+        "kinds": {"rule": "nemotron_h", "keys": ("layer_types", "layers_block_type")},
+    },
+    "zamba": {
+        "like": "llama",
+        "encoding": "none",
+        "kinds": {"rule": "zamba", "keys": ("layers_block_type",)},
+        "head": "zamba2",
+        "scale": "zamba2",
+    },
+    "falcon_h1": {"like": "llama", "kinds": {"all": "hybrid", "keys": ()}},
+    "lfm2": {"like": "llama", "kinds": {"rule": "lfm2"}, "norm": "before"},
+    "lfm2_moe": {"like": "lfm2"},
+    "olmo_hybrid": {
+        "like": "llama",
+        "kinds": {"every": 4, "else": "linear_attention"},
+        "norm": "before",
+        "nope": "no_rope_parameters",
+    },
+    # latent attention
+    "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},
+    "deepseek_v3": {"like": "llama", **MLA, "key": "rope_interleave"},
+    "kimi_k2": {"like": "deepseek_v3", "source": "deepseek_v3"},
+    "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention"}},
+    "minicpm3": {"like": "llama", **MLA, "layout": "half"},
+    "glm4_moe_lite": {"like": "deepseek_v3"},
+    "youtu": {"like": "deepseek_v3"},
+    "axk1": {"like": "deepseek_v3"},
+    "axk2": {"like": "deepseek_v32"},
+    "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True},
+    "glm_moe_dsa": {"like": "deepseek_v32"},
+    "longcat_flash": {"like": "llama", **MLA, "kinds": {"count": 2}},
+    "bailing_hybrid": {"like": "deepseek_v3", "kinds": {"rule": "bailing"}},
+    "mistral4": {
+        "like": "deepseek_v3",
+        "head": "latent",
+        "temperature": "ministral3",
+        "parameters": "mistral4",
+        "without": {
+            "type": "yarn",
+            "rope_theta": 10000.0,
+            "factor": 128.0,
+            "original_max_position_embeddings": 8192,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale_all_dim": 1.0,
+            "mscale": 1.0,
+            "llama_4_scaling_beta": 0.1,
+        },
+    },
+    "kimi_linear": {
+        "like": "llama",
+        "encoding": "none",
+        "kinds": {"rule": "kimi_linear"},
+        "scale": "latent",
+        "head": "qk_rope_head_dim",
+    },
+    "deepseek_v4": {
+        "like": "interleaved",
+        "rotated": "last",
+        "kinds": {"rule": "deepseek_v4"},
+        "parameters": "deepseek_v4",
+        "partial": 0.125,
+        "window": EVERY,
+        "sinks": True,
+    },
+    # more than one axis
+    "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections", "source": "qwen2_vl"},
+    "qwen2_5_vl_text": {"like": "qwen2_vl_text", "source": "qwen2_5_vl"},
+    "qwen2_5_omni_text": {"like": "qwen2", "axes": "sections", "source": "qwen2_5_omni"},
+    "qwen2_5_omni_talker": {"like": "qwen2_5_omni_text"},
+    "qwen3_vl_text": {"like": "llama", "axes": "interleaved", "sections": [24, 20, 20], "norm": "before", "source": "qwen3_vl"},
+    "qwen3_vl_moe_text": {"like": "qwen3_vl_text", "source": "qwen3_vl_moe"},
+    "qwen3_omni_moe_text": {"like": "qwen3_vl_text", "source": "qwen3_omni_moe"},
+    "paddleocr_vl_text": {"like": "llama", "axes": "sections", "source": "paddleocr_vl"},
+    "glm4v_text": {
+        "like": "partial",
+        "layout": "interleaved",
+        "axes": "sections",
+        "sections": [8, 12, 12],
+        "head": "hidden",
+        "source": "glm4v",
+    },
+    "glm_ocr_text": {"like": "glm4v_text", "head": "head_dim", "source": "glm_ocr"},
+    "glm4v_moe_text": {"like": "glm4_moe", "axes": "sections", "sections": [8, 12, 12], "source": "glm4v_moe"},
+    "ernie4_5_vl_moe_text": {
+        "like": "interleaved",
+        "axes": "ernie",
+        "sections": [22, 22, 20],
+        "source": "ernie4_5_vl_moe",
+    },
+    "hunyuan_v1_dense": {"like": "llama", "parameters": "hunyuan", "norm": "after"},
+    "hunyuan_v1_moe": {"like": "hunyuan_v1_dense"},
+    # pictures
+    "axial": AXIAL,
+    "pixtral": {"like": "axial", "axes": "hw_split", "head": "hidden"},
+    "dinov3_vit": {
+        "like": "axial",
+        "parameters": "dinov3",
+        "axes": "hw_centred",
+        "head": "hidden",
+    },
+    "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before", "source": "gemma4"},
+    "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating", "source": "kimi_k25"},
+    "llama4_vision_model": {
+        "like": "axial",
+        "layout": "interleaved",
+        "parameters": "llama4_vision",
+        "axes": "llama4_vision",
+        "head": "hidden",
+        "source": "llama4",
+    },
+    # encoders
+    "eurobert": {"like": "llama", "causal": False},
+    "esm": {
+        "like": "llama",
+        "parameters": "esm",
+        "head": "hidden",
+        "scale": 1.0,
+        "before": -0.5,
+        "nope": "esm",
+        "causal": False,
+    },
+    # fixed in code
+    "gptj": {"like": "interleaved", "parameters": "gptj", "head": "hidden"},
+    "codegen": {"like": "gptj"},
+    "falcon": {"like": "llama", "head": "hidden", "nope": "alibi"},
+    "roformer": {"like": "interleaved", "parameters": "roformer", "head": "hidden", "causal": False},
+}
+
+LIKE = {
+    "llama": (
+        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model higgs_audio_v2 iquestcoder "
+        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts hrm_text seed_oss mllama_text_model idefics"
+    ),
+    "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
+    "interleaved": "ernie4_5 ernie4_5_moe helium",
+    "eurobert": "esmc gte jina_embeddings_v3 nomic_bert",
+    "mistral": "voxtral_realtime_text voxtral_realtime_encoder mimi mimi_encoder mimi_decoder moshi kyutai_speech_to_text",
+}
+NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama"}
+APERTUS_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 12000000.0,
+    "factor": 8.0,
+    "original_max_position_embeddings": 8192,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+}
+AXIAL_TYPES = (
+    "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
+    "glm5_next_vision glm_ocr_vision lfm3_vl_vision mlcd mlcd_vision_model muse_glimmer_vision "
+    "muse_spark_vision paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
+    "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
+    "video_llama_3_vision"
+)
+FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in names.split()}
+FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items()}
+FAMILIES["apertus"]["without"] = APERTUS_ROPE
+FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
+FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed", "source": "qwen2_vl"}

@@ -1,0 +1,196 @@
+"""Which kind each layer is of, in the words of transformers' `layer_types`: given in the file, or by the rule of its type.
+
+A rule is data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, .. full and the others sliding.
+"""
+
+from posref.explain.settings import shown
+
+FULL, SLIDING, CHUNKED, LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
+OLD_NAMES = {"attention": FULL, "mamba": LINEAR, "mamba2": LINEAR, "recurrent": LINEAR}  # remap_legacy_layer_types
+WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "recurrent", "short_conv")
+
+
+def kinds(settings):
+    """One word for each layer; ValueError where the file's list is none."""
+    rule = settings.family.get("kinds", {})
+    count = settings.count("num_hidden_layers")
+    for key in rule.get("keys", ("layer_types",)):
+        given = settings[key]
+        if given is not None:
+            return _given(settings, key, given, rule, count)
+    if count is None:
+        return None
+    return forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
+
+
+def _given(settings, key, given, rule, count):
+    if not isinstance(given, list) or not all(isinstance(kind, str) for kind in given):
+        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(given)}, expected a list of names")
+    if count is not None and len(given) < count:
+        raise ValueError(
+            f"{settings.path or 'the configuration'}: {key} names {len(given)} layers and num_hidden_layers is {count}"
+        )
+    names = OLD_NAMES | rule.get("names", {})
+    return forced(rule, [names.get(kind, kind) for kind in (given if count is None else given[:count])])
+
+
+def forced(rule, found):
+    return [*found[:-1], rule["last"]] if found and "last" in rule else found
+
+
+def _by_rule(rule, settings, i, count):
+    if "rule" in rule:
+        return RULES[rule["rule"]](settings, i, count)
+    if "every" not in rule:
+        return rule.get("all", FULL)
+    period = (settings[rule["key"]] if "key" in rule else None) or rule["every"]
+    place = count - 1 - i if rule.get("from_end") else i
+    hit = place % period == rule.get("at", -1) % period or i in rule.get("also", ())
+    return rule.get("then", FULL) if hit else rule.get("else", SLIDING)
+
+
+def _qwen2(settings, i, count):
+    windowed = settings["use_sliding_window"] and settings["sliding_window"] is not None
+    return SLIDING if windowed and i >= (settings["max_window_layers"] or 0) else FULL
+
+
+def _dots1(settings, i, count):
+    return SLIDING if settings["sliding_window"] is not None and i >= (settings["max_window_layers"] or 0) else FULL
+
+
+def _qwen2_moe(settings, i, count):
+    return SLIDING if settings["use_sliding_window"] and (i + 1) % 2 and i < settings["max_window_layers"] else FULL
+
+
+def _exaone4(settings, i, count):
+    period = settings["sliding_window_pattern"] if settings["sliding_window"] is not None else 0
+    if isinstance(period, str):  # "LLLG", the spelling of the release
+        return FULL if period[i % len(period)] == "G" or i == count - 1 else SLIDING
+    return SLIDING if period and (i + 1) % period else FULL
+
+
+def _llama4(settings, i, count):
+    return CHUNKED if rotates_by_list(settings, i) else FULL
+
+
+def _smollm3(settings, i, count):
+    windowed = settings["use_sliding_window"] and settings["sliding_window"] is not None
+    return SLIDING if windowed and not rotates_by_list(settings, i) else FULL
+
+
+def _ministral(settings, i, count):
+    return SLIDING if settings["sliding_window"] is not None else FULL
+
+
+def _lfm2(settings, i, count):
+    chosen = settings["full_attn_idxs"]
+    return FULL if chosen is None or i in chosen else "conv"
+
+
+def _jamba(settings, i, count):
+    return FULL if i % settings["attn_layer_period"] == settings["attn_layer_offset"] else LINEAR
+
+
+def _bamba(settings, i, count):
+    return FULL if i in (settings["attn_layer_indices"] or ()) else LINEAR
+
+
+def _bailing(settings, i, count):
+    return FULL if (i + 1) % settings["layer_group_size"] == 0 else LINEAR
+
+
+def _recurrent_gemma(settings, i, count):
+    pattern = settings["block_types"]
+    return LINEAR if pattern[i % len(pattern)] == "recurrent" else SLIDING
+
+
+def _zamba(settings, i, count):
+    if i < 3:
+        return (LINEAR, LINEAR, "hybrid")[i]
+    return "hybrid" if (i - 3) % settings["attn_layer_period"] == settings["attn_layer_offset"] else LINEAR
+
+
+def _zamba2(settings, i, count):
+    pattern = [0] + [0, 0, 0, 0, 0, 1] * 7 + [0] * 4 + [1] + [0] * 3 + [1] + [0] * 2
+    return "hybrid" if pattern[i % len(pattern)] else LINEAR
+
+
+def _nemotron_h(settings, i, count):
+    letters = {"M": LINEAR, "*": FULL, "-": "mlp", "E": "moe"}
+    return letters.get(settings["hybrid_override_pattern"][i], "mlp")
+
+
+def _kimi_linear(settings, i, count):
+    chosen = settings["linear_attn_config"] or {}
+    if "full_attn_layers" in chosen:
+        return FULL if i + 1 in chosen["full_attn_layers"] else LINEAR
+    return FULL if i and i % 4 == 0 else LINEAR
+
+
+def _flint(settings, i, count):
+    return FULL if i < 2 or i % 4 == 1 or i == count - 1 else SLIDING
+
+
+def _cohere2_moe(settings, i, count):
+    dense = settings["first_k_dense_replace"] or 0
+    if i < dense:
+        return SLIDING if (i + 1) % settings["prefix_dense_sliding_window_pattern"] else FULL
+    return SLIDING if (i - dense + 1) % settings["sliding_window_pattern"] else FULL
+
+
+def _deepseek_v4(settings, i, count):
+    names = {0: SLIDING, 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
+    ratios = settings["compress_ratios"]
+    if ratios is not None:
+        return names[ratios[i]]
+    return names[128] if i < 2 or i % 2 == 0 else names[4]
+
+
+def _dots3_note(settings, i, count):
+    full = FULL if settings["use_dsa"] is False else "indexed_attention"
+    return full if settings["use_sliding_window"] is False or i < 2 or i % 4 == 1 else SLIDING
+
+
+def _lfm3(settings, i, count):
+    return FULL if i % 4 == 2 else SLIDING if i % 4 == 0 and i else "conv"
+
+
+def _ultrabert(settings, i, count):
+    windows = settings["attention_windows"]
+    if windows is not None:
+        return SLIDING if windows[i] else FULL
+    return SLIDING if (i + 1) % 3 else FULL
+
+
+def rotates_by_list(settings, i):
+    """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
+    chosen = settings["no_rope_layers"]
+    if chosen:
+        return bool(chosen[i])
+    return bool((i + 1) % (settings["no_rope_layer_interval"] or 4))
+
+
+RULES = {
+    "qwen2": _qwen2,
+    "dots1": _dots1,
+    "qwen2_moe": _qwen2_moe,
+    "exaone4": _exaone4,
+    "llama4": _llama4,
+    "smollm3": _smollm3,
+    "ministral": _ministral,
+    "lfm2": _lfm2,
+    "jamba": _jamba,
+    "bamba": _bamba,
+    "bailing": _bailing,
+    "recurrent_gemma": _recurrent_gemma,
+    "zamba": _zamba,
+    "zamba2": _zamba2,
+    "nemotron_h": _nemotron_h,
+    "kimi_linear": _kimi_linear,
+    "flint": _flint,
+    "cohere2_moe": _cohere2_moe,
+    "deepseek_v4": _deepseek_v4,
+    "dots3_note": _dots3_note,
+    "lfm3": _lfm3,
+    "ultrabert": _ultrabert,
+}

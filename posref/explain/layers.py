@@ -1,0 +1,256 @@
+"""The layers of one part of a model, described and put into groups that do the same with position."""
+
+import functools
+from typing import Any
+
+from posref.explain import kinds as layer_kinds
+from posref.explain.parameters import parameters
+from posref.explain.schedule import magnitude, schedule, where
+from posref.explain.settings import Settings, shown
+
+
+def groups(settings):
+    """One dictionary for each set of layers of this part that treat position alike; layers without a softmax are left out."""
+    if settings.family["encoding"] == "rope":
+        return _rotary(settings)
+    return OTHERS[settings.family["encoding"]](settings)
+
+
+def _rotary(settings):
+    kinds = _kinds(settings)
+    attending = [kind for kind in kinds if kind not in layer_kinds.WITHOUT_SOFTMAX]
+    given = _parameters_if_turned(settings, kinds, attending)
+    describe = functools.cache(lambda kind, turned, theta: _layer(settings, kind, turned, theta, given))
+    found: dict[str, Any] = {}
+    for i, kind in enumerate(kinds):
+        if kind in attending:
+            turned = rotates(settings, kind, i) and given.get(kind) is not None
+            layer = describe(kind, turned, _base_of(settings, i))
+            found.setdefault((kind, turned, _base_of(settings, i)), {**layer, "indices": []})["indices"].append(i)
+    return list(found.values())
+
+
+def _kinds(settings):
+    found = layer_kinds.kinds(settings)
+    if found is None:
+        raise ValueError(f"{where(settings)}num_hidden_layers is missing, and its type has no number of layers of its own")
+    return found * settings.family.get("kinds", {}).get("count", 1)
+
+
+def _parameters_if_turned(settings, kinds, attending):
+    if any(rotates(settings, kind, i) for i, kind in enumerate(kinds) if kind in attending):
+        return parameters(settings, attending)
+    return dict.fromkeys(attending)
+
+
+def rotates(settings, kind, i):
+    """Whether layer i turns its queries and keys at all."""
+    rule = settings.family.get("nope")
+    if settings.family["encoding"] == "none":
+        return False
+    if rule is None:
+        return True
+    if isinstance(rule, list):
+        return kind not in rule
+    return NOPE[rule](settings, kind, i)
+
+
+def _cohere2_moe(settings, kind, i):
+    dense = i < (settings["first_k_dense_replace"] or 0)
+    return kind == "sliding_attention" or (dense and settings["prefix_dense_sliding_window_pattern"] == 1)
+
+
+def _muse(settings, kind, i):
+    listed = settings["layer_rope_theta"]
+    return bool(listed[i]) if listed else kind == "sliding_attention"
+
+
+NOPE = {
+    "no_rope_layers": lambda settings, kind, i: layer_kinds.rotates_by_list(settings, i),
+    "unless_windowed": lambda settings, kind, i: settings["sliding_window"] is None or kind == "sliding_attention",
+    "cohere2_moe": _cohere2_moe,
+    "muse": _muse,
+    "position_embedding_type": lambda settings, kind, i: settings["position_embedding_type"] == "rope",
+    "use_mem_rope": lambda settings, kind, i: bool(settings["use_mem_rope"]),
+    "no_rope_parameters": lambda settings, kind, i: bool(settings["rope_parameters"] or settings["rope_scaling"]),
+    "alibi": lambda settings, kind, i: not settings["alibi"],
+    "esm": lambda settings, kind, i: settings["position_embedding_type"] == "rotary",
+}
+
+
+def _base_of(settings, i):
+    """A base for each layer, where the file lists them."""
+    listed = settings["layer_rope_theta"] if settings.family.get("parameters") == "by_layer" else None
+    return listed[i] if listed else None
+
+
+def _layer(settings, kind, turned, theta, given):
+    family = settings.family
+    head_dim = head_width(settings, kind)
+    layer = {
+        "part": settings.path,
+        "model_type": settings.model_type,
+        "kind": kind,
+        "encoding": "rope" if turned else "none",
+        "head_dim": attended_width(settings, kind),
+        "heads": settings.count("num_attention_heads"),
+        "kv_heads": settings.count("num_key_value_heads") or settings.count("num_attention_heads"),
+        "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
+        "query_scale": float(head_dim ** family["before"]) if "before" in family else 1.0,
+        "causal": family.get("causal"),
+        "window": window(settings, kind),
+        "window_sides": family.get("window", {}).get("sides", "past"),
+        "chunk": settings.count(family["chunk"]) if "chunk" in family and kind == "chunked_attention" else None,
+        "sinks": kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
+        "softcap": settings.number(family["softcap"]) if "softcap" in family else None,
+        "norm": family.get("norm"),
+        "temperature": temperature(settings, turned, given.get(kind)),
+        "layout": None,
+        "rotary_dim": 0,
+        "base": None,
+        "scaling": None,
+        "frequencies": [],
+        "magnitude": 1.0,
+        "source": source(settings),
+    }
+    if turned:
+        values = dict(given[kind], rope_theta=theta) if theta else given[kind]
+        layer |= _turned(settings, kind, values, turned_width(settings, kind))
+    if layer["window"] is None:
+        layer["window_sides"] = None
+    return layer
+
+
+def _turned(settings, kind, values, width):
+    family = settings.family
+    found = schedule(values, width, settings)
+    layer = {
+        "layout": layout(settings),
+        "sign": family.get("sign", 1),
+        "rotated": family.get("rotated", "first"),
+        "rotary_dim": found.rotary_dim,
+        "base": found.base,
+        "scaling": found.scaling,
+        "frequencies": found.frequencies.tolist(),
+        "magnitude": found.magnitude,
+        "call": found.call,
+    }
+    if found.long is not None:
+        layer["frequencies_long"] = found.long.tolist()
+    if family.get("axes"):
+        layer["axes"] = family["axes"]
+        layer["sections"] = (
+            values.get("mrope_section") or family.get("sections", [16, 24, 24]) if "s" in family["axes"][:8] else None
+        )
+    return layer
+
+
+def layout(settings):
+    """half, interleaved, or interleaved_to_half: how the released weights are read and the turned features left."""
+    family = settings.family
+    if "key" in family and settings[family["key"]] is False:
+        return "half"
+    writes = family.get("writes", family["layout"])
+    return family["layout"] if writes == family["layout"] else f"{family['layout']}_to_{writes}"
+
+
+def head_width(settings, kind):
+    """The width from which the turned width is taken."""
+    family = settings.family
+    if kind in family.get("head_of", {}):
+        key, without = family["head_of"][kind]
+        return settings.count(key) or without
+    rule = family["head"]
+    if rule == "latent":
+        return settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
+    if rule == "zamba2":
+        return 2 * settings.count("hidden_size") // settings.count("num_attention_heads")
+    if rule not in ("head_dim", "hidden", "embed"):
+        return _counted(settings, rule)
+    given = settings.count("head_dim") if rule == "head_dim" else None
+    whole = "embed_dim" if rule == "embed" else "hidden_size"
+    return given or _counted(settings, whole) // _counted(settings, "num_attention_heads")
+
+
+def _counted(settings, key):
+    found = settings.count(key)
+    if found is None:
+        raise ValueError(f"{where(settings)}{key} is missing, and {settings.model_type} has no value of its own for it")
+    return found
+
+
+def turned_width(settings, kind):
+    if settings.family["parameters"] == "gptj":
+        return settings.count("rotary_dim") or settings.count("hidden_size")
+    return head_width(settings, kind)
+
+
+def attended_width(settings, kind):
+    """The width of a query as it meets a key."""
+    if settings.family["scale"] in ("yarn", "latent"):
+        return settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
+    return head_width(settings, kind)
+
+
+def softmax_scale(settings, kind, values):
+    """What multiplies the product of queries and keys, magnitudes on the tables apart."""
+    rule = settings.family["scale"]
+    if not isinstance(rule, str):
+        return float(rule)
+    width = attended_width(settings, kind)
+    if rule == "head" or rule == "latent":
+        return width**-0.5
+    if rule == "zamba2":
+        return (width / 2) ** -0.5
+    if rule == "yarn":
+        all_dim = (values or {}).get("mscale_all_dim")
+        scaled = values and values.get("rope_type") != "default" and all_dim
+        return width**-0.5 * (float(magnitude(values["factor"], all_dim)) ** 2 if scaled else 1.0)
+    value = settings.number(rule.removeprefix("-"))
+    if value is None:
+        return width**-0.5
+    return float(value) ** -0.5 if rule.startswith("-") else float(value)
+
+
+def window(settings, kind):
+    """How many keys a query sees at most on one side, its own included; None without a window."""
+    rule = settings.family.get("window")
+    if rule is None or ("kinds" in rule and kind not in rule["kinds"]):
+        return None
+    if "if" in rule and not settings[rule["if"]]:
+        return None
+    if "instead" in rule and settings.given(rule["instead"]):
+        return settings.count(rule["instead"]) + rule["instead_plus"]
+    width = settings.number(rule["key"])
+    if width is None or width <= 0:
+        return None
+    both = settings.family.get("both_if")
+    if both and settings[both] in (True, "all"):
+        return int(width) // 2 + 1
+    return (int(width) // 2 if rule.get("halved") else int(width)) + rule.get("plus", 0)
+
+
+def temperature(settings, turned, values):
+    """The rule by which queries grow with their position, as a dictionary of its numbers."""
+    rule = settings.family.get("temperature")
+    if rule == "llama4" and settings["attn_temperature_tuning"] and not turned:
+        return {
+            "rule": "1 + a ln(1 + floor((p + 1) / f))",
+            "a": settings.number("attn_scale"),
+            "f": settings.number("floor_scale"),
+        }
+    if rule == "ministral3" and values and values.get("llama_4_scaling_beta"):
+        length = values.get("original_max_position_embeddings")
+        return {"rule": "1 + a ln(1 + floor(p / f))", "a": values["llama_4_scaling_beta"], "f": length}
+    return None
+
+
+def source(settings):
+    """The file of transformers in which this type's row was read."""
+    module = settings.facts.get("module", settings.model_type)
+    return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
+
+
+OTHERS: dict[str, Any] = {"none": _rotary}
+
+__all__ = ["Settings", "groups", "shown"]

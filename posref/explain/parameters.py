@@ -1,0 +1,254 @@
+"""The rotary parameters of each kind of layer, from any of the spellings that configurations use.
+
+transformers 5 writes one dictionary `rope_parameters`, flat or one for each kind of layer; transformers 4 wrote `rope_theta`,
+`rope_scaling` with `type` or `rope_type`, and the names of single families. What a class makes of them is its rule here, read
+in `modeling_rope_utils.py` and in `convert_rope_params_to_dict` of its configuration; the rule is followed where it drops a
+key, and `posref.explain.traps` says so.
+"""
+
+import copy
+
+from posref.explain.settings import shown
+
+TRAINED_LENGTH = ("llama3", "yarn", "longrope")
+
+
+def parameters(settings, kinds):
+    """kind -> dictionary with rope_type, rope_theta and the rest, or None where the file gives this kind none."""
+    rule = settings.family["parameters"]
+    return RULES[rule](settings, list(dict.fromkeys(kinds)))
+
+
+def _dictionary(settings, key):
+    value = settings[key]
+    if value is None or isinstance(value, dict):
+        return copy.deepcopy(value)
+    raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(value)}, expected a dictionary")
+
+
+def _given(settings):
+    """What the file has, else what its class has."""
+    found = _dictionary(settings, "rope_scaling") or _dictionary(settings, "rope_parameters")
+    return found or copy.deepcopy(settings.family.get("without")) or {}
+
+
+def _base(settings):
+    """rope_theta beside the dictionary, or the value of the class."""
+    if "rope_theta" in settings.raw:
+        return settings["rope_theta"]
+    return settings["rope_theta"] or settings.facts.get("theta", 10000.0)
+
+
+def _standard(settings, values, *, flat):
+    """What `standardize_rope_params` does to one dictionary."""
+    values.setdefault("rope_type", values.get("type") or "default")
+    if values["rope_type"] == "default" and settings.facts.get("rope_type", "default") != "default":
+        values["rope_type"] = settings.facts["rope_type"]
+    if values["rope_type"] in TRAINED_LENGTH:
+        outside = settings["original_max_position_embeddings"]
+        if flat and (outside is not None):
+            values["original_max_position_embeddings"] = outside
+        values.setdefault("original_max_position_embeddings", settings["max_position_embeddings"])
+    return values
+
+
+def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor"):
+    found = _given(settings)
+    nested = [kind for kind in found if kind in kinds] if "layer_types" in settings.facts.get("defaults", {}) else []
+    for values in [found[kind] for kind in nested if found[kind] is not None] if nested else [found]:
+        values.setdefault("rope_theta", settings[theta] if settings.given(theta) else _base(settings))
+        share = settings[partial] if settings.given(partial) else settings["partial_rotary_factor"]
+        share = settings.family.get("partial") if share is None else share
+        if share is not None:
+            values.setdefault("partial_rotary_factor", share)
+        _standard(settings, values, flat=not nested)
+    if nested:
+        return {kind: found.get(kind) and dict(found[kind], nested=True) for kind in kinds}
+    return dict.fromkeys(kinds, found)
+
+
+def _gpt_neox(settings, kinds):
+    return _flat(settings, kinds, theta="rotary_emb_base", partial="rotary_pct")
+
+
+def _nested(settings, kinds, bases, scaled=("full_attention",)):
+    """Full and sliding layers each with a base: `rope_scaling` reaches the kinds in `scaled` only."""
+    found = _dictionary(settings, "rope_parameters")
+    found = (
+        {"sliding_attention": {"rope_type": "default"}, "full_attention": {"rope_type": "default"}} if found is None else found
+    )
+    for kind in scaled:
+        if settings.given("rope_scaling"):
+            found.setdefault(kind, {})
+            found[kind].update(_dictionary(settings, "rope_scaling"))
+    for kind, (key, without) in bases.items():
+        found[kind] = found.get(kind) or {"rope_type": "default"}
+        found[kind].setdefault("rope_theta", settings[key] if settings.given(key) else without)
+        _standard(settings, found[kind], flat=False)
+    return {kind: found.get(kind) and dict(found[kind], nested=True) for kind in kinds}
+
+
+def _gemma3(settings, kinds):
+    default = settings.facts["theta"]
+    bases = {
+        "full_attention": ("rope_theta", default["global"]),
+        "sliding_attention": ("rope_local_base_freq", default["local"]),
+    }
+    return _nested(settings, kinds, bases)
+
+
+def _modernbert(settings, kinds):
+    default = settings.facts["theta"]
+    bases = {
+        "full_attention": ("global_rope_theta", default["global"]),
+        "sliding_attention": ("local_rope_theta", default["local"]),
+    }
+    return _nested(settings, kinds, bases, scaled=tuple(bases))
+
+
+def _olmo3(settings, kinds):
+    default = settings.facts["theta"]
+    return _nested(settings, kinds, dict.fromkeys(("full_attention", "sliding_attention"), ("rope_theta", default)))
+
+
+def _as_given(settings, kinds):
+    """The dictionary by kind of layer, as it stands in the file or, without one, in the class; no other key is read."""
+    found = _dictionary(settings, "rope_parameters") or copy.deepcopy(settings.family["without"])
+    result = {}
+    for kind in kinds:
+        values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
+        result[kind] = values and dict(_standard(settings, values, flat=False), nested=True)
+    return result
+
+
+def _phi3(settings, kinds):
+    found = _given(settings)
+    found.setdefault("rope_theta", settings["rope_theta"] if settings.given("rope_theta") else 10000.0)
+    share = settings["partial_rotary_factor"]
+    found.setdefault("partial_rotary_factor", 1.0 if share is None else share)
+    _standard(settings, found, flat=True)
+    if found["rope_type"] in ("su", "yarn"):
+        found["rope_type"] = "longrope"
+        _standard(settings, found, flat=True)
+    return dict.fromkeys(kinds, found)
+
+
+def _mrope(settings, kinds):
+    found = _given(settings)
+    found.setdefault("rope_theta", _base(settings))
+    if found.get("rope_type", found.get("type")) == "mrope":
+        found["rope_type"] = "default"
+    return dict.fromkeys(kinds, _standard(settings, found, flat=True))
+
+
+def _minimax_m2(settings, kinds):
+    if not settings.given("partial_rotary_factor") and settings["rotary_dim"] is not None:
+        settings.raw["partial_rotary_factor"] = settings["rotary_dim"] / settings["head_dim"]
+    return _flat(settings, kinds)
+
+
+def _mistral4(settings, kinds):
+    turned, head = settings["qk_rope_head_dim"], settings["qk_rope_head_dim"] + settings["qk_nope_head_dim"]
+    found = _flat(settings, kinds)
+    for values in found.values():
+        values.setdefault("partial_rotary_factor", turned / head)
+    return found
+
+
+def _hunyuan(settings, kinds):
+    found = _flat(settings, kinds)
+    for values in found.values():
+        if values["rope_type"] in ("dynamic", "xdrope") and values.get("alpha"):
+            values["rope_type"] = "ntk_alpha"
+    return found
+
+
+def _by_layer(settings, kinds):
+    return _flat(settings, kinds)
+
+
+def _deepseek_v4(settings, kinds):
+    found = _given(settings)
+    found.setdefault("rope_type", found.get("type") or "default")
+    share = settings["partial_rotary_factor"]
+    if share is None:
+        turned = settings["qk_rope_head_dim"]
+        share = settings.family["partial"] if turned is None else turned / settings["head_dim"]
+    if isinstance(found.get("main"), dict) and isinstance(found.get("compress"), dict):
+        main, compress = found["main"], found["compress"]
+    else:
+        main = {"rope_type": "default", "rope_theta": settings["rope_theta"]}
+        rest = {key: value for key, value in found.items() if key not in ("main", "compress")}
+        compress = {**rest, "rope_theta": settings["compress_rope_theta"]}
+        compress.setdefault("rope_type", "default")
+        if compress["rope_type"] == "yarn":
+            compress.setdefault("attention_factor", 1.0)
+    for values in (main, compress):
+        values.setdefault("partial_rotary_factor", share)
+        _standard(settings, values, flat=False)
+    return {kind: dict(main if kind == "sliding_attention" else compress, nested=True) for kind in kinds}
+
+
+def _step3p5(settings, kinds):
+    found = _dictionary(settings, "rope_parameters") or {}
+    if all(isinstance(found.get(kind), dict) for kind in kinds):
+        return {kind: dict(_standard(settings, found[kind], flat=False), nested=True) for kind in kinds}
+    given = settings["rope_theta"]
+    given = _base(settings) if given is None else given
+    shares, layer_types = settings["partial_rotary_factors"], settings["layer_types"] or kinds
+    result = {}
+    for kind in kinds:
+        first = layer_types.index(kind)
+        values = {"rope_type": "default", "rope_theta": given[first] if isinstance(given, list) else given}
+        if shares:
+            values["partial_rotary_factor"] = shares[first]
+        if kind == "full_attention":
+            values.update(_dictionary(settings, "rope_scaling") or {})
+        result[kind] = dict(_standard(settings, values, flat=False), nested=True)
+    return result
+
+
+def _ultrabert(settings, kinds):
+    return _as_given(settings, kinds)
+
+
+def _fixed(base, key=None):
+    """A base that the code holds, whatever the file says; with a key, the file's."""
+
+    def rule(settings, kinds):
+        theta = settings[key] if key and settings[key] is not None else base
+        return dict.fromkeys(kinds, {"rope_type": "default", "rope_theta": theta})
+
+    return rule
+
+
+def _dbrx(settings, kinds):
+    attention = _dictionary(settings, "attn_config") or {}
+    return dict.fromkeys(kinds, {"rope_type": "default", "rope_theta": attention.get("rope_theta", 10000.0)})
+
+
+RULES = {
+    "flat": _flat,
+    "gpt_neox": _gpt_neox,
+    "gemma3": _gemma3,
+    "modernbert": _modernbert,
+    "olmo3": _olmo3,
+    "given": _as_given,
+    "phi3": _phi3,
+    "phimoe": _flat,
+    "mrope": _mrope,
+    "minimax_m2": _minimax_m2,
+    "mistral4": _mistral4,
+    "hunyuan": _hunyuan,
+    "by_layer": _by_layer,
+    "deepseek_v4": _deepseek_v4,
+    "step3p5": _step3p5,
+    "ultrabert": _ultrabert,
+    "axial": _flat,
+    "llama4_vision": _flat,
+    "dbrx": _dbrx,
+    "esm": _fixed(10000.0, "rope_theta"),
+    "dinov3": _fixed(100.0, "rope_theta"),
+    "gptj": _fixed(10000.0),
+    "roformer": _fixed(10000.0),
+}

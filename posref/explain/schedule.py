@@ -1,0 +1,178 @@
+"""Frequencies and magnitude of one kind of layer, from its rotary parameters and the width of its head.
+
+Everything is computed by `posref.rotary`: this file only says which function with which arguments, and keeps the words for the
+reader. Where a width is odd, which `rope.frequencies` refuses, transformers divides by it and turns one pair more.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref.explain.settings import shown
+from posref.rotary import rope, scaling
+
+
+class Schedule(NamedTuple):
+    """The frequencies of a layer, what multiplies its tables, and the calls of posref that give them."""
+
+    frequencies: np.ndarray
+    magnitude: float
+    rotary_dim: int
+    base: float
+    scaling: dict[str, Any] | None
+    call: str
+    long: np.ndarray | None = None
+
+
+def schedule(values, head_dim, settings):
+    """The schedule of `rope_type`; ValueError names a key that is missing, and a type that is not known."""
+    kind = values.get("rope_type")
+    if kind not in KINDS:
+        raise ValueError(f"{where(settings)}rope_type is {shown(kind)}; known are {', '.join(sorted(KINDS))}")
+    base = need(values, "rope_theta", settings)
+    share = values.get("partial_rotary_factor")
+    share = 1.0 if share is None or (kind == "default" and "partial" not in settings.family) else share
+    if kind in ("axial", "proportional"):
+        return KINDS[kind](values, head_dim, base, settings)
+    dim = int(head_dim * share)
+    if dim < 2:
+        raise ValueError(f"{where(settings)}no pair is left to turn: int({head_dim} * {share}) is {dim}")
+    plain = rope.frequencies(dim, float(base)) if dim % 2 == 0 else float(base) ** (-2 * np.arange((dim + 1) // 2) / dim)
+    return KINDS[kind](values, plain, dim, float(base), settings)
+
+
+def need(values, key, settings):
+    """A positive number of the rotary parameters, or ValueError that names the key."""
+    value = values.get(key)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) and value > 0:
+        return value
+    raise ValueError(f"{where(settings)}{key} is {shown(value)} in the rotary parameters, expected a positive number")
+
+
+def where(settings):
+    return f"{settings.path}: " if settings.path else ""
+
+
+def _default(values, plain, dim, base, settings):
+    return Schedule(plain, 1.0, dim, base, None, f"rope.frequencies({dim}, {base})")
+
+
+def _linear(values, plain, dim, base, settings):
+    options = {"factor": need(values, "factor", settings)}
+    return _scaled("linear", plain, dim, base, options)
+
+
+def _dynamic(values, plain, dim, base, settings):
+    """Up to the trained length nothing changes; a longer text has other frequencies, by its length."""
+    options = {"factor": need(values, "factor", settings), "original_length": settings.count("max_position_embeddings")}
+    found = Schedule(plain, 1.0, dim, base, {"type": "dynamic_ntk", **options}, "")
+    arguments = ", ".join(f"{key}={value}" for key, value in options.items())
+    return found._replace(call=f"scaling.dynamic_ntk(rope.frequencies({dim}, {base}), length=.., {arguments})")
+
+
+def _ntk_alpha(values, plain, dim, base, settings):
+    return _scaled("ntk", plain, dim, base, {"factor": need(values, "alpha", settings)})
+
+
+def _llama3(values, plain, dim, base, settings):
+    keys = ("factor", "low_freq_factor", "high_freq_factor")
+    options = {key: need(values, key, settings) for key in keys}
+    options["original_length"] = need(values, "original_max_position_embeddings", settings)
+    return _scaled("llama3", plain, dim, base, options)
+
+
+def _yarn(values, plain, dim, base, settings):
+    original = need(values, "original_max_position_embeddings", settings)
+    factor = values.get("factor")
+    factor = settings.number("max_position_embeddings") / original if factor is None else need(values, "factor", settings)
+    options = {
+        "factor": factor,
+        "original_length": original,
+        "base": base,
+        "beta_fast": values.get("beta_fast") or 32.0,
+        "beta_slow": values.get("beta_slow") or 1.0,
+        "truncate": True if values.get("nested") else bool(values.get("truncate", True)),
+    }
+    found = _scaled("yarn", plain, dim, base, options)
+    low, high = scaling.yarn_range(dim, base, **{key: options[key] for key in options if key not in ("factor", "base")})
+    return found._replace(
+        magnitude=_yarn_magnitude(values, factor), scaling={**found.scaling, "ramp": [float(low), float(high)]}
+    )
+
+
+def _yarn_magnitude(values, factor):
+    given = values.get("attention_factor")
+    if given is not None:
+        return float(given)
+    if values.get("mscale") and values.get("mscale_all_dim"):
+        return float(magnitude(factor, values["mscale"]) / magnitude(factor, values["mscale_all_dim"]))
+    return float(magnitude(factor, 1.0))
+
+
+def magnitude(factor, mscale):
+    """0.1 mscale ln s + 1, and 1 where s is not above 1."""
+    return scaling.yarn_magnitude(factor, mscale=mscale) if factor > 1 else 1.0
+
+
+def _longrope(values, plain, dim, base, settings):
+    original = need(values, "original_max_position_embeddings", settings)
+    factor = values.get("factor")
+    factor = settings.number("max_position_embeddings") / original if factor is None else need(values, "factor", settings)
+    lists = [_factors(values, key, len(plain), settings) for key in ("short_factor", "long_factor")]
+    given = values.get("attention_factor")
+    grown = scaling.longrope_magnitude(factor, original_length=original) if factor > 1 else 1.0
+    short, long = (scaling.longrope(plain, factors=factors) for factors in lists)
+    words = {"type": "longrope", "original_length": original, "factor": factor}
+    words |= {"short_factor": lists[0].tolist(), "long_factor": lists[1].tolist()}
+    call = f"scaling.longrope(rope.frequencies({dim}, {base}), factors=short_factor), long_factor beyond {original} tokens"
+    return Schedule(short, float(grown if given is None else given), dim, base, words, call, long)
+
+
+def _factors(values, key, pairs, settings):
+    found = values.get(key)
+    numbers = isinstance(found, list) and all(isinstance(x, (int, float)) and x > 0 for x in found)
+    if not numbers or len(found) != pairs:
+        got = f"{len(found)} values" if isinstance(found, list) else shown(found)
+        raise ValueError(f"{where(settings)}{key} has {got}, expected {pairs} positive numbers, one for each pair")
+    return np.array(found, dtype=np.float64)
+
+
+def _proportional(values, head_dim, base, settings):
+    share, factor = values.get("partial_rotary_factor", 1.0), values.get("factor", 1.0)
+    found = scaling.proportional(rope.frequencies(head_dim, float(base)), fraction=share, factor=factor)
+    call = f"scaling.proportional(rope.frequencies({head_dim}, {base}), fraction={share}, factor={factor})"
+    turned = 2 * int(np.count_nonzero(found))
+    return Schedule(found, 1.0, turned, float(base), {"type": "proportional", "fraction": share, "factor": factor}, call)
+
+
+def _axial(values, head_dim, base, settings):
+    """Half of the pairs read the row and half the column, with the same frequencies; Pixtral's lists differ."""
+    axes = settings.family.get("axes")
+    if axes == "hw_split":
+        both = rope.frequencies(head_dim, float(base))
+        both = np.concatenate([both[0::2], both[1::2]])
+        return Schedule(
+            both, 1.0, head_dim, float(base), None, f"rope.frequencies({head_dim}, {base}), even ones by row, odd by column"
+        )
+    found = rope.frequencies(head_dim // 2, float(base))
+    return Schedule(found, 1.0, head_dim, float(base), None, f"rope.frequencies({head_dim // 2}, {base}) for each axis")
+
+
+def _scaled(name, plain, dim, base, options):
+    found = getattr(scaling, name)(plain, **options)
+    arguments = ", ".join(f"{key}={value}" for key, value in options.items())
+    words = {"type": name, **{key: value for key, value in options.items() if key != "base"}}
+    return Schedule(found, 1.0, dim, base, words, f"scaling.{name}(rope.frequencies({dim}, {base}), {arguments})")
+
+
+KINDS = {
+    "default": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "ntk_alpha": _ntk_alpha,
+    "llama3": _llama3,
+    "yarn": _yarn,
+    "longrope": _longrope,
+    "proportional": _proportional,
+    "axial": _axial,
+}

@@ -1,0 +1,395 @@
+"""Real modules of the installed transformers: the one builder of them, and a record of what each of their layers did.
+
+`tiny(model_type)` is a small configuration, `build(configuration)` its module on the CPU, `run(model)` what happened in it: every
+rotation (features before and after, and where), every attention that went through transformers' AttentionInterface (queries,
+keys, values, mask, keywords, output) and every rotary module with its tables. Parity, the drift test of `posref.explain` and
+the list of verdicts are reports over these records.
+
+    python -m tests.parity.models          which types can be built and run, and what was recorded
+"""
+
+import contextlib
+import copy
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
+
+if importlib.util.find_spec("torchvision") is None:
+    sys.modules.setdefault("torchvision", None)  # a half-installed torchvision breaks the import of most models
+
+import torch
+import transformers
+from transformers import AutoModel
+from transformers.modeling_utils import AttentionInterface
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens can be told
+LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
+
+SIZES = {
+    "vocab_size": 64,
+    "num_hidden_layers": LAYERS,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "intermediate_size": 48,
+    "moe_intermediate_size": 16,
+    "max_position_embeddings": 512,
+    "sliding_window": 5,
+    "attention_chunk_size": 5,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 24,
+    "v_head_dim": 16,
+    "kv_lora_rank": 12,
+    "q_lora_rank": 20,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_group": 1,
+    "topk_group": 1,
+    "index_head_dim": 16,
+    "index_n_heads": 2,
+    "index_topk": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "vocab_size_per_layer_input": 64,
+    "image_size": 32,
+    "global_head_dim": 32,
+    "num_global_key_value_heads": 2,
+    "rotary_dim": 8,
+    "decoder_attention_heads": 4,
+    "encoder_layers": 3,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "d_kv": 16,
+    "d_ff": 48,
+    "depth": 3,
+    "embed_dim": 64,
+    "num_heads": 4,
+    "word_embed_proj_dim": 64,
+    "embedding_size": 64,
+    "hidden_size_per_layer_input": 8,
+    "max_window_layers": 6,
+    "first_k_dense_replace": 1,
+    "shared_expert_intermediate_size": 16,
+    "moe_num_experts": 4,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "num_nextn_predict_layers": 0,
+}
+SECTIONS = [2, 3, 3]  # of the 8 pairs of a tiny head
+SPECIAL = {
+    "deepseek_v2": {"num_experts_per_tok": 2, "topk_method": "greedy"},
+    **dict.fromkeys(
+        ("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text")
+        + ("paddleocr_vl_text", "qwen2_5_omni_talker", "qwen3_omni_moe_talker_text", "cosmos3_edge_text"),
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": SECTIONS}},
+    ),
+    **dict.fromkeys(
+        ("glm4v_text", "glm_ocr_text", "glm4v_moe_text", "glm_image_text", "qwen3_5_text", "qwen3_5_moe_text"),
+        {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [1, 2, 1], "partial_rotary_factor": 0.5}},
+    ),
+    "ernie4_5_vl_moe_text": {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [3, 3, 2]}},
+}
+ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
+
+
+class Turn(NamedTuple):
+    """One call of a function that rotates: one array before and after it, `(batch, heads, tokens, features)`."""
+
+    layer: str
+    function: str
+    before: np.ndarray
+    after: np.ndarray
+
+
+class Attention(NamedTuple):
+    """One call through the AttentionInterface; `keywords` hold scaling, sliding_window, softcap, sinks and the rest."""
+
+    layer: str
+    module: Any
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    mask: np.ndarray | None
+    keywords: dict
+    output: np.ndarray
+
+
+class Table(NamedTuple):
+    """One table of a rotary module: its frequencies in float32 and what multiplies cosine and sine."""
+
+    module: str
+    layer_type: str | None
+    frequencies: np.ndarray
+    magnitude: float
+
+
+class Record(NamedTuple):
+    turns: list
+    attentions: list
+    tables: list
+
+
+def types():
+    """All model types that the installed transformers has a configuration for."""
+    return sorted(CONFIG_MAPPING_NAMES)
+
+
+def keys(model_type):
+    """The keys of a small configuration file of this type: the sizes above wherever its class has them."""
+    return {"model_type": model_type, **_sizes(CONFIG_MAPPING[model_type]), **SPECIAL.get(model_type, {})}
+
+
+def tiny(model_type, **changes):
+    """A small configuration of this type, from the keys of its file."""
+    return configuration({**keys(model_type), **changes})
+
+
+def configuration(file):
+    """What transformers makes of the keys of a file."""
+    with quiet():
+        return CONFIG_MAPPING[file["model_type"]](
+            **{key: value for key, value in copy.deepcopy(file).items() if key != "model_type"}
+        )
+
+
+def build(configuration, *, device="cpu", seed=0):
+    """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
+    if type(configuration) not in MODEL_MAPPING.keys():
+        kind = _class_of(type(configuration))
+    else:
+        kind = AutoModel
+    torch.manual_seed(seed)
+    with quiet(), torch.device(device):
+        make = kind.from_config if kind is AutoModel else kind._from_config
+        return make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+
+
+def run(model, inputs=None):
+    """Record one forward pass."""
+    record = Record([], [], tables(model))
+    with _recording(model, record), quiet(), torch.no_grad():
+        model(**(inputs or inputs_of(model)))
+    return record
+
+
+def inputs_of(model):
+    """Arguments for one forward pass: tokens 0 .. TOKENS-1, or what an encoder of pictures or sound asks for."""
+    names = inspect.signature(model.forward).parameters
+    configuration = model.config
+    ids = torch.arange(3, 3 + TOKENS)[None]
+    inputs = {}
+    if "input_ids" in names:
+        inputs["input_ids"] = ids
+    elif "inputs_embeds" in names:
+        inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
+    if "decoder_input_ids" in names:
+        inputs["decoder_input_ids"] = ids
+    if "pixel_values" in names and not inputs:
+        side = getattr(configuration, "image_size", 32)
+        side = side if isinstance(side, int) else 32
+        inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, side)
+    if "use_cache" in names:
+        inputs["use_cache"] = False
+    return inputs
+
+
+def tables(model):
+    """The tables of every rotary module of a model, made afresh on the CPU where the model has only shapes."""
+    found = []
+    for name, module in model.named_modules():
+        buffers = {key: value for key, value in module.named_buffers(recurse=False) if key.endswith("inv_freq")}
+        if buffers and any(value.is_meta for value in buffers.values()):
+            with quiet():
+                module = type(module)(module.config)
+            buffers = {key: value for key, value in module.named_buffers(recurse=False) if key.endswith("inv_freq")}
+        for key, value in buffers.items():
+            if "original" in key:
+                continue
+            kind = key.removesuffix("inv_freq").rstrip("_") or None
+            magnitude = getattr(module, f"{kind}_attention_scaling" if kind else "attention_scaling", 1.0)
+            found.append(Table(name, kind, value.double().numpy().ravel(), float(magnitude)))
+    return found
+
+
+@contextlib.contextmanager
+def quiet():
+    """transformers warns of much that is of no interest here."""
+    transformers.logging.set_verbosity(50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _recording(model, record):
+    path = [""]
+    handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
+    undo = [*_watch_rotations(model, record, path), _watch_attention(record, path)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for owner, name, original in undo:
+            setattr(owner, name, original)
+
+
+def _follow(module, name, path):
+    return (
+        module.register_forward_pre_hook(lambda *_: path.append(name)),
+        module.register_forward_hook(lambda *_: path.pop() and None, always_call=True),
+    )
+
+
+def _watch_rotations(model, record, path):
+    homes = {type(module).__module__ for module in model.modules()}
+    for home in sorted(home for home in homes if home.startswith("transformers.models.")):
+        file = importlib.import_module(home)
+        for name, function in list(vars(file).items()):
+            if inspect.isfunction(function) and ROTATION.match(name):
+                setattr(file, name, _recorded(function, name, record, path))
+                yield file, name, function
+
+
+def _recorded(function, name, record, path):
+    depth = []
+
+    def call(*arguments, **keywords):
+        depth.append(name)
+        before = [_array(x) for x in arguments if torch.is_tensor(x)]
+        result = function(*arguments, **keywords)
+        depth.pop()
+        results = result if isinstance(result, tuple) else (result,)
+        for x, y in zip(before, results, strict=False):
+            if torch.is_tensor(y) and y.ndim in (3, 4) and x.shape == tuple(y.shape) and not depth:
+                record.turns.append(Turn(path[-1], name, _heads_first(x), _heads_first(_array(y))))
+        return result
+
+    return call
+
+
+def _heads_first(x):
+    """`(batch, heads, tokens, features)`: a tiny model has fewer heads than tokens; encoders of pictures leave the batch out."""
+    x = x if x.ndim == 4 else x[None]
+    return x.swapaxes(1, 2) if x.shape[1] > x.shape[2] else x
+
+
+def _watch_attention(record, path):
+    original = AttentionInterface.get_interface
+
+    def get_interface(self, implementation, default):
+        attend = original(self, implementation, default)
+
+        def call(module, q, k, v, *rest, **keywords):
+            result = attend(module, q, k, v, *rest, **keywords)
+            mask = keywords.pop("attention_mask", None) if not rest else rest[0]
+            arrays = [_array(x) if torch.is_tensor(x) else None for x in (q, k, v, mask)]
+            record.attentions.append(Attention(path[-1], module, *arrays, keywords, _array(result[0])))
+            return result
+
+        return call
+
+    AttentionInterface.get_interface = get_interface
+    return AttentionInterface, "get_interface", original
+
+
+def _array(x):
+    if x.is_meta:
+        return np.broadcast_to(np.float32(0), tuple(x.shape))
+    return x.detach().cpu().numpy().copy() if x.dtype != torch.bfloat16 else x.detach().float().cpu().numpy()
+
+
+def _sizes(kind):
+    """The tiny sizes that a configuration class has, under its own names; those of its parts too."""
+    fields = getattr(kind, "__dataclass_fields__", {})
+    spelled = {v: k for k, v in getattr(kind, "attribute_map", {}).items()}
+    sizes = {}
+    for name in fields:
+        common = spelled.get(name, name)
+        default = getattr(kind, name, None)
+        if (
+            common in SIZES
+            and (default is not None or common in ("head_dim",))
+            and not isinstance(default, (list, tuple, dict))
+        ):
+            sizes[name] = SIZES[common]
+    if "kv_lora_rank" in sizes and "num_key_value_heads" in sizes:  # one latent serves every head
+        sizes["num_key_value_heads"] = sizes["num_attention_heads"]
+    for name, part in getattr(kind, "sub_configs_defaults", {}).items():
+        config = getattr(part, "config_class", part)
+        model_type = getattr(part, "model_type", None)
+        if model_type in CONFIG_MAPPING_NAMES:
+            sizes[name] = {"model_type": model_type, **_sizes(CONFIG_MAPPING[model_type])}
+        elif isinstance(config, type) and hasattr(config, "model_type"):
+            sizes[name] = _sizes(config)
+    return sizes
+
+
+def _class_of(configuration):
+    """The model class of a part that has no entry in the automatic mapping: the one whose `config_class` it is."""
+    home = configuration.__module__.replace("configuration_", "modeling_")
+    with quiet():
+        file = importlib.import_module(home)
+    found = [
+        kind
+        for kind in vars(file).values()
+        if inspect.isclass(kind)
+        and issubclass(kind, transformers.PreTrainedModel)
+        and kind.__module__ == home
+        and _annotated(kind) == configuration.__name__
+    ]
+    if not found:
+        raise ValueError(f"no module of {home} takes {configuration.__name__}")
+    return min(found, key=lambda kind: ("For" in kind.__name__, kind.__name__.endswith("PreTrainedModel"), len(kind.__name__)))
+
+
+def _annotated(kind):
+    config = vars(kind).get("config") or vars(kind).get("__annotations__", {}).get("config")
+    if config is None:
+        config = inspect.signature(kind.__init__).parameters.get("config")
+        config = config and config.annotation
+    return config if isinstance(config, str) else getattr(config, "__name__", None)
+
+
+def main(names):
+    for model_type in names or types():
+        try:
+            model = build(tiny(model_type))
+        except Exception as error:
+            print(
+                f"{model_type:34} not built: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:150]
+            )
+            continue
+        try:
+            record = run(model)
+        except Exception as error:
+            print(f"{model_type:34} not run: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:150])
+            continue
+        counts = (
+            len({turn.layer for turn in record.turns}),
+            len({call.layer for call in record.attentions}),
+            len(record.tables),
+        )
+        print("{:34} layers that turn {}, that attend {}, tables {}".format(model_type, *counts), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

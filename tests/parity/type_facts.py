@@ -1,0 +1,98 @@
+"""`posref/explain/types.json`: what the configuration classes of the installed transformers say, one record a model type.
+
+python -m tests.parity.type_facts           writes it anew
+python -m tests.parity.type_facts --check   says what has changed
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.parity import models
+
+FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
+KEYS = set(
+    """
+    alibi attention_chunk_size attention_multiplier attention_types attention_windows attn_config attn_layer_indices
+    attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale attn_temperature_tuning block_types
+    compress_ratios compress_rope_theta d_kv decoder_attention_heads decoder_layers embed_dim embedding_size
+    encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval full_attn_idxs
+    global_attn_every_n_layers global_head_dim head_dim head_ratio hidden_size hybrid_override_pattern image_size
+    is_decoder kv_channels layer_group_size layer_rope_theta layer_types layers_block_type linear_attn_config
+    local_attention max_distance max_position_embeddings max_relative_positions max_source_positions
+    max_target_positions max_window_layers no_rope_layer_interval no_rope_layers num_attention_heads num_buckets
+    num_decoder_layers num_hidden_layers num_key_value_heads original_max_position_embeddings pad_token_id
+    partial_rotary_factor patch_size pos_att_type position_biased_input position_buckets position_embedding_type
+    position_embeddings_type prefix_dense_sliding_window_pattern qk_nope_head_dim qk_rope_head_dim query_pre_attn_scalar
+    relative_attention relative_attention_max_distance relative_attention_num_buckets rope_interleave rope_parameters
+    rope_scaling_layers rope_theta rotary_dim rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights
+    sliding_window sliding_window_pattern sliding_window_size use_bidirectional_attention use_mem_rope
+    use_sliding_window v_head_dim window_size
+    """.split()
+)
+
+
+def facts():
+    """model type -> module, defaults, names, base, kind of schedule and parts, as far as they say something."""
+    return {model_type: _record(models.CONFIG_MAPPING[model_type]) for model_type in models.types()}
+
+
+def _record(kind):
+    names = dict(getattr(kind, "attribute_map", {}))
+    wanted = KEYS | {names.get(key, key) for key in KEYS}
+    defaults = {key: _plain(value) for key, value in _defaults(kind).items() if key in wanted}
+    record = {
+        "module": kind.__module__.split(".")[-2],
+        "class": kind.__name__.removesuffix("Config"),
+        "defaults": dict(sorted(defaults.items())),
+        "names": {spelled: name for spelled, name in sorted(names.items()) if name in wanted},
+        "theta": getattr(kind, "default_theta", 10000.0),
+        "rope_type": getattr(kind, "default_rope_type", "default"),
+        "parts": _parts(kind),
+    }
+    silent = {"names": {}, "parts": {}, "theta": 10000.0, "rope_type": "default"}
+    return {key: value for key, value in record.items() if key not in silent or value != silent[key]}
+
+
+def _defaults(kind):
+    return {name: getattr(kind, name, None) for name in getattr(kind, "__dataclass_fields__", {})}
+
+
+def _plain(value):
+    return (
+        value
+        if isinstance(value, (int, float, str, bool, list, dict, type(None)))
+        else None
+        if callable(value)
+        else list(value)
+    )
+
+
+def _parts(kind):
+    """key -> model type that the class takes without one in the file."""
+    found = {}
+    for key, part in getattr(kind, "sub_configs_defaults", {}).items():
+        chosen = getattr(part, "model_type", None) or getattr(getattr(part, "config_class", None), "model_type", None)
+        found[key] = chosen if chosen in models.CONFIG_MAPPING_NAMES else None
+    return found
+
+
+def text(table):
+    """One line a type."""
+    rows = (f"{json.dumps(model_type)}: {json.dumps(record)}" for model_type, record in table.items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def changed(table):
+    """Model types whose record is not the one of the file."""
+    written = json.loads(FILE.read_text(encoding="utf-8"))
+    return sorted(model_type for model_type in {*table, *written} if table.get(model_type) != written.get(model_type))
+
+
+if __name__ == "__main__":
+    found = json.loads(text(facts()))
+    if "--check" in sys.argv:
+        print("\n".join(changed(found)) or "as installed")
+    else:
+        FILE.write_text(text(found), encoding="utf-8")
+        print(f"{len(found)} types, {FILE.stat().st_size} bytes")
