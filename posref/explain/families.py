@@ -12,7 +12,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
     scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its inverse
                 root), or a number
-    parameters  how rope_parameters are put together (posref.explain.parameters); without: what stands where a file has none
+    parameters  how rope_parameters are put together (posref.explain.parameters)
+    without     what stands there where a file has none
     kinds       rule of the layers (posref.explain.kinds)
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
@@ -21,6 +22,8 @@ A row says what a configuration does not: `like` another row, then what differs.
 
 `UNKNOWN` is the row of every other type: nothing is said about it.
 """
+
+from typing import Any
 
 UNKNOWN = {"encoding": None}
 SLIDING = {"key": "sliding_window", "kinds": ["sliding_attention"]}
@@ -48,7 +51,7 @@ GEMMA4_ROPE = {
     "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
 }
 
-FAMILIES = {
+FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {"encoding": "rope", "layout": "half", "head": "head_dim", "scale": "head", "parameters": "flat", "causal": True},
     "partial": {"like": "llama", "partial": 1.0},
     "interleaved": {"like": "llama", "layout": "interleaved"},
@@ -319,6 +322,24 @@ FAMILIES = {
         "kinds": {"all": "linear_attention", "keys": ("layer_types", "layers_block_type")},
         "nope": "position_embedding_type",
     },
+    "mllama_text_model": {
+        "like": "llama",
+        "head": "hidden",
+        "kinds": {"rule": "mllama"},
+        "nope": ["cross_attention"],
+        "source": "mllama",
+    },
+    "higgs_audio_v2": {
+        "like": "llama",
+        "without": {
+            "factor": 32.0,
+            "rope_theta": 500000.0,
+            "high_freq_factor": 0.5,
+            "low_freq_factor": 0.125,
+            "original_max_position_embeddings": 1024,
+            "rope_type": "llama3",
+        },
+    },
     "jetmoe": {"like": "llama", "head": "kv_channels"},
     "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False, "source": "dia"},
     "dia_decoder": {"like": "llama", "scale": 1.0, "source": "dia"},
@@ -343,7 +364,7 @@ FAMILIES = {
     "solar_open": {"like": "partial"},
     "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
     "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
-    "minimax_m3_vl_text": {"like": "minimax_m2", "source": "minimax_m3_vl"},
+    "minimax_m3_vl_text": {"like": "partial", "norm": "before", "source": "minimax_m3_vl"},
     "qwen3_next": {
         "like": "partial",
         "partial": 0.25,
@@ -366,7 +387,7 @@ FAMILIES = {
         "like": "llama",
         "encoding": "none",
         "kinds": {"rule": "zamba", "keys": ("layers_block_type",)},
-        "head": "zamba2",
+        "head": "zamba",
         "scale": "zamba2",
     },
     "falcon_h1": {"like": "llama", "kinds": {"all": "hybrid", "keys": ()}},
@@ -376,21 +397,21 @@ FAMILIES = {
         "like": "llama",
         "kinds": {"every": 4, "else": "linear_attention"},
         "norm": "before",
-        "nope": "no_rope_parameters",
+        "nope": "no_base",
     },
     # latent attention
     "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},
     "deepseek_v3": {"like": "llama", **MLA, "key": "rope_interleave"},
     "kimi_k2": {"like": "deepseek_v3", "source": "deepseek_v3"},
-    "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention"}},
+    "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention"}, "indexer": "half"},
     "minicpm3": {"like": "llama", **MLA, "layout": "half"},
     "glm4_moe_lite": {"like": "deepseek_v3"},
     "youtu": {"like": "deepseek_v3"},
     "axk1": {"like": "deepseek_v3"},
     "axk2": {"like": "deepseek_v32"},
-    "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True},
-    "glm_moe_dsa": {"like": "deepseek_v32"},
-    "longcat_flash": {"like": "llama", **MLA, "kinds": {"count": 2}},
+    "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True, "indexer": None},
+    "glm_moe_dsa": {"like": "deepseek_v32", "indexer": "interleaved_to_half"},
+    "longcat_flash": {"like": "llama", **MLA, "kinds": {"layers": "num_layers"}},
     "bailing_hybrid": {"like": "deepseek_v3", "kinds": {"rule": "bailing"}},
     "mistral4": {
         "like": "deepseek_v3",
@@ -424,6 +445,7 @@ FAMILIES = {
         "partial": 0.125,
         "window": EVERY,
         "sinks": True,
+        "undo": True,
     },
     # more than one axis
     "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections", "source": "qwen2_vl"},
@@ -491,13 +513,13 @@ FAMILIES = {
 
 LIKE = {
     "llama": (
-        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model higgs_audio_v2 iquestcoder "
-        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts hrm_text seed_oss mllama_text_model idefics"
+        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model iquestcoder "
+        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts moshi kyutai_speech_to_text hrm_text seed_oss idefics"
     ),
     "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
     "interleaved": "ernie4_5 ernie4_5_moe helium",
     "eurobert": "esmc gte jina_embeddings_v3 nomic_bert",
-    "mistral": "voxtral_realtime_text voxtral_realtime_encoder mimi mimi_encoder mimi_decoder moshi kyutai_speech_to_text",
+    "mistral": "voxtral_realtime_text voxtral_realtime_encoder mimi mimi_encoder mimi_decoder",
 }
 NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama"}
 APERTUS_ROPE = {
@@ -510,7 +532,7 @@ APERTUS_ROPE = {
 }
 AXIAL_TYPES = (
     "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
-    "glm5_next_vision glm_ocr_vision lfm3_vl_vision mlcd mlcd_vision_model muse_glimmer_vision "
+    "glm5_next_vision glm_ocr_vision lfm3_vl_vision muse_glimmer_vision "
     "muse_spark_vision paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
@@ -519,4 +541,5 @@ FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in name
 FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items()}
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
+FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed", "source": "qwen2_vl"}

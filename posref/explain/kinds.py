@@ -13,11 +13,13 @@ WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "recurrent", "short_conv")
 def kinds(settings):
     """One word for each layer; ValueError where the file's list is none."""
     rule = settings.family.get("kinds", {})
-    count = settings.count("num_hidden_layers")
+    count = settings.count(rule.get("layers", "num_hidden_layers"))
     for key in rule.get("keys", ("layer_types",)):
         given = settings[key]
         if given is not None:
             return _given(settings, key, given, rule, count)
+    if rule.get("rule") == "nemotron_h" and settings["hybrid_override_pattern"]:
+        count = len(settings["hybrid_override_pattern"])
     if count is None:
         return None
     return forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
@@ -162,6 +164,10 @@ def _ultrabert(settings, i, count):
     return SLIDING if (i + 1) % 3 else FULL
 
 
+def _mllama(settings, i, count):
+    return "cross_attention" if i in (settings["cross_attention_layers"] or ()) else FULL
+
+
 def rotates_by_list(settings, i):
     """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
     chosen = settings["no_rope_layers"]
@@ -193,4 +199,5 @@ RULES = {
     "dots3_note": _dots3_note,
     "lfm3": _lfm3,
     "ultrabert": _ultrabert,
+    "mllama": _mllama,
 }

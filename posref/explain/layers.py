@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+from posref.explain import axes
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.schedule import magnitude, schedule, where
@@ -34,7 +35,7 @@ def _kinds(settings):
     found = layer_kinds.kinds(settings)
     if found is None:
         raise ValueError(f"{where(settings)}num_hidden_layers is missing, and its type has no number of layers of its own")
-    return found * settings.family.get("kinds", {}).get("count", 1)
+    return found
 
 
 def _parameters_if_turned(settings, kinds, attending):
@@ -65,6 +66,12 @@ def _muse(settings, kind, i):
     return bool(listed[i]) if listed else kind == "sliding_attention"
 
 
+def _base_is_null(settings):
+    """A file that says `rope_theta: null` has no rotation; one that leaves it out has the base of its class."""
+    inside = settings["rope_parameters"] or {}
+    return inside.get("rope_theta", 0) is None or ("rope_theta" in settings.raw and settings.raw["rope_theta"] is None)
+
+
 NOPE = {
     "no_rope_layers": lambda settings, kind, i: layer_kinds.rotates_by_list(settings, i),
     "unless_windowed": lambda settings, kind, i: settings["sliding_window"] is None or kind == "sliding_attention",
@@ -72,7 +79,7 @@ NOPE = {
     "muse": _muse,
     "position_embedding_type": lambda settings, kind, i: settings["position_embedding_type"] == "rope",
     "use_mem_rope": lambda settings, kind, i: bool(settings["use_mem_rope"]),
-    "no_rope_parameters": lambda settings, kind, i: bool(settings["rope_parameters"] or settings["rope_scaling"]),
+    "no_base": lambda settings, kind, i: not _base_is_null(settings),
     "alibi": lambda settings, kind, i: not settings["alibi"],
     "esm": lambda settings, kind, i: settings["position_embedding_type"] == "rotary",
 }
@@ -113,6 +120,8 @@ def _layer(settings, kind, turned, theta, given):
         "magnitude": 1.0,
         "source": source(settings),
     }
+    if family.get("indexer"):
+        layer["indexer"] = {"layout": family["indexer"], "rotated": "first", "head_dim": settings.count("index_head_dim")}
     if turned:
         values = dict(given[kind], rope_theta=theta) if theta else given[kind]
         layer |= _turned(settings, kind, values, turned_width(settings, kind))
@@ -128,6 +137,7 @@ def _turned(settings, kind, values, width):
         "layout": layout(settings),
         "sign": family.get("sign", 1),
         "rotated": family.get("rotated", "first"),
+        "undo": family.get("undo", False),
         "rotary_dim": found.rotary_dim,
         "base": found.base,
         "scaling": found.scaling,
@@ -138,10 +148,11 @@ def _turned(settings, kind, values, width):
     if found.long is not None:
         layer["frequencies_long"] = found.long.tolist()
     if family.get("axes"):
-        layer["axes"] = family["axes"]
-        layer["sections"] = (
-            values.get("mrope_section") or family.get("sections", [16, 24, 24]) if "s" in family["axes"][:8] else None
-        )
+        sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
+        found = axes.pairs(family["axes"], len(layer["frequencies"]), sections)
+        layer["axes"], layer["index"] = [axis for axis, _ in found], [i for _, i in found]
+        layer["order"] = family["axes"]
+        layer["learned_first"] = family.get("learned_first", False)
     return layer
 
 
@@ -163,7 +174,9 @@ def head_width(settings, kind):
     rule = family["head"]
     if rule == "latent":
         return settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
-    if rule == "zamba2":
+    if rule == "zamba" and settings["attention_head_dim"]:
+        return settings.count("attention_head_dim")
+    if rule in ("zamba", "zamba2"):
         return 2 * settings.count("hidden_size") // settings.count("num_attention_heads")
     if rule not in ("head_dim", "hidden", "embed"):
         return _counted(settings, rule)

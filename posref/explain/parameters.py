@@ -64,7 +64,7 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
         _standard(settings, values, flat=not nested)
     if nested:
         return {kind: found.get(kind) and dict(found[kind], nested=True) for kind in kinds}
-    return dict.fromkeys(kinds, found)
+    return {kind: found for kind in kinds}
 
 
 def _gpt_neox(settings, kinds):
@@ -130,7 +130,7 @@ def _phi3(settings, kinds):
     if found["rope_type"] in ("su", "yarn"):
         found["rope_type"] = "longrope"
         _standard(settings, found, flat=True)
-    return dict.fromkeys(kinds, found)
+    return {kind: found for kind in kinds}
 
 
 def _mrope(settings, kinds):
@@ -212,19 +212,19 @@ def _ultrabert(settings, kinds):
     return _as_given(settings, kinds)
 
 
-def _fixed(base, key=None):
+def _fixed(base, key=None, kind="default"):
     """A base that the code holds, whatever the file says; with a key, the file's."""
 
     def rule(settings, kinds):
         theta = settings[key] if key and settings[key] is not None else base
-        return dict.fromkeys(kinds, {"rope_type": "default", "rope_theta": theta})
+        return {name: {"rope_type": kind, "rope_theta": theta} for name in kinds}
 
     return rule
 
 
 def _dbrx(settings, kinds):
     attention = _dictionary(settings, "attn_config") or {}
-    return dict.fromkeys(kinds, {"rope_type": "default", "rope_theta": attention.get("rope_theta", 10000.0)})
+    return {kind: {"rope_type": "default", "rope_theta": attention.get("rope_theta", 10000.0)} for kind in kinds}
 
 
 RULES = {
@@ -248,7 +248,7 @@ RULES = {
     "llama4_vision": _flat,
     "dbrx": _dbrx,
     "esm": _fixed(10000.0, "rope_theta"),
-    "dinov3": _fixed(100.0, "rope_theta"),
+    "dinov3": _fixed(100.0, "rope_theta", "axial"),
     "gptj": _fixed(10000.0),
     "roformer": _fixed(10000.0),
 }

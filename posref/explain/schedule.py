@@ -54,6 +54,10 @@ def where(settings):
 
 
 def _default(values, plain, dim, base, settings):
+    if settings.family.get("axes") == "ernie":
+        rows, columns, time = values.get("mrope_section") or settings.family["sections"]
+        fast, slow = plain[:-time], plain[-time:]
+        plain = np.concatenate([fast[0::2], fast[1::2], slow])
     return Schedule(plain, 1.0, dim, base, None, f"rope.frequencies({dim}, {base})")
 
 

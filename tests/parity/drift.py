@@ -51,19 +51,23 @@ def judge(model_type, said, record, model):
         drifted += [f"layer {i}: {words}" for words in attention(said[i], call)]
     turned = {}
     for turn in record.turns:
-        turned.setdefault(index(turn.layer), []).append(turn)
+        if not re.search(r"compressor|cross", turn.layer):
+            turned.setdefault(index(turn.layer), []).append(turn)
     for i, turns in turned.items():
         if said.get(i, {}).get("encoding") != "rope":
             drifted.append(f"layer {i} rotates and is explained as {said.get(i, {}).get('encoding')}")
             continue
         seen.add(i)
         calls = [call for call in record.attentions if index(call.layer) == i]
-        drifted += [f"layer {i}: {words}" for turn in turns for words in rotation(said[i], turn, calls)]
+        for turn in turns:
+            layer = {**said[i], **(said[i].get("indexer") or {})} if "indexer" in turn.layer else said[i]
+            drifted += [f"layer {i}: {words}" for words in rotation(layer, turn, [] if "indexer" in turn.layer else calls)]
     if turned:
         claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turned)
         drifted += [f"layer {i} is explained as rope and does not rotate" for i in sorted(claimed)]
     if record.attentions:
-        drifted += [f"layer {i} is explained and does not attend" for i in sorted(set(said) - seen)]
+        idle = {i for i, layer in said.items() if layer["kind"] != "cross_attention"} - seen
+        drifted += [f"layer {i} is explained and does not attend" for i in sorted(idle)]
     return Verdict(model_type, len(said), len(seen), [*drifted, *compare_tables(said.values(), record.tables)])
 
 
@@ -109,38 +113,72 @@ def expected_mask(layer, n):
 
 def rotation(layer, turn, calls):
     """How one rotation differs: the specification turns the same features by the explained tables."""
-    width = min(turn.before.shape[-1], 2 * len(layer["frequencies"]))
-    positions = np.arange(turn.before.shape[-2])
-    cos, sin = rope.tables(layer["sign"] * positions, np.array(layer["frequencies"]))
-    x = turn.before.astype(np.float64)
-    inside = x if width == x.shape[-1] else x[..., :width] if layer["rotated"] == "first" else x[..., -width:]
-    read, _, write = layer["layout"].partition("_to_")
-    y = rope.rotate(inside, layer["magnitude"] * cos, layer["magnitude"] * sin, layout=read)
-    if write:
-        y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
-    after = (
-        turn.after
-        if width == x.shape[-1]
-        else turn.after[..., :width]
-        if layer["rotated"] == "first"
-        else turn.after[..., -width:]
-    )
+    angles = explained_angles(layer, turn)
+    width = 2 * angles.shape[-1]
+    x, after = (features[..., part(layer, width)].astype(np.float64) for features in (turn.before, turn.after))
+    cos, sin = (layer["magnitude"] * function(layer["sign"] * angles) for function in (np.cos, np.sin))
+    y = turned(layer, x, cos, sin)
     # the phase of float32 angles, plus the roundings of the products
-    bound = (positions[:, None] * 40 + 20) * U * np.abs(x).max() * layer["magnitude"]
-    if np.any(np.abs(y - after) > bound):
+    bound = (np.abs(angles).max(axis=-1, keepdims=True) * 40 + 20) * U * np.abs(x).max() * layer["magnitude"]
+    wrong = np.abs(y - after) > bound
+    if layer.get("learned_first"):  # the class token turns by learned angles
+        wrong[..., 0, :] = False
+    if layer["undo"] and np.any(wrong):  # the output, whose values were turned, is turned back
+        wrong = np.abs(turned(layer, x, cos, -sin) - after) > bound
+    if np.any(wrong):
         yield f"{turn.function} gives other features than explained, by {np.abs(y - after).max():.2g} of {np.abs(after).max():.2g}"
+    if layer["norm"] == "after" or layer["temperature"] or turn.after.shape[-1] == layer["head_dim"]:
+        return
     for call in calls:
-        place = call.q[..., :width] if layer["rotated"] == "first" else call.q[..., -width:]
-        if (
-            turn.after.shape == call.q.shape
-            or turn.after.shape[1] != call.q.shape[1]
-            or layer["norm"] == "after"
-            or layer["temperature"]
-        ):
-            continue
-        if turn is not None and not any(np.array_equal(place, x) for x in (turn.after[..., :width], turn.after[..., -width:])):
-            if np.abs(place - turn.after[..., :width]).max() > 1e-5 and not np.array_equal(call.k.shape, turn.after.shape):
-                yield f"the {layer['rotated']} {width} features of its queries are not the turned ones"
+        placed = [features[..., part(layer, width)] for features in (call.q, call.k) if features.shape[2] == after.shape[2]]
+        fits = [features for features in placed if after.shape[1] in (1, features.shape[1])]
+        if fits and not any(np.allclose(features, after, atol=1e-6) for features in fits):
+            yield f"the {layer['rotated']} {width} features of its queries and keys are not the turned ones"
+
+
+def part(layer, width):
+    return slice(None, width) if layer["rotated"] == "first" else slice(-width, None)
+
+
+def turned(layer, x, cos, sin):
+    """The specification of this layer's rotation: pairs read, turned and left as it says."""
+    if layer.get("order") == "blocks":  # each axis has its half of the head
+        halves = zip(np.split(x, 2, -1), np.split(cos, 2, -1), np.split(sin, 2, -1), strict=True)
+        return np.concatenate([rope.rotate(a, c, s, layout=layer["layout"]) for a, c, s in halves], axis=-1)
+    read, _, write = layer["layout"].partition("_to_")
+    y = rope.rotate(x, cos, sin, layout=read)
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if write else y
+
+
+def explained_angles(layer, turn):
+    """Angles of positions 0 .. n - 1; on a picture, of the coordinates that one pair of each axis shows."""
+    frequencies = np.array(layer["frequencies"])[layer.get("index", slice(None))]
+    axes = set(layer.get("axes", "t"))
+    if "t" in axes:
+        return np.arange(turn.before.shape[-2])[:, None] * frequencies
+    pairs = {axis: [t for t, other in enumerate(layer["axes"]) if other == axis] for axis in axes}
+    whole = layer["order"] != "hw_centred"
+    coordinates = {axis: coordinate(layer, turn, pairs[axis][0 if whole else -1]) for axis in axes}
+    return np.stack([coordinates[axis] * w for axis, w in zip(layer["axes"], frequencies, strict=True)], axis=-1)
+
+
+def coordinate(layer, turn, pair):
+    """The coordinate of each token on the axis of a pair, from the angle by which that pair turned.
+
+    A whole number on a grid; between -1 and 1, times 2 pi, where coordinates are centred.
+    """
+    pairs = len(layer["axes"])
+    if layer["order"] == "blocks":
+        first, second = (pair, pair + pairs // 2) if pair < pairs // 2 else (pair + pairs // 2, pair + pairs)
+    else:
+        first, second = (pair, pair + pairs) if layer["layout"] == "half" else (2 * pair, 2 * pair + 1)
+    x, y = (features[0, 0].astype(np.float64) for features in (turn.before, turn.after))
+    cosine = x[:, first] * y[:, first] + x[:, second] * y[:, second]
+    sine = x[:, first] * y[:, second] - x[:, second] * y[:, first]
+    angle = np.arctan2(sine, cosine) / layer["frequencies"][layer["index"][pair]]
+    if layer["order"] == "hw_centred":
+        return angle
+    return np.round(np.mod(angle, 2 * np.pi / layer["frequencies"][layer["index"][pair]]))
 
 
 def compare_tables(layers, tables):

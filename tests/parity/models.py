@@ -93,19 +93,47 @@ SIZES = {
     "linear_value_head_dim": 8,
     "num_nextn_predict_layers": 0,
 }
-SECTIONS = [2, 3, 3]  # of the 8 pairs of a tiny head
-SPECIAL = {
-    "deepseek_v2": {"num_experts_per_tok": 2, "topk_method": "greedy"},
-    **dict.fromkeys(
-        ("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text")
-        + ("paddleocr_vl_text", "qwen2_5_omni_talker", "qwen3_omni_moe_talker_text", "cosmos3_edge_text"),
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": SECTIONS}},
-    ),
-    **dict.fromkeys(
-        ("glm4v_text", "glm_ocr_text", "glm4v_moe_text", "glm_image_text", "qwen3_5_text", "qwen3_5_moe_text"),
-        {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [1, 2, 1], "partial_rotary_factor": 0.5}},
-    ),
+THREE_AXES = (
+    "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text paddleocr_vl_text "
+    "qwen2_5_omni_talker qwen3_omni_moe_talker_text cosmos3_edge_text"
+)
+THREE_AXES_OF_HALF = "glm4v_text glm_ocr_text glm4v_moe_text glm_image_text qwen3_5_text qwen3_5_moe_text"
+WHOLE = {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, "mrope_section": [2, 3, 3]}}
+HALF = {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [1, 2, 1], "partial_rotary_factor": 0.5}}
+SPECIAL = {  # what a class needs beside its sizes
+    **{model_type: WHOLE for model_type in THREE_AXES.split()},
+    **{model_type: HALF for model_type in THREE_AXES_OF_HALF.split()},
     "ernie4_5_vl_moe_text": {"rope_parameters": {"rope_theta": 20000.0, "mrope_section": [3, 3, 2]}},
+    "deepseek_v2": {"num_experts_per_tok": 2, "topk_method": "greedy"},
+    "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1},
+    "dbrx": {
+        "attn_config": {"rope_theta": 20000.0, "kv_n_heads": 2, "clip_qkv": 8.0},
+        "d_model": 64,
+        "n_heads": 4,
+        "n_layers": 4,
+    },
+    "esm": {
+        "vocab_size": 64,
+        "mask_token_id": 3,
+        "pad_token_id": 1,
+        "position_embedding_type": "rotary",
+        "token_dropout": False,
+    },
+    "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 10, "laurel_rank": 8, "intermediate_size": 48},
+    "longcat_flash": {"num_layers": 3, "head_dim": 8},
+    "nemotron": {"num_key_value_heads": 2},
+    "nemotron_h": {"layer_types": ["linear_attention", "full_attention", "mlp", "full_attention"], "num_hidden_layers": 4},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 3 + ["conv"], "num_hidden_layers": 7},
+    "zamba2": {"num_hidden_layers": 8, "layers_block_type": ["mamba", "hybrid"] * 4, "n_mamba_heads": 4, "mamba_d_state": 8},
+    "step3p5": {
+        "sliding_window": 5,
+        "num_attention_groups": 2,
+        "num_sliding_attention_heads": 4,
+        "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"],
+    },
+    "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
+    "dots3_note_vision_encoder": {"num_hidden_layers": 43},
+    "mllama_text_model": {"cross_attention_layers": [3, 8]},
 }
 ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
 
@@ -172,10 +200,8 @@ def configuration(file):
 
 def build(configuration, *, device="cpu", seed=0):
     """The module of this configuration in float32, with random weights; ValueError if transformers maps it to no module."""
-    if type(configuration) not in MODEL_MAPPING.keys():
-        kind = _class_of(type(configuration))
-    else:
-        kind = AutoModel
+    mapped = type(configuration) in MODEL_MAPPING
+    kind = AutoModel if mapped else _class_of(type(configuration))
     torch.manual_seed(seed)
     with quiet(), torch.device(device):
         make = kind.from_config if kind is AutoModel else kind._from_config
@@ -202,13 +228,26 @@ def inputs_of(model):
         inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
     if "decoder_input_ids" in names:
         inputs["decoder_input_ids"] = ids
-    if "pixel_values" in names and not inputs:
+    if "grid_thw" in names or "image_grid_thw" in names:
+        grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
+        first = next(iter(names))
+        inputs[grid] = torch.tensor([[1, 4, 6]])
+        inputs[first] = torch.randn(24, _patch_features(model))
+        if "merge_sizes" in names:
+            inputs["merge_sizes"] = torch.tensor([1])
+    elif "pixel_values" in names and not inputs:
         side = getattr(configuration, "image_size", 32)
         side = side if isinstance(side, int) else 32
         inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, side)
     if "use_cache" in names:
         inputs["use_cache"] = False
     return inputs
+
+
+def _patch_features(model):
+    """How many numbers a patch of a picture has: what the first weight of an encoder takes."""
+    name, weight = next((name, weight) for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2)
+    return weight[0].numel()
 
 
 def tables(model):

@@ -13,7 +13,7 @@ from tests.parity import models
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
 KEYS = set(
     """
-    alibi attention_chunk_size attention_multiplier attention_types attention_windows attn_config attn_layer_indices
+    alibi attention_head_dim cross_attention_layers index_head_dim attention_chunk_size attention_multiplier attention_types attention_windows attn_config attn_layer_indices
     attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale attn_temperature_tuning block_types
     compress_ratios compress_rope_theta d_kv decoder_attention_heads decoder_layers embed_dim embedding_size
     encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval full_attn_idxs

@@ -1,0 +1,58 @@
+"""Which axis each pair reads, and which entry of the table: for models whose tokens have more than one position.
+
+A map is a list with one `(axis, index)` for each pair: pair t turns by the coordinate on `axis` times `frequencies[index]`.
+"""
+
+DEFAULT_SECTIONS = (16, 24, 24)
+
+
+def pairs(rule, entries, sections):
+    """The map of a rule of `posref.explain.families`, for a table with this many entries."""
+    return RULES[rule](entries, sections)
+
+
+def _sections(entries, sections):
+    """Runs of time, row and column, as Qwen2-VL."""
+    bounds = [sum(sections[: i + 1]) for i in range(len(sections))]
+    return [("thw"[next(i for i, bound in enumerate(bounds) if t < bound) % 3], t) for t in range(min(entries, bounds[-1]))]
+
+
+def _interleaved(entries, sections):
+    """Time, row and column in turn while row and column last, then time, as Qwen3-VL."""
+    return [("thw"[t % 3] if t < 3 * sections[t % 3] else "t", t) for t in range(entries)]
+
+
+def _ernie(entries, sections):
+    """Row and column in turn with the fast frequencies, then time with the slow ones; the table holds rows, columns, time."""
+    half, turning = (sections[0] + sections[1]) // 2, sections[0] + sections[1]
+    return [("hw"[t % 2], t // 2 + half * (t % 2)) if t < turning else ("t", t) for t in range(entries)]
+
+
+def _rows_then_columns(entries, sections):
+    return [(axis, t) for axis in "hw" for t in range(entries)]
+
+
+def _columns_then_rows(entries, sections):
+    return [(axis, t) for axis in "wh" for t in range(entries)]
+
+
+def _split(entries, sections):
+    """Rows and columns have different frequencies: the even and the odd ones of a list, as Pixtral."""
+    return [("hw"[t >= entries // 2], t) for t in range(entries)]
+
+
+def _alternating(entries, sections):
+    return [("wh"[t % 2], t // 2) for t in range(2 * entries)]
+
+
+RULES = {
+    "sections": _sections,
+    "interleaved": _interleaved,
+    "ernie": _ernie,
+    "hw": _rows_then_columns,
+    "blocks": _rows_then_columns,
+    "hw_centred": _rows_then_columns,
+    "llama4_vision": _columns_then_rows,
+    "hw_split": _split,
+    "wh_alternating": _alternating,
+}
