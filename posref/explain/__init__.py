@@ -2,22 +2,34 @@
 
 from posref.explain import layers
 from posref.explain.parts import parts
+from posref.explain.reading import read
+from posref.explain.traps import traps, unread
 
-__all__ = ["explain"]
+__all__ = ["explain", "read"]
 
 
-def explain(config):
+def explain(source):
     """What each layer does with position: a dictionary with `model_type`, `layers`, `unsupported`, `traps` and `unread`.
 
-    `config` is a configuration as a dictionary. ValueError, in one line, where a key has no possible meaning.
+    `source` is a configuration as a dictionary, in any of the forms that are released, or the path of a file of it: a
+    config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. Each entry of `layers` is a set of layers that
+    do the same, with their `indices`; a part whose type is not known here is in `unsupported`, and nothing is said of it.
+    ValueError, in one line, for a file that is broken or contradicts itself.
     """
-    if not isinstance(config, dict):
-        raise TypeError(f"explain: config is a {type(config).__name__}, expected a dictionary; read a file with explain.read")
-    model_type = config.get("model_type")
-    found, unsupported = [], []
-    for settings in parts(config, model_type):
+    config = read(source)
+    found, unsupported, warnings, ignored = [], [], [], []
+    for settings in parts(config, config["model_type"]):
         if settings.family["encoding"] is None:
             unsupported.append({"part": settings.path, "model_type": settings.model_type})
-        else:
-            found += layers.groups(settings)
-    return {"model_type": model_type, "layers": found, "unsupported": unsupported, "traps": [], "unread": []}
+            continue
+        groups = layers.groups(settings)
+        found += groups
+        warnings += traps(settings, groups)
+        ignored += unread(settings)
+    return {
+        "model_type": config["model_type"],
+        "layers": found,
+        "unsupported": unsupported,
+        "traps": warnings,
+        "unread": ignored,
+    }

@@ -543,3 +543,42 @@ FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed", "source": "qwen2_vl"}
+
+# position at the input or in the scores: one stack whose heads are hidden_size / heads wide and whose scores are scaled by the root of that
+LEARNED = (
+    "aimv2_text_model aimv2_vision_model align_text_model altclip_text_model altclip_vision_model audio-spectrogram-transformer "
+    "bert bert-generation blip_2_vision_model blip_vision_model bridgetower_text_model camembert "
+    "chinese_clip_text_model chinese_clip_vision_model clap_text_model clip_vision_model clipseg_vision_model "
+    "data2vec-text deit dinov2 dinov2_with_registers distilbert dpr electra ernie git_vision_model "
+    "granite_docling_vision idefics2_vision idefics3_vision ijepa instructblip_vision_model "
+    "instructblipvideo_vision_model internvl_vision janus_vision_model kosmos_2_vision_model layoutlm markuplm "
+    "metaclip_2_vision_model mgp-str ovis2_vision owlv2_vision_model owlvit_vision_model "
+    "phi4_multimodal_vision pixio qianfan_ocr_vision radio roberta roberta-prelayernorm roc_bert siglip2_text_model "
+    "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
+    "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit xlm-roberta xlm-roberta-xl xmod yolos "
+    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision"
+)
+LEARNED_CAUSAL = (
+    "biogpt clip_text_model clipseg_text_model clvp_decoder decision_transformer gpt-sw3 gpt2 gpt_bigcode groupvit_text_model "
+    "metaclip_2_text_model opt owlv2_text_model owlvit_text_model xclip_text_model openai-gpt"
+)
+SINUSOIDAL = "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder voxtral_encoder"
+FAMILIES |= {
+    "learned": {"encoding": "learned", "scale": "head", "stacks": "one", "causal": False},
+    "learned_causal": {"like": "learned", "causal": True},
+    "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
+    "sinusoidal_causal": {"like": "sinusoidal", "causal": True},
+    "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder"},
+    "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
+    "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
+    "umt5": {"like": "t5", "every_layer": True},
+    "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key"},
+    "deberta": {"encoding": "disentangled", "scale": "head", "stacks": "one", "causal": False},
+}
+FAMILIES |= {name: {"like": "learned"} for name in LEARNED.split()}
+FAMILIES |= {name: {"like": "learned_causal"} for name in LEARNED_CAUSAL.split()}
+FAMILIES |= {name: {"like": "sinusoidal"} for name in SINUSOIDAL.split()}
+FAMILIES |= {name: {"like": "sinusoidal_causal"} for name in ("xglm",)}
+FAMILIES |= {name: {"like": "bart"} for name in "blenderbot blenderbot-small mbart mvp plbart whisper".split()}
+FAMILIES |= {name: {"like": "marian"} for name in "pegasus m2m_100 nllb-moe speech_to_text fsmt".split()}
+FAMILIES |= {name: {"like": "t5"} for name in "mt5 switch_transformers".split()}

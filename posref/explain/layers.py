@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from posref.explain import axes
+from posref.explain import axes, others
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.schedule import magnitude, schedule, where
@@ -159,6 +159,8 @@ def _turned(settings, kind, values, width):
 def layout(settings):
     """half, interleaved, or interleaved_to_half: how the released weights are read and the turned features left."""
     family = settings.family
+    if settings["posref_layout"]:  # weights of another program, see native and gguf
+        return settings["posref_layout"]
     if "key" in family and settings[family["key"]] is False:
         return "half"
     writes = family.get("writes", family["layout"])
@@ -264,6 +266,8 @@ def source(settings):
     return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
 
 
-OTHERS: dict[str, Any] = {"none": _rotary}
+OTHERS: dict[str, Any] = {"none": _rotary} | {
+    encoding: others.groups for encoding in ("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d")
+}
 
 __all__ = ["Settings", "groups", "shown"]

@@ -14,6 +14,8 @@ def parts(config, model_type, path=""):
     found = [own] if own.family["encoding"] is not None or not below else []
     for key, default in below.items():
         part = _part(config, key, path)
+        if key in config and part is None:
+            continue
         chosen = part.get("model_type") if isinstance(part, dict) else None
         chosen = chosen if chosen in facts() and chosen != model_type else default
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:

@@ -1,0 +1,197 @@
+"""GGUF: the metadata of a file, and what they mean as a configuration.
+
+A GGUF file does not say which features form a pair: the program knows it by the name of the architecture, and converters have
+permuted the rows of some models for it. `ARCHITECTURES` is that table, read in llama.cpp's `llama_model_rope_type`
+(src/llama-model.cpp, commit a5410f04; architectures from gpt-oss on in a later copy of it).
+"""
+
+import struct
+
+from posref.explain.settings import shown
+
+NORMAL, NEOX, NONE = "interleaved", "half", None
+ARCHITECTURES = {
+    "llama": ("llama", NORMAL),
+    "llama4": ("llama4_text", NORMAL),
+    "command-r": ("cohere", NORMAL),
+    "cohere2": ("cohere2", NORMAL),
+    "olmo": ("olmo", NORMAL),
+    "deepseek2": ("deepseek_v2", NORMAL),
+    "glm4": ("glm4", NORMAL),
+    "granite": ("granite", NORMAL),
+    "granitemoe": ("granitemoe", NORMAL),
+    "smollm3": ("smollm3", NORMAL),
+    "arcee": ("arcee", NORMAL),
+    "ernie4_5": ("ernie4_5", NORMAL),
+    "mistral3": ("ministral3", NORMAL),
+    "falcon": ("falcon", NEOX),
+    "nomic-bert": ("nomic_bert", NEOX),
+    "modern-bert": ("modernbert", NEOX),
+    "eurobert": ("eurobert", NEOX),
+    "stablelm": ("stablelm", NEOX),
+    "bitnet": ("bitnet", NEOX),
+    "qwen2": ("qwen2", NEOX),
+    "qwen2moe": ("qwen2_moe", NEOX),
+    "qwen2vl": ("qwen2_vl_text", NEOX),
+    "qwen3": ("qwen3", NEOX),
+    "qwen3moe": ("qwen3_moe", NEOX),
+    "qwen3vl": ("qwen3_vl_text", NEOX),
+    "qwen3vlmoe": ("qwen3_vl_moe_text", NEOX),
+    "qwen3next": ("qwen3_next", NEOX),
+    "qwen35": ("qwen3_5_text", NEOX),
+    "qwen35moe": ("qwen3_5_moe_text", NEOX),
+    "olmo2": ("olmo2", NEOX),
+    "olmoe": ("olmoe", NEOX),
+    "phi2": ("phi", NEOX),
+    "phi3": ("phi3", NEOX),
+    "phimoe": ("phimoe", NEOX),
+    "gemma": ("gemma", NEOX),
+    "gemma2": ("gemma2", NEOX),
+    "gemma3": ("gemma3_text", NEOX),
+    "gemma4": ("gemma4_text", NEOX),
+    "starcoder2": ("starcoder2", NEOX),
+    "gptneox": ("gpt_neox", NEOX),
+    "nemotron": ("nemotron", NEOX),
+    "exaone4": ("exaone4", NEOX),
+    "minicpm3": ("minicpm3", NEOX),
+    "dots1": ("dots1", NEOX),
+    "gpt-oss": ("gpt_oss", NEOX),
+    "seed_oss": ("seed_oss", NEOX),
+    "apertus": ("apertus", NEOX),
+    "minimax-m2": ("minimax_m2", NEOX),
+    "glm4moe": ("glm4_moe", NEOX),
+    "hunyuan-dense": ("hunyuan_v1_dense", NEOX),
+    "lfm2": ("lfm2", NEOX),
+    "bert": ("bert", NONE),
+    "gpt2": ("gpt2", NONE),
+    "bloom": ("bloom", NONE),
+    "t5": ("t5", NONE),
+}
+NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+STRING, ARRAY = 8, 9
+LONGEST = 2**27  # no text or list of metadata is longer
+
+
+def read(file):
+    """The metadata of an open GGUF file and, as lists, its small tables of rotation; ValueError where the file is cut short."""
+    try:
+        return _read(file)
+    except (struct.error, UnicodeDecodeError, MemoryError, OverflowError) as error:
+        raise ValueError(f"the GGUF file is cut short or broken: {error}") from None
+
+
+def _read(file):
+    magic, version = file.read(4), _number(file, "<I")
+    if magic != b"GGUF" or version not in (2, 3):
+        raise ValueError(f"GGUF version {version} is not read here; known are 2 and 3")
+    tensors, entries = _number(file, "<Q"), _number(file, "<Q")
+    found = {}
+    for _ in range(_bounded(entries)):
+        key = _string(file)
+        found[key] = _value(file, _number(file, "<I"))
+    for _ in range(_bounded(tensors)):
+        _tensor(file)
+    return found
+
+
+def _number(file, form):
+    return struct.unpack(form, file.read(struct.calcsize(form)))[0]
+
+
+def _bounded(count):
+    if count > LONGEST:
+        raise ValueError(f"the GGUF file is broken: it claims {count} entries")
+    return count
+
+
+def _string(file):
+    size = _bounded(_number(file, "<Q"))
+    text = file.read(size)
+    if len(text) < size:
+        raise struct.error(f"{len(text)} of {size} characters of a text are there")
+    return text.decode("utf-8")
+
+
+def _value(file, kind):
+    if kind in NUMBERS:
+        return _number(file, NUMBERS[kind])
+    if kind == STRING:
+        return _string(file)
+    if kind == ARRAY:
+        inner, size = _number(file, "<I"), _bounded(_number(file, "<Q"))
+        return [_value(file, inner) for _ in range(size)]
+    raise ValueError(f"the GGUF file is broken: a value is of kind {kind}")
+
+
+def _tensor(file):
+    _string(file)
+    for _ in range(_bounded(_number(file, "<I"))):
+        _number(file, "<Q")
+    _number(file, "<I"), _number(file, "<Q")
+
+
+def recognised(config):
+    return "general.architecture" in config
+
+
+def translate(metadata):
+    """Metadata as a configuration of transformers, with `posref_layout` for the order of the converted weights."""
+    name = metadata["general.architecture"]
+    if name not in ARCHITECTURES:
+        raise ValueError(f"the GGUF architecture {shown(name)} is not known here; known are {', '.join(sorted(ARCHITECTURES))}")
+    model_type, layout = ARCHITECTURES[name]
+
+    def get(key):
+        return _plain(metadata.get(f"{name}.{key}"))
+
+    heads = get("attention.head_count")
+    config = {
+        "model_type": model_type,
+        "posref_layout": layout,
+        "hidden_size": get("embedding_length"),
+        "num_hidden_layers": get("block_count"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": get("attention.head_count_kv") or heads,
+        "max_position_embeddings": get("context_length"),
+        "sliding_window": get("attention.sliding_window") or None,
+        "attn_logit_softcapping": get("attn_logit_softcapping"),
+        "rope_theta": get("rope.freq_base") or 10000.0,
+        "original_max_position_embeddings": None,
+        "rope_scaling": _scaling(get),
+    }
+    width = get("attention.key_length")
+    config["head_dim"] = width or (config["hidden_size"] // heads if config["hidden_size"] and heads else None)
+    turned = get("rope.dimension_count")
+    if model_type.startswith("deepseek"):
+        whole = get("attention.key_length_mla") or width
+        config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": whole and turned and whole - turned}
+    elif turned and config["head_dim"] and turned != config["head_dim"]:
+        config["partial_rotary_factor"] = turned / config["head_dim"]
+    if model_type in ("qwen3_moe", "smollm3"):
+        config["use_sliding_window"] = config["sliding_window"] is not None
+    if get("rope.dimension_sections"):
+        config["rope_scaling"] = {**(config["rope_scaling"] or {}), "mrope_section": get("rope.dimension_sections")[:3]}
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def _scaling(get):
+    kind = get("rope.scaling.type")
+    if kind in (None, "none"):
+        return None
+    found = {"rope_type": kind, "factor": get("rope.scaling.factor")}
+    found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
+    found["attention_factor"] = get("rope.scaling.attn_factor")
+    multiplier = get("rope.scaling.yarn_log_multiplier")
+    if multiplier:
+        found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _plain(value):
+    """Numbers that a listing in text writes as text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value) if value.lstrip("-").isdigit() else float(value)
+    except ValueError:
+        return {"true": True, "false": False}.get(value, value)

@@ -1,0 +1,87 @@
+"""Parameter files of Meta, Mistral and DeepSeek, and of others in their form, as a configuration of transformers.
+
+These weights are those of the authors' code: pairs are adjacent features, unless the file says that its rotation is that of
+transformers. What such a file leaves to the code stands here with its source.
+"""
+
+from posref.explain.settings import shown
+
+NAMES = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "rope_freq_base": "rope_theta",
+    "partial_rotary_factor": "partial_rotary_factor",
+    "max_seq_len": "max_position_embeddings",
+    "no_rope_layer_interval": "no_rope_layer_interval",
+}
+LATENT = ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank")
+# llama-models, models/llama3/model.py, apply_scaling: constants, whatever the model
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8,
+    "low_freq_factor": 1,
+    "high_freq_factor": 4,
+    "original_max_position_embeddings": 8192,
+}
+# DeepSeek-V3, inference/model.py, ModelArgs
+DEEPSEEK = {"rope_type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 4096}
+
+
+def recognised(config):
+    """Whether a dictionary is a parameter file and no configuration."""
+    return {"dim", "n_layers", "n_heads"} <= set(config)
+
+
+def translate(config):
+    """The same in the words of a configuration, with `posref_layout` for the order of its weights."""
+    found = {name: config[key] for key, name in NAMES.items() if config.get(key) is not None}
+    found["rope_theta"] = config.get("rope_theta", config.get("rope_freq_base", 10000.0))
+    found["posref_layout"] = "half" if config.get("use_hf_rope") else "interleaved"
+    found["model_type"] = _model_type(config)
+    found |= {
+        key: config[key] for key in ("sliding_window", "attention_multiplier", "layer_types") if config.get(key) is not None
+    }
+    if "qk_rope_head_dim" in config:
+        return found | _deepseek(config)
+    if config.get("use_scaled_rope"):
+        found["rope_scaling"] = {**LLAMA3, "factor": config.get("rope_scaling_factor") or LLAMA3["factor"]}
+    if config.get("yarn"):
+        found["rope_scaling"] = _mistral(config["yarn"])
+    return found
+
+
+def _model_type(config):
+    if "qk_rope_head_dim" in config:
+        return "deepseek_v2"
+    if config.get("attention_multiplier"):
+        return "granite"
+    if config.get("no_rope_layer_interval"):
+        return "smollm3"
+    if "linear_attention" in (config.get("layer_types") or ()):
+        return "qwen3_next"
+    if "conv" in (config.get("layer_types") or ()):
+        return "lfm2"
+    return "mistral" if config.get("sliding_window") or config.get("yarn") else "llama"
+
+
+def _deepseek(config):
+    scale = config.get("mscale", 1.0)
+    names = {"rope_factor": "factor", "original_seq_len": "original_max_position_embeddings", "beta_fast": "beta_fast"}
+    given = {name: config[key] for key, name in names.items() if key in config}
+    return {
+        **{key: config[key] for key in LATENT if key in config},
+        "max_position_embeddings": config.get("max_seq_len", 16384),
+        "rope_scaling": {**DEEPSEEK, **given, "mscale": scale, "mscale_all_dim": scale},
+    }
+
+
+def _mistral(yarn):
+    """mistral-common's names: beta is the fast edge, alpha the slow one; without `apply_scale` there is no magnitude."""
+    if not isinstance(yarn, dict):
+        raise ValueError(f"yarn is {shown(yarn)}, expected a dictionary")
+    found = {"rope_type": "yarn", "factor": yarn.get("factor"), "beta_fast": yarn.get("beta"), "beta_slow": yarn.get("alpha")}
+    found["original_max_position_embeddings"] = yarn.get("original_max_position_embeddings")
+    return found if yarn.get("apply_scale", True) else {**found, "attention_factor": 1.0}

@@ -1,0 +1,104 @@
+"""Layers whose position comes from elsewhere than a rotation: tables at the input, biases of the scores.
+
+One stack of layers, or an encoder, a decoder and the decoder's attention to the encoder: the rows of `posref.explain.families`
+name their keys in `stacks`.
+"""
+
+from typing import Any
+
+from posref.explain.settings import shown
+
+ENCODER_DECODER = {
+    "encoder": {"layers": "encoder_layers", "heads": "encoder_attention_heads", "causal": False},
+    "decoder": {"layers": "decoder_layers", "heads": "decoder_attention_heads", "causal": True},
+}
+T5 = {
+    "encoder": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": False},
+    "decoder": {"layers": "num_decoder_layers", "else": "num_hidden_layers", "heads": "num_attention_heads", "causal": True},
+}
+ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
+STACKS = {"encoder_decoder": ENCODER_DECODER, "t5": T5, "one": ONE}
+
+
+def groups(settings):
+    """One group for each stack, and one for each attention from a decoder to an encoder."""
+    found = []
+    for name, stack in STACKS[settings.family.get("stacks", "one")].items():
+        count = settings.count(stack["layers"]) or settings.count(stack.get("else", stack["layers"]))
+        if count is None:
+            raise ValueError(
+                f"{settings.path or 'the configuration'}: {stack['layers']} is {shown(None)}, expected a number of layers"
+            )
+        group = _group(settings, name, stack, list(range(count)))
+        found.append(group)
+        if name == "decoder":
+            found.append({**group, "kind": "cross_attention", "encoding": "none", "causal": False, "bias": None})
+    return found
+
+
+def _group(settings, name, stack, indices) -> dict[str, Any]:
+    family = settings.family
+    heads = settings.count(stack["heads"])
+    width = settings.count("d_kv") if family.get("head") == "d_kv" else settings.count("hidden_size") // heads
+    causal = family.get("causal") if stack["causal"] is None else stack["causal"]
+    return {
+        "part": ".".join(filter(None, (settings.path, name))),
+        "model_type": settings.model_type,
+        "indices": indices,
+        "kind": "full_attention",
+        "encoding": family["encoding"],
+        "head_dim": width,
+        "heads": heads,
+        "kv_heads": heads,
+        "softmax_scale": width**-0.5 if family["scale"] == "head" else float(family["scale"]),
+        "query_scale": 1.0,
+        "causal": causal,
+        "window": None,
+        "window_sides": None,
+        "chunk": None,
+        "sinks": False,
+        "softcap": None,
+        "norm": None,
+        "temperature": None,
+        "layout": None,
+        "rotary_dim": 0,
+        "base": None,
+        "scaling": None,
+        "frequencies": [],
+        "magnitude": 1.0,
+        "table": settings.number("max_position_embeddings") if family["encoding"] in ("learned", "sinusoidal") else None,
+        "bias": BIASES[family["encoding"]](settings, causal, heads) if family["encoding"] in BIASES else None,
+        "source": f"transformers 5.23.0, models/{settings.facts.get('module')}/modeling_{settings.facts.get('module')}.py",
+    }
+
+
+def _t5(settings, causal, heads):
+    return {
+        "call": "t5.bias",
+        "buckets": settings.count("relative_attention_num_buckets"),
+        "max_distance": settings.count("relative_attention_max_distance"),
+        "bidirectional": not causal,
+        "table_of": "every layer" if settings.family.get("every_layer") else "layer 0, used by all",
+    }
+
+
+def _alibi(settings, causal, heads):
+    return {
+        "call": "alibi.bias",
+        "heads": heads,
+        "form": settings.family.get("form"),
+        "maximum": settings.family.get("maximum", 8),
+    }
+
+
+def _disentangled(settings, causal, heads):
+    limit = settings["max_relative_positions"]
+    return {
+        "call": "deberta.scores",
+        "terms": settings["pos_att_type"],
+        "max_relative_positions": settings["max_position_embeddings"] if limit is None or limit < 1 else limit,
+        "position_buckets": settings["position_buckets"],
+    }
+
+
+BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled}

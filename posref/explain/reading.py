@@ -1,0 +1,87 @@
+"""A configuration from a file, a dictionary or the name of a preset, in one of the forms that are released.
+
+Every fault of a file is one ValueError in one line that says what it is.
+"""
+
+import json
+import os
+
+from posref.explain import gguf, native
+from posref.explain.settings import facts, shown
+
+LARGEST = 2**24  # bytes: no configuration is larger
+
+
+def read(source):
+    """The configuration behind a path or a dictionary, as a dictionary in the words of transformers."""
+    config = source if isinstance(source, dict) else _from_file(source)
+    if native.recognised(config) and config.get("model_type") not in facts():
+        return native.translate(config)
+    if native.recognised(config):
+        return {**native.translate(config), "model_type": config["model_type"]}
+    if gguf.recognised(config):
+        return gguf.translate(config)
+    return with_type(config)
+
+
+def _from_file(path):
+    if os.path.isdir(path):
+        inside = os.path.join(path, "config.json")
+        hint = f"; name {inside}" if os.path.isfile(inside) else "; name the configuration in it"
+        raise ValueError(f"{path} is a directory{hint}")
+    try:
+        with open(path, "rb") as file:
+            if file.read(4) == b"GGUF":
+                file.seek(0)
+                return gguf.read(file)
+            file.seek(0)
+            text = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file") from None
+    return _parsed(path, text)
+
+
+def _parsed(path, text):
+    if len(text) > LARGEST:
+        raise ValueError(f"{path} is larger than {LARGEST >> 20} MB; a configuration is not, a GGUF file begins with GGUF")
+    if text.lstrip()[:1] == b"<":
+        raise ValueError(f"{path} is a web page, saved under this name; fetch the file itself")
+    try:
+        config = json.loads(text.decode("utf-8-sig"), object_pairs_hook=_without_contradiction)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text in UTF-8; name a config.json, a params.json or a GGUF file") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply for a configuration") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} holds a {type(config).__name__}, expected a dictionary of keys")
+    return config
+
+
+def _without_contradiction(pairs):
+    found = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"{key} stands twice in the file, as {shown(found[key])} and as {shown(value)}")
+        found[key] = value
+    return found
+
+
+def with_type(config):
+    """The configuration with its `model_type`: its own, or the one whose classes `architectures` names."""
+    if isinstance(config.get("model_type"), str):
+        return config
+    if config.get("model_type") is not None:
+        raise ValueError(f"model_type is {shown(config['model_type'])}, expected a name")
+    named = config.get("architectures")
+    name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
+    found = [model_type for model_type, row in facts().items() if name and _stem(name) == row["class"]]
+    if not found:
+        raise ValueError("the configuration has no model_type, and no architectures that are known; say which model it is")
+    return {**config, "model_type": found[0]}
+
+
+def _stem(name):
+    """Llama of LlamaForCausalLM and of LlamaModel."""
+    return name.split("For")[0].removesuffix("Model").removesuffix("LMHead")
