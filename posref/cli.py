@@ -193,6 +193,8 @@ def _parser():
 
     _add_vectors(commands.add_parser("vectors", help="golden vectors: list, export, verify"))
 
+    _add_explain(commands.add_parser("explain", help="what the positions of a model do, from its configuration"))
+
     aliases = commands.add_parser("aliases", help="what other projects call the layouts and conventions")
     aliases.add_argument("--json", action="store_true", help="as JSON")
     aliases.set_defaults(run=_aliases)
@@ -217,6 +219,17 @@ def _add_vectors(parser):
     )
     verify.add_argument("--json", action="store_true", help="the problems, as JSON")
     verify.set_defaults(run=_vectors_verify)
+
+
+def _add_explain(parser):
+    parser.add_argument("file", metavar="FILE", help="config.json, params.json or a GGUF file")
+    parser.add_argument("--layer", type=int, metavar="N", help="only the layers that do as layer N")
+    parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--frequencies", metavar="OUT", help="write them to a .npy, .json or .h file, of --layer and --part")
+    parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
+    parser.add_argument("--diff", metavar="OTHER", help="what another configuration changes")
+    parser.set_defaults(run=_explain)
 
 
 def _screen(_):
@@ -425,6 +438,16 @@ def _diagnose(arguments):
     except ValueError as error:
         raise Usage(error) from None
     return _print_report(check.diagnose(case, output, dtype=dtype), arguments.json)
+
+
+def _explain(arguments):
+    from posref.explain import command
+
+    try:
+        print(command.answer(arguments))
+    except ValueError as error:
+        raise Usage(error) from None
+    return 0
 
 
 def _numbers(option, text):

@@ -10,8 +10,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     head        where the width that turns is taken from: head_dim (hidden_size / heads without it), hidden (always the
                 quotient), or another key
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
-    scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its inverse
-                root), or a number
+    scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its
+                inverse root), or a number
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
     kinds       rule of the layers (posref.explain.kinds)
@@ -52,6 +52,16 @@ GEMMA4_ROPE = {
 }
 
 FAMILIES: dict[str, dict[str, Any]] = {
+    # a type that nobody here has read, with a base in its file: its frequencies are decided, nothing else
+    "keys alone": {
+        "encoding": "rope",
+        "layout": None,
+        "head": "head_dim",
+        "partial": 1.0,
+        "scale": None,
+        "parameters": "flat",
+        "causal": None,
+    },
     "llama": {"encoding": "rope", "layout": "half", "head": "head_dim", "scale": "head", "parameters": "flat", "causal": True},
     "partial": {"like": "llama", "partial": 1.0},
     "interleaved": {"like": "llama", "layout": "interleaved"},
@@ -375,7 +385,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_5_moe_text": {"like": "qwen3_5_text", "source": "qwen3_5_moe"},
     "moonshine": {"like": "glm", "partial": 0.9, "causal": None},
     "hy_v3": {"like": "llama", "norm": "before"},
-    "dbrx": {"like": "llama", "parameters": "dbrx", "head": "hidden"},
+    "dbrx": {"like": "llama", "head": "hidden"},
     # hybrids
     "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}},
     "nemotron_h": {
@@ -532,7 +542,7 @@ APERTUS_ROPE = {
 }
 AXIAL_TYPES = (
     "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
-    "glm5_next_vision glm_ocr_vision lfm3_vl_vision muse_glimmer_vision "
+    "glm5_next_vision glm_ocr_vision muse_glimmer_vision "
     "muse_spark_vision paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
@@ -542,12 +552,13 @@ FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
+FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "source": "lfm3_vl"}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed", "source": "qwen2_vl"}
 
-# position at the input or in the scores: one stack whose heads are hidden_size / heads wide and whose scores are scaled by the root of that
+# position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that
 LEARNED = (
-    "aimv2_text_model aimv2_vision_model align_text_model altclip_text_model altclip_vision_model audio-spectrogram-transformer "
-    "bert bert-generation blip_2_vision_model blip_vision_model bridgetower_text_model camembert "
+    "aimv2_text_model aimv2_vision_model align_text_model altclip_text_model altclip_vision_model "
+    "audio-spectrogram-transformer bert bert-generation blip_2_vision_model blip_vision_model bridgetower_text_model camembert "
     "chinese_clip_text_model chinese_clip_vision_model clap_text_model clip_vision_model clipseg_vision_model "
     "data2vec-text deit dinov2 dinov2_with_registers distilbert dpr electra ernie git_vision_model "
     "granite_docling_vision idefics2_vision idefics3_vision ijepa instructblip_vision_model "
@@ -562,7 +573,19 @@ LEARNED_CAUSAL = (
     "biogpt clip_text_model clipseg_text_model clvp_decoder decision_transformer gpt-sw3 gpt2 gpt_bigcode groupvit_text_model "
     "metaclip_2_text_model opt owlv2_text_model owlvit_text_model xclip_text_model openai-gpt"
 )
-SINUSOIDAL = "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder voxtral_encoder"
+SINUSOIDAL = (
+    "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder "
+    "voxtral_encoder"
+)
+TABLES = {
+    "learned": LEARNED,
+    "learned_causal": LEARNED_CAUSAL,
+    "sinusoidal": SINUSOIDAL,
+    "sinusoidal_causal": "xglm",
+    "bart": "blenderbot blenderbot-small mbart mvp plbart whisper",
+    "marian": "pegasus m2m_100 nllb-moe speech_to_text fsmt",
+    "t5": "mt5 switch_transformers",
+}
 FAMILIES |= {
     "learned": {"encoding": "learned", "scale": "head", "stacks": "one", "causal": False},
     "learned_causal": {"like": "learned", "causal": True},
@@ -575,10 +598,4 @@ FAMILIES |= {
     "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key"},
     "deberta": {"encoding": "disentangled", "scale": "head", "stacks": "one", "causal": False},
 }
-FAMILIES |= {name: {"like": "learned"} for name in LEARNED.split()}
-FAMILIES |= {name: {"like": "learned_causal"} for name in LEARNED_CAUSAL.split()}
-FAMILIES |= {name: {"like": "sinusoidal"} for name in SINUSOIDAL.split()}
-FAMILIES |= {name: {"like": "sinusoidal_causal"} for name in ("xglm",)}
-FAMILIES |= {name: {"like": "bart"} for name in "blenderbot blenderbot-small mbart mvp plbart whisper".split()}
-FAMILIES |= {name: {"like": "marian"} for name in "pegasus m2m_100 nllb-moe speech_to_text fsmt".split()}
-FAMILIES |= {name: {"like": "t5"} for name in "mt5 switch_transformers".split()}
+FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}

@@ -144,6 +144,9 @@ def translate(metadata):
     def get(key):
         return _plain(metadata.get(f"{name}.{key}"))
 
+    missing = [key for key in ("embedding_length", "block_count", "attention.head_count") if get(key) is None]
+    if missing:
+        raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
     heads = get("attention.head_count")
     config = {
         "model_type": model_type,

@@ -6,8 +6,18 @@ A rule is data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, 
 from posref.explain.settings import shown
 
 FULL, SLIDING, CHUNKED, LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
-OLD_NAMES = {"attention": FULL, "mamba": LINEAR, "mamba2": LINEAR, "recurrent": LINEAR}  # remap_legacy_layer_types
-WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "recurrent", "short_conv")
+OLD_NAMES = {  # remap_legacy_layer_types of transformers
+    "attention": FULL,
+    "mamba": LINEAR,
+    "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}
+KNOWN = {  # ALLOWED_LAYER_TYPES of transformers 5.23.0, and the names of single models
+    *(FULL, SLIDING, CHUNKED, LINEAR, "window_attention", "indexed_attention", "compressed_sparse_attention"),
+    *("heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "mlp", "hybrid", "hybrid_sliding"),
+    *("reference_sliding_attention", "cross_attention", "sparse", "dense"),
+}
+WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "sparse", "dense")
 
 
 def kinds(settings):
@@ -32,8 +42,11 @@ def _given(settings, key, given, rule, count):
         raise ValueError(
             f"{settings.path or 'the configuration'}: {key} names {len(given)} layers and num_hidden_layers is {count}"
         )
-    names = OLD_NAMES | rule.get("names", {})
-    return forced(rule, [names.get(kind, kind) for kind in (given if count is None else given[:count])])
+    found = [OLD_NAMES.get(kind, kind) for kind in (given if count is None else given[:count])]
+    unknown = sorted(set(found) - KNOWN)
+    if unknown:
+        raise ValueError(f"{settings.path or 'the configuration'}: {key} has {shown(unknown[0])}, which is no kind of layer")
+    return forced(rule, found)
 
 
 def forced(rule, found):
@@ -157,6 +170,10 @@ def _lfm3(settings, i, count):
     return FULL if i % 4 == 2 else SLIDING if i % 4 == 0 and i else "conv"
 
 
+def _lfm3_vl_vision(settings, i, count):
+    return "conv" if i < 2 or i % 2 else FULL
+
+
 def _ultrabert(settings, i, count):
     windows = settings["attention_windows"]
     if windows is not None:
@@ -198,6 +215,7 @@ RULES = {
     "deepseek_v4": _deepseek_v4,
     "dots3_note": _dots3_note,
     "lfm3": _lfm3,
+    "lfm3_vl_vision": _lfm3_vl_vision,
     "ultrabert": _ultrabert,
     "mllama": _mllama,
 }

@@ -6,7 +6,7 @@ from typing import Any
 from posref.explain import axes, others
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
-from posref.explain.schedule import magnitude, schedule, where
+from posref.explain.schedule import magnitude, phase_error, schedule, where
 from posref.explain.settings import Settings, shown
 
 
@@ -145,6 +145,9 @@ def _turned(settings, kind, values, width):
         "magnitude": found.magnitude,
         "call": found.call,
     }
+    length = settings.count("max_position_embeddings", most=10**12)
+    if length and not family.get("axes", "text").startswith(("h", "w", "b", "llama4")):
+        layer |= {"trained_length": length, "phase_error": phase_error(found.frequencies, length)}
     if found.long is not None:
         layer["frequencies_long"] = found.long.tolist()
     if family.get("axes"):
@@ -163,6 +166,8 @@ def layout(settings):
         return settings["posref_layout"]
     if "key" in family and settings[family["key"]] is False:
         return "half"
+    if family["layout"] is None:
+        return None
     writes = family.get("writes", family["layout"])
     return family["layout"] if writes == family["layout"] else f"{family['layout']}_to_{writes}"
 
@@ -211,7 +216,7 @@ def softmax_scale(settings, kind, values):
     """What multiplies the product of queries and keys, magnitudes on the tables apart."""
     rule = settings.family["scale"]
     if not isinstance(rule, str):
-        return float(rule)
+        return None if rule is None else float(rule)
     width = attended_width(settings, kind)
     if rule == "head" or rule == "latent":
         return width**-0.5
@@ -262,7 +267,9 @@ def temperature(settings, turned, values):
 
 def source(settings):
     """The file of transformers in which this type's row was read."""
-    module = settings.facts.get("module", settings.model_type)
+    if not settings.facts:
+        return "its keys alone: this model type is not known here"
+    module = settings.facts["module"]
     return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
 
 

@@ -222,11 +222,6 @@ def _fixed(base, key=None, kind="default"):
     return rule
 
 
-def _dbrx(settings, kinds):
-    attention = _dictionary(settings, "attn_config") or {}
-    return {kind: {"rope_type": "default", "rope_theta": attention.get("rope_theta", 10000.0)} for kind in kinds}
-
-
 RULES = {
     "flat": _flat,
     "gpt_neox": _gpt_neox,
@@ -246,7 +241,6 @@ RULES = {
     "ultrabert": _ultrabert,
     "axial": _flat,
     "llama4_vision": _flat,
-    "dbrx": _dbrx,
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),
     "gptj": _fixed(10000.0),

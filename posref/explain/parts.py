@@ -6,23 +6,28 @@ from posref.explain.settings import Settings, facts, shown
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
 
 
-def parts(config, model_type, path=""):
+def parts(config, model_type, path="", outer=None):
     """Every part with layers of its own, depth first, as `Settings`; sparse parts are filled by their class."""
     row = facts().get(model_type, {})
-    below = row.get("parts", {})
-    own = Settings(config, model_type, path)
+    below = row.get("parts", {}) if row else _named_parts(config)
+    own = Settings(config, model_type, path, outer)
     found = [own] if own.family["encoding"] is not None or not below else []
     for key, default in below.items():
         part = _part(config, key, path)
-        if key in config and part is None:
-            continue
         chosen = part.get("model_type") if isinstance(part, dict) else None
         chosen = chosen if chosen in facts() and chosen != model_type else default
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
-        if chosen is not None:
-            found += parts(part or {}, chosen, f"{path}.{key}".lstrip("."))
+        absent = part is None and (key in config or key in row.get("optional", ()))
+        if chosen is not None and not absent:
+            found += parts(part or {}, chosen, f"{path}.{key}".lstrip("."), config)
     return found
+
+
+def _named_parts(config):
+    """The parts of a model that is not known, as far as they name a type that is."""
+    parts = {key: part.get("model_type") for key, part in config.items() if key.endswith("_config") and isinstance(part, dict)}
+    return {key: name for key, name in parts.items() if isinstance(name, str) and name in facts()}
 
 
 def _part(config, key, path):

@@ -70,13 +70,15 @@ def _without_contradiction(pairs):
 
 def with_type(config):
     """The configuration with its `model_type`: its own, or the one whose classes `architectures` names."""
-    if isinstance(config.get("model_type"), str):
+    if isinstance(config.get("model_type"), str) and config["model_type"] in facts():
         return config
-    if config.get("model_type") is not None:
+    if config.get("model_type") is not None and not isinstance(config["model_type"], str):
         raise ValueError(f"model_type is {shown(config['model_type'])}, expected a name")
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
     found = [model_type for model_type, row in facts().items() if name and _stem(name) == row["class"]]
+    if not found and "model_type" in config:
+        return config
     if not found:
         raise ValueError("the configuration has no model_type, and no architectures that are known; say which model it is")
     return {**config, "model_type": found[0]}

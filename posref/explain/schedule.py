@@ -27,11 +27,13 @@ class Schedule(NamedTuple):
 def schedule(values, head_dim, settings):
     """The schedule of `rope_type`; ValueError names a key that is missing, and a type that is not known."""
     kind = values.get("rope_type")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"{where(settings)}rope_type is {shown(kind)}; known are {', '.join(sorted(KINDS))}")
     base = need(values, "rope_theta", settings)
     share = values.get("partial_rotary_factor")
     share = 1.0 if share is None or (kind == "default" and "partial" not in settings.family) else share
+    if not isinstance(share, (int, float)) or not 0 <= share <= 1:
+        raise ValueError(f"{where(settings)}partial_rotary_factor is {shown(share)}, expected a share from 0 to 1")
     if kind in ("axial", "proportional"):
         return KINDS[kind](values, head_dim, base, settings)
     dim = int(head_dim * share)
@@ -55,7 +57,7 @@ def where(settings):
 
 def _default(values, plain, dim, base, settings):
     if settings.family.get("axes") == "ernie":
-        rows, columns, time = values.get("mrope_section") or settings.family["sections"]
+        *_, time = values.get("mrope_section") or settings.family["sections"]
         fast, slow = plain[:-time], plain[-time:]
         plain = np.concatenate([fast[0::2], fast[1::2], slow])
     return Schedule(plain, 1.0, dim, base, None, f"rope.frequencies({dim}, {base})")
@@ -68,7 +70,10 @@ def _linear(values, plain, dim, base, settings):
 
 def _dynamic(values, plain, dim, base, settings):
     """Up to the trained length nothing changes; a longer text has other frequencies, by its length."""
-    options = {"factor": need(values, "factor", settings), "original_length": settings.count("max_position_embeddings")}
+    options = {
+        "factor": need(values, "factor", settings),
+        "original_length": settings.count("max_position_embeddings", most=10**12),
+    }
     found = Schedule(plain, 1.0, dim, base, {"type": "dynamic_ntk", **options}, "")
     arguments = ", ".join(f"{key}={value}" for key, value in options.items())
     return found._replace(call=f"scaling.dynamic_ntk(rope.frequencies({dim}, {base}), length=.., {arguments})")
@@ -167,6 +172,23 @@ def _scaled(name, plain, dim, base, options):
     arguments = ", ".join(f"{key}={value}" for key, value in options.items())
     words = {"type": name, **{key: value for key, value in options.items() if key != "base"}}
     return Schedule(found, 1.0, dim, base, words, f"scaling.{name}(rope.frequencies({dim}, {base}), {arguments})")
+
+
+def phase_error(frequencies, length):
+    """How far the angles of the last positions of a text are off, in radians, if they are computed in float32 or bfloat16."""
+    positions = np.arange(max(0, length - 4096), length)
+    exact = positions[:, None] * frequencies
+
+    def off(rounded):
+        return float(np.abs(rounded(rounded(positions)[:, None] * rounded(frequencies)) - exact).max())
+
+    return {"float32": off(np.float32), "bfloat16": min(off(_bfloat16), float(np.pi))}
+
+
+def _bfloat16(x):
+    """The nearest numbers with 8 bits of mantissa, ties to even."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 KINDS = {

@@ -16,13 +16,18 @@ from posref.explain.families import FAMILIES, UNKNOWN
 class Settings:
     """Keys of one part of a configuration: `settings["head_dim"]` is the file's value, or the class's, or None."""
 
-    def __init__(self, raw, model_type, path=""):
-        self.model_type, self.path = model_type, path
+    def __init__(self, raw, model_type, path="", outer=None):
+        self.model_type, self.path, self.outer = model_type, path, outer or {}
         self.facts = facts().get(model_type, {})
         self.names = self.facts.get("names", {})
-        self.raw = {self.names.get(key, key): value for key, value in raw.items()}
-        self.family = family(model_type)
+        self.raw = _under_one_name(raw, self.names)
+        self.family = family(model_type if model_type in FAMILIES or not self.decided() else "keys alone")
         self.read = set()
+
+    def decided(self):
+        """Whether the keys of a type that is not known decide its frequencies."""
+        sizes = {"rope_theta", "hidden_size", "num_attention_heads", "num_hidden_layers"}
+        return not self.facts and sizes <= set(self.raw) and "qk_rope_head_dim" not in self.raw
 
     def __getitem__(self, key):
         key = self.names.get(key, key)
@@ -40,16 +45,29 @@ class Settings:
     def number(self, key, kind=(int, float)):
         """A number of the file, or ValueError that names the key; None where there is none."""
         value = self[key]
-        if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
+        if value is None or (isinstance(value, kind) and not isinstance(value, bool) and abs(value) < float("inf")):
             return value
         raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
 
-    def count(self, key):
+    def count(self, key, most=10**6):
         """A positive integer of the file, or ValueError that names the key; None where there is none."""
         value = self.number(key)
-        if value is None or (value == int(value) and value > 0):
-            return None if value is None else int(value)
-        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected a positive integer")
+        if value is None:
+            return None
+        if value == int(value) and 0 < value <= most:
+            return int(value)
+        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected an integer from 1 to {most}")
+
+
+def _under_one_name(raw, names):
+    """Keys of a file by the names of its class; ValueError where two spellings of one key contradict each other."""
+    found = {}
+    for key, value in raw.items():
+        name = names.get(key, key)
+        if found.get(name) is not None and value is not None and found[name] != value:
+            raise ValueError(f"{key} is {shown(value)}, and {name}, another name of it, is {shown(found[name])}")
+        found[name] = found.get(name) if value is None and name in found else value
+    return found
 
 
 @functools.cache

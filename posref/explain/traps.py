@@ -1,14 +1,209 @@
-"""What goes wrong with a configuration like this one, and which of its keys about position were not understood."""
+"""What goes wrong with a configuration like this one, and which of its keys about position were not understood.
+
+Each trap is a function of the settings of a part and of its groups of layers, and gives sentences; each was seen in
+transformers 5.23.0, in the file named or in a test.
+"""
+
+import re
+
+SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale")
+SILENT = re.compile(r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)")
+INSIDE = {
+    *("rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings"),
+    *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"),
+    *("low_freq_factor", "high_freq_factor", "mrope_section", "mrope_interleaved", "alpha", "llama_4_scaling_beta"),
+    *("max_position_embeddings", "finetuned", "main", "compress", "short_mscale", "long_mscale"),
+}
+BY_LAYER = ("gemma3", "modernbert", "olmo3")
+FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
 
 def traps(settings, groups):
     """One sentence for each trap that this part of the file holds."""
-    return [sentence for trap in TRAPS for sentence in trap(settings, groups)]
+    found = [sentence for trap in TRAPS for sentence in trap(settings, groups)]
+    return [f"{settings.path}: {sentence}" if settings.path else sentence for sentence in dict.fromkeys(found)]
 
 
 def unread(settings):
-    """Keys that speak of position and that nothing here has read."""
-    return []
+    """Keys that speak of position and that nothing here has read, those inside the rotary parameters too."""
+    keys = [key for key, value in settings.raw.items() if value is not None and SPEAKS.search(key) and not SILENT.search(key)]
+    beside = [key for key in keys if key not in settings.read and key not in ("rope_parameters", "rope_scaling")]
+    within = [f"{name}.{key}" for name, values in _dictionaries(settings) for key in values if key not in INSIDE]
+    prefix = f"{settings.path}." if settings.path else ""
+    return [prefix + key for key in (*beside, *within)]
 
 
-TRAPS = ()
+def _dictionaries(settings):
+    for name in ("rope_parameters", "rope_scaling"):
+        given = settings.raw.get(name)
+        if isinstance(given, dict):
+            inner = {key: value for key, value in given.items() if isinstance(value, dict)}
+            yield from ((f"{name}.{key}", value) for key, value in inner.items())
+            yield name, {key: value for key, value in given.items() if key not in inner and value is not None}
+
+
+def _rotary(groups):
+    return [group for group in groups if group["encoding"] == "rope"]
+
+
+def _truncate(settings, groups):
+    for name, values in _dictionaries(settings):
+        nested = "." in name or settings.family.get("parameters") in (*BY_LAYER, "given")
+        if nested and values.get("truncate") is False and any((g["scaling"] or {}).get("type") == "yarn" for g in groups):
+            yield (
+                f"{name}.truncate is false, and transformers looks for it outside the parameters of a kind of layer: it "
+                "truncates YaRN's ramp to whole pairs, and so do the frequencies given here"
+            )
+
+
+def _dropped(settings, groups):
+    given = settings.raw.get("rope_parameters")
+    flat = isinstance(given, dict) and given and not any(isinstance(value, dict) for value in given.values())
+    if flat and settings.family.get("parameters") in BY_LAYER:
+        yield (
+            f"rope_parameters is flat, and the class of {settings.model_type} wants it by kind of layer: transformers keeps it "
+            "and does not use it; the bases given here are those of the class"
+        )
+
+
+def _old_type(settings, groups):
+    given = settings.raw.get("rope_scaling")
+    if isinstance(given, dict) and "type" in given and "rope_type" not in given:
+        if settings.family.get("parameters") in BY_LAYER:
+            yield 'rope_scaling says "type" and the class of this model reads "rope_type": transformers drops the scaling'
+        elif given["type"] == "su":
+            yield 'rope_scaling has the type "su", the first name of longrope; transformers 5.23.0 refuses it'
+
+
+def _no_base(settings, groups):
+    keys = (
+        "rope_theta",
+        "rotary_emb_base",
+        "rope_local_base_freq",
+        "global_rope_theta",
+        "local_rope_theta",
+        "compress_rope_theta",
+    )
+    inside = any("rope_theta" in values for _, values in _dictionaries(settings))
+    if _rotary(groups) and not inside and not any(settings.raw.get(key) is not None for key in keys):
+        bases = ", ".join(sorted({f"{group['base']:g}" for group in _rotary(groups) if group["base"]}))
+        if settings.family.get("parameters") in FIXED:
+            yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
+        else:
+            yield f"the file has no rope_theta; {bases} is what its class takes in transformers, other programs take 10000"
+
+
+def _overridden(settings, groups):
+    outside = settings.raw.get("original_max_position_embeddings")
+    for name, values in _dictionaries(settings):
+        inside = values.get("original_max_position_embeddings")
+        if outside is not None and inside is not None and inside != outside and "." not in name:
+            yield (
+                f"original_max_position_embeddings is {inside} in {name} and {outside} beside it; transformers lets the outer "
+                "one win"
+            )
+
+
+def _no_rope_layers(settings, groups):
+    if settings.family.get("nope") == "no_rope_layers":
+        yield "no_rope_layers[i] = 1 means that layer i rotates, 0 that it does not"
+
+
+def _nope(settings, groups):
+    silent = isinstance(settings.family.get("nope"), list) or settings.family.get("nope") in ("unless_windowed", "muse")
+    if silent and any(group["encoding"] == "none" and group["kind"] != "cross_attention" for group in groups):
+        yield f"some layers of {settings.model_type} do not rotate; no key says so, the code does"
+
+
+def _odd(settings, groups):
+    for group in _rotary(groups):
+        if group["rotary_dim"] % 2:
+            yield (
+                f"the rotated width {group['rotary_dim']} is odd; transformers divides the exponent by it and turns one pair "
+                "more, posref.rotary.rope refuses it"
+            )
+
+
+def _ignored(settings, groups):
+    if settings.model_type == "dbrx" and (settings.raw.get("attn_config") or {}).get("rope_theta"):
+        theta = settings.raw["attn_config"]["rope_theta"]
+        yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
+    if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
+        yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
+
+
+def _window_off(settings, groups):
+    rule = settings.family.get("window") or settings.family.get("kinds", {}).get("rule") == "qwen2"
+    if rule and settings.given("sliding_window") and settings["use_sliding_window"] is False:
+        yield "sliding_window is set and use_sliding_window is false: no layer has a window"
+
+
+def _window_counts(settings, groups):
+    if settings.family.get("window", {}).get("instead") and settings.given(settings.family["window"]["instead"]):
+        yield "sliding_window_size does not count the token itself: transformers adds 1"
+
+
+def _longrope(settings, groups):
+    for group in groups:
+        if (group["scaling"] or {}).get("type") == "longrope":
+            yield (
+                f"LongRoPE has two lists: up to {group['scaling']['original_length']} tokens transformers takes the short one; "
+                "other programs choose by the longest text they were started for (rotary.scaling.longrope_list)"
+            )
+            if not any("factor" in values for _, values in _dictionaries(settings)):
+                yield (
+                    "the magnitude hangs on max_position_embeddings / original_max_position_embeddings: a file whose length "
+                    "was cut has another one"
+                )
+
+
+def _dynamic(settings, groups):
+    if any((group["scaling"] or {}).get("type") == "dynamic_ntk" for group in groups):
+        yield "dynamic NTK changes the frequencies with the length of the text; these hold up to max_position_embeddings"
+
+
+def _squared(settings, groups):
+    for group in _rotary(groups):
+        plain = group["head_dim"] ** -0.5
+        if settings.family.get("scale") == "yarn" and group["softmax_scale"] > plain * 1.0001:
+            yield f"the softmax scale holds the squared magnitude: {group['softmax_scale']:.6g}, not {plain:.6g}"
+
+
+def _twins(settings, groups):
+    twins = {
+        "glm4": "GLM-4 reads interleaved, GLM-4.5 (glm4_moe) half, glm4_moe_lite interleaved to half",
+        "glm4_moe": "GLM-4.5 reads half, GLM-4 (glm4) interleaved, glm4_moe_lite interleaved to half",
+        "deepseek_v32": "the indexer reads half and turns its first features, the attention interleaved and its last",
+        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, other caches",
+        "glm_moe_dsa": "this indexer reads interleaved, that of DeepSeek V3.2 half",
+    }
+    if settings.model_type in twins:
+        yield twins[settings.model_type]
+
+
+def _flat_text(settings, groups):
+    if settings.path and settings.path.endswith("text_config") and not settings.raw and settings.outer.get("hidden_size"):
+        yield (
+            "the keys of the text stand at the top of the file; the class in transformers 5.23.0 does not look there and "
+            "takes its own values, and so does this page"
+        )
+
+
+TRAPS = (
+    _truncate,
+    _dropped,
+    _old_type,
+    _no_base,
+    _overridden,
+    _no_rope_layers,
+    _nope,
+    _odd,
+    _ignored,
+    _window_off,
+    _window_counts,
+    _longrope,
+    _dynamic,
+    _squared,
+    _twins,
+    _flat_text,
+)

@@ -1,8 +1,9 @@
 """Whether `posref.explain` says what the installed transformers does: every type that can be built, layer by layer.
 
-For each type a tiny file is given to both. Compared are: which layers attend and which of them rotate, pairing read and written,
-sign, magnitude, width and place of the turned features (the specification turns the module's own queries and keys), every table,
-softmax scale, window (as keyword and in the mask), softcap and sinks; and that nothing is claimed that the module has not.
+For each type a tiny file is given to both. Compared are: which layers attend and which of them rotate, pairing read and
+written, sign, magnitude, width and place of the turned features (the specification turns the module's own queries and keys),
+every table, softmax scale, window (as keyword and in the mask), softcap and sinks; and that nothing is claimed that the module
+has not.
 
     python -m tests.parity.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
 """
@@ -18,6 +19,8 @@ from posref.explain.families import FAMILIES
 from posref.rotary import rope
 from tests.parity import models
 
+STACKS = ("encoder", "decoder")
+CROSS = re.compile("EncDec|encoder_attn|cross")
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
 
@@ -33,52 +36,62 @@ class Verdict(NamedTuple):
 def compare(model_type):
     """Explain a tiny file, build and run its module, and compare."""
     file = models.keys(model_type)
-    said = [layer for layer in explain(file)["layers"] if not layer["part"]]
+    said = [layer for layer in explain(file)["layers"] if layer["part"] in ("", *STACKS)]
     model = models.build(models.configuration(file))
-    return judge(model_type, said, models.run(model), model)
+    return judge(model_type, said, models.run(model))
 
 
-def judge(model_type, said, record, model):
-    """The verdict on one record; layers are told apart by the first number in the name of their module."""
-    said = {i: layer for layer in said for i in layer["indices"]}
+def judge(model_type, groups, record):
+    """The verdict on one record."""
+    stacks = {group["part"] for group in groups} - {""}
+    said = {(layer["part"], i): layer for layer in groups for i in layer["indices"] if layer["kind"] != "cross_attention"}
     seen, drifted = set(), []
     for call in record.attentions:
-        i = index(call.layer)
+        i = place(call.layer, stacks)
+        if CROSS.search(call.layer):
+            continue
         if i not in said:
-            drifted.append(f"layer {i} attends and is not explained")
+            drifted.append(f"layer {named(i)} attends and is not explained")
             continue
         seen.add(i)
-        drifted += [f"layer {i}: {words}" for words in attention(said[i], call)]
-    turned = {}
+        drifted += [f"layer {named(i)}: {words}" for words in attention(said[i], call)]
+    turning = {}
     for turn in record.turns:
         if not re.search(r"compressor|cross", turn.layer):
-            turned.setdefault(index(turn.layer), []).append(turn)
-    for i, turns in turned.items():
+            turning.setdefault(place(turn.layer, stacks), []).append(turn)
+    for i, turns in turning.items():
         if said.get(i, {}).get("encoding") != "rope":
-            drifted.append(f"layer {i} rotates and is explained as {said.get(i, {}).get('encoding')}")
+            drifted.append(f"layer {named(i)} rotates and is explained as {said.get(i, {}).get('encoding')}")
             continue
         seen.add(i)
         for turn in turns:
             layer = {**said[i], **(said[i].get("indexer") or {})} if "indexer" in turn.layer else said[i]
             at = [call for call in record.attentions if call.layer == turn.layer]
-            drifted += [f"layer {i}: {words}" for words in rotation(layer, turn, at)]
-    if turned:
-        claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turned)
-        drifted += [f"layer {i} is explained as rope and does not rotate" for i in sorted(claimed)]
+            drifted += [f"layer {named(i)}: {words}" for words in rotation(layer, turn, at)]
+    if turning:
+        claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turning)
+        drifted += [f"layer {named(i)} is explained as rope and does not rotate" for i in sorted(claimed)]
     if record.attentions:
-        idle = {i for i, layer in said.items() if layer["kind"] != "cross_attention"} - seen
-        drifted += [f"layer {i} is explained and does not attend" for i in sorted(idle)]
+        drifted += [f"layer {named(i)} is explained and does not attend" for i in sorted(set(said) - seen)]
     return Verdict(model_type, len(said), len(seen), [*drifted, *compare_tables(said.values(), record.tables)])
 
 
-def index(name):
-    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
-    return int(found.group(1)) if found else -1
+def place(name, stacks):
+    """The stack and the number of the layer that a module belongs to, from its name."""
+    first = name.split(".")[0]
+    number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
+    return (first if first in stacks else "", int(number.group(1)) if number else -1)
+
+
+def named(i):
+    return " ".join(map(str, filter(lambda word: word != "", i)))
 
 
 def attention(layer, call):
     """How one attention differs from what is said of its layer."""
     scale = call.keywords.get("scaling")
+    if scale == 1.0:  # some models have scaled their queries already
+        scale = getattr(call.module, "scaling", scale)
     if isinstance(scale, (int, float)) and abs(scale - layer["softmax_scale"]) > 4 * U * abs(scale):
         yield f"scores are scaled by {scale}, explained as {layer['softmax_scale']}"
     if "sliding_window" in call.keywords and (call.keywords["sliding_window"] or None) != layer["window"]:
@@ -91,7 +104,8 @@ def attention(layer, call):
         yield f"its sinks are {call.keywords.get('s_aux') is not None}, explained as {layer['sinks']}"
     visible = seen_by(call.mask)
     if visible is not None and not np.array_equal(visible, expected_mask(layer, len(visible))):
-        yield f"row 8 of its mask is {visible[8].astype(int)}, explained as {expected_mask(layer, len(visible))[8].astype(int)}"
+        rows = [mask[8].astype(int) for mask in (visible, expected_mask(layer, len(visible)))]
+        yield f"row 8 of its mask is {rows[0]}, explained as {rows[1]}"
 
 
 def seen_by(mask):
@@ -126,7 +140,8 @@ def rotation(layer, turn, calls):
     if layer["undo"] and np.any(wrong):  # the output, whose values were turned, is turned back
         wrong = np.abs(turned(layer, x, cos, -sin) - after) > bound
     if np.any(wrong):
-        yield f"{turn.function} gives other features than explained, by {np.abs(y - after).max():.2g} of {np.abs(after).max():.2g}"
+        off, size = np.abs(y - after).max(), np.abs(after).max()
+        yield f"{turn.function} gives other features than explained, by {off:.2g} of {size:.2g}"
     if layer["norm"] == "after" or layer["temperature"] or turn.after.shape[-1] == layer["head_dim"]:
         return
     for call in calls:
@@ -195,7 +210,7 @@ def compare_tables(layers, tables):
             yield f"table {table.module} {table.layer_type or ''} ({len(table.frequencies)} pairs) is not explained"
     for frequencies, magnitude in said:
         if tables and not any(same(table, frequencies, magnitude) for table in tables):
-            yield f"{len(frequencies)} frequencies to {frequencies[-1]:.3g} with magnitude {magnitude} are in no table of the module"
+            yield f"no table of the module has {len(frequencies)} pairs down to {frequencies[-1]:.3g}, magnitude {magnitude}"
             return
 
 

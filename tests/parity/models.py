@@ -1,9 +1,9 @@
 """Real modules of the installed transformers: the one builder of them, and a record of what each of their layers did.
 
-`tiny(model_type)` is a small configuration, `build(configuration)` its module on the CPU, `run(model)` what happened in it: every
-rotation (features before and after, and where), every attention that went through transformers' AttentionInterface (queries,
-keys, values, mask, keywords, output) and every rotary module with its tables. Parity, the drift test of `posref.explain` and
-the list of verdicts are reports over these records.
+`tiny(model_type)` is a small configuration, `build(configuration)` its module on the CPU, `run(model)` what happened in it:
+every rotation (features before and after, and where), every attention that went through transformers' AttentionInterface
+(queries, keys, values, mask, keywords, output) and every rotary module with its tables. Parity, the drift test of
+`posref.explain` and the list of verdicts are reports over these records.
 
     python -m tests.parity.models          which types can be built and run, and what was recorded
 """
@@ -48,6 +48,7 @@ SIZES = {
     "max_position_embeddings": 512,
     "sliding_window": 5,
     "attention_chunk_size": 5,
+    "local_attention": 6,
     "qk_rope_head_dim": 8,
     "qk_nope_head_dim": 24,
     "v_head_dim": 16,
@@ -246,8 +247,7 @@ def inputs_of(model):
 
 def _patch_features(model):
     """How many numbers a patch of a picture has: what the first weight of an encoder takes."""
-    name, weight = next((name, weight) for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2)
-    return weight[0].numel()
+    return next(weight[0].numel() for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2)
 
 
 def tables(model):
@@ -326,7 +326,7 @@ def _recorded(function, name, record, path):
 
 
 def _heads_first(x):
-    """`(batch, heads, tokens, features)`: a tiny model has fewer heads than tokens; encoders of pictures leave the batch out."""
+    """`(batch, heads, tokens, features)`: tiny models have fewer heads than tokens; encoders of pictures have no batch."""
     x = x if x.ndim == 4 else x[None]
     return x.swapaxes(1, 2) if x.shape[1] > x.shape[2] else x
 

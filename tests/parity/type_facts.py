@@ -11,24 +11,23 @@ from pathlib import Path
 from tests.parity import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
-KEYS = set(
-    """
-    alibi attention_head_dim cross_attention_layers index_head_dim attention_chunk_size attention_multiplier attention_types attention_windows attn_config attn_layer_indices
-    attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale attn_temperature_tuning block_types
-    compress_ratios compress_rope_theta d_kv decoder_attention_heads decoder_layers embed_dim embedding_size
-    encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval full_attn_idxs
-    global_attn_every_n_layers global_head_dim head_dim head_ratio hidden_size hybrid_override_pattern image_size
-    is_decoder kv_channels layer_group_size layer_rope_theta layer_types layers_block_type linear_attn_config
-    local_attention max_distance max_position_embeddings max_relative_positions max_source_positions
-    max_target_positions max_window_layers no_rope_layer_interval no_rope_layers num_attention_heads num_buckets
-    num_decoder_layers num_hidden_layers num_key_value_heads original_max_position_embeddings pad_token_id
-    partial_rotary_factor patch_size pos_att_type position_biased_input position_buckets position_embedding_type
-    position_embeddings_type prefix_dense_sliding_window_pattern qk_nope_head_dim qk_rope_head_dim query_pre_attn_scalar
-    relative_attention relative_attention_max_distance relative_attention_num_buckets rope_interleave rope_parameters
-    rope_scaling_layers rope_theta rotary_dim rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights
-    sliding_window sliding_window_pattern sliding_window_size use_bidirectional_attention use_mem_rope
-    use_sliding_window v_head_dim window_size
-    """.split()
+KEYS = (
+    "alibi attention_chunk_size attention_head_dim attention_multiplier attention_types attention_windows "
+    "attn_config attn_layer_indices attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale "
+    "attn_temperature_tuning block_types compress_ratios compress_rope_theta cross_attention_layers d_kv "
+    "decoder_attention_heads decoder_layers embed_dim embedding_size encoder_attention_heads encoder_layers "
+    "first_k_dense_replace floor_scale full_attention_interval full_attn_idxs global_attn_every_n_layers "
+    "global_head_dim head_dim head_ratio hidden_size hybrid_override_pattern image_size index_head_dim "
+    "is_decoder kv_channels layer_group_size layer_rope_theta layer_types layers_block_type linear_attn_config "
+    "local_attention max_distance max_position_embeddings max_relative_positions max_source_positions "
+    "max_target_positions max_window_layers no_rope_layer_interval no_rope_layers num_attention_heads "
+    "num_buckets num_decoder_layers num_hidden_layers num_key_value_heads original_max_position_embeddings "
+    "pad_token_id partial_rotary_factor patch_size pos_att_type position_biased_input position_buckets "
+    "position_embedding_type position_embeddings_type prefix_dense_sliding_window_pattern qk_nope_head_dim "
+    "qk_rope_head_dim query_pre_attn_scalar relative_attention relative_attention_max_distance "
+    "relative_attention_num_buckets rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim "
+    "rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window sliding_window_pattern "
+    "sliding_window_size use_bidirectional_attention use_mem_rope use_sliding_window v_head_dim window_size"
 )
 
 
@@ -39,7 +38,7 @@ def facts():
 
 def _record(kind):
     names = dict(getattr(kind, "attribute_map", {}))
-    wanted = KEYS | {names.get(key, key) for key in KEYS}
+    wanted = {*KEYS.split(), *(names.get(key, key) for key in KEYS.split())}
     defaults = {key: _plain(value) for key, value in _defaults(kind).items() if key in wanted}
     record = {
         "module": kind.__module__.split(".")[-2],
@@ -49,8 +48,9 @@ def _record(kind):
         "theta": getattr(kind, "default_theta", 10000.0),
         "rope_type": getattr(kind, "default_rope_type", "default"),
         "parts": _parts(kind),
+        "optional": _optional(kind),
     }
-    silent = {"names": {}, "parts": {}, "theta": 10000.0, "rope_type": "default"}
+    silent = {"names": {}, "parts": {}, "optional": [], "theta": 10000.0, "rope_type": "default"}
     return {key: value for key, value in record.items() if key not in silent or value != silent[key]}
 
 
@@ -75,6 +75,17 @@ def _parts(kind):
         chosen = getattr(part, "model_type", None) or getattr(getattr(part, "config_class", None), "model_type", None)
         found[key] = chosen if chosen in models.CONFIG_MAPPING_NAMES else None
     return found
+
+
+def _optional(kind):
+    """Parts that a model of this class does not have unless its file has them."""
+    keys = getattr(kind, "sub_configs_defaults", {})
+    try:
+        with models.quiet():
+            whole = kind()
+    except Exception:
+        return []
+    return [key for key in keys if getattr(whole, key, None) is None]
 
 
 def text(table):

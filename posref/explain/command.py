@@ -1,0 +1,31 @@
+"""`posref explain`: what it answers."""
+
+import json
+import os
+
+from posref.explain import explain, output
+from posref.explain.words import describe
+
+
+def answer(arguments):
+    """The text that answers one call; ValueError for a file that cannot be explained."""
+    explained = chosen(explain(arguments.file), arguments.layer, arguments.part)
+    if arguments.frequencies:
+        output.write_frequencies(explained, arguments.frequencies)
+        return arguments.frequencies
+    if arguments.code:
+        return output.code(explained, arguments.code, os.path.basename(arguments.file))
+    if arguments.diff:
+        changes = output.differences(explained, chosen(explain(arguments.diff), arguments.layer, arguments.part))
+        return json.dumps(changes, indent=2) if arguments.json else "\n".join(changes) or "the positions are the same"
+    return json.dumps(explained, indent=2) if arguments.json else describe(explained, arguments.file)
+
+
+def chosen(explained, layer=None, part=None):
+    """The explanation of some layers alone; ValueError if there are none of them."""
+    kept = [group for group in explained["layers"] if part is None or group["part"] == part]
+    kept = [group for group in kept if layer is None or layer in group["indices"]]
+    if not kept and explained["layers"]:
+        parts = sorted({group["part"] for group in explained["layers"]})
+        raise ValueError(f"there is no layer {layer} of part {part!r}; the parts are {parts}")
+    return {**explained, "layers": kept}

@@ -1,0 +1,180 @@
+"""Frequencies as files, code that computes a model's positions, and the difference between two models."""
+
+import json
+
+import numpy as np
+
+from posref.explain.words import runs
+
+PYTHON = '''"""{title}"""
+
+{imports}
+
+FREQUENCIES = {array}
+MAGNITUDE = {magnitude!r}
+
+
+def rope(x, positions):
+    """x (batch, heads, n, {dim}), positions (batch, n): x with its features turned."""
+    angle = positions[:, None, :, None] * FREQUENCIES
+    cos, sin = {cos} * MAGNITUDE, {sin} * MAGNITUDE
+    {before}
+    a, b = {split}
+    turned = {join}
+    return {result}
+'''
+TEST = """
+
+def test_rope():
+    from posref.check import check_rope
+
+    check_rope(rope, dim={dim}, rotary_dim={rotary_dim}, frequencies={plain}, layout="{layout}"{convert}).require()
+"""
+C = """/* {title} */
+#include <math.h>
+
+static const double frequencies[{pairs}] = {{{values}}};
+
+/* Turn the {dim} features of one query or key at one position. */
+void rope(double *x, long position) {{
+    {shift}for (int t = 0; t < {pairs}; t++) {{
+        double angle = position * frequencies[t];
+        double c = {magnitude!r} * cos(angle), s = {magnitude!r} * sin(angle);
+        double a = x[{first}], b = x[{second}];
+        x[{first}] = a * c - b * s;
+        x[{second}] = a * s + b * c;
+    }}
+}}
+"""
+LANGUAGES = ("numpy", "torch", "jax", "c")
+LIBRARIES = {"numpy": ("np", "numpy"), "torch": ("torch", "torch"), "jax": ("jnp", "jax.numpy")}
+ANSWERED = (
+    "encoding",
+    "layout",
+    "head_dim",
+    "rotary_dim",
+    "base",
+    "scaling",
+    "magnitude",
+    "softmax_scale",
+    "window",
+    "chunk",
+    "sinks",
+    "softcap",
+)
+
+
+def one(explained):
+    """The one set of rotary layers of an explanation; ValueError if there are none or several."""
+    groups = [group for group in explained["layers"] if group["encoding"] == "rope"]
+    distinct = {
+        json.dumps([group[key] for key in ("layout", "rotary_dim", "frequencies", "magnitude", "sign")]) for group in groups
+    }
+    if len(distinct) == 1:
+        return groups[0]
+    which = "; ".join(f"--layer {group['indices'][0]}" + f" --part {group['part']}" * bool(group["part"]) for group in groups)
+    raise ValueError(
+        f"{len(distinct)} rotations in this model; choose one: {which}" if groups else "no layer of this model rotates"
+    )
+
+
+def write_frequencies(explained, path):
+    """The frequencies of one set of layers to a .npy, .json or .h file."""
+    frequencies = one(explained)["frequencies"]
+    if path.endswith(".npy"):
+        np.save(path, np.array(frequencies))
+        return
+    if not path.endswith((".json", ".h", ".c")):
+        raise ValueError(f"{path}: frequencies are written to a .npy, .json or .h file")
+    values = ", ".join(map(repr, frequencies))
+    text = (
+        json.dumps(frequencies)
+        if path.endswith(".json")
+        else f"static const double frequencies[{len(frequencies)}] = {{{values}}};\n"
+    )
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def code(explained, language, name):
+    """A small correct implementation of one rotation, and for Python a test that passes it through `check`."""
+    if language not in LANGUAGES:
+        raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
+    group = one(explained)
+    if group.get("axes") and set(group["axes"]) - {"t"} and "t" not in group["axes"]:
+        raise ValueError("these layers turn by the rows and columns of a picture; code is written for positions in a text")
+    if group["undo"] or group["layout"] not in ("half", "interleaved", "interleaved_to_half"):
+        raise ValueError(f"no code is written for layout {group['layout']} here; see posref.rotary.rope")
+    words = {"title": f"RoPE of {name}, layers {runs(group['indices'])}: {group['call']}.", "dim": attending(group)}
+    return _c(group, words) if language == "c" else _python(group, words, language)
+
+
+def attending(group):
+    """The width of what the rotation is given: a latent head turns its last features."""
+    return group["rotary_dim"] if group["rotated"] == "last" else group["head_dim"]
+
+
+def _python(group, words, language):
+    short, module = LIBRARIES[language]
+    half, width = len(group["frequencies"]), 2 * len(group["frequencies"])
+    values = "[" + ", ".join(map(repr, group["frequencies"])) + "]"
+    array = f"torch.tensor({values}, dtype=torch.float64)" if language == "torch" else f"{short}.array({values})"
+    whole = width == words["dim"]
+    source = "x" if whole else "first"
+    halves = f"{source}[..., :{half}], {source}[..., {half}:]"
+    split = halves if group["layout"] == "half" else f"{source}[..., 0::2], {source}[..., 1::2]"
+    join = f"{short}.{'cat' if language == 'torch' else 'concatenate'}"
+    axis = "dim=-1" if language == "torch" else "axis=-1"
+    sine = "sin" if group["sign"] > 0 else "-sin"
+    a, b = f"a * cos - b * {sine}".replace("- b * -sin", "+ b * sin"), f"a * {sine} + b * cos"
+    together = f"{join}([{a}, {b}], {axis})"
+    if group["layout"] == "interleaved":
+        together = f"{short}.stack([{a}, {b}], {axis}).reshape({source}.shape)"
+    imports = f"import {module}" if short == module else f"import {module} as {short}"
+    fields = {
+        **words,
+        "imports": imports,
+        "array": array,
+        "magnitude": group["magnitude"],
+        "cos": f"{short}.cos(angle)",
+        "sin": f"{short}.sin(angle)",
+        "before": f"first, rest = x[..., :{width}], x[..., {width}:]" if not whole else "# every feature turns",
+        "split": split,
+        "join": together,
+        "result": "turned" if whole else f"{join}([turned, rest], {axis})",
+    }
+    convert = {"numpy": "", "torch": ", to=torch.from_numpy", "jax": ", to=jnp.asarray"}[language]
+    plain = "FREQUENCIES.numpy()" if language == "torch" else "FREQUENCIES"
+    checkable = group["magnitude"] == 1 and group["sign"] == 1 and "_to_" not in group["layout"]
+    test = TEST.format(dim=words["dim"], rotary_dim=width, plain=plain, layout=group["layout"], convert=convert)
+    return PYTHON.format(**fields) + (test if checkable else "")
+
+
+def _c(group, words):
+    pairs = len(group["frequencies"])
+    first, second = ("t", f"t + {pairs}") if group["layout"] == "half" else ("2 * t", "2 * t + 1")
+    if "_to_" in group["layout"]:
+        raise ValueError("C code turns features in place; this model reads adjacent pairs and leaves halves, use --code numpy")
+    values = ", ".join(map(repr, group["frequencies"]))
+    sign = "position = -position;\n    " if group["sign"] < 0 else ""
+    return C.format(**words, pairs=pairs, values=values, magnitude=group["magnitude"], first=first, second=second, shift=sign)
+
+
+def differences(ours, theirs):
+    """What changes from one explanation to another, a line for each answer of each set of layers."""
+    found = []
+    if ours["model_type"] != theirs["model_type"]:
+        found.append(f"model_type: {ours['model_type']} -> {theirs['model_type']}")
+    a, b = ({(group["part"], i): group for group in side["layers"] for i in group["indices"]} for side in (ours, theirs))
+    changed = {}
+    for place in sorted({*a, *b}, key=str):
+        if place not in a or place not in b:
+            changed.setdefault((place[0], "there in one of the two only", "", ""), []).append(place[1])
+            continue
+        for key in ANSWERED:
+            if a[place].get(key) != b[place].get(key):
+                changed.setdefault((place[0], key, str(a[place].get(key)), str(b[place].get(key))), []).append(place[1])
+    for (part, key, before, after), layers in changed.items():
+        where = f"{part} " if part else ""
+        found.append(f"{where}layers {runs(sorted(layers))}: {key}" + (f" {before} -> {after}" if before or after else ""))
+    return found

@@ -1,0 +1,148 @@
+"""An explanation in words, for a person: `posref explain FILE`."""
+
+import numpy as np
+
+LAYOUTS = {
+    None: "NOT KNOWN: no key says which features form a pair",
+    "half": "half: pairs (t, t + {half})",
+    "interleaved": "interleaved: pairs (2t, 2t + 1)",
+    "interleaved_to_half": "interleaved, pairs (2t, 2t + 1), left as halves (t, t + {half}): same scores, other cache",
+}
+ENCODINGS = {
+    "none": "no position in these layers",
+    "learned": "a learned table of {table} rows at the input (absolute.learned)",
+    "sinusoidal": "a fixed table at the input (absolute.sinusoidal)",
+    "t5": "a bias by bucket of the offset (relative.t5)",
+    "alibi": "a bias that grows with the distance (relative.alibi)",
+    "disentangled": "scores with relative positions (relative.deberta)",
+}
+
+
+def describe(explained, name):
+    """The whole explanation as text."""
+    lines = [f"{name}: model_type {explained['model_type']}"]
+    for group in explained["layers"]:
+        lines += ["", *_group(group)]
+    for part in explained["unsupported"]:
+        where = f"{part['part']} " if part["part"] else ""
+        lines += ["", f"NOT EXPLAINED  {where}(model_type {part['model_type']}): nothing is known here of its positions"]
+    lines += _listed("Traps", explained["traps"])
+    lines += _listed("Keys about position that were not understood", explained["unread"])
+    return "\n".join(lines)
+
+
+def _listed(title, sentences):
+    return ["", title, *(f"  - {sentence}" for sentence in sentences)] if sentences else []
+
+
+def _group(group):
+    yield f"{_layers(group)}   {group['source']}"
+    for word, text in _rows(group):
+        yield f"  {word:12} {text}"
+
+
+def _layers(group):
+    part = f"{group['part']}: " if group["part"] else ""
+    return f"{part}layers {runs(group['indices'])} ({len(group['indices'])}, {group['kind'].replace('_', ' ')})"
+
+
+def runs(indices):
+    """0-2, 4, 6-8 of a list of indices.
+
+    >>> runs([0, 1, 2, 4, 6, 7, 8])
+    '0-2, 4, 6-8'
+    """
+    starts = [i for i in indices if i - 1 not in indices]
+    ends = [i for i in indices if i + 1 not in indices]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def _rows(group):
+    if group["encoding"] == "rope":
+        yield from _rotation(group)
+    else:
+        yield "position", ENCODINGS.get(group["encoding"], group["encoding"]).format(table=group.get("table"))
+        if group.get("bias"):
+            yield "bias", ", ".join(f"{key} {value}" for key, value in group["bias"].items())
+    yield "scale", _scale(group)
+    yield "mask", _mask(group)
+    if group["softcap"]:
+        yield "cap", f"scores become {group['softcap']:g} tanh(score / {group['softcap']:g}), before the mask"
+    if group["sinks"]:
+        yield "sinks", "one trained number a head joins the softmax and is dropped: weights of a row sum to less than 1"
+    if group["temperature"]:
+        yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
+    if group["norm"]:
+        yield "norm", f"queries and keys are normed {group['norm']} the rotation"
+    if group.get("indexer"):
+        yield "indexer", "{head_dim} wide, reads {layout}, turns the {rotated} features".format(**group["indexer"])
+
+
+def _rotation(group):
+    width, head = group["rotary_dim"], group["head_dim"]
+    pairs = len(group.get("axes") or group["frequencies"])
+    place = "" if width == head else f", the {group['rotated']} ones"
+    yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
+    sign = " (clockwise: by minus the angle)" if group["sign"] < 0 else ""
+    yield "layout", LAYOUTS.get(group["layout"], str(group["layout"])).format(half=pairs) + sign
+    if group.get("axes"):
+        yield "axes", f"{group['order'].replace('_', ' ')}: pairs read {', '.join(_counted(group['axes']))}"
+    yield "frequencies", group["call"]
+    yield "", numbers(group["frequencies"])
+    changed = _changed(group)
+    if changed:
+        yield "", changed
+    if "frequencies_long" in group:
+        yield "", f"long list: {numbers(group['frequencies_long'])}"
+    scores = (
+        f": on cosine and sine, so scores are multiplied by {group['magnitude'] ** 2:.6g}" if group["magnitude"] != 1 else ""
+    )
+    yield "magnitude", f"{group['magnitude']:.12g}{scores}"
+    if group["undo"]:
+        yield "output", "values are turned with the keys, and the output is turned back"
+    if group.get("trained_length"):
+        yield (
+            "trained to",
+            "{} positions; there angles are off by up to {float32:.2g} rad in float32, {bfloat16:.2g} in bf16".format(
+                group["trained_length"], **group["phase_error"]
+            ),
+        )
+
+
+def _counted(axes):
+    return [f"{axis} {axes.count(axis)}" for axis in "thw" if axis in axes]
+
+
+def numbers(values):
+    """The first and last of a list."""
+    shown = [f"{value:.9g}" for value in (values if len(values) <= 6 else [*values[:3], *values[-2:]])]
+    return "[" + ", ".join(shown if len(values) <= 6 else [*shown[:3], "...", *shown[3:]]) + f"]  {len(values)} numbers"
+
+
+def _changed(group):
+    """Which pairs keep their frequency, which are blended, which divided."""
+    if not group["scaling"] or group["scaling"]["type"] not in ("yarn", "llama3"):
+        return ""
+    found, factor = np.array(group["frequencies"]), group["scaling"]["factor"]
+    ratio = group["base"] ** (-2 * np.arange(len(found)) / group["rotary_dim"]) / found
+    kept, divided = int(np.sum(np.isclose(ratio, 1, rtol=1e-12))), int(np.sum(np.isclose(ratio, factor, rtol=1e-12)))
+    return f"{kept} pairs unchanged, {len(found) - kept - divided} blended, {divided} divided by {factor:g}"
+
+
+def _scale(group):
+    if group["softmax_scale"] is None:
+        return "NOT KNOWN"
+    before = f"; queries are multiplied by {group['query_scale']:.9g} before" if group["query_scale"] != 1 else ""
+    return f"{group['softmax_scale']:.12g}{before}"
+
+
+def _mask(group):
+    seen = "causal" if group["causal"] else "all tokens see each other" if group["causal"] is False else "as the model is used"
+    if group["window"]:
+        side = "on both sides" if group["window_sides"] == "both" else "its own included"
+        seen += f", window: keys at a distance below {group['window']}, {side}"
+    if group["chunk"]:
+        seen += f", within chunks of {group['chunk']}"
+    grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1
+    share = f"; query head a reads key head a // {group['heads'] // group['kv_heads']}" if grouped else ""
+    return seen + share

@@ -1,0 +1,189 @@
+"""Every form of a configuration, and every way in which a file can be broken: one line, exit code 2."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from posref import cli
+from posref.explain import explain
+from posref.rotary import rope, scaling
+
+LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "rope_theta": 500000.0}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+
+def one(config):
+    (group,) = explain(config)["layers"]
+    return group
+
+
+def test_spellings_of_one_schedule():
+    """v4 with `type`, v4 with `rope_type`, and v5, flat: the same frequencies."""
+    plain = rope.frequencies(16, 500000.0)
+    expected = scaling.llama3(plain, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_length=8192)
+    forms = [
+        LLAMA | {"rope_scaling": {"type": "llama3", **LLAMA3}},
+        LLAMA | {"rope_scaling": {"rope_type": "llama3", **LLAMA3}},
+        {key: value for key, value in LLAMA.items() if key != "rope_theta"}
+        | {"rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, **LLAMA3}},
+    ]
+    for form in forms:
+        np.testing.assert_array_equal(one(form)["frequencies"], expected)
+
+
+def test_architectures_stand_for_a_missing_type():
+    config = {**LLAMA, "architectures": ["LlamaForCausalLM"]}
+    del config["model_type"]
+    assert one(config)["layout"] == "half"
+    assert explain(config)["model_type"] == "llama"
+
+
+def test_native_weights_are_interleaved():
+    group = one({"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "rope_theta": 500000.0})
+    assert (group["layout"], group["rotary_dim"], group["kv_heads"]) == ("interleaved", 128, 8)
+
+
+def test_native_deepseek_scales_as_the_released_model():
+    keys = {"dim": 7168, "n_layers": 61, "n_heads": 128, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+    group = one(keys)
+    assert group["softmax_scale"] == pytest.approx(0.135233778861, abs=5e-13)
+    assert group["scaling"]["ramp"] == [10.0, 23.0]
+
+
+def gguf_bytes(entries):
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    kinds = {str: (8, text), int: (4, lambda x: struct.pack("<I", x)), float: (6, lambda x: struct.pack("<f", x))}
+    body = b"".join(text(key) + struct.pack("<I", kinds[type(v)][0]) + kinds[type(v)][1](v) for key, v in entries.items())
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)) + body
+
+
+GGUF = {
+    "general.architecture": "llama",
+    "llama.embedding_length": 4096,
+    "llama.block_count": 32,
+    "llama.attention.head_count": 32,
+    "llama.attention.head_count_kv": 8,
+    "llama.rope.freq_base": 500000.0,
+    "llama.rope.dimension_count": 128,
+    "llama.context_length": 8192,
+}
+
+
+def test_gguf(tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf_bytes(GGUF))
+    group = one(str(path))
+    assert (group["layout"], group["rotary_dim"], group["base"]) == ("interleaved", 128, 500000.0)
+    np.testing.assert_array_equal(group["frequencies"], rope.frequencies(128, 500000.0))
+    assert one(GGUF) == group
+
+
+@pytest.mark.parametrize("size", [4, 8, 23, 40, 100, 200])
+def test_gguf_cut_short(tmp_path, size, capsys):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(gguf_bytes(GGUF)[:size])
+    assert_refused(path, capsys, "GGUF")
+
+
+def assert_refused(path, capsys, word):
+    assert cli.main(["explain", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    assert word in err
+
+
+BROKEN = {
+    "empty": ("", "no JSON"),
+    "truncated": (json.dumps(LLAMA)[:-9], "no JSON"),
+    "list": ("[1, 2]", "list"),
+    "null": ("null", "NoneType"),
+    "number": ("7", "int"),
+    "page": ("<!DOCTYPE html><html></html>", "web page"),
+    "no type": ('{"hidden_size": 64}', "model_type"),
+    "type is a list": ('{"model_type": ["llama"]}', "model_type"),
+    "twice": ('{"model_type": "llama", "hidden_size": 64, "hidden_size": 128}', "twice"),
+    "deep": ("[" * 100000, ""),
+    "parameters are a number": (json.dumps(LLAMA | {"rope_scaling": 1.0}), "rope_scaling"),
+    "parameters are a list": (json.dumps(LLAMA | {"rope_parameters": [1]}), "rope_parameters"),
+    "unknown schedule": (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "magic"}}), "magic"),
+    "schedule is a list": (json.dumps(LLAMA | {"rope_scaling": {"rope_type": ["yarn"]}}), "rope_type"),
+    "factor missing": (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "linear"}}), "factor"),
+    "factor is text": (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": "8"}}), "factor"),
+    "factor below 1": (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": 0.5}}), "factor"),
+    "base is text": (json.dumps(LLAMA | {"rope_theta": "1e6"}), "rope_theta"),
+    "base is infinite": (json.dumps(LLAMA | {"rope_theta": float("inf")}), "rope_theta"),
+    "base is not a number": (json.dumps(LLAMA | {"rope_theta": float("nan")}), "rope_theta"),
+    "base is null": (json.dumps(LLAMA | {"rope_theta": None}), "rope_theta"),
+    "base is true": (json.dumps(LLAMA | {"rope_theta": True}), "rope_theta"),
+    "layers are text": (json.dumps(LLAMA | {"num_hidden_layers": "32"}), "num_hidden_layers"),
+    "layers are negative": (json.dumps(LLAMA | {"num_hidden_layers": -1}), "num_hidden_layers"),
+    "layers without end": (json.dumps(LLAMA | {"num_hidden_layers": 10**12}), "num_hidden_layers"),
+    "heads are zero": (json.dumps(LLAMA | {"num_attention_heads": 0}), "num_attention_heads"),
+    "width is half a number": (json.dumps(LLAMA | {"hidden_size": 64.5}), "hidden_size"),
+    "width is a list": (json.dumps(LLAMA | {"hidden_size": [64]}), "hidden_size"),
+    "head is wide": (json.dumps(LLAMA | {"head_dim": 10**10}), "head_dim"),
+    "part is a list": (json.dumps({"model_type": "gemma3", "text_config": [1]}), "text_config"),
+    "kinds are numbers": (json.dumps(LLAMA | {"model_type": "qwen2", "layer_types": [1, 2]}), "layer_types"),
+    "kinds are few": (json.dumps(LLAMA | {"model_type": "qwen2", "layer_types": ["full_attention"]}), "layer_types"),
+    "kinds are unknown": (json.dumps(LLAMA | {"model_type": "qwen2", "layer_types": ["a", "b"]}), "layer_types"),
+    "window is text": (json.dumps(LLAMA | {"model_type": "mistral", "sliding_window": "4096"}), "sliding_window"),
+    "list of short factors": (
+        json.dumps(
+            LLAMA | {"model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}}
+        ),
+        "short_factor",
+    ),
+    "yarn edges in the wrong order": (
+        json.dumps(LLAMA | {"rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 1, "beta_slow": 32}}),
+        "beta_fast",
+    ),
+    "share above 1": (
+        json.dumps(LLAMA | {"model_type": "phi", "partial_rotary_factor": 2.0}),
+        "partial_rotary_factor",
+    ),
+    "share is nothing": (json.dumps(LLAMA | {"model_type": "phi", "partial_rotary_factor": 0.0}), "pair"),
+    "two spellings contradict": (json.dumps({"model_type": "gpt2", "n_layer": 12, "num_hidden_layers": 24}), "n_layer"),
+    "architecture of GGUF": (json.dumps({"general.architecture": "martian"}), "martian"),
+    "part of a GGUF": (json.dumps({"general.architecture": "llama"}), "llama.embedding_length"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken(name, tmp_path, capsys):
+    text, word = BROKEN[name]
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    assert_refused(path, capsys, word)
+
+
+def test_no_text(tmp_path, capsys):
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xff\xfe\x00\x80" * 10)
+    assert_refused(path, capsys, "UTF-8")
+
+
+def test_large(tmp_path, capsys):
+    path = tmp_path / "config.json"
+    with open(path, "wb") as file:
+        file.write(b'{"model_type": "')
+        file.truncate(100 * 2**20)
+    assert_refused(path, capsys, "larger than 16 MB")
+
+
+def test_directory_and_nothing(tmp_path, capsys):
+    assert_refused(tmp_path, capsys, "directory")
+    assert_refused(tmp_path / "none.json", capsys, "No such file")
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert_refused(tmp_path, capsys, "config.json")
+
+
+def test_a_mark_of_byte_order_is_no_fault(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
+    assert one(str(path))["base"] == 500000.0

@@ -1,0 +1,166 @@
+"""Each trap once with a file that holds it and once with one that does not; what transformers drops is dropped here."""
+
+import json
+
+import numpy as np
+import pytest
+
+from posref.explain import explain
+from posref.rotary import rope, scaling
+
+SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "num_hidden_layers": 8}
+YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
+PHI3 = {"short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
+
+
+def said(word, **config):
+    return any(word in sentence for sentence in explain(SIZES | {"rope_theta": 1e4} | config)["traps"])
+
+
+def full(**config):
+    groups = explain(SIZES | config)["layers"]
+    return next(group for group in groups if group["kind"] == "full_attention" and group["frequencies"])
+
+
+def test_truncate_is_not_found_in_nested_parameters():
+    nested = {"full_attention": YARN | {"truncate": False}, "sliding_attention": {"rope_type": "default"}}
+    group = full(model_type="olmo3", rope_parameters=nested)
+    plain = rope.frequencies(64, 500000.0)
+    for truncate in (True, False):
+        expected = scaling.yarn(plain, factor=32.0, original_length=4096, base=500000.0, truncate=truncate)
+        assert np.array_equal(group["frequencies"], expected) == truncate
+    assert said("truncate", model_type="olmo3", rope_parameters=nested)
+    assert (
+        full(model_type="gpt_oss", rope_theta=150000.0, rope_scaling=YARN | {"truncate": False})["scaling"]["truncate"] is False
+    )
+    assert not said("truncate", model_type="gpt_oss", rope_scaling=YARN | {"truncate": False})
+
+
+def test_flat_parameters_of_a_class_that_wants_them_by_layer():
+    config = {"model_type": "olmo3", "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
+    assert full(**config)["base"] == 500000.0
+    assert said("is flat", **config)
+    nested = {kind: {"rope_type": "default", "rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}
+    assert full(model_type="olmo3", rope_parameters=nested)["base"] == 7.0
+    assert not said("is flat", model_type="olmo3", rope_parameters=nested)
+
+
+def test_a_missing_base_is_that_of_the_class():
+    for model_type, base in (("llama", 10000.0), ("qwen2", 10000.0), ("cohere", 500000.0), ("minimax_m2", 5000000.0)):
+        config = SIZES | {"model_type": model_type, "head_dim": 64}
+        explained = explain(config)
+        assert explained["layers"][0]["base"] == base
+        assert any("no rope_theta" in sentence for sentence in explained["traps"])
+        assert not any("no rope_theta" in sentence for sentence in explain(config | {"rope_theta": 1e6})["traps"])
+
+
+def test_type_for_rope_type():
+    linear = {"type": "linear", "factor": 8.0}
+    assert full(model_type="llama", rope_theta=1e4, rope_scaling=linear)["scaling"]["type"] == "linear"
+    assert full(model_type="gemma3_text", rope_scaling=linear)["scaling"] is None
+    assert full(model_type="gemma3_text", rope_scaling={"rope_type": "linear", "factor": 8.0})["scaling"]["type"] == "linear"
+    assert said("drops the scaling", model_type="gemma3_text", rope_scaling=linear)
+    assert not said("drops the scaling", model_type="llama", rope_scaling=linear)
+
+
+def test_linear_of_gemma3_leaves_sliding_layers_alone():
+    groups = explain(SIZES | {"model_type": "gemma3_text", "rope_scaling": {"rope_type": "linear", "factor": 8.0}})["layers"]
+    assert {group["kind"]: group["scaling"] and group["scaling"]["factor"] for group in groups} == {
+        "sliding_attention": None,
+        "full_attention": 8.0,
+    }
+
+
+def test_the_outer_original_length_wins():
+    config = {"model_type": "llama", "rope_scaling": YARN, "original_max_position_embeddings": 8192}
+    assert full(**config, rope_theta=1e4)["scaling"]["original_length"] == 8192
+    assert said("outer one", **config)
+    assert not said("outer one", **config | {"original_max_position_embeddings": 4096})
+
+
+def test_one_means_that_a_layer_rotates():
+    groups = explain(SIZES | {"model_type": "smollm3", "rope_theta": 1e4, "no_rope_layers": [1, 0, 1, 1, 0, 1, 1, 1]})["layers"]
+    assert next(group["indices"] for group in groups if group["encoding"] == "none") == [1, 4]
+    assert said("that layer i rotates", model_type="smollm3")
+
+
+def test_odd_widths():
+    group = full(model_type="glm4_moe", head_dim=42, partial_rotary_factor=0.5, rope_theta=1e4)
+    assert group["rotary_dim"] == 21
+    np.testing.assert_allclose(group["frequencies"], [1e4 ** (-2 * t / 21) for t in range(11)], rtol=1e-15)
+    assert said("is odd", model_type="glm4_moe", head_dim=42, partial_rotary_factor=0.5)
+    assert not said("is odd", model_type="glm4_moe", head_dim=64, partial_rotary_factor=0.5)
+
+
+def test_a_base_that_the_code_holds():
+    config = {"model_type": "gptj", "n_embd": 512, "n_head": 8, "n_layer": 8, "rotary_dim": 32, "rope_theta": 7.0}
+    (group,) = explain(config)["layers"]
+    assert (group["base"], group["rotary_dim"], group["layout"]) == (10000.0, 32, "interleaved")
+
+
+def test_dbrx_and_its_inner_base():
+    config = {"model_type": "dbrx", "d_model": 512, "n_heads": 8, "n_layers": 8, "attn_config": {"rope_theta": 500000}}
+    assert explain(config)["layers"][0]["base"] == 10000.0
+    assert any("attn_config.rope_theta is 500000" in sentence for sentence in explain(config)["traps"])
+
+
+def test_families_whose_members_differ():
+    layouts = {name: full(model_type=name, rope_theta=1e4)["layout"] for name in ("glm4", "glm4_moe", "glm4_moe_lite")}
+    assert layouts == {"glm4": "interleaved", "glm4_moe": "half", "glm4_moe_lite": "interleaved_to_half"}
+    heads = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128}
+    latent = {
+        name: explain(SIZES | heads | {"model_type": name})["layers"][0]
+        for name in ("deepseek_v2", "deepseek_v3", "deepseek_v32")
+    }
+    assert [group["layout"] for group in latent.values()] == ["interleaved", "interleaved_to_half", "interleaved_to_half"]
+    assert latent["deepseek_v32"]["indexer"]["layout"] == "half"
+    assert all(group["rotated"] == "last" for group in latent.values())
+
+
+def test_a_window_that_is_switched_off():
+    config = {"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}
+    assert full(**config, rope_theta=1e4)["window"] is None
+    assert said("no layer has a window", **config)
+    assert not said("no layer has a window", **config | {"use_sliding_window": True})
+
+
+def test_a_window_that_does_not_count_the_token():
+    groups = explain(SIZES | {"model_type": "mimo_v2_flash", "head_dim": 64, "sliding_window_size": 128})["layers"]
+    assert {group["kind"]: group["window"] for group in groups} == {"full_attention": None, "sliding_attention": 129}
+
+
+def test_magnitude_of_longrope_hangs_on_the_length():
+    config = SIZES | {"model_type": "phi3", "rope_theta": 1e4, "rope_scaling": {"type": "longrope", **PHI3}}
+    lengths = {"original_max_position_embeddings": 4096}
+    (long,) = explain(config | lengths | {"max_position_embeddings": 131072})["layers"]
+    (cut,) = explain(config | lengths | {"max_position_embeddings": 4096})["layers"]
+    assert long["magnitude"] == pytest.approx(1.19023807142, abs=5e-12)
+    assert cut["magnitude"] == 1.0
+    np.testing.assert_array_equal(np.array(long["frequencies_long"]) * 2, long["frequencies"])
+    assert said("hangs on max_position_embeddings", **config | lengths)
+
+
+def test_latent_scale_holds_the_squared_magnitude():
+    scaled = YARN | {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0}
+    config = SIZES | {"model_type": "deepseek_v3", "rope_theta": 1e4, "rope_scaling": scaled}
+    (group,) = explain(config | {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128})["layers"]
+    assert group["softmax_scale"] == pytest.approx(0.135233778861, abs=5e-13)
+    assert group["magnitude"] == 1.0
+    assert said("squared magnitude", **config)
+
+
+def test_keys_that_are_not_understood():
+    config = SIZES | {"model_type": "qwen2", "rope_theta": 1e4, "dual_chunk_attention_config": {"chunk_size": 8192}}
+    assert explain(config)["unread"] == ["dual_chunk_attention_config"]
+    inner = {"rope_type": "linear", "factor": 2.0, "wobble": 3}
+    assert explain(SIZES | {"model_type": "llama", "rope_theta": 1e4, "rope_scaling": inner})["unread"] == [
+        "rope_scaling.wobble"
+    ]
+    assert explain(SIZES | {"model_type": "llama", "rope_theta": 1e4, "vocab_size": 32000})["unread"] == []
+
+
+def test_what_is_not_supported_is_said():
+    explained = explain({"model_type": "wav2vec2", **SIZES})
+    assert explained["layers"] == []
+    assert explained["unsupported"] == [{"part": "", "model_type": "wav2vec2"}]
+    json.dumps(explained)

@@ -1,0 +1,87 @@
+"""What `posref.explain` says of a model type is what the installed transformers does; a new or changed type fails here.
+
+The types below stand for the rows of the table; `python -m tests.parity.drift` compares all of them.
+"""
+
+import pytest
+
+pytest.importorskip("transformers", reason="pip install posref[parity]")
+
+from posref.explain import families, settings
+from tests.parity import drift, models, type_facts
+
+TYPES = (
+    "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
+    "llama4_text cohere2 smollm3 glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
+    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite qwen2_vl_vision pixtral dinov3_vit bert t5 gpt2 bart"
+)
+# rotary types of which nothing is said: their position has not been read
+UNREAD = (
+    "EvollaModel blt blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher cohere_compass_text "
+    "cosmos3_edge_text deepseek_ocr2_encoder deepseek_ocr2_text dots3_note_audio_encoder dots3_note_text "
+    "edgetam_video efficientloftr eomt_dinov3 evolla glm_image_text glmasr_encoder hunyuan_vl_text "
+    "inkling2_vision lasr_encoder minimax_m3_vl_vision mistral_large4_text molmo2_text moonshine_streaming "
+    "musicflamingo nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_word_timestamp "
+    "nemotron3_diarization_audio neomme pe_audio_encoder pe_audio_video_encoder pe_video_encoder pocket_tts "
+    "pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder "
+    "qwen2_5_omni_dit qwen3_omni_moe_talker_code_predictor qwen3_omni_moe_talker_text qwen4_exp_text sam2_video "
+    "sam3_tracker_video sam3_vit_model step3p5_vision timesfm2_5 unlimited_ocr_text"
+)
+
+
+@pytest.mark.parametrize("model_type", TYPES.split())
+def test_as_explained(model_type):
+    verdict = drift.compare(model_type)
+    assert verdict.drifted == []
+    assert verdict.verified > 0
+
+
+def test_every_rotary_type_is_explained_or_listed():
+    rotary = {name for name, row in settings.facts().items() if "rope_parameters" in row["defaults"]}
+    assert rotary - set(families.FAMILIES) == set(UNREAD.split())
+
+
+def test_facts_are_those_of_the_installed_classes():
+    assert type_facts.changed(type_facts.facts()) == [], "run `python -m tests.parity.type_facts`"
+
+
+ONE_SIDE = {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"]}
+WRONG = {
+    "layout": ("llama", {"layout": "interleaved"}, "other features"),
+    "what is written": ("deepseek_v3", {"writes": "interleaved"}, "other features"),
+    "sign": ("nanochat", {"sign": 1}, "other features"),
+    "part of the head": ("deepseek_v3", {"rotated": "first"}, "are not the turned ones"),
+    "share": ("glm4", {"partial": 1.0}, "table"),
+    "scale": ("granite", {"scale": "head"}, "scores are scaled"),
+    "window": ("mistral", {"window": {"key": "sliding_window", "plus": 1}}, "window"),
+    "no window": ("gemma2", {"window": {"key": "sliding_window", "kinds": []}}, "window"),
+    "layers that rotate": ("cohere2", {"nope": ["sliding_attention"]}, "rotates"),
+    "kinds": ("gemma3_text", {"kinds": {"every": 5}}, "window"),
+    "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
+    "axes": ("pixtral", {"axes": "hw"}, ""),
+    "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_row_is_noticed(name, monkeypatch):
+    model_type, row, word = WRONG[name]
+    monkeypatch.setitem(families.FAMILIES, model_type, {**families.FAMILIES[model_type], **row})
+    settings.family.cache_clear()
+    try:
+        drifted = drift.compare(model_type).drifted
+    except ValueError:  # the wrong row cannot even be computed
+        drifted = [word]
+    finally:
+        settings.family.cache_clear()
+    assert any(word in words for words in drifted), drifted
+    monkeypatch.undo()
+    settings.family.cache_clear()
+
+
+def test_the_builder_builds_what_it_says():
+    model = models.build(models.tiny("llama"))
+    record = models.run(model)
+    assert len(record.attentions) == models.LAYERS
+    assert len(record.turns) == 2 * models.LAYERS
+    assert record.attentions[0].q.shape == (1, 4, models.TOKENS, 16)
