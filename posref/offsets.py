@@ -143,6 +143,22 @@ def gather_rows(
     return np.take_along_axis(spread, index, axis=-1)
 
 
+@contract
+def scatter_rows(
+    gradient: Numbers[Array, "... n_query n_key"],
+    offsets: SignedIntegers[Array, "... n_query n_key"],
+    lowest: Integer,
+    m: Count,
+) -> Numbers[Array, "... n_query m"]:
+    """The gradient of `gather_rows` by its values: sum_j gradient_ij where offset_ij - lowest = r, for r below `m`.
+
+    >>> scatter_rows(np.array([[1.0, 2.0], [4.0, 8.0]]), np.array([[0, 0], [-1, 0]]), -1, 3)
+    array([[0., 3., 0.],
+           [4., 8., 0.]])
+    """
+    return np.where(offsets[..., None] - lowest == np.arange(m), gradient[..., None], 0).sum(axis=-2)
+
+
 def _wide(offsets: Any) -> Any:
     """Integers as int64: in fewer bits a sum with the size of a table, or the absolute value of -128, wraps. Else unchanged."""
     return offsets.astype(np.int64) if offsets.dtype.kind == "i" else offsets

@@ -221,3 +221,19 @@ def decoding_with_the_lowest_of_the_start():
     """With queries at the end of the keys the lowest offset is still 1 - n."""
     b, at = symbols("b", 7), offsets.offsets(np.arange(0, 2), np.arange(4))
     prove_equal(offsets.gather(b, at, -1), offsets.gather(b, at, -2))
+
+
+@theorem(of=[offsets.scatter_rows], sizes="2 heads, 2 queries, 3 keys, 4 offsets")
+def scatter_rows_is_adjoint():
+    """<g, gather_rows(b)> = <scatter_rows(g), b>: the gradient of reading rows by their offset is adding at the offset."""
+    g, b = symbols("g", 2, 2, 3), symbols("b", 2, 2, 4)
+    at = np.array([[[-1, 0, 0], [2, 1, -1]], [[0, 0, 0], [1, 2, 2]]])
+    gathered, scattered = offsets.gather_rows(b, at, -1), offsets.scatter_rows(g, at, -1, 4)
+    prove_equal([(g * gathered).sum()], [(scattered * b).sum()], mention=[g[0, 0, 0]])
+
+
+@scatter_rows_is_adjoint.claim("Entries of equal offsets are added up.")
+def the_last_entry_stays():
+    """Of entries with one offset the last is kept."""
+    g = symbols("g", 1, 2)
+    prove_equal(offsets.scatter_rows(g, np.array([[0, 0]]), 0, 1), [[g[0, 1]]])

@@ -72,12 +72,12 @@ References. He et al., arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from posref._contract import Array, Count, Integer, Integers, Number, Numbers, SignedIntegers, contract, wide
-from posref.offsets import clip, gather_rows
+from posref.offsets import clip, gather_rows, scatter_rows
 
 Convention = Literal["paper", "released"]
 Source = Literal["microsoft", "transformers"]
@@ -121,6 +121,45 @@ def scores(
     return scale * total
 
 
+class Gradient(NamedTuple):
+    """The gradients of a scalar by the inputs of `scores`, given its gradient by every score."""
+
+    q: Array
+    k: Array
+    q_r: Array
+    k_r: Array
+
+
+@contract(q_r=ROWS, k_r=ROWS)
+def scores_gradient(
+    score_gradient: Numbers[Array, "... n_query n_key", wide],
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    q_r: Numbers[Array, "... 2*span d", wide],
+    k_r: Numbers[Array, "... 2*span d", wide],
+    offsets: SignedIntegers[Array, "[...] n_query n_key"],
+    *,
+    scale: Number,
+    convention: Convention,
+) -> Gradient:
+    """The gradients by all four inputs, given that by every score. Rows that a batch shares have the sum over it.
+
+    >>> q = k = np.ones((1, 2, 1))
+    >>> rows, offsets = np.array([[[0.0], [1.0], [2.0], [3.0]]]), np.array([[0, 1], [-1, 0]])
+    >>> scores_gradient(np.ones((1, 2, 2)), q, k, rows, rows, offsets, scale=1, convention="paper").k_r[0, :, 0]
+    array([0., 1., 2., 1.])
+    """
+    span, turned = k_r.shape[-2] // 2, np.swapaxes(score_gradient, -1, -2)
+    by_query = scatter_rows(score_gradient, position_index(offsets, span=span), 0, 2 * span)
+    by_key = scatter_rows(turned, np.swapaxes(_by_key(offsets, span, convention), -1, -2), 0, 2 * span)
+    return Gradient(
+        scale * (score_gradient @ k + by_query @ k_r),
+        scale * (turned @ q + by_key @ q_r),
+        scale * (np.swapaxes(by_key, -1, -2) @ k),
+        scale * (np.swapaxes(by_query, -1, -2) @ q),
+    )
+
+
 @contract(k_r=ROWS)
 def content_to_position(
     q: Numbers[Array, "... n_query d", wide],
@@ -153,9 +192,14 @@ def position_to_content(
     array([[[3., 3., 2., 1., 0., 0.]]])
     """
     span = q_r.shape[-2] // 2
-    index = position_index(-clip(offsets, -span, span) if convention == "paper" else offsets, span=span)
+    index = _by_key(offsets, span, convention)
     by_key = gather_rows(k @ np.swapaxes(q_r, -1, -2), np.swapaxes(index, -1, -2), 0)
     return np.swapaxes(by_key, -1, -2)
+
+
+def _by_key(offsets, span, convention):
+    """The row that position-to-content reads for each pair: delta(j, i) in the paper, delta(i, j) as released."""
+    return position_index(-clip(offsets, -span, span) if convention == "paper" else offsets, span=span)
 
 
 @contract

@@ -59,7 +59,7 @@ method 4 (relative_key_query); Huang et al., Music Transformer, arXiv 1809.04281
 Su, kexue.fm/archives/8130.
 """
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -131,6 +131,44 @@ def scores(
         by_key = relative.gather_rows(k @ rows, np.swapaxes(clipped, -1, -2), -reach)
         position = position + np.swapaxes(by_key, -1, -2)
     return scale * (attention.scores(q, k, scale=1) + position)
+
+
+class Gradient(NamedTuple):
+    """The gradients of a scalar by the inputs of `scores`, given its gradient by every score."""
+
+    q: Array
+    k: Array
+    key_table: Array
+
+
+@contract(key_table=ROWS)
+def scores_gradient(
+    score_gradient: Numbers[Array, "... n_query n_key", wide],
+    q: Numbers[Array, "... n_query d", wide],
+    k: Numbers[Array, "... n_key d", wide],
+    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    offsets: SignedIntegers[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+    variant: Variant = "relative_key",
+) -> Gradient:
+    """The gradients by q, k and the table, given that by every score. A table that heads share has the sum over them.
+
+    >>> q, k, g = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]]), np.ones((1, 2, 2))
+    >>> scores_gradient(g, q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0).key_table
+    array([[[2.],
+            [3.],
+            [1.]]])
+    """
+    rows, reach = key_table.shape[-2], key_table.shape[-2] // 2
+    clipped, turned = relative.clip(offsets, -reach, reach), np.swapaxes(score_gradient, -1, -2)
+    by_row = relative.scatter_rows(score_gradient, clipped, -reach, rows)
+    of_q = score_gradient @ k + by_row @ key_table
+    of_k, of_table = turned @ q, np.swapaxes(by_row, -1, -2) @ q
+    if variant == "relative_key_query":
+        by_key = relative.scatter_rows(turned, np.swapaxes(clipped, -1, -2), -reach, rows)
+        of_k, of_table = of_k + by_key @ key_table, of_table + np.swapaxes(by_key, -1, -2) @ k
+    return Gradient(scale * of_q, scale * of_k, scale * of_table)
 
 
 @contract(key_table=ROWS)

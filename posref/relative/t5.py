@@ -143,6 +143,29 @@ def bias(
     return np.moveaxis(table[index], -1, -3)
 
 
+@contract
+def bias_gradient(
+    score_gradient: Numbers[Array, "... h n_query n_key"],
+    query_positions: SignedIntegers[Array, "... n_query"],
+    key_positions: SignedIntegers[Array, "... n_key"],
+    *,
+    buckets: Integer = 32,
+    max_distance: Integer = 128,
+    bidirectional: bool,
+) -> Numbers[Array, "buckets h"]:
+    """The gradient by the table of `bias`, given that by every score: each entry is added to its bucket, `(buckets, h)`.
+
+    >>> positions = np.array([0, 1, 2])
+    >>> bias_gradient(np.ones((1, 3, 3)), positions, positions, buckets=4, max_distance=8, bidirectional=False)[:, 0]
+    array([6., 2., 1., 0.])
+    """
+    offset = offsets_between(query_positions, key_positions)
+    index = bucket(offset, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
+    same = index[..., None, :, :, None] == np.arange(buckets)
+    by_bucket = np.where(same, score_gradient[..., None], 0).sum(axis=(-3, -2))
+    return by_bucket.sum(axis=tuple(range(by_bucket.ndim - 2))).T
+
+
 def _require_range(function, buckets, sides, max_distance):
     """Every side has exact buckets and logarithmic ones, and max_distance lies beyond the exact ones."""
     side = buckets // sides

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from posref.offsets import offsets
+from posref.offsets import offsets, scatter_rows
 from posref.relative import deberta
 from proofs.kit import (
     Scalar,
@@ -383,3 +383,29 @@ def the_same_start():
     hidden, positions = symbols("H", 1, 1), symbols("p", 1, 1)
     layer = lambda query, keys: query + keys
     prove_equal(*(deberta.enhanced_mask_decoder(layer, hidden, positions, convention=c) for c in deberta.CONVENTIONS))
+
+
+@theorem(of=[deberta.scores_gradient, scatter_rows], sizes="2 queries, 3 keys, d = 1, span 1 and 2, one head")
+def gradient_by_calculus():
+    """scores_gradient is the gradient of <g, scores> by q, k and both kinds of rows, in both conventions, by symbolic
+    differentiation."""
+    q, k, g, scale = symbols("q", 2, 1), symbols("k", 3, 1), symbols("g", 2, 3), symbol("scale")
+    for span, convention in product((1, 2), ("paper", "released")):
+        q_r, k_r = symbols("qr", 2 * span, 1), symbols("kr", 2 * span, 1)
+        stated = [[scale * definition(q[i], k[j], q_r, k_r, i, j, convention) for j in range(3)] for i in range(2)]
+        loss = expression((g * array(stated)).sum())
+        given = [x[None] for x in (g, q, k, q_r, k_r)]
+        got = deberta.scores_gradient(*given, offsets(np.arange(2), np.arange(3)), scale=scale, convention=convention)
+        for part, inputs in zip(got, (q, k, q_r, k_r), strict=True):
+            prove_equal(part[0], [[loss.diff(x.e) for x in row] for row in inputs], mention=[scale])
+
+
+@gradient_by_calculus.claim("Position-to-content reads rows by delta(j, i): its gradient adds up over columns.")
+def the_conventions_have_one_gradient():
+    """The gradients do not depend on the convention."""
+    g, q, k, q_r, k_r = (symbols(name, 1, rows, 1) for name, rows in (("g", 1), ("q", 1), ("k", 1), ("qr", 4), ("kr", 4)))
+    at = np.array([[1]])
+    paper, released = (
+        deberta.scores_gradient(g, q, k, q_r, k_r, at, scale=1, convention=name) for name in ("paper", "released")
+    )
+    prove_equal(paper.q_r, released.q_r)

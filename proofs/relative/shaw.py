@@ -3,11 +3,11 @@
 import numpy as np
 
 from posref import attention
-from posref.offsets import clip, offsets
+from posref.offsets import clip, offsets, scatter_rows
 from posref.relative import shaw
 from proofs.attention import definition as softmax
 from proofs.attention import rows
-from proofs.kit import array, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
 from proofs.offsets import clipped
 
 SCORES = [shaw.scores, clip]
@@ -256,3 +256,24 @@ def one_sided_as_it_is():
     """A table of odd length needs no repetition (left = 3, right = 1)."""
     w = symbols("w", 5, 1)
     prove_equal(shaw.embed(w, np.array([[0]])), [[w[3]]])
+
+
+@theorem(of=[shaw.scores_gradient, scatter_rows], sizes="2 queries, 3 keys, d = 1, reach 1, one head")
+def gradient_by_calculus():
+    """scores_gradient is the gradient of <g, scores> by q, k and the table, for both variants, by symbolic differentiation."""
+    q, k, w, g, scale = symbols("q", 2, 1), symbols("k", 3, 1), symbols("w", 3, 1), symbols("g", 2, 3), symbol("scale")
+    at = np.array([[-2, 0, 1], [-1, 1, 0]])
+    for variant in shaw.VARIANTS:
+        stated = [[definition(q[i], k[j], w, int(at[i, j]), scale, variant) for j in range(3)] for i in range(2)]
+        loss = expression((g * array(stated)).sum())
+        got = shaw.scores_gradient(g[None], q[None], k[None], w[None], at, scale=scale, variant=variant)
+        for part, inputs in zip(got, (q, k, w), strict=True):
+            prove_equal(part[0], [[loss.diff(x.e) for x in row] for row in inputs], mention=[scale])
+
+
+@gradient_by_calculus.claim("Offsets beyond the reach share the last row, so its gradient is a sum.")
+def rows_have_their_own_offset():
+    """Each row of the table has the gradient of one offset."""
+    q, k, w, g = symbols("q", 1, 1), symbols("k", 2, 1), symbols("w", 3, 1), symbols("g", 1, 2)
+    got = shaw.scores_gradient(g[None], q[None], k[None], w[None], np.array([[-2, -1]]), scale=1).key_table[0]
+    prove_equal(got[0], g[0, 1] * q[0])

@@ -15,6 +15,7 @@ from proofs.kit import (
     array,
     entries,
     example,
+    expression,
     prove_equal,
     prove_that,
     size,
@@ -378,3 +379,23 @@ def bias_inside_the_scale():
     """(q . k + B) / sqrt(d), with the queries multiplied by sqrt(d) to make up for it."""
     q, k, b, c = symbols("q", 1, 2), symbols("k", 2, 2), symbols("B", 1, 2), symbol("c")
     prove_equal(c * (attention.scores(q / c, k, scale=1) + b), attention.scores(q, k, scale=1) + b)
+
+
+@theorem(of=[t5.bias_gradient], sizes="2 queries, 4 keys, 2 heads, 2 rows of a batch; 4 buckets")
+def bias_gradient_by_calculus():
+    """bias_gradient is the gradient of <g, bias> by the table, by symbolic differentiation; a batch is summed."""
+    table, g = symbols("w", 4, 2), symbols("g", 2, 2, 2, 4)
+    query, key = np.array([[0, 3], [5, 6]]), np.array([[0, 1, 2, 9], [3, 4, 5, 6]])
+    for bidirectional in (True, False):
+        given = {"max_distance": 8, "bidirectional": bidirectional}
+        loss = expression((g * t5.bias(query, key, table, **given)).sum())
+        got = t5.bias_gradient(g, query, key, buckets=4, **given)
+        prove_equal(got, [[loss.diff(x.e) for x in row] for row in table], mention=[g[0, 0, 0, 0]])
+
+
+@bias_gradient_by_calculus.claim("A bucket has the sum over all of its offsets, whatever their number.")
+def bias_gradient_is_an_average():
+    """The gradient of a bucket is the average over its offsets."""
+    g, positions = symbols("g", 1, 1, 2), np.array([0, 0])
+    got = t5.bias_gradient(g, positions[:1], positions, buckets=4, max_distance=8, bidirectional=False)
+    prove_equal([got[0, 0]], [(g[0, 0, 0] + g[0, 0, 1]) / 2])

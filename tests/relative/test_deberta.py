@@ -306,3 +306,19 @@ def test_narrow_and_extreme_offsets_do_not_wrap(dtype):
         expected = deberta.log_bucket(np.array(wide), **arguments).tolist()
         assert deberta.log_bucket(offset[0], **arguments).tolist() == expected
         assert expected[:4] == [-7 - (source == "transformers"), -1, 0, 1]
+
+
+@pytest.mark.parametrize("convention", ["paper", "released"])
+def test_scores_gradient_by_differences(convention):
+    """Scores are a polynomial of degree 2: central differences are exact but for rounding."""
+    rng = np.random.default_rng(0)
+    inputs = {"q": (2, 3, 4, 5), "k": (2, 3, 6, 5), "q_r": (2, 3, 8, 5), "k_r": (2, 3, 8, 5)}
+    inputs = {name: rng.normal(size=shape) for name, shape in inputs.items()}
+    g, at = rng.normal(size=(2, 3, 4, 6)), np.arange(6)[None, :] - np.arange(4)[:, None]
+    got = deberta.scores_gradient(g, *inputs.values(), at, scale=0.3, convention=convention)
+    for name, value in inputs.items():
+        direction, losses = rng.normal(size=value.shape), []
+        for step in (1.0, -1.0):
+            x = inputs | {name: value + step * direction}
+            losses.append((g * deberta.scores(*x.values(), at, scale=0.3, convention=convention)).sum())
+        assert abs((losses[0] - losses[1]) / 2 - (getattr(got, name) * direction).sum()) < 1e-11

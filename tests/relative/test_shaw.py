@@ -274,3 +274,24 @@ def test_narrow_offsets_do_not_wrap():
     assert shaw.embed(table, offset)[0, :, 0].tolist() == [0, 0, 100, 200, 200]
     q, k = np.ones((1, 1, 1), dtype=int), np.zeros((1, 5, 1), dtype=int)
     assert shaw.scores(q, k, table, offset, scale=1).tolist() == [[[0, 0, 100, 200, 200]]]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_scores_gradient_by_differences(shared):
+    """Scores are a polynomial of degree 2: central differences are exact but for rounding, about 2^-52 / step."""
+    rng = np.random.default_rng(0)
+    q, k, g = rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(2, 3, 6, 5)), rng.normal(size=(2, 3, 4, 6))
+    table, at = rng.normal(size=(7, 5) if shared else (3, 7, 5)), np.arange(6)[None, :] - np.arange(4)[:, None]
+    got = shaw.scores_gradient(g, q, k, table, at, scale=0.3, variant="relative_key_query")
+    inputs = {"q": q, "k": k, "key_table": table}
+    for name, value in inputs.items():
+        direction, losses = rng.normal(size=value.shape), []
+        for step in (1.0, -1.0):
+            x = inputs | {name: value + step * direction}
+            s = shaw.scores(x["q"], x["k"], x["key_table"], at, scale=0.3, variant="relative_key_query")
+            losses.append((g * s).sum())
+        gradient = getattr(got, name)
+        gradient = gradient.sum(axis=(0, 1)) if shared and name == "key_table" else gradient
+        if not shared and name == "key_table":
+            gradient = gradient.sum(axis=0)
+        assert abs((losses[0] - losses[1]) / 2 - (gradient * direction).sum()) < 1e-11

@@ -284,3 +284,11 @@ def test_errors():
 def test_presets_run(name):
     preset = {key: value for key, value in t5.PRESETS[name].items() if key != "source"}
     assert t5.bucket(np.array([-(10**6)]), **preset).item() == preset["buckets"] // (1 + preset["bidirectional"]) - 1
+
+
+def test_bias_gradient_refuses():
+    i = np.arange(3)
+    with pytest.raises(ValueError, match=r"t5\.bias_gradient: .*n_key = 4"):
+        t5.bias_gradient(np.zeros((2, 3, 4)), i, i, bidirectional=True)
+    with pytest.raises(ValueError, match="buckets is 3"):
+        t5.bias_gradient(np.zeros((2, 3, 3)), i, i, buckets=3, bidirectional=True)
