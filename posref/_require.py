@@ -84,7 +84,7 @@ def same_width(function, left_name, left, right_name, right, *, axis=-1):
 def leading_axes(function, left_name, left, right_name, right):
     """Two stacks of matrices have leading axes that broadcast to each other."""
     pairs = zip(reversed(left.shape[:-2]), reversed(right.shape[:-2]), strict=False)
-    if any(n != 1 and m != 1 and n != m for n, m in pairs):
+    if any(n != m and n != 1 and m != 1 for n, m in pairs):  # equality first: for sizes that are symbols it is known
         raise ValueError(
             f"{function}: {left_name} has shape {left.shape} and {right_name} {right.shape}; the axes before the last two "
             f"(batch, heads) must be equal or 1{_grouped(left_name, left.shape[-3:-2], right.shape[-3:-2])}"
@@ -101,8 +101,11 @@ def _grouped(left_name, heads, key_heads):
 def together(function, **shapes):
     """Shapes broadcast to each other; the keywords name the arguments."""
     for axis in range(1, max(map(len, shapes.values())) + 1):
-        sizes = [shape[-axis] for shape in shapes.values() if len(shape) >= axis and shape[-axis] != 1]
-        if any(n != sizes[0] for n in sizes):
+        sizes = [shape[-axis] for shape in shapes.values() if len(shape) >= axis]
+        if (
+            any(n != sizes[0] for n in sizes)
+            and len([n for n in sizes if n != 1 and any(n != m and m != 1 for m in sizes)]) > 0
+        ):
             listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise ValueError(
                 f"{function}: the shapes {listed} do not broadcast; align trailing axes and insert missing ones with [None]"
@@ -112,7 +115,7 @@ def together(function, **shapes):
 def broadcasts_to(function, argument, value, target_name, shape):
     """`value` broadcasts to `shape` without enlarging it."""
     extra = len(value.shape) - len(shape)
-    if extra > 0 or any(n != 1 and n != m for n, m in zip(reversed(value.shape), reversed(shape), strict=False)):
+    if extra > 0 or any(n != m and n != 1 for n, m in zip(reversed(value.shape), reversed(shape), strict=False)):
         raise ValueError(
             f"{function}: {argument} has shape {value.shape}, which does not broadcast to {target_name} of shape {shape}; "
             "align trailing axes and insert missing ones with [None]"
@@ -247,6 +250,8 @@ def positive(function, argument, number):
 
 def differences(function, left_name, left, right_name, right):
     """Differences of integers fit into int64, with either sign."""
+    if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
+        return  # arrays of symbols: that differences fit is a hypothesis
     if left.dtype.kind != "i" or right.dtype.kind != "i" or not (left.size and right.size):
         return
     low, high = int(left.min()) - int(right.max()), int(left.max()) - int(right.min())

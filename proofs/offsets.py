@@ -17,7 +17,7 @@ from proofs.kit import (
     symbols,
     theorem,
 )
-from proofs.kit.symbols import nonnegative
+from proofs.kit.cases import nonnegative
 
 N, M, H = size("n"), size("m"), size("h")
 SIZES = sp.Ge(N + M, 2)  # either is at least 1

@@ -2,7 +2,7 @@
 
 from posref.fast import alibi as fast
 from posref.relative import alibi
-from proofs.kit import Output, all_paths, prove_equal, prove_kernel, size, sized, symbols, theorem
+from proofs.kit import Output, all_paths, prove_equal, prove_kernel, room, size, sized, symbols, theorem
 
 N, M, H = size("n"), size("m"), size("h")
 KERNELS = {"signed": fast._signed, "absolute": fast._absolute}
@@ -25,7 +25,7 @@ def kernels_are_the_bias():
 @kernels_are_the_bias.claim("They agree for keys of the past alone.")
 def forms_agree_everywhere():
     """The absolute form is the signed one for keys of the future too."""
-    slopes, query, key, out = symbols("s", 1), symbols("i", 1), symbols("j", 1), symbols("out", 1, 1, 1)
+    slopes, query, key, out = symbols("s", 1), symbols("i", 1), symbols("j", 1), room("out", 1, 1, 1)
     for _ in all_paths(lambda: fast._absolute.py_func(slopes, query, key, out)):
         prove_equal(out, alibi.bias(query, key, slopes, form="signed"))
 
@@ -33,6 +33,6 @@ def forms_agree_everywhere():
 @kernels_are_the_bias.control
 def queries_and_keys_change_places():
     """The signed form is m (i - j)."""
-    slopes, query, key, out = symbols("s", 1), symbols("i", 1), symbols("j", 1), symbols("out", 1, 1, 1)
+    slopes, query, key, out = symbols("s", 1), symbols("i", 1), symbols("j", 1), room("out", 1, 1, 1)
     fast._signed.py_func(slopes, query, key, out)
     prove_equal(out, alibi.bias(key, query, slopes, form="signed"))

@@ -10,7 +10,7 @@ import numpy as np
 from posref import attention, shards
 from posref.fast import attention as fast
 from posref.rotary import rope
-from proofs.kit import all_paths, array, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import all_paths, array, prove_equal, prove_that, room, symbol, symbols, theorem
 
 
 def source(kernel):
@@ -33,7 +33,7 @@ def attend(q, k, v, bias, *, low, high, tables=None, layout="half", divide=True,
     reversed_bias = np.concatenate([bias[:, ::-1], zeros(heads, lanes)], axis=-1)
     none = np.empty((max(n_query, n_key), 0), dtype=object)
     tables = tables or (none,) * 4
-    out, maximum, denominator = symbols("o", heads, n_query, width), symbols("m", heads, n_query), symbols("d", heads, n_query)
+    out, maximum, denominator = room("o", heads, n_query, width), room("m", heads, n_query), room("d", heads, n_query)
     lowest = -(10**9) * symbol("unit", positive=True)
     for first in range(2):
         source(fast._attend)(
@@ -53,11 +53,11 @@ def step_keeps_the_sums():
     for lanes, count, width in ((1, 1, 1), (2, 1, 2), (1, 2, 2)):
 
         def run(lanes=lanes, count=count, width=width):
-            s, m, d, a = symbols("s", 3, lanes), symbols("m", lanes), symbols("d", lanes), symbols("a", width, lanes)
-            source(fast._step)(s, count, m, d, a, symbols("old", lanes), lanes)
+            s, m, d, a = room("s", 3, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)
+            source(fast._step)(s, count, m, d, a, room("old", lanes), lanes)
             return s, m, d, a
 
-        before = [symbols("s", 3, lanes), symbols("m", lanes), symbols("d", lanes), symbols("a", width, lanes)]
+        before = [room("s", 3, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)]
         for _, (s, m, d, a) in all_paths(run):
             s0, m0, d0, a0 = before
             weights = np.exp(s0[:count])
@@ -90,16 +90,16 @@ def the_denominator_is_not_scaled():
 def multiply_adds_the_product():
     """sums += a x over the first `count` columns of a, cell by cell."""
     for count in range(4):
-        a, x, sums = symbols("a", 8, 3), symbols("x", 3, 3), symbols("s", 24)
+        a, x, sums = room("a", 8, 3), symbols("x", 3, 3), room("s", 24)
         source(fast._multiply)(a, x, count, sums, 3)
         product = a[:, :count] @ x[:count] if count else zeros(8, 3)
-        prove_equal(sums.reshape(8, 3), symbols("s", 24).reshape(8, 3) + product)
+        prove_equal(sums.reshape(8, 3), room("s", 24).reshape(8, 3) + product)
 
 
 @multiply_adds_the_product.control
 def multiply_replaces():
     """sums = a x."""
-    a, x, sums = symbols("a", 4, 1), symbols("x", 1, 1), symbols("s", 4)
+    a, x, sums = room("a", 4, 1), symbols("x", 1, 1), room("s", 4)
     source(fast._multiply)(a, x, 1, sums, 1)
     prove_equal(sums, (a @ x)[:, 0])
 
@@ -117,23 +117,23 @@ def multiply_replaces():
 def score_pinned():
     """Key c scores scale s + bias[start - c + r] in lane r for after + c <= r <= before + c, elsewhere -infinity."""
     for after, before in itertools.product(range(-5, 5), repeat=2):
-        s, bias, scale = symbols("s", 3, 3), symbols("b", 8), symbol("scale")
+        s, bias, scale = room("s", 3, 3), symbols("b", 8), symbol("scale")
         source(fast._score)(s, 2, scale, bias, 5, after, before, 3)
         for c, r in itertools.product(range(2), range(3)):
-            plain = (scale * symbols("s", 3, 3)[c, r] + bias[5 - c + r]).e
+            plain = (scale * room("s", 3, 3)[c, r] + bias[5 - c + r]).e
             if after + c <= r <= before + c:
                 prove_equal([s[c, r]], [plain])
             else:
                 prove_that(s[c, r] == -np.inf, f"lane {r} is outside")
-        prove_equal(s[2], symbols("s", 3, 3)[2])
+        prove_equal(s[2], room("s", 3, 3)[2])
 
 
 @score_pinned.control
 def score_reads_the_bias_along_the_keys():
     """The bias of key c in lane r is bias[start + c - r]."""
-    s, bias, scale = symbols("s", 2, 2), symbols("b", 5), symbol("scale")
+    s, bias, scale = room("s", 2, 2), symbols("b", 5), symbol("scale")
     source(fast._score)(s, 2, scale, bias, 2, -5, 5, 2)
-    prove_equal([s[1, 0]], [scale * symbols("s", 2, 2)[1, 0] + bias[3]])
+    prove_equal([s[1, 0]], [scale * room("s", 2, 2)[1, 0] + bias[3]])
 
 
 @theorem(
@@ -146,13 +146,13 @@ def score_reads_the_bias_along_the_keys():
 )
 def take_pinned():
     """tile[c] = row first + c, turned by its angle in either layout where the tables have columns; the rest stays."""
-    x, cos, sin, none = symbols("x", 5, 6), symbols("c", 5, 3), symbols("s", 5, 3), symbols("n", 5, 0)
+    x, cos, sin, none = symbols("x", 5, 6), symbols("c", 5, 3), room("s", 5, 3), symbols("n", 5, 0)
     for layout in ("interleaved", "half"):
         for tables, turned in (((none, none), x), ((cos, sin), rope.rotate(x, cos, sin, layout=layout))):
             for first, count in ((0, 2), (1, 3), (4, 1), (2, 0)):
-                tile = symbols("t", 4, 6)
+                tile = room("t", 4, 6)
                 source(fast._take)(x, first, count, *tables, layout == "interleaved", tile)
-                prove_equal(tile[count:], symbols("t", 4, 6)[count:])
+                prove_equal(tile[count:], room("t", 4, 6)[count:])
                 if count:
                     prove_equal(tile[:count], turned[first : first + count])
 
@@ -160,7 +160,7 @@ def take_pinned():
 @take_pinned.control
 def take_mixes_up_layouts():
     """Both layouts turn alike (d = 4)."""
-    x, cos, sin, tile = symbols("x", 1, 4), symbols("c", 1, 2), symbols("s", 1, 2), symbols("t", 1, 4)
+    x, cos, sin, tile = symbols("x", 1, 4), symbols("c", 1, 2), room("s", 1, 2), room("t", 1, 4)
     source(fast._take)(x, 0, 1, cos, sin, True, tile)
     prove_equal(tile, rope.rotate(x, cos, sin, layout="half"))
 
@@ -187,7 +187,7 @@ def rope_on_the_fly():
 def values_turn_too():
     """The values are rotated like the keys."""
     one, v, none = symbols("q", 1, 1, 2), symbols("v", 1, 1, 2), symbols("b", 1, 1)
-    cos, sin = symbols("c", 1, 1), symbols("s", 1, 1)
+    cos, sin = symbols("c", 1, 1), room("s", 1, 1)
     for _, state in all_paths(lambda: attend(one, one, v, none, low=0, high=0, tables=(cos, sin) * 2)):
         prove_equal(state.accumulator, rope.rotate(v, cos, sin, layout="half"))
 

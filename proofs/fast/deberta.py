@@ -13,6 +13,7 @@ from proofs.kit import (
     prove_equal,
     prove_kernel,
     prove_that,
+    room,
     size,
     sized,
     symbol,
@@ -98,7 +99,7 @@ def kernels_add_and_scale():
 @kernels_add_and_scale.control
 def keys_read_their_own_row():
     """Position-to-content is read in the query's row."""
-    by_key, out = symbols("k", 1, 2, 4), symbols("out", 1, 2, 2)
+    by_key, out = symbols("k", 1, 2, 4), room("out", 1, 2, 2)
     at = np.array([[0, 1], [-1, 0]])
     fast._by_key.py_func(np.zeros((1, 2, 2), dtype=object), by_key, at, -2, 1, 3, out)
     prove_equal(out, 3 * np.take_along_axis(by_key, 2 + at[None], axis=-1))

@@ -2,7 +2,7 @@
 
 from posref.fast import rope as fast
 from posref.rotary import rope
-from proofs.kit import Output, prove_equal, prove_kernel, size, sized, symbols, theorem
+from proofs.kit import Output, prove_equal, prove_kernel, room, size, sized, symbols, theorem
 
 B, H, N, P, REST = (size(name) for name in ("batch", "heads", "n", "pairs", "rest"))
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
@@ -28,7 +28,7 @@ def kernels_rotate():
 def kernels_of_the_other_layout():
     """The kernel for halves is the specification of interleaved pairs (d = 4)."""
     x, c, s = symbols("x", 1, 1, 1, 4), symbols("c", 1, 1, 2), symbols("s", 1, 1, 2)
-    out = symbols("out", 1, 1, 1, 4)
+    out = room("out", 1, 1, 1, 4)
     fast._half.py_func(x, c, s, out)
     prove_equal(out, rope.rotate(x, c[:, None], s[:, None], layout="interleaved"))
 
@@ -72,6 +72,6 @@ def kernel_tabulates():
 @kernel_tabulates.control
 def tables_change_places():
     """The first table is the sine."""
-    positions, frequencies, cos, sin = symbols("m", 1), symbols("w", 1), symbols("c", 1, 1), symbols("s", 1, 1)
+    positions, frequencies, cos, sin = symbols("m", 1), symbols("w", 1), room("c", 1, 1), room("s", 1, 1)
     fast._tables.py_func(positions, frequencies, cos, sin)
     prove_equal(cos, rope.tables(positions, frequencies)[1])

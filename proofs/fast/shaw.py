@@ -12,6 +12,7 @@ from proofs.kit import (
     prove_equal,
     prove_kernel,
     prove_that,
+    room,
     size,
     sized,
     symbol,
@@ -111,6 +112,6 @@ def kernels_add_and_scale():
 @kernels_add_and_scale.control
 def position_is_not_scaled():
     """The scale covers the content alone."""
-    content, by_query, out = symbols("c", 1, 1, 1), symbols("q", 1, 1, 3), symbols("out", 1, 1, 1)
+    content, by_query, out = symbols("c", 1, 1, 1), symbols("q", 1, 1, 3), room("out", 1, 1, 1)
     fast._key.py_func(content, by_query, np.array([[0]]), 3, out)
     prove_equal(out, 3 * content + by_query[..., 1:2])

@@ -7,7 +7,7 @@ from posref import offsets
 from posref.fast import t5 as fast
 from posref.fast.offsets import _dense
 from posref.relative import t5
-from proofs.kit import Output, SizedArray, all_paths, prove_equal, prove_kernel, prove_that, size, sized, symbols, theorem
+from proofs.kit import Output, SizedArray, all_paths, prove_equal, prove_kernel, prove_that, room, size, sized, symbols, theorem
 
 N, M, H, R = size("n"), size("m"), size("h"), size("reach")
 
@@ -35,7 +35,7 @@ def kernel_gathers_at_the_clipped_offset():
 @kernel_gathers_at_the_clipped_offset.control
 def clipped_one_early():
     """Offsets are clipped to DeBERTa's interval, -reach .. reach - 1."""
-    b, out = symbols("b", 1, 5), symbols("out", 1, 1, 1)
+    b, out = symbols("b", 1, 5), room("out", 1, 1, 1)
     fast._bias.py_func(b, np.array([0]), np.array([2]), out)
     prove_equal(out, b[:, None, [min(2, 1) + 2]])
 

@@ -13,16 +13,17 @@ from proofs.kit import (
     prove_equal,
     prove_kernel,
     prove_that,
+    room,
     size,
     sized,
     symbol,
     symbols,
     theorem,
 )
-from proofs.kit.symbols import nonnegative
+from proofs.kit.cases import nonnegative
 
 N, M, H = size("n"), size("m"), size("h")
-MEMORY = sp.Symbol("memory", integer=True, nonnegative=True)
+MEMORY = size("memory", least=0).e
 SCALE = symbol("scale")
 
 
@@ -62,7 +63,7 @@ def bidirectional_kernel_is_the_skew():
 @bidirectional_kernel_is_the_skew.control
 def rows_are_not_shifted():
     """Row i reads the first columns."""
-    content, position, out = symbols("c", 1, 2, 2), symbols("p", 1, 2, 3), symbols("out", 1, 2, 2)
+    content, position, out = symbols("c", 1, 2, 2), symbols("p", 1, 2, 3), room("out", 1, 2, 2)
     fast._bidirectional.py_func(content, position, 0, 3, out)
     prove_equal(out, 3 * (content + position[..., :2]))
 
@@ -80,7 +81,7 @@ def causal_kernel_is_the_shift():
 @causal_kernel_is_the_shift.control
 def future_keys_keep_their_content():
     """Beyond the last visible key the score is the content alone."""
-    content, position, out = symbols("c", 1, 2, 2), symbols("p", 1, 2, 2), symbols("out", 1, 2, 2)
+    content, position, out = symbols("c", 1, 2, 2), symbols("p", 1, 2, 2), room("out", 1, 2, 2)
     fast._causal.py_func(content, position, 0, 3, out)
     prove_equal(out, 3 * (content + transformer_xl.shift(position)))
 

@@ -20,12 +20,16 @@ Each theorem names the functions it is about, and each has a false sibling that 
 `python -m proofs` runs everything, `python -m proofs rope` one file, `python -m proofs rope.relative` one theorem.
 """
 
-from proofs.kit.claims import NotProved, Refuted, prove_equal, prove_induction, prove_that, solve_forall
+import proofs.kit.functions  # noqa: F401, fills the tables of SizedArray
+from proofs.kit.cases import nonnegative
+from proofs.kit.claims import prove_equal, prove_induction, prove_that, solve_forall
 from proofs.kit.kernels import Output, prove_kernel, run_kernel
-from proofs.kit.normal_form import Undecided, coefficients, is_zero, normal_form
+from proofs.kit.normal_form import coefficients, is_zero, normal_form
+from proofs.kit.paths import all_paths, assuming
 from proofs.kit.sized import SizedArray, entries, filled, integers, pair, sized, summing
-from proofs.kit.symbols import Scalar, all_paths, array, assuming, expression, index, size, symbol, symbols
+from proofs.kit.symbols import Scalar, array, expression, index, room, size, symbol, symbols
 from proofs.kit.theorem import Theorem, Unsound, example, theorem
+from proofs.kit.verdicts import NotProved, Refuted, Undecided
 
 __all__ = [
     "NotProved",
@@ -47,12 +51,14 @@ __all__ = [
     "index",
     "integers",
     "is_zero",
+    "nonnegative",
     "normal_form",
     "pair",
     "prove_equal",
     "prove_induction",
     "prove_kernel",
     "prove_that",
+    "room",
     "run_kernel",
     "size",
     "sized",

@@ -1,25 +1,26 @@
 """Claims: what a theorem may assert, each decided or refused.
 
-Every claim records its obligations, so that a theorem that asserts nothing is seen. `Refuted` carries a witness: a point,
-with 50 digits, at which the two sides differ.
+Every claim counts its obligations, so that a theorem that asserts nothing is seen. `Refuted` carries a witness: a point
+that satisfies the hypotheses and at which, with 50 digits, the two sides differ.
 """
+
+import zlib
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from proofs.kit.normal_form import Undecided, coefficients, is_zero
+from proofs.kit import cases
+from proofs.kit.cases import at_case, settled, special
+from proofs.kit.normal_form import coefficients, is_zero, never_zero
+from proofs.kit.paths import compared
 from proofs.kit.record import RECORD
-from proofs.kit.symbols import compared, expression
+from proofs.kit.symbols import expression
+from proofs.kit.verdicts import NotProved, Refuted, Undecided
 
 DIGITS = 50
-
-
-class NotProved(AssertionError):
-    """The claim could not be proved."""
-
-
-class Refuted(NotProved):
-    """The claim is false; the message holds a point where it fails."""
+ATTEMPTS = 200  # points tried for a witness
+DISTINCTIONS = (sp.Piecewise, sp.KroneckerDelta, sp.Heaviside, sp.floor, sp.ceiling, sp.Mod, sp.sign, sp.Abs, sp.Max, sp.Min)
 
 
 def prove_equal(left, right, mention=()):
@@ -36,9 +37,11 @@ def prove_equal(left, right, mention=()):
     for a, b in zip(left.ravel(), right.ravel(), strict=True):
         if not is_zero(a - b):
             _refute(a, b)
-    occurring = set().union(*(a.free_symbols for a in left.ravel()))
-    missing = {expression(m) for m in np.ravel(np.array(list(mention), dtype=object))} - occurring
-    if missing:
+        if a != b:
+            _note_denominators(a, b)
+    mentioned = {settled(expression(m)) for m in np.ravel(np.array(list(mention), dtype=object))}
+    missing = {m for m in mentioned if not m.is_number} - set().union(*(a.free_symbols for a in left.ravel()))
+    if missing and not special():
         raise NotProved(f"vacuous: {sorted(map(str, missing))} do not occur")
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
 
@@ -53,9 +56,25 @@ def prove_that(fact, claim):
 
 
 def prove_induction(term, closed, n):
-    """sum_{r < n} term(r) = closed(n) for every n >= 0: closed(0) = 0 and closed(n + 1) - closed(n) = term(n)."""
-    prove_equal([expression(closed(sp.Integer(0)))], [0])
-    prove_equal([expression(closed(n + 1)) - expression(closed(n))], [expression(term(n))])
+    """sum_{r < n} term(r) = closed(n) for every n >= 0: closed(0) = 0 and closed(n + 1) - closed(n) = term(n).
+
+    `term` and `closed` are expressions in the symbol `n`, which the kit replaces by its own, of which nothing is known but that
+    it is an integer >= 0. So one obligation is the base and one is every step, from 0 to 1 on. The first steps are checked once
+    more as numbers, in which no assumption about a symbol can hide.
+    """
+    n, k = expression(n), sp.Dummy("k", integer=True, nonnegative=True)
+    if not n.is_Symbol:
+        raise Undecided(f"induction over {n}, which is no symbol")
+    if callable(term) or callable(closed):
+        raise Undecided("induction over functions, which could ask about n; pass expressions in n")
+    term, closed = (expression(e).xreplace({n: k}) for e in (term, closed))
+    if any(e.has(*DISTINCTIONS) or any(p.base.is_zero for p in e.atoms(sp.Pow)) for e in (term, closed)):
+        raise Undecided(f"a case distinction in {_short(closed)} or {_short(term)}")
+    prove_equal([closed.xreplace({k: sp.Integer(0)})], [0])
+    prove_equal([closed.xreplace({k: k + 1}) - closed], [term])
+    for step in range(3):
+        at = [{k: sp.Integer(step + more)} for more in (0, 1)]
+        prove_equal([closed.xreplace(at[1]) - closed.xreplace(at[0])], [term.xreplace(at[0])])
 
 
 def solve_forall(expressions, unknowns):
@@ -81,37 +100,124 @@ def _cells(value):
     out = np.array(value, dtype=object)
     cells = np.empty(out.shape, dtype=object)
     for ix in np.ndindex(*out.shape):
-        cells[ix] = expression(out[ix])
-        cells[ix] = cells[ix].xreplace({x: sp.Rational(x) for x in cells[ix].atoms(sp.Float)})  # 0.1 x - x / 10 would be 0
-        if compared(cells[ix]):
-            raise Undecided(f"a sum over an index that was compared once for all summands: {_short(cells[ix])}")
+        cells[ix] = _cell(settled(at_case(expression(out[ix]))))
     return cells
 
 
+def _cell(e):
+    remarkable = e.atoms(sp.Sum, sp.Float)
+    if not remarkable:
+        return e
+    if e.has(sp.Float):
+        raise Undecided(f"a number that sympy has rounded: {_short(e)}; write it as a fraction")
+    if compared(e):
+        raise Undecided(f"a sum over an index that was compared once for all summands: {_short(e)}")
+    return written_out(e) if special() else e
+
+
+def written_out(e):
+    """Finite sums whose number of terms is known are written out, the outermost first."""
+    if isinstance(e, sp.Sum):
+        j, low, high = e.limits[-1]
+        if not (low.is_Integer and high.is_Integer):
+            return e
+        inner = sp.Sum(e.function, *e.limits[:-1]) if len(e.limits) > 1 else e.function
+        return sp.Add(*[written_out(inner.subs(j, sp.Integer(v))) for v in range(int(low), int(high) + 1)])
+    return e.func(*map(written_out, e.args)) if e.has(sp.Sum) else e
+
+
+def _note_denominators(*sides):
+    """Whatever is divided by and might be 0 is a hypothesis."""
+    for e in sides:
+        for p in e.atoms(sp.Pow):
+            if not (p.exp.is_Rational and p.exp >= 0) and not never_zero(p.base):
+                RECORD.denominators[_short(p.base)] = None
+
+
+# witnesses
+
+
 def _refute(a, b):
-    if (a - b).has(sp.Sum) or any(f.name.startswith("extremum_") for f in (a - b).atoms(sp.core.function.AppliedUndef)):
-        raise NotProved(f"{_short(a)} != {_short(b)} as far as sums and maxima can be compared")
-    point = _witness(a - b)
+    if any(f.func.__name__.startswith("extremum_") for f in (a - b).atoms(AppliedUndef)):
+        raise NotProved(f"{_short(a)} != {_short(b)} as far as maxima can be compared")
+    point = witness(a - b)
     if point is None:
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")
     where = ", ".join(f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
-    values = [sp.N(side.subs(point), 6) for side in (a, b)]
+    values = [str(sp.N(_value(side, point), 6)) for side in (a, b)]
     raise Refuted(f"{_short(a)} != {_short(b)}; at {where}: {values[0]} and {values[1]}")
 
 
-def _witness(difference):
-    """A rational point at which the difference is non-zero to 50 digits, or None."""
-    inner = {atom for e in difference.atoms(sp.Indexed) for atom in e.free_symbols}
-    free = difference.atoms(sp.Indexed, sp.core.function.AppliedUndef) | (difference.free_symbols - inner)
-    free = sorted((f for f in free if not isinstance(f, sp.IndexedBase)), key=str)
-    for attempt in range(4):
-        point = {}
-        for number, f in enumerate(free):
-            integer = f.is_integer
-            point[f] = sp.Integer(number + 1 + attempt) if integer else sp.Rational(2 * number + 3 + attempt, 7 + attempt)
-        if abs(sp.N(difference.subs(point), DIGITS)) > sp.Float(10) ** (10 - DIGITS):
-            return point
+def witness(difference):
+    """Numbers for all symbols at which the hypotheses hold and the difference is not zero to 50 digits, or None."""
+    hypotheses = [settled(fact) for fact in cases.known_facts()]
+    apart = [at_case(e) for e in cases._apart]
+    for attempt in range(ATTEMPTS):
+        point = _point([difference, *hypotheses, *apart], attempt)
+        if point is None or any(_value(fact, point) < 0 for fact in hypotheses) or any(_value(e, point) == 0 for e in apart):
+            continue
+        value = _value(difference, point)
+        if value.is_number and value.is_finite is not False and abs(sp.N(value, DIGITS)) > sp.Float(10) ** (10 - DIGITS):
+            return {s: point[s] for s in point if s in difference.free_symbols} | _read(difference, point)
     return None
+
+
+def _point(expressions, attempt):
+    """A number for every symbol; an index is below its length."""
+    symbols = set().union(*(e.free_symbols for e in expressions))
+    symbols = {s for s in symbols if s.is_Symbol and not isinstance(s, sp.core.symbol.Str)}
+    while True:
+        lengths = {i: at_case(cases._bounds[i]) for i in symbols if i in cases._bounds}
+        more = set().union(*(length.free_symbols for length in lengths.values())) - symbols
+        if not more:
+            break
+        symbols |= more
+    point = {s: _number(s, attempt) for s in sorted(symbols - lengths.keys(), key=str)}
+    for i in sorted(lengths, key=lambda i: int(i.name.split("#")[1])):
+        length = lengths[i].xreplace(point)
+        if not length.is_Integer or length < 1:
+            return None
+        point[i] = sp.Integer(_chance(str(i), attempt) % int(length))
+    return point
+
+
+def _number(s, attempt):
+    """Small for integers; coarse on every other attempt, so that equal values are met, too."""
+    chance = _chance(f"{s}{getattr(s, 'dummy_index', '')}", attempt)
+    if s.is_integer:
+        return sp.Integer(chance % 4 + 1 if s.is_positive else chance % 4 if s.is_nonnegative else chance % 9 - 4)
+    value = sp.Rational(chance % 4 + 1) if attempt % 2 else sp.Rational(2 * (chance % 97) + 3, 14)
+    return value if s.is_positive or s.is_nonnegative or chance % 5 else -value
+
+
+def _chance(text, attempt):
+    return zlib.crc32(f"{text}|{attempt}".encode()) >> 4
+
+
+def _value(e, point):
+    """The expression at a point; entries of arrays and unknown functions are functions of their evaluated arguments."""
+    e = written_out(e.subs(point)) if e.has(sp.Sum) else e.xreplace(point)
+    while unknown := e.atoms(sp.Indexed, AppliedUndef):
+        innermost = {
+            f for f in unknown if not any(a.has(sp.Indexed, AppliedUndef) for a in f.args[isinstance(f, sp.Indexed) :])
+        }
+        e = e.xreplace({f: _function_value(f) for f in innermost})
+    return e
+
+
+def _function_value(f):
+    arguments = f.args[1:] if isinstance(f, sp.Indexed) else f.args
+    name = str(f.args[0]) if isinstance(f, sp.Indexed) else f.func.__name__
+    chance = _chance(f"{name}{[str(sp.N(a, 30)) if not a.is_Rational else str(a) for a in arguments]}", 0)
+    return sp.Integer(chance % 7) if f.is_integer else sp.Rational(chance % 193 - 96, 32)
+
+
+def _read(e, point):
+    """The entries of arrays and the values of unknown functions that matter at the point, for the message."""
+    atoms = {a.xreplace(point) for a in e.atoms(sp.Indexed, AppliedUndef)}
+    return {
+        a: _function_value(a) for a in atoms if not a.free_symbols - {s for s in a.free_symbols if isinstance(s, sp.Indexed)}
+    }
 
 
 def _short(e):

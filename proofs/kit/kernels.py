@@ -20,11 +20,13 @@ import types
 
 import sympy as sp
 
-from proofs.kit.claims import NotProved, prove_equal
+from proofs.kit import cases
+from proofs.kit.cases import at_case, nonnegative, settled
+from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import python_function, tree
-from proofs.kit.normal_form import Undecided
 from proofs.kit.sized import SizedArray
-from proofs.kit.symbols import Scalar, expression, index, nonnegative
+from proofs.kit.symbols import Scalar, expression, extent, index
+from proofs.kit.verdicts import NotProved, Undecided
 
 ALLOWED = (ast.For, ast.If, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Pass)
 FORBIDDEN = (ast.Lambda, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Yield, ast.YieldFrom)
@@ -35,8 +37,10 @@ class Output:
     """A write-only array; with `contents` the same memory as an input, for kernels that work in place."""
 
     def __init__(self, shape, contents=None):
-        self.extents, self.ndim = tuple(sp.sympify(n) for n in shape), len(shape)
-        self.shape = tuple(map(Scalar, self.extents))
+        self.extents, self.ndim = tuple(at_case(expression(n)) for n in shape), len(shape)
+        for n in self.extents:
+            cases.use(n)
+        self.shape = tuple(map(extent, self.extents))
         self.contents, self.writes, self.reads = contents, [], []
         self.active = ()  # the loops running now; run_kernel keeps it
 
@@ -56,7 +60,7 @@ class _Input:
     """An array of symbolic size as a kernel may see it: cells, and sizes whose comparisons are answered."""
 
     def __init__(self, array):
-        self.array, self.shape, self.ndim = array, tuple(map(Scalar, array.shape)), array.ndim
+        self.array, self.shape, self.ndim = array, tuple(map(extent, array.extents)), array.ndim
 
     def __getitem__(self, cell):
         return self.array[cell]
@@ -71,9 +75,11 @@ def run_kernel(kernel, *args):
     def one_generic(*bounds):
         if len(bounds) != 1:
             raise Undecided(f"range{bounds}; start loops at 0")
-        length = expression(bounds[0])
+        length = settled(expression(bounds[0]))
         if not nonnegative(length):
             raise Undecided(f"a loop of length {length}, which may be negative")
+        if length == 0:
+            return
         i = index(length)
         loops.append((i, length))
         active.append(i)
@@ -87,7 +93,8 @@ def run_kernel(kernel, *args):
             raise Undecided(f"a {type(a).__name__} as an argument, by which iterations could pass something on")
     namespace = {**function.__globals__, "range": one_generic, "prange": one_generic}
     generic = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
-    generic(*[_Input(a) if isinstance(a, SizedArray) else Scalar(a) if isinstance(a, sp.Expr) else a for a in args])
+    with cases.kernel():
+        generic(*[_Input(a) if isinstance(a, SizedArray) else Scalar(a) if isinstance(a, sp.Expr) else a for a in args])
     return loops
 
 
@@ -100,14 +107,14 @@ def prove_kernel(kernel, arguments, *results):
     loops = run_kernel(kernel, *arguments)
     if not results:
         raise NotProved("nothing to compare")
+    if any(isinstance(a, Output) and not any(a is out for out, _ in results) for a in arguments):
+        raise NotProved("an output that is compared with nothing")
     for out, expected in results:
         _prove_cover(out, loops)
         own = {(cell, iteration) for cell, _, iteration in out.writes}
         if not set(out.reads) <= own:
             raise NotProved("the kernel reads cells in place that another iteration writes")
-        if len(expected.shape) != out.ndim or any(
-            sp.expand(a - b) != 0 for a, b in zip(expected.shape, out.extents, strict=True)
-        ):
+        if expected.ndim != out.ndim or any(sp.expand(a - b) != 0 for a, b in zip(expected.extents, out.extents, strict=True)):
             raise NotProved(f"the specification has shape {expected.shape}, the output {out.extents}")
         prove_equal([value for _, value, _ in out.writes], [expected.at(*cell) for cell, _, _ in out.writes])
 
@@ -120,9 +127,9 @@ def _prove_cover(out, loops):
         if set(iteration) != set(lengths) & set().union(*(part.free_symbols for part in cell)):
             raise NotProved(f"the store to {cell} stands in loops over {iteration}")
     product, used = 1, []
-    for axis, extent in enumerate(out.extents):
+    for axis, length in enumerate(out.extents):
         members = {cell[axis] for cell in cells}
-        used += _partition(members, extent, lengths)
+        used += _partition(members, length, lengths)
         product *= len(members)
     if len(set(cells)) != len(cells) or product != len(cells) or sorted(used, key=str) != sorted(lengths, key=str):
         raise NotProved(f"the {len(cells)} writes do not cover an output of shape {out.shape} exactly once")

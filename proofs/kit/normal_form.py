@@ -21,15 +21,13 @@ from fractions import Fraction
 
 import sympy as sp
 
+from proofs.kit.verdicts import Undecided
+
 ONE = (Fraction(1), Fraction(0))
 HALF = (Fraction(1, 2), Fraction(0))
 I = (Fraction(0), Fraction(1))  # noqa: E741, the imaginary unit
 CONSTANT = ((), frozenset())
 CACHED = 200_000  # expressions; more are forgotten, so that a long run of mutants stays small
-
-
-class Undecided(Exception):
-    """The claim lies outside what the kit can decide; neither proved nor refuted."""
 
 
 def is_zero(expression):
@@ -180,7 +178,13 @@ def _quotient(e):
         return _circular(e), UNIT
     if e.is_Symbol and e.is_positive:
         return exponential(_atom(_logarithm(e))), UNIT
-    if e.is_Symbol or isinstance(e, (sp.Indexed, sp.core.function.AppliedUndef)):
+    if isinstance(e, sp.core.function.AppliedUndef):
+        return _atom(canonical(e)), UNIT
+    if isinstance(e, sp.log) and e.args[0].is_Symbol and e.args[0].is_positive:
+        return _atom(_logarithm(e.args[0])), UNIT
+    if isinstance(e, OPAQUE):  # one more function of which nothing is known; a refutation evaluates it
+        return _atom(e.func(*map(_argument, e.args))), UNIT
+    if e.is_Symbol or isinstance(e, sp.Indexed):
         return _atom(e), UNIT
     if isinstance(e, sp.Sum):
         return _finite_sum(e.function, e.limits)
@@ -230,6 +234,59 @@ def _circular(e):
     return add(
         multiply(constant(factor), exponential(argument)), multiply(constant(second), exponential(multiply(minus, argument)))
     )
+
+
+# functions of which nothing is known, or nothing is used
+
+
+OPAQUE = (sp.log, sp.tanh, sp.asin, sp.acos, sp.atan, sp.erf)
+
+
+def canonical(e):
+    """The expression with the arguments of its unknown functions in normal form, so that equal arguments are one."""
+    unknown = lambda f: isinstance(f, sp.core.function.AppliedUndef)
+    return e.replace(unknown, lambda f: f.func(*map(_argument, f.args))) if e.atoms(sp.core.function.AppliedUndef) else e
+
+
+def _argument(e):
+    """One expression for all equal arguments; a quotient has no unique form and stays as it is."""
+    if e.is_Symbol or e.is_Integer:
+        return e
+    expanded = sp.expand(e)
+    if expanded.is_polynomial():
+        return expanded
+    try:
+        numerator, denominator = normal_form(e)
+    except Undecided:
+        return e
+    if not numerator:
+        return sp.Integer(0)
+    if denominator != UNIT:
+        return e
+    back = {log: sp.log(symbol) for symbol, log in _logarithms.items()}
+    return _expression(frozenset(numerator.items())).xreplace(back | {sp.exp(0, evaluate=False): sp.Integer(1)})
+
+
+def never_zero(e):
+    """True only if e is not 0 for any values of its symbols; read off its form."""
+    if e not in _never_zero:
+        _never_zero[e] = _positive(e) or (e.is_Mul and all(map(never_zero, e.args))) or (e.is_Pow and never_zero(e.base))
+        if e.is_number:
+            _never_zero[e] = e.is_zero is False
+    return _never_zero[e]
+
+
+_never_zero = {}
+
+
+def _positive(e):
+    if isinstance(e, sp.exp) or (e.is_number and e.is_positive) or (e.is_Symbol and e.is_positive):
+        return True
+    if isinstance(e, sp.Sum):
+        return _positive(e.function)
+    if e.is_Pow:
+        return _positive(e.base)
+    return (e.is_Add or e.is_Mul) and all(map(_positive, e.args))
 
 
 # finite sums: the summand in normal form, factors free of the index pulled out, the bound index renamed by nesting height

@@ -14,6 +14,7 @@ class Record:
     facts: list = field(default_factory=list)  # in words, decided by evaluation
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
+    cases: list = field(default_factory=list)  # of sizes, that ran
 
     def clear(self):
         for entries in vars(self).values():

@@ -1,17 +1,20 @@
-"""Scalars that numpy can compute with: symbols for concrete sizes, and every path through a comparison.
+"""Scalars that numpy can compute with: symbols for concrete sizes, and symbolic sizes.
 
 numpy's object loops call `element.cos()`, `element + other`, `element > other`. `Scalar` answers them with sympy
-expressions, so shipped functions run on symbols unchanged. A comparison of symbols has no truth value of its own: inside
-`all_paths` it is answered both ways, elsewhere it raises.
+expressions, so shipped functions run on symbols unchanged. A comparison goes to `decide`.
 """
 
 import operator
-from contextlib import contextmanager
 
 import numpy as np
 import sympy as sp
 
-from proofs.kit.normal_form import Undecided
+from proofs.kit import cases, dtypes
+from proofs.kit.cases import Remainder, at_case
+from proofs.kit.normal_form import never_zero
+from proofs.kit.paths import decide
+from proofs.kit.record import RECORD
+from proofs.kit.verdicts import Undecided, frozen
 
 
 class Scalar:
@@ -27,13 +30,25 @@ class Scalar:
         return repr(self.e)
 
     def __hash__(self):
+        if not self.e.is_number:  # a dictionary would compare by structure: two sizes of two names would never be equal
+            raise TypeError(f"unhashable type: {self.e} as a key of a dictionary or a set; compare it with == in an if")
         return hash(self.e)
 
     def __bool__(self):
         raise TypeError("a symbol has no truth value")
 
+    def __index__(self):
+        if self.e.is_Integer:
+            return int(self.e)
+        raise TypeError(f"the symbol {self.e} where a number is needed")
+
+    __int__ = __index__
+
     def __float__(self):
         raise TypeError("a symbol has no float value")
+
+    def _sympy_(self):
+        return self.e
 
     def __neg__(self):
         return Scalar(-self.e)
@@ -65,19 +80,48 @@ def _is_array(value):
     return hasattr(value, "__array_ufunc__") and not np.isscalar(value)
 
 
+def divided(a, b):
+    """a / b for b not 0; unless that is clear, it is recorded."""
+    if not never_zero(b):
+        RECORD.denominators[str(b)] = None
+    return a / b
+
+
+def raised(a, b):
+    """a to the power b; a negative power of what may be 0 is recorded."""
+    if not (b.is_Rational and b >= 0) and not never_zero(a):
+        RECORD.denominators[str(a)] = None
+    return a**b
+
+
+_OPERATIONS = {name: getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod")}
+_OPERATIONS |= {"truediv": divided, "pow": raised}
+
+
 def _arithmetic(op):
     def forward(self, other):
-        return NotImplemented if _is_array(other) else Scalar(op(self.e, expression(other)))
+        return NotImplemented if _is_array(other) else _made(self, other, op(self.e, expression(other)))
 
     def backward(self, other):
-        return Scalar(op(expression(other), self.e))
+        return _made(self, other, op(expression(other), self.e))
 
     return forward, backward
 
 
+def _made(self, other, e):
+    """Arithmetic of sizes with integers stays a size, and a number once it is one; with an expression it is an expression."""
+    if isinstance(self, Size) and isinstance(other, sp.Basic):
+        return e
+    return extent(e) if isinstance(self, Size) and e.is_integer and e.free_symbols <= cases._sizes else Scalar(e)
+
+
 def _comparison(op):
     def compare(self, other):
-        return NotImplemented if _is_array(other) else decide(op(self.e, expression(other)))
+        if _is_array(other):
+            return NotImplemented
+        if other is None or isinstance(other, str):
+            return op is sp.Ne
+        return decide(op(self.e, expression(other)))
 
     return compare
 
@@ -86,8 +130,8 @@ def _function(f):
     return lambda self: Scalar(f(self.e))
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "floordiv", "mod"):
-    _forward, _backward = _arithmetic(getattr(operator, _name))
+for _name, _op in _OPERATIONS.items():
+    _forward, _backward = _arithmetic(_op)
     setattr(Scalar, f"__{_name}__", _forward)
     setattr(Scalar, f"__r{_name}__", _backward)
 for _name, _op in {"lt": sp.Lt, "le": sp.Le, "gt": sp.Gt, "ge": sp.Ge, "eq": sp.Eq, "ne": sp.Ne}.items():
@@ -96,158 +140,125 @@ for _name in ("cos", "sin", "exp", "sqrt", "log", "cosh", "sinh", "tanh"):
     setattr(Scalar, _name, _function(getattr(sp, _name)))
 
 
-def symbol(name, **assumptions):
-    """One real symbol; assumptions as in sympy (integer=True, positive=True)."""
-    if name.startswith(("log_", "_")):
-        raise ValueError(f"symbol: {name!r} is a name of the kit's own; take another")
-    return Scalar(sp.Symbol(name, **({"real": True} | assumptions)))
+# sizes
 
 
-def symbols(name, *shape, **assumptions):
-    """An object array of real symbols name_0_0, name_0_1, ..: what a float array is to numbers."""
-    out = np.empty(shape, dtype=object)
-    for ix in np.ndindex(*shape):
-        out[ix] = symbol("_".join([name, *map(str, ix)]), **assumptions)
-    return out
+class Size(Scalar):
+    """A symbolic size as shipped code sees it: a question about it is decided by facts, splits the theorem, or is refused."""
+
+    __slots__ = ()
+    is_integer = True
+
+    def __mod__(self, other):
+        return extent(_quotient_and_rest(self.e, expression(other))[1])
+
+    def __floordiv__(self, other):
+        return extent(_quotient_and_rest(self.e, expression(other))[0])
 
 
-def array(entries):
-    """An object array of Scalars from nested lists of Scalars, expressions and numbers."""
-    out = np.array(entries, dtype=object)
-    for ix in np.ndindex(*out.shape):
-        out[ix] = Scalar(out[ix])
-    return out
+def size(name, least=1):
+    """A symbolic size: an integer of at least `least`, 1 or 0."""
+    return Size(cases.new_size(name, least))
 
 
-# branches
-
-_oracle = None
-_facts = []  # expressions known to be >= 0 on the path being run
-
-
-def all_paths(run, limit=10_000):
-    """Run `run()` once for every way its undecided comparisons can be answered; yields (conditions, result).
-
-    Conditions are the comparisons with their answers. Every sequence of answers is tried, except those that contradict
-    earlier answers by linear arithmetic; so a claim proved on every path is proved.
-    """
-    global _oracle, _facts
-    todo, count = [()], 0
-    while todo:
-        path = _Path(todo.pop(), todo)
-        saved = _oracle, _facts
-        _oracle, _facts = path.answer, [*_facts]
-        try:
-            result = run()
-        finally:
-            _oracle, _facts = saved
-        count += 1
-        if count > limit:
-            raise Undecided(f"more than {limit} paths")
-        yield path.asked, result
+def extent(e):
+    """A size for shipped code: an int if it is known, a Size otherwise."""
+    e = at_case(expression(e))
+    return int(e) if e.is_Integer else Size(e)
 
 
-class _Path:
-    """One sequence of answers: the planned ones, then yes; for every yes of its own the no is left to do."""
-
-    def __init__(self, planned, todo):
-        self.planned, self.todo, self.asked = planned, todo, []
-
-    def answer(self, relation):
-        for known, answer in self.asked:
-            if relation in (known, known.negated):
-                return answer == (relation == known)
-        if len(self.asked) < len(self.planned):
-            answer = self.planned[len(self.asked)]
-        else:
-            answer = True
-            self.todo.append((*(a for _, a in self.asked), False))
-        self.asked.append((relation, answer))
-        _facts.extend(_known(relation if answer else relation.negated))
-        return answer
-
-
-@contextmanager
-def assuming(*relations):
-    """Hypotheses of a theorem, as relations that comparisons and index arithmetic may use."""
-    global _facts
-    saved = _facts
-    _facts = [*saved, *(fact for relation in relations for fact in _known(relation))]
-    try:
-        yield
-    finally:
-        _facts = saved
-
-
-def _known(relation):
-    """Expressions that are >= 0 when the relation holds."""
-    if isinstance(relation, sp.Eq):
-        return [relation.lhs - relation.rhs, relation.rhs - relation.lhs]
-    if not isinstance(relation, (sp.Lt, sp.Le, sp.Gt, sp.Ge)):
-        return []
-    more = relation.gts - relation.lts
-    strict = isinstance(relation, (sp.Lt, sp.Gt)) and more.is_integer
-    return [more - 1 if strict else more]
-
-
-def decide(relation):
-    """The truth of a comparison: by arithmetic, by the facts of the path, or by the oracle of `all_paths`."""
-    if relation in (sp.true, sp.false):
-        return bool(relation)
-    if isinstance(relation, (sp.Lt, sp.Le, sp.Gt, sp.Ge)):
-        if all(nonnegative(fact) for fact in _known(relation)) and (
-            not isinstance(relation, (sp.Lt, sp.Gt)) or (relation.gts - relation.lts).is_integer
-        ):
-            return True
-        opposite = relation.negated
-        if all(nonnegative(fact) for fact in _known(opposite)) and (
-            not isinstance(opposite, (sp.Lt, sp.Gt)) or (opposite.gts - opposite.lts).is_integer
-        ):
-            return False
-    if _oracle is None:
-        raise Undecided(f"a comparison of symbols outside all_paths: {relation}")
-    _compared.update(relation.free_symbols & _bounds.keys())
-    return _oracle(relation)
-
-
-def compared(e):
-    """Indices that a sum in `e` runs over although a path answered a comparison of them, once for all summands."""
-    return {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits} & _compared
-
-
-# sizes and indices
-
-_bounds = {}  # index symbol -> length, 0 <= index < length
-_compared = set()  # index symbols in comparisons that a path answered
-
-
-def size(name):
-    """A symbolic size: a positive integer."""
-    return sp.Symbol(name, integer=True, positive=True)
+def _quotient_and_rest(n, d):
+    n, d = at_case(sp.expand(n)), at_case(d)
+    if not d.is_Integer:
+        q = sp.cancel(n / d)
+        if q.is_polynomial() and q.is_integer:
+            return q, sp.Integer(0)
+        raise Undecided(f"{n} divided by {d}")
+    number, rest = n.as_coeff_Add()
+    if sp.expand(rest / d).is_integer:
+        return sp.expand(rest / d) + number // d, number % d
+    cases.ask(Remainder(n, int(d)))
 
 
 def index(length, name="i"):
     """A fresh index with 0 <= index < length."""
-    i = sp.Symbol(f"{name}#{len(_bounds)}", integer=True, nonnegative=True)  # no other symbol is called so
-    _bounds[i] = sp.sympify(length)
-    return i
+    return cases.index(expression(length), name)
 
 
-def nonnegative(e):
-    """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c, and as a fact."""
-    e = sp.expand(e)
-    own = (_bounds[i] - 1 - i for i in e.free_symbols & _bounds.keys())
-    return _clearly_nonnegative(e) or any(_clearly_nonnegative(sp.expand(e - fact)) for fact in (*_facts, *own))
+# symbols
 
 
-def _clearly_nonnegative(e):
-    if e.is_nonnegative:
-        return True
-    for i in e.free_symbols & _bounds.keys():
-        factor, length = _bounds[i].as_coeff_Mul()
-        if length.is_Symbol and length in e.free_symbols and factor.is_positive:
-            slack = sp.Dummy("slack", integer=True, nonnegative=True)
-            if sp.expand(e.subs(length, (i + 1 + slack) / factor)).is_nonnegative:
-                return True
-    sizes = [s for s in e.free_symbols if s.is_Symbol and s.is_integer and s.is_positive]
-    return bool(sp.expand(e.xreplace({s: 1 + sp.Dummy(integer=True, nonnegative=True) for s in sizes})).is_nonnegative)
+def symbol(name, **assumptions):
+    """One real symbol; assumptions as in sympy (integer=True, positive=True)."""
+    if name.startswith(("log_", "_")) or "#" in name:
+        raise ValueError(f"symbol: {name!r} is a name of the kit's own; take another")
+    return Scalar(sp.Symbol(name, **({"real": True} | assumptions)))
+
+
+class SymbolArray(np.ndarray):
+    """An object array of Scalars whose dtype is that of its entries, and which a narrower dtype does not truncate unseen."""
+
+    kind = None  # of an array that waits for its entries
+
+    def __array_finalize__(self, other):
+        self.kind = getattr(other, "kind", None)
+
+    @property
+    def dtype(self):
+        return dtypes.Dtype(self.kind or dtypes.kind_of_entries(self))
+
+    def astype(self, dtype, **kwargs):
+        dtypes.cast(self.dtype.true_kind, dtype, kwargs)
+        return self.copy()
+
+    def __setitem__(self, key, value):
+        if not self.flags.writeable:
+            raise frozen()
+        if self.kind is not None:
+            dtypes.store(self.kind, dtypes.kind_of(value))
+        super().__setitem__(key, value)
+
+    def __array_ufunc__(self, ufunc, method, *args, out=None, **kwargs):
+        plain = [a.view(np.ndarray) if isinstance(a, SymbolArray) else a for a in args]
+        if ufunc in (np.isfinite, np.isnan):
+            return np.full(self.shape, ufunc is np.isfinite)  # symbols stand for numbers
+        if out is not None:
+            for a in out:
+                if not a.flags.writeable:
+                    raise frozen()
+            kwargs["out"] = tuple(a.view(np.ndarray) if isinstance(a, SymbolArray) else a for a in out)
+        result = getattr(ufunc, method)(*plain, **kwargs)
+        if out is not None:
+            return out[0]
+        return result.view(SymbolArray) if isinstance(result, np.ndarray) and result.dtype == object else result
+
+    def __array_function__(self, function, types, args, kwargs):
+        if function in (np.empty_like, np.zeros_like, np.ones_like, np.full_like):
+            kind = dtypes.cast(args[0].dtype.true_kind, kwargs.pop("dtype", None), kwargs, widen=True)
+            made = super().__array_function__(function, types, args, kwargs)
+            made.kind = kind
+            return made
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def symbols(name, *shape, **assumptions):
+    """An object array of real symbols name_0_0, name_0_1, ..: what a float array is to numbers. It is frozen: an argument."""
+    out = np.empty(shape, dtype=object)
+    for ix in np.ndindex(*shape):
+        out[ix] = symbol("_".join([name, *map(str, ix)]), **assumptions)
+    out.flags.writeable = False
+    return out.view(SymbolArray)
+
+
+def room(name, *shape):
+    """As `symbols`, but to be written to: what a kernel gets as its output."""
+    return symbols(name, *shape).view(np.ndarray).copy()
+
+
+def array(entries):
+    """An object array of Scalars from nested lists of Scalars, expressions and numbers; frozen."""
+    out = np.array(entries, dtype=object)
+    for ix in np.ndindex(*out.shape):
+        out[ix] = Scalar(out[ix])
+    out.flags.writeable = False
+    return out.view(SymbolArray)

@@ -33,9 +33,10 @@ import textwrap
 import time
 from dataclasses import dataclass, field
 
-from proofs.kit.claims import Refuted
+from proofs.kit.cases import run_cases
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
 from proofs.kit.record import RECORD
+from proofs.kit.verdicts import Refuted
 
 TRUSTED = {
     "det",
@@ -111,7 +112,7 @@ class Theorem:
         """Run the proof; returns the number of obligations, at least one."""
         RECORD.clear()
         start = time.process_time()
-        self.body()
+        run_cases(self.body)
         self.seconds = time.process_time() - start
         if RECORD.obligations == 0:
             raise Unsound(f"{self.name} asserts nothing")
@@ -144,14 +145,14 @@ class Theorem:
         """The exception that ends the proof with other code in the function's place; None if there is none."""
         try:
             with swapped(function, code), _limit(int(SECONDS_PER_MUTANT + 10 * self.seconds)):
-                self.body()
+                run_cases(self.body, at_least=False)
         except Exception as error:
             return error
         return None
 
     def _refutation(self, control):
         try:
-            control()
+            run_cases(control)
         except Refuted as refutation:
             return str(refutation)
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")

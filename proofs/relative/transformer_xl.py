@@ -9,10 +9,11 @@ from posref.offsets import clip, skew
 from posref.relative import transformer_xl
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import array, assuming, example, index, pair, prove_equal, prove_that, size, sized, symbol, symbols, theorem
-from proofs.kit.symbols import nonnegative
+from proofs.kit.cases import nonnegative
 
 H, D, E = size("h"), size("d"), size("e")
-MEM, ROW, COL, GAP, LATER = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("mem", "i", "j", "gap", "later"))
+ROW, COL, GAP = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j", "gap"))
+MEM, LATER = size("mem", least=0).e, size("later", least=0).e
 N = LATER + 1  # queries, at least one
 M = N + MEM  # keys
 INSIDE = sp.Ge(N - 1 - ROW, 0), sp.Ge(M - 1 - COL, 0)  # query i and key j
@@ -195,9 +196,9 @@ def four_terms():
     u, v = sized("u", H, D), sized("v", H, D)
     with assuming(*INSIDE):
         got = transformer_xl.scores(q, k, r, u, v, scale=scale).at(a, ROW, COL)
-    content = (q.at(a, ROW, c) * k.at(a, COL, c), u.at(a, c) * k.at(a, COL, c))
-    position = (q.at(a, ROW, c) * r.at(a, at, c), v.at(a, c) * r.at(a, at, c))
-    prove_equal([got], [scale.e * sum(sp.Sum(term, (c, 0, D - 1)) for term in content + position)], mention=[scale])
+        content = (q.at(a, ROW, c) * k.at(a, COL, c), u.at(a, c) * k.at(a, COL, c))
+        position = (q.at(a, ROW, c) * r.at(a, at, c), v.at(a, c) * r.at(a, at, c))
+        prove_equal([got], [scale.e * sum(sp.Sum(term, (c, 0, D - 1)) for term in content + position)], mention=[scale])
 
 
 @four_terms.control

@@ -81,14 +81,14 @@ def segments_for_all_sizes():
     for kind, truth in ((0, sp.true), (1, sp.false)):
         same = filled((N, M), truth)
         with assuming(*INSIDE):
+            query = q.at(a, ROW, c)
+            products = (
+                (query + u.at(a, c)) * k.at(a, COL, c),
+                (query + v.at(a, c)) * r.at(a, at, c),
+                (query + s.at(a, c)) * e.at(kind, a, c),
+            )
             got = xlnet.scores(q, k, r, e, u, v, s, same, scale=scale).at(a, ROW, COL)
-        query = q.at(a, ROW, c)
-        products = (
-            (query + u.at(a, c)) * k.at(a, COL, c),
-            (query + v.at(a, c)) * r.at(a, at, c),
-            (query + s.at(a, c)) * e.at(kind, a, c),
-        )
-        prove_equal([got], [scale.e * sum(sp.Sum(product, (c, 0, D - 1)) for product in products)], mention=[scale])
+            prove_equal([got], [scale.e * sum(sp.Sum(product, (c, 0, D - 1)) for product in products)], mention=[scale])
 
 
 @segments_for_all_sizes.control

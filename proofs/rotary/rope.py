@@ -483,8 +483,8 @@ def abel_summation():
     conjugate of (k_2t + i k_2t+1): whence RoFormer's bound, which bounds the score and is not the score."""
     count = sp.Symbol("N", integer=True, nonnegative=True)
     h, s = sp.Function("h", real=True), sp.Function("S", real=True)
-    term = lambda i: h(i) * (s(i + 1) - s(i)) + s(i + 1) * (h(i + 1) - h(i))
-    prove_induction(term, lambda i: h(i) * s(i) - h(0) * s(0), count)
+    term = h(count) * (s(count + 1) - s(count)) + s(count + 1) * (h(count + 1) - h(count))
+    prove_induction(term, h(count) * s(count) - h(0) * s(0), count)
     m, n = symbol("m"), symbol("n")
     for dim in (2, 4, 8):
         q, k, w = symbols("q", dim), symbols("k", dim), symbols("w", dim // 2)

@@ -200,8 +200,8 @@ def plain(e):
 
 def cells(array, sizes):
     """Every cell of a symbolic result at concrete sizes, computed at a generic index first."""
-    generic = [index(length, f"g{axis}_") if not length.is_Integer else None for axis, length in enumerate(array.shape)]
-    shape = tuple(int(length.subs(sizes)) for length in array.shape)
+    generic = [index(length, f"g{axis}_") if not length.is_Integer else None for axis, length in enumerate(array.extents)]
+    shape = tuple(int(length.subs(sizes)) for length in array.extents)
     out = np.empty(shape, dtype=object)
     for ix in np.ndindex(*shape):
         e = array.at(*[sp.Integer(i) if g is None else g for i, g in zip(ix, generic, strict=True)])
@@ -211,7 +211,7 @@ def cells(array, sizes):
 
 def cells_directly(array, sizes):
     """Every cell read at its own number, for results without one formula for all indices."""
-    shape = tuple(int(length.subs(sizes)) for length in array.shape)
+    shape = tuple(int(length.subs(sizes)) for length in array.extents)
     out = np.empty(shape, dtype=object)
     for ix in np.ndindex(*shape):
         known = [relation(k * s, k * value) for s, value in sizes.items() for k in range(1, 7) for relation in (sp.Ge, sp.Le)]
@@ -223,7 +223,7 @@ def cells_directly(array, sizes):
 def by_pairs(array, layout, sizes):
     """Every cell, computed at both members of a generic pair of the last axis."""
     lead, (t, *members) = [index(n, f"g{axis}_") for axis, n in enumerate(array.shape[:-1])], pair(layout, array.shape[-1])
-    shape = tuple(int(length.subs(sizes)) for length in array.shape)
+    shape = tuple(int(length.subs(sizes)) for length in array.extents)
     out = np.empty(shape, dtype=object)
     for member in members:
         e = array.at(*lead, member)
@@ -241,10 +241,10 @@ def test_symbolic_sizes_mean_what_numpy_means(name):
     for n, h in ((1, 1), (2, 1), (1, 3), (3, 2), (4, 4)):
         if n * h > 3 and ("concatenate" in name or name == "overwritten"):  # read cell by cell, which is slow
             continue
-        sizes = {N: n, H: h}
+        sizes = {N.e: n, H.e: h}
         arrays = {k: concrete(k, tuple(int(sp.sympify(length).subs(sizes)) for length in shape)) for k, shape in shapes.items()}
         expected = program(**arrays)
-        assert tuple(int(length.subs(sizes)) for length in symbolic.shape) == expected.shape
+        assert tuple(int(length.subs(sizes)) for length in symbolic.extents) == expected.shape
         readings = [cells, lambda a, s: by_pairs(a, "interleaved", s), lambda a, s: by_pairs(a, "half", s), cells_directly]
         for read in readings:
             try:
@@ -262,7 +262,7 @@ def test_merged_axes_run_through_the_last_first():
     x, i, j = sized("x", N, 2 * H), index(N), index(2 * H)
     assert x.reshape(N * 2 * H).at(i * 2 * H + j) == x.at(i, j)
     both = (x[:, None] + x[None]).reshape(-1, x.shape[-1])
-    assert both.at(index(N) * N + i, j).subs(N, 3) != both.at(i * N + i, j).subs(N, 3)
+    assert both.at(index(N) * N + i, j).subs(N.e, 3) != both.at(i * N + i, j).subs(N.e, 3)
     assert both.at(i * N + i, j) == 2 * x.at(i, j)
     y = concrete("x", (3, 2))
     flat = (y[:, None] + y[None]).reshape(-1, 2)
@@ -292,7 +292,7 @@ def test_sums_over_pairs_are_the_sum():
     expected = concrete("x", (2, 4)) @ concrete("y", (2, 4)).T
     for layout in ("interleaved", "half"):
         with summing(layout):
-            got = cells(x @ y.T, {N: 2, H: 2})
+            got = cells(x @ y.T, {N.e: 2, H.e: 2})
         assert all(is_zero(got[ix] - expected[ix].e) for ix in np.ndindex(2, 2))
 
 
@@ -356,12 +356,12 @@ REFUSED = {
     "a start behind the end": lambda: X[:, H:][:, 2 * H :],
     "a step backwards over a part": lambda: X[:, H::-1],
     "a symbolic step": lambda: sized("w", H + 1)[::H],
-    "in place": lambda: X.__iadd__(X),
-    "out": lambda: np.add(X, X, out=X),
+    "in place": lambda: X.copy().__iadd__(X),
+    "out": lambda: np.add(X, X, out=X.copy()),
     "reduce": lambda: np.add.reduce(X),
-    "a write through a view": lambda: X[..., ::2].__setitem__(slice(None), 0),
+    "a write through a view": lambda: X.copy()[..., ::2].__setitem__(slice(None), 0),
     "a write to a cell": lambda: X.copy().__setitem__((0, 0), 0),
-    "tanh": lambda: np.tanh(X),
+    "arctan2": lambda: np.arctan2(X, X),
     "an unwritten cell": lambda: np.empty_like(X).at(0, 0),
     "too few indices": lambda: X.at(0),
     "matrix and vector": lambda: X @ sized("w", 2 * H),

@@ -1,0 +1,354 @@
+"""Sizes, indices, and the cases of a theorem.
+
+A theorem says "for all n". Shipped code may still ask about a size, and the answer may differ. So an undecided question ends
+the run, and the whole theorem is run again for each answer, with the answer substituted from the beginning: n = 512, n = m,
+n = 3k - 1, n > c. In each case sizes that are known are numbers.
+
+Only those may ask who must: contracts of functions (their code is called `<contract of ..>`), kernels, and the branches that
+are listed here, each with a theorem for both answers. The body of any other function that asks is refused, because it is no
+formula.
+"""
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import sympy as sp
+
+from proofs.kit.record import RECORD
+from proofs.kit.verdicts import Refuted, Undecided
+
+KIT = str(Path(__file__).parent)
+CONTRACT = "<contract of"
+CHECKS = ("_require.py", "_contract.py")
+BRANCHES = {}  # "module.function" of a body that branches on a size -> the theorem that takes both branches
+UNCONVERTED = {  # checks of arguments that still stand in a body; they go when they become contracts
+    "absolute.index._require_inside",
+    "absolute.index.encode_normalized",
+    "absolute.learned.similarity",
+    "relative.deberta._require_offsets",
+    "relative.offsets._wide",
+    "relative.offsets.clip",
+    "offsets._wide",
+    "offsets.clip",
+    "rotary.linear_attention._require_nonzero",
+}
+
+_bounds = {}  # index symbol -> length, 0 <= index < length
+_sizes = set()  # symbols made by size()
+_facts = []  # expressions known to be >= 0 in the case and on the path being run
+_case = {}  # size -> expression, in the case that runs
+_apart = []  # expressions that are not zero in the case that runs
+_splitting = False  # a theorem runs, which can be run again for each case
+_used = set()  # sizes that occur in the theorem that runs
+_kernel = False  # a kernel runs, which may ask
+
+
+class Question(BaseException):
+    """A question about sizes that facts do not decide; no Exception, so that nothing between asker and driver catches it."""
+
+    def __init__(self, relation):
+        super().__init__(str(relation))
+        self.relation = relation
+
+
+class Empty(BaseException):
+    """The hypotheses hold for nothing in the case that runs, so that it has nothing to show."""
+
+
+class Remainder:
+    """What is left of `n` divided by the number `d`?"""
+
+    def __init__(self, n, d):
+        self.n, self.d = n, d
+
+    def __str__(self):
+        return f"{self.n} mod {self.d}"
+
+
+# who asks
+
+
+def asker():
+    """The frame of the shipped code, contract or theorem that asks: the first outside the kit and numpy."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(KIT) or "/numpy/" in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame
+
+
+def is_contract(frame):
+    return frame.f_code.co_filename.startswith(CONTRACT) or frame.f_code.co_filename.endswith(CHECKS)
+
+
+def may_ask(frame):
+    """Whether a question about a size or a dtype may be asked there."""
+    name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+    return _kernel or is_contract(frame) or name.removeprefix("posref.") in BRANCHES.keys() | UNCONVERTED
+
+
+@contextmanager
+def kernel():
+    """A kernel runs: it must branch, so its questions make cases."""
+    global _kernel
+    saved, _kernel = _kernel, True
+    try:
+        yield
+    finally:
+        _kernel = saved
+
+
+def ask(relation):
+    """A question that facts do not decide; the theorem is run again for each answer."""
+    if not _splitting:
+        raise Undecided(f"a question about sizes outside a theorem: {relation}")
+    frame = asker()
+    if not may_ask(frame):
+        raise Undecided(
+            f"{frame.f_code.co_name} asks whether {relation}: the body of a specification may not compare a size; move the "
+            "check into the contract, write a formula that needs no case, or list the branch in proofs/kit/cases.py"
+        )
+    raise Question(relation)
+
+
+# sizes and indices
+
+
+def index(length, name="i"):
+    """A fresh index with 0 <= index < length."""
+    length = at_case(sp.sympify(length))
+    use(length)
+    i = sp.Symbol(f"{name}#{len(_bounds)}", integer=True, nonnegative=True)  # no other symbol is called so
+    _bounds[i] = length
+    return i
+
+
+def new_size(name, least=1):
+    s = sp.Symbol(name, integer=True, **({"positive": True} if least else {"nonnegative": True}))
+    _sizes.add(s)
+    return s
+
+
+def use(e):
+    """Note the sizes of an expression: the theorem is run with them at their least, too."""
+    _used.update(e.free_symbols & _sizes)
+
+
+def at_case(e):
+    """An expression in the case that runs."""
+    return e.xreplace(_case) if _case else e
+
+
+def settled(e):
+    """An expression in the case that runs, with 0 for an index or a number that can only be 0."""
+    if not _case:
+        return e
+    e = at_case(e)
+    zero = {i: sp.Integer(0) for i in e.free_symbols & _bounds.keys() if at_case(_bounds[i]) == 1}
+    if _facts:
+        facts = {sp.expand(at_case(fact)) for fact in _facts}
+        zero |= {s: sp.Integer(0) for s in e.free_symbols if s.is_nonnegative and -s in facts}
+    return e.xreplace(zero) if zero else e
+
+
+def special():
+    """Whether some size is a number in the case that runs."""
+    return any(e.is_Integer for e in _case.values())
+
+
+# what is known
+
+
+def nonnegative(e):
+    """True only if e >= 0 for all admissible values: 0 <= i < c L is used as L = (i + 1 + slack) / c, and as a fact."""
+    e = settled(sp.expand(sp.sympify(e)))
+    if _clearly_nonnegative(e):
+        return True
+    own = (at_case(_bounds[i]) - 1 - i for i in e.free_symbols & _bounds.keys())
+    return any(_clearly_nonnegative(sp.expand(e - fact)) for fact in (*map(settled, _facts), *own))
+
+
+def _clearly_nonnegative(e):
+    if e.is_nonnegative:
+        return True
+    for i in e.free_symbols & _bounds.keys():
+        factor, length = _bounds[i].as_coeff_Mul()
+        if length.is_Symbol and length in e.free_symbols and factor.is_positive:
+            slack = sp.Dummy("slack", integer=True, nonnegative=True)
+            if sp.expand(e.subs(length, (i + 1 + slack) / factor)).is_nonnegative:
+                return True
+    sizes = [s for s in e.free_symbols if s.is_Symbol and s.is_integer and s.is_positive]
+    return bool(sp.expand(e.xreplace({s: 1 + sp.Dummy(integer=True, nonnegative=True) for s in sizes})).is_nonnegative)
+
+
+def equals_zero(e):
+    """True, False or None: not known."""
+    d = sp.expand(e)
+    if d.is_zero is not None:
+        return d.is_zero
+    if any(sp.expand(d - a) == 0 or sp.expand(d + a) == 0 for a in map(at_case, _apart)):
+        return False
+    if d.is_integer and (nonnegative(d - 1) or nonnegative(-d - 1)):
+        return False
+    return True if nonnegative(d) and nonnegative(-d) else None
+
+
+def consequences(relation):
+    """Expressions that are >= 0 when the relation holds."""
+    if isinstance(relation, sp.Eq):
+        return [relation.lhs - relation.rhs, relation.rhs - relation.lhs]
+    if not isinstance(relation, (sp.Lt, sp.Le, sp.Gt, sp.Ge)):
+        return []
+    more = relation.gts - relation.lts
+    strict = isinstance(relation, (sp.Lt, sp.Gt)) and more.is_integer
+    return [more - 1 if strict else more]
+
+
+@contextmanager
+def facts(known):
+    """Run with these facts, and with those that are added meanwhile; then with the old ones."""
+    global _facts
+    saved, _facts = _facts, [*known]
+    try:
+        yield
+    finally:
+        _facts = saved
+
+
+def known_facts():
+    return _facts
+
+
+# cases
+
+
+class Case:
+    """Sizes substituted, facts (>= 0) and expressions that are not zero."""
+
+    def __init__(self, sizes=(), facts=(), apart=(), words=()):
+        self.sizes, self.facts, self.apart, self.words = dict(sizes), list(facts), list(apart), list(words)
+
+    def __str__(self):
+        return ", ".join(self.words) or "generic"
+
+    def where(self, word, sizes=(), facts=(), apart=()):
+        """This case with more known."""
+        sizes = dict(sizes)
+        swap = lambda es: [sp.expand(e.xreplace(sizes)) for e in es]
+        old = dict(zip(self.sizes, swap(self.sizes.values()), strict=True))
+        return Case(old | sizes, swap(self.facts) + list(facts), swap(self.apart) + list(apart), [*self.words, word])
+
+    @contextmanager
+    def running(self):
+        global _case, _apart, _facts, _splitting
+        saved = _case, _apart, _facts, _splitting
+        _case, _apart, _facts, _splitting = self.sizes, self.apart, [*_facts, *self.facts], True
+        try:
+            yield
+        finally:
+            _case, _apart, _facts, _splitting = saved
+
+    def split(self, question):
+        """The cases that answer the question, together all."""
+        if isinstance(question, Remainder):
+            return self._remainders(question.n, question.d)
+        if isinstance(question, (sp.Eq, sp.Ne)):
+            return self._equal(sp.expand(question.lhs - question.rhs), sp.Eq(question.lhs, question.rhs))
+        yes, no = consequences(question)[0], consequences(question.negated)[0]
+        return self._at_least(yes, str(question)) + self._at_least(no, str(question.negated))
+
+    def _remainders(self, n, d):
+        if d > 16:
+            raise Undecided(f"a remainder modulo {d}")
+        s = next(s for s in sorted(n.free_symbols, key=str) if not sp.expand(n.coeff(s) / d).is_integer)
+        k = _fresh(s)
+        return [self.where(f"{s} = {d}k - {r}", {s: d * k - r}) for r in range(d)]
+
+    def _equal(self, d, question):
+        apart = [self.where(f"{question.lhs} != {question.rhs}", apart=[d])]
+        if nonnegative(d):
+            apart = self._at_least(d - 1, f"{question.lhs} != {question.rhs}")
+        elif nonnegative(-d):
+            apart = self._at_least(-d - 1, f"{question.lhs} != {question.rhs}")
+        for s in sorted(d.free_symbols, key=str, reverse=True):
+            c = d.coeff(s)
+            if not (c.is_Integer and s not in sp.expand(d - c * s).free_symbols):
+                continue
+            value = sp.expand(-(d - c * s) / c)
+            if value.is_Rational:
+                possible = value.is_Integer and value >= (1 if s.is_positive else 0)
+                return [*apart, self.where(f"{s} = {value}", {s: value})] if possible else apart
+            if abs(c) == 1:
+                least = value - (1 if s.is_positive else 0)
+                return [*apart, self.where(f"{s} = {value}", {s: value}, facts=[] if nonnegative(least) else [least])]
+        raise Undecided(f"a question about sizes that cannot be solved for one of them: {question}")
+
+    def _at_least(self, e, word):
+        """The cases of e >= 0."""
+        e = sp.expand(e)
+        if nonnegative(-1 - e):
+            return []
+        if nonnegative(e):
+            return [self]
+        for s in sorted(e.free_symbols, key=str, reverse=True):
+            c, rest = e.coeff(s), sp.expand(e - e.coeff(s) * s)
+            if c == 1 and s not in rest.free_symbols:
+                low = -rest  # s >= low
+                if low.is_Integer:
+                    return [self.where(word, {s: _fresh(s) + low - 1})]
+                return [self.where(f"{s} = {low}", {s: low}), self.where(f"{s} > {low}", {s: low + _fresh(s)})]
+        for s in e.free_symbols:
+            c, rest = e.coeff(s), sp.expand(e - e.coeff(s) * s)
+            if c.is_Integer and c < 0 and rest.is_Integer and rest // -c <= 8:
+                least = 1 if s.is_positive else 0
+                return [self.where(f"{s} = {v}", {s: sp.Integer(v)}) for v in range(least, int(rest // -c) + 1)]
+        return [self.where(word, facts=[e])]
+
+
+def _fresh(s):
+    return new_size(f"{s.name}'")
+
+
+def every_case(body, start=None, limit=64):
+    """Run `body` in every case that its questions about sizes make; yields the cases, the failures as (case, error)."""
+    todo, count = [start or Case()], 0
+    while todo:
+        case, error = todo.pop(0), None
+        try:
+            with case.running():
+                body()
+        except Question as question:
+            with case.running():
+                todo = case.split(question.relation) + todo
+            continue
+        except Empty:
+            case = case.where("where the hypotheses hold for nothing")
+        except Exception as failure:
+            error = failure
+        count += 1
+        if count > limit:
+            raise Undecided(f"more than {limit} cases of sizes")
+        yield case, error
+
+
+def run_cases(body, at_least=True):
+    """Run `body` for all sizes: in every case that its questions make, and with all its sizes at their least.
+
+    A refutation in one case refutes; another failure is raised only if no case refutes.
+    """
+    failure = None
+    _used.clear()
+    starts = [Case()]
+    while starts:
+        for case, error in every_case(body, starts.pop()):
+            RECORD.cases.append(str(case))
+            if error is not None and case.words:
+                error.args = (f"[{case}] {error}", *error.args[1:])
+            if error is not None and isinstance(error, Refuted):
+                raise error
+            failure = failure or error
+        if at_least and _used and failure is None:
+            least = {s: sp.Integer(1 if s.is_positive else 0) for s in sorted(_used, key=str) if "'" not in s.name}
+            starts, at_least = [Case().where("every size at its least", least)], False
+    if failure is not None:
+        raise failure

@@ -1,0 +1,128 @@
+"""Comparisons of symbols: answered by arithmetic, by facts, or both ways.
+
+A comparison of values has no truth value of its own: inside `all_paths` it is answered both ways, elsewhere it raises. One of
+sizes alone makes cases of the theorem instead (`proofs.kit.cases`).
+"""
+
+from contextlib import contextmanager
+
+import sympy as sp
+
+from proofs.kit import cases
+from proofs.kit.cases import consequences, equals_zero, nonnegative, settled
+from proofs.kit.record import RECORD
+from proofs.kit.verdicts import Undecided
+
+_oracle = None
+_compared = set()  # index symbols in comparisons that a path answered
+
+
+def all_paths(run, limit=10_000):
+    """Run `run()` once for every way its undecided comparisons can be answered; yields (conditions, result).
+
+    Conditions are the comparisons with their answers. Every sequence of answers is tried, except those that contradict
+    earlier answers by linear arithmetic; so a claim proved on every path is proved.
+    """
+    todo, count = [()], 0
+    while todo:
+        path = _Path(todo.pop(), todo)
+        with cases.facts(cases.known_facts()), answered_by(path.answer):
+            result = run()
+        count += 1
+        if count > limit:
+            raise Undecided(f"more than {limit} paths")
+        yield path.asked, result
+
+
+@contextmanager
+def answered_by(oracle):
+    """Undecided comparisons of values go to `oracle(relation)`."""
+    global _oracle
+    saved, _oracle = _oracle, oracle
+    try:
+        yield
+    finally:
+        _oracle = saved
+
+
+class _Path:
+    """One sequence of answers: the planned ones, then yes; for every yes of its own the no is left to do."""
+
+    def __init__(self, planned, todo):
+        self.planned, self.todo, self.asked = planned, todo, []
+
+    def answer(self, relation):
+        for known, answer in self.asked:
+            if relation in (known, known.negated):
+                return answer == (relation == known)
+        if len(self.asked) < len(self.planned):
+            answer = self.planned[len(self.asked)]
+        else:
+            answer = True
+            self.todo.append((*(a for _, a in self.asked), False))
+        self.asked.append((relation, answer))
+        cases.known_facts().extend(consequences(relation if answer else relation.negated))
+        return answer
+
+
+@contextmanager
+def assuming(*relations):
+    """Hypotheses of a theorem, as relations that comparisons and index arithmetic may use; they are recorded with it."""
+    for relation in relations:
+        if relation not in (True, sp.true):
+            RECORD.hypotheses[str(relation)] = None
+    known = [fact for relation in relations if relation not in (True, sp.true) for fact in consequences(relation)]
+    if sp.false in relations or _contradict([*cases.known_facts(), *known]):
+        if cases.special():
+            raise cases.Empty
+        raise Undecided(f"hypotheses that cannot all hold, from which everything follows: {', '.join(map(str, relations))}")
+    with cases.facts([*cases.known_facts(), *known]):
+        yield
+
+
+def _contradict(facts):
+    """Whether two facts, or one, cannot hold together: f >= 0 and -f - c >= 0 with c > 0."""
+    facts = [settled(sp.expand(fact)) for fact in facts]
+    sums = [sp.expand(a + b) for n, a in enumerate(facts) for b in facts[n:]]
+    return any(total.is_negative for total in sums)
+
+
+def decide(relation):
+    """The truth of a comparison: by arithmetic, by the facts of the path, by cases of sizes, or by `all_paths`."""
+    if relation in (sp.true, sp.false):
+        return bool(relation)
+    relation = settled(relation)
+    if relation in (sp.true, sp.false):
+        return bool(relation)
+    known = _known(relation)
+    if known is not None:
+        return known
+    if relation.free_symbols and relation.free_symbols <= cases._sizes:
+        cases.ask(relation)
+    if _oracle is None:
+        raise Undecided(f"a comparison of symbols outside all_paths: {relation}")
+    _compared.update(relation.free_symbols & cases._bounds.keys())
+    return _oracle(relation)
+
+
+def _known(relation):
+    """The truth of a comparison as far as arithmetic and facts decide it, or None."""
+    if isinstance(relation, (sp.Eq, sp.Ne)):
+        equal = equals_zero(relation.lhs - relation.rhs)
+        return None if equal is None else equal == isinstance(relation, sp.Eq)
+    if isinstance(relation, (sp.Lt, sp.Le, sp.Gt, sp.Ge)):
+        if _follows(relation):
+            return True
+        if _follows(relation.negated):
+            return False
+    return None
+
+
+def _follows(relation):
+    strict = isinstance(relation, (sp.Lt, sp.Gt))
+    return all(map(nonnegative, consequences(relation))) and (not strict or bool((relation.gts - relation.lts).is_integer))
+
+
+def compared(e):
+    """Indices that a sum in `e` runs over although a path answered a comparison of them, once for all summands."""
+    return {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits} & _compared

@@ -1,0 +1,18 @@
+"""How a claim can fail."""
+
+
+class Undecided(Exception):
+    """The claim lies outside what the kit can decide; neither proved nor refuted."""
+
+
+class NotProved(AssertionError):
+    """The claim could not be proved."""
+
+
+class Refuted(NotProved):
+    """The claim is false; the message holds a point where it fails, or what was done wrong."""
+
+
+def frozen():
+    """What every write to an argument ends in."""
+    return Refuted("a write to an argument: shipped functions leave their arguments as they are")
