@@ -32,6 +32,7 @@ UNCONVERTED = {  # checks of arguments that still stand in a body; they go when 
     "offsets._wide",
     "offsets.clip",
     "rotary.linear_attention._require_nonzero",
+    "rotary.scaling._require_frequencies",
 }
 
 _bounds = {}  # index symbol -> length, 0 <= index < length
@@ -336,19 +337,23 @@ def run_cases(body, at_least=True):
 
     A refutation in one case refutes; another failure is raised only if no case refutes.
     """
-    failure = None
     _used.clear()
-    starts = [Case()]
-    while starts:
-        for case, error in every_case(body, starts.pop()):
-            RECORD.cases.append(str(case))
-            if error is not None and case.words:
-                error.args = (f"[{case}] {error}", *error.args[1:])
-            if error is not None and isinstance(error, Refuted):
-                raise error
-            failure = failure or error
-        if at_least and _used and failure is None:
-            least = {s: sp.Integer(1 if s.is_positive else 0) for s in sorted(_used, key=str) if "'" not in s.name}
-            starts, at_least = [Case().where("every size at its least", least)], False
+    _run(body, Case())
+    if at_least and _used:
+        counted = len(RECORD.equalities), len(RECORD.facts)
+        least = {s: sp.Integer(1 if s.is_positive else 0) for s in sorted(_used, key=str) if "'" not in s.name}
+        _run(body, Case().where("every size at its least", least))
+        del RECORD.equalities[counted[0] :], RECORD.facts[counted[1] :]  # what holds for all sizes is counted once
+
+
+def _run(body, start):
+    failure = None
+    for case, error in every_case(body, start):
+        RECORD.cases.append(str(case))
+        if error is not None and case.words:
+            error.args = (f"[{case}] {error}", *error.args[1:])
+        if isinstance(error, Refuted):
+            raise error
+        failure = failure or error
     if failure is not None:
         raise failure

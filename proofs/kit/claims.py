@@ -144,28 +144,35 @@ def _refute(a, b):
     if point is None:
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")
     where = ", ".join(f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
-    values = [str(sp.N(_value(side, point), 6)) for side in (a, b)]
+    values = [str(sp.N(_value(_with_functions(side), point), 6)) for side in (a, b)]
     raise Refuted(f"{_short(a)} != {_short(b)}; at {where}: {values[0]} and {values[1]}")
 
 
 def witness(difference):
     """Numbers for all symbols at which the hypotheses hold and the difference is not zero to 50 digits, or None."""
-    hypotheses = [settled(fact) for fact in cases.known_facts()]
+    difference = _with_functions(difference)
+    hypotheses = [_with_functions(settled(fact)) for fact in cases.known_facts()]
     apart = [at_case(e) for e in cases._apart]
     for attempt in range(ATTEMPTS):
         point = _point([difference, *hypotheses, *apart], attempt)
-        if point is None or any(_value(fact, point) < 0 for fact in hypotheses) or any(_value(e, point) == 0 for e in apart):
-            continue
-        value = _value(difference, point)
-        if value.is_number and value.is_finite is not False and abs(sp.N(value, DIGITS)) > sp.Float(10) ** (10 - DIGITS):
-            return {s: point[s] for s in point if s in difference.free_symbols} | _read(difference, point)
+        try:
+            if point is not None and _differs(difference, hypotheses, apart, point):
+                return {s: point[s] for s in point if s in difference.free_symbols} | _read(difference, point)
+        except (TypeError, NotImplementedError, OverflowError):
+            continue  # a number beyond what sympy evaluates
     return None
+
+
+def _differs(difference, hypotheses, apart, point):
+    if any(_value(fact, point) < 0 for fact in hypotheses) or any(_value(e, point) == 0 for e in apart):
+        return False
+    value = sp.N(_value(difference, point), DIGITS)
+    return bool(value.is_number and value.is_finite is not False and abs(value) > sp.Float(10) ** (10 - DIGITS))
 
 
 def _point(expressions, attempt):
     """A number for every symbol; an index is below its length."""
     symbols = set().union(*(e.free_symbols for e in expressions))
-    symbols = {s for s in symbols if s.is_Symbol and not isinstance(s, sp.core.symbol.Str)}
     while True:
         lengths = {i: at_case(cases._bounds[i]) for i in symbols if i in cases._bounds}
         more = set().union(*(length.free_symbols for length in lengths.values())) - symbols
@@ -197,27 +204,27 @@ def _chance(text, attempt):
 def _value(e, point):
     """The expression at a point; entries of arrays and unknown functions are functions of their evaluated arguments."""
     e = written_out(e.subs(point)) if e.has(sp.Sum) else e.xreplace(point)
-    while unknown := e.atoms(sp.Indexed, AppliedUndef):
-        innermost = {
-            f for f in unknown if not any(a.has(sp.Indexed, AppliedUndef) for a in f.args[isinstance(f, sp.Indexed) :])
-        }
+    while unknown := e.atoms(AppliedUndef):
+        innermost = {f for f in unknown if not any(a.has(AppliedUndef) for a in f.args)}
         e = e.xreplace({f: _function_value(f) for f in innermost})
     return e
 
 
+def _with_functions(e):
+    """Entries of arrays as values of functions, so that the name of an array is no symbol."""
+    return e.replace(lambda x: isinstance(x, sp.Indexed), lambda x: sp.Function(str(x.base.label), real=True)(*x.indices))
+
+
 def _function_value(f):
-    arguments = f.args[1:] if isinstance(f, sp.Indexed) else f.args
-    name = str(f.args[0]) if isinstance(f, sp.Indexed) else f.func.__name__
-    chance = _chance(f"{name}{[str(sp.N(a, 30)) if not a.is_Rational else str(a) for a in arguments]}", 0)
+    arguments = [str(a) if a.is_Rational else str(sp.N(a, 30)) for a in f.args]
+    chance = _chance(f"{f.func.__name__}{arguments}", 0)
     return sp.Integer(chance % 7) if f.is_integer else sp.Rational(chance % 193 - 96, 32)
 
 
 def _read(e, point):
     """The entries of arrays and the values of unknown functions that matter at the point, for the message."""
-    atoms = {a.xreplace(point) for a in e.atoms(sp.Indexed, AppliedUndef)}
-    return {
-        a: _function_value(a) for a in atoms if not a.free_symbols - {s for s in a.free_symbols if isinstance(s, sp.Indexed)}
-    }
+    atoms = {a.xreplace(point) for a in e.atoms(AppliedUndef)}
+    return {a: _function_value(a) for a in atoms if not a.free_symbols}
 
 
 def _short(e):

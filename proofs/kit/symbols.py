@@ -205,7 +205,7 @@ class SymbolArray(np.ndarray):
 
     @property
     def dtype(self):
-        return dtypes.Dtype(self.kind or dtypes.kind_of_entries(self))
+        return dtypes.Dtype(self.kind or self)
 
     def astype(self, dtype, **kwargs):
         dtypes.cast(self.dtype.true_kind, dtype, kwargs)

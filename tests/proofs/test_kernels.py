@@ -576,7 +576,7 @@ def test_a_compiled_function_is_proved_by_its_source():
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 @pytest.mark.parametrize("aliased", [False, True])
 def test_the_kernels_of_rope_are_accepted_and_only_as_what_they_are(layout, aliased):
-    run_cases(lambda: the_kernels_of_rope(layout, aliased))
+    run_cases(lambda: the_kernels_of_rope(layout, aliased), at_least=False)  # at one pair both layouts are one
 
 
 def the_kernels_of_rope(layout, aliased):
