@@ -32,7 +32,6 @@ UNCONVERTED = {  # checks of arguments that still stand in a body; they go when 
     "offsets._wide",
     "offsets.clip",
     "rotary.linear_attention._require_nonzero",
-    "rotary.scaling._require_frequencies",
 }
 
 _bounds = {}  # index symbol -> length, 0 <= index < length

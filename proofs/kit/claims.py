@@ -158,8 +158,8 @@ def witness(difference):
         try:
             if point is not None and _differs(difference, hypotheses, apart, point):
                 return {s: point[s] for s in point if s in difference.free_symbols} | _read(difference, point)
-        except (TypeError, NotImplementedError, OverflowError):
-            continue  # a number beyond what sympy evaluates
+        except (TypeError, NotImplementedError, OverflowError, AttributeError):
+            continue  # a number beyond what sympy evaluates, or an error in its own error message
     return None
 
 

@@ -5,6 +5,8 @@ hypothesis of the theorem. The body of a specification may hand a dtype on; it m
 would truncate, round or wrap is refused.
 """
 
+import sys
+
 import numpy as np
 import sympy as sp
 
@@ -35,7 +37,8 @@ class Dtype:
 
     @property
     def kind(self):
-        return "O" if cases.may_ask(cases.asker()) else _refuse("dtype.kind")
+        by_numpy = "/numpy/" in sys._getframe(1).f_code.co_filename  # which computes with objects
+        return "O" if by_numpy or cases.may_ask(cases.asker()) else _refuse("dtype.kind")
 
     def __eq__(self, other):
         return _refuse(f"dtype == {other!r}")
