@@ -159,7 +159,8 @@ def any_system_decodes_from_zero():
 
 # Transformer-XL and XLNet take no positions: the rows of r are distances, and the queries are the last of the keys
 
-ROW, COL, LATER, MEM = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j", "later", "mem"))
+ROW, COL = (sp.Symbol(name, integer=True, nonnegative=True) for name in ("i", "j"))
+LATER, MEM = size("later", least=0).e, size("mem", least=0).e
 FEW = LATER + 1  # queries, at least one
 ALL = FEW + MEM + 1  # keys; the oldest can be dropped
 

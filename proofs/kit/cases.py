@@ -42,6 +42,7 @@ _apart = []  # expressions that are not zero in the case that runs
 _splitting = False  # a theorem runs, which can be run again for each case
 _used = set()  # sizes that occur in the theorem that runs
 _kernel = False  # a kernel runs, which may ask
+_unsettled = []  # refusals and open paths of this run: code that catches exceptions does not get around them
 
 
 class Question(BaseException):
@@ -104,11 +105,31 @@ def ask(relation):
         raise Undecided(f"a question about sizes outside a theorem: {relation}")
     frame = asker()
     if not may_ask(frame):
-        raise Undecided(
+        raise refusal(
             f"{frame.f_code.co_name} asks whether {relation}: the body of a specification may not compare a size; move the "
             "check into the contract, write a formula that needs no case, or list the branch in proofs/kit/cases.py"
         )
     raise Question(relation)
+
+
+def refusal(words):
+    """An exception that ends the run even if somebody catches it."""
+    _unsettled.append(words)
+    return Undecided(words)
+
+
+def open_paths(words):
+    """Note that paths are being run; returns a function to call when all have been."""
+    _unsettled.append(words)
+    return lambda: _unsettled.remove(words)
+
+
+def spelled(e):
+    """A size as text, for contracts, whose errors show it, and for the kit."""
+    caller = sys._getframe(2).f_code.co_filename
+    if _splitting and not caller.startswith(KIT) and not may_ask(asker()):
+        raise refusal(f"the size {e} as text: the body of a specification may not ask about a size")
+    return str(e)
 
 
 # sizes and indices
@@ -314,9 +335,12 @@ def every_case(body, start=None, limit=64):
     todo, count = [start or Case()], 0
     while todo:
         case, error = todo.pop(0), None
+        _unsettled.clear()
         try:
             with case.running():
                 body()
+            if _unsettled:
+                error = Undecided(_unsettled[0])
         except Question as question:
             with case.running():
                 todo = case.split(question.relation) + todo

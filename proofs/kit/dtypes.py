@@ -48,7 +48,7 @@ class Dtype:
 
 
 def _refuse(what):
-    raise Undecided(f"{what}: the body of a specification may not ask about a dtype; widths are fixed in no theorem")
+    raise cases.refusal(f"{what}: the body of a specification may not ask about a dtype; widths are fixed in no theorem")
 
 
 def kind_of(value):

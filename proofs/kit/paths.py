@@ -24,6 +24,7 @@ def all_paths(run, limit=10_000):
     earlier answers by linear arithmetic; so a claim proved on every path is proved.
     """
     todo, count = [()], 0
+    done = cases.open_paths("paths that were not all run: a loop over all_paths has to finish")
     while todo:
         path = _Path(todo.pop(), todo)
         with cases.facts(cases.known_facts()), answered_by(path.answer):
@@ -32,6 +33,7 @@ def all_paths(run, limit=10_000):
         if count > limit:
             raise Undecided(f"more than {limit} paths")
         yield path.asked, result
+    done()
 
 
 @contextmanager

@@ -149,6 +149,9 @@ class Size(Scalar):
     __slots__ = ()
     is_integer = True
 
+    def __repr__(self):
+        return cases.spelled(self.e)
+
     def __mod__(self, other):
         return extent(_quotient_and_rest(self.e, expression(other))[1])
 

@@ -1,0 +1,648 @@
+"""Attacks on the proof kit: each body claims something false; the kit must refuse it, refute it, or record a hypothesis.
+
+Somebody will write code like this, or a theorem like this. An attack that is accepted is the worst bug the project can have.
+"""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from proofs.kit import (
+    Output,
+    Refuted,
+    Undecided,
+    all_paths,
+    array,
+    assuming,
+    entries,
+    filled,
+    index,
+    integers,
+    prove_equal,
+    prove_induction,
+    prove_kernel,
+    size,
+    sized,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.kit.record import RECORD
+
+N, M, H = size("n"), size("m"), size("h")
+ATTACKS, TRUE = {}, {}
+
+
+def same(f, *shape, make=sized):
+    prove_equal(*entries(None, f(make("x", *shape)), make("x", *shape)))
+
+
+def attack(f):
+    ATTACKS[f.__name__] = f
+    return f
+
+
+def true(f):
+    TRUE[f.__name__] = f
+    return f
+
+
+def proved(body):
+    """The attack as a theorem, so that cases of sizes can run; raises what made it fail."""
+    t = theorem(of=[], sizes="all n")(body)
+    t.prove()
+
+
+# sizes
+
+
+@attack
+def size_equals_number():
+    same(lambda x: x + 1 if x.shape[-1] == 512 else x, N)
+
+
+@attack
+def size_differs_from_number():
+    same(lambda x: x if x.shape[-1] != 96 else 3 * x, N)
+
+
+@attack
+def double_size_equals_number():
+    same(lambda x: x + 1 if x.shape[-1] == 64 else x, 2 * H)
+
+
+@attack
+def two_sizes_equal():
+    def f(q, k):
+        return (q @ k.T) * (2 if q.shape[0] == k.shape[0] else 1)
+
+    q, k = sized("q", N, H), sized("k", M, H)
+    prove_equal(*entries(None, f(q, k), q @ k.T))
+
+
+@attack
+def two_sizes_equal_plus_one():
+    def f(q, k):
+        return 0 * q if q.shape[0] + 1 == k.shape[0] + 1 else q
+
+    prove_equal(*entries(None, f(sized("q", N), sized("k", M)), sized("q", N)))
+
+
+@attack
+def odd_size():
+    same(lambda x: -x if x.shape[-1] % 2 else x, N)
+
+
+@attack
+def multiple_of_three():
+    same(lambda x: -x if x.shape[-1] // 3 * 3 == x.shape[-1] else x, N)
+
+
+@attack
+def membership():
+    same(lambda x: -x if x.shape[-1] in (48, 80) else x, N)
+
+
+@attack
+def membership_in_set():
+    same(lambda x: -x if x.shape[-1] in {48, 80} else x, N)
+
+
+@attack
+def dictionary():
+    same(lambda x: {80: -x}.get(x.shape[-1], x), N)
+
+
+@attack
+def whole_shape():
+    same(lambda x: -x if x.shape == (7, 7) else x, N, M)
+
+
+@attack
+def less_than():
+    same(lambda x: -x if x.shape[-1] < 17 else x, N)
+
+
+@attack
+def greater_than():
+    same(lambda x: -x if x.shape[-1] > 4095 else x, N)
+
+
+@attack
+def one_row():
+    same(lambda x: 0 * x if x.shape[0] == 1 else x, N)
+
+
+@attack
+def number_of_cells():
+    same(lambda x: -x if x.size == 64 else x, N)
+
+
+@attack
+def size_as_argument():
+    def f(x, n):
+        return -x if n == 77 else x
+
+    prove_equal(*entries(None, f(sized("x", N), N), sized("x", N)))
+
+
+@attack
+def minimum_of_sizes():
+    same(lambda x: x * (1 if max(x.shape[-1], 32) == x.shape[-1] else 2), N)
+
+
+@attack
+def key_of_a_value():
+    m = symbol("m", integer=True)
+
+    def f(v):
+        return {3: -v}.get(v, v)
+
+    prove_equal([f(m)], [m])
+
+
+# dtypes
+
+
+@attack
+def store_into_integers():
+    def half(p):
+        out = np.empty_like(p)
+        out[:] = p / 2
+        return out
+
+    prove_equal(*entries(None, half(integers("p", N)), integers("p", N) / 2))
+
+
+@attack
+def keyword_swallowed():
+    def f(x):
+        out = np.zeros_like(x, dtype=np.int32)
+        out[:] = x
+        return out
+
+    same(f, N)
+
+
+@attack
+def ones_of_bool():
+    def f(x):
+        return np.ones_like(x, dtype=bool) + np.ones_like(x, dtype=bool)
+
+    prove_equal(*entries(None, f(sized("x", N)), filled((N,), 2)))
+
+
+@attack
+def branch_on_float32():
+    same(lambda x: -x if x.dtype == np.float32 else x, N)
+
+
+@attack
+def branch_on_itemsize():
+    same(lambda x: -x if x.dtype.itemsize == 4 else x, N)
+
+
+@attack
+def branch_on_kind():
+    same(lambda x: -x if x.dtype.kind == "f" else x, N)
+
+
+@attack
+def branch_on_name():
+    same(lambda x: -x if str(x.dtype) == "float64" or x.dtype.name == "float64" else x, N)
+
+
+@attack
+def cast_to_half():
+    same(lambda x: x.astype(np.float16), N)
+
+
+@attack
+def cast_to_integer():
+    same(lambda x: x.astype(np.int64), N)
+
+
+# writes
+
+
+@attack
+def write_to_symbols():
+    def f(x):
+        x *= 2
+        return x
+
+    x = symbols("x", 3)
+    prove_equal(f(x), x)
+
+
+@attack
+def write_to_cells():
+    def f(x):
+        x[0] = 0 * x[0]
+        return x
+
+    x = symbols("x", 3)
+    prove_equal(f(x), x)
+
+
+@attack
+def write_to_sized():
+    def f(x):
+        x[:] = 2 * x
+        return x
+
+    x = sized("x", N)
+    prove_equal(*entries(None, f(x), x))
+
+
+# induction
+
+K = symbol("k", integer=True).e
+
+
+@attack
+def induction_by_functions():
+    prove_induction(lambda r: 1, lambda k: 0 if k == 0 else k + 4, K)
+
+
+@attack
+def induction_over_a_number():
+    prove_induction(sp.Integer(1), K + 5 * K * (K - 4) * (K - 5), sp.Integer(4))
+
+
+@attack
+def induction_over_a_positive_size():
+    n = size("k").e
+    prove_induction(sp.Integer(1), n + 3 - 3 * sp.Integer(0) ** n, n)
+
+
+@attack
+def induction_with_a_power_of_zero():
+    n = sp.Symbol("k", integer=True, nonnegative=True)
+    prove_induction(sp.Integer(1), n + 3 - 3 * sp.Integer(0) ** n, n)
+
+
+@attack
+def induction_without_a_base():
+    prove_induction(sp.Integer(1), K + 1, K)
+
+
+@attack
+def induction_over_cases():
+    prove_induction(sp.Piecewise((50, sp.Eq(K, 0)), (1, True)), K, K)
+
+
+@attack
+def induction_that_floors():
+    prove_induction(sp.Integer(0), K - 2 * sp.floor(K / 2), K)
+
+
+# kernels
+
+
+def two_outputs(x, other, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i]
+        other[0] = x[i]
+
+
+@attack
+def unchecked_output():
+    x, out = sized("x", N), Output((N,))
+    prove_kernel(two_outputs, [x, Output((N,)), out], (out, x))
+
+
+SUM = [0]
+
+
+def helper(x, i):
+    SUM[0] = SUM[0] + x[i]
+    return SUM[0]
+
+
+def with_state(x, out):
+    for i in range(x.shape[0]):
+        out[i] = helper(x, i)
+
+
+@attack
+def helper_with_state():
+    SUM[0] = 0
+    x, out = sized("x", N), Output((N,))
+    prove_kernel(with_state, [x, out], (out, x))
+
+
+# refutations of what is true
+
+
+def refuted(left, right):
+    try:
+        prove_equal([left], [right])
+    except Refuted:
+        return
+    raise AssertionError("not refuted")
+
+
+f = sp.Function("f", real=True)
+
+
+@attack
+def true_refuted_polynomial():
+    x = symbol("x").e
+    refuted(f((x + 1) ** 2), f(x**2 + 2 * x + 1))
+
+
+@attack
+def true_refuted_circle():
+    x = symbol("x").e
+    refuted(f(sp.cos(x) ** 2 + sp.sin(x) ** 2), f(sp.Integer(1)))
+
+
+# hypotheses
+
+
+@attack
+def contradictory_hypotheses():
+    p, i = integers("p", N), index(N)
+    with assuming(sp.Ge(p.at(i), 2), sp.Le(p.at(i), 1)):
+        got = np.maximum(p, 9).at(i)
+    prove_equal([got], [p.at(i)])
+
+
+@attack
+def float_of_sympy():
+    x = symbol("x").e
+    prove_equal([x * 0.1 * 10], [x])
+
+
+# more of the same kinds
+
+
+@attack
+def every_size_but_one_by_a_product():
+    same(lambda x: -x if x.shape[0] * x.shape[1] == 35 else x, N, M)
+
+
+@attack
+def difference_of_sizes():
+    def f(q, k):
+        return -q if k.shape[0] - q.shape[0] == 7 else q
+
+    prove_equal(*entries(None, f(sized("q", N), sized("k", M)), sized("q", N)))
+
+
+@attack
+def size_as_a_truth():
+    same(lambda x: x if x.shape[0] - 5 else -x, N)
+
+
+@attack
+def power_of_two():
+    same(lambda x: -x if x.shape[0] & (x.shape[0] - 1) == 0 else x, N)
+
+
+@attack
+def size_as_text():
+    same(lambda x: -x if str(x.shape[0]) == "128" else x, N)
+
+
+@attack
+def size_as_text_of_a_shape():
+    same(lambda x: -x if f"{x.shape}" == "(128,)" else x, N)
+
+
+@attack
+def size_as_an_index_of_a_table():
+    same(lambda x: x * [1, 1, 1, 2][min(x.shape[0], 3)], N)
+
+
+@attack
+def size_as_a_number():
+    same(lambda x: -x if int(x.shape[0]) == 3 else x, N)
+
+
+@attack
+def size_as_a_float():
+    same(lambda x: -x if float(x.shape[0]) == 3.0 else x, N)
+
+
+@attack
+def a_length():
+    same(lambda x: -x if len(x) == 3 else x, N)
+
+
+@attack
+def a_loop_over_rows():
+    same(lambda x: x + sum(1 for _ in range(x.shape[0])) - sum(1 for _ in x), N)
+
+
+@attack
+def divisibility_by_a_divmod():
+    same(lambda x: -x if divmod(x.shape[0], 3)[1] == 1 else x, N)
+
+
+@attack
+def round_of_a_size():
+    same(lambda x: -x if round(x.shape[0] / 2) * 2 == x.shape[0] else x, N)
+
+
+@attack
+def an_exception_as_a_branch():
+    def f(x):
+        try:
+            return -x if x.shape[0] == 9 else x
+        except Exception:
+            return x
+
+    same(f, N)
+
+
+@attack
+def an_exception_as_a_branch_on_a_dtype():
+    def f(x):
+        try:
+            return -x if x.dtype == np.float32 else x
+        except Exception:
+            return x
+
+    same(f, N)
+
+
+@attack
+def type_of_the_array():
+    same(lambda x: -x if isinstance(x, np.ndarray) else x, N)
+
+
+@attack
+def dtype_of_concrete_symbols():
+    x = symbols("x", 2)
+    prove_equal([*(-x if x.dtype == np.float32 else x)], [*x])
+
+
+@attack
+def kind_of_concrete_symbols():
+    x = symbols("x", 2)
+    prove_equal([*(-x if x.dtype.kind == "f" else x)], [*x])
+
+
+@attack
+def store_into_concrete_integers():
+    p = symbols("p", 2, integer=True)
+    out = np.empty_like(p)
+    out[:] = p / 2
+    prove_equal(out, [e / 2 for e in p])
+
+
+@attack
+def store_into_a_view_of_integers():
+    p = symbols("p", 2, integer=True)
+    out = np.zeros_like(p)
+    out[:1][:] = p[:1] / 2
+    prove_equal([out[0]], [p[0] / 2])
+
+
+@attack
+def cast_of_concrete_symbols():
+    x = symbols("x", 2)
+    prove_equal(x.astype(np.float16), x)
+
+
+@attack
+def write_with_out():
+    x = symbols("x", 2)
+    prove_equal(np.add(x, x, out=x), x)
+
+
+@attack
+def write_through_a_view():
+    x = symbols("x", 2)
+    x[:1][...] = 0
+    prove_equal(x, x)
+
+
+@attack
+def write_to_an_array_of_expressions():
+    x = array([symbol("x"), 1])
+    x += 1
+    prove_equal(x, x)
+
+
+@attack
+def write_through_a_view_of_sized():
+    x = sized("x", N, M)
+    x[..., :1][...] = 0
+    prove_equal(*entries(None, x, x))
+
+
+@attack
+def sum_of_booleans():
+    mask = sized("x", N) < sized("y", N)
+    prove_equal(*entries(None, mask + mask, 2 * mask))
+
+
+@attack
+def path_left_early():
+    x = symbol("x")
+    for _, value in all_paths(lambda: x if x > 0 else -x):
+        prove_equal([value], [x])
+        break
+
+
+@attack
+def name_of_the_kit():
+    i = index(N)
+    prove_equal([symbol(i.name, integer=True, nonnegative=True).e], [i])
+
+
+@attack
+def hypothesis_that_is_false():
+    x = symbol("x")
+    with assuming(sp.false):
+        prove_equal([x], [x + 0])
+
+
+@attack
+def hypotheses_that_contradict():
+    a = symbol("a", integer=True).e
+    with assuming(sp.Gt(a, 3), sp.Lt(a, 2)):
+        prove_equal([a], [a])
+
+
+@attack
+def nothing_asserted():
+    pass
+
+
+# what is true under a hypothesis that the kit has to name
+
+
+def quotient_of_itself():
+    x = symbol("x")
+    prove_equal([x / x], [1])
+
+
+def quotient_of_arrays():
+    x = sized("x", N)
+    prove_equal(*entries(None, x / x, filled((N,), 1)))
+
+
+def quotient_in_an_expression():
+    x, y = symbol("x").e, symbol("y").e
+    prove_equal([(x * y + x) / y], [x + x / y])
+
+
+@pytest.mark.parametrize("body", [quotient_of_itself, quotient_of_arrays, quotient_in_an_expression])
+def test_what_is_divided_by_is_recorded(body):
+    proved(body)
+    assert RECORD.denominators
+
+
+def test_hypotheses_are_recorded():
+    a = symbol("a", integer=True).e
+
+    def body():
+        with assuming(sp.Ge(a, 5)):
+            prove_equal([a], [a])
+
+    proved(body)
+    assert list(RECORD.hypotheses) == ["a >= 5"]
+
+
+# what must stay provable
+
+
+@true
+def equal_shapes():
+    same(lambda x: x if x.shape == (x + 0).shape else -x, N, M)
+
+
+@true
+def even_width():
+    same(lambda x: x if x.shape[-1] % 2 == 0 else -x, 2 * H)
+
+
+@true
+def induction_of_integers():
+    prove_induction(K, K * (K - 1) / 2, K)
+
+
+@true
+def log_is_a_function():
+    x = symbol("x", positive=True)
+    prove_equal([np.log(np.array([x], dtype=object))[0]], [sp.log(x.e)])
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_not_accepted(name):
+    with pytest.raises(Exception):  # noqa: B017, PT011, whatever stops it
+        proved(ATTACKS[name])
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_what_is_true_stays_provable(name):
+    proved(TRUE[name])
+
+
+def test_a_question_of_a_body_is_answered_with_a_remedy():
+    with pytest.raises(Undecided, match="may not compare a size; move the check into the contract"):
+        proved(size_equals_number)
