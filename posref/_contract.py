@@ -10,7 +10,7 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
     n!              n, never empty; 3 is just this          n_query+n_key-1   a sum; n+2 is at least 2
     #n              n, or 1, or missing in front            a|b               one of two
     n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
-    h%h_key         h, a multiple of h_key
+    h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, not less than n_query
     n ...           axes from the front, and any others behind them
     ...             leading axes, which broadcast together with those of the other arguments
     #...            leading axes that broadcast to them and enlarge nothing
@@ -145,11 +145,13 @@ class Term(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """One axis: a mark "", "#", "?", "+" or "!", the terms that its extent may equal, and the extent that divides it, or ""."""
+    """One axis: a mark "", "#", "?", "+" or "!", the terms that its extent may equal, and two extents or "":
+    one that divides it, and one that it is not less than."""
 
     mark: str
     terms: tuple
     by: str
+    least: str
 
 
 class Shape(NamedTuple):
@@ -193,8 +195,9 @@ def shape_of(text):
 
 def _axis(word):
     mark = word[0] if word[0] == "#" else word[-1] if word[-1] in "?+!" else ""
-    terms, _, by = word.strip("#?+!").partition("%")
-    return Axis(mark, tuple(_term(part) for part in terms.split("|")), by)
+    terms, _, least = word.strip("#?+!").partition(">=")
+    terms, _, by = terms.partition("%")
+    return Axis(mark, tuple(_term(part) for part in terms.split("|")), by, least)
 
 
 def _term(text):
@@ -307,7 +310,7 @@ class Contract:
         """An axis has another extent than the arguments around it say."""
         argument, value = self.arguments[name], _get(values, name)
         wanted, least = argument.shape.axes[place].terms, "at least " * (argument.shape.axes[place].mark == "+")
-        said = " or ".join(f"{each.text} = {_value(each, values)}" for each in wanted)
+        said = " or ".join(f"{each.text} = {_value(each, values)}" if each.names else each.text for each in wanted)
         names = [extent for each in wanted for extent in each.names]
         origin = self._origin(names, name, values)
         at = argument.shape.at(place)
@@ -330,13 +333,14 @@ class Contract:
             + (f"; {remedy}" if remedy else "")
         )
 
-    def divides(self, name, place, number, values):
+    def related(self, name, place, relation, other, values):
+        """An axis that is no multiple of another extent, or less than it."""
         argument, shape = self.arguments[name], _get(values, name).shape
-        axis, at = argument.shape.axes[place], argument.shape.at(place)
+        at, number = argument.shape.at(place), values[f"_{other}"]
         remedy = f"; {argument.remedy}" if argument.remedy else ""
         return ValueError(
-            f"{self.where}: {name} has shape {shape}, whose axis {at} is {shape[at]}, expected a multiple of "
-            f"{axis.by} = {number}{self._origin([axis.by], name, values) if axis.by not in self.arguments else ''}{remedy}"
+            f"{self.where}: {name} has shape {shape}, whose axis {at} is {shape[at]}, expected {relation} "
+            f"{other} = {number}{self._origin([other], name, values) if other not in self.arguments else ''}{remedy}"
         )
 
     def size(self, name, size, values):
@@ -553,7 +557,7 @@ def _before(argument):
 
 
 def _words(shape):
-    return [word.strip("#?+!").split("%")[0] for word in shape.text.split() if word not in LEADS]
+    return [word.strip("#?+!").split(">=")[0].split("%")[0] for word in shape.text.split() if word not in LEADS]
 
 
 def _value(term, values):
@@ -610,7 +614,7 @@ class _Writer:
 
     def _is_extent(self, name):
         axes = [axis for a in self.array_arguments for axis in a.shape.axes]
-        return any(name == axis.by or name in t.names for axis in axes for t in axis.terms)
+        return any(name in (axis.by, axis.least) or name in t.names for axis in axes for t in axis.terms)
 
     def _scalar(self, name, rule):
         if isinstance(rule, Scalar):
@@ -753,9 +757,12 @@ class _Writer:
                     refuse = f"raise _refuse.multiple({argument.name!r}, {place}, locals())"
                     lines += self._given(argument, [f"if {extent} == 0:", f"    {refuse}"])
                 if axis.by:
-                    refuse = f"raise _refuse.divides({argument.name!r}, {place}, _{axis.by}, locals())"
+                    refuse = f"raise _refuse.related({argument.name!r}, {place}, 'a multiple of', {axis.by!r}, locals())"
                     test = f"if _{axis.by} == 0 or {extent} % _{axis.by} != 0:"
                     lines += self._given(argument, [test, f"    {refuse}"])
+                if axis.least:
+                    refuse = f"raise _refuse.related({argument.name!r}, {place}, 'at least', {axis.least!r}, locals())"
+                    lines += self._given(argument, [f"if {extent} < _{axis.least}:", f"    {refuse}"])
                 if (argument.name, place) in self.read:
                     continue
                 lines += self._given(argument, self._compare(argument, place, axis))

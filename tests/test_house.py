@@ -18,7 +18,7 @@ DOCUMENTED = [name for name in SPECIFICATIONS if name != "pairing"]  # which def
 MAX_LINES, MAX_STATEMENTS = 270, 25
 
 # Modules whose docstring, bodies or annotations are still to be written as `posref._pages` and `posref._contract` say.
-NOT_CONVERTED = {"relative.transformer_xl", "relative.xlnet"}
+NOT_CONVERTED: set[str] = set()
 CONVERTED = [name for name in SPECIFICATIONS if name not in NOT_CONVERTED]
 # Where a function branches on a size all the same: the theorems that take both branches.
 BRANCHES_ON_SIZES = {

@@ -9,13 +9,15 @@ busy for a while after, and the kernel, therefore on one thread unless `threads`
 
 import numpy as np
 
-from posref import _require
+from posref._contract import twin
 from posref.fast import _machine, _pairs
-from posref.relative.transformer_xl import _require_terms, distances, embeddings, visible
+from posref.relative import transformer_xl
+from posref.relative.transformer_xl import distances, embeddings, visible
 
 __all__ = ["distances", "embeddings", "scores", "visible"]
 
 
+@twin(transformer_xl.scores)
 def scores(q, k, r, u, v, *, scale, out=None, threads=None):
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j}): `(..., h, n_query, n_key)`. Section 3.3.
 
@@ -30,14 +32,7 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
             [12., 24.]]])
     """
     name = "fast.transformer_xl.scores"
-    _require_terms(name, q, k, r, u, v)
-    _require.leading_axes(name, "q", q, "k", k)
     n_query, n_key, rows = q.shape[-2], k.shape[-2], r.shape[-2]
-    if rows not in (n_key, n_query + n_key - 1):
-        raise ValueError(
-            f"{name}: r has {rows} rows; {n_query} queries and {n_key} keys need {n_key} (causal) or "
-            f"{n_query + n_key - 1} (bidirectional), in the order of transformer_xl.distances"
-        )
     content_query, position_query = q + u[..., None, :], q + v[..., None, :]
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     terms = np.result_type(content_query, k), np.result_type(position_query, r)

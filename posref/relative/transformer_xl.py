@@ -1,40 +1,71 @@
 r"""Transformer-XL: content and position meet in four terms, the query's own position replaced by two vectors.
 
-Definition. For a query at i, a key at j and the projected sinusoid r_{i - j} = W_{k,R} R_{i - j}:
+A model that keeps the keys of earlier segments in memory cannot number its tokens, for every segment begins at 0 again; it can
+say how far back a key is.
 
-    s_ij = scale (q_i . k_j + q_i . r_{i-j} + u . k_j + v . r_{i-j}) = scale ((q_i + u) . k_j + (q_i + v) . r_{i-j})
+Definition. The score of x_i + p_i and x_j + p_j has four terms (`posref.attention.four_terms`):
 
-Symbols. q (..., h, n_query, d), k (..., h, n_key, d); u, v (h, d); r (..., h, m, d), one row a distance, in the order of
-`distances`; memory mem = n_key - n_query keys before the first query.
+    (a) W_q x_i . W_k x_j        content meets content
+    (b) W_q x_i . W_k p_j        content meets position
+    (c) W_q p_i . W_k x_j        position meets content
+    (d) W_q p_i . W_k p_j        position meets position
+
+Position p_j becomes the sinusoid R_{i-j} of the distance, with a projection of its own; W_q p_i, which must not know i any
+more, becomes a trained vector, u in (c) and v in (d). With q = W_q x and k = W_k x:
+
+    r_{i-j} = W_{k,R} R_{i-j}
+    s_ij = scale (q_i . k_j + q_i . r_{i-j} + u . k_j + v . r_{i-j})
+    s_ij = scale ((q_i + u) . k_j + (q_i + v) . r_{i-j})
+
+Symbols.
+
+    q (..., h, n_query, d)       queries
+    k (..., h, n_key, d)         keys
+    u, v (h, d)                  trained vectors, r_w_bias and r_r_bias
+    r (..., h, m, d)             one row a distance, in the order of `distances`
+    mem = n_key - n_query        keys before the first query
 
 Conventions. Distances are i - j, *query minus key*, and descend. Queries stand at the end of the keys: the distance of row i
-and column j is i + mem - j. Two forms, told apart by the rows of r:
+and column j is i + mem - j. `scale` is 1/sqrt(d) and covers all four terms. Two forms, told apart by the rows of r:
 
     causal          m = n_key                distances n_key - 1 .. 0; keys of the future have no score
     bidirectional   m = n_query + n_key - 1  distances n_key - 1 .. 1 - n_query; every pair has one
 
 With one query both are the same. A causal score with j > i + mem is undefined and comes back as exactly 0; the caller masks
-it with `visible`. `scale` is 1/sqrt(d) and covers all four terms.
+it with `visible`.
 
-Where implementations differ. The released `_rel_shift` (pytorch/mem_transformer.py; rel_shift in tf/model.py) pads a column
-and reshapes; the part above the diagonal then holds a 0 and numbers that belong to the next row, unless zero_triu=True, which
-is what `shift` returns. ESPnet's first Conformer used the causal shift in a bidirectional encoder; it survives there as
-legacy_rel_pos for old checkpoints. Conformers list 2n - 1 distances. u and v are shared by all layers unless untie_r.
-clamp_len limits the distance, not the score. labml's version learns r and term v . r. The released sinusoid has the half
-layout, all sines then all cosines.
+Example. Three queries after one key of memory. Row i holds 10 i + distance for the distances 3, 2, 1, 0; `shift` moves each
+to its key, and the zeros behind are those to be masked.
 
-Properties. proofs/relative/transformer_xl.py: distances_pinned, embeddings_pinned; shift_pinned and four_terms for all sizes;
-released_shift_where_defined; visible_pinned; scores_pinned, both forms equal where both are defined; translation_invariant;
-position_of_the_query_becomes_u.
+>>> shift(10 * np.arange(3)[:, None] + distances(3, 4, bidirectional=False))
+array([[ 1,  0,  0,  0],
+       [12, 11, 10,  0],
+       [23, 22, 21, 20]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    shift | the released code | pads a column and reshapes: beyond j = i + mem a 0 and numbers of the next row, unless zero_triu
+      | - | pytorch/mem_transformer.py _rel_shift; tf/model.py rel_shift
+    shift | ESPnet's first Conformer | the causal one in a bidirectional encoder; legacy_rel_pos keeps it for old checkpoints
+      | - | -
+    distances | Conformers | 2n - 1 | - | -
+    sinusoid | the released code | all sines, then all cosines | - | pytorch/mem_transformer.py
+    u, v | the released code | shared by all layers unless untie_r | - | pytorch/mem_transformer.py
+    clamp_len | the released code | limits the distance, not the score | - | pytorch/mem_transformer.py
+    r and v . r | labml | both are learned | - | -
 
 References. Dai et al., arXiv 1901.02860, section 3.3, terms (a) to (d), and appendix B (the shift);
 kimiyoung/transformer-xl, pytorch/mem_transformer.py, RelPartialLearnableMultiHeadAttn (r_w_bias is u, r_r_bias is v).
 """
 
+from typing import Any
+
 import numpy as np
 
-from posref import _require, attention
+from posref import attention
 from posref import offsets as relative
+from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract, wide
 from posref.absolute import sinusoidal
 
 PRESETS = {
@@ -44,8 +75,11 @@ PRESETS = {
     "wt103_base_eval": {"heads": 10, "dim": 41, "clamp_len": 400, "source": "pytorch/run_wt103_base.sh, eval"},
 }
 
+LAST = "the queries are the last of the keys, pass them all"
 
-def distances(n_query, n_key, *, bidirectional, clamp_len=None):
+
+@contract
+def distances(n_query: Count, n_key: Count, *, bidirectional: bool, clamp_len: Count | None = None) -> Integers[Array, "m"]:
     """i - j in the order of the rows of r, descending from n_key - 1: `(n_key,)` or `(n_query + n_key - 1,)`, integers.
 
     With `clamp_len` distances are limited to -clamp_len .. clamp_len. ValueError if there are more queries than keys.
@@ -55,15 +89,15 @@ def distances(n_query, n_key, *, bidirectional, clamp_len=None):
     >>> distances(2, 3, bidirectional=True, clamp_len=1)
     array([ 1,  1,  0, -1])
     """
-    _require.last_queries("transformer_xl.distances", n_query, n_key)
+    _require_memory("transformer_xl.distances", n_query, n_key)
     descending = np.arange(n_key - 1, -n_query if bidirectional else -1, -1)
     if clamp_len is None:
         return descending
-    _require.count("transformer_xl.distances", "clamp_len", clamp_len)
     return relative.clip(descending, -clamp_len, clamp_len)
 
 
-def embeddings(distances, frequencies):
+@contract
+def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"]) -> Numbers[Array, "... dim"]:
     """R: the sinusoid of every distance, sines first, before its projection W_{k,R}: `distances.shape + (dim,)`.
 
     >>> embeddings(np.array([1, 0]), np.array([1.0, 0.01])).round(4)
@@ -73,7 +107,8 @@ def embeddings(distances, frequencies):
     return sinusoidal.encode(distances, frequencies, layout="half")
 
 
-def shift(x):
+@contract(x=LAST)
+def shift(x: Numbers[Array, "... n_query! n_key>=n_query"]) -> Numbers[Array, "... n_query n_key"]:
     """out_ij = x[i, j - i + n_query - 1] where j <= i + mem, exactly 0 beyond: `(..., n_query, n_key)`, the shape of `x`.
 
     Column c of `x` is the distance n_key - 1 - c, so entry (i, j) is row i's value for i + mem - j. The zeros are no
@@ -85,14 +120,19 @@ def shift(x):
            [11, 10,  0],
            [22, 21, 20]])
     """
-    _require.array("transformer_xl.shift", "x", x, ndim=2)
-    n_query = x.shape[-2]
-    _require.last_queries("transformer_xl.shift", n_query, x.shape[-1])
-    future = np.zeros_like(x[..., : n_query - 1])
-    return relative.skew(np.concatenate([x, future], axis=-1))
+    return _shift(x, x.shape[-1])
 
 
-def scores(q, k, r, u, v, *, scale):
+@contract(k=LAST, r="n_key rows if causal, else n_query + n_key - 1, in the order of transformer_xl.distances")
+def scores(
+    q: Numbers[Array, "... n_query! d", wide],
+    k: Numbers[Array, "... n_key>=n_query d", wide],
+    r: Numbers[Array, "#... n_key|n_query+n_key-1 d", wide],
+    u: Numbers[Array, "#... d", wide],
+    v: Numbers[Array, "#... d", wide],
+    *,
+    scale: Number,
+) -> Numbers[Array, "... n_query n_key"]:
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j}): `(..., h, n_query, n_key)`. Section 3.3.
 
     `r` has n_key rows (causal: entries with j > i + mem are exactly 0, to be masked) or n_query + n_key - 1 (bidirectional).
@@ -103,37 +143,36 @@ def scores(q, k, r, u, v, *, scale):
     array([[[22.,  0.],
             [12., 24.]]])
     """
-    _require_terms("transformer_xl.scores", q, k, r, u, v)
-    n_query, n_key, rows = q.shape[-2], k.shape[-2], r.shape[-2]
-    content = attention.scores(q + u[..., None, :], k, scale=1)
-    position = attention.scores(q + v[..., None, :], r, scale=1)
-    if rows == n_query + n_key - 1:
-        return scale * (content + relative.skew(position))
-    if rows != n_key:
-        raise ValueError(
-            f"transformer_xl.scores: r has {rows} rows; {n_query} queries and {n_key} keys need {n_key} (causal) or "
-            f"{n_query + n_key - 1} (bidirectional), in the order of transformer_xl.distances"
-        )
-    return np.where(visible(n_query, n_key), scale * (content + shift(position)), 0)
+    total, defined = _products(q, k, r, u, v, scale)
+    return np.where(defined, total, 0)
 
 
-def visible(n_query, n_key):
+@contract
+def visible(n_query: Count, n_key: Count) -> Booleans[Array, "n_query n_key"]:
     """True where a causal score is defined, j <= i + mem: boolean `(n_query, n_key)`, the mask for `posref.attention.softmax`.
 
     >>> visible(2, 3)
     array([[ True,  True, False],
            [ True,  True,  True]])
     """
-    _require.last_queries("transformer_xl.visible", n_query, n_key)
+    _require_memory("transformer_xl.visible", n_query, n_key)
     return attention.causal_mask(np.arange(n_query) + (n_key - n_query), np.arange(n_key))
 
 
-def _require_terms(function, q, k, r, u, v):
-    for name, value in (("q", q), ("k", k), ("r", r), ("u", u), ("v", v)):
-        _require.array(function, name, value, ndim=2)
-    for name, value in (("k", k), ("r", r), ("u", u), ("v", v)):
-        _require.same_width(function, "q", q, name, value)
-    _require.broadcasts_to(function, "the head axis of r", r[..., 0, 0], "the heads of q", q.shape[:-2])
-    for name, value in (("u", u), ("v", v)):
-        _require.broadcasts_to(function, name, value[..., None, :], "q", q.shape)
-    _require.last_queries(function, q.shape[-2], k.shape[-2])
+def _products(q: Any, k: Any, r: Any, u: Any, v: Any, scale: Any) -> Any:
+    """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j}), and where r has a row for the distance."""
+    n_key = k.shape[-2]
+    content = attention.scores(q + u[..., None, :], k, scale=1)
+    position = attention.scores(q + v[..., None, :], r, scale=1)
+    return scale * (content + _shift(position, n_key)), _shift(np.ones_like(position), n_key) == 1
+
+
+def _shift(x: Any, n_key: Any) -> Any:
+    """Columns that descend from the distance n_key - 1, each moved to its key; 0 for a distance that has no column."""
+    missing = np.zeros_like(x[..., : x.shape[-2] + n_key - 1 - x.shape[-1]])
+    return relative.skew(np.concatenate([x, missing], axis=-1))
+
+
+def _require_memory(function, n_query, n_key):
+    if n_key < n_query:
+        raise ValueError(f"{function}: {n_query} queries and {n_key} keys; {LAST}")

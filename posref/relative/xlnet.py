@@ -1,37 +1,65 @@
 r"""XLNet: Transformer-XL's score, in both directions, and a term for "same segment or not".
 
-Definition. With e_ij = e_0 if query i and key j are in one segment, else e_1, and r_{i-j} the projected sinusoid:
+Of two texts side by side a model needs to know which words belong together, not which text came first; so a pair gets one of
+two vectors, and texts can be numbered in any way.
+
+Definition. r_{i-j} is the projected sinusoid of the distance, as in `posref.relative.transformer_xl`:
 
     s_ij = scale ((q_i + u) . k_j + (q_i + v) . r_{i-j} + (q_i + s) . e_ij)
+    e_ij = e_0          if query i and key j are in one segment
+    e_ij = e_1          otherwise
 
-Symbols. q (..., h, n_query, d), k (..., h, n_key, d); u, v, s (h, d); r (..., h, m, d), one row a distance, in the order of
-`distances`; segment_embedding (2, h, d); same_segment boolean (..., n_query, n_key); memory mem = n_key - n_query.
+Symbols.
+
+    q (..., h, n_query, d)                   queries
+    k (..., h, n_key, d)                     keys
+    u, v, s (h, d)                           trained vectors, r_w_bias, r_r_bias and r_s_bias
+    r (..., h, m, d)                         one row a distance, in the order of `distances`
+    e, segment_embedding (2, h, d)           trained: for the same segment, for another
+    same_segment (..., n_query, n_key)       boolean
+    mem = n_key - n_query                    keys before the first query
 
 Conventions. Distances are i - j, query minus key, and descend; the distance of row i and column j is i + mem - j.
 attn_type="bi" has m = n_query + n_key rows, "uni" m = n_key + 1: one more than Transformer-XL, since the released shift drops
 the first, distance n_key, which no pair has. With "uni" scores of the future are undefined and come back as exactly 0, to be
-masked (`posref.relative.transformer_xl.visible`). `scale` is 1/sqrt(d) and covers all parts.
+masked (`posref.relative.transformer_xl.visible`). `scale` is 1/sqrt(d) and covers all parts. Without segments the score is
+transformer_xl.scores with r[..., 1:, :].
 
-Where implementations differ. zihangdai/xlnet (modeling.py) and transformers 5.23.0 (modeling_xlnet.py) agree. Both give
-memory the segment id 0, and leave the segment term out when there are no segment ids: then the score is
-transformer_xl.scores with r[..., 1:, :]. bi_data=True feeds the second half of the batch with reversed text and the distances
--n_key .. n_query - 1: r made from -distances. clamp_len limits the distance to -clamp_len .. clamp_len. u, v, s are
-r_w_bias, r_r_bias, r_s_bias, one a layer with untie_r.
+Example. Three tokens, the last one in another segment; q = 1, e_0 = 1, e_1 = 2 and nothing else: the score is e_ij.
 
-Properties. proofs/relative/xlnet.py: distances_pinned; segments_for_all_sizes; scores_pinned, both types;
-without_segments_transformer_xl, and blind to the first row of r; translation_invariant.
+>>> ids, one, nothing = np.array([7, 7, 5]), np.ones((1, 3, 1)), np.zeros((1, 1))
+>>> e = np.array([[[1.0]], [[2.0]]])
+>>> scores(one, 0 * one, np.zeros((1, 6, 1)), e, nothing, nothing, nothing, ids[:, None] == ids, scale=1)
+array([[[1., 1., 2.],
+        [1., 1., 2.],
+        [2., 2., 1.]]])
+
+Where implementations differ.
+
+    what | who | value | version | source
+    segment of the memory | zihangdai/xlnet, transformers | id 0 | 5.23.0 | modeling.py; modeling_xlnet.py
+    no segment ids | zihangdai/xlnet, transformers | no segment term | 5.23.0 | modeling.py; modeling_xlnet.py
+    bi_data=True | zihangdai/xlnet, transformers | half of the batch is reversed text, distances -n_key .. n_query - 1: r made
+      from -distances | 5.23.0 | modeling.py; modeling_xlnet.py
+    clamp_len | zihangdai/xlnet, transformers | limits the distance to -clamp_len .. clamp_len | 5.23.0
+      | modeling.py; modeling_xlnet.py
+    u, v, s | zihangdai/xlnet | shared by all layers, or one a layer with untie_r | - | modeling.py
 
 References. Yang et al., arXiv 1906.08237, sections 2.4 (Transformer-XL) and 2.5 (relative segment encodings);
 zihangdai/xlnet, modeling.py, relative_positional_encoding, rel_shift, rel_attn_core.
 """
 
+from typing import Literal, get_args
+
 import numpy as np
 
-from posref import _require, attention
+from posref import attention
 from posref import offsets as relative
+from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract, wide
 from posref.relative import transformer_xl
 
-ATTENTION_TYPES = ("bi", "uni")
+AttentionType = Literal["bi", "uni"]
+ATTENTION_TYPES = get_args(AttentionType)
 
 PRESETS = {
     "xlnet_large": {
@@ -45,7 +73,10 @@ PRESETS = {
 }
 
 
-def distances(n_query, n_key, *, attn_type, clamp_len=None):
+@contract
+def distances(
+    n_query: Count, n_key: Count, *, attn_type: AttentionType, clamp_len: Count | None = None
+) -> Integers[Array, "m"]:
     """i - j in the order of the rows of r, descending from n_key: `(n_query + n_key,)` or `(n_key + 1,)`, integers.
 
     `posref.relative.transformer_xl.embeddings` makes R of them. ValueError if there are more queries than keys.
@@ -55,16 +86,30 @@ def distances(n_query, n_key, *, attn_type, clamp_len=None):
     >>> distances(2, 3, attn_type="uni", clamp_len=2)
     array([2, 2, 1, 0])
     """
-    _require.choice("xlnet.distances", "attn_type", attn_type, ATTENTION_TYPES)
-    _require.last_queries("xlnet.distances", n_query, n_key)
+    transformer_xl._require_memory("xlnet.distances", n_query, n_key)
     descending = np.arange(n_key, -n_query if attn_type == "bi" else -1, -1)
     if clamp_len is None:
         return descending
-    _require.count("xlnet.distances", "clamp_len", clamp_len)
     return relative.clip(descending, -clamp_len, clamp_len)
 
 
-def scores(q, k, r, segment_embedding, u, v, s, same_segment, *, scale):
+@contract(
+    k=transformer_xl.LAST,
+    r='n_query + n_key rows for attn_type="bi", n_key + 1 for "uni", in the order of xlnet.distances',
+    segment_embedding="row 0 for the same segment, row 1 for another",
+)
+def scores(
+    q: Numbers[Array, "... n_query! d", wide],
+    k: Numbers[Array, "... n_key>=n_query d", wide],
+    r: Numbers[Array, "#... n_query+n_key|n_key+1 d", wide],
+    segment_embedding: Numbers[Array, "2 h d", wide],
+    u: Numbers[Array, "#... d", wide],
+    v: Numbers[Array, "#... d", wide],
+    s: Numbers[Array, "#... d", wide],
+    same_segment: Booleans[Array, "(...) n_query n_key"],
+    *,
+    scale: Number,
+) -> Numbers[Array, "... n_query n_key"]:
     """scale ((q_i + u) . k_j + (q_i + v) . r_{i-j} + (q_i + s) . e_ij): `(..., h, n_query, n_key)`.
 
     `r` has n_query + n_key rows ("bi") or n_key + 1 ("uni": entries with j > i + mem are exactly 0, to be masked).
@@ -76,31 +121,6 @@ def scores(q, k, r, segment_embedding, u, v, s, same_segment, *, scale):
     >>> scores(q, k, r, e, zero, zero, zero, np.array([[False, True]]), scale=1.0)
     array([[[211., 122.]]])
     """
-    _require_terms(q, k, r, segment_embedding, s)
-    position = transformer_xl.scores(q, k, r[..., 1:, :], u, v, scale=scale)
-    _require.array("xlnet.scores", "same_segment", same_segment, kinds=_require.BOOLEANS, ndim=2)
-    _require.pairs("xlnet.scores", "same_segment", same_segment, position.shape)
+    products, defined = transformer_xl._products(q, k, r[..., 1:, :], u, v, scale)
     by_segment = attention.scores(q + s[..., None, :], np.swapaxes(segment_embedding, 0, 1), scale=scale)
-    total = position + np.where(same_segment, by_segment[..., :1], by_segment[..., 1:])
-    if r.shape[-2] == q.shape[-2] + k.shape[-2]:
-        return total
-    return np.where(transformer_xl.visible(q.shape[-2], k.shape[-2]), total, 0)
-
-
-def _require_terms(q, k, r, segment_embedding, s):
-    for name, value in (("q", q), ("k", k), ("r", r), ("s", s), ("segment_embedding", segment_embedding)):
-        _require.array("xlnet.scores", name, value, ndim=2)
-        _require.same_width("xlnet.scores", "q", q, name, value)
-    n_query, n_key, rows = q.shape[-2], k.shape[-2], r.shape[-2]
-    if rows not in (n_query + n_key, n_key + 1):
-        raise ValueError(
-            f'xlnet.scores: r has {rows} rows; {n_query} queries and {n_key} keys need {n_query + n_key} (attn_type="bi") or '
-            f'{n_key + 1} ("uni"), in the order of xlnet.distances'
-        )
-    if len(segment_embedding.shape) != 3 or segment_embedding.shape[0] != 2:
-        raise ValueError(
-            f"xlnet.scores: segment_embedding has shape {segment_embedding.shape}, expected (2, h, d): row 0 for the same "
-            "segment, row 1 for another"
-        )
-    _require.broadcasts_to("xlnet.scores", "s", s[..., None, :], "q", q.shape)
-    _require.broadcasts_to("xlnet.scores", "segment_embedding of one kind", segment_embedding[0][..., None, :], "q", q.shape)
+    return np.where(defined, products + np.where(same_segment, by_segment[..., :1], by_segment[..., 1:]), 0)

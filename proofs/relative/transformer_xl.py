@@ -17,6 +17,7 @@ MEM, LATER = size("mem", least=0).e, size("later", least=0).e
 N = LATER + 1  # queries, at least one
 M = N + MEM  # keys
 INSIDE = sp.Ge(N - 1 - ROW, 0), sp.Ge(M - 1 - COL, 0)  # query i and key j
+SCORES = [transformer_xl.scores, transformer_xl._products, transformer_xl._shift]
 SIZES = [(3, 3), (2, 5), (1, 4), (1, 1), (4, 6)]
 
 
@@ -108,7 +109,7 @@ def interleaved_sinusoid():
 # the shift
 
 
-@theorem(of=[transformer_xl.shift, skew], sizes="all heads, n, mem")
+@theorem(of=[transformer_xl.shift, transformer_xl._shift, skew], sizes="all heads, n, mem")
 def shift_pinned():
     """Entry (i, j) of shift is row i's value for the distance i + mem - j, x[i, m - 1 - (i + mem - j)], and exactly 0 where the
     distance is negative, so nothing of another row leaks in."""
@@ -145,7 +146,7 @@ def shift_that_drops_the_last_row():
 
 
 @theorem(
-    of=[transformer_xl.shift],
+    of=[transformer_xl.shift, transformer_xl._shift],
     sizes="n <= m <= 6; the arithmetic for all n, m",
     argument="entry (i, j) after padding, reshaping and dropping n cells stands at n + i m + j of the flat array",
 )
@@ -188,7 +189,7 @@ def memory_is_ignored():
 # scores
 
 
-@theorem(of=[transformer_xl.scores, skew], sizes="all h, n, mem, d: bidirectional")
+@theorem(of=[*SCORES, skew], sizes="all h, n, mem, d: bidirectional")
 def four_terms():
     """(q + u) . k + (q + v) . r = (a) + (b) + (c) + (d), scaled, each with the row of its own distance."""
     a, c, scale, at = index(H), index(D), symbol("scale"), row(ROW, COL, N, M)
@@ -208,7 +209,7 @@ def vectors_exchanged():
     prove_equal(transformer_xl.scores(q, k, r, u, v, scale=1), every_score(q, k, r, v, u, 1))
 
 
-@theorem(of=[transformer_xl.scores, transformer_xl.shift, transformer_xl.visible, skew], sizes="batch 2, h = 3, d = 1; n <= m")
+@theorem(of=[*SCORES, transformer_xl.visible, skew], sizes="batch 2, h = 3, d = 1; n <= m")
 def scores_pinned():
     """scores is the definition at the row of the distance, for r with one batch or several; causal scores of the future are
     exactly 0. The two forms agree where both are defined, and with one query they are the same."""
@@ -241,7 +242,7 @@ def causal_form_in_both_directions():
     prove_equal(transformer_xl.scores(q, k, r[:, :2], u, v, scale=1), transformer_xl.scores(q, k, r, u, v, scale=1))
 
 
-@theorem(of=[transformer_xl.scores], sizes="batch 2, h = 3, n = 3, m = 5, d = 1; both forms")
+@theorem(of=SCORES, sizes="batch 2, h = 3, n = 3, m = 5, d = 1; both forms")
 def translation_invariant():
     """A score knows the distance alone: dropping the oldest key, which moves all others by one, leaves the other scores as they
     are, and the last query decoded alone has the last row. The distance does matter: every row of r is used."""
@@ -266,7 +267,7 @@ def step_without_its_memory():
 # where u comes from
 
 
-@theorem(of=[transformer_xl.scores, skew], sizes="all n, mem, widths; onto for 2 x 2")
+@theorem(of=[*SCORES, skew], sizes="all n, mem, widths; onto for 2 x 2")
 def position_of_the_query_becomes_u():
     """With b in the place of the query's position, (x_i + b) W_Q . k_j is the score with u = b W_Q. Every u is such a b W_Q if
     W_Q is onto: b = u W_Q^-1 for any invertible 2 x 2 matrix; merging then loses nothing. If it is not onto, u is free to be

@@ -9,6 +9,8 @@ from proofs.kit import assuming, example, filled, index, prove_equal, prove_that
 from proofs.relative.transformer_xl import COL, INSIDE, ROW, SIZES, D, H, M, N
 from proofs.relative.transformer_xl import definition as four_terms
 
+SCORES = [xlnet.scores, transformer_xl._products, transformer_xl._shift]
+
 
 def definition(q, k, r, e, u, v, s, scale):
     """scale ((q + u) . k + (q + v) . r + (q + s) . e), e being the vector of the pair. Yang et al., section 2.5."""
@@ -72,7 +74,7 @@ def as_many_rows_as_keys():
     prove_that(xlnet.distances(2, 3, attn_type="bi")[0] == 2, "the first distance")
 
 
-@theorem(of=[xlnet.scores, transformer_xl.scores], sizes="all h, n, mem, d: attn_type bi, all pairs in one segment, or none")
+@theorem(of=SCORES, sizes="all h, n, mem, d: attn_type bi, all pairs in one segment, or none")
 def segments_for_all_sizes():
     """The score is the three products, with the row of its distance and the vector of its segment."""
     a, c, scale, at = index(H), index(D), symbol("scale"), row(ROW, COL, N, M)
@@ -99,7 +101,7 @@ def other_segment_without_a_term():
     prove_equal(got, every_score(q, k, r, 0 * e, u, v, s, np.array([[False]]), 1))
 
 
-@theorem(of=[xlnet.scores, transformer_xl.scores, transformer_xl.visible], sizes="batch 2, h = 3, d = 1; five pairs n <= m")
+@theorem(of=[*SCORES, transformer_xl.visible], sizes="batch 2, h = 3, d = 1; five pairs n <= m")
 def scores_pinned():
     """scores is the definition for any segments, one matrix of them or one for each batch; with attn_type uni the scores of the
     future are exactly 0, and the others equal those of bi."""
@@ -175,7 +177,7 @@ def segments_never_matter():
     prove_equal(added[..., 0], added[..., 1])
 
 
-@theorem(of=[xlnet.scores], sizes="batch 2, h = 3, n = 3, m = 5, d = 1; both types")
+@theorem(of=SCORES, sizes="batch 2, h = 3, n = 3, m = 5, d = 1; both types")
 def translation_invariant():
     """Dropping the oldest key, which moves all others by one, leaves the other scores as they are, and the last query decoded
     alone has the last row; segments enter as the same or not, so their ids may be renamed."""
