@@ -287,6 +287,39 @@ def test_a_mask_of_numbers_is_not_told_to_be_inverted(dtype, remedy):
     assert (".astype" in str(caught.value)) == (dtype is int)
 
 
+@contract
+def pairs(
+    q: Numbers[Array, "... n d"],
+    k: Numbers[Array, "... m>=n d"],
+    offsets: Integers[Array, "[...] n m"],
+    rest: Numbers[Array, "padding+2"] | None = None,
+    kinds: Numbers[Array, "2 d"] | None = None,
+) -> Numbers[Array, "... n m"]:
+    """offsets."""
+    return offsets
+
+
+@pytest.mark.parametrize("lead", [(), (5, 1), (5, 3), (1, 3)])
+def test_leading_axes_that_are_none_or_all_may_enlarge(lead):
+    offsets = np.ones((*lead, 2, 4), int)
+    assert pairs(np.ones((1, 3, 2, 6)), np.ones((1, 3, 4, 6)), offsets, np.ones(2), np.ones((2, 6))) is offsets
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"offsets": np.ones((3, 2, 4), int)}, r"offsets has shape \(3, 2, 4\), .* if batched it has all of their axes"),
+        ({"offsets": np.ones((5, 2, 2, 4), int)}, r"offsets has shape .* does not broadcast to q of shape"),
+        ({"k": np.ones((3, 1, 6))}, r"k has shape \(3, 1, 6\), whose axis -2 is 1, expected at least n = 2, since q has shape"),
+        ({"rest": np.ones(1)}, r"rest has shape \(1,\), .* expected at least 2"),
+        ({"kinds": np.ones((3, 6))}, r"kinds has shape \(3, 6\), whose axis -2 is 3, expected 2 in \(2, d\)"),
+    ],
+)
+def test_pairs_that_do_not_fit_are_refused(change, message):
+    with pytest.raises(ValueError, match=rf"test_contract\.pairs: {message}"):
+        pairs(**{"q": np.ones((1, 3, 2, 6)), "k": np.ones((1, 3, 4, 6)), "offsets": np.ones((2, 4), int), **change})
+
+
 def test_records_scalars_and_remedies():
     pair, key = Pair(np.ones(3), np.ones(3)), np.ones(2)
     assert other(pair, key, size=2) is pair
