@@ -24,8 +24,8 @@ NaN and infinities). Only arguments are searched in which they would not show in
 or exponentiated. Object arrays, which hold symbols, are of every kind.
 
 Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
-choice is a Literal, a flag bool, a function a Callable, and a NamedTuple is checked field by field. `| None` makes an
-argument optional.
+choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
+`| None` makes an argument optional.
 
 `contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, changes nothing, and
 calls the body with the very arguments that it got. `f.contract` is the contract as data, `f.contract.source` the code,
@@ -251,14 +251,15 @@ class Contract:
         self.filename = f"<contract of {self.where}>"
         self.source = _source(function.__name__, self)
 
-    def _add(self, name, annotation, default, remedy):
+    def _add(self, name, annotation, default, remedy, inside_optional=False):
         rule, optional = _unwrapped(annotation)
+        optional = optional or inside_optional
         if rule is bool:
             rule = typing.Literal[True, False]
         shape = shape_of(rule.axes) if isinstance(rule, Arrays) else None
         self.arguments[name] = Argument(name, rule, shape, optional, default, remedy)
-        for field, kind in getattr(rule, "__annotations__", {}).items() if _is_record(rule) else ():
-            self._add(f"{name}.{field}", kind, inspect.Parameter.empty, remedy)
+        for field, kind in _fields(rule):
+            self._add(f"{name}{field}", kind, inspect.Parameter.empty, remedy, optional)
 
     # errors: each names the function, the argument, the numbers and the remedy
 
@@ -374,6 +375,14 @@ class Contract:
     def function_of(self, name, value):
         return TypeError(f"{self.where}: {name} is {value!r}, expected a function of arrays")
 
+    def several(self, name, value):
+        argument = self.arguments[name]
+        held = f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
+        remedy = f"; {argument.remedy}" if argument.remedy else ""
+        return TypeError(
+            f"{self.where}: {name} is {held}, expected a tuple of {len(typing.get_args(argument.rule))} arrays{remedy}"
+        )
+
     def record(self, name, value):
         wanted = self.arguments[name].rule.__name__
         return TypeError(f"{self.where}: {name} is a {type(value).__name__}, expected a {wanted}")
@@ -474,12 +483,12 @@ def contract(function: Any = None, **remedies: str) -> Any:
     return compiled(function, made, made.source)
 
 
-def twin(specification: Any) -> collections.abc.Callable[[F], F]:
+def twin(specification: Any, **remedies: str) -> collections.abc.Callable[[F], F]:
     """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`."""
     said = specification.contract
 
     def wrap(function):
-        made = Contract(function, said.remedies, said)
+        made = Contract(function, said.remedies | remedies, said)
         return compiled(function, made, made.source)
 
     return wrap
@@ -510,11 +519,27 @@ def compiled(function, made, source):
     return result
 
 
-_HELPERS = {"_infinity": float("inf"), "_isfinite": np.isfinite, "_integer": int, "_floating": float}
+_HELPERS = {
+    "_infinity": float("inf"),
+    "_isfinite": np.isfinite,
+    "_integer": int,
+    "_floating": float,
+    "_tuple": tuple,
+    "_list": list,
+}
 
 
 def _records(made):
     return {f"_record_{name}": a.rule for name, a in made.arguments.items() if _is_record(a.rule)}
+
+
+def _fields(rule):
+    """(how it is reached, annotation) of every part of a record or a tuple."""
+    if _is_record(rule):
+        return [(f".{field}", kind) for field, kind in rule.__annotations__.items()]
+    if typing.get_origin(rule) is tuple:
+        return [(f"[{place}]", kind) for place, kind in enumerate(typing.get_args(rule))]
+    return []
 
 
 def _is_record(rule):
@@ -533,12 +558,13 @@ def _unwrapped(annotation):
 
 
 def _get(values, name):
-    """A value by name, also that of a field: "state.maximum"."""
-    first, *fields = name.split(".")
+    """A value by name, also that of a part: "state.maximum", "tables[0]"."""
+    first, dot, field = name.partition(".")
+    first, bracket, place = first.partition("[")
     value = values.get(first)
-    for field in fields:
-        value = getattr(value, field, None)
-    return value
+    if value is None or not (dot or bracket):
+        return value
+    return getattr(value, field) if dot else value[int(place[:-1])]
 
 
 def _grouped(q, k):
@@ -635,6 +661,9 @@ class _Writer:
             return [f"if not callable({name}):", f"    raise _refuse.function_of({name!r}, {name})"]
         if _is_record(rule):
             return [f"if not isinstance({name}, _record_{name}):", f"    raise _refuse.record({name!r}, {name})"]
+        if typing.get_origin(rule) is tuple:
+            wrong = f"type({name}) not in (_tuple, _list) or len({name}) != {len(typing.get_args(rule))}"
+            return [f"if {wrong}:", f"    raise _refuse.several({name!r}, {name})"]
         return []
 
     def arrays(self):
@@ -642,7 +671,9 @@ class _Writer:
         if not self.array_arguments:
             return lines
         look = [line for argument in self.array_arguments for line in self._given(argument, self._look(argument))]
-        values = ", ".join(f"{a.name!r}: {a.name}" for a in self.array_arguments)
+        values = ", ".join(
+            f"{a.name!r}: {a.name if _whole(a) == a.name else _whole(a) + ' and ' + a.name}" for a in self.array_arguments
+        )
         lines += ["try:", *_indented(look), "except AttributeError:"]
         lines += [
             f"    _error = _refuse.not_arrays({{{values}}})",
@@ -657,7 +688,7 @@ class _Writer:
 
     def _given(self, argument, lines):
         """Lines for an argument that may be None."""
-        return [f"if {argument.name} is not None:", *_indented(lines)] if argument.optional and lines else lines
+        return [f"if {_whole(argument)} is not None:", *_indented(lines)] if argument.optional and lines else lines
 
     def _look(self, argument):
         name, local = argument.name, _local(argument)
@@ -845,8 +876,13 @@ class _Writer:
         return f"{_local(argument)}_shape[:-{count}]" if count else f"{_local(argument)}_shape"
 
 
+def _whole(argument):
+    """The argument that a part such as "tables[0]" belongs to."""
+    return argument.name.partition(".")[0].partition("[")[0]
+
+
 def _local(argument):
-    return "_" + argument.name.replace(".", "_")
+    return "_" + argument.name.replace(".", "_").replace("[", "_").replace("]", "")
 
 
 def _numerator(term):

@@ -235,8 +235,8 @@ def four_terms(
 
 @contract
 def attend_by_offset(
-    q: Numbers[Array, "... h%h_key n_query d", wide],
-    k: Numbers[Array, "... h_key n_key d", wide],
+    q: Numbers[Array, "... h%h_key n_query d", wide, finite],
+    k: Numbers[Array, "... h_key n_key d", wide, finite],
     v: Numbers[Array, "... h_key n_key d_v"],
     *,
     scale: Number,

@@ -515,3 +515,13 @@ def test_attend_gradient_by_differences():
         direction = rng.normal(size=inputs[name].shape)
         higher, lower = (loss(inputs | {name: inputs[name] + sign * step * direction}) for sign in (1, -1))
         assert abs((higher - lower) / (2 * step) - (getattr(got, name) * direction).sum()) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["q", "k"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_a_streamed_exp_would_hide_is_refused(name, bad):
+    """The kernel of `posref.fast.attention` takes a score that is NaN for a weight of 0, so its contract searches q and k."""
+    arrays = {"q": np.ones((1, 2, 3)), "k": np.ones((1, 4, 3)), "v": np.ones((1, 4, 1))}
+    arrays[name][0, 1, 2] = bad
+    with pytest.raises(ValueError, match=rf"attend_by_offset: {name} has 1 of \d+ values that are NaN or infinite"):
+        attention.attend_by_offset(**arrays, scale=1.0)

@@ -39,10 +39,10 @@ import numba
 import numpy as np
 from numba.core.compiler import Compiler
 
-from posref import _require
-from posref._contract import twin
+from posref import _require, attention, pairing
+from posref._contract import Array, Integer, Numbers, twin
 from posref.fast import _machine
-from posref.rotary import rope
+from posref.pairing import Layout
 from posref.shards import State, finish, merge
 
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
@@ -50,6 +50,7 @@ __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 LANES = 64  # queries side by side: four vectors of sixteen float32, times four rows fill half of the registers of AVX-512
 TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
+PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
 
 
@@ -61,6 +62,7 @@ class _Separate(Compiler):
         return super().define_pipelines()
 
 
+@twin(attention.attend_by_offset, query_tables=PAIR, key_tables=PAIR)
 def attend_by_offset(
     q,
     k,
@@ -70,9 +72,9 @@ def attend_by_offset(
     bias_by_offset=None,
     causal=False,
     window=None,
-    query_tables=None,
-    key_tables=None,
-    layout=None,
+    query_tables: tuple[Numbers[Array, "(...) #1 n_query d/2"], Numbers[Array, "=query_tables[0]"]] | None = None,
+    key_tables: tuple[Numbers[Array, "(...) #1 n_key d/2"], Numbers[Array, "=key_tables[0]"]] | None = None,
+    layout: Layout | None = None,
     out=None,
     threads=None,
 ):
@@ -91,6 +93,7 @@ def attend_by_offset(
     return _stream(name, q, k, v, scale, bias_by_offset, causal, window, None, turn, True, out, threads).accumulator
 
 
+@twin(attention.attend_by_offset, query_tables=PAIR, key_tables=PAIR)
 def partial_by_offset(
     q,
     k,
@@ -100,10 +103,10 @@ def partial_by_offset(
     bias_by_offset=None,
     causal=False,
     window=None,
-    shift=None,
-    query_tables=None,
-    key_tables=None,
-    layout=None,
+    shift: Integer | None = None,
+    query_tables: tuple[Numbers[Array, "(...) #1 n_query d/2"], Numbers[Array, "=query_tables[0]"]] | None = None,
+    key_tables: tuple[Numbers[Array, "(...) #1 n_key d/2"], Numbers[Array, "=key_tables[0]"]] | None = None,
+    layout: Layout | None = None,
     threads=None,
 ):
     """The State of `attend_by_offset` over a shard of the keys: `posref.shards.attend`, streamed.
@@ -118,14 +121,12 @@ def partial_by_offset(
     State(maximum=array([[[1.]]]), denominator=array([[[2.]]]), accumulator=array([[[2.]]]))
     """
     name, turn = "fast.attention.partial_by_offset", (query_tables, key_tables, layout)
-    if shift is not None:
-        _require.integer(name, "shift", shift)
     return _stream(name, q, k, v, scale, bias_by_offset, causal, window, shift, turn, False, None, threads)
 
 
 def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out, threads):
     """The State over the keys, its accumulator divided by the denominator if `divide`."""
-    tables = _checked(name, q, k, v, scale, bias, causal, window, *turn)
+    tables = _tables(name, *turn)
     heads, n_query, n_key, width = q.shape[-3], q.shape[-2], k.shape[-2], v.shape[-1]
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
     reads = {"q": q, "k": k, "v": v, **({} if bias is None else {"bias_by_offset": bias}), **tables}
@@ -155,57 +156,14 @@ def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out
     return State(maximum[..., None], denominator[..., None], out)
 
 
-def _checked(name, q, k, v, scale, bias, causal, window, query_tables, key_tables, layout):
-    """The checks of the specification and those of the tables; returns the tables by name."""
-    for argument, value in (("q", q), ("k", k), ("v", v)):
-        _require.array(name, argument, value, ndim=3)
-    heads, n_query, n_key = q.shape[-3], q.shape[-2], k.shape[-2]
-    if k.shape[-3] != v.shape[-3] or k.shape[-3] == 0 or heads % k.shape[-3] != 0:
-        raise ValueError(
-            f"{name}: q has {heads} heads, k {k.shape[-3]} and v {v.shape[-3]}; k and v need the same number, a divisor of q's"
-        )
-    _require.same_width(name, "k", k, "v", v, axis=-2)
-    _require.same_width(name, "q", q, "k", k)
-    _require.wide(name, q=q, k=k)
-    _require.choice(name, "causal", causal, (True, False))
-    for argument, left, other, right in (("q", q, "k", k), ("q", q, "v", v), ("k", k, "v", v)):
-        _require.leading_axes(name, argument, left[..., :1, :, :], other, right[..., :1, :, :])
-    _require.number(name, "scale", scale)
-    if window is not None:
-        _require.positive(name, "window", window)
-    if bias is not None:
-        _require.array(name, "bias_by_offset", bias, ndim=1)
-        if bias.shape[-1] != n_query + n_key - 1:
-            raise ValueError(
-                f"{name}: bias_by_offset has {bias.shape[-1]} offsets, {n_query} queries and {n_key} keys need "
-                f"{n_query + n_key - 1}"
-            )
-        batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3])
-        per_head = np.broadcast_to(0, bias.shape[:-1])
-        _require.broadcasts_to(name, "bias_by_offset without its offsets", per_head, "the heads", (*batch, heads))
+def _tables(name, query_tables, key_tables, layout):
+    """The tables by name, for what must not overlap; they need a layout."""
     tables = {}
-    for argument, pair, x in (("query_tables", query_tables, q), ("key_tables", key_tables, k)):
+    for argument, pair in (("query_tables", query_tables), ("key_tables", key_tables)):
         if pair is not None:
-            tables |= _checked_tables(name, argument, pair, x, layout)
+            _require.choice(name, "layout", layout, pairing.LAYOUTS)
+            tables |= {f"{argument}[0]": pair[0], f"{argument}[1]": pair[1]}
     return tables
-
-
-@twin(rope.rotate)
-def _tables(x, cos, sin, *, layout):
-    """What `rope.rotate` asks of its tables."""
-
-
-def _checked_tables(name, argument, pair, x, layout):
-    if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-        raise TypeError(f"{name}: {argument} is a {type(pair).__name__}, expected the pair (cos, sin) of rope.tables")
-    cos, sin = pair
-    _tables(x, cos, sin, layout=layout)
-    if cos.ndim < 2 or cos.shape[-2] != x.shape[-2] or (cos.ndim > 2 and cos.shape[-3] != 1):
-        raise ValueError(
-            f"{name}: {argument} have shape {cos.shape}, expected ({x.shape[-2]}, {x.shape[-1] // 2}), or batched with one "
-            "entry for all heads; turn heads by different angles with rope.rotate"
-        )
-    return {f"{argument}[0]": cos, f"{argument}[1]": sin}
 
 
 def _band(n_query, n_key, causal, window, shift):
