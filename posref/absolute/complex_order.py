@@ -10,12 +10,6 @@ and keys of complex features the score s:
     scores                  s_ij = Re(q_i . conj(k_j))
     released_frequencies    w_t = v / 10000^(2t / d)                word number v, t = 0 .. d - 1
 
-A quarter turn at every position:
-
->>> one = np.array([1.0])
->>> print(encode(np.arange(4), 2 * one, np.pi / 2 * one, 0 * one)[:, 0].round(3))
-[ 2.+0.j  0.+2.j -2.+0.j -0.-2.j]
-
 Symbols.
 
     m (..., n)                      positions, in tokens
@@ -28,6 +22,12 @@ Symbols.
 
 Conventions. All three parameters belong to the word, not to the feature alone. RoPE is the case of frequencies that all words
 share: r e^{i theta} is the pair x_{2t} + i x_{2t+1}, and `scores` is then the rotated dot product (`rope.rotate_complex`).
+
+Example. A quarter turn at every position:
+
+>>> one = np.array([1.0])
+>>> print(encode(np.arange(4), 2 * one, np.pi / 2 * one, 0 * one)[:, 0].round(3))
+[ 2.+0.j  0.+2.j -2.+0.j -0.-2.j]
 
 Where implementations differ.
 

@@ -17,12 +17,6 @@ The integral is computed, between neighboring times, in `substeps` Runge-Kutta s
     k_4 = f(t + h, p + h (k_1 - k_2 + k_3))
     p(t + h) = p + h (k_1 + 3 k_2 + 3 k_3 + k_4) / 8
 
-The field f(t, p) = -p from p(0) = 1 on gives e^-t:
-
->>> times = np.array([0.0, 1.0, 2.0, 3.0])
->>> print(encode(lambda t, p: -p, np.array([1.0]), times, substeps=5)[:, 0].round(3))
-[1.    0.368 0.135 0.05 ]
-
 Symbols.
 
     p(t_0) (..., d)    `start` in the code
@@ -33,6 +27,12 @@ Symbols.
 Conventions. Time comes first in f, as in torchdiffeq. Axes before d are solved together: for biases of q, k, v in every block
 start is (3, blocks, d) and the result (3, blocks, n, d), to be added to the projections before q is scaled. torchdiffeq's
 odeint puts the times first, (n, 3, blocks, d).
+
+Example. The field f(t, p) = -p from p(0) = 1 on gives e^-t:
+
+>>> times = np.array([0.0, 1.0, 2.0, 3.0])
+>>> print(encode(lambda t, p: -p, np.array([1.0]), times, substeps=5)[:, 0].round(3))
+[1.    0.368 0.135 0.05 ]
 
 Where implementations differ.
 

@@ -8,11 +8,7 @@ Definition. For a trained table p_0 .. p_{n-1} and the digits i, j = 0 .. n - 1:
     u_k = (p_k - alpha p_0) / (1 - alpha)
     q_{i n + j} = alpha u_i + (1 - alpha) u_j
 
-The base vectors u are those for which the first n rows are the trained ones: q_j = p_j. Two rows become four:
-
->>> import numpy as np
->>> print(extend(np.array([[1.0], [3.0]]), alpha=0.25)[:, 0].round(3))
-[1.    3.    1.667 3.667]
+The base vectors u are those for which the first n rows are the trained ones: q_j = p_j.
 
 Symbols.
 
@@ -24,6 +20,12 @@ Symbols.
 
 Conventions. 0-based: i = position // n is the slow digit. The text wants alpha in (0, 1) and not 1/2, where (i, j) and (j, i)
 get one vector; every alpha but 1 is accepted here. A position from n^2 on is an error.
+
+Example. Two rows become four:
+
+>>> import numpy as np
+>>> print(extend(np.array([[1.0], [3.0]]), alpha=0.25)[:, 0].round(3))
+[1.    3.    1.667 3.667]
 
 Where implementations differ.
 

@@ -8,14 +8,6 @@ Definition. The token at position i of a sequence of n tokens gets one feature p
     encode_normalized    p_i = i / n          denominator="length"
     encode_normalized    p_i = i / (n - 1)    denominator="length - 1"
 
-Five tokens, normalized in both ways:
-
->>> import numpy as np
->>> for denominator in DENOMINATORS:
-...     print(encode_normalized(np.arange(5), 5, denominator=denominator)[:, 0])
-[0.  0.2 0.4 0.6 0.8]
-[0.   0.25 0.5  0.75 1.  ]
-
 Symbols.
 
     i (...)       positions, in tokens
@@ -25,6 +17,14 @@ Symbols.
 Conventions. 0-based. The index grows without bound. The normalized index lies in [0, 1) or in [0, 1], but what a position
 gets, and the step between neighbors, change with the length. The denominator has no default: only "length - 1" reaches 1, and
 it is 0/0 for a single token.
+
+Example. Five tokens, normalized in both ways:
+
+>>> import numpy as np
+>>> for denominator in DENOMINATORS:
+...     print(encode_normalized(np.arange(5), 5, denominator=denominator)[:, 0])
+[0.  0.2 0.4 0.6 0.8]
+[0.   0.25 0.5  0.75 1.  ]
 
 Where implementations differ.
 

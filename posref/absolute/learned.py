@@ -13,17 +13,6 @@ a token and 0 for padding:
     position_ids    r_i = m_i c_i + padding_idx    convention="roberta" and "m2m100"
     similarity      S_ij = <P_i, P_j> / (|P_i| |P_j|)
 
-Two tokens of padding and then three tokens:
-
->>> mask = np.array([False, False, True, True, True])
->>> for convention in CONVENTIONS:
-...     print(f"{convention:9}", position_ids(mask, convention=convention))
-bert      [0 1 2 3 4]
-generate  [0 0 0 1 2]
-opt       [1 1 2 3 4]
-roberta   [1 1 2 3 4]
-m2m100    [1 1 2 3 4]
-
 Symbols.
 
     r (...)          row numbers, `positions` in the code
@@ -36,6 +25,17 @@ Conventions. 0-based rows. A row outside the table is an error, never wrapped or
 a token is 0, or 2 in "opt", whose first two rows belong to no token, or padding_idx + 1 in "roberta", where padding gets row
 padding_idx. So the longest text is `rows`, `rows - 2` or `rows - padding_idx - 1`. With padding_idx 1, "opt" and "roberta"
 agree. A 0-based id that is fed to a RoBERTa table raises nothing and reads rows that are shifted by two.
+
+Example. Two tokens of padding and then three tokens:
+
+>>> mask = np.array([False, False, True, True, True])
+>>> for convention in CONVENTIONS:
+...     print(f"{convention:9}", position_ids(mask, convention=convention))
+bert      [0 1 2 3 4]
+generate  [0 0 0 1 2]
+opt       [1 1 2 3 4]
+roberta   [1 1 2 3 4]
+m2m100    [1 1 2 3 4]
 
 Where implementations differ.
 

@@ -10,12 +10,6 @@ Definition. For the embedding x_i of token i and its encoding p_i, of the same w
     multiply       x_i (1 + p_i)    convention="released"
     concatenate    [x_i ; p_i]
 
-One token, and the sinusoid of position 0:
-
->>> x, p = np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]])
->>> print(add(x, p), multiply(x, p, convention="paper"), multiply(x, p, convention="released"), concatenate(x, p))
-[[3. 3.]] [[0. 2.]] [[3. 4.]] [[3. 2. 0. 1.]]
-
 Symbols.
 
     x (..., n, d)                     token embeddings
@@ -23,6 +17,12 @@ Symbols.
 
 Conventions. Nothing is scaled here: Vaswani et al. multiply x by sqrt(d) first, and that is the caller's line to write. With
 the sinusoid the paper's product deletes the sine half of token 0, since p_0 = (0, 1, 0, 1, ..).
+
+Example. One token, and the sinusoid of position 0:
+
+>>> x, p = np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]])
+>>> print(add(x, p), multiply(x, p, convention="paper"), multiply(x, p, convention="released"), concatenate(x, p))
+[[3. 3.]] [[0. 2.]] [[3. 4.]] [[3. 2. 0. 1.]]
 
 Where implementations differ.
 

@@ -7,11 +7,6 @@ Definition. For a start vector p_0 and a step f:
 
     p_{k+1} = f(p_k)    k = 0, 1, ..
 
-The step that halves:
-
->>> print(encode(lambda p: p / 2, np.array([8.0]), 4)[:, 0])
-[8. 4. 2. 1.]
-
 Symbols.
 
     p_0 (..., d)          `start` in the code
@@ -21,6 +16,11 @@ Symbols.
 Conventions. Position 0 is the start itself. f sees no position: it is the same at each step. A linear f(p) = M p gives M^k
 p_0, and the sinusoid is M = sinusoidal.shift_matrix(1, ..) with p_0 = encode(0). `floater` is the limit of small steps. An
 RNN in front of attention is another thing: its step sees the tokens too.
+
+Example. The step that halves:
+
+>>> print(encode(lambda p: p / 2, np.array([8.0]), 4)[:, 0])
+[8. 4. 2. 1.]
 
 Where implementations differ.
 

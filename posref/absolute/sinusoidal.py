@@ -9,14 +9,6 @@ Definition. Position m has one pair (sine, cosine) for each of the dim/2 frequen
     w_t = base^(-2t / (dim - 2))    t = 0 .. dim/2 - 1, divisor="dim - 2"
     p_{m, t} = (sin(m w_t), cos(m w_t))
 
-Four positions and two frequencies, 1 and 1/100:
-
->>> print(encode(np.arange(4), frequencies(4), layout="interleaved").round(3))
-[[ 0.     1.     0.     1.   ]
- [ 0.841  0.54   0.01   1.   ]
- [ 0.909 -0.416  0.02   1.   ]
- [ 0.141 -0.99   0.03   1.   ]]
-
 Symbols.
 
     m (...)       positions, in tokens
@@ -28,6 +20,14 @@ Symbols.
 Conventions. 0-based positions and pairs; sine first. `layout="interleaved"` writes sin, cos, sin, cos, ..; `layout="half"`
 writes all sines, then all cosines. `divisor="dim"` is the paper's; "dim - 2" spaces the frequencies from 1 to exactly 1/base,
 so that at dim 512 the last one is 1e-4 and not 1.0366e-4.
+
+Example. Four positions and two frequencies, 1 and 1/100:
+
+>>> print(encode(np.arange(4), frequencies(4), layout="interleaved").round(3))
+[[ 0.     1.     0.     1.   ]
+ [ 0.841  0.54   0.01   1.   ]
+ [ 0.909 -0.416  0.02   1.   ]
+ [ 0.141 -0.99   0.03   1.   ]]
 
 Where implementations differ.
 

@@ -10,15 +10,6 @@ is not turned around), with c = (width - 1) // 2:
     y_i = sum_k x_{i + k - c} W_k    k = 0 .. width - 1, padding="circular": x_{i + n} = x_i
     y_i = sum_k x_{i + k} W_k        k = 0 .. width - 1, padding="valid": i = 0 .. n - width
 
-Four equal features and a kernel of three ones: the sum of a neighborhood shows where a zero took part:
-
->>> constant, ones = np.array([[1], [1], [1], [1]]), np.array([[[1]], [[1]], [[1]]])
->>> for padding in PADDINGS:
-...     print(f"{padding:8}", convolve(constant, ones, padding=padding)[:, 0])
-zero     [2 3 3 2]
-circular [3 3 3 3]
-valid    [3 3]
-
 Symbols.
 
     x (..., n, c_in)                                   features of n tokens
@@ -27,6 +18,15 @@ Symbols.
 
 Conventions. Row vectors, x_j W_k. An even width reaches one further to the right: c zeros on the left, width // 2 on the
 right. A kernel and features of PyTorch come here by kernel.transpose(2, 1, 0) and np.swapaxes(x, -1, -2).
+
+Example. Four equal features and a kernel of three ones: the sum of a neighborhood shows where a zero took part:
+
+>>> constant, ones = np.array([[1], [1], [1], [1]]), np.array([[[1]], [[1]], [[1]]])
+>>> for padding in PADDINGS:
+...     print(f"{padding:8}", convolve(constant, ones, padding=padding)[:, 0])
+zero     [2 3 3 2]
+circular [3 3 3 3]
+valid    [3 3]
 
 Where implementations differ.
 

@@ -255,8 +255,8 @@ def log_bucket(
 @contract
 def enhanced_mask_decoder(
     layer: Callable[[Any, Any], Any],
-    hidden: Numbers[Array, "... n d"],
-    positions: Numbers[Array, "#... n d"],
+    hidden: Numbers[Array, "... n d", wide],
+    positions: Numbers[Array, "#... n d", wide],
     *,
     steps: Count = 2,
     convention: Convention,

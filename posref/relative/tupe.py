@@ -146,13 +146,13 @@ def reset(
 def scores(
     q: Numbers[Array, "... n_query d_head", wide],
     k: Numbers[Array, "... n_key d_head", wide],
-    position_scores: Numbers[Array, "#... n_query n_key", finite],
+    position_scores: Numbers[Array, "#... n_query n_key", wide, finite],
     cls_to_other: Numbers[Array, "#..."],
     other_to_cls: Numbers[Array, "#..."],
     *,
     scale: Number,
     convention: Convention,
-    relative_bias: Numbers[Array, "#... n_query n_key", finite] | None = None,
+    relative_bias: Numbers[Array, "#... n_query n_key", wide, finite] | None = None,
 ) -> Numbers[Array, "... n_query n_key"]:
     """TUPE-A, or TUPE-R with a `relative_bias`: `(..., h, n, n)`. Eqs. (10), (11).
 
