@@ -153,6 +153,9 @@ def _parser():
     check.add_argument(
         "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
     )
+    check.add_argument("--config", metavar="FILE", help="rotate as this model does: its config.json, see `posref explain`")
+    check.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
+    check.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
     check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b")
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
     check.add_argument("--axes", choices=("bhnd", "bnhd", "thd"), help="how the function wants arrays of four axes")
@@ -286,7 +289,8 @@ def _check(arguments):
 
     if arguments.function is None or arguments.contract:
         return _contract(arguments)
-    rope = arguments.system == "rope"
+    asked = _of_a_model(arguments) if arguments.config else {}
+    rope = arguments.system == "rope" or bool(asked)
     if not rope and arguments.preset is None and (arguments.system or "").count(".") != 1:
         return _contract(arguments)
     options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
@@ -303,17 +307,21 @@ def _check(arguments):
         def run(function, **options):
             return check.check(function, arguments.system, **options)
 
+    for name, value in asked.items():
+        if name not in parameters:
+            raise Usage(f"{arguments.config}: its {name} is {value}, which check --as rope cannot ask for")
     for name in options:
         if name not in parameters:
             raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; leave it out")
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY
-        if needed and name not in options and arguments.preset is None:
+        if needed and name not in {**options, **asked} and arguments.preset is None:
             raise Usage(f"--as {arguments.system} needs --{name.replace('_', '-')}")
     if "layout" in options:
         _known_layout(options["layout"])
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
+    options |= asked
     with _prints_go_to_stderr():
         function = _function(arguments.function)
         library = options.get("to", "").partition(".")[0]
@@ -326,6 +334,15 @@ def _check(arguments):
             raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _of_a_model(arguments):
+    """What check_rope is asked for so that a function rotates as a model does."""
+    from posref.explain import command
+
+    if arguments.system not in (None, "rope"):
+        raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
+    return _usage(command.asked, arguments.config, arguments.layer, arguments.part)
 
 
 def _contract(arguments):

@@ -3,6 +3,8 @@
 import json
 import os
 
+import numpy as np
+
 from posref.explain import explain, output
 from posref.explain.words import describe
 
@@ -19,6 +21,15 @@ def answer(arguments):
         changes = output.differences(explained, chosen(explain(arguments.diff), arguments.layer, arguments.part))
         return json.dumps(changes, indent=2) if arguments.json else "\n".join(changes) or "the positions are the same"
     return json.dumps(explained, indent=2) if arguments.json else describe(explained, arguments.file)
+
+
+def asked(file, layer=None, part=None):
+    """The arguments of `check_rope` for the rotation of a model; ValueError if it has several, or one of a picture."""
+    group = output.of_text(chosen(explain(file), layer, part))
+    found = {"dim": output.attending(group), "layout": group["layout"], "frequencies": np.array(group["frequencies"])}
+    width = 2 * len(group["frequencies"])
+    unusual = {"rotary_dim": (width, found["dim"]), "magnitude": (group["magnitude"], 1.0), "sign": (group["sign"], 1)}
+    return found | {name: value for name, (value, usual) in unusual.items() if value != usual}
 
 
 def chosen(explained, layer=None, part=None):

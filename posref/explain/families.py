@@ -88,7 +88,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "ministral": {"like": "windowed", "kinds": {"rule": "ministral"}},
     "phi3": {"like": "mistral", "partial": 1.0, "parameters": "phi3"},
     "phi4_multimodal": {"like": "phi3"},
-    "phimoe": {"like": "mistral", "parameters": "phimoe"},
+    "phimoe": {"like": "mistral"},
     "olmoe": {"like": "mistral", "norm": "before"},
     "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}},
     "recurrent_gemma": {
@@ -484,6 +484,41 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "hunyuan_v1_dense": {"like": "llama", "parameters": "hunyuan", "norm": "after"},
     "hunyuan_v1_moe": {"like": "hunyuan_v1_dense"},
+    "glm_image_text": {"like": "glm4v_moe_text", "source": "glm_image"},
+    "cosmos3_edge_text": {
+        "like": "qwen3_vl_text",
+        "norm": "before",
+        "without": {"rope_type": "default", "rope_theta": 100000000.0, "mrope_section": [24, 20, 20]},
+        "source": "cosmos3_edge",
+    },
+    "qwen3_omni_moe_talker_text": {"like": "qwen3_vl_text", "window": EVERY, "source": "qwen3_omni_moe"},
+    "qwen3_omni_moe_talker_code_predictor": {"like": "dots1", "source": "qwen3_omni_moe"},
+    "molmo2_text": {"like": "llama", "kinds": {"rule": "molmo2", "keys": ()}, "parameters": "molmo2", "norm": "before"},
+    "mistral_large4_text": {
+        "like": "llama",
+        **MLA,
+        "kinds": {"all": "indexed_attention"},
+        "indexer": "interleaved_to_half",
+        "nope": "no_rope_layers",
+        "without": {
+            "rope_type": "yarn",
+            "rope_theta": 10000.0,
+            "factor": 2048.0,
+            "original_max_position_embeddings": 512,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "attention_factor": 1.0,
+        },
+    },
+    "blt_global_transformer": {"like": "interleaved", "head": "hidden", "source": "blt"},
+    "blt_patcher": {"like": "blt_global_transformer", "window": EVERY},
+    "deepseek_ocr2_text": {"like": "llama", "head": "hidden", "source": "deepseek_ocr2"},
+    "deepseek_ocr2_encoder": {"like": "qwen2", "causal": None, "source": "deepseek_ocr2"},
+    "unlimited_ocr_text": {"like": "llama", "head": "hidden", "kinds": {"keys": ()}, "source": "unlimited_ocr"},
+    # sound
+    "lasr_encoder": {"like": "llama", "causal": False, "source": "lasr"},
+    "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False, "source": "glmasr"},
+    "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before", "source": "pe_audio"},
     # pictures
     "axial": AXIAL,
     "pixtral": {"like": "axial", "axes": "hw_split", "head": "hidden"},
@@ -524,7 +559,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
 LIKE = {
     "llama": (
         "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model iquestcoder "
-        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts moshi kyutai_speech_to_text hrm_text seed_oss idefics"
+        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
+        "seed_oss idefics"
     ),
     "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
     "interleaved": "ernie4_5 ernie4_5_moe helium",

@@ -170,6 +170,11 @@ def _lfm3(settings, i, count):
     return FULL if i % 4 == 2 else SLIDING if i % 4 == 0 and i else "conv"
 
 
+def _molmo2(settings, i, count):
+    listed = settings["rope_scaling_layers"]
+    return FULL if listed is None or i in listed else "unscaled_attention"
+
+
 def _lfm3_vl_vision(settings, i, count):
     return "conv" if i < 2 or i % 2 else FULL
 
@@ -215,6 +220,7 @@ RULES = {
     "deepseek_v4": _deepseek_v4,
     "dots3_note": _dots3_note,
     "lfm3": _lfm3,
+    "molmo2": _molmo2,
     "lfm3_vl_vision": _lfm3_vl_vision,
     "ultrabert": _ultrabert,
     "mllama": _mllama,

@@ -78,6 +78,16 @@ def one(explained):
     )
 
 
+def of_text(explained):
+    """The one rotation by positions in a text; ValueError for a picture, and where the pairs are not known."""
+    group = one(explained)
+    if group.get("axes") and "t" not in group["axes"]:
+        raise ValueError("these layers turn by the rows and columns of a picture, not by positions in a text")
+    if group["layout"] is None:
+        raise ValueError(f"which features of {explained['model_type']} form a pair is not known; no key says it")
+    return group
+
+
 def write_frequencies(explained, path):
     """The frequencies of one set of layers to a .npy, .json or .h file."""
     frequencies = one(explained)["frequencies"]
@@ -100,11 +110,7 @@ def code(explained, language, name):
     """A small correct implementation of one rotation, and for Python a test that passes it through `check`."""
     if language not in LANGUAGES:
         raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
-    group = one(explained)
-    if group.get("axes") and set(group["axes"]) - {"t"} and "t" not in group["axes"]:
-        raise ValueError("these layers turn by the rows and columns of a picture; code is written for positions in a text")
-    if group["undo"] or group["layout"] not in ("half", "interleaved", "interleaved_to_half"):
-        raise ValueError(f"no code is written for layout {group['layout']} here; see posref.rotary.rope")
+    group = of_text(explained)
     words = {"title": f"RoPE of {name}, layers {runs(group['indices'])}: {group['call']}.", "dim": attending(group)}
     return _c(group, words) if language == "c" else _python(group, words, language)
 

@@ -163,8 +163,11 @@ def _hunyuan(settings, kinds):
     return found
 
 
-def _by_layer(settings, kinds):
-    return _flat(settings, kinds)
+def _molmo2(settings, kinds):
+    """Layers outside rope_scaling_layers turn by the base alone."""
+    found = _flat(settings, kinds)
+    plain = {"rope_type": "default", "rope_theta": found[kinds[0]]["rope_theta"]}
+    return {kind: plain if kind == "unscaled_attention" else found[kind] for kind in kinds}
 
 
 def _deepseek_v4(settings, kinds):
@@ -230,12 +233,12 @@ RULES = {
     "olmo3": _olmo3,
     "given": _as_given,
     "phi3": _phi3,
-    "phimoe": _flat,
     "mrope": _mrope,
     "minimax_m2": _minimax_m2,
     "mistral4": _mistral4,
     "hunyuan": _hunyuan,
-    "by_layer": _by_layer,
+    "by_layer": _flat,
+    "molmo2": _molmo2,
     "deepseek_v4": _deepseek_v4,
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,

@@ -11,7 +11,8 @@ def parts(config, model_type, path="", outer=None):
     row = facts().get(model_type, {})
     below = row.get("parts", {}) if row else _named_parts(config)
     own = Settings(config, model_type, path, outer)
-    found = [own] if own.family["encoding"] is not None or not below else []
+    layered = own.family["encoding"] is not None or {"num_hidden_layers", "rope_parameters"} & set(row.get("defaults", {}))
+    found = [own] if layered or not below else []
     for key, default in below.items():
         part = _part(config, key, path)
         chosen = part.get("model_type") if isinstance(part, dict) else None

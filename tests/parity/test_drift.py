@@ -17,15 +17,13 @@ TYPES = (
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
-    "EvollaModel blt blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher cohere_compass_text "
-    "cosmos3_edge_text deepseek_ocr2_encoder deepseek_ocr2_text dots3_note_audio_encoder dots3_note_text "
-    "edgetam_video efficientloftr eomt_dinov3 evolla glm_image_text glmasr_encoder hunyuan_vl_text "
-    "inkling2_vision lasr_encoder minimax_m3_vl_vision mistral_large4_text molmo2_text moonshine_streaming "
-    "musicflamingo nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_word_timestamp "
-    "nemotron3_diarization_audio neomme pe_audio_encoder pe_audio_video_encoder pe_video_encoder pocket_tts "
-    "pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder "
-    "qwen2_5_omni_dit qwen3_omni_moe_talker_code_predictor qwen3_omni_moe_talker_text qwen4_exp_text sam2_video "
-    "sam3_tracker_video sam3_vit_model step3p5_vision timesfm2_5 unlimited_ocr_text"
+    "EvollaModel blt blt_local_decoder blt_local_encoder cohere_compass_text dots3_note_audio_encoder "
+    "dots3_note_text edgetam_video efficientloftr eomt_dinov3 evolla hunyuan_vl_text inkling2_vision "
+    "minimax_m3_vl_vision moonshine_streaming musicflamingo nemotron3_5_transcribe_asr_audio "
+    "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neomme pe_audio_video_encoder "
+    "pe_video_encoder pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder "
+    "pocket_tts_audio_tokenizer_encoder qwen2_5_omni_dit qwen4_exp_text sam2_video sam3_tracker_video "
+    "sam3_vit_model step3p5_vision timesfm2_5"
 )
 
 

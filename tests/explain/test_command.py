@@ -1,0 +1,163 @@
+"""`posref explain` and `posref check --config` as a user runs them; printed code is executed and checked."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from posref import cli
+from posref.check import check_rope
+from posref.explain import command, explain, output
+from posref.rotary import rope
+
+SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4, "rope_theta": 10000.0}
+LLAMA = {"model_type": "llama", **SIZES}
+GLM = {"model_type": "glm4", **SIZES, "head_dim": 64}
+PHI = {"model_type": "phi", **SIZES}
+GEMMA = {
+    "model_type": "gemma3_text",
+    **SIZES,
+    "rope_theta": 1e6,
+    "head_dim": 64,
+    "sliding_window": 512,
+    "num_hidden_layers": 12,
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(config, name="config.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def printed(capsys, *arguments):
+    assert cli.main(["explain", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_words(file, capsys):
+    text = printed(capsys, file(GEMMA))
+    assert "layers 0-4, 6-10 (10, sliding attention)" in text
+    assert "layers 5, 11 (2, full attention)" in text
+    assert "window: keys at a distance below 512, its own included" in text
+    assert "rope.frequencies(64, 10000.0)" in text
+    assert "half: pairs (t, t + 32)" in text
+
+
+def test_what_is_not_known_is_loud(file, capsys):
+    assert "NOT EXPLAINED" in printed(capsys, file({"model_type": "wav2vec2"}))
+    text = printed(capsys, file({"model_type": "martian", **SIZES}))
+    assert "NOT KNOWN: no key says which features form a pair" in text
+
+
+def test_json_is_the_dictionary(file, capsys):
+    path = file(GEMMA)
+    assert json.loads(printed(capsys, path, "--json")) == json.loads(json.dumps(explain(path)))
+
+
+def test_one_layer(file, capsys):
+    (group,) = json.loads(printed(capsys, file(GEMMA), "--json", "--layer", "5"))["layers"]
+    assert group["indices"] == [5, 11]
+    assert cli.main(["explain", file(GEMMA), "--layer", "99"]) == 2
+
+
+@pytest.mark.parametrize("name", ["f.npy", "f.json", "f.h"])
+def test_frequencies(name, file, tmp_path, capsys):
+    out = str(tmp_path / name)
+    assert printed(capsys, file(LLAMA), "--frequencies", out) == out + "\n"
+    expected = rope.frequencies(64, 10000.0)
+    if name.endswith("npy"):
+        np.testing.assert_array_equal(np.load(out), expected)
+        return
+    with open(out, encoding="utf-8") as written:
+        text = written.read()
+    numbers = json.loads(text if name.endswith("json") else "[" + text.split("{")[1].split("}")[0] + "]")
+    np.testing.assert_array_equal(numbers, expected)
+
+
+def test_several_rotations_must_be_chosen_from(file, capsys):
+    assert cli.main(["explain", file(GEMMA), "--code", "numpy"]) == 2
+    assert "choose one: --layer 0; --layer 5" in capsys.readouterr().err
+    assert cli.main(["explain", file(LLAMA), "--code", "cobol"]) == 2
+
+
+@pytest.mark.parametrize("language", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("config", [LLAMA, GLM, PHI], ids=lambda config: config["model_type"])
+def test_code_passes_its_own_test(config, language, file, capsys):
+    pytest.importorskip(language)
+    if language == "jax":
+        pytest.importorskip("jax").config.update("jax_enable_x64", True)
+    space = {}
+    exec(printed(capsys, file(config), "--code", language), space)
+    space["test_rope"]()
+
+
+@pytest.mark.parametrize("model_type", ["nanochat", "deepseek_v3", "gpt_oss"])
+def test_code_of_unusual_rotations(model_type, file, capsys):
+    """A sign, another layout written, a magnitude: against the specification."""
+    heads = {"qk_rope_head_dim": 16, "qk_nope_head_dim": 32}
+    config = {"model_type": model_type, **SIZES, **heads}
+    space = {}
+    exec(printed(capsys, file(config), "--code", "numpy", "--layer", "0"), space)
+    group = explain(config)["layers"][0]
+    x = np.random.default_rng(0).standard_normal((1, 2, 5, output.attending(group)))
+    positions = np.arange(5)
+    cos, sin = rope.tables(positions * group["sign"], np.array(group["frequencies"]))
+    y = rope.rotate(x, group["magnitude"] * cos, group["magnitude"] * sin, layout=group["layout"].split("_to_")[0])
+    y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+    np.testing.assert_allclose(space["rope"](x, positions[None]), y, rtol=0, atol=1e-13)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("config", [LLAMA, GLM, PHI], ids=lambda config: config["model_type"])
+def test_c_code(config, file, tmp_path, capsys):
+    import ctypes
+
+    (tmp_path / "rope.c").write_text(printed(capsys, file(config), "--code", "c"), encoding="utf-8")
+    library = tmp_path / "rope.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "rope.c", "-lm"], check=True)
+    turn = ctypes.CDLL(str(library)).rope
+
+    def function(x, positions):
+        y = np.ascontiguousarray(x, dtype=np.float64)
+        for place in np.ndindex(y.shape[:-1]):
+            turn(y[place].ctypes.data_as(ctypes.c_void_p), ctypes.c_long(int(positions[place[0], place[2]])))
+        return y
+
+    check_rope(function, **command.asked(file(config))).require()
+
+
+def test_difference(file, capsys):
+    first, second = file(LLAMA, "a.json"), file(LLAMA | {"rope_theta": 500000.0}, "b.json")
+    assert printed(capsys, first, "--diff", second) == "layers 0-3: base 10000.0 -> 500000.0\n"
+    assert printed(capsys, first, "--diff", first) == "the positions are the same\n"
+    longer = file(LLAMA | {"num_hidden_layers": 6}, "c.json")
+    assert "layers 4-5: there in one of the two only" in printed(capsys, first, "--diff", longer)
+
+
+MODULE = """
+import numpy as np
+from posref.rotary import rope
+
+def mine(x, positions):
+    cos, sin = rope.tables(positions[:, None], rope.frequencies({dim}, {base}))
+    return rope.rotate(x, cos, sin, layout="{layout}", rotary_dim={dim})
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "dim", "base", "layout", "code"),
+    [(LLAMA, 64, 1e4, "half", 0), (LLAMA, 64, 5e5, "half", 1), (GLM, 32, 1e4, "interleaved", 0), (GLM, 32, 1e4, "half", 1)],
+)
+def test_check_by_configuration(config, dim, base, layout, code, file, tmp_path, monkeypatch):
+    (tmp_path / "mine_of_test.py").write_text(MODULE.format(dim=dim, base=base, layout=layout), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("mine_of_test", None)
+    assert cli.main(["check", "mine_of_test:mine", "--config", file(config)]) == code
