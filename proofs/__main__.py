@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from proofs.kit import export, report
+from proofs.kit import Undecided, export, report
 from proofs.kit.runner import PASSED, find, names, run, slow
 
 
@@ -20,14 +20,18 @@ def main(arguments=None):
         chosen = list({t.name: t for name in options.names or names() for t in find(name)}.values())
     except LookupError as error:
         _parser().error(str(error))
-    if options.derive:
-        print("\n\n".join(map(report.derivation, chosen)))
-    elif options.tamper:
-        print(report.tampered(chosen))
-    elif options.export:
-        print(export.write(chosen, Path(options.export)))
-    else:
-        return _prove(chosen, options)
+    try:
+        if options.derive:
+            print("\n\n".join(map(report.derivation, chosen)))
+        elif options.tamper:
+            print(report.tampered(chosen))
+        elif options.export:
+            print(export.write(chosen, Path(options.export)))
+        else:
+            return _prove(chosen, options)
+    except (AssertionError, Undecided) as failure:
+        print(f"NOT PROVED: {type(failure).__name__}: {failure}")
+        return 1
     return 0
 
 
