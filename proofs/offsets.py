@@ -95,7 +95,7 @@ def clip_pinned():
 @clip_pinned.control
 def clip_wraps_around():
     """Offsets beyond the end of the interval count from its start (k = 2)."""
-    prove_that(offsets.clip(np.array([3]), -2, 2).tolist() == [(3 + 2) % 5 - 2], "offset 3")
+    prove_equal(offsets.clip(np.array([3]), -2, 2), [(3 + 2) % 5 - 2])
 
 
 @theorem(of=[offsets.clip, offsets.offsets], sizes="all positions, shifts, low <= high")
@@ -115,7 +115,7 @@ def clip_saturates():
 @clip_saturates.claim("Offsets beyond the clip are one.")
 def clip_keeps_offsets_apart():
     """Other offsets have other clipped offsets, so an encoding with a clip tells all distances apart (k = 2)."""
-    prove_that(len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist())) == 9, "nine offsets, nine values")
+    prove_equal([len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist()))], [9])
 
 
 @theorem(of=[offsets.clip], sizes="all offsets, k >= 1")
@@ -138,7 +138,7 @@ def intervals():
 def deberta_is_symmetric():
     """DeBERTa's interval is symmetric too: the offset k is minus the offset -k."""
     k = 4
-    prove_that(offsets.clip(np.array([k]), -k, k - 1) == -offsets.clip(np.array([-k]), -k, k - 1), "both ends")
+    prove_equal(offsets.clip(np.array([k]), -k, k - 1), -offsets.clip(np.array([-k]), -k, k - 1))
 
 
 # matrices

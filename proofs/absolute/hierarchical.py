@@ -127,7 +127,7 @@ def unique_for_independent_rows():
 def unique_for_distinct_rows():
     """Distinct rows are enough: 0, 1, 2 with alpha = 1/3, where (0, 1) and (2, 0) meet."""
     q = hierarchical.extend(np.array([[0], [1], [2]]) * Scalar(1), alpha=Scalar(sp.Rational(1, 3)))
-    prove_that(len({x.e for x in q[:, 0]}) == 9, "nine rows, nine values")
+    prove_equal([len({x.e for x in q[:, 0]})], [9])
 
 
 @theorem(of=[hierarchical.extend], sizes="all n, d, alpha != 1")

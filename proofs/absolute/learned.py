@@ -56,7 +56,7 @@ def rows_count_from_one():
 def every_table_tells_positions_apart():
     """Different positions have different vectors, for any table."""
     first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))
-    prove_that(bool((first != second).any()), "two equal rows differ")
+    prove_that(bool((first != second).any()), f"{first} is not {second}")
 
 
 # row numbers
@@ -78,14 +78,14 @@ def ids_pinned():
 def opt_and_generate_differ_by_two():
     """OPT's rows are those of generate() plus 2, also for padding, which has row 1."""
     got, base = (learned.position_ids(MASKS[5], convention=name) for name in ("opt", "generate"))
-    prove_that(np.array_equal(got, base + 2), "all masks")
+    prove_equal(got, base + 2)
 
 
 @ids_pinned.claim("RoBERTa's first token has row padding_idx + 1 = 2.")
 def roberta_begins_at_zero():
     """0-based rows fit a RoBERTa table."""
     got = learned.position_ids(np.array([True, True, True]), convention="roberta").tolist()
-    prove_that(got == [0, 1, 2], "three tokens")
+    prove_equal(got, [0, 1, 2])
 
 
 @theorem(of=[learned.position_ids], sizes="all n; padding_idx 0 .. 3")
@@ -104,7 +104,7 @@ def starts():
 def roberta_base_holds_its_rows():
     """The 514 rows of RoBERTa hold 514 tokens."""
     last = learned.position_ids(np.full(514, True), convention="roberta")[-1]
-    prove_that(bool(last < learned.PRESETS["roberta_base"]["rows"]), "the last row is in the table")
+    prove_that(bool(last < learned.PRESETS["roberta_base"]["rows"]), f"row {last} is in the table")
 
 
 @example(of=[learned.position_ids], sizes="all masks of length 1 .. 5")
@@ -124,7 +124,7 @@ def padding_moves_no_token():
 def bert_ignores_padding():
     """With BERT's rows left padding moves no token."""
     mask = np.array([False, False, True])
-    prove_that(learned.position_ids(mask, convention="bert")[mask].tolist() == [0], "one token behind two of padding")
+    prove_equal(learned.position_ids(mask, convention="bert")[mask], [0])
 
 
 # similarity

@@ -82,13 +82,13 @@ def index_pinned():
 @index_pinned.control
 def key_minus_query():
     """The index grows with j - i: the next key is in row K + 1."""
-    prove_that(deberta.position_index(np.array([1]), span=4).tolist() == [5], "the next key")
+    prove_equal(deberta.position_index(np.array([1]), span=4), [5])
 
 
 @index_pinned.claim("DeBERTa's index has 2K values, for the offsets 1 - K to K.")
 def symmetric_clip():
     """There is "nothing special" about the clip: it is that of Shaw et al., to K on both sides, 2K + 1 rows."""
-    prove_that(len(set(deberta.position_index(np.arange(-9, 10), span=4).tolist())) == 9, "nine rows for K = 4")
+    prove_equal([len(set(deberta.position_index(np.arange(-9, 10), span=4).tolist()))], [9])
 
 
 @theorem(of=[deberta.position_index, offsets], sizes="all n, m, K, positions")
@@ -282,7 +282,7 @@ def rounded_to_the_nearest():
     """The ends are the geometric means to the nearest integer (32 buckets, max_position 64)."""
     middle, last = 16, mpmath.mpf(63)
     nearest = [int(mpmath.nint(middle * (last / middle) ** (mpmath.mpf(k) / 15))) for k in range(16)]
-    prove_that(deberta.bucket_ends(32, 64)[16:].tolist() == nearest, "the logarithmic half")
+    prove_equal(deberta.bucket_ends(32, 64)[16:], nearest)
 
 
 @example(of=[deberta.log_bucket, deberta.bucket_ends, deberta.position_index], sizes="8 pairs; |o| to max_position + 9, 10^12")
@@ -314,14 +314,14 @@ def the_sources_read_the_same_rows():
     for source in deberta.SOURCES:
         bucket = deberta.log_bucket(np.array([512]), buckets=256, max_position=512, source=source)
         rows.append(deberta.position_index(bucket, span=256).tolist())
-    prove_that(rows[0] == rows[1], "the row of offset 512")
+    prove_equal(*rows)
 
 
 @log_buckets_pinned.control
 def buckets_end_at_max_position():
     """The logarithm runs to max_position = 512, so that 511 is not in the last bucket yet."""
     got = deberta.log_bucket(np.array([510, 511]), buckets=256, max_position=512, source="microsoft").tolist()
-    prove_that(got[0] < got[1], "510 and 511 are told apart")
+    prove_that(got[0] < got[1], f"bucket {got[0]} of 510 is before bucket {got[1]} of 511")
 
 
 def rounded(distance, buckets, max_position, bits):
@@ -348,7 +348,7 @@ def rounded_logarithms():
 def float32_is_always_right():
     """Rounded logarithms are right for every pair."""
     right = deberta.log_bucket(np.array([12]), buckets=18, max_position=17, source="transformers")[0]
-    prove_that(bool(rounded(12, 18, 17, 24) == right), "distance 12 of 18 and 17")
+    prove_equal([rounded(12, 18, 17, 24)], [right])
 
 
 # the enhanced mask decoder

@@ -93,7 +93,7 @@ def starts_pinned():
 @starts_pinned.claim("The last bucket begins at 91 in the encoder and at 113 in the decoder.")
 def saturates_at_max_distance():
     """The last bucket begins at 128, as "beyond which all positions share an embedding" is read; it begins at 91, or at 113."""
-    prove_that(t5.bucket_starts(*ENCODER)[-1] == 128, "the last start of the encoder")
+    prove_equal(t5.bucket_starts(*ENCODER)[-1:], [128])
 
 
 @starts_pinned.claim("With 128 buckets and max_distance 100 there are 27 that no distance reaches.")
@@ -123,20 +123,19 @@ def buckets_pinned():
 @buckets_pinned.claim("T5's offset is memory minus query, j - i: the next key has bucket 17.")
 def query_minus_key():
     """The offset is i - j: the key to the right of the query has bucket 1."""
-    prove_that(t5.bucket(np.array([1]), bidirectional=True).tolist() == [1], "the next key")
+    prove_equal(t5.bucket(np.array([1]), bidirectional=True), [1])
 
 
 @buckets_pinned.claim("The printed table is the encoder's; the decoder has 32 buckets on its one side.")
 def printed_table_is_the_decoders():
     """The printed table holds for "T5", encoder and decoder."""
-    same = t5.bucket(-np.arange(31), bidirectional=True) == t5.bucket(-np.arange(31), bidirectional=False)
-    prove_that(bool(same.all()), "both directions agree in the past")
+    prove_equal(*(t5.bucket(-np.arange(31), bidirectional=direction) for direction in (True, False)))
 
 
 @buckets_pinned.claim("In the decoder every future key has the bucket of distance 0.")
 def future_keys_keep_their_distance():
     """In the decoder a future key is told from the query's own."""
-    prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the next key")
+    prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the bucket of the next key is not 0")
 
 
 @theorem(
@@ -275,19 +274,22 @@ def rounded_logarithms():
 @rounded_logarithms.claim("By two usual orders of operations distance 64 has a wrong bucket in float64.")
 def any_order_will_do():
     """float64 is fine enough for any order of the operations in the encoder."""
-    prove_that(all(wrong_at(variant, ENCODER, 53, range(1, 129)) == [] for variant in VARIANTS), "the encoder in float64")
+    wrong = {variant.__name__: wrong_at(variant, ENCODER, 53, range(1, 129)) for variant in VARIANTS}
+    prove_that(not any(wrong.values()), f"none is wrong: {wrong}")
 
 
 @rounded_logarithms.claim("With 9 buckets and 128 float32 is right at ties where float64 is not.")
 def more_bits_are_safer():
     """Where float32 is right float64 is (9 buckets, max_distance 128)."""
-    prove_that(wrong_at(published, (9, 128), 53, range(4, 129)) == wrong_at(published, (9, 128), 24, range(4, 129)), "equal")
+    wrong = [wrong_at(published, (9, 128), bits, range(4, 129)) for bits in (24, 53)]
+    prove_that(wrong[0] == wrong[1], f"the same are wrong: with 24 bits {wrong[0]}, with 53 {wrong[1]}")
 
 
 @rounded_logarithms.claim("Eight bits put distances into wrong buckets.")
 def bfloat16_logarithms():
     """Eight bits are enough, since buckets are wide."""
-    prove_that(wrong_at(published, ENCODER, 8, range(1, 129)) == [], "the encoder in bfloat16")
+    wrong = wrong_at(published, ENCODER, 8, range(1, 129))
+    prove_that(wrong == [], f"no bucket is wrong, with 8 bits those of {wrong}")
 
 
 # the bias
