@@ -13,7 +13,8 @@ How to prove something about a shipped function, from the simplest to the strong
 4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
 5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.
 
-A symbolic size is any size of at least 2: code that asks whether an axis has one entry is answered no.
+A symbolic size is any size. Where a contract or a kernel asks about it, the whole theorem is run for each answer, and each size
+at its least as well; other code may not ask (`proofs/kit/cases.py`).
 
 Each theorem names the functions it is about, and each has a false sibling that must be refuted: `@name.control`, or
 `@name.claim("the true sentence")` if people state it. What is evaluated at concrete numbers alone is an `@example`.

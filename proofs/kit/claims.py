@@ -144,8 +144,10 @@ def _refute(a, b):
     if point is None:
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")
     where = ", ".join(f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
-    values = [str(sp.N(_value(_with_functions(side), point), 6)) for side in (a, b)]
-    raise Refuted(f"{_short(a)} != {_short(b)}; at {where}: {values[0]} and {values[1]}")
+    values = [_value(_with_functions(side), point) for side in (a, b)]
+    shown = [[str(sp.N(value, digits)) for value in values] for digits in (6, 20, DIGITS)]
+    left, right = next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
+    raise Refuted(f"{_short(a)} != {_short(b)}; at {where}: {left} and {right}")
 
 
 def witness(difference):

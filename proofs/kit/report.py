@@ -21,6 +21,7 @@ def block(r):
         *_wrapped("", r["statement"]),
         *_wrapped("about", ", ".join(r["of"]) or "no shipped function"),
         *_wrapped("sizes", r["sizes"]),
+        *_wrapped("run for", "; ".join(r["cases"]) if r["cases"] != ["generic"] else ""),
         *_wrapped("basis", r["basis"]),
         *_wrapped("argument", r["argument"]),
         *_wrapped("citation", r["citation"]),

@@ -270,6 +270,7 @@ class Result:
     statement: str
     of: list
     sizes: str
+    cases: list  # of the sizes, in which it was run
     basis: str
     argument: str
     citation: str
@@ -288,9 +289,9 @@ def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
     start = time.process_time()
     obligations, trivial, controls, status = 0, 0, [], "checked" if t.is_example else "proved"
-    ground = ([], [], [])
+    ground, cases = ([], [], []), []
     try:
-        obligations, trivial = t.prove(), RECORD.trivial
+        obligations, trivial, cases = t.prove(), RECORD.trivial, list(dict.fromkeys(RECORD.cases))
         ground = [[str(entry) for entry in entries] for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         t.check_tripwires()
@@ -299,4 +300,4 @@ def examine(t):
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    return Result(t.name, t.statement, of, t.sizes, *carried, obligations, trivial, controls, status, {}, seconds)
+    return Result(t.name, t.statement, of, t.sizes, cases, *carried, obligations, trivial, controls, status, {}, seconds)

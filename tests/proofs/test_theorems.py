@@ -30,7 +30,7 @@ def proof_file(name):
     return importlib.import_module(f"proofs.{name}")
 
 
-MAKERS = {"symbol", "symbols", "sized", "integers", "size", "index", "pair", "Symbol"}
+MAKERS = {"room", "symbol", "symbols", "sized", "integers", "size", "index", "pair", "Symbol"}
 EVERY = [(name, t) for name in FILES for t in theorems(proof_file(name))]
 
 
