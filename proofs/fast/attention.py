@@ -46,7 +46,11 @@ def attend(q, k, v, bias, *, low, high, tables=None, layout="half", divide=True,
 # the step
 
 
-@theorem(of=[fast._step], sizes="all n, d_v, by induction over the keys")
+@theorem(
+    of=[fast._step],
+    sizes="lanes, keys, d_v = 1, 1, 1 and 2, 1, 2 and 1, 2, 2",
+    argument="induction over the keys: every step adds its own to the sums of those before",
+)
 def step_keeps_the_sums():
     """One key of score s: denominator e^maximum grows by e^s, accumulator e^maximum stays, weight e^maximum = e^s, on every
     path of the maximum. So after any keys they are the sums over the keys, whatever the maxima were; and it may be any."""
