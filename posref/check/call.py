@@ -11,7 +11,7 @@ import numpy as np
 
 from posref.check.tensors import as_float64, dtype_name
 
-NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__")
+NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__", "<contract of ")
 LIBRARIES = ("site-packages", "dist-packages")
 
 
@@ -23,9 +23,16 @@ class Callee:
     """`fn(x, positions)` with x `(batch, heads, n, dim)` and integer positions `(batch, n)`, or `(n,)` if shared."""
 
     def __init__(
-        self, fn: Callable[..., Any], to: Callable[[Any], Any] | None, to_positions: Callable[[Any], Any] | None, shared: bool
+        self,
+        fn: Callable[..., Any],
+        to: Callable[[Any], Any] | None,
+        to_positions: Callable[[Any], Any] | None,
+        shared: bool,
+        seen: tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None,
     ):
         self.fn = fn
+        self.seen = seen
+        self.before, self.after = seen or (lambda x: x, lambda y: y)
         self.plain = to is None
         self.errors = np.geterr()
         self.to = to or (lambda a: a)
@@ -37,7 +44,8 @@ class Callee:
 
     def __call__(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """The output for `x` and `positions` `(batch, n)` or `(n,)`, as float64."""
-        given, before = converted("check.check_rope", "to", self.to, np.array(x, dtype=np.float32))
+        given, before = converted("check.check_rope", "to", self.to, np.array(self.before(x), dtype=np.float32))
+        x = self.before(x)
         self.rounding = before - x if before.shape == x.shape else np.zeros(x.shape)
         positions = positions[0] if self.shared and positions.ndim == 2 else positions
         at = self._positions(positions)
@@ -52,13 +60,16 @@ class Callee:
         got = output(result)
         self.dtype = dtype_name(result)
         self.modified |= not np.array_equal(before, as_float64(given))
-        return got
+        return self.after(got) if got.shape == x.shape else got
 
     def with_tensors(self) -> "Iterator[tuple[str, Callee]]":
         """What to pass as `to` if nothing is converted yet, for each library that is imported, and the call with it."""
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
-                yield f"{module}.{function}", Callee(self.fn, getattr(sys.modules[module], function), None, self.shared)
+                yield (
+                    f"{module}.{function}",
+                    Callee(self.fn, getattr(sys.modules[module], function), None, self.shared, self.seen),
+                )
 
     def _positions(self, positions: np.ndarray) -> Any:
         name = "to" if self.to_positions is self.to else "to_positions"

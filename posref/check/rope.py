@@ -10,6 +10,7 @@ from posref import _require, pairing
 from posref.check import precision, probe, properties
 from posref.check.call import Callee
 from posref.check.first_level import allowed_models, called, finite
+from posref.check.implementation import check
 from posref.check.judge import judge
 from posref.check.report import Report
 from posref.check.rotation import Asked, correct
@@ -36,6 +37,8 @@ def check_rope(
     max_position: int = 1_000_000,
     positions: str = "batch",
     model: str | None = None,
+    magnitude: float = 1.0,
+    sign: int = 1,
 ) -> Report:
     """Check `fn(x, positions) -> rotated x` and say what it computes if that is not RoPE as asked.
 
@@ -50,6 +53,10 @@ def check_rope(
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
     over the head. Or pass `frequencies` `(rotary_dim/2,)`, for YaRN, Llama 3, linear scaling; 0 for pairs that do not turn.
 
+    `magnitude` multiplies cos and sin (YaRN, LongRoPE); `sign=-1` is a turn by -m; `layout="interleaved_to_half"` reads pairs
+    (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. What the report names is then relative to what was asked for.
+    `positions="range"` passes none, which count from 0, and `"offset"` the integer where they start: fewer mistakes show.
+
     ValueError for arguments that make no sense; whatever `fn` does wrong is in the report, not raised.
 
     >>> import numpy as np
@@ -62,18 +69,58 @@ def check_rope(
     >>> check_rope(rotate, dim=8, layout="half").diagnosis[0].name
     'layout interleaved'
     """
+    _require.choice("check.check_rope", "positions", positions, ("batch", "shared", "range", "offset"))
     asked = _asked(dim, layout, base, rotary_dim, exponent_dim, frequencies)
-    _require.choice("check.check_rope", "positions", positions, ("batch", "shared"))
+    asked = asked._replace(**_shown(magnitude, sign, layout))
+    if positions in ("range", "offset"):
+        return _counted(fn, asked, to, to_positions, positions, model)
     _at_most(LARGEST, "max_position", max_position)
     if model is not None:
         _require.choice("check.check_rope", "model", model, _models(asked.given is not None))
     report = Report(str(asked))
-    call = Callee(fn, to, to_positions, positions == "shared")
+    call = Callee(fn, to, to_positions, positions == "shared", _seen(asked))
     at = probe.positions(int(max_position), shared=call.shared)
     x = probe.painted((probe.BATCH, probe.HEADS, at.shape[1], asked.dim), 1)
     with np.errstate(all="ignore"):
         _run(report, call, asked, x, at, model)
     return report
+
+
+def _shown(magnitude: float, sign: int, layout: str) -> dict[str, Any]:
+    _require.positive("check.check_rope", "magnitude", magnitude)
+    _require.choice("check.check_rope", "sign", sign, (1, -1))
+    return {"magnitude": float(magnitude), "sign": sign, "written": "_to_half" if layout == "interleaved_to_half" else ""}
+
+
+def _seen(asked: Asked) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None:
+    """What to do to x before and to the output after a call, so that what was asked for is a plain rotation: R(-m) with the
+    second member of every pair negated on both sides, a magnitude divided off, features written elsewhere put back."""
+    if (asked.magnitude, asked.sign, asked.written) == (1.0, 1, ""):
+        return None
+    width = asked.rotary_dim
+    second = pairing.indices(width, asked.layout)[1]
+
+    def before(x: np.ndarray) -> np.ndarray:
+        y = np.array(x, dtype=float)
+        y[..., second] *= asked.sign
+        return y
+
+    def after(y: np.ndarray) -> np.ndarray:
+        turned = y[..., :width] / asked.magnitude
+        if asked.written:
+            turned = pairing.join(*pairing.split(turned, "half"), asked.layout)
+        return before(np.concatenate([turned, y[..., width:]], axis=-1))
+
+    return before, after
+
+
+def _counted(fn: Any, asked: Asked, to: Any, to_positions: Any, positions: str, model: str | None) -> Report:
+    """For functions that count positions themselves: the engine of `check`, with the mistakes of `posref mistakes rope`."""
+    plain = (asked.given, asked.exponent_dim, asked.magnitude, asked.sign, asked.written) == (None, None, 1.0, 1, "")
+    if not plain:
+        raise ValueError(f'check.check_rope: positions="{positions}" is for a base and a layout alone; pass positions instead')
+    names = {"dim": asked.rotary_dim, "head_dim": asked.dim, "base": asked.base, "layout": asked.layout, "positions": positions}
+    return check(fn, "rope.rotate", to=to, to_positions=to_positions, model=model, **names)
 
 
 def _run(report: Report, call: Callee, asked: Asked, x: np.ndarray, at: np.ndarray, model: str | None) -> None:
@@ -100,7 +147,8 @@ def _asked(
 ) -> Asked:
     width = dim if rotary_dim is None else rotary_dim
     _require.even("check.check_rope", "rotary_dim" if rotary_dim is not None else "dim", width)
-    _require.choice("check.check_rope", "layout", layout, pairing.LAYOUTS)
+    _require.choice("check.check_rope", "layout", layout, (*pairing.LAYOUTS, "interleaved_to_half"))
+    layout = layout.removesuffix("_to_half")
     _at_most(WIDEST, "dim", dim)
     if width > dim:
         raise ValueError(f"check.check_rope: rotary_dim is {width} and dim {dim}; rotary_dim cannot exceed dim")

@@ -29,6 +29,9 @@ class Asked(NamedTuple):
     layout: Any
     exponent_dim: int | None = None
     given: np.ndarray | None = None
+    magnitude: float = 1.0
+    sign: int = 1
+    written: str = ""
 
     @property
     def divisor(self) -> int:
@@ -46,7 +49,9 @@ class Asked(NamedTuple):
         law = f"base={self.base:g}{exponent}"
         if self.given is not None:
             law = f"frequencies={self.given[0]:.6g}..{self.given[-1]:.6g}"
-        return f"rope dim={self.dim}{partial} {law} layout={self.layout}"
+        more = f" magnitude={self.magnitude:g}" if self.magnitude != 1 else ""
+        more += " sign=-1" if self.sign < 0 else ""
+        return f"rope dim={self.dim}{partial} {law} layout={self.layout}{self.written}{more}"
 
 
 def powers(base: float, pairs: int, divisor: float) -> np.ndarray:
@@ -77,7 +82,7 @@ FORMS = {
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """Every choice of an implementation.
+    """Every choice of an implementation; `roundings` widens the bound of its tables.
 
     `divisor` is that of the exponent of the frequencies. `form` "swapped" exchanges cos and sin. `positions` are maps from
     positions `(b, 1, n)` and the shape of x to the positions really used. `rounded` rounds "positions", "frequencies" or
@@ -92,6 +97,7 @@ class Rotation:
     positions: tuple[Positions, ...] = ()
     rounded: tuple[tuple[str, str], ...] = ()
     table: str | None = None
+    roundings: float = 1.0
 
 
 class Turned(NamedTuple):
@@ -118,8 +124,9 @@ def paired(layout: Any, width: int) -> Pairs:
 
 
 def correct(asked: Asked) -> Rotation:
-    """The specification, `posref.rotary.rope`."""
-    return Rotation(paired(asked.layout, asked.rotary_dim), asked.frequencies, asked.divisor)
+    """The specification, `posref.rotary.rope`. A magnitude adds up to five roundings to the four of amp."""
+    roundings = 9 / 4 if asked.magnitude != 1 else 1.0
+    return Rotation(paired(asked.layout, asked.rotary_dim), asked.frequencies, asked.divisor, roundings=roundings)
 
 
 def moving(rotation: Rotation) -> Rotation:
@@ -140,7 +147,7 @@ def turn(rotation: Rotation, x: np.ndarray, positions: np.ndarray) -> Turned:
     """The output for `x` `(b, h, n, d)` at `positions` `(b, 1, n)`, with its conditions; NaN where it overflows."""
     with np.errstate(invalid="ignore", over="ignore"):
         angle = angles(rotation, positions, x.shape)
-        cos, sin = rotation.magnitude * np.cos(angle), rotation.magnitude * np.sin(angle)
+        cos, sin = (rotation.magnitude * _rounded(rotation, "tables", table(angle)) for table in (np.cos, np.sin))
         if rotation.form == "swapped":
             cos, sin = sin, cos
         return _apply(rotation, x, cos, sin, abs(rotation.magnitude) * np.abs(angle))
@@ -171,7 +178,7 @@ def _apply(rotation: Rotation, x: np.ndarray, cos: np.ndarray, sin: np.ndarray, 
         growth[way] = _scatter(pairs, np.zeros(x.shape[-1]), k, k)
     return Turned(
         _scatter(pairs, x, sign[0] * a_cos + sign[1] * b_sin, sign[2] * a_sin + sign[3] * b_cos),
-        _scatter(pairs, 0 * x, np.abs(a_cos) + np.abs(b_sin), np.abs(a_sin) + np.abs(b_cos)),
+        rotation.roundings * _scatter(pairs, 0 * x, np.abs(a_cos) + np.abs(b_sin), np.abs(a_sin) + np.abs(b_cos)),
         _scatter(pairs, 0 * x, reach, reach),
         growth,
     )

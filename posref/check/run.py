@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref.check.rotation import Asked, Rotation, residual, turn
+from posref.check.rotation import Asked, Rotation, residual, turn, used_positions
 
 Change = Callable[[Asked, Rotation], Rotation]
 
@@ -55,8 +55,9 @@ class Outcome(NamedTuple):
 
 
 def fitness(run: Run, rotation: Rotation) -> float:
-    """The smallest residual over the allowed models; of the first two heads alone where these do not fit already."""
-    for heads in (slice(2), slice(None)):
+    """The smallest residual over the allowed models; of two heads alone where these do not fit already, if heads turn alike."""
+    alike = used_positions(rotation, run.positions, run.x.shape).shape[-2] == 1
+    for heads in (slice(2), slice(None)) if alike else (slice(None),):
         turned = turn(rotation, run.x[:, heads], run.positions)
         best = min(residual(run.got[:, heads], turned, model, rotation.table) for model in run.models)
         if best > 1:

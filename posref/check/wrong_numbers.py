@@ -142,6 +142,7 @@ def wrong_precision() -> Iterator[Hypothesis]:
         yield _rounded("positions", ("positions",), dtype)
         yield _rounded("positions and frequencies", ("positions", "frequencies"), dtype)
         yield _rounded("angles", ("positions", "frequencies", "angles"), dtype)
+        yield _rounded("angles and tables", ("positions", "frequencies", "angles", "tables"), dtype)
 
 
 def _rounded(name: str, what: tuple[str, ...], dtype: str) -> Hypothesis:

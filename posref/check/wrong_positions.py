@@ -137,6 +137,13 @@ def wrong_positions() -> Iterator[Hypothesis]:
         axis=-3,
     )
     yield at(
+        "positions repeated for flattened heads",
+        "with positions tiled where rows and heads are flattened to one axis",
+        "Use repeat_interleave (or an axis for the heads): row i of n heads rows has position i // heads.",
+        _tiled_over_heads,
+        axis=-3,
+    )
+    yield at(
         "batch number as position",
         "with the number of the batch row as the position",
         "Axis -2 of x is the sequence.",
@@ -159,3 +166,9 @@ def wrong_positions() -> Iterator[Hypothesis]:
     yield from (clamped(length - 1) for length in LENGTHS)
     yield from (modulo(length) for length in LENGTHS)
     yield from (scaled(factor) for factor in FACTORS)
+
+
+def _tiled_over_heads(p: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Row n of head h is entry n heads + h of the flattened axis, and reads the positions modulo their number."""
+    heads, rows = shape[-3], shape[-2]
+    return np.broadcast_to(p, (*p.shape[:-2], 1, rows))[..., 0, (np.arange(rows) * heads + np.arange(heads)[:, None]) % rows]

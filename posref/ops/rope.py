@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import attention, pairing
-from posref.ops import Mistake, inside, instead, missing, using
+from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.common import OTHER_LAYOUT, per_head, rounded
 from posref.ops.probe import painted
 from posref.rotary import layouts, rope
@@ -480,6 +480,20 @@ MISTAKES = {
         "only k turns",
         "Queries keep their features.",
         "Scores depend on the absolute position of the key.",
+        only="scores",
+    ),
+    "magnitude_on_queries": Mistake(
+        result(lambda y: y * 1.138629436111989),
+        "queries times 1.13863, keys as they were",
+        "The attention factor of YaRN is on one of the two.",
+        "Attention is too sharp by 1.14 instead of 1.30, or where none is meant.",
+        only="scores",
+    ),
+    "magnitude_squared": Mistake(
+        result(lambda y: y * 1.138629436111989**2),
+        "queries and keys times 1.13863",
+        "The attention factor of YaRN is on both where none is asked for.",
+        "Attention is too sharp by 1.30.",
         only="scores",
     ),
     "in_place": Mistake(
