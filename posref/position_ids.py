@@ -200,8 +200,8 @@ def multimodal(parts: Any, *, merge: Count) -> Integers[Array, "n 3"]:
     start, positions = 0, []
     for part in parts:
         counts = _merged(part, merge)
-        places = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1)
-        positions.append(start + places.reshape(-1, places.shape[-1]) + np.zeros(3, dtype=int))
+        places = np.argwhere(np.ones(counts))
+        positions.append(np.broadcast_to(start + places, (len(places), 3)))
         start += max(counts[-2:])
     return np.concatenate([np.zeros((0, 3), dtype=int), *positions])
 

@@ -156,7 +156,13 @@ def _inner(q, k, a, i, j):
 # sinks, caps, scales a row, grouped heads
 
 
-@theorem(of=[attention.softmax, attention.attend], sizes="n = 2 rows, 1 and 2 keys, all masks; every path")
+@theorem(
+    of=[attention.softmax, attention.attend],
+    sizes="n = 2 rows, 1 and 2 keys, all masks; every path",
+    equivalent={
+        "softmax: highest = np.maximum(highest, sinks[..., None])  ->  highest = np.minimum(highest, sinks[..., None])": EXACT
+    },
+)
 def pinned_sinks():
     """With a sink the weights are exp(s) / (e^sink + sum exp(s)): those of a further key with this logit, left out, so that a
     row of nothing is zeros; attend averages with them."""
@@ -256,9 +262,10 @@ def gradient_by_calculus():
         scores = rows(scale * (q @ k.T) + b)
         weights = [definition(row, able) for row, able in zip(scores, allowed, strict=True)]
         loss = expression((g * (array(weights) @ v)).sum())
-        call = functools.partial(attention.attend_gradient, g, q, k, v, scale=scale, bias=b, mask=mask)
+        in_a_head = [x[None] for x in (g, q, k, v)]
+        call = functools.partial(attention.attend_gradient, *in_a_head, scale=scale, bias=b[None], mask=mask)
         for _, got in all_paths(call):
-            for part, inputs in zip(got, (q, k, v, b), strict=True):
+            for (part,), inputs in zip(got, (q, k, v, b), strict=True):
                 slopes = [[loss.diff(x.e) for x in row] for row in inputs]
                 prove_equal(part, slopes, mention=[scale])
 

@@ -26,18 +26,9 @@ def state(name, empty=False):
     return shards.State(symbols(f"m{name}", 2, 1), denominator * (1 - empty), accumulator * (1 - empty))
 
 
-HIGHEST_OF_SHARD = (
-    "attend: highest = np.where(allowed, s, s.min(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)  ->  highest = "
-)
-
-
 @theorem(
     of=[shards.attend],
     sizes="n = 2, m = 0, 1, 2, 3, all masks; every path",
-    equivalent={
-        HIGHEST_OF_SHARD + "np.where(allowed, s, s.max(axis=-1, keepdims=True)).max(axis=-1, keepdims=True)": EXACT,
-        HIGHEST_OF_SHARD + "np.where(allowed, s, s.min(axis=-1, keepdims=True)).min(axis=-1, keepdims=True)": EXACT,
-    },
 )
 def pinned():
     """A State is the sums of e^s and of e^s v over the keys allowed, divided by e^maximum, the maximum one of the scores of

@@ -1,0 +1,80 @@
+r"""xPos: RoPE whose score also decays with the offset, at a rate of its own for every pair.
+
+RoPE's scores oscillate at any distance; a factor below 1 for each step makes far tokens weigh less where pairs turn fast.
+
+Definition. The pair t of a query at m and of a key at n is turned as in RoPE, and stretched or shrunk by its position:
+
+    q_m -> zeta_t^((m - c) / B) R(m theta_t) q_m
+    k_n -> zeta_t^(-(n - c) / B) R(n theta_t) k_n
+    zeta_t = (2t / dim + 0.4) / 1.4
+
+so that the score is sum_t zeta_t^((m - n) / B) (pair t of RoPE's score): it sees the offset n - m alone, and the centre c
+cancels.
+
+Symbols.
+
+    x (..., n, dim)              queries or keys
+    m, n (..., n)                positions
+    c, B                         center and scale_base; both cancel or only rescale positions, 512 in the paper
+    zeta (dim/2,)                between 2/7 and 1
+    scales (..., n, dim/2)       zeta_t^((m - c) / B)
+
+Conventions. Queries are multiplied, keys divided: `side`. A centre near the middle of the text keeps both within the range of
+narrow types; all queries and keys of one cache need the same one. Scores decay for n < m and grow for n > m: causal attention
+only.
+
+Where implementations differ.
+
+    what | who | value | version | source
+    center | torchscale | half of the length, upwards | 776b070d | torchscale/component/xpos_relative_position.py
+    pairing | torchscale | interleaved | 776b070d | torchscale/component/xpos_relative_position.py
+
+References. Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, section 3.2 and Algorithm 1.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from posref._contract import Array, Even, Number, Numbers, Positive, contract
+from posref.pairing import Layout
+from posref.rotary import rope
+
+Side = Literal["query", "key"]
+
+
+@contract
+def scales(
+    positions: Numbers[Array, "..."], dim: Even, *, center: Number, scale_base: Positive = 512.0
+) -> Numbers[Array, "... dim/2"]:
+    """zeta_t^((m - c) / B): one factor for each pair, `positions.shape + (dim/2,)`.
+
+    >>> scales(np.array([0, 512]), 4, center=0).round(4)
+    array([[1.    , 1.    ],
+           [0.2857, 0.6429]])
+    """
+    zeta = (10 * np.arange(dim // 2) / dim + 2) / 7
+    return zeta ** ((positions[..., None] - center) / scale_base)
+
+
+@contract
+def rotate(
+    x: Numbers[Array, "... n? dim"],
+    cos: Numbers[Array, "(...) #n dim/2"],
+    sin: Numbers[Array, "=cos"],
+    scales: Numbers[Array, "=cos"],
+    *,
+    layout: Layout,
+    side: Side,
+) -> Numbers[Array, "... n? dim"]:
+    """Turned pairs, multiplied by `scales` on the side of the query and divided on that of the key: shape of `x`.
+
+    Tables as in `rope.rotate`.
+
+    >>> x, m = np.ones((1, 2)), np.array([512])
+    >>> given = [*rope.tables(m, np.array([0.0])), scales(m, 2, center=0)]
+    >>> [rotate(x, *given, layout="half", side=side).round(4).tolist() for side in ("query", "key")]
+    [[[0.2857, 0.2857]], [[3.5, 3.5]]]
+    """
+    factor = scales if side == "query" else 1 / scales
+    return rope.rotate(x, cos * factor, sin * factor, layout=layout)
