@@ -13,7 +13,7 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
     h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, not less than n_query
     n ...           axes from the front, and any others behind them
     ...             leading axes, which broadcast together with those of the other arguments
-    #...            leading axes that broadcast to them and enlarge nothing
+    #...            leading axes that broadcast to them and enlarge nothing; in 2 #... d they stand behind the axis of 2
     (...)           the same, and none or all of them: so a batch of masks is never read as heads
     [...]           none or all of them, and may enlarge those of length 1
     =x              exactly the shape of the argument x
@@ -157,7 +157,7 @@ class Axis(NamedTuple):
 class Shape(NamedTuple):
     """The axes of one argument: its leading axes, "" or one of LEADS, the rest, or the argument of the same shape.
 
-    `open` says that any axes may stand behind them.
+    `open` says that any axes may stand behind them, `front` how many axes stand before the leading ones.
     """
 
     text: str
@@ -165,13 +165,16 @@ class Shape(NamedTuple):
     axes: tuple
     like: str
     open: bool
+    front: int
 
     def at(self, place):
         """The index of an axis: from the back, unless the shape is open there."""
-        return place if self.open else place - len(self.axes)
+        return place if self.open or place < self.front else place - len(self.axes)
 
     def __str__(self):
-        inner = ", ".join(["..."] * bool(self.lead) + _words(self) + ["..."] * self.open)
+        words = _words(self)
+        words[self.front : self.front] = ["..."] * bool(self.lead)
+        inner = ", ".join(words + ["..."] * self.open)
         return f"({inner},)" if len(self.axes) == 1 and not self.lead and not self.open else f"({inner})"
 
     @property
@@ -186,11 +189,12 @@ def shape_of(text):
     {'dim': 2}
     """
     if text.startswith("="):
-        return Shape(text, "", (), text[1:], False)
+        return Shape(text, "", (), text[1:], False, 0)
     words = text.split()
-    lead = words.pop(0) if words[:1] and words[0] in LEADS else ""
+    front = next((place for place, word in enumerate(words[:-1] or words) if word in LEADS), 0)
+    lead = words.pop(front) if words[front:] and words[front] in LEADS else ""
     behind = words[-1:] == ["..."]
-    return Shape(text, lead, tuple(_axis(word) for word in words[: len(words) - behind]), "", behind)
+    return Shape(text, lead, tuple(_axis(word) for word in words[: len(words) - behind]), "", behind, front)
 
 
 def _axis(word):
@@ -872,8 +876,9 @@ class _Writer:
         return lines
 
     def _lead(self, argument):
-        count = len(argument.shape.axes)
-        return f"{_local(argument)}_shape[:-{count}]" if count else f"{_local(argument)}_shape"
+        front = argument.shape.front or ""
+        count = len(argument.shape.axes) - argument.shape.front
+        return f"{_local(argument)}_shape[{front}:-{count}]" if count else f"{_local(argument)}_shape[{front}:]"
 
 
 def _whole(argument):

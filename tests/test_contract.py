@@ -320,6 +320,24 @@ def test_pairs_that_do_not_fit_are_refused(change, message):
         pairs(**{"q": np.ones((1, 3, 2, 6)), "k": np.ones((1, 3, 4, 6)), "offsets": np.ones((2, 4), int), **change})
 
 
+def test_leading_axes_behind_the_first():
+    @contract
+    def kinds(x: Numbers[Array, "... n d"], e: Numbers[Array, "2 #... d"]) -> None: ...
+
+    x = np.ones((5, 3, 7, 4))
+    for shape in ((2, 4), (2, 3, 4), (2, 1, 4), (2, 5, 3, 4)):
+        assert kinds(x, np.ones(shape)) is None
+    for shape, message in (
+        ((3, 4), r"whose axis 0 is 3, expected 2 in \(2, \.\.\., d\)"),
+        ((2, 5), "whose axis -1 is 5, expected d = 4"),
+        ((4,), "expected at least 2 axes"),
+        ((2, 5, 4), "does not broadcast to x of shape"),
+        ((2, 6, 5, 3, 4), "does not broadcast to x of shape"),
+    ):
+        with pytest.raises(ValueError, match=rf"kinds: e has shape .*{message}"):
+            kinds(x, np.ones(shape))
+
+
 def test_records_scalars_and_remedies():
     pair, key = Pair(np.ones(3), np.ones(3)), np.ones(2)
     assert other(pair, key, size=2) is pair

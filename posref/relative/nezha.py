@@ -40,12 +40,12 @@ Where implementations differ.
 
     what | who | value | version | source
     argument of the sinusoid | the paper | the signed offset | arXiv 1909.00204 | Eqs. (4) to (7)
-    argument of the sinusoid | NEZHA-TensorFlow | the row c + k = 0 .. 2k | -
+    argument of the sinusoid | NEZHA-TensorFlow | the row c + k = 0 .. 2k | cef06a9
       | modeling.py _generate_relative_positions_embeddings
     clip | the paper | none is named | arXiv 1909.00204 | section 2.2
-    clip | NEZHA-TensorFlow | k = 64 | - | modeling.py max_relative_position
-    scale | NEZHA-TensorFlow | the position term is added before it | - | modeling.py
-    n_query unequal to n_key | NEZHA-TensorFlow | an assertion fails | - | modeling.py
+    clip | NEZHA-TensorFlow | k = 64 | cef06a9 | modeling.py attention_layer
+    scale | NEZHA-TensorFlow | the position term is added before it | cef06a9 | modeling.py attention_layer
+    n_query unequal to n_key | NEZHA-TensorFlow | an assertion fails | cef06a9 | modeling.py attention_layer
 
 References. Wei et al., NEZHA, arXiv 1909.00204, section 2.2, Eqs. (4) to (7); huawei-noah/Pretrained-Language-Model,
 NEZHA-TensorFlow/modeling.py.

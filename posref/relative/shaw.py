@@ -39,8 +39,8 @@ Where implementations differ.
 
     what | who | value | version | source
     sign | Shaw et al. | j - i | arXiv 1803.02155 | section 3.2
-    sign | tensor2tensor | j - i; expects q to be scaled | - | common_attention.py dot_product_attention_relative
-    sign | NEZHA | j - i | - | NEZHA-TensorFlow/modeling.py
+    sign | tensor2tensor | j - i; expects q to be scaled | bafdc1b | common_attention.py dot_product_attention_relative
+    sign | NEZHA | j - i | cef06a9 | NEZHA-TensorFlow/modeling.py _generate_relative_positions_matrix
     sign | Su's survey | i - j: turn its table round with table[::-1] | - | kexue.fm/archives/8130, Eq. (6)
     sign | transformers' BERT | i - j: turn its table round with table[::-1] | 4
       | modeling_bert.py, position_embedding_type="relative_key" or "relative_key_query"
@@ -52,7 +52,7 @@ Where implementations differ.
     value term | transformers' Wav2Vec2-BERT | left out: value_table=None | 5.23.0 | modeling_wav2vec2_bert.py
     tables | Shaw et al., base model | one a head | arXiv 1803.02155 | section 4.1
     tables | Shaw et al., big model | one for all heads | arXiv 1803.02155 | section 4.1
-    tables | tensor2tensor | one for all heads | - | common_attention.py
+    tables | tensor2tensor | one for all heads | bafdc1b | common_attention.py _generate_relative_positions_embeddings
 
 References. Shaw et al., arXiv 1803.02155, Eqs. (3) values, (4) keys, (5) efficient form; Huang et al., arXiv 2009.13658,
 method 4 (relative_key_query); Huang et al., Music Transformer, arXiv 1809.04281, section 3.4 (skewing);

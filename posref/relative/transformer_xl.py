@@ -45,15 +45,23 @@ array([[ 1,  0,  0,  0],
 Where implementations differ.
 
     what | who | value | version | source
-    shift | the released code | pads a column and reshapes: beyond j = i + mem a 0 and numbers of the next row, unless zero_triu
-      | - | pytorch/mem_transformer.py _rel_shift; tf/model.py rel_shift
+    beyond j = i + mem | Transformer-XL, PyTorch | the pad, then the next row's; 0 as in `shift` if zero_triu=True | 0110210
+      | pytorch/mem_transformer.py _rel_shift
+    beyond j = i + mem | Transformer-XL, TensorFlow | the pad, then the next row's | 3a0086f | tf/model.py rel_shift
     shift | ESPnet's first Conformer | the causal one in a bidirectional encoder; legacy_rel_pos keeps it for old checkpoints
       | - | -
-    distances | Conformers | 2n - 1 | - | -
-    sinusoid | the released code | all sines, then all cosines | - | pytorch/mem_transformer.py
-    u, v | the released code | shared by all layers unless untie_r | - | pytorch/mem_transformer.py
-    clamp_len | the released code | limits the distance, not the score | - | pytorch/mem_transformer.py
-    r and v . r | labml | both are learned | - | -
+    distances | Transformer-XL, PyTorch | n_key - 1 .. 0 | 0110210 | pytorch/mem_transformer.py _forward
+    distances | transformers' Wav2Vec2-Conformer | n - 1 .. 1 - n, 2n - 1 of them | 5.23.0
+      | modeling_wav2vec2_conformer.py Wav2Vec2ConformerRelPositionalEmbedding
+    sinusoid | Transformer-XL, PyTorch | all sines, then all cosines | 0110210
+      | pytorch/mem_transformer.py PositionalEmbedding
+    sinusoid | transformers' Wav2Vec2-Conformer | sine and cosine alternate | 5.23.0
+      | modeling_wav2vec2_conformer.py Wav2Vec2ConformerRelPositionalEmbedding
+    u, v | Transformer-XL, PyTorch | shared by all layers | 0110210 | pytorch/mem_transformer.py _create_params
+    u, v | Transformer-XL, TensorFlow | shared by all layers, or one a layer with untie_r | 3a0086f | tf/model.py transformer
+    clamp_len | Transformer-XL, PyTorch | limits the distance, not the score | 0110210 | pytorch/mem_transformer.py _forward
+    r | labml | trained, no sinusoid | 1f38b23 | labml_nn/transformers/xl/relative_mha.py
+    v . r | labml | one trained number a distance and head | 1f38b23 | labml_nn/transformers/xl/relative_mha.py
 
 References. Dai et al., arXiv 1901.02860, section 3.3, terms (a) to (d), and appendix B (the shift);
 kimiyoung/transformer-xl, pytorch/mem_transformer.py, RelPartialLearnableMultiHeadAttn (r_w_bias is u, r_r_bias is v).

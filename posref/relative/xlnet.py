@@ -37,13 +37,22 @@ array([[[1., 1., 2.],
 Where implementations differ.
 
     what | who | value | version | source
-    segment of the memory | zihangdai/xlnet, transformers | id 0 | 5.23.0 | modeling.py; modeling_xlnet.py
-    no segment ids | zihangdai/xlnet, transformers | no segment term | 5.23.0 | modeling.py; modeling_xlnet.py
-    bi_data=True | zihangdai/xlnet, transformers | half of the batch is reversed text, distances -n_key .. n_query - 1: r made
-      from -distances | 5.23.0 | modeling.py; modeling_xlnet.py
-    clamp_len | zihangdai/xlnet, transformers | limits the distance to -clamp_len .. clamp_len | 5.23.0
-      | modeling.py; modeling_xlnet.py
-    u, v, s | zihangdai/xlnet | shared by all layers, or one a layer with untie_r | - | modeling.py
+    first row of r | zihangdai/xlnet | distance n_key, dropped by the shift | 0d0dd50 | modeling.py relative_positional_encoding
+    first row of r | transformers | distance n_key, dropped by the shift | 5.23.0
+      | modeling_xlnet.py relative_positional_encoding
+    future in "uni" | zihangdai/xlnet | values of the next row, left to the mask | 0d0dd50 | modeling.py rel_shift
+    segment of the memory | zihangdai/xlnet | id 0 | 0d0dd50 | modeling.py transformer_xl
+    segment of the memory | transformers | id 0 | 5.23.0 | modeling_xlnet.py forward
+    no segment ids | zihangdai/xlnet | no segment term | 0d0dd50 | modeling.py rel_attn_core
+    no segment ids | transformers | no segment term | 5.23.0 | modeling_xlnet.py rel_attn_core
+    bi_data=True | zihangdai/xlnet | half of the batch has the distances -n_key .. n_query - 1: r made from -distances | 0d0dd50
+      | modeling.py relative_positional_encoding
+    bi_data=True | transformers | the same | 5.23.0 | modeling_xlnet.py relative_positional_encoding
+    clamp_len | zihangdai/xlnet | limits the distance to -clamp_len .. clamp_len | 0d0dd50
+      | modeling.py relative_positional_encoding
+    clamp_len | transformers | the same | 5.23.0 | modeling_xlnet.py relative_positional_encoding
+    u, v, s | zihangdai/xlnet | shared by all layers, or one a layer with untie_r | 0d0dd50 | modeling.py transformer_xl
+    u, v, s | transformers | one a layer | 5.23.0 | modeling_xlnet.py XLNetRelativeAttention
 
 References. Yang et al., arXiv 1906.08237, sections 2.4 (Transformer-XL) and 2.5 (relative segment encodings);
 zihangdai/xlnet, modeling.py, relative_positional_encoding, rel_shift, rel_attn_core.
@@ -102,7 +111,7 @@ def scores(
     q: Numbers[Array, "... n_query! d", wide],
     k: Numbers[Array, "... n_key>=n_query d", wide],
     r: Numbers[Array, "#... n_query+n_key|n_key+1 d", wide],
-    segment_embedding: Numbers[Array, "2 h d", wide],
+    segment_embedding: Numbers[Array, "2 #... d", wide],
     u: Numbers[Array, "#... d", wide],
     v: Numbers[Array, "#... d", wide],
     s: Numbers[Array, "#... d", wide],
@@ -122,5 +131,6 @@ def scores(
     array([[[211., 122.]]])
     """
     products, defined = transformer_xl._products(q, k, r[..., 1:, :], u, v, scale)
-    by_segment = attention.scores(q + s[..., None, :], np.swapaxes(segment_embedding, 0, 1), scale=scale)
+    kinds = np.swapaxes(segment_embedding[..., None, :], 0, -2)[0]
+    by_segment = attention.scores(q + s[..., None, :], kinds, scale=scale)
     return np.where(defined, products + np.where(same_segment, by_segment[..., :1], by_segment[..., 1:]), 0)

@@ -169,10 +169,14 @@ VALID = {
         (
             {"segment_embedding": whole(0, 3, 3, 5)},
             ValueError,
-            r"segment_embedding has shape \(3, 3, 5\), whose axis -3 is 3, expected 2 in \(2, h, d\)",
+            r"segment_embedding has shape \(3, 3, 5\), whose axis 0 is 3, expected 2 in \(2, \.\.\., d\)",
         ),
-        ({"segment_embedding": whole(0, 2, 5)}, ValueError, r"segment_embedding has shape \(2, 5\)"),
-        ({"segment_embedding": whole(0, 2, 4, 5)}, ValueError, r"\(4, 2, 5\); the axes before .* must be equal or 1"),
+        ({"segment_embedding": whole(0, 5)}, ValueError, r"segment_embedding has shape \(5,\), expected at least 2 axes"),
+        (
+            {"segment_embedding": whole(0, 2, 4, 5)},
+            ValueError,
+            r"segment_embedding has shape \(2, 4, 5\), .*does not broadcast",
+        ),
         ({"s": whole(0, 4, 5)}, ValueError, "s has shape"),
         ({"s": whole(0, 3, 4)}, ValueError, r"s has shape .* expected d = 5 "),
         ({"u": whole(0, 4, 5)}, ValueError, "u has shape"),
@@ -186,6 +190,18 @@ VALID = {
 def test_scores_reject(change, error, message):
     with pytest.raises(error, match=message):
         xlnet.scores(**(VALID | change), scale=1)
+
+
+def test_segments_of_more_heads_do_not_enlarge_the_result():
+    one = {name: VALID[name][..., :1, :, :] for name in ("q", "k", "r")} | {name: VALID[name][:1] for name in "uvs"}
+    with pytest.raises(ValueError, match=r"segment_embedding has shape \(2, 3, 5\), .*does not broadcast to q"):
+        xlnet.scores(**(VALID | one), scale=1)
+    assert xlnet.scores(**(VALID | one | {"segment_embedding": VALID["segment_embedding"][:, :1]}), scale=1).shape == (
+        2,
+        1,
+        4,
+        6,
+    )
 
 
 def test_distances_reject():
