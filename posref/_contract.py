@@ -119,9 +119,9 @@ else:
     Count = Scalar("an integer of at least 1", True, "{0} >= 1")
     Even = Scalar("an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
     Number = Scalar("a finite number", False, "True")
-    Positive = Scalar("a positive finite number", False, "{0} > 0 and {0} != _infinity")
-    AboveOne = Scalar("a finite number above 1", False, "{0} > 1 and {0} != _infinity")
-    Factor = Scalar("a finite number of at least 1", False, "{0} >= 1 and {0} != _infinity")
+    Positive = Scalar("a positive finite number", False, "{0} > 0")
+    AboveOne = Scalar("a finite number above 1", False, "{0} > 1")
+    Factor = Scalar("a finite number of at least 1", False, "{0} >= 1")
     Fraction = Scalar("a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
 
 LEADS = ("...", "#...", "(...)", "[...]")
@@ -524,7 +524,6 @@ def compiled(function, made, source):
 
 
 _HELPERS = {
-    "_infinity": float("inf"),
     "_isfinite": np.isfinite,
     "_integer": int,
     "_floating": float,

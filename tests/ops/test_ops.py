@@ -38,6 +38,12 @@ SETTINGS = {
     "first": 1,
     "count": 2,
     "clamp_len": 2,
+    "factor": 4.0,
+    "fraction": 0.5,
+    "original_length": 32,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "truncate": True,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "layouts.scores": {"source": "interleaved", "head_dim": 12},

@@ -1,0 +1,230 @@
+"""RoPE scaling: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, instead, missing, result, using
+from posref.rotary import rope, scaling
+
+
+def linear(dim, *, base=10000.0, factor):
+    return scaling.linear(rope.frequencies(dim, base), factor=factor)
+
+
+def ntk(dim, *, base=10000.0, factor):
+    return scaling.ntk(rope.frequencies(dim, base), factor=factor)
+
+
+def dynamic_ntk(dim, *, base=10000.0, factor, length, original_length):
+    w = rope.frequencies(dim, base)
+    return scaling.dynamic_ntk(w, factor=factor, length=length, original_length=original_length)
+
+
+def yarn(dim, *, base=10000.0, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate: bool):
+    return _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, "index")
+
+
+def yarn_tables(positions, *, dim, base=10000.0, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate: bool):
+    w = _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, "index")
+    return scaling.yarn_magnitude(factor) * np.concatenate(rope.tables(positions, w), axis=-1)
+
+
+def llama3(dim, *, base=10000.0, factor, low_freq_factor, high_freq_factor, original_length):
+    edges = {"low_freq_factor": low_freq_factor, "high_freq_factor": high_freq_factor}
+    return scaling.llama3(rope.frequencies(dim, base), factor=factor, original_length=original_length, **edges)
+
+
+def longrope(factors, *, dim, base=10000.0):
+    return scaling.longrope(rope.frequencies(dim, base), factors=factors)
+
+
+def proportional(dim, *, base=10000.0, fraction, factor=1.0):
+    return scaling.proportional(rope.frequencies(dim, base), fraction=fraction, factor=factor)
+
+
+def _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, ramp):
+    given = {"factor": factor, "original_length": original_length, "base": base, "truncate": truncate, "ramp": ramp}
+    return scaling.yarn(rope.frequencies(dim, base), **given, beta_fast=beta_fast, beta_slow=beta_slow)
+
+
+def _over_turns(dim, base, factor, original_length, beta_fast, beta_slow, truncate):
+    return _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, "turns")
+
+
+def _upside_down(f, a):
+    """What is kept and what is divided exchanged: w' and the result of the ramp 1 - e add up to w + w / s."""
+    w = rope.frequencies(a.dim, a.base)
+    return w + w / a.factor - f(**a)
+
+
+def _every_frequency(dim, base, factor):
+    return rope.frequencies(dim, base) / factor
+
+
+def _times_the_base(dim, base, factor):
+    return rope.frequencies(dim, base * factor)
+
+
+def _keras(dim, base, factor):
+    return rope.frequencies(dim, base) / factor ** (dim / (dim - 2))
+
+
+def _of_the_wavelength(f, a):
+    """The blend is linear in the wavelength, from its longest to its shortest."""
+    w = rope.frequencies(a.dim, a.base)
+    if a.low_freq_factor == a.high_freq_factor:
+        missing()
+    longest, shortest = (a.original_length / edge for edge in (a.low_freq_factor, a.high_freq_factor))
+    kept = np.clip((longest - 2 * np.pi / w) / (longest - shortest), 0, 1)
+    return (1 - kept) * w / a.factor + kept * w
+
+
+def _partial(dim, base, fraction):
+    turned = int(fraction * dim / 2)
+    return np.concatenate([rope.frequencies(2 * turned, base), np.zeros(dim // 2 - turned)])
+
+
+def _power_of_the_magnitude(power):
+    return result(lambda y, a: y * scaling.yarn_magnitude(a.factor) ** power)
+
+
+ARRAYS = {"factors": lambda s: 1 + np.arange(s.dim // 2) / 4}
+
+MISTAKES = {
+    "unscaled": Mistake(
+        instead(lambda dim, base: rope.frequencies(dim, base)),
+        "base^(-2t/dim) as it is",
+        "The schedule is not applied.",
+        "Right for short texts in some schedules, garbage beyond the trained length.",
+        only="linear ntk dynamic_ntk yarn llama3 longrope proportional",
+    ),
+    "twice": Mistake(
+        using(factor=lambda a: a.factor * a.factor),
+        "factor squared",
+        "Frequencies and positions are both divided.",
+        "Order is blurred at any length.",
+        only="linear yarn llama3",
+    ),
+    "inverted": Mistake(
+        result(lambda y, a: y * a.factor * a.factor),
+        "times the factor",
+        "Frequencies are multiplied where they are to be divided.",
+        "Garbage at any length.",
+        only="linear",
+    ),
+    "every_frequency": Mistake(
+        instead(_every_frequency),
+        "all divided by the factor",
+        "Linear scaling in the place of a schedule that keeps fast pairs.",
+        "Near tokens are blurred.",
+        only="ntk yarn llama3",
+    ),
+    "base_times_factor": Mistake(
+        instead(_times_the_base),
+        "base times factor",
+        "The base is multiplied by the factor without the exponent dim / (dim - 2).",
+        "The last pair is stretched too little.",
+        ("huggingface/diffusers",),
+        only="ntk",
+    ),
+    "every_frequency_by_the_power": Mistake(
+        instead(_keras),
+        "all divided by factor^(dim/(dim-2))",
+        "What belongs to the base divides the frequencies.",
+        "The first pair is slowed down too.",
+        ("keras-team/keras-hub",),
+        only="ntk",
+    ),
+    "at_its_longest": Mistake(
+        using(length=lambda a: a.factor * a.original_length),
+        "length = factor * original_length",
+        "The longest text decides for all.",
+        "Short texts are stretched.",
+        only="dynamic_ntk",
+    ),
+    "factor_alone": Mistake(
+        using(length=lambda a: (2 * a.factor - 1) / a.factor * a.original_length),
+        "the factor, not factor * length / original_length - (factor - 1)",
+        "The schedule does not follow the length.",
+        "Wrong at every length but one.",
+        only="dynamic_ntk",
+    ),
+    "truncated": Mistake(
+        using(truncate=lambda a: True if not a.truncate else missing()),
+        "floor and ceil of the ramp's edges",
+        "The edges are rounded although they are not to be.",
+        "Frequencies in the ramp are off by up to a factor of 1.8 in gpt-oss.",
+        ("vllm-project/vllm#27722", "vllm-project/vllm#28244"),
+        only="yarn yarn_tables",
+    ),
+    "not_truncated": Mistake(
+        using(truncate=lambda a: False if a.truncate else missing()),
+        "the ramp's edges as they are",
+        "The edges are not rounded although they are to be.",
+        "Frequencies in the ramp are off.",
+        only="yarn yarn_tables",
+    ),
+    "ramp_upside_down": Mistake(
+        _upside_down,
+        "e and 1 - e exchanged",
+        "Fast pairs are divided and slow ones kept.",
+        "Near tokens are blurred, far ones garbage.",
+        ("Lightning-AI/litgpt",),
+        only="yarn",
+    ),
+    "ramp_over_turns": Mistake(
+        instead(_over_turns),
+        "the paper's ramp",
+        "The ramp runs over the turns of a pair, as in the paper, not over its index, as in every release.",
+        "Frequencies in the ramp are off.",
+        only="yarn",
+    ),
+    "betas_exchanged": Mistake(
+        using(beta_fast=lambda a: 2 * a.beta_fast),
+        "beta_fast doubled",
+        "Another setting for the fast edge, 64 in the place of 32.",
+        "The ramp begins too early.",
+        only="yarn",
+    ),
+    "no_blend": Mistake(
+        using(low_freq_factor=lambda a: a.high_freq_factor if a.low_freq_factor != a.high_freq_factor else missing()),
+        "a step in the place of the blend",
+        "Pairs between the edges are divided like slow ones.",
+        "Some pairs are too slow.",
+        only="llama3",
+    ),
+    "blended_by_wavelength": Mistake(
+        _of_the_wavelength,
+        "blend linear in the wavelength",
+        "The blend is computed from the wavelength where the turns are meant.",
+        "Pairs between the edges are off.",
+        only="llama3",
+    ),
+    "list_reversed": Mistake(
+        using(factors=lambda a: a.factors[::-1]),
+        "the list from its end",
+        "The last factor belongs to the first pair.",
+        "Fast pairs are divided.",
+        only="longrope",
+    ),
+    "partial_rotary": Mistake(
+        instead(_partial),
+        "frequencies of fraction * dim",
+        "The exponent divides by the part that turns, not by the whole head.",
+        "Every pair but the first is off.",
+        only="proportional",
+    ),
+    "no_magnitude": Mistake(
+        _power_of_the_magnitude(-1),
+        "tables without 0.1 ln(factor) + 1",
+        "The magnitude of YaRN is left out.",
+        "Attention is too flat.",
+        only="yarn_tables",
+    ),
+    "magnitude_squared": Mistake(
+        _power_of_the_magnitude(1),
+        "the magnitude twice",
+        "Tables carry the square, which belongs to the softmax scale.",
+        "Attention is too sharp.",
+        only="yarn_tables",
+    ),
+}

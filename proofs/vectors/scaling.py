@@ -1,0 +1,239 @@
+"""RoPE scaling: frequencies of the schedules of released models, and YaRN's tables."""
+
+import mpmath
+
+from proofs.rotary.rope import frequency
+from proofs.rotary.scaling import definition
+from proofs.vectors import case, growth, terms
+
+SOURCES = (
+    "Chen et al., Position Interpolation, arXiv 2306.15595; Peng et al., YaRN, arXiv 2309.00071",
+    "meta-llama/llama-models, models/llama3/model.py apply_scaling; Ding et al., LongRoPE, arXiv 2402.13753",
+)
+
+CONVENTIONS = {
+    "frequencies": "theta_t = base^(-2t/dim), then scaled; dim/2 numbers",
+    "factor": "rope_scaling's factor; original_length is original_max_position_embeddings",
+    "truncate": "YaRN: the edges of the ramp are rounded down and up",
+    "op linear": "theta / factor",
+    "op ntk": "the base is base factor^(dim/(dim-2))",
+    "op dynamic_ntk": "ntk with factor max(length, original_length) / original_length - (factor - 1)",
+    "op yarn": "a ramp over the index of the pair between the edges of beta_fast and beta_slow turns",
+    "op yarn_tables": "cos and sin of the angles, half and half, times 0.1 ln(factor) + 1",
+    "op llama3": "a blend between low_freq_factor and high_freq_factor turns in original_length tokens",
+    "op longrope": "theta_t / factors_t",
+    "op proportional": "the first floor(fraction dim/2) frequencies of the whole head, then zeros",
+}
+
+YARN = {
+    "qwen2.5-128k": (128, 1000000.0, 4.0, 32768, True),
+    "deepseek-v3": (64, 10000.0, 40.0, 4096, True),
+    "gpt-oss": (64, 150000.0, 32.0, 4096, False),
+    "olmo3": (128, 500000.0, 8.0, 8192, True),
+}
+LLAMA3 = {
+    "llama3.1": (128, 8.0, 4.0, "no_blend blended_by_wavelength"),
+    "llama3.2-1b": (64, 32.0, 4.0, "no_blend blended_by_wavelength"),
+    "llama4-scout": (128, 16.0, 1.0, ""),
+}
+
+
+def vectors():
+    yield _simple("linear", "vicuna-16k", 128, 10000.0, 4.0, "unscaled twice inverted")
+    flags = "unscaled every_frequency every_frequency_by_the_power"
+    yield _simple("ntk", "d4", 4, 10000.0, 2.0, f"{flags} base_times_factor")
+    yield _simple("ntk", "d128", 128, 10000.0, 8.0, flags)
+    for length in (1024, 2049, 4096):
+        yield _dynamic("llama", 128, 10000.0, 2.0, length, 2048)
+    yield _dynamic("internlm2", 128, 1000000.0, 2.0, 65536, 32768)
+    for name, settings in YARN.items():
+        yield _yarn(name, *settings)
+    yield _tables("gpt-oss", *YARN["gpt-oss"])
+    for name, settings in LLAMA3.items():
+        yield _llama3(name, *settings)
+    yield _longrope()
+    yield _proportional("gemma4", 512, 1000000.0, 0.25, 1.0)
+    yield _proportional("third", 192, 10000.0, 0.334, 2.0)
+
+
+def plain(dim, base):
+    return [frequency(t, dim, mpmath.mpf(base)) for t in range(dim // 2)]
+
+
+def edge(beta, dim, base, length, m=mpmath):
+    """The real index of the pair that makes beta turns; YaRN's find_correction_dim."""
+    return dim * m.log(length / (2 * m.pi * m.mpf(beta))) / (2 * m.log(base))
+
+
+def ramp(dim, base, length, truncate, betas=(32, 1)):
+    low, high = (edge(beta, dim, mpmath.mpf(base), length) for beta in betas)
+    if truncate:
+        low, high = mpmath.floor(low), mpmath.ceil(high)
+    return {"start": max(low, 0), "end": min(high, dim - 1)}
+
+
+def scaled(rule, w, factor, **given):
+    """`definition` of every pair; `given` may be functions of the pair."""
+    factor = mpmath.mpf(factor)
+    of = lambda t: {name: value(t) if callable(value) else value for name, value in given.items()}
+    return [definition(rule, v, t, factor=factor, m=mpmath, **of(t)) for t, v in enumerate(w)]
+
+
+def stretched(w, factor):
+    return scaled("ntk", w, factor, pairs=len(w))
+
+
+def _sensitivity(values, w, blend=0):
+    """Frequencies are powers, of which a few roundings are made; `blend` is what an error of the blend adds to each pair."""
+    blend = blend or [0] * len(w)
+    phase = [abs(v) * growth(x) + more for v, x, more in zip(values, w, blend, strict=True)]
+    return {"phase": phase, "amp": terms(6, values)}
+
+
+def _of_the_ramp(dim, base, factor, original, truncate):
+    """A pair in the ramp moves by |w - w/s| times the error of e = (t - low) / (high - low). An edge that is not rounded is a
+    quotient of logarithms, off by at most 10 roundings of itself; the quotient e has 4 of its own."""
+    low, high = ramp(dim, base, original, truncate).values()
+    roundings = 4 + (0 if truncate else 10 * (low + high) / (high - low))
+    w = plain(dim, base)
+    return [roundings * (v - v / mpmath.mpf(factor)) if low < t < high else 0 for t, v in enumerate(w)]
+
+
+def _of_the_turns(w, factor, original, low, high):
+    """The same for Llama 3: c = (n - low) / (high - low), n = L w / 2 pi with the roundings of w and 4 of its own."""
+    turns = [original * v / (2 * mpmath.pi) for v in w]
+    span = [(growth(v) + 4) * n / (high - low) + 4 if low < n < high else 0 for v, n in zip(w, turns, strict=True)]
+    return [more * (v - v / mpmath.mpf(factor)) for v, more in zip(w, span, strict=True)]
+
+
+def _case(name, op, params, values, w, mistakes, blend=0, **more):
+    return case(
+        f"scaling/{op}/{name}/frequencies",
+        op=op,
+        params=params,
+        tensors=more.pop("tensors", {}),
+        expected=values,
+        cond=_sensitivity(values, w, blend),
+        mistakes=mistakes,
+        models=("f64", "f32"),  # nobody means to keep frequencies in 16 bits
+        **more,
+    )
+
+
+def _wrong(dim, base, factor):
+    w, s = plain(dim, base), mpmath.mpf(factor)
+    power = s ** (mpmath.mpf(dim) / (dim - 2)) if dim > 2 else s
+    return {
+        "unscaled": w,
+        "twice": [v / s**2 for v in w],
+        "inverted": [v * s for v in w],
+        "every_frequency": [v / s for v in w],
+        "base_times_factor": plain(dim, mpmath.mpf(base) * s),
+        "every_frequency_by_the_power": [v / power for v in w],
+    }
+
+
+def _simple(op, name, dim, base, factor, flags):
+    w, wrong = plain(dim, base), _wrong(dim, base, factor)
+    values = scaled("linear", w, factor) if op == "linear" else stretched(w, factor)
+    params = {"dim": dim, "base": base, "factor": factor}
+    return _case(name, op, params, values, w, {flag: wrong[flag] for flag in flags.split()})
+
+
+def _dynamic(name, dim, base, factor, length, original):
+    w, s = plain(dim, base), mpmath.mpf(factor)
+    at = lambda length: stretched(w, s * max(length, original) / original - (s - 1))
+    wrong = {"unscaled": w, "at_its_longest": at(s * original), "factor_alone": stretched(w, s)}
+    values = at(mpmath.mpf(length))
+    same = {"unscaled"} if length <= original else {"at_its_longest"} if length == factor * original else set()
+    params = {"dim": dim, "base": base, "factor": factor, "length": length, "original_length": original}
+    mistakes = {flag: each for flag, each in wrong.items() if flag not in same}
+    return _case(f"{name}-{length}", "dynamic_ntk", params, values, w, mistakes)
+
+
+def _blended(dim, base, factor, original, truncate, **changed):
+    w = plain(dim, base)
+    given = {"along": lambda t: mpmath.mpf(t)} | ramp(dim, base, original, truncate) | changed
+    return scaled("yarn", w, factor, **given)
+
+
+def _yarn(name, dim, base, factor, original, truncate):
+    w, s = plain(dim, base), mpmath.mpf(factor)
+    values = _blended(dim, base, factor, original, truncate)
+    turns = lambda t: -original * w[t] / (2 * mpmath.pi)
+    mistakes = {
+        "unscaled": w,
+        "twice": _blended(dim, base, factor * factor, original, truncate),
+        "every_frequency": [v / s for v in w],
+        "truncated" if not truncate else "not_truncated": _blended(dim, base, factor, original, not truncate),
+        "ramp_upside_down": [v + v / s - x for v, x in zip(w, values, strict=True)],
+        "ramp_over_turns": _blended(
+            dim, base, factor, original, truncate, along=turns, start=mpmath.mpf(-32), end=mpmath.mpf(-1)
+        ),
+        "betas_exchanged": _blended(dim, base, factor, original, truncate, **ramp(dim, base, original, truncate, (64, 1))),
+    }
+    settings = dim, base, factor, original, truncate
+    return _case(name, "yarn", _yarn_params(*settings), values, w, mistakes, _of_the_ramp(*settings))
+
+
+def _yarn_params(dim, base, factor, original, truncate):
+    betas = {"beta_fast": 32.0, "beta_slow": 1.0}
+    return {"dim": dim, "base": base, "factor": factor, "original_length": original, **betas, "truncate": truncate}
+
+
+def _tables(name, dim, base, factor, original, truncate):
+    positions, w = [0, 1, 100, 48040], _blended(dim, base, factor, original, truncate)
+    magnitude = mpmath.log(factor) / 10 + 1
+
+    def rows(w, g):
+        return [[g * f(p * v) for f in (mpmath.cos, mpmath.sin) for v in w] for p in positions]
+
+    values, blend = rows(w, magnitude), _of_the_ramp(dim, base, factor, original, truncate)
+    by = [v * growth(x) + more for v, x, more in zip(w, plain(dim, base), blend, strict=True)]
+    phase = [[magnitude * p * each for _ in (0, 1) for each in by] for p in positions]
+    other = _blended(dim, base, factor, original, not truncate)
+    return case(
+        f"scaling/yarn_tables/{name}/tables",
+        op="yarn_tables",
+        params=_yarn_params(dim, base, factor, original, truncate),
+        tensors={"positions": positions},
+        expected=values,
+        cond={"phase": phase, "amp": terms(3, [[magnitude] * dim for _ in positions])},
+        mistakes={
+            "no_magnitude": rows(w, 1),
+            "magnitude_squared": rows(w, magnitude**2),
+            "truncated" if not truncate else "not_truncated": rows(other, magnitude),
+        },
+    )
+
+
+def _llama3(name, dim, factor, high, flags):
+    base, original, w, s = 500000.0, 8192, plain(dim, 500000.0), mpmath.mpf(factor)
+    given = {"low": mpmath.mpf(1), "high": mpmath.mpf(high), "length": original}
+    values = scaled("llama3", w, factor, **given)
+    mistakes = {"unscaled": w, "twice": scaled("llama3", w, s * s, **given), "every_frequency": [v / s for v in w]}
+    if "no_blend" in flags:
+        mistakes["no_blend"] = scaled("llama3", w, factor, **given | {"low": mpmath.mpf(high)})
+        longest, shortest = mpmath.mpf(original), mpmath.mpf(original) / high
+        kept = [min(max((longest - 2 * mpmath.pi / v) / (longest - shortest), 0), 1) for v in w]
+        mistakes["blended_by_wavelength"] = [(1 - c) * v / s + c * v for c, v in zip(kept, w, strict=True)]
+    edges = {"low_freq_factor": 1.0, "high_freq_factor": high, "original_length": original}
+    blend = _of_the_turns(w, factor, original, 1, high) if "no_blend" in flags else 0
+    return _case(name, "llama3", {"dim": dim, "base": base, "factor": factor, **edges}, values, w, mistakes, blend)
+
+
+def _longrope():
+    dim, factors = 32, [1 + t / 4 for t in range(16)]
+    w = plain(dim, 10000)
+    quotients = lambda factors: [v / mpmath.mpf(f) for v, f in zip(w, factors, strict=True)]
+    mistakes = {"unscaled": w, "list_reversed": quotients(factors[::-1])}
+    params = {"dim": dim, "base": 10000.0}
+    return _case("quarters", "longrope", params, quotients(factors), w, mistakes, tensors={"factors": factors})
+
+
+def _proportional(name, dim, base, fraction, factor):
+    w, turned = plain(dim, base), int(fraction * dim // 2)
+    zeros = [mpmath.mpf(0)] * (dim // 2 - turned)
+    values = [v / factor for v in w[:turned]] + zeros
+    mistakes = {"unscaled": w, "partial_rotary": plain(2 * turned, base) + zeros}
+    return _case(name, "proportional", {"dim": dim, "base": base, "fraction": fraction, "factor": factor}, values, w, mistakes)
