@@ -101,7 +101,14 @@ def other_segment_without_a_term():
     prove_equal(got, every_score(q, k, r, 0 * e, u, v, s, np.array([[False]]), 1))
 
 
-@theorem(of=[*SCORES, transformer_xl.visible], sizes="batch 2, h = 3, d = 1; five pairs n <= m")
+@theorem(
+    of=[*SCORES, transformer_xl.visible],
+    sizes="batch 2, h = 3, d = 1; five pairs n <= m",
+    equivalent={
+        "scores: kinds = np.swapaxes(segment_embedding[..., None, :], 0, -2)[0]  ->  "
+        "kinds = np.swapaxes(segment_embedding[..., None, :], 0, -2)[-1]": "the axis has one entry"
+    },
+)
 def scores_pinned():
     """scores is the definition for any segments, one matrix of them or one for each batch; with attn_type uni the scores of the
     future are exactly 0, and the others equal those of bi."""
