@@ -25,7 +25,8 @@ To add vectors for a new system, write proofs/vectors/<system>.py with the three
             mistakes={"sign": [[definition(-o, s, mpmath) for o in offsets] for s in slopes]},
         )
 
-`mistakes` maps a flag to what that mistake would give. `case` refuses one that some model in `models` (default: all) could not
+`kills` names mistakes of posref/ops/<system>.py, the only place where they are written; `mistakes` maps a name to what it would
+give, where the op lacks what the mistake needs. `case` refuses one that some model in `models` (default: all) could not
 tell from the right answer with rounding on both sides, so every stored flag is a promise. Values are computed with 200 bits
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
@@ -39,6 +40,7 @@ from decimal import ROUND_UP, Context, Decimal
 import mpmath
 import numpy as np
 
+from posref import ops
 from posref.vectors import MODELS, error
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
@@ -79,9 +81,23 @@ def painted(shape, tag):
 
 
 def case(
-    id, *, op, params, tensors, expected, stages=None, cond=None, gauge="none", mistakes=None, models=tuple(MODELS), comment=""
+    id,
+    *,
+    op,
+    params,
+    tensors,
+    expected,
+    stages=None,
+    cond=None,
+    gauge="none",
+    kills="",
+    mistakes=None,
+    models=tuple(MODELS),
+    comment="",
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
+
+    `kills` names mistakes of posref/ops/<system>.py; `mistakes` maps a name to what it gives where the op cannot compute it.
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
@@ -92,7 +108,7 @@ def case(
     record = {
         "id": id,
         "op": op,
-        "flags": sorted(mistakes or {}),
+        "flags": sorted({*kills.split(), *(mistakes or {})}),
         "status": "active",
         "models": list(models),
         "params": {name: value.item() if hasattr(value, "item") else value for name, value in params.items()},
@@ -111,8 +127,8 @@ def case(
     for name, values in right.tensors.items():
         if values.dtype.kind == "f" and any(narrow(value, 8) != value for value in values.ravel().tolist()):
             raise ValueError(f"case {id}: input {name} is not exact in bf16; take `painted` or short binary fractions")
-    for flag, wrong in (mistakes or {}).items():
-        wrong = np.array(tensor(wrong)["data"]).reshape(np.shape(wrong))
+    given = {flag: np.array(tensor(wrong)["data"]).reshape(np.shape(wrong)) for flag, wrong in (mistakes or {}).items()}
+    for flag, wrong in (given | _wrong_answers(right, kills.split())).items():
         for model in models:
             distance = error(right, wrong, model)
             if distance <= 2:  # one tolerance for the right answer, one for the rounding of the wrong one
@@ -120,6 +136,29 @@ def case(
                     f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
                 )
     return record
+
+
+def _wrong_answers(case, flags):
+    """What the mistakes of the op give at this case. ValueError for one that has no place there."""
+    if not flags:
+        return {}
+    op, arguments = ops.of_case(case)
+    if unknown := set(flags) - op.mistakes.keys():
+        raise ValueError(f"case {case.id}: posref/ops has no {', '.join(sorted(unknown))} for {op.name}")
+    answers = {}
+    for flag in flags:
+        try:
+            wrong = np.asarray(op.mistakes[flag].wrong(op.spec, arguments)).astype(float)
+        except ops.NotHere:
+            raise ValueError(f"case {case.id}: mistake {flag} has no place here") from None
+        fits = wrong.ndim <= case.expected.ndim and wrong.size < case.expected.size
+        answers[flag] = np.broadcast_to(wrong, case.expected.shape) if fits and _broadcasts(wrong, case) else wrong
+    return answers
+
+
+def _broadcasts(wrong, case):
+    sizes = zip(wrong.shape[::-1], case.expected.shape[::-1], strict=False)
+    return all(own in (1, other) for own, other in sizes)
 
 
 def tensor(values):

@@ -1,13 +1,10 @@
 """ALiBi: attention with linear biases, a fixed slope times the distance."""
 
-from fractions import Fraction
-
 import mpmath
 import numpy as np
 
-from posref.relative import alibi
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import attend, case, exact, growth, narrow, painted, stored, terms
+from proofs.vectors import attend, case, exact, growth, painted, stored, terms
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -58,21 +55,6 @@ def _slopes(heads, max_bias=8):
     return [slope(step, max_bias, mpmath) for step in steps(heads)]
 
 
-def _power(heads):
-    return 1 << (heads.bit_length() - 1)
-
-
-def _other_slopes(name, heads, max_bias=8):
-    """The slopes with the mistake put in, or the right ones if it is not about slopes."""
-    return {
-        "sorted_slopes": lambda: sorted(_slopes(heads, max_bias), reverse=True),
-        "plain_geometric": lambda: [slope(Fraction(a, heads), max_bias, mpmath) for a in range(1, heads + 1)],
-        "next_power": lambda: _slopes(2 * _power(heads), max_bias)[:heads],
-        "heads_from_zero": lambda: [slope(Fraction(a, heads), max_bias, mpmath) for a in range(heads)],
-        "max_bias_ignored": lambda: _slopes(heads),
-    }.get(name, lambda: _slopes(heads, max_bias))()
-
-
 def _reach(heads, max_bias=8):
     """`phase` of the slopes: an exponential as in `growth`, or a rounded base to the power of up to 2h."""
     return [m * (growth(m) + 2 * heads) for m in _slopes(heads, max_bias)]
@@ -86,7 +68,7 @@ def _slopes_case(heads, max_bias, mistakes):
         tensors={},
         expected=_slopes(heads, max_bias),
         cond={"phase": _reach(heads, max_bias)},
-        mistakes={name: _other_slopes(name, heads, max_bias) for name in mistakes.split()},
+        kills=mistakes,
     )
 
 
@@ -98,7 +80,7 @@ def _shard(heads, first, count):
         tensors={},
         expected=_slopes(heads)[first : first + count],
         cond={"phase": _reach(heads)[first : first + count]},
-        mistakes={"slopes_of_the_shard": _slopes(count), "first_slopes": _slopes(heads)[:count]},
+        kills="slopes_of_the_shard first_slopes",
     )
 
 
@@ -107,24 +89,6 @@ def _biases(slopes, queries, keys, form):
     queries, keys = np.array(queries, dtype=object), np.array(keys, dtype=object)
     i = queries[..., None, :1, None] if form == "key" else queries[..., None, :, None]
     return definition(i, keys[..., None, None, :], np.array(slopes, dtype=object)[:, None, None], form)
-
-
-def _with(name, heads, queries, keys, form):
-    """The bias with the mistake put in."""
-    queries, keys, slopes = np.array(queries), np.array(keys), _other_slopes(name, heads)
-    count = np.arange(keys.shape[-1])
-    if name in alibi.FORMS or name == "key_form":
-        wrong = _biases(slopes, queries, keys, name.removesuffix("_form"))
-        return wrong + np.zeros((queries.shape[-1], 1), dtype=int)  # a row for every query
-    if name == "sign":
-        return -_biases(slopes, queries, keys, form)
-    if name == "queries_left_aligned":
-        queries = np.arange(queries.shape[-1])
-    if name == "positions_ignored":
-        queries, keys = np.broadcast_to(count[: queries.shape[-1]], queries.shape), np.broadcast_to(count, keys.shape)
-    if name == "positions_shared_across_batch":
-        queries, keys = np.broadcast_to(queries[0], queries.shape), np.broadcast_to(keys[0], keys.shape)
-    return _biases(slopes, queries, keys, form)
 
 
 def _sensitivity(heads, queries, keys, form):
@@ -150,13 +114,12 @@ def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none"):
         expected=_biases(_slopes(heads), queries, keys, form),
         cond=cond,
         gauge=gauge,
-        mistakes={name: _with(name, heads, queries, keys, form) for name in mistakes.split()},
+        kills=mistakes,
     )
 
 
 def _collision():
     heads, queries, keys = 8, [4099], [4095, 4096, 4097, 4098, 4099]
-    rounded = np.frompyfunc(narrow, 2, 1)(_biases(_slopes(heads), queries, keys, "key"), 11)
     return case(
         "alibi/signed/h8/collision",
         op="bias",
@@ -165,7 +128,7 @@ def _collision():
         expected=_biases(_slopes(heads), queries, keys, "signed"),
         cond=_sensitivity(heads, queries, keys, "signed"),
         gauge="row_constant",
-        mistakes={"f16_key_form": rounded},
+        kills="f16_key_form",
         comment="In float16 the key form rounds positions 4095 .. 4099 to multiples of 4.",
     )
 
@@ -175,14 +138,8 @@ def _attend(probe, queries, form, mistakes, causal):
     q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
     mask = np.array([[not causal or j <= i for j in keys] for i in queries])
 
-    def result(name=None):
-        slopes = _biases(_slopes(heads), queries, keys, form) if name is None else _with(name, heads, queries, keys, form)
-        bias = stored(slopes, _sensitivity(heads, queries, keys, form))
-        if name in ("bias_before_scale", "no_bias"):
-            bias = exact(slopes * (scale if name == "bias_before_scale" else 0))
-        return attend(exact(q), exact(k), exact(v), scale, bias, None if name == "no_mask" else mask)
-
-    expected, cond = result()
+    bias = stored(_biases(_slopes(heads), queries, keys, form), _sensitivity(heads, queries, keys, form))
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, bias, mask)
     return case(
         f"alibi/{form}/h{heads}-d4/{probe}",
         op="attend",
@@ -191,6 +148,6 @@ def _attend(probe, queries, form, mistakes, causal):
         stages={"slopes": _slopes(heads)},
         expected=expected,
         cond=cond,
-        mistakes={name: result(name)[0] for name in mistakes.split()},
+        kills=mistakes,
         comment="Positions have gaps.",
     )

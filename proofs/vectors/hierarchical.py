@@ -26,26 +26,16 @@ def vectors():
 def _case(op, params, alpha, table, positions):
     n, exact = len(table), np.frompyfunc(mpmath.mpf, 1, 1)
     p, a = exact(table), mpmath.mpf(alpha)
-    rows = lambda slow, fast, alpha=a: definition(p[0], p[slow], p[fast], alpha)
     i, j = positions // n, positions % n
     sizes = [a / (1 - a) * p[i], p[j], a * a / (1 - a) * p[0], a * p[0]]
     # two roundings of alpha, those of 1 - alpha, two products, two sums, a quotient
     roundings = int(mpmath.ceil(8 + 2 * abs(a / (1 - a))))
-    before = np.maximum(positions - 1, 0)
-    mistakes = {
-        "alpha_swapped": rows(i, j, 1 - a),
-        "digits_swapped": rows(j, i),
-        "no_base_vectors": a * p[i] + (1 - a) * p[j],
-        "counts_from_one": rows(before // n, before % n),
-        "wrapped": p[j],
-        "half": rows(i, j, mpmath.mpf(1) / 2),
-    }
     return case(
         f"hierarchical/{params}/{op}",
         op=op,
         params={"alpha": alpha},
         tensors={"table": table, **({"positions": positions} if op == "encode" else {})},
-        expected=rows(i, j),
+        expected=definition(p[0], p[i], p[j], a),
         cond={"amp": terms(roundings, *(np.broadcast_to(x, p[i].shape) for x in sizes))},
-        mistakes=mistakes,
+        kills="alpha_swapped digits_swapped no_base_vectors counts_from_one wrapped half",
     )

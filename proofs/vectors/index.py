@@ -21,51 +21,40 @@ POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
 
 
 def vectors():
-    ignored = np.broadcast_to(np.arange(4), POSITIONS.shape)
     yield case(
         "index/plain/any/encode",
         op="encode",
         params={},
         tensors={"positions": POSITIONS},
         expected=POSITIONS[..., None],
-        mistakes={"starts_at_one": POSITIONS[..., None] + 1, "positions_ignored": ignored[..., None]},
+        kills="starts_at_one positions_ignored",
     )
     for denominator, length in (("length", 16), ("length - 1", 17)):
-        yield _normalized(denominator, length, ignored)
+        yield _normalized(denominator, length)
     for denominator, length in (("length", 10), ("length - 1", 13)):
         yield _steps(denominator, length)
 
 
-def _normalized(denominator, length, ignored):
-    n, exact = mpmath.mpf(length), np.frompyfunc(mpmath.mpf, 1, 1)
-    values = lambda positions, by=denominator: definition(exact(positions)[..., None], n, by)
+def _normalized(denominator, length):
     return case(
         f"index/{denominator.replace(' - ', '-')}/n{length}/encode",
         op="encode_normalized",
         params={"length": length, "denominator": denominator},
         tensors={"positions": POSITIONS},
-        expected=values(POSITIONS),
-        mistakes={
-            "starts_at_one": values(POSITIONS + 1),
-            "positions_ignored": values(ignored),
-            "other_denominator": values(POSITIONS, "length" if denominator != "length" else "length - 1"),
-            "centered": 2 * (exact(POSITIONS) + mpmath.mpf(1) / 2)[..., None] / n - 1,
-            "unnormalized": exact(POSITIONS)[..., None],
-        },
+        expected=definition(np.frompyfunc(mpmath.mpf, 1, 1)(POSITIONS)[..., None], mpmath.mpf(length), denominator),
+        kills="starts_at_one positions_ignored other_denominator centered unnormalized",
     )
 
 
 def _steps(denominator, length):
-    rows = lambda by: [definition(mpmath.mpf(i), length, by) for i in range(length)]
-    values = rows(denominator)
-    difference = lambda p: [[b - a] for a, b in itertools.pairwise(p)]
+    values = [definition(mpmath.mpf(i), length, denominator) for i in range(length)]
     return case(
         f"index/{denominator.replace(' - ', '-')}/n{length}/steps",
         op="steps",
         params={"length": length, "denominator": denominator},
         tensors={},
-        expected=difference(values),
+        expected=[[b - a] for a, b in itertools.pairwise(values)],
         cond={"amp": terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])},  # reciprocal, product, difference
-        mistakes={"unnormalized": difference(range(length)), "centered": difference([2 * p for p in rows("length")])},
+        kills="unnormalized centered",
         models=("f64", "f32"),
     )

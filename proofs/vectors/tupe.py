@@ -46,13 +46,8 @@ def _heads(how, size=TOKENS):
 def _positional(probe, mistakes):
     p, u_q, u_k = painted((TOKENS, 6), 1), painted((3, 6, 8), 2), painted((3, 6, 8), 4)
 
-    def result(mistake=None):
-        first, second = (u_k, u_q) if mistake == "projections_exchanged" else (u_q, u_k)
-        scale = {"scaled_by_sqrt_d": SCALE * mpmath.sqrt(2), "position_not_scaled": 1}.get(mistake, SCALE)
-        queries, keys = (dot(exact(p[None]), exact(np.swapaxes(u, -1, -2))) for u in (first, second))
-        return dot(queries, keys, scale)
-
-    expected, cond = result()
+    queries, keys = (dot(exact(p[None]), exact(np.swapaxes(u, -1, -2))) for u in (u_q, u_k))
+    expected, cond = dot(queries, keys, SCALE)
     return case(
         f"tupe/untied/h3-d6-e8/positional-{probe}",
         op="positional",
@@ -60,25 +55,13 @@ def _positional(probe, mistakes):
         tensors={"p": p, "u_q": u_q, "u_k": u_k},
         expected=expected,
         cond=cond,
-        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+        kills=mistakes,
     )
 
 
-def _resets(t, theta_1, theta_2, mistake=None):
-    """Eq. (9) for every head, with the mistake put in; t may carry anything that numpy can index."""
-    if mistake == "thetas_swapped":
-        theta_1, theta_2 = theta_2, theta_1
-    if mistake == "theta_of_the_first_head":
-        theta_1, theta_2 = (np.broadcast_to(theta[:1], theta.shape) for theta in (theta_1, theta_2))
-
-    def value(h, i, j):
-        if mistake == "no_reset" or (mistake == "row_alone" and i):
-            return t[h, i, j]
-        if mistake == "column_over_row" and j == 0:
-            return theta_2[h]
-        return reset(t[h, i, j], theta_1[h], theta_2[h], i, j)
-
-    return _heads(value)
+def _resets(t, theta_1, theta_2):
+    """Eq. (9) for every head; t may carry anything that numpy can index."""
+    return _heads(lambda h, i, j: reset(t[h, i, j], theta_1[h], theta_2[h], i, j))
 
 
 def _parts():
@@ -94,7 +77,7 @@ def _reset(probe, mistakes):
         params={},
         tensors={"t": t, "theta_1": one, "theta_2": two},
         expected=_resets(t, one, two),
-        mistakes={mistake: _resets(t, one, two, mistake) for mistake in mistakes.split()},
+        kills=mistakes,
         comment="Entries of the inputs, unchanged.",
     )
 
@@ -108,34 +91,26 @@ def _untie():
         params={},
         tensors={"t": t},
         expected=_resets(inner, t[:, 0, 0], t[:, 1, 1]),
-        mistakes={
-            "extra_row_kept": _resets(inner, t[:, 0, 0], t[:, 1, 0]),
-            "thetas_swapped": _resets(inner, t[:, 1, 1], t[:, 0, 0]),
-            "no_reset": inner,
-        },
+        kills="extra_row_kept thetas_swapped no_reset",
         comment="Entries of the input, unchanged.",
     )
 
 
-def _all_scores(q, k, t, one, two, b, convention, mistake):
+def _all_scores(q, k, t, one, two, b, convention):
     """Scores and their sensitivities; b is None for TUPE-A."""
-    if mistake == "bias_transposed":
-        b = np.swapaxes(b, -1, -2)
-    if mistake == "other_convention":
-        convention = tupe.CONVENTIONS[1 - tupe.CONVENTIONS.index(convention)]
-    content = dot(exact(q), exact(k), SCALE * (mpmath.sqrt(2) if mistake == "scaled_by_sqrt_d" else 1))
-    if b is None or mistake == "no_bias":
-        return total(content, exact(_resets(t, one, two, mistake)))
+    content = dot(exact(q), exact(k), SCALE)
+    if b is None:
+        return total(content, exact(_resets(t, one, two)))
     if convention == "released":
-        return total(content, exact(_resets(t, one, two, mistake)), exact(b))
+        return total(content, exact(_resets(t, one, two)), exact(b))
     value, cond = total(exact(t), exact(b))
     zero = np.zeros(3, dtype=int)
-    own = {name: _resets(each, zero, zero, mistake) for name, each in cond.items()}
-    return total(content, (_resets(value, one, two, mistake), own))
+    own = {name: _resets(each, zero, zero) for name, each in cond.items()}
+    return total(content, (_resets(value, one, two), own))
 
 
 def _case(op, probe, convention, tensors, result, mistakes):
-    expected, cond = result()
+    expected, cond = result
     return case(
         f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}",
         op=op,
@@ -143,14 +118,14 @@ def _case(op, probe, convention, tensors, result, mistakes):
         tensors=tensors,
         expected=expected,
         cond=cond,
-        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+        kills=mistakes,
     )
 
 
 def _scores(probe, convention, biased, mistakes):
     q, k, (t, b, one, two) = painted((2, 3, TOKENS, 8), 1), painted((2, 3, TOKENS, 8), 2), _parts()
     tensors = {"q": q, "k": k, "t": t, "theta_1": one, "theta_2": two} | ({"b": b} if biased else {})
-    result = lambda mistake=None: _all_scores(q, k, t, one, two, b if biased else None, convention, mistake)
+    result = _all_scores(q, k, t, one, two, b if biased else None, convention)
     return _case("scores", probe, convention, tensors, result, mistakes)
 
 
@@ -158,8 +133,6 @@ def _attend(convention, mistakes):
     q, k, v = painted((2, 3, TOKENS, 8), 1) / 4, painted((2, 3, TOKENS, 8), 2), painted((2, 3, TOKENS, 4), 4)
     t, b, one, two = _parts()
 
-    def result(mistake=None):
-        return average(softmax(_all_scores(q, k, t, one, two, b, convention, mistake)), exact(v))
-
+    result = average(softmax(_all_scores(q, k, t, one, two, b, convention)), exact(v))
     tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b}
     return _case("attend", "r", convention, tensors, result, mistakes)

@@ -262,3 +262,25 @@ def test_rounding_is_to_nearest(precise):
 def test_sensitivities_are_rounded_up(precise):
     stored = bias(cond={"amp": [mpmath.mpf("1.2301"), mpmath.mpf("0.00045600001"), mpmath.mpf(7)]}, mistakes={})["cond"]
     assert stored == {"amp": [1.24, 0.000457, 7.0]}
+
+
+def alibi_case(kills):
+    return case(
+        "alibi/signed/h1/tiny",
+        op="bias",
+        params={"heads": 1, "max_bias": 8, "form": "signed"},
+        tensors={"queries": [2], "keys": [0, 1, 2]},
+        expected=[[[mpmath.mpf(-2) / 256, mpmath.mpf(-1) / 256, mpmath.mpf(0)]]],
+        cond={"amp": terms(1, [[[0.01, 0.01, 0]]])},
+        kills=kills,
+    )
+
+
+def test_mistakes_come_from_the_ops(precise):
+    assert alibi_case("sign queries_left_aligned")["flags"] == ["queries_left_aligned", "sign"]
+    with pytest.raises(ValueError, match=r"mistake sorted_slopes is 0 tolerances of model f64 away, not told apart"):
+        alibi_case("sorted_slopes")
+    with pytest.raises(ValueError, match=r"posref/ops has no scale_squared for alibi\.bias"):
+        alibi_case("scale_squared")
+    with pytest.raises(ValueError, match="mistake signed has no place here"):
+        alibi_case("signed")
