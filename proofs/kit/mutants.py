@@ -50,13 +50,13 @@ def python_function(function):
 def tree(function):
     """The syntax tree of the code that runs now, a mutant's own if one is swapped in."""
     function = python_function(function)
-    return _trees.get(function.__code__) or _original(function)
+    return _trees.get(function.__code__) or original(function)
 
 
 def mutants(function):
     """(label, code) of every mutant; the label shows the statement before and after."""
     function = python_function(function)
-    root = _original(function)
+    root = original(function)
     number, labels = 0, set()
     while True:
         mutator = _Mutator(number, function.__code__.co_varnames)
@@ -67,16 +67,16 @@ def mutants(function):
         while label in labels:  # the same statement, once more
             label += " (again)"
         labels.add(label)
-        yield label, _code(function, changed)
+        yield label, code_of(function, changed)
         number += 1
 
 
 def tripwire(function):
     """Code that raises instead of computing."""
     function = python_function(function)
-    root = _original(function)
+    root = original(function)
     root.body[0].body = ast.parse(f"raise __import__({__name__!r}, fromlist=['Tripwire']).Tripwire({function.__name__!r})").body
-    return _code(function, root)
+    return code_of(function, root)
 
 
 @contextmanager
@@ -90,7 +90,8 @@ def swapped(function, code):
         function.__code__ = own
 
 
-def _original(function):
+def original(function):
+    """The syntax tree of a function as it was written."""
     root = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = root.body[0]
     definition.decorator_list = []
@@ -99,7 +100,8 @@ def _original(function):
     return root
 
 
-def _code(function, root):
+def code_of(function, root):
+    """The code of a changed syntax tree, in the globals of the function."""
     root = ast.fix_missing_locations(root)
     namespace = {}
     exec(compile(root, "<mutant>", "exec"), function.__globals__, namespace)
