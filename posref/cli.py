@@ -225,7 +225,9 @@ def _add_vectors(parser):
 
 
 def _add_explain(parser):
-    parser.add_argument("file", metavar="FILE", help="config.json, params.json or a GGUF file")
+    parser.add_argument(
+        "file", metavar="FILE|NAME", help="config.json, params.json, a GGUF file, or a model such as gpt-oss-20b"
+    )
     parser.add_argument("--layer", type=int, metavar="N", help="only the layers that do as layer N")
     parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
     parser.add_argument("--json", action="store_true", help="as JSON")

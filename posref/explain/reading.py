@@ -3,8 +3,11 @@
 Every fault of a file is one ValueError in one line that says what it is.
 """
 
+import difflib
+import functools
 import json
 import os
+from importlib import resources
 
 from posref.explain import gguf, native
 from posref.explain.settings import facts, shown
@@ -24,7 +27,21 @@ def read(source):
     return with_type(config)
 
 
+@functools.cache
+def models():
+    """Released models by their published name: the keys of their configuration that bear on position, and its source."""
+    return json.loads(resources.files(__package__).joinpath("models.json").read_text(encoding="utf-8"))
+
+
+def _named(name):
+    """The configuration of a shipped model, or None; capitals do not matter."""
+    found = [record for model, record in models().items() if model.lower() == str(name).lower()]
+    return found[0]["config"] if found else None
+
+
 def _from_file(path):
+    if not os.path.exists(path) and _named(path):
+        return _named(path)
     if os.path.isdir(path):
         inside = os.path.join(path, "config.json")
         hint = f"; name {inside}" if os.path.isfile(inside) else "; name the configuration in it"
@@ -37,7 +54,9 @@ def _from_file(path):
             file.seek(0)
             text = file.read(LARGEST + 1)
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file") from None
+        near = difflib.get_close_matches(str(path).lower(), [model.lower() for model in models()], n=3)
+        meant = f"; models known by name are like it: {', '.join(near)}" if near else ""
+        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file{meant}") from None
     return _parsed(path, text)
 
 

@@ -108,12 +108,40 @@ def _first_difference(found, text):
     return f"line {line}: it has ..{found[context]!r}.. and should have ..{text[context]!r}.."
 
 
+def _of_a_model(options):
+    """Write the vectors of one model; exit code 2 if there are none to write."""
+    from proofs.vectors import _model
+
+    try:
+        if options.directory is None:
+            raise ValueError("--config needs -o DIR, the folder of the new files")
+        content = _model.document(options.config, options.layer, options.part, version=VERSION)
+    except ValueError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    target = Path(options.directory)
+    target.mkdir(parents=True, exist_ok=True)
+    write(target / "rope.json", to_json(content))
+    write(target / "rope.txt", to_text(content))
+    write(target / "MANIFEST.sha256", manifest(target))
+    print(f"{target / 'rope.json'}: {len(content['cases'])} cases")
+    return 0
+
+
 def main(arguments=None, directory=DIRECTORY):
     """Exit code 0 if all is well, 1 if --check finds a difference, 2 if the vectors cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help="systems, for instance rope; all if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
+    parser.add_argument(
+        "--config", metavar="FILE", help="vectors of the rotation of one model, from its configuration; needs -o"
+    )
+    parser.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
+    parser.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
+    parser.add_argument("--directory", "-o", metavar="DIR", help="with --config, where to; it is made if missing")
     options = parser.parse_args(arguments)
+    if options.config:
+        return _of_a_model(options)
     try:
         files = render(options.names)
     except ValueError as problem:

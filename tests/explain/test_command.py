@@ -10,7 +10,7 @@ import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, explain, output
+from posref.explain import command, explain, output, reading
 from posref.rotary import rope
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4, "rope_theta": 10000.0}
@@ -161,3 +161,18 @@ def test_check_by_configuration(config, dim, base, layout, code, file, tmp_path,
     monkeypatch.chdir(tmp_path)
     sys.modules.pop("mine_of_test", None)
     assert cli.main(["check", "mine_of_test:mine", "--config", file(config)]) == code
+
+
+def test_models_by_name(capsys):
+    assert "scaling.yarn" in printed(capsys, "gpt-oss-20b")
+    assert "scaling.llama3" in printed(capsys, "llama-3.1-8b")
+    assert cli.main(["explain", "gpt-oss-21b"]) == 2
+    assert "gpt-oss-20b" in capsys.readouterr().err
+
+
+def test_every_shipped_model_is_explained_and_has_a_source():
+    for name, record in reading.models().items():
+        explained = explain(name)
+        assert explained["layers"], name
+        assert explained["unsupported"] in ([], [{"part": "audio_config", "model_type": "gemma4_audio"}])
+        assert "@" in record["source"]

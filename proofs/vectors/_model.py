@@ -1,0 +1,177 @@
+"""Rotation of one model: golden vectors at its own sizes, `python -m proofs.vectors --config config.json -o DIR`.
+
+Frequencies and magnitude are computed anew with 200 bits from the numbers that `posref.explain` read in the configuration; the
+formulas are those of the papers, and nothing of posref.rotary is called.
+"""
+
+import mpmath
+import numpy as np
+
+from posref.explain import command, explain, output
+from posref.vectors import MODELS, SCHEMA
+from proofs.vectors import BITS, case, growth, painted, rope
+
+POSITIONS = (0, 1, 2, 257, 4095)
+FLAGS = {
+    "other_layout": "the other pairing of features",
+    "sign": "turned by minus the angle",
+    "scaling_ignored": "the frequencies of the base alone",
+    "magnitude_ignored": "cosine and sine without the magnitude",
+}
+
+
+def document(file, layer=None, part=None, *, version):
+    """The vectors of one rotation of a model, as the document of a file; ValueError if it has several, or one of a picture."""
+    group = output.of_text(command.chosen(explain(file), layer, part))
+    if group["sign"] < 0:
+        raise ValueError("vectors are written for rotations counter-clockwise; negate the positions of those of another model")
+    with mpmath.workprec(BITS):
+        records = list(cases(group))
+    flags = {flag for record in records for flag in record["flags"]}
+    return {
+        "schema": SCHEMA,
+        "vectors_version": version,
+        "encoding": "rope",
+        "title": f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it.",
+        "source": [group["source"]],
+        "conventions": {"frequencies": group["call"], "layout": group["layout"]},
+        "flags": {flag: note for flag, note in FLAGS.items() if flag in flags},
+        "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
+        "cases": records,
+    }
+
+
+def cases(group):
+    """Frequencies first, then turned features: near, and at the last positions of the trained length."""
+    base, divisor = mpmath.mpf(group["base"]), _divisor(group)
+    plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group["frequencies"]))]  # RoFormer, Eq. (15)
+    theta, magnitude = scaled(group, plain), _magnitude(group)
+    params = {"dim": 2 * len(theta), "base": float(group["base"]), "layout": group["layout"], "magnitude": float(magnitude)}
+    yield case(
+        f"rope/{group['layout']}/model/inv_freq",
+        op="inv_freq",
+        params=params,
+        tensors={},
+        expected=theta,
+        cond={"phase": [w * growth(w) if w else mpmath.mpf(0) for w in theta]},
+        mistakes={"scaling_ignored": plain} if group["scaling"] else {},
+        comment="Compare before anything else: radians per position of every pair.",
+    )
+    last = group["trained_length"] - 1 if group.get("trained_length") else 32767
+    for probe, positions, tag in (("near", POSITIONS, 1), ("far", (last // 2, last - 1, last), 2)):
+        x = painted((len(positions), 2 * len(theta)), tag)
+        wrong = {"other_layout": rope._turn(x, positions, theta, _other(group)), "sign": turned(group, x, positions, theta, -1)}
+        if group["scaling"] and magnitude != 0:
+            wrong["scaling_ignored"] = turned(group, x, positions, plain)
+        if magnitude != 1:
+            wrong["magnitude_ignored"] = turned(group, x, positions, theta)
+        yield case(
+            f"rope/{group['layout']}/model/{probe}",
+            op="rotate",
+            params=params,
+            tensors={"x": x, "positions": np.array(positions)},
+            stages={"inv_freq": theta},
+            expected=turned(group, x, positions, theta, magnitude=magnitude),
+            cond=_sensitivity(group, x, positions, theta, magnitude),
+            mistakes={name: value if name != "sign" else value * magnitude for name, value in wrong.items()},
+        )
+
+
+def _divisor(group):
+    """The exponent is divided by the turned width, and by that of the whole head where only some of its pairs turn."""
+    proportional = (group["scaling"] or {}).get("type") == "proportional"
+    return 2 * len(group["frequencies"]) if proportional else group["rotary_dim"]
+
+
+def _read(group):
+    return group["layout"].partition("_to_")[0]
+
+
+def _other(group):
+    return "interleaved" if _read(group) == "half" else "half"
+
+
+def turned(group, x, positions, theta, sign=1, *, magnitude=1):
+    return _written(group, rope._turn(x, [sign * p for p in positions], theta, _read(group))) * magnitude
+
+
+def _written(group, y):
+    """What was read as adjacent pairs may be left as halves."""
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+
+
+def _sensitivity(group, x, positions, theta, magnitude):
+    found = rope._sensitivity(x, positions, [w or mpmath.mpf(2) ** -900 for w in theta], _read(group))
+    return {name: _written(group, np.array(values, dtype=object)) * magnitude for name, values in found.items()}
+
+
+def _magnitude(group):
+    """With 200 bits where a formula gives it; the number of the file where it stands there."""
+    given = group["magnitude"]
+    words = group["scaling"] or {}
+    factor = mpmath.mpf(words.get("factor", 1))
+    formulas = {
+        "yarn": mpmath.log(factor) / 10 + 1,
+        "longrope": mpmath.sqrt(1 + mpmath.log(factor) / mpmath.log(words.get("original_length", 2))),
+    }
+    exact = formulas.get(words.get("type"), mpmath.mpf(1))
+    return exact if abs(exact - given) < mpmath.mpf(2) ** -50 else mpmath.mpf(given)
+
+
+def scaled(group, plain):
+    """The frequencies after the schedule of the configuration, from the papers."""
+    words = group["scaling"]
+    return plain if words is None else SCHEDULES[words["type"]](words, plain, group)
+
+
+def _linear(words, plain, group):
+    return [w / mpmath.mpf(words["factor"]) for w in plain]
+
+
+def _ntk(words, plain, group):
+    return [w * mpmath.mpf(words["factor"]) ** (-mpmath.mpf(t) / (len(plain) - 1)) for t, w in enumerate(plain)]
+
+
+def _yarn(words, plain, group):
+    dim, length, base = 2 * len(plain), mpmath.mpf(words["original_length"]), mpmath.mpf(group["base"])
+
+    def edge(turns):
+        return dim * mpmath.log(length / (2 * mpmath.pi * turns)) / (2 * mpmath.log(base))
+
+    low, high = edge(mpmath.mpf(words["beta_fast"])), edge(mpmath.mpf(words["beta_slow"]))
+    if words["truncate"]:
+        low, high = mpmath.floor(low), mpmath.ceil(high)
+    low, high = max(low, mpmath.mpf(0)), min(high, mpmath.mpf(dim - 1))
+    ramps = [min(max((t - low) / (high - low), mpmath.mpf(0)), mpmath.mpf(1)) for t in range(len(plain))]
+    return [(1 - ramp) * w + ramp * w / mpmath.mpf(words["factor"]) for ramp, w in zip(ramps, plain, strict=True)]
+
+
+def _llama3(words, plain, group):
+    low, high = mpmath.mpf(words["low_freq_factor"]), mpmath.mpf(words["high_freq_factor"])
+
+    def one(w):
+        turns = words["original_length"] * w / (2 * mpmath.pi)
+        kept = mpmath.mpf(0) if turns < low else mpmath.mpf(1) if turns >= high else (turns - low) / (high - low)
+        return (1 - kept) * w / mpmath.mpf(words["factor"]) + kept * w
+
+    return [one(w) for w in plain]
+
+
+def _longrope(words, plain, group):
+    return [w / mpmath.mpf(divisor) for w, divisor in zip(plain, words["short_factor"], strict=True)]
+
+
+def _proportional(words, plain, group):
+    kept = int(mpmath.floor(mpmath.mpf(words["fraction"]) * len(plain)))
+    return [w / mpmath.mpf(words["factor"]) if t < kept else mpmath.mpf(0) for t, w in enumerate(plain)]
+
+
+SCHEDULES = {
+    "linear": _linear,
+    "ntk": _ntk,
+    "dynamic_ntk": lambda words, plain, group: plain,
+    "yarn": _yarn,
+    "llama3": _llama3,
+    "longrope": _longrope,
+    "proportional": _proportional,
+}
