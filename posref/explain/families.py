@@ -547,12 +547,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "scale": 1.0,
         "before": -0.5,
         "nope": "esm",
+        "instead": "learned",
         "causal": False,
     },
     # fixed in code
     "gptj": {"like": "interleaved", "parameters": "gptj", "head": "hidden"},
     "codegen": {"like": "gptj"},
-    "falcon": {"like": "llama", "head": "hidden", "nope": "alibi"},
+    "falcon": {"like": "llama", "head": "hidden", "nope": "alibi", "instead": "alibi"},
     "roformer": {"like": "interleaved", "parameters": "roformer", "head": "hidden", "causal": False},
 }
 
@@ -618,7 +619,7 @@ TABLES = {
     "learned_causal": LEARNED_CAUSAL,
     "sinusoidal": SINUSOIDAL,
     "sinusoidal_causal": "xglm",
-    "bart": "blenderbot blenderbot-small mbart mvp plbart whisper",
+    "bart": "blenderbot blenderbot-small mbart mvp plbart",
     "marian": "pegasus m2m_100 nllb-moe speech_to_text fsmt",
     "t5": "mt5 switch_transformers",
 }
@@ -632,6 +633,9 @@ FAMILIES |= {
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
     "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key"},
-    "deberta": {"encoding": "disentangled", "scale": "head", "stacks": "one", "causal": False},
+    "mpt": {"like": "bloom", "form": "absolute"},
+    "deberta-v2": {"like": "deberta"},
+    "whisper": {"like": "bart", "encoder": "sinusoidal"},
+    "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}

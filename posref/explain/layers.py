@@ -98,15 +98,15 @@ def _layer(settings, kind, turned, theta, given):
         "part": settings.path,
         "model_type": settings.model_type,
         "kind": kind,
-        "encoding": "rope" if turned else "none",
+        "encoding": "rope" if turned else family.get("instead", "none"),
         "head_dim": attended_width(settings, kind),
         "heads": settings.count("num_attention_heads"),
         "kv_heads": settings.count("num_key_value_heads") or settings.count("num_attention_heads"),
         "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
         "query_scale": float(head_dim ** family["before"]) if "before" in family else 1.0,
-        "causal": family.get("causal"),
+        "causal": False if both_sides(settings) else family.get("causal"),
         "window": window(settings, kind),
-        "window_sides": family.get("window", {}).get("sides", "past"),
+        "window_sides": "both" if both_sides(settings) else family.get("window", {}).get("sides", "past"),
         "chunk": settings.count(family["chunk"]) if "chunk" in family and kind == "chunked_attention" else None,
         "sinks": kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
         "softcap": settings.number(family["softcap"]) if "softcap" in family else None,
@@ -232,6 +232,12 @@ def softmax_scale(settings, kind, values):
     return float(value) ** -0.5 if rule.startswith("-") else float(value)
 
 
+def both_sides(settings):
+    """Whether a key of the file turns a decoder into an encoder, whose windows are halved and reach to both sides."""
+    key = settings.family.get("both_if")
+    return bool(key) and settings[key] in (True, "all")
+
+
 def window(settings, kind):
     """How many keys a query sees at most on one side, its own included; None without a window."""
     rule = settings.family.get("window")
@@ -244,8 +250,7 @@ def window(settings, kind):
     width = settings.number(rule["key"])
     if width is None or width <= 0:
         return None
-    both = settings.family.get("both_if")
-    if both and settings[both] in (True, "all"):
+    if both_sides(settings):
         return int(width) // 2 + 1
     return (int(width) // 2 if rule.get("halved") else int(width)) + rule.get("plus", 0)
 

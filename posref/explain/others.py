@@ -41,16 +41,17 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
     heads = settings.count(stack["heads"])
     width = settings.count("d_kv") if family.get("head") == "d_kv" else settings.count("hidden_size") // heads
     causal = family.get("causal") if stack["causal"] is None else stack["causal"]
+    encoding = family.get(name, family["encoding"])
     return {
         "part": ".".join(filter(None, (settings.path, name))),
         "model_type": settings.model_type,
         "indices": indices,
         "kind": "full_attention",
-        "encoding": family["encoding"],
+        "encoding": encoding,
         "head_dim": width,
         "heads": heads,
         "kv_heads": heads,
-        "softmax_scale": width**-0.5 if family["scale"] == "head" else float(family["scale"]),
+        "softmax_scale": _scale(settings, width),
         "query_scale": 1.0,
         "causal": causal,
         "window": None,
@@ -66,10 +67,24 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "scaling": None,
         "frequencies": [],
         "magnitude": 1.0,
-        "table": settings.number("max_position_embeddings") if family["encoding"] in ("learned", "sinusoidal") else None,
-        "bias": BIASES[family["encoding"]](settings, causal, heads) if family["encoding"] in BIASES else None,
+        "table": settings.number("max_position_embeddings") if encoding in ("learned", "sinusoidal") else None,
+        "bias": BIASES[encoding](settings, causal, heads) if encoding in BIASES else None,
         "source": f"transformers 5.23.0, models/{settings.facts.get('module')}/modeling_{settings.facts.get('module')}.py",
     }
+
+
+def _scale(settings, width):
+    rule = settings.family["scale"]
+    if rule == "terms":  # DeBERTa divides by the root of the width times the number of its terms
+        return float((width * (1 + len(_terms(settings)))) ** -0.5)
+    return width**-0.5 if rule == "head" else float(rule)
+
+
+def _terms(settings):
+    """The terms beside content to content: a list, or words with bars."""
+    given = settings["pos_att_type"] or []
+    given = given.split("|") if isinstance(given, str) else given
+    return [term for term in given if term in ("c2p", "p2c")] if settings["relative_attention"] else []
 
 
 def _t5(settings, causal, heads):
@@ -95,7 +110,7 @@ def _disentangled(settings, causal, heads):
     limit = settings["max_relative_positions"]
     return {
         "call": "deberta.scores",
-        "terms": settings["pos_att_type"],
+        "terms": _terms(settings),
         "max_relative_positions": settings["max_position_embeddings"] if limit is None or limit < 1 else limit,
         "position_buckets": settings["position_buckets"],
     }

@@ -68,6 +68,8 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
 
 
 def _gpt_neox(settings, kinds):
+    """GPT-NeoX has names of its own, and does not look at rope_theta beside the dictionary."""
+    settings.raw.setdefault("rotary_emb_base", settings.facts.get("theta", 10000.0))
     return _flat(settings, kinds, theta="rotary_emb_base", partial="rotary_pct")
 
 

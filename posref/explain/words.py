@@ -10,7 +10,7 @@ LAYOUTS = {
 }
 ENCODINGS = {
     "none": "no position in these layers",
-    "learned": "a learned table of {table} rows at the input (absolute.learned)",
+    "learned": "a learned table at the input (absolute.learned), {table}",
     "sinusoidal": "a fixed table at the input (absolute.sinusoidal)",
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
@@ -61,7 +61,12 @@ def _rows(group):
     if group["encoding"] == "rope":
         yield from _rotation(group)
     else:
-        yield "position", ENCODINGS.get(group["encoding"], group["encoding"]).format(table=group.get("table"))
+        yield (
+            "position",
+            ENCODINGS.get(group["encoding"], group["encoding"]).format(
+                table=f"{group['table']} rows" if group.get("table") else "as many rows as there are patches"
+            ),
+        )
         if group.get("bias"):
             yield "bias", ", ".join(f"{key} {value}" for key, value in group["bias"].items())
     yield "scale", _scale(group)

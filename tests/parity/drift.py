@@ -33,9 +33,9 @@ class Verdict(NamedTuple):
     drifted: list
 
 
-def compare(model_type):
+def compare(model_type, **changes):
     """Explain a tiny file, build and run its module, and compare."""
-    file = models.keys(model_type)
+    file = {**models.keys(model_type), **changes}
     said = [layer for layer in explain(file)["layers"] if layer["part"] in ("", *STACKS)]
     model = models.build(models.configuration(file))
     return judge(model_type, said, models.run(model))

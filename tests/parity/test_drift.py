@@ -34,6 +34,36 @@ def test_as_explained(model_type):
     assert verdict.verified > 0
 
 
+SHARES = {"rope_theta": 20000.0, "partial_rotary_factor": 0.5}
+LISTS = {"short_factor": [1.5] * 8, "long_factor": [3.0] * 8}
+VARIANTS = {
+    "both sides": ("gemma3_text", {"use_bidirectional_attention": True}),
+    "a base that is not read": ("gpt_neox", {"rope_theta": 7.0}),
+    "no rotation": ("esm", {"position_embedding_type": "absolute"}),
+    "half by a key": ("deepseek_v3", {"rope_interleave": False}),
+    "windows by a key": ("qwen3_moe", {"use_sliding_window": True}),
+    "dynamic": ("llama", {"rope_scaling": {"type": "dynamic", "factor": 4.0}}),
+    "a share that is not read": ("llama", SHARES),
+    "a share": ("glm4", {"partial_rotary_factor": 0.25}),
+    "longrope": ("phi3", {"rope_scaling": {"type": "longrope", **LISTS}, "original_max_position_embeddings": 128}),
+    "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}}),
+    "a list of layers": ("smollm3", {"no_rope_layers": [1, 0] * 6 + [1]}),
+    "an interval": ("llama4_text", {"no_rope_layer_interval": 3, "attn_temperature_tuning": False}),
+    "old names": ("modernbert", {"global_rope_theta": 9999.0, "local_rope_theta": 77.0}),
+    "a pattern": ("cohere2", {"sliding_window_pattern": 3}),
+    "ratios": ("deepseek_v4", {"compress_ratios": [0, 0, 4, 128] * 3 + [4]}),
+    "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_keys_of_a_file(name):
+    model_type, changes = VARIANTS[name]
+    verdict = drift.compare(model_type, **changes)
+    assert verdict.drifted == []
+    assert verdict.verified > 0
+
+
 def test_every_rotary_type_is_explained_or_listed():
     rotary = {name for name, row in settings.facts().items() if "rope_parameters" in row["defaults"]}
     assert rotary - set(families.FAMILIES) == set(UNREAD.split())
