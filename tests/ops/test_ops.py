@@ -40,6 +40,7 @@ SETTINGS = {
     "clamp_len": 2,
     "factor": 4.0,
     "fraction": 0.5,
+    "leftover": "transformers",
     "original_length": 32,
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,

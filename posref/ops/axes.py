@@ -1,0 +1,110 @@
+"""RoPE over several axes: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, missing, using
+from posref.ops.common import OTHER_LAYOUT
+from posref.rotary import axes, rope
+
+
+def sections(sizes):
+    return axes.sections(sizes)
+
+
+def interleaved_sections(sizes, *, leftover):
+    return axes.interleaved_sections(sizes, leftover=leftover)
+
+
+def rotate(x, coordinates, axis, order, *, dim, base=10000.0, layout):
+    angle = axes.angles(coordinates, rope.frequencies(dim, base)[order], axis)
+    return rope.rotate(x, np.cos(angle), np.sin(angle), layout=layout, rotary_dim=dim)
+
+
+def _exchanged(a):
+    """The last two axes of the coordinates exchanged."""
+    return a.coordinates[..., [*range(a.coordinates.shape[-1] - 2), -1, -2]]
+
+
+def _dealt(f, a):
+    return axes.interleaved_sections(a.sizes, leftover="transformers")
+
+
+def _apart(f, a):
+    return axes.sections(a.sizes)
+
+
+def _other_leftover(a):
+    return {"transformers": "ggml", "ggml": "transformers"}[a.leftover]
+
+
+def _same_frequencies(a):
+    """Every axis has the frequencies of the first pairs, once more."""
+    count = max(np.count_nonzero(a.axis == each) for each in set(a.axis.tolist()))
+    return np.arange(len(a.axis)) % count * (len(a.axis) // count) if count < len(a.axis) else missing()
+
+
+ARRAYS = {
+    "sizes": lambda s: np.array([4, 2, 2]),
+    "coordinates": lambda s: np.stack([np.arange(s.n_key) // 3, np.arange(s.n_key) % 3, np.arange(s.n_key) * 2 % 5], axis=-1),
+    "axis": lambda s: np.arange(s.dim // 2) % 3,
+    "order": lambda s: np.arange(s.dim // 2),
+}
+
+MISTAKES = {
+    "dealt_out": Mistake(
+        _dealt,
+        "axes in turn",
+        "Axes are dealt out where they have sections.",
+        "Right for text, wrong for images.",
+        only="sections",
+    ),
+    "in_sections": Mistake(
+        _apart,
+        "axes in sections",
+        "Axes have sections where they are dealt out.",
+        "Right for text, wrong for images.",
+        only="interleaved_sections",
+    ),
+    "other_leftover": Mistake(
+        using(leftover=_other_leftover),
+        "the rest reads another axis",
+        "Pairs that are left over read a fourth stream of positions instead of time, or the reverse.",
+        "Low frequencies of some pairs are not turned.",
+        only="interleaved_sections",
+    ),
+    "rows_and_columns_exchanged": Mistake(
+        using(coordinates=_exchanged),
+        "columns before rows",
+        "The last two axes are exchanged.",
+        "Images are transposed.",
+        only="rotate",
+    ),
+    "first_axis_alone": Mistake(
+        using(axis=lambda a: 0 * a.axis),
+        "one-dimensional",
+        "Every pair reads the first axis.",
+        "Right for text; patches of an image have one position.",
+        only="rotate",
+    ),
+    "order_ignored": Mistake(
+        using(order=lambda a: np.arange(len(a.order)) if (a.order != np.arange(len(a.order))).any() else missing()),
+        "frequencies in their natural order",
+        "The frequencies of the whole width are taken one after the other.",
+        "Columns are turned too slowly.",
+        only="rotate",
+    ),
+    "frequencies_anew": Mistake(
+        using(order=_same_frequencies),
+        "frequencies begin anew on every axis",
+        "Each axis has frequencies of its own in the place of those of its pairs.",
+        "Text of the later axes is turned too fast.",
+        only="rotate",
+    ),
+    "other_layout": Mistake(
+        using(layout=lambda a: OTHER_LAYOUT[a.layout]),
+        "pairs of the other layout",
+        "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
+        "A valid rotation of the wrong features.",
+        only="rotate",
+    ),
+}

@@ -1,0 +1,108 @@
+"""RoPE over several axes: which pair reads which axis, and rotated vectors of released models."""
+
+import mpmath
+import numpy as np
+
+from proofs.rotary.axes import definition
+from proofs.rotary.rope import definition as turn
+from proofs.rotary.rope import frequency
+from proofs.vectors import case, growth, painted, terms
+
+SOURCES = (
+    "Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1",
+    "transformers 5.23.0: modeling_qwen2_vl.py, modeling_qwen3_vl.py, modeling_ernie4_5_vl_moe.py, modeling_pixtral.py",
+)
+
+CONVENTIONS = {
+    "coordinates": "(n, axes): the position of every token on every axis; time, row, column or row, column",
+    "axis": "the axis that pair t reads; order: which of the frequencies base^(-2t/dim) it has",
+    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
+    "op sections": "axis a has the pairs after those of the axes before it",
+    "op interleaved_sections": "pair t reads axis t mod k while it has pairs left, else axis 0 (transformers) or k (ggml)",
+    "op rotate": "the first dim features turned, pair t by coordinate times frequency",
+}
+
+THREE = [[2, 7, 5], [4099, 77, 200]]
+PATCHES = [[0, 2], [1, 0], [13, 40]]
+MODELS = {
+    "qwen2-vl": (128, 1000000.0, (0,) * 16 + (1,) * 24 + (2,) * 24, range(64), "half", THREE),
+    "qwen3-vl": (128, 5000000.0, (0, 1, 2) * 20 + (0,) * 4, range(64), "half", THREE),
+    "ernie4.5-vl": (128, 500000.0, (1, 2) * 22 + (0,) * 20, range(64), "interleaved", THREE),
+    "qwen2-vl-vision": (80, 10000.0, (0,) * 20 + (1,) * 20, [*range(0, 40, 2)] * 2, "half", PATCHES),
+    "pixtral": (64, 10000.0, (0,) * 16 + (1,) * 16, [*range(0, 32, 2), *range(1, 32, 2)], "half", PATCHES),
+}
+OTHER = {"half": "interleaved", "interleaved": "half"}
+
+
+def vectors():
+    for sizes in ([16, 24, 24], [8, 12, 12], [2, 1], [5]):
+        apart, dealt = _sections(sizes), _dealt(sizes, 0)
+        wrong = {"dealt_out": dealt} if dealt != apart else {}
+        yield _axes_of("sections", sizes, {}, apart, wrong)
+    for sizes in ([24, 20, 20], [11, 11, 10], [4, 1, 2], [1, 3]):
+        for leftover, other in (("transformers", 0), ("ggml", len(sizes))):
+            right, wrong = _dealt(sizes, other), {"in_sections": _sections(sizes)}
+            if (changed := _dealt(sizes, len(sizes) - other)) != right:
+                wrong["other_leftover"] = changed
+            yield _axes_of("interleaved_sections", sizes, {"leftover": leftover}, right, wrong)
+    for name, settings in MODELS.items():
+        yield _rotate(name, *settings)
+
+
+def _sections(sizes):
+    return [a for a, size in enumerate(sizes) for _ in range(size)]
+
+
+def _dealt(sizes, leftover):
+    k = len(sizes)
+    return [t % k if t < k * sizes[t % k] else leftover for t in range(sum(sizes))]
+
+
+def _axes_of(op, sizes, params, expected, wrong):
+    name = "-".join(map(str, sizes))
+    return case(
+        f"axes/{op}/{'-'.join([name, *params.values()])}/axis",
+        op=op,
+        params=params,
+        tensors={"sizes": sizes},
+        expected=expected,
+        cond=None,
+        mistakes={flag: each for flag, each in wrong.items() if each != expected},
+    )
+
+
+def _turned(x, coordinates, axis, w, layout):
+    """Rows of x turned, with their sensitivities."""
+    pairs, y = len(w), np.zeros(x.shape, dtype=object)
+    phase, amp = np.zeros(x.shape, dtype=object), np.zeros(x.shape, dtype=object)
+    for i, t in np.ndindex(x.shape[0], pairs):
+        first, second = (t, t + pairs) if layout == "half" else (2 * t, 2 * t + 1)
+        a, b, angle = mpmath.mpf(x[i, first]), mpmath.mpf(x[i, second]), definition(coordinates[i][axis[t]], w[t])
+        y[i, first], y[i, second] = turn(a, b, coordinates[i][axis[t]], w[t], mpmath)
+        cos, sin = abs(mpmath.cos(angle)), abs(mpmath.sin(angle))
+        amp[i, first], amp[i, second] = abs(a) * cos + abs(b) * sin, abs(a) * sin + abs(b) * cos
+        phase[i, first] = phase[i, second] = mpmath.hypot(a, b) * abs(angle) * growth(w[t])
+    return y, {"phase": phase, "amp": terms(3, amp)}
+
+
+def _rotate(name, dim, base, axis, order, layout, coordinates):
+    all_of = [frequency(t, dim, mpmath.mpf(base)) for t in range(dim // 2)]
+    x, w = painted((len(coordinates), dim), 1), [all_of[t] for t in order]
+    values, cond = _turned(x, coordinates, axis, w, layout)
+    exchanged = [[*row[:-2], row[-1], row[-2]] for row in coordinates]
+    mistakes = {
+        "rows_and_columns_exchanged": _turned(x, exchanged, axis, w, layout)[0],
+        "first_axis_alone": _turned(x, coordinates, [0] * len(axis), w, layout)[0],
+        "other_layout": _turned(x, coordinates, axis, w, OTHER[layout])[0],
+    }
+    if list(order) != list(range(dim // 2)):
+        mistakes["order_ignored"] = _turned(x, coordinates, axis, all_of, layout)[0]
+    return case(
+        f"axes/rotate/{name}/tokens",
+        op="rotate",
+        params={"dim": dim, "base": base, "layout": layout},
+        tensors={"x": x, "coordinates": coordinates, "axis": list(axis), "order": list(order)},
+        expected=values,
+        cond=cond,
+        mistakes=mistakes,
+    )
