@@ -1,7 +1,6 @@
 """RoPE on values: rotated values, turned back by the query's angle or not."""
 
 import itertools
-from functools import partial
 
 import mpmath
 import numpy as np
@@ -86,24 +85,6 @@ def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, s
     mask = j[..., None, :] <= i[..., None] if causal else None
     options = {"undo": undo, "scale": scale, "mask": mask}
     right = _output(q, k, v, i, j, layout, **options)
-    turn_all = lambda x, positions, layout=layout: turned(exact(x), positions, theta, layout)[0]
-    absolute = partial(_output, q, k, here=i, there=j, layout=layout, **options | {"undo": False})
-    row_zero = lambda positions: np.broadcast_to(positions[0], positions.shape)
-    mistakes = {
-        "not_undone": lambda: absolute(v),
-        "undone": lambda: turn_all(absolute(v), -i),
-        "undone_twice": lambda: turn_all(right, -i),
-        "undone_forward": lambda: turn_all(absolute(v), i),
-        "values_unturned": lambda: absolute(turn_all(v, -j)),
-        "values_other_layout": lambda: turn_all(
-            absolute(turn_all(turn_all(v, j, OTHER[layout]), -j)), -i if undo else i * 0, OTHER[layout]
-        ),
-        "other_layout": lambda: _output(q, k, v, i, j, OTHER[layout], **options),
-        "sign": lambda: _output(q, k, v, -i, -j, layout, **options),
-        "positions_ignored": lambda: _output(q, k, v, *(np.indices(x.shape)[-1] for x in (i, j)), layout, **options),
-        "positions_shared_across_batch": lambda: _output(q, k, v, row_zero(i), row_zero(j), layout, **options),
-        "causal_ignored": lambda: _output(q, k, v, i, j, layout, **options | {"mask": None}),
-    }
     rotated_inputs = (turned(exact(x), at, theta, layout) for x, at in ((q, i), (k, j), (v, j)))
     out = attend(*rotated_inputs, scale, mask=mask)
     return case(
@@ -113,6 +94,6 @@ def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, s
         tensors={"q": q, "k": k, "v": v, "q_positions": np.array(here), "k_positions": np.array(there)},
         expected=right,
         cond=(turned(out, -i, theta, layout) if undo else out)[1],
-        mistakes={name: mistakes[name]() for name in f"{flags} {UNDONE[undo]}".split()},
+        kills=f"{flags} {UNDONE[undo]}",
         **rest,
     )
