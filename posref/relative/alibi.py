@@ -20,11 +20,12 @@ Symbols.
     8                               max_bias: the flattest slope is 2^-max_bias
     bias (..., h, n_query, n_key)   what is added to the scores
 
-Conventions. The bias is added after the scores are multiplied by 1/sqrt(d) and is not scaled itself (the paper's
-footnote 10). "signed" would reward keys in the future, and "absolute" equals it in the past. "key" equals it up to m i, a
-constant of the row, so softmax cannot tell. The slopes are not sorted unless h is a power of two; sorting them, or
-2^(-8 a / h) for every h, is another model. In float16 the key form of a slope that is a power of two gives positions 2048 and
-2049 one value; the signed form of nearby keys does not.
+Conventions. The bias is added after the scores are multiplied by 1/sqrt(d) and is not scaled itself (the paper's footnote
+10). "signed" would reward keys in the future, and "absolute" equals it in the past. "key" equals it up to m i, a constant of
+the row, so a plain softmax cannot tell; with a sink, or a cap over the sum of scores and bias, the forms are different models
+(`posref.attention`). The slopes are not sorted unless h is a power of two; sorting them, or 2^(-8 a / h) for every h, is
+another model. In float16 the key form of a slope that is a power of two gives positions 2048 and 2049 one value; the signed
+form of nearby keys does not.
 
 Example. Four tokens and the first of eight heads, whose slope is 1/2.
 

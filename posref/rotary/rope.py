@@ -33,6 +33,7 @@ Where implementations differ.
     pairing | flash-attn apply_rotary_emb | half (interleaved=False) | 2.8.4 | flash_attn/layers/rotary.py
     pairing | flash-attn flash_attn_with_kvcache | interleaved (rotary_interleaved=True) | 2.8.4
       | flash_attn/flash_attn_interface.py
+    sign | transformers' nanochat | angle -m theta: rotate_half returns (x2, -x1) | 5.23.0 | modeling_nanochat.py
     efficient form, third vector | RoFormer | (-x_2, x_1, .., -x_d, x_{d-1}), as `rotate_efficient` | - | Eq. (34)
     efficient form, third vector | copies of Eq. (34) | ends in (-x_{d-1}, x_d), which is no rotation | - | -
     angles in float32 | dim 128, base 10000 | phase off by up to 7.8e-3 rad near position 131071 | - | -

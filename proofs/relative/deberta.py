@@ -395,7 +395,7 @@ def gradient_by_calculus():
         stated = [[scale * definition(q[i], k[j], q_r, k_r, i, j, convention) for j in range(3)] for i in range(2)]
         loss = expression((g * array(stated)).sum())
         given = [x[None] for x in (g, q, k, q_r, k_r)]
-        got = deberta.scores_gradient(*given, offsets(np.arange(2), np.arange(3)), scale=scale, convention=convention)
+        got = deberta.scores_gradient(*given, offsets(np.arange(2), np.arange(3))[None], scale=scale, convention=convention)
         for part, inputs in zip(got, (q, k, q_r, k_r), strict=True):
             prove_equal(part[0], [[loss.diff(x.e) for x in row] for row in inputs], mention=[scale])
 
