@@ -27,8 +27,13 @@ def similarity(table):
     return learned.similarity(table)
 
 
+def _tokens(n, left, right):
+    """1 for a token, 0 for padding: so many on the left and, where tokens are left, on the right."""
+    return ((n >= left) & (n < np.maximum(n.size - right, 1))).astype(int)
+
+
 ARRAYS = {
-    "mask": lambda s: (np.arange(s.n_key) >= np.array([0, 2, 3])[: s.batch, None]).astype(int),
+    "mask": lambda s: _tokens(np.arange(s.n_key), np.array([0, 2, 1])[: s.batch, None], np.array([1, 0, 2])[: s.batch, None]),
     "table": lambda s: painted((s.n_key + 5, s.head_dim), 2),
     "positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 5),
 }

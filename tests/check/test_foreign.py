@@ -1,0 +1,95 @@
+"""Wrong implementations by other hands: what the list knows is named, what it does not know is not called something else.
+
+The files in `foreign` import nothing of posref. Each has CASES: an op, its settings, and functions by what they are: "right",
+the name of a listed mistake, or "unlisted", a mistake that no ops file has.
+"""
+
+import ast
+import importlib.util
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from posref import ops
+from posref.check import check
+
+FOLDER = Path(__file__).parent / "foreign"
+# a function whose answer is not the demanded one -> the reason; the rates count it as a miss
+KNOWN: dict[str, str] = {}
+
+
+class Answer(NamedTuple):
+    name: str
+    kind: str
+    ok: bool
+    named: list[str]
+    said: str
+
+    @property
+    def good(self):
+        if self.kind == "right":
+            return self.ok
+        return not self.ok and (not self.named if self.kind == "unlisted" else self.kind in self.named)
+
+
+def loaded(path):
+    spec = importlib.util.spec_from_file_location(f"foreign_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answers(path):
+    for name, settings, functions in loaded(path).CASES:
+        assert functions.keys() <= ops.op(name).mistakes.keys() | {"right", "unlisted"}, name
+        for kind, group in functions.items():
+            for fn in group:
+                report = check(fn, name, **settings)
+                said = "; ".join(f"{each.name}: {each.detail}" for each in report.checks if each.status == "failed")
+                named = [part for finding in report.diagnosis for part in (finding.name, *finding.name.split(" and "))]
+                yield Answer(f"{path.stem}.{fn.__name__}", kind, report.ok, named, said)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return [answer for path in sorted(FOLDER.glob("*.py")) for answer in answers(path)]
+
+
+def rate(answers):
+    """The part with the demanded answer, and those without it, one a line."""
+    misses = [f"{a.name} is {a.kind}: {'passed' if a.ok else a.named or a.said}" for a in answers if not a.good]
+    return 1 - len(misses) / len(answers), "\n".join(["", *misses])
+
+
+def test_they_are_foreign_and_many(found):
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+            named += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            assert not any(name.split(".")[0] in ("posref", "") for name in named), path.name
+    kinds = Counter("wrong" if a.kind not in ("right", "unlisted") else a.kind for a in found)
+    assert kinds["wrong"] + kinds["unlisted"] >= 120
+    assert kinds["unlisted"] >= 60
+
+
+def test_listed_mistakes_are_named(found):
+    part, misses = rate([a for a in found if a.kind not in ("right", "unlisted")])
+    assert part >= 0.95, misses
+
+
+def test_no_mistake_gets_a_false_name(found):
+    """Neither one that is unlisted, nor one that is listed under another name."""
+    wrong = [f"{a.name} is {a.kind}: {a.named}" for a in found if a.named and not a.good and a.name not in KNOWN]
+    assert not wrong, "\n".join(["", *wrong])
+
+
+def test_no_mistake_passes(found):
+    passed = [a.name for a in found if a.kind != "right" and a.ok and a.name not in KNOWN]
+    assert not passed, passed
+
+
+def test_right_implementations_pass(found):
+    part, misses = rate([a for a in found if a.kind == "right"])
+    assert part == 1, misses
