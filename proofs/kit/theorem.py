@@ -33,7 +33,11 @@ import textwrap
 import time
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from posref import ops
 from proofs.kit.cases import run_cases
+from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Refuted
@@ -98,6 +102,18 @@ class Theorem:
         """Register a false sibling, which `check_controls` demands to be refuted."""
         self.controls.append(body)
         return body
+
+    def control_by(self, name, mistake, **arguments):
+        """Register a mistake of an op of `posref.ops` as a control: with these symbols it must not give the right answer."""
+        op, given = ops.op(name), ops.Arguments(arguments)
+        wrong = op.mistakes[mistake]
+
+        def body():
+            right = op.spec(**given)
+            prove_equal(np.broadcast_to(wrong.wrong(op.spec, given), np.shape(right)), right)
+
+        body.__name__, body.__doc__ = mistake, f"{wrong.bug}: {wrong.description}"
+        self.control(body)
 
     def claim(self, truth):
         """Register a false sibling that people state: its docstring is their sentence, `truth` the true one."""

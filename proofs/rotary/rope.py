@@ -108,11 +108,7 @@ def frequencies_pinned():
         prove_equal(rope.frequencies(sp.Integer(dim), base), expected, mention=[base] if dim > 2 else [])
 
 
-@frequencies_pinned.control
-def frequencies_with_exponent_t_over_d():
-    """The factor 2 of the exponent is left out."""
-    base = symbol("base", positive=True)
-    prove_equal(rope.frequencies(8, base), [base.e ** sp.Rational(-t, 8) for t in range(4)])
+frequencies_pinned.control_by("rope.inv_freq", "exponent_halved", dim=8, base=symbol("base", positive=True))
 
 
 # what it does
@@ -200,11 +196,15 @@ def adjoint():
             prove_equal(*entries(None, dot(y, y), dot(x, x)))
 
 
-@adjoint.control
-def adjoint_by_the_same_angle():
-    """The gradient is turned like the input."""
-    g, c, s = symbols("g", 1, 2), symbols("c", 1, 1), symbols("s", 1, 1)
-    prove_equal(rope.gradient(g, c, s, layout="half"), rope.rotate(g, c, s, layout="half"))
+adjoint.control_by(
+    "rope.gradient",
+    "gradient_forward",
+    g=symbols("g", 1, 2),
+    positions=symbols("m", 1),
+    dim=2,
+    base=symbol("base", positive=True),
+    layout="half",
+)
 
 
 @theorem(of=[rope.gradient, rope.rotate], sizes="d = 4, rotary_dim = 2, 4")

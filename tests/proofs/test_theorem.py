@@ -37,7 +37,7 @@ from proofs.kit import (
 )
 from proofs.kit.mutants import mutants, swapped
 from proofs.kit.runner import find
-from proofs.kit.theorem import examine, kill_mutants
+from proofs.kit.theorem import Theorem, examine, kill_mutants
 
 machinery = importlib.import_module("proofs.kit.theorem")  # the package has a function of this name
 ROOT = Path(__file__).resolve().parents[2]
@@ -518,3 +518,19 @@ def test_a_falsified_obligation_is_caught_by_the_checker(exported, name):
         assert done.returncode == 1, pair
         assert f"WRONG {name}, obligation {number + 1}: " in done.stdout
         assert "1 obligations fail" in done.stdout
+
+
+def test_a_mistake_of_the_ops_is_a_control():
+    """It is refuted where it is wrong, and unsound where the symbols hide it: at position 0 any sign will do."""
+    from proofs.kit import symbols
+    from proofs.rotary.rope import adjoint
+
+    given = {"g": symbols("g", 1, 2), "dim": 2, "base": 10000, "layout": "half"}
+    assert [control.__name__ for control in adjoint.controls] == ["gradient_forward"]
+    hidden = Theorem(adjoint.body, adjoint.of, "n", {})
+    hidden.control_by("rope.gradient", "gradient_forward", positions=np.zeros(1, dtype=int), **given)
+    with pytest.raises(Unsound, match=r"the control gradient_forward of .* was not refuted"):
+        hidden.check_controls()
+    shown = Theorem(adjoint.body, adjoint.of, "n", {})
+    shown.control_by("rope.gradient", "gradient_forward", positions=symbols("m", 1), **given)
+    assert "!=" in shown.check_controls()["gradient_forward"]
