@@ -17,8 +17,10 @@ A row says what a configuration does not: `like` another row, then what differs.
     kinds       rule of the layers (posref.explain.kinds)
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
+    class       the type of transformers that it is, where that does not know its name
     others      sinks, softcap, temperature, norm (of queries and keys, before or after the rotation), axes, chunk
-    source      file of transformers, without it: models/NAME/modeling_NAME.py
+
+The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
 
 `UNKNOWN` is the row of every other type: nothing is said about it.
 """
@@ -150,7 +152,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "chunk": "attention_chunk_size",
         "norm": "after",
         "temperature": "llama4",
-        "source": "llama4",
     },
     "cohere": {"like": "interleaved"},
     "cohere2": {
@@ -178,9 +179,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "kinds": {"every": 4, "at": 0, "from_end": True},
         "nope": "muse",
         "norm": "before",
-        "source": "muse_glimmer",
     },
-    "muse_spark_text": {"like": "muse_glimmer_text", "without": {"rope_theta": 500000.0}, "source": "muse_spark"},
+    "muse_spark_text": {"like": "muse_glimmer_text", "without": {"rope_theta": 500000.0}},
     "muse_glimmer_assistant": {"like": "windowed", "kinds": {"all": "sliding_attention"}, "norm": "before"},
     # two bases
     "gemma": {"like": "llama"},
@@ -191,7 +191,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "softcap": "attn_logit_softcapping",
     },
     "vaultgemma": {"like": "gemma2"},
-    "t5_gemma_module": {"like": "gemma2", "causal": None, "source": "t5gemma"},
+    "t5_gemma_module": {"like": "gemma2", "causal": None},
     "gemma3_text": {
         "like": "windowed",
         "kinds": {"every": 6, "key": "sliding_window_pattern"},
@@ -199,11 +199,10 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "parameters": "gemma3",
         "norm": "before",
         "both_if": "use_bidirectional_attention",
-        "source": "gemma3",
     },
-    "t5gemma2_text": {"like": "gemma3_text", "causal": False, "source": "t5gemma2"},
-    "t5gemma2_decoder": {"like": "gemma3_text", "source": "t5gemma2"},
-    "gemma3n_text": {"like": "gemma3_text", "kinds": {"every": 5}, "scale": 1.0, "source": "gemma3n"},
+    "t5gemma2_text": {"like": "gemma3_text", "causal": False},
+    "t5gemma2_decoder": {"like": "gemma3_text"},
+    "gemma3n_text": {"like": "gemma3_text", "kinds": {"every": 5}, "scale": 1.0},
     "gemma4_text": {
         "like": "windowed",
         "kinds": {"every": 6, "last": "full_attention"},
@@ -213,10 +212,9 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head_of": {"full_attention": ("global_head_dim", 512)},
         "norm": "before",
         "both_if": "use_bidirectional_attention",
-        "source": "gemma4",
     },
-    "gemma4_unified_text": {"like": "gemma4_text", "source": "gemma4_unified"},
-    "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0, "source": "diffusion_gemma"},
+    "gemma4_unified_text": {"like": "gemma4_text"},
+    "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0},
     "embedding_gemma2_text": {
         "like": "gemma4_text",
         "window": {**SLIDING, "plus": 1, "sides": "both"},
@@ -227,7 +225,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
         "both_if": None,
         "causal": False,
-        "source": "embedding_gemma2",
     },
     "olmo3": {"like": "windowed", "kinds": {"every": 4}, "parameters": "olmo3", "norm": "before"},
     "modernbert": {
@@ -242,7 +239,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "like": "modernbert",
         "window": {"key": "local_attention", "halved": True, "kinds": ["sliding_attention"]},
         "causal": True,
-        "source": "modernbert_decoder",
     },
     "mimo_v2_flash": {
         "like": "windowed",
@@ -290,7 +286,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "scale_without": "head_dim",
         "parameters": "step3p5",
         "norm": "before",
-        "source": "step3p7",
     },
     "ultrabert": {
         "like": "windowed",
@@ -337,7 +332,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "hidden",
         "kinds": {"rule": "mllama"},
         "nope": ["cross_attention"],
-        "source": "mllama",
     },
     "higgs_audio_v2": {
         "like": "llama",
@@ -351,8 +345,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "jetmoe": {"like": "llama", "head": "kv_channels"},
-    "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False, "source": "dia"},
-    "dia_decoder": {"like": "llama", "scale": 1.0, "source": "dia"},
+    "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False},
+    "dia_decoder": {"like": "llama", "scale": 1.0},
     "zamba2": {
         "like": "llama",
         "kinds": {"rule": "zamba2", "keys": ("layers_block_type",)},
@@ -374,15 +368,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "solar_open": {"like": "partial"},
     "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
     "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
-    "minimax_m3_vl_text": {"like": "partial", "norm": "before", "source": "minimax_m3_vl"},
+    "minimax_m3_vl_text": {"like": "partial", "norm": "before"},
     "qwen3_next": {
         "like": "partial",
         "partial": 0.25,
         "kinds": {"every": 4, "key": "full_attention_interval", "else": "linear_attention"},
         "norm": "before",
     },
-    "qwen3_5_text": {"like": "qwen3_next", "axes": "interleaved", "sections": [11, 11, 10], "source": "qwen3_5"},
-    "qwen3_5_moe_text": {"like": "qwen3_5_text", "source": "qwen3_5_moe"},
+    "qwen3_5_text": {"like": "qwen3_next", "axes": "interleaved", "sections": [11, 11, 10]},
+    "qwen3_5_moe_text": {"like": "qwen3_5_text"},
     "moonshine": {"like": "glm", "partial": 0.9, "causal": None},
     "hy_v3": {"like": "llama", "norm": "before"},
     "dbrx": {"like": "llama", "head": "hidden"},
@@ -412,7 +406,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # latent attention
     "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},
     "deepseek_v3": {"like": "llama", **MLA, "key": "rope_interleave"},
-    "kimi_k2": {"like": "deepseek_v3", "source": "deepseek_v3"},
+    "kimi_k2": {"like": "deepseek_v3", "class": "deepseek_v3"},
     "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention"}, "indexer": "half"},
     "minicpm3": {"like": "llama", **MLA, "layout": "half"},
     "glm4_moe_lite": {"like": "deepseek_v3"},
@@ -458,41 +452,38 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "undo": True,
     },
     # more than one axis
-    "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections", "source": "qwen2_vl"},
-    "qwen2_5_vl_text": {"like": "qwen2_vl_text", "source": "qwen2_5_vl"},
-    "qwen2_5_omni_text": {"like": "qwen2", "axes": "sections", "source": "qwen2_5_omni"},
+    "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections"},
+    "qwen2_5_vl_text": {"like": "qwen2_vl_text"},
+    "qwen2_5_omni_text": {"like": "qwen2", "axes": "sections"},
     "qwen2_5_omni_talker": {"like": "qwen2_5_omni_text"},
-    "qwen3_vl_text": {"like": "llama", "axes": "interleaved", "sections": [24, 20, 20], "norm": "before", "source": "qwen3_vl"},
-    "qwen3_vl_moe_text": {"like": "qwen3_vl_text", "source": "qwen3_vl_moe"},
-    "qwen3_omni_moe_text": {"like": "qwen3_vl_text", "source": "qwen3_omni_moe"},
-    "paddleocr_vl_text": {"like": "llama", "axes": "sections", "source": "paddleocr_vl"},
+    "qwen3_vl_text": {"like": "llama", "axes": "interleaved", "sections": [24, 20, 20], "norm": "before"},
+    "qwen3_vl_moe_text": {"like": "qwen3_vl_text"},
+    "qwen3_omni_moe_text": {"like": "qwen3_vl_text"},
+    "paddleocr_vl_text": {"like": "llama", "axes": "sections"},
     "glm4v_text": {
         "like": "partial",
         "layout": "interleaved",
         "axes": "sections",
         "sections": [8, 12, 12],
         "head": "hidden",
-        "source": "glm4v",
     },
-    "glm_ocr_text": {"like": "glm4v_text", "head": "head_dim", "source": "glm_ocr"},
-    "glm4v_moe_text": {"like": "glm4_moe", "axes": "sections", "sections": [8, 12, 12], "source": "glm4v_moe"},
+    "glm_ocr_text": {"like": "glm4v_text", "head": "head_dim"},
+    "glm4v_moe_text": {"like": "glm4_moe", "axes": "sections", "sections": [8, 12, 12]},
     "ernie4_5_vl_moe_text": {
         "like": "interleaved",
         "axes": "ernie",
         "sections": [22, 22, 20],
-        "source": "ernie4_5_vl_moe",
     },
     "hunyuan_v1_dense": {"like": "llama", "parameters": "hunyuan", "norm": "after"},
     "hunyuan_v1_moe": {"like": "hunyuan_v1_dense"},
-    "glm_image_text": {"like": "glm4v_moe_text", "source": "glm_image"},
+    "glm_image_text": {"like": "glm4v_moe_text"},
     "cosmos3_edge_text": {
         "like": "qwen3_vl_text",
         "norm": "before",
         "without": {"rope_type": "default", "rope_theta": 100000000.0, "mrope_section": [24, 20, 20]},
-        "source": "cosmos3_edge",
     },
-    "qwen3_omni_moe_talker_text": {"like": "qwen3_vl_text", "window": EVERY, "source": "qwen3_omni_moe"},
-    "qwen3_omni_moe_talker_code_predictor": {"like": "dots1", "source": "qwen3_omni_moe"},
+    "qwen3_omni_moe_talker_text": {"like": "qwen3_vl_text", "window": EVERY},
+    "qwen3_omni_moe_talker_code_predictor": {"like": "dots1"},
     "molmo2_text": {"like": "llama", "kinds": {"rule": "molmo2", "keys": ()}, "parameters": "molmo2", "norm": "before"},
     "mistral_large4_text": {
         "like": "llama",
@@ -510,15 +501,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "attention_factor": 1.0,
         },
     },
-    "blt_global_transformer": {"like": "interleaved", "head": "hidden", "source": "blt"},
+    "blt_global_transformer": {"like": "interleaved", "head": "hidden"},
     "blt_patcher": {"like": "blt_global_transformer", "window": EVERY},
-    "deepseek_ocr2_text": {"like": "llama", "head": "hidden", "source": "deepseek_ocr2"},
-    "deepseek_ocr2_encoder": {"like": "qwen2", "causal": None, "source": "deepseek_ocr2"},
-    "unlimited_ocr_text": {"like": "llama", "head": "hidden", "kinds": {"keys": ()}, "source": "unlimited_ocr"},
+    "deepseek_ocr2_text": {"like": "llama", "head": "hidden"},
+    "deepseek_ocr2_encoder": {"like": "qwen2", "causal": None},
+    "unlimited_ocr_text": {"like": "llama", "head": "hidden", "kinds": {"keys": ()}},
     # sound
-    "lasr_encoder": {"like": "llama", "causal": False, "source": "lasr"},
-    "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False, "source": "glmasr"},
-    "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before", "source": "pe_audio"},
+    "lasr_encoder": {"like": "llama", "causal": False},
+    "glmasr_encoder": {"like": "partial", "partial": 0.5, "causal": False},
+    "pe_audio_encoder": {"like": "interleaved", "causal": False, "norm": "before"},
     # pictures
     "axial": AXIAL,
     "pixtral": {"like": "axial", "axes": "hw_split", "head": "hidden"},
@@ -528,15 +519,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "axes": "hw_centred",
         "head": "hidden",
     },
-    "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before", "source": "gemma4"},
-    "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating", "source": "kimi_k25"},
+    "gemma4_vision": {"like": "axial", "axes": "blocks", "scale": 1.0, "norm": "before"},
+    "kimi_k25_vision": {"like": "axial", "layout": "half", "axes": "wh_alternating"},
     "llama4_vision_model": {
         "like": "axial",
         "layout": "interleaved",
         "parameters": "llama4_vision",
         "axes": "llama4_vision",
         "head": "hidden",
-        "source": "llama4",
     },
     # encoders
     "eurobert": {"like": "llama", "causal": False},
@@ -589,8 +579,8 @@ FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
-FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "source": "lfm3_vl"}
-FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed", "source": "qwen2_vl"}
+FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}}
+FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
 # position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that
 LEARNED = (

@@ -41,6 +41,7 @@ def _kinds(settings):
 def _parameters_if_turned(settings, kinds, attending):
     if any(rotates(settings, kind, i) for i, kind in enumerate(kinds) if kind in attending):
         return parameters(settings, attending)
+    settings.read.add("rope_theta")  # understood: no layer turns by it
     return dict.fromkeys(attending)
 
 

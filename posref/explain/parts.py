@@ -15,8 +15,8 @@ def parts(config, model_type, path="", outer=None):
     found = [own] if layered or not below else []
     for key, default in below.items():
         part = _part(config, key, path)
-        chosen = part.get("model_type") if isinstance(part, dict) else None
-        chosen = chosen if chosen in facts() and chosen != model_type else default
+        own_type = part.get("model_type") if isinstance(part, dict) else None
+        chosen = own_type if isinstance(own_type, str) and own_type not in ("", model_type) else default
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
         absent = part is None and (key in config or key in row.get("optional", ()))
@@ -26,9 +26,9 @@ def parts(config, model_type, path="", outer=None):
 
 
 def _named_parts(config):
-    """The parts of a model that is not known, as far as they name a type that is."""
+    """The parts of a model that is not known, as far as they name a type."""
     parts = {key: part.get("model_type") for key, part in config.items() if key.endswith("_config") and isinstance(part, dict)}
-    return {key: name for key, name in parts.items() if isinstance(name, str) and name in facts()}
+    return {key: name for key, name in parts.items() if isinstance(name, str)}
 
 
 def _part(config, key, path):

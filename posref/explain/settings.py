@@ -18,7 +18,8 @@ class Settings:
 
     def __init__(self, raw, model_type, path="", outer=None):
         self.model_type, self.path, self.outer = model_type, path, outer or {}
-        self.facts = facts().get(model_type, {})
+        known = FAMILIES.get(model_type, UNKNOWN).get("class", model_type)
+        self.facts = facts().get(known, {})
         self.names = self.facts.get("names", {})
         self.raw = _under_one_name(raw, self.names)
         self.family = family(model_type if model_type in FAMILIES or not self.decided() else "keys alone")

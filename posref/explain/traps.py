@@ -7,7 +7,9 @@ transformers 5.23.0, in the file named or in a test.
 import re
 
 SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale")
-SILENT = re.compile(r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)")
+SILENT = re.compile(
+    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position"
+)
 INSIDE = {
     *("rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings"),
     *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"),
@@ -90,7 +92,7 @@ def _no_base(settings, groups):
         if settings.family.get("parameters") in FIXED:
             yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
         else:
-            yield f"the file has no rope_theta; {bases} is what its class takes in transformers, other programs take 10000"
+            yield f"the file has no rope_theta; {bases} is the value of its class in transformers, which no program need share"
 
 
 def _overridden(settings, groups):
