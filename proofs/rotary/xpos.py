@@ -13,10 +13,10 @@ from proofs.rotary.rope import definition as turned
 N, H = size("n"), size("h")
 
 
-def definition(a, b, position, frequency, zeta, center, base, side):
+def definition(a, b, position, frequency, zeta, center, base, side, m=sp):
     """A pair turned and scaled; arXiv 2212.10554, Algorithm 1."""
     factor = zeta ** ((position - center) / base * (1 if side == "query" else -1))
-    return [factor * each for each in turned(a, b, position, frequency)]
+    return [factor * each for each in turned(a, b, position, frequency, m)]
 
 
 def factor(zeta, position, center, base):

@@ -41,6 +41,7 @@ SETTINGS = {
     "factor": 4.0,
     "fraction": 0.5,
     "leftover": "transformers",
+    "side": "key",
     "original_length": 32,
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,

@@ -1,0 +1,60 @@
+"""xPos: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, using
+from posref.ops.common import OTHER_LAYOUT, per_head
+from posref.rotary import rope, xpos
+
+
+def rotate(x, positions, *, dim, base=10000.0, layout, side, center=0.0, scale_base=512.0):
+    at = per_head(positions, x)
+    scales = xpos.scales(at, dim, center=center, scale_base=scale_base)
+    return xpos.rotate(x, *rope.tables(at, rope.frequencies(dim, base)), scales, layout=layout, side=side)
+
+
+def _unscaled(f, a):
+    tables = rope.tables(per_head(a.positions, a.x), rope.frequencies(a.dim, a.base))
+    return rope.rotate(a.x, *tables, layout=a.layout)
+
+
+def _by_feature(f, a):
+    at = per_head(a.positions, a.x)
+    zeta = (np.arange(a.dim // 2) / a.dim + 2 / 5) / (7 / 5)
+    scales = zeta ** ((at[..., None] - a.center) / a.scale_base)
+    tables = rope.tables(at, rope.frequencies(a.dim, a.base))
+    return xpos.rotate(a.x, *tables, scales, layout=a.layout, side=a.side)
+
+
+MISTAKES = {
+    "other_side": Mistake(
+        using(side=lambda a: {"query": "key", "key": "query"}[a.side]),
+        "keys multiplied, queries divided",
+        "The factor is on the wrong side.",
+        "Scores grow with the distance.",
+    ),
+    "unscaled": Mistake(
+        _unscaled,
+        "RoPE",
+        "The factors are left out.",
+        "Scores do not decay.",
+    ),
+    "other_center": Mistake(
+        using(center=lambda a: a.center + 64),
+        "another centre",
+        "Positions are counted from another place, here 64 later.",
+        "Right if queries and keys agree, wrong with a cache of another centre.",
+    ),
+    "other_layout": Mistake(
+        using(layout=lambda a: OTHER_LAYOUT[a.layout]),
+        "pairs of the other layout",
+        "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
+        "A valid map of the wrong features.",
+    ),
+    "factor_of_the_feature": Mistake(
+        _by_feature,
+        "zeta of the half of the pair",
+        "zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature.",
+        "Slow pairs decay too fast.",
+    ),
+}

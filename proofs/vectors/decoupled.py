@@ -1,0 +1,87 @@
+"""Decoupled RoPE: scores of content beside a turned part that heads share, with keys made and absorbed."""
+
+import mpmath
+import numpy as np
+
+from proofs.rotary.decoupled import definition
+from proofs.vectors import case, dot, exact, painted
+
+SOURCES = ("DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19)",)
+
+CONVENTIONS = {
+    "q, k": "(batch, heads, n, d): content, without position",
+    "q_turned": "(batch, heads, n_query, d_rope): turned by the caller; k_turned (batch, 1, n_key, d_rope): one for all heads",
+    "latents": "(batch, 1, n_key, d_latent); w_k (heads, d_latent, d): keys are latents @ w_k",
+    "op scores": "scale (q . k + q_turned . k_turned)",
+    "op absorbed_scores": "the same for keys latents @ w_k",
+}
+
+
+def vectors():
+    yield _scores("tiny", (1, 2, 2, 3), 4, 2)
+    yield _scores("batch", (2, 3, 4, 5), 6, 4)
+    yield _scores("decode", (2, 2, 1, 6), 5, 4)
+    yield _absorbed("tiny", (1, 2, 2, 3), 4, 2, 3)
+    yield _absorbed("batch", (2, 3, 2, 4), 4, 4, 5)
+
+
+def _inputs(shape, d, d_rope):
+    batch, heads, n_query, n_key = shape
+    q, p = painted((batch, heads, n_query, d), 1) / 4, painted((batch, heads, n_query, d_rope), 2) / 4
+    return q, p, painted((batch, 1, n_key, d_rope), 6) / 4
+
+
+def _values(q, p, k, r, scale):
+    """`definition` of every entry."""
+    q, p, k, r = (np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(x, dtype=object)) for x in (q, p, k, r))
+    product = lambda x, y: x @ np.swapaxes(y, -1, -2)
+    return definition(product(q, k), product(p, r), scale)
+
+
+def _mistakes(q, p, k, r, scale):
+    ratio = mpmath.sqrt(mpmath.mpf(q.shape[-1] + p.shape[-1]) / q.shape[-1])
+    return {
+        "content_alone": _values(q, 0 * p, k, r, scale),
+        "turned_alone": _values(0 * q, p, k, r, scale),
+        "scale_of_the_content": _values(q, p, k, r, scale * ratio),
+        "features_reversed": _values(q, p[..., ::-1], k, r, scale),
+    }
+
+
+def _joined(q, p, k, r, scale):
+    """The sensitivities: those of one inner product of joined vectors."""
+    r = np.broadcast_to(r, (*k.shape[:-1], r.shape[-1]))
+    return dot(exact(np.concatenate([q, p], axis=-1)), exact(np.concatenate([k, r], axis=-1)), scale)[1]
+
+
+def _scores(name, shape, d, d_rope):
+    scale = (d + d_rope) ** -0.5
+    (q, p, r), k = _inputs(shape, d, d_rope), painted((*shape[:2], shape[3], d), 4) / 4
+    return case(
+        f"decoupled/scores/{name}/scores",
+        op="scores",
+        params={"scale": scale},
+        tensors={"q": q, "q_turned": p, "k": k, "k_turned": r},
+        expected=_values(q, p, k, r, scale),
+        cond=_joined(q, p, k, r, scale),
+        mistakes=_mistakes(q, p, k, r, scale),
+    )
+
+
+def _absorbed(name, shape, d, d_rope, d_latent):
+    scale = (d + d_rope) ** -0.5
+    (q, p, r), heads = _inputs(shape, d, d_rope), shape[1]
+    latents, w = painted((shape[0], 1, shape[3], d_latent), 8) / 4, painted((heads, d_latent, d), 9) / 4
+    k, (_, made) = latents @ w, dot(exact(latents), exact(np.swapaxes(w, -1, -2)))
+    content = dot(exact(q), (np.asarray(k, dtype=object), made), scale)[1]
+    joined = _joined(q, p, k, r, scale)
+    return case(
+        f"decoupled/absorbed/{name}/scores",
+        op="absorbed_scores",
+        params={"scale": scale},
+        tensors={"q": q, "q_turned": p, "latents": latents, "k_turned": r, "w_k": w},
+        expected=_values(q, p, k, r, scale),
+        cond={each: content[each] + joined[each] for each in joined},
+        mistakes=_mistakes(q, p, k, r, scale)
+        | {"heads_share_a_matrix": _values(q, p, latents @ np.broadcast_to(w[:1], w.shape), r, scale)},
+    )

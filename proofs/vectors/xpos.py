@@ -1,0 +1,85 @@
+"""xPos: rotated and scaled queries and keys."""
+
+import itertools
+
+import mpmath
+import numpy as np
+
+from proofs.rotary.rope import frequency
+from proofs.rotary.xpos import definition
+from proofs.vectors import case, growth, painted, terms
+
+SOURCES = (
+    "Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, Algorithm 1",
+    "microsoft/torchscale, torchscale/component/xpos_relative_position.py",
+)
+
+CONVENTIONS = {
+    "x": "(batch, heads, n, dim); positions (n,)",
+    "zeta": "zeta_t = (2t / dim + 0.4) / 1.4; the factor of a pair is zeta_t^((position - center) / scale_base)",
+    "side": "query: multiplied by the factor; key: divided by it",
+    "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
+    "op rotate": "every pair turned by position * base^(-2t/dim) and scaled",
+}
+
+OTHER = {"half": "interleaved", "interleaved": "half", "query": "key", "key": "query"}
+
+
+def vectors():
+    for layout, side in itertools.product(("half", "interleaved"), ("query", "key")):
+        yield _rotate("centered", [0, 5, 700, 1500], 8, layout, side, 32.0)
+    yield _rotate("far", [4000, 4097, 5000], 16, "half", "key", 4097.0)
+
+
+def zeta(t, dim, whole=2):
+    return (mpmath.mpf(whole * t) / dim + mpmath.mpf(2) / 5) / (mpmath.mpf(7) / 5)
+
+
+def _members(t, dim, layout):
+    return (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2)
+
+
+def _values(x, positions, dim, layout, side, center, whole=2):
+    y = np.zeros(x.shape, dtype=object)
+    for *lead, i, t in np.ndindex(*x.shape[:-1], dim // 2):
+        first, second = ((*lead, i, f) for f in _members(t, dim, layout))
+        pair = mpmath.mpf(x[first]), mpmath.mpf(x[second])
+        given = mpmath.mpf(positions[i]), frequency(t, dim, mpmath.mpf(10000)), zeta(t, dim, whole), mpmath.mpf(center), 512
+        y[first], y[second] = definition(*pair, *given, side, m=mpmath)
+    return y
+
+
+def _sensitivity(x, positions, dim, layout, side, center):
+    """Those of a rotation, times the factor; its power has the roundings of an exponent and of zeta."""
+    phase, amp = np.zeros(x.shape, dtype=object), np.zeros(x.shape, dtype=object)
+    for *lead, i, t in np.ndindex(*x.shape[:-1], dim // 2):
+        first, second = ((*lead, i, f) for f in _members(t, dim, layout))
+        a, b, w = abs(mpmath.mpf(x[first])), abs(mpmath.mpf(x[second])), frequency(t, dim, mpmath.mpf(10000))
+        power, angle = (mpmath.mpf(positions[i]) - mpmath.mpf(center)) / 512, positions[i] * w
+        factor = zeta(t, dim) ** (power if side == "query" else -power)
+        cos, sin, roundings = abs(mpmath.cos(angle)), abs(mpmath.sin(angle)), 6 + 4 * abs(power) + 3 * abs(mpmath.log(factor))
+        amp[first], amp[second] = (terms(roundings, factor * s) for s in (a * cos + b * sin, a * sin + b * cos))
+        phase[first] = phase[second] = factor * mpmath.hypot(a, b) * abs(angle) * growth(w)
+    return {"phase": phase, "amp": amp}
+
+
+def _rotate(name, positions, dim, layout, side, center):
+    x, given = painted((1, 2, len(positions), dim), 1), (dim, layout, side, center)
+    factor = [[zeta(t, dim) ** ((mpmath.mpf(p) - center) / 512) for t in range(dim // 2)] for p in positions]
+    columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
+    scales, right = np.array(factor, dtype=object)[:, columns], _values(x, positions, *given)
+    return case(
+        f"xpos/{layout}-{side}/d{dim}/{name}",
+        op="rotate",
+        params={"dim": dim, "base": 10000.0, "layout": layout, "side": side, "center": center, "scale_base": 512.0},
+        tensors={"x": x, "positions": positions},
+        expected=right,
+        cond=_sensitivity(x, positions, *given),
+        mistakes={
+            "other_side": _values(x, positions, dim, layout, OTHER[side], center),
+            "unscaled": right / scales if side == "query" else right * scales,
+            "other_center": _values(x, positions, dim, layout, side, center + 64),
+            "other_layout": _values(x, positions, dim, OTHER[layout], side, center),
+            "factor_of_the_feature": _values(x, positions, *given, whole=1),
+        },
+    )
