@@ -9,6 +9,7 @@ The tolerance is 64 units in the last place of the dtype, of the largest number 
 """
 
 import ast
+import copy
 import types
 import zlib
 from contextlib import ExitStack
@@ -19,14 +20,14 @@ from sympy.core.function import AppliedUndef
 
 from proofs.kit import cases, paths
 from proofs.kit.cases import every_case
-from proofs.kit.mutants import code_of, original, python_function, swapped
+from proofs.kit.mutants import code_of, python_function, swapped, tree
 from proofs.kit.sized import SizedArray, generic, pair
 from proofs.kit.symbols import Scalar
 from proofs.kit.verdicts import Refuted, Undecided
 
 SIZES = [(n, n) for n in (1, 2, 3, 17, 64, 80, 128, 256)] + [(64, 1), (17, 3)]  # (all sizes, the one called n)
 CELLS = 24  # compared in each result
-LARGEST = 2**18  # cells of an argument; larger sizes are left out
+LARGEST = 2**18  # cells of an argument or a result; larger ones are left out
 ALIKE = 2  # calls of one function with the same words that are tried
 DTYPES = (np.float64, np.float32, np.int64)
 ULPS = 64
@@ -85,7 +86,7 @@ def _copy(f):
 
 def _noting(f, number):
     """Code that notes the call and makes it."""
-    root = original(f)
+    root = copy.deepcopy(tree(f))  # of a mutant its own
     names = [a.arg for a in (*root.body[0].args.posonlyargs, *root.body[0].args.args, *root.body[0].args.kwonlyargs)]
     listed = ", ".join(f"{name!r}: {name}" for name in names)
     root.body[0].body = ast.parse(f"return __import__({__name__!r}, fromlist=['x']).called({number}, {{{listed}}})").body
@@ -148,6 +149,8 @@ def _expected(result, size, dtype):
     if not isinstance(result, SizedArray):
         raise Beyond
     shape = [_length(n, size) for n in result.extents]
+    if np.prod(shape) > LARGEST:
+        raise Beyond
     source, meter = np.random.default_rng(size), Meter(size, dtype)
     known, parts = {}, []
     with paths.answered_by(_no_answer):
