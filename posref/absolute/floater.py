@@ -66,7 +66,7 @@ PRESETS = {"released": {"step": 0.01, "substeps": 5, "source": "xuanqing94/FLOAT
 
 @contract
 def encode(
-    derivative: Callable[..., Any], start: Numbers[Array, "... d"], times: Signed[Array, "n", finite], *, substeps: Count
+    derivative: Callable[..., Any], start: Numbers[Array, "... d"], times: Signed[Array, "n!", finite], *, substeps: Count
 ) -> Numbers[Array, "... n d"]:
     """p(t_i) for every time: `(..., n, d)`; row 0 is `start`.
 
@@ -75,7 +75,6 @@ def encode(
     >>> encode(lambda t, p: 2 * t + 0 * p, np.array([1.0]), np.array([0.0, 1.0, 3.0]), substeps=1)[:, 0].round(4)
     array([ 1.,  2., 10.])
     """
-    _require.axes("floater.encode", "times", times, "(n,)")
     p, states = start, [start]
     for begin, end in pairwise(times):
         size = (end - begin) / substeps

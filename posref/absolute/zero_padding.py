@@ -54,7 +54,7 @@ PADDINGS = get_args(Padding)
 
 @contract
 def convolve(
-    x: Numbers[Array, "... n c_in", wide], kernel: Numbers[Array, "width c_in c_out", wide], *, padding: Padding
+    x: Numbers[Array, "... n c_in", wide], kernel: Numbers[Array, "width! c_in! c_out!", wide], *, padding: Padding
 ) -> Numbers[Array, "... n|n-width+1 c_out"]:
     """y_i = sum_k x_{i + k - c} W_k: `(..., n, c_out)`, or `(..., n - width + 1, c_out)` for `"valid"`.
 
@@ -64,7 +64,6 @@ def convolve(
     >>> convolve(np.array([[1], [4], [9], [16]]), difference, padding="valid")[:, 0]
     array([ 8, 12])
     """
-    _require.axes("zero_padding.convolve", "kernel", kernel, "(width, c_in, c_out)")
     _require.entries("zero_padding.convolve", "x", x, kernel.shape[0] if padding == "valid" else 1)
     width = kernel.shape[0]
     padded = _pad(x, (width - 1) // 2, width // 2, padding)

@@ -14,9 +14,8 @@ PIECES = 4  # a thread, so that one that is held up leaves its rest to the other
 GROUP = 2**23  # bytes of scores and of what is added to them: heads are done in groups that stay in the cache
 
 
-def integers(function, argument, array, ndim):
+def integers(function, argument, array):
     """Signed integers as contiguous int64."""
-    _require.array(function, argument, array, kinds=_require.SIGNED, ndim=ndim)
     if array.dtype.kind == "O":
         raise TypeError(f"{function}: {argument} has dtype object; the compiled kernels know integers, convert it with .astype")
     return np.ascontiguousarray(array, np.int64)
@@ -24,16 +23,13 @@ def integers(function, argument, array, ndim):
 
 def positions(function, query_positions, key_positions):
     """Positions of queries and keys with the same leading axes, contiguous, both int64 or both of one float dtype."""
-    both = {"query_positions": query_positions, "key_positions": key_positions}
-    for argument, value in both.items():
-        _require.array(function, argument, value, kinds=_require.SIGNED_NUMBERS, ndim=1)
-    _require.together(function, **{argument: value.shape[:-1] for argument, value in both.items()})
+    both = query_positions, key_positions
     _require.differences(function, "key_positions", key_positions, "query_positions", query_positions)
-    dtype = np.result_type(*(np.int64 if value.dtype.kind == "i" else value.dtype for value in both.values()))
+    dtype = np.result_type(*(np.int64 if value.dtype.kind == "i" else value.dtype for value in both))
     if dtype != np.int64:
         _machine.floating(function, "the difference of positions", dtype)
-    lead = np.broadcast_shapes(*(value.shape[:-1] for value in both.values()))
-    return (np.ascontiguousarray(np.broadcast_to(value, (*lead, value.shape[-1])), dtype) for value in both.values())
+    lead = np.broadcast_shapes(*(value.shape[:-1] for value in both))
+    return (np.ascontiguousarray(np.broadcast_to(value, (*lead, value.shape[-1])), dtype) for value in both)
 
 
 def contiguous(out):
@@ -107,18 +103,8 @@ def part(x, at):
     return x[tuple(i if n != 1 else slice(None) if isinstance(i, slice) else 0 for i, n in own)]
 
 
-def inputs(function, **arrays):
-    """q, k and rows of vectors: numbers with at least two axes, all of the width of the first."""
-    (first, x), *others = arrays.items()
-    for argument, value in arrays.items():
-        _require.array(function, argument, value, ndim=2)
-    for argument, value in others:
-        _require.same_width(function, first, x, argument, value)
-
-
 def result(function, out, threads, shape, *terms, scale, reads):
     """The array for scale times the sum of arrays of the dtypes `terms`, that scale as the kernel wants it, and the threads."""
-    _require.number(function, "scale", scale)
     for dtype in terms:
         _machine.floating(function, "a term", dtype)
     dtype = (scale * np.empty(0, np.result_type(*terms))).dtype

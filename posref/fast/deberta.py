@@ -33,7 +33,7 @@ def scores(q, k, q_r, k_r, offsets, *, scale, convention, out=None, threads=None
             [14., 23.]]])
     """
     name = "fast.deberta.scores"
-    index = _pairs.integers(name, "offsets", offsets, 2)
+    index = _pairs.integers(name, "offsets", offsets)
     reads, terms, leads = {"q": q, "k": k, "offsets": offsets}, [np.result_type(q, k)], [q.shape[:-2], k.shape[:-2]]
     for argument, rows, content in (("k_r", k_r, q), ("q_r", q_r, k)):
         if rows is not None:

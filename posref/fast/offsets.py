@@ -54,7 +54,7 @@ def gather(by_offset, offsets, lowest, *, out=None, threads=None):
     """
     name = "fast.offsets.gather"
     _machine.floating(name, "by_offset", by_offset.dtype)
-    index = _pairs.integers(name, "offsets", offsets, 2)
+    index = _pairs.integers(name, "offsets", offsets)
     _require.inside(name, "offsets", offsets, "by_offset", by_offset.shape[-1], lowest)
     lead = np.broadcast_shapes(by_offset.shape[:-1], offsets.shape[:-2])
     reads = {"by_offset": by_offset, "offsets": offsets}

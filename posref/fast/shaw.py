@@ -33,7 +33,7 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
             [-18.,   2.]]])
     """
     name = "fast.shaw.scores"
-    index = _pairs.integers(name, "offsets", offsets, 2)
+    index = _pairs.integers(name, "offsets", offsets)
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     shape = (*lead, q.shape[-2], k.shape[-2])
     terms = [np.result_type(q, k), np.result_type(q, key_table)]
@@ -83,7 +83,7 @@ def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, varian
     sums = np.zeros((*weights.shape[:-1], value_table.shape[-2]), weights.dtype)
     if weights.size > 0:
         threads = _machine.thread_count(name, 1 if threads is None else threads, weights.nbytes)
-        index = _pairs.integers(name, "offsets", offsets, 2)
+        index = _pairs.integers(name, "offsets", offsets)
         _machine.run(_sum, _sum_calls(weights, index, sums, threads), threads)
     return np.add(weights @ v, sums @ value_table, out=out)
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from posref import _require
+from posref._contract import twin
 from posref.fast import _machine, _pairs
 from posref.fast.offsets import _dense, _dense_calls
 from posref.relative import t5
@@ -20,6 +20,7 @@ from posref.relative.t5 import bucket, bucket_starts
 __all__ = ["bias", "bucket", "bucket_starts"]
 
 
+@twin(t5.bias)
 def bias(query_positions, key_positions, table, *, max_distance=128, bidirectional, out=None, threads=None):
     """B[bucket(j - i), h]: `(..., h, n_query, n_key)`, to be added to the scores of every layer.
 
@@ -33,13 +34,7 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
             [2., 2., 1., 0.]]])
     """
     name = "fast.t5.bias"
-    _require.array(name, "table", table, ndim=2)
-    if table.ndim != 2:
-        raise ValueError(f"{name}: table has shape {table.shape}, expected two axes (buckets, heads)")
     _machine.floating(name, "the bias", table.dtype)
-    _require.array(name, "query_positions", query_positions, kinds=_require.SIGNED, ndim=1)
-    _require.array(name, "key_positions", key_positions, kinds=_require.SIGNED, ndim=1)
-    _require.integer(name, "max_distance", max_distance)
     query, key = _pairs.positions(name, query_positions, key_positions)
     by_offset = _by_offset(table, _farthest(query, key), max_distance, bidirectional)
     lead, reads = key.shape[:-1], {"query_positions": query_positions, "key_positions": key_positions, "table": table}

@@ -78,7 +78,7 @@ X, KERNEL = np.ones((3, 2)), np.ones((3, 2, 1))
         (np.ones(3), KERNEL, "zero", ValueError, r"x has shape \(3,\), expected at least 2 axes"),
         (X, KERNEL.tolist(), "zero", TypeError, "kernel is a list"),
         (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected .*\(width, c_in, c_out\)"),
-        (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), expected .* at least one entry"),
+        (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), .* axis -3 is 0, expected at least 1"),
         (
             X[None],
             np.ones((3, 1, 2)),

@@ -192,7 +192,6 @@ QUERY, KEY, SLOPES = np.arange(2), np.arange(3), np.ones(2)
             TypeError,
             "would have dtype float16",
         ),
-        ({"key_positions": np.array([np.nan])}, ValueError, "key_positions has 1 of 1 values that are NaN"),
         ({"key_positions": np.array(1)}, ValueError, r"key_positions has shape \(\)"),
         (
             {"query_positions": np.zeros((2, 3)), "key_positions": np.zeros((3, 3))},
