@@ -22,10 +22,8 @@ def explain(source):
         if settings.family["encoding"] is None:
             unsupported.append({"part": settings.path, "model_type": settings.model_type})
             continue
-        groups = layers.groups(settings)
-        found += groups
-        warnings += traps(settings, groups)
-        ignored += unread(settings)
+        groups, sentences, keys = _part(settings)
+        found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
     return {
         "model_type": config["model_type"],
         "layers": found,
@@ -33,3 +31,17 @@ def explain(source):
         "traps": warnings,
         "unread": ignored,
     }
+
+
+def _part(settings):
+    """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
+    try:
+        groups = layers.groups(settings)
+        return groups, traps(settings, groups), unread(settings)
+    except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        # the kinds of the keys of some hundred classes are not written down here
+        words = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{settings.path or 'the configuration'}: a key about position has a value that {settings.model_type} cannot have "
+            f"({' '.join(words.split())})"
+        ) from error

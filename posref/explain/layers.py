@@ -230,6 +230,8 @@ def softmax_scale(settings, kind, values):
     value = settings.number(rule.removeprefix("-"))
     if value is None:
         return width**-0.5
+    if value <= 0:
+        raise ValueError(f"{where(settings)}{rule.removeprefix('-')} is {shown(value)}, expected a positive number")
     return float(value) ** -0.5 if rule.startswith("-") else float(value)
 
 

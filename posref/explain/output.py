@@ -28,7 +28,7 @@ TEST = """
 def test_rope():
     from posref.check import check_rope
 
-    check_rope(rope, dim={dim}, rotary_dim={rotary_dim}, frequencies={plain}, layout="{layout}"{convert}).require()
+    check_rope(rope, dim={dim}, {width}frequencies={plain}, layout="{layout}"{convert}).require()
 """
 C = """/* {title} */
 #include <math.h>
@@ -151,9 +151,12 @@ def _python(group, words, language):
     }
     convert = {"numpy": "", "torch": ", to=torch.from_numpy", "jax": ", to=jnp.asarray"}[language]
     plain = "FREQUENCIES.numpy()" if language == "torch" else "FREQUENCIES"
-    checkable = group["magnitude"] == 1 and group["sign"] == 1 and "_to_" not in group["layout"]
-    test = TEST.format(dim=words["dim"], rotary_dim=width, plain=plain, layout=group["layout"], convert=convert)
-    return PYTHON.format(**fields) + (test if checkable else "")
+    convert += f", magnitude={group['magnitude']!r}" * (group["magnitude"] != 1) + f", sign={group['sign']}" * (
+        group["sign"] != 1
+    )
+    narrow = "" if whole else f"rotary_dim={width}, "
+    test = TEST.format(dim=words["dim"], width=narrow, plain=plain, layout=group["layout"], convert=convert)
+    return PYTHON.format(**fields) + test
 
 
 def _c(group, words):

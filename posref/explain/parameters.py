@@ -39,8 +39,31 @@ def _base(settings):
     return settings["rope_theta"] or settings.facts.get("theta", 10000.0)
 
 
+NUMBERS = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor", "partial_rotary_factor", "alpha")
+
+
+def _checked(settings, values):
+    """Numbers are numbers, sections positive integers; ValueError names the key."""
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{settings.path or 'the configuration'}: rotary parameters are {shown(values)}, expected a dictionary"
+        )
+    for key in NUMBERS:
+        value = values.get(key)
+        if value is not None and not (isinstance(value, (int, float)) and abs(value) < 1e300):
+            raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
+    sections = values.get("mrope_section")
+    if sections is not None and not (
+        isinstance(sections, list) and sections and all(type(n) is int and n > 0 for n in sections)
+    ):
+        raise ValueError(
+            f"{settings.path or 'the configuration'}: mrope_section is {shown(sections)}, expected positive integers"
+        )
+
+
 def _standard(settings, values, *, flat):
     """What `standardize_rope_params` does to one dictionary."""
+    _checked(settings, values)
     values.setdefault("rope_type", values.get("type") or "default")
     if values["rope_type"] == "default" and settings.facts.get("rope_type", "default") != "default":
         values["rope_type"] = settings.facts["rope_type"]
@@ -56,6 +79,7 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
     found = _given(settings)
     nested = [kind for kind in found if kind in kinds] if "layer_types" in settings.facts.get("defaults", {}) else []
     for values in [found[kind] for kind in nested if found[kind] is not None] if nested else [found]:
+        _checked(settings, values)
         values.setdefault("rope_theta", settings[theta] if settings.given(theta) else _base(settings))
         share = settings[partial] if settings.given(partial) else settings["partial_rotary_factor"]
         share = settings.family.get("partial") if share is None else share

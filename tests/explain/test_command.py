@@ -101,7 +101,7 @@ def test_code_passes_its_own_test(config, language, file, capsys):
 
 @pytest.mark.parametrize("model_type", ["nanochat", "deepseek_v3", "gpt_oss"])
 def test_code_of_unusual_rotations(model_type, file, capsys):
-    """A sign, another layout written, a magnitude: against the specification."""
+    """A sign, another layout written, a magnitude: against the specification, and by its own test."""
     heads = {"qk_rope_head_dim": 16, "qk_nope_head_dim": 32}
     config = {"model_type": model_type, **SIZES, **heads}
     space = {}
@@ -113,6 +113,7 @@ def test_code_of_unusual_rotations(model_type, file, capsys):
     y = rope.rotate(x, group["magnitude"] * cos, group["magnitude"] * sin, layout=group["layout"].split("_to_")[0])
     y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
     np.testing.assert_allclose(space["rope"](x, positions[None]), y, rtol=0, atol=1e-13)
+    space["test_rope"]()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

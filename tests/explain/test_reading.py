@@ -1,13 +1,17 @@
 """Every form of a configuration, and every way in which a file can be broken: one line, exit code 2."""
 
+import copy
 import json
+import math
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from posref import cli
 from posref.explain import explain
+from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "rope_theta": 500000.0}
@@ -187,3 +191,36 @@ def test_a_mark_of_byte_order_is_no_fault(tmp_path):
     path = tmp_path / "config.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(LLAMA).encode())
     assert one(str(path))["base"] == 500000.0
+
+
+RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
+STRANGE = (None, "x", "", -1, 0, 1, 3.5, math.inf, math.nan, True, [], [1], ["a"], [[1]], {}, {"a": 1}, 10**30, 1e308, "yarn")
+STRANGE += ({"rope_type": "yarn"}, {"type": "longrope"}, {"full_attention": None}, {"full_attention": {"rope_type": "linear"}})
+
+
+def places(config, path=()):
+    for key, value in config.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_strange_values(seed):
+    """Released files with one or two values replaced: an explanation that is JSON, or one line."""
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        config = copy.deepcopy(RECORDS[random.integers(len(RECORDS))]["config"])
+        for _ in range(random.integers(1, 3)):
+            found = list(places(config))
+            inner, *keys = config, *found[random.integers(len(found))]
+            for key in keys[:-1]:
+                inner = inner[key]
+            inner[keys[-1]] = copy.deepcopy(STRANGE[random.integers(len(STRANGE))])
+        try:
+            explained = explain(config)
+        except ValueError as error:
+            assert str(error).count("\n") == 0  # noqa: PT017
+            continue
+        json.dumps(explained, allow_nan=False)
+        assert describe(explained, "file")
