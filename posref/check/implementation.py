@@ -296,12 +296,21 @@ def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], f
 
 def _shapes(op: Op, settings: dict[str, Any]) -> Iterator[dict[str, int]]:
     """The extents of the battery that change an array of this op and were not chosen."""
-    known, sizes = _settings(op), _extents(op.make(**settings))
+    sizes = _extents(op.make(**settings))
+    own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if "key_heads" in _settings(op) else set())
     for shape in BATTERY:
-        grouped = "heads" in shape and "key_heads" in known
-        possible = shape.keys() <= known.keys() and not shape.keys() & settings.keys() and not grouped
+        possible = shape.keys() <= _settings(op).keys() - own and _runs(op, settings | shape)
         if possible and _extents(op.make(**settings | shape)) != sizes:
             yield shape
+
+
+def _runs(op: Op, settings: dict[str, Any]) -> bool:
+    """False where the specification refuses the shape."""
+    try:
+        op.spec(**op.make(**settings))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _extents(a: Arguments) -> list[tuple[int, ...]]:

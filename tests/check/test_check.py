@@ -292,3 +292,26 @@ def test_what_a_function_does_wrong_is_reported():
     assert "the output has shape (3, 3, 5, 7), expected (3, 12, 5, 7)" in str(shape)
     nan = check(lambda i, j: bias(i, j) * np.nan, "alibi.bias", heads=12, form="signed")
     assert "are NaN or infinite" in str(nan)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("offsets.toeplitz", {}),
+        ("offsets.skew", {}),
+        ("tupe.untie", {}),
+        ("deberta.scores", {"convention": "paper"}),
+        ("xlnet.attend", {"scale": 0.5, "attn_type": "uni"}),
+        ("learned.embed", {"convention": "roberta"}),
+    ],
+)
+def test_the_specification_passes_at_every_shape_it_takes(name, settings):
+    """What the battery asks for, the specification accepts."""
+    op = ops.op(name)
+    fixed = op.make(**settings)
+
+    def specification(*given):
+        received = [each for each in op.given if each in fixed]
+        return op.spec(**fixed | dict(zip(received, given, strict=True)))
+
+    check(specification, name, **settings).require()
