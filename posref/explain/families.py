@@ -569,8 +569,8 @@ APERTUS_ROPE = {
 }
 AXIAL_TYPES = (
     "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
-    "glm5_next_vision glm_ocr_vision muse_glimmer_vision "
-    "muse_spark_vision paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
+    "glm5_next_vision glm_ocr_vision "
+    "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
 )
@@ -580,6 +580,7 @@ FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}}
+FAMILIES |= {name: {"like": "axial", "axes": "wh_from_one"} for name in ("muse_glimmer_vision", "muse_spark_vision")}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
 # position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that

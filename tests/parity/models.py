@@ -233,9 +233,12 @@ def inputs_of(model):
         grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
         first = next(iter(names))
         inputs[grid] = torch.tensor([[1, 4, 6]])
-        inputs[first] = torch.randn(24, _patch_features(model))
+        inputs[first] = torch.randn(24, *_patch(model))
         if "merge_sizes" in names:
             inputs["merge_sizes"] = torch.tensor([1])
+    elif "pixel_position_ids" in names:
+        inputs["pixel_values"] = torch.rand(1, 36, *_patch(model))
+        inputs["pixel_position_ids"] = torch.tensor([[[x, y] for y in range(6) for x in range(6)]])
     elif "pixel_values" in names and not inputs:
         side = getattr(configuration, "image_size", 32)
         side = side if isinstance(side, int) else 32
@@ -245,9 +248,11 @@ def inputs_of(model):
     return inputs
 
 
-def _patch_features(model):
-    """How many numbers a patch of a picture has: what the first weight of an encoder takes."""
-    return next(weight[0].numel() for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2)
+def _patch(model):
+    """The shape of a patch of a picture: what the first weight of an encoder takes, pixels if it is a convolution of one."""
+    weights = {name: weight for name, weight in model.named_parameters() if "patch" in name and weight.ndim >= 2}
+    weight = next((weights[name] for name in weights if "proj" in name), next(iter(weights.values())))
+    return weight.shape[1:] if type(model).__name__.startswith("Kimi") else (weight[0].numel(),)
 
 
 def tables(model):
