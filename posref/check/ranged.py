@@ -303,6 +303,12 @@ def _exp(x: Ranged) -> Ranged:
     return Ranged(v, x.u, e + _rounding(2 * x.u.product, v, x.u))
 
 
+def _tanh(x: Ranged) -> Ranged:
+    """The slope is largest where |x| is least within the error."""
+    v, e = np.tanh(x.v), x.charged()
+    return Ranged(v, x.u, e / np.cosh(np.clip(np.abs(x.v) - e, 0, 300)) ** 2 + _rounding(2 * x.u.product, v, x.u))
+
+
 def _power(a: Ranged, b: Ranged) -> Ranged:
     """Squares and cubes are products; else a^b as exp(b ln a) in the finer precision, by rule 3."""
     if b.exact and b.size == 1 and b.v.item() in (2, 3):
@@ -359,6 +365,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "power": _power,
     "square": lambda x: _multiply(x, x),
     "exp": _exp,
+    "tanh": _tanh,
     "log": _log,
     "sqrt": _sqrt,
     "cos": _table(np.cos),

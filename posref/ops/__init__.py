@@ -228,6 +228,8 @@ def of_case(case: Any) -> tuple[Op, Arguments]:
 
     found = op(f"{case.id.split('/')[0]}.{case.op}")
     named = {_CALLED.get(name, name): value for name, value in {**case.tensors, **case.params}.items()}
+    if "seen" in named:  # files hold no booleans
+        named["mask"] = named["seen"] != 0
     return found, probe.completed(found.spec, named)
 
 
@@ -256,7 +258,7 @@ def _op(module: ModuleType, f: Spec) -> Op:
     renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)} | getattr(module, "REPLACED", set())
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
-    make = probe.maker(f, given, getattr(module, "ARRAYS", {}))
+    make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()))
     return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes)
 
 

@@ -1,6 +1,7 @@
 """Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _scores(change: Callable[..., Any]) -> Wrong:
 
     def changed(right: Callable[..., Any]) -> Callable[..., Any]:
         def scores(q: Any, k: Any, *, scale: Any, bias: Any = None, **rest: Any) -> Any:
-            return change(right, q, k, scale, bias) if bias is not None else missing()
+            return change(partial(right, **rest), q, k, scale, bias) if bias is not None else missing()
 
         return scores
 

@@ -1,7 +1,7 @@
 """Probe: arguments at which mistakes differ. Extents differ, inputs are painted and exact in bf16, positions have gaps."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,24 +54,25 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
     "key_positions": keys_at,
     "positions": keys_at,
     "q": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 1),
-    "k": lambda s: painted((s.batch, s.get("key_heads", s.heads), s.n_key, s.head_dim), 2),
-    "v": lambda s: painted((s.batch, s.get("key_heads", s.heads), s.n_key, s.head_dim), 4),
+    "k": lambda s: painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), 2),
+    "v": lambda s: painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), 4),
     "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
 }
 
 
 def maker(
-    f: Callable[..., Any], given: tuple[str, ...], arrays: Mapping[str, Callable[[Any], Any]]
+    f: Callable[..., Any], given: tuple[str, ...], arrays: Mapping[str, Callable[[Any], Any]], asked: Collection[str] = ()
 ) -> Callable[..., Arguments]:
     """`make(**settings)` of an op: its keyword arguments and the extents, and every array made from them.
 
-    Its signature lists the settings; one without a default must be given.
+    Its signature lists the settings; one without a default must be given. Arrays in `asked` are made if their setting is true.
     """
     known = ARRAYS | dict(arrays)
     keyword = inspect.Parameter.KEYWORD_ONLY
     settings = {name: p for name, p in inspect.signature(f).parameters.items() if name not in known and name != "mask"}
     if "mask" in inspect.signature(f).parameters and "mask" not in known:
         settings["causal"] = inspect.Parameter("causal", keyword, default=True, annotation=bool)
+    settings |= {name: inspect.Parameter(name, keyword, default=False, annotation=bool) for name in given if name in asked}
     for name in {"n_query", "n_key"} & settings.keys():
         settings[name] = settings[name].replace(default=EXTENTS[name])
     extents = {name: inspect.Parameter(name, keyword, default=value) for name, value in EXTENTS.items() if name not in settings}
@@ -87,7 +88,7 @@ def maker(
         s = Arguments({name: p.default for name, p in parameters.items()} | chosen)
         if "dim" in s and "head_dim" not in chosen:
             s["head_dim"] = s.dim
-        made = {name: known[name](s) for name in given if name in known}
+        made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
         return completed(f, s | made)
 
     make.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
@@ -100,7 +101,7 @@ def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:
     The mask is made of the positions as given: a wrong position is another mistake than a wrong mask.
     """
     a = Arguments({name: named[name] for name in inspect.signature(f).parameters if name in named})
-    if "mask" in inspect.signature(f).parameters and "mask" not in a:
+    if "mask" in inspect.signature(f).parameters and "mask" not in a and "causal" in named:
         a["mask"] = _causal(a.query_positions, a.key_positions, a.q.ndim) if named["causal"] else None
     return a
 

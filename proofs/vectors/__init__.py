@@ -31,7 +31,8 @@ tell from the right answer with rounding on both sides, so every stored flag is 
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
 |angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
-`dot`, `total`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `values, cond = attend(q, k, v, scale)`.
+`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `values, cond = attend(q, k,
+v, scale)`.
 '''
 
 import hashlib
@@ -44,17 +45,19 @@ from posref import ops
 from posref.vectors import MODELS, error
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
-from proofs.vectors._sensitivity import attend, average, dot, exact, softmax, stored, terms, total
+from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
 
 __all__ = [
     "attend",
     "average",
+    "cap",
     "case",
     "dot",
     "exact",
     "growth",
     "narrow",
     "painted",
+    "product",
     "softmax",
     "stored",
     "terms",

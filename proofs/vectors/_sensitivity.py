@@ -59,8 +59,33 @@ def total(*parts):
     return stored(sum(value for value, _ in parts), cond)
 
 
-def softmax(scores, mask=None):
-    """Weights over the last axis, where the boolean mask is True; a row of nothing is zeros."""
+def product(a, b):
+    """Element by element, of pairs whose shapes broadcast."""
+    (x, x_cond), (y, y_cond) = a, b
+    cond = {name: abs(x) * y_cond[name] + x_cond[name] * abs(y) for name in NAMES}
+    cond["amp"] = cond["amp"] + terms(1, x * y)
+    return stored(x * y, cond)
+
+
+def cap(scores, softcap):
+    """c tanh(s / c), whose slope is at most 1; one rounding for the quotient, two for tanh, one for the product."""
+    s, cond = scores
+    value = _exact(np.frompyfunc(lambda x: softcap * mpmath.tanh(x / softcap), 1, 1)(s))
+    return stored(value, {**cond, "amp": cond["amp"] + terms(1, s) + terms(3, value)})
+
+
+def softmax(scores, mask=None, sinks=None):
+    """Weights over the last axis, where the boolean mask is True; a row of nothing is zeros.
+
+    Sinks, `(heads, 1)` and inputs, are one key more, which is left out in the end.
+    """
+    if sinks is not None:
+        column = np.broadcast_to(_exact(sinks)[..., None], (*scores[0].shape[:-1], 1))
+        joined = lambda x, y: np.concatenate([x, y], axis=-1)
+        wider = joined(scores[0], column), {name: joined(scores[1][name], column * 0) for name in NAMES}
+        seen = np.broadcast_to(True if mask is None else mask, scores[0].shape)
+        weights, cond = softmax(wider, joined(seen, np.ones(column.shape, dtype=bool)))
+        return weights[..., :-1], {name: cond[name][..., :-1] for name in NAMES}
     s, cond = scores
     mask = np.broadcast_to(True if mask is None else mask, s.shape)
     weights, beyond = np.zeros(s.shape, dtype=object), np.zeros(s.shape, dtype=object)

@@ -46,6 +46,8 @@ SETTINGS = {
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,
     "truncate": True,
+    "of": "q",
+    "width": 3,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "layouts.scores": {"source": "interleaved", "head_dim": 12},

@@ -1,0 +1,538 @@
+"""Attention: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, missing, result, using
+from posref.ops.common import UNMASKED
+from posref.ops.probe import painted
+
+
+def softmax(scores, mask=None, sinks=None):
+    return attention.softmax(scores, mask, _column(sinks))
+
+
+def attend(q, k, v, bias=None, mask=None, sinks=None, row_scale=None, *, scale, softcap=None, key_heads=None):
+    if key_heads is not None:
+        k, v = (attention.repeat_heads(x, heads=q.shape[-3]) for x in (k, v))
+    more = {"row_scale": row_scale, "softcap": softcap, "sinks": _column(sinks)}
+    return attention.attend(q, k, v, scale=scale, bias=bias, mask=mask, **more)
+
+
+def attend_by_offset(q, k, v, bias_by_offset=None, *, scale, causal: bool = True, window=None, key_heads=None):
+    return attention.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias_by_offset, causal=causal, window=window)
+
+
+def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of):
+    return getattr(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
+
+
+def causal_mask(query_positions, key_positions):
+    return attention.causal_mask(query_positions, key_positions)
+
+
+def window_mask(query_positions, key_positions, *, width):
+    return attention.window_mask(query_positions, key_positions, width=width)
+
+
+def four_terms(x, p, w_q, w_k):
+    return np.stack([*attention.four_terms(x, p, w_q, w_k)])
+
+
+def _column(sinks):
+    return None if sinks is None else sinks[:, None]
+
+
+def _mask(s):
+    """Causal, the last query at the last key; texts are padded on the left: no row sees all, or nothing."""
+    keys = np.arange(s.n_key)
+    first = np.minimum(1 + np.arange(s.batch), max(s.n_key - s.n_query, 0))[:, None, None, None]
+    return (keys >= first) & (keys <= (np.arange(s.n_query) + max(s.n_key - s.n_query, 0))[:, None])
+
+
+ARRAYS = {
+    "scores": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 1),
+    "mask": _mask,
+    "bias": lambda s: painted((s.heads, s.n_query, s.n_key), 6),
+    "sinks": lambda s: painted((s.heads,), 8),
+    "row_scale": lambda s: abs(painted((s.n_query,), 9)),
+    "bias_by_offset": lambda s: painted((s.heads, s.n_query + s.n_key - 1), 6),
+    "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),
+    "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
+    "p": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),
+    "w_q": lambda s: painted((s.head_dim, 4), 4),
+    "w_k": lambda s: painted((s.head_dim, 4), 6),
+}
+ASKED = ("bias", "sinks", "row_scale", "bias_by_offset")
+
+
+def _scores(change):
+    """Other scores: change(right, q, k, given) with the keywords given."""
+    return inside(attention, "scores", lambda right: lambda q, k, **given: change(right, q, k, given))
+
+
+def _biased(change):
+    return _scores(lambda right, q, k, given: change(right, q, k, given) if given["bias"] is not None else missing())
+
+
+def _capped(change):
+    return _scores(lambda right, q, k, given: change(right, q, k, given) if given["softcap"] else missing())
+
+
+def _other_cap(change):
+    return inside(attention, "cap", lambda right: lambda s, *, softcap: change(s, softcap))
+
+
+def _weights(change):
+    """Other weights: change(right, scores, mask, sinks)."""
+    return inside(attention, "softmax", lambda right: lambda s, mask=None, sinks=None: change(right, s, mask, sinks))
+
+
+def _with_mask(change):
+    return _weights(lambda right, s, mask, sinks: change(right, s, mask, sinks) if mask is not None else missing())
+
+
+def _with_sinks(change):
+    return _weights(lambda right, s, mask, sinks: change(right, s, mask, sinks) if sinks is not None else missing())
+
+
+def _empty_rows(number):
+    """A number for every weight of a row without keys; with a sink it would be the sink's."""
+
+    def change(right, s, mask, sinks):
+        empty = ~mask.any(axis=-1, keepdims=True) if sinks is None else missing()
+        return np.where(empty & (s == s), number(s.shape[-1]), right(s, mask))
+
+    return _with_mask(change)
+
+
+def _cap_after_bias(right, q, k, given):
+    return attention.cap(right(q, k, **given | {"softcap": None}), softcap=given["softcap"])
+
+
+def _cap_before_scale(right, q, k, given):
+    s = given["scale"] * right(q, k, **given | {"scale": 1, "bias": None})
+    return s if given["bias"] is None else s + given["bias"]
+
+
+def _cap_after_mask(right, a):
+    def softmax(s, mask=None, sinks=None):
+        return right(np.where(mask, s, -a.softcap), None, sinks) if a.softcap and mask is not None else missing()
+
+    return softmax
+
+
+def _sink_beside_the_maximum(right, s, mask, sinks):
+    """exp(s - max) / (sum exp(s - max) + exp(sink))."""
+    powers = np.exp(s - attention.row_maximum(s, mask))
+    powers = powers if mask is None else np.where(mask, powers, 0)
+    return powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sinks[..., None]))
+
+
+def _with_row_scale(change):
+    return using(row_scale=lambda a: change(a) if a.row_scale is not None else missing())
+
+
+def _row_scale_after_bias(right, q, k, given):
+    s, r = right(q, k, **given | {"row_scale": None}), given["row_scale"]
+    return r[..., None] * s if r is not None else missing()
+
+
+def _tiled(right):
+    def repeat_heads(x, *, heads):
+        return np.concatenate([x] * (heads // x.shape[-3]), axis=-3) if heads > x.shape[-3] else missing()
+
+    return repeat_heads
+
+
+def _causal(shift):
+    """The rows of a causal mask moved by shift(query_positions, key_positions)."""
+    return inside(attention, "causal_mask", lambda right: lambda i, j: right(i + shift(i, j), j))
+
+
+def _window(change):
+    """Other windows, in a mask or in attention: change(right, query_positions, key_positions, width)."""
+    return inside(attention, "window_mask", lambda right: lambda i, j, *, width: change(right, i, j, width))
+
+
+def _without_the_row_sum(f, a):
+    """ds = a da: what is left out is put back, sum_j a da for each row."""
+    if "of" not in a or a.of == "v":
+        missing()
+    weights = attention.softmax(attention.scores(a.q, a.k, scale=a.scale, bias=a.get("bias")), a.get("mask"))
+    by_score = weights * (a.output_gradient @ np.swapaxes(a.v, -1, -2))
+    columns = np.swapaxes(by_score, -1, -2)
+    return {"q": lambda: a.scale * (by_score @ a.k), "k": lambda: a.scale * (columns @ a.q), "bias": lambda: by_score}[a.of]()
+
+
+def _gradient_unscaled(f, a):
+    return f(**a) / a.scale if a.get("of") in ("q", "k") else missing()
+
+
+MISTAKES = {
+    "scale_ignored": Mistake(
+        "scale_ignored",
+        "scale 1",
+        "The scores are not scaled.",
+        "Attention is too sharp.",
+    ),
+    "scale_squared": Mistake(
+        "scale_squared",
+        "the scale twice",
+        "Queries are scaled before the product and scores after it.",
+        "Attention is too flat.",
+    ),
+    "no_bias": Mistake(
+        "no_bias",
+        "no bias",
+        "The bias is not added.",
+        "The model sees order through the mask alone.",
+    ),
+    "bias_before_scale": Mistake(
+        "bias_before_scale",
+        "scale (q k^T + bias)",
+        "The bias is scaled with the scores, as in Falcon.",
+        "Biases are sqrt(d) times too small.",
+    ),
+    "bias_twice": Mistake(
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": 2 * given["bias"]})),
+        "2 bias",
+        "The bias is in the mask and is added once more.",
+        "Position weighs twice as much.",
+        remedy="Add the bias in one place.",
+        kind="bias",
+    ),
+    "bias_subtracted": Mistake(
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": -given["bias"]})),
+        "- bias",
+        "The bias has the wrong sign.",
+        "What should be near is far.",
+        kind="bias",
+    ),
+    "bias_of_the_first_head": Mistake(
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": given["bias"][..., :1, :, :]})),
+        "the bias of head 0 for all",
+        "All heads add the bias of head 0.",
+        "Head 0 is right and no other.",
+        kind="bias",
+    ),
+    "no_mask": Mistake(
+        UNMASKED,
+        "no mask",
+        "Keys that are masked are seen.",
+        "Loss is too good in training, text is bad in generation.",
+        remedy="Pass the mask.",
+        kind="mask",
+    ),
+    "mask_inverted": Mistake(
+        "mask_inverted",
+        "the mask inverted",
+        "True is read as masked.",
+        "Every token sees the future alone.",
+    ),
+    "mask_left_aligned": Mistake(
+        "mask_left_aligned",
+        "a triangle at the first key",
+        "With fewer queries than keys the mask is remade, and aligned at key 0.",
+        "Prefill is right, decoding with a cache sees one key.",
+        ("pytorch/pytorch#108108",),
+    ),
+    "mask_after_softmax": Mistake(
+        _with_mask(lambda right, s, mask, sinks: np.where(mask, right(s, None, sinks), 0)),
+        "weights of all keys, then the mask",
+        "Masked weights are set to zero after the softmax.",
+        "Weights sum to less than 1; early rows are too small.",
+        remedy="Mask the scores, or divide by the sum again.",
+        kind="mask",
+    ),
+    "empty_row_uniform": Mistake(
+        _empty_rows(lambda n: 1 / n),
+        "1/n in a row without keys",
+        "Masked scores are one large negative number, so that an empty row averages all keys.",
+        "Rows of padding carry the mean of the values.",
+        ("microsoft/onnxruntime#28904",),
+        "Set rows in which nothing may be attended to to zero.",
+        kind="empty",
+    ),
+    "empty_row_nan": Mistake(
+        _empty_rows(lambda n: np.nan),
+        "NaN in a row without keys",
+        "Masked scores are -inf, and exp(-inf - (-inf)) is NaN.",
+        "NaN in rows of padding, in the next layer everywhere.",
+        ("robertknight/rten#1321",),
+        "Set rows in which nothing may be attended to to zero.",
+        kind="empty",
+    ),
+    "base_two": Mistake(
+        _weights(lambda right, s, mask, sinks: right(s * np.log(2), mask, sinks if sinks is None else sinks * np.log(2))),
+        "2^s for e^s",
+        "exp2 is used and the scores are not multiplied by log2(e).",
+        "Attention is too flat.",
+        remedy="Multiply scores by log2(e) where exp2 takes the place of exp.",
+        kind="scale",
+    ),
+    "cap_left_out": Mistake(
+        using(softcap=lambda a: None if a.softcap else missing()),
+        "no softcap",
+        "The scores are not capped.",
+        "Right where scores are small, wrong where they are large.",
+        ("vllm-project/vllm-metal#665", "sgl-project/sgl-kernel-xpu#491"),
+        "Pass attn_logit_softcapping.",
+        kind="cap",
+    ),
+    "cap_without_division": Mistake(
+        _other_cap(lambda s, c: c * np.tanh(s)),
+        "c tanh(s)",
+        "The scores are not divided by the cap before tanh.",
+        "Nearly all scores are c or -c.",
+        kind="cap",
+    ),
+    "cap_without_factor": Mistake(
+        _other_cap(lambda s, c: np.tanh(s / c)),
+        "tanh(s / c)",
+        "The result is not multiplied by the cap.",
+        "Attention is flat.",
+        kind="cap",
+    ),
+    "cap_clipped": Mistake(
+        _other_cap(lambda s, c: np.clip(s, -c, c)),
+        "min(max(s, -c), c)",
+        "Scores are cut off, not bent.",
+        "Right where scores are small.",
+        kind="cap",
+    ),
+    "cap_before_scale": Mistake(
+        _capped(_cap_before_scale),
+        "scale cap(q k^T)",
+        "The cap is applied to scores without scale.",
+        "Large scores are capped at scale c.",
+        kind="cap",
+    ),
+    "cap_after_bias": Mistake(
+        _capped(_cap_after_bias),
+        "cap(scores + bias)",
+        "The bias is capped too, as in flashinfer.",
+        "Distance counts less.",
+        kind="cap",
+    ),
+    "cap_after_mask": Mistake(
+        inside(attention, "softmax", _cap_after_mask),
+        "cap(masked scores)",
+        "The large negative number of the mask is capped to -c.",
+        "A little of the future is seen, much where the cap is small.",
+        ("Dao-AILab/flash-attention#1025",),
+        "Mask after the cap.",
+        kind="cap",
+    ),
+    "sink_left_out": Mistake(
+        _with_sinks(lambda right, s, mask, sinks: right(s, mask)),
+        "no sink",
+        "The sink does not enter the sum; added to every score of a row it does the same: nothing.",
+        "Weights sum to 1; the model repeats itself or ends.",
+        ("vllm-project/vllm#52156", "NVIDIA/TransformerEngine#2541"),
+        "Add exp(sink) to the sum of the exponentials, with the same maximum subtracted.",
+        kind="sink",
+    ),
+    "sink_of_zero": Mistake(
+        _with_sinks(lambda right, s, mask, sinks: right(s, mask, 0 * sinks)),
+        "1 + sum exp(s)",
+        "Every head has the sink 0: softmax with one added below the fraction.",
+        "The learned sinks are not loaded.",
+        kind="sink",
+    ),
+    "sink_of_the_first_head": Mistake(
+        _with_sinks(lambda right, s, mask, sinks: right(s, mask, sinks[..., :1, :])),
+        "the sink of head 0 for all",
+        "All heads have the sink of head 0.",
+        "Head 0 is right and no other.",
+        kind="sink",
+    ),
+    "sink_beside_the_maximum": Mistake(
+        _with_sinks(_sink_beside_the_maximum),
+        "exp(sink) beside exp(s - max)",
+        "The maximum is subtracted from the scores and not from the sink.",
+        "The share of the sink moves with the largest score.",
+        kind="sink",
+    ),
+    "sink_scaled": Mistake(
+        using(sinks=lambda a: a.scale * a.sinks if a.get("sinks") is not None else missing()),
+        "scale sink",
+        "The sink is multiplied by the scale, as a score.",
+        "Sinks are sqrt(d) times too small.",
+        kind="sink",
+        only="attend",
+    ),
+    "row_scale_left_out": Mistake(
+        _with_row_scale(lambda a: None),
+        "no row_scale",
+        "The temperature of the queries is left out.",
+        "Right for the first positions alone.",
+        kind="rows",
+        only="attend",
+    ),
+    "row_scale_after_bias": Mistake(
+        _scores(_row_scale_after_bias),
+        "row_scale (scores + bias)",
+        "The bias is multiplied too.",
+        "Biases grow with the position.",
+        kind="rows",
+    ),
+    "heads_tiled": Mistake(
+        inside(attention, "repeat_heads", _tiled),
+        "head a uses key head a mod h_key",
+        "Grouped keys and values are tiled: 0, 1, 0, 1 for 0, 0, 1, 1.",
+        "Wrong with more than one key head and grouped queries.",
+        ("onnx/onnx#7274", "ekzhang/jax-js#180", "apple/axlearn#842"),
+        "repeat_interleave, or numpy's repeat, along the heads.",
+        kind="heads",
+    ),
+    "values_of_the_first_head": Mistake(
+        using(v=lambda a: np.broadcast_to(a.v[..., :1, :, :], a.v.shape) if a.v.ndim > 2 and a.v.shape[-3] > 1 else missing()),
+        "values of the first head for all",
+        "All heads read the values of head 0.",
+        "Head 0 is right and no other.",
+        kind="heads",
+    ),
+    "causal_ignored": Mistake(
+        using(causal=lambda a: False if a.causal else missing()),
+        "all keys",
+        "The causal mask is left out.",
+        "Queries see the future.",
+        kind="mask",
+        only="attend_by_offset",
+    ),
+    "causal_left_aligned": Mistake(
+        _causal(lambda i, j: -i[..., :1]),
+        "queries start at 0",
+        "Fewer queries than keys are aligned at the first key.",
+        "Prefill is right, decoding with a cache sees one key.",
+        ("pytorch/pytorch#108108", "onnx/onnx#8068", "pytorch/executorch#21749"),
+        "Align the triangle at the last query and the last key.",
+        kind="mask",
+    ),
+    "causal_strict": Mistake(
+        _causal(lambda i, j: -1),
+        "j < i",
+        "A token does not see itself.",
+        "The first row has nothing to attend to.",
+        kind="mask",
+    ),
+    "sees_one_ahead": Mistake(
+        _causal(lambda i, j: 1),
+        "j <= i + 1",
+        "The triangle begins one key too late.",
+        "Every token sees the next.",
+        kind="mask",
+    ),
+    "window_ignored": Mistake(
+        _window(lambda right, i, j, width: right(i, j, width=2**62)),
+        "no window",
+        "All keys are within the window.",
+        "Right for short texts.",
+        kind="window",
+    ),
+    "window_one_more": Mistake(
+        _window(lambda right, i, j, width: right(i, j, width=width + 1)),
+        "|j - i| <= width",
+        "The distance `width` itself is inside.",
+        "One key too many, beyond the first `width` tokens.",
+        ("huggingface/transformers#39408", "NVIDIA-NeMo/Megatron-Bridge#2656"),
+        "A causal window of w keys is window_size = (w - 1, 0) where ends are inclusive.",
+        kind="window",
+    ),
+    "window_one_less": Mistake(
+        _window(lambda right, i, j, width: right(i, j, width=width - 1) if width > 1 else missing()),
+        "|j - i| < width - 1",
+        "The query's own position is not counted.",
+        "One key is missing, beyond the first `width` tokens.",
+        kind="window",
+    ),
+    "window_left_aligned": Mistake(
+        _window(lambda right, i, j, width: right(i - i[..., :1], j, width=width)),
+        "a window around row numbers",
+        "Fewer queries than keys are aligned at the first key.",
+        "Decoding with a cache sees the oldest keys.",
+        kind="window",
+    ),
+    "window_backward_alone": Mistake(
+        _window(lambda right, i, j, width: right(i, j, width=width) & attention.causal_mask(i, j)),
+        "0 <= i - j < width",
+        "A window in both directions looks back alone.",
+        "An encoder cannot see what follows.",
+        kind="window",
+    ),
+    "bias_reversed": Mistake(
+        using(bias_by_offset=lambda a: a.bias_by_offset[..., ::-1] if a.bias_by_offset is not None else missing()),
+        "the entry of i - j",
+        "The offset has the wrong sign.",
+        "Past and future change places.",
+        kind="bias",
+        only="attend_by_offset",
+    ),
+    "bias_one_off": Mistake(
+        using(bias_by_offset=lambda a: np.roll(a.bias_by_offset, 1, -1) if a.bias_by_offset is not None else missing()),
+        "the entry of j - i - 1",
+        "The index of the offset 0 is one off.",
+        "Every bias is that of the neighbor.",
+        kind="bias",
+        only="attend_by_offset",
+    ),
+    "sign": Mistake(
+        "sign",
+        "|i - j| and j >= i",
+        "The offset has the wrong sign.",
+        "Every token sees itself and the future.",
+        only="causal_mask",
+    ),
+    "positions_ignored": Mistake(
+        "positions_ignored",
+        "0, 1, 2, .. instead of the positions given",
+        "Positions are taken from the place in the sequence.",
+        "Decoding with a cache sees the first keys.",
+    ),
+    "row_sum_left_out": Mistake(
+        _without_the_row_sum,
+        "ds = a da",
+        "sum_j a da is not subtracted.",
+        "The gradients by the scores of a row do not add up to 0.",
+        kind="gradient",
+        only="attend_gradient",
+    ),
+    "gradient_unscaled": Mistake(
+        _gradient_unscaled,
+        "dq = ds k, dk = ds^T q",
+        "The gradients by queries and keys are not scaled.",
+        "They are sqrt(d) times too large.",
+        kind="gradient",
+        only="attend_gradient",
+    ),
+    "gradient_unweighted": Mistake(
+        lambda f, a: f(**a | {"q": 0 * a.q, "bias": None}) if a.get("of") == "v" else missing(),
+        "uniform weights in dv",
+        "The weights of the forward pass are not remade in the backward pass.",
+        "The gradient by the values is an average.",
+        kind="gradient",
+        only="attend_gradient",
+    ),
+    "cross_terms_exchanged": Mistake(
+        result(lambda y: y[[0, 2, 1, 3]]),
+        "(a), (c), (b), (d)",
+        "Content with position and position with content change places.",
+        "Transformer-XL's two vectors meet the wrong terms.",
+        only="four_terms",
+    ),
+    "matrices_exchanged": Mistake(
+        using(w_q=lambda a: a.w_k, w_k=lambda a: a.w_q),
+        "W_K W_Q^T",
+        "Queries and keys are exchanged.",
+        "Every term is another.",
+        only="four_terms",
+    ),
+    "terms_transposed": Mistake(
+        result(lambda y: np.swapaxes(y, -1, -2)),
+        "rows are keys",
+        "Rows and columns are exchanged.",
+        "Attention looks the wrong way.",
+        only="four_terms",
+    ),
+}

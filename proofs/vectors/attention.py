@@ -1,0 +1,459 @@
+"""Attention: softmax with empty rows and sinks, caps, grouped heads, windows, chunks and steps, gradients."""
+
+import mpmath
+import numpy as np
+
+from proofs.attention import definition
+from proofs.vectors import average, cap, case, dot, exact, painted, product, softmax, stored, terms, total
+
+SOURCES = (
+    "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, Eq. (1)",
+    "Gemma 2, arXiv 2408.00118, section 2 (softcap); gpt-oss, arXiv 2508.10925, section 2 (sinks)",
+    "Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3 (four terms)",
+)
+
+CONVENTIONS = {
+    "axes": "q, k, v are (.., heads, n, d); bias and seen broadcast to the scores (.., heads, n_query, n_key)",
+    "seen": "the mask as integers: 1 may attend, 0 may not; a query that may attend to nothing gets zeros",
+    "sinks": "one a head: exp(sink) enters the sum of the exponentials and nothing else",
+    "row_scale": "a factor for the scores of each query",
+    "heads": "query head a uses key head floor(a key_heads / heads)",
+    "op attend": "softmax(cap(scale row_scale q k^T) + bias) v with cap(s) = softcap tanh(s / softcap)",
+    "op attend_by_offset": "entry j - i + n_query - 1 of bias_by_offset belongs to row i and column j; rows and columns are "
+    "aligned at the end: causal means j <= i + n_key - n_query, a window |j - i - (n_key - n_query)| < window",
+    "op attend_gradient": "the gradient of sum(output_gradient * output) by q, k, v or the scores (bias), as `of` says",
+    "op causal_mask": "1 where the key is at or before the query",
+    "op four_terms": "x x, x p, p x, p p of (x + p) W_Q W_K^T (x + p)^T, stacked",
+    "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
+    "op window_mask": "1 where |key - query| < width",
+}
+
+SCORES = "scale_ignored scale_squared no_bias bias_before_scale bias_twice bias_subtracted bias_of_the_first_head"
+MASKED = "no_mask mask_inverted mask_after_softmax"
+CAPPED = ["left_out", "without_division", "without_factor", "clipped", "before_scale", "after_bias", "after_mask"]
+SUNK = "sink_left_out sink_of_zero sink_of_the_first_head sink_beside_the_maximum"
+WINDOW = "window_ignored window_one_more window_one_less"
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # 8 bits in every step hide caps; gradients multiply errors
+
+
+def vectors():
+    yield from _softmax()
+    yield from _attend()
+    yield from _by_offset()
+    yield from _sequence()
+    yield from _gradients()
+    yield from _masks()
+    yield _terms()
+
+
+# one attention, with places for mistakes
+
+
+def _grouped(x, heads, tiled=False):
+    count = heads // x.shape[-3]
+    return np.concatenate([x] * count, axis=-3) if tiled else np.repeat(x, count, axis=-3)
+
+
+def _output(q, k, v, *, scale, bias=None, seen=None, sinks=None, rows=None, softcap=None, wrong=""):
+    """(output, cond), or the output with the mistake put in."""
+    k, v = (_grouped(x, q.shape[-3], wrong == "heads_tiled") for x in (k, v))
+    if wrong == "values_of_the_first_head":
+        v = np.broadcast_to(v[..., :1, :, :], v.shape)
+    after_softmax = wrong == "mask_after_softmax"
+    mask = None if seen is None or after_softmax else np.array(seen) != 0
+    s = _scores(q, k, scale, rows, softcap, bias, wrong)
+    if wrong == "cap_after_mask":
+        s, mask = exact(np.where(mask, s[0], -mpmath.mpf(softcap))), None
+    weights = softmax(s, mask, sinks)
+    if wrong == "sink_beside_the_maximum":
+        weights = exact(_beside_the_maximum(s[0], mask, sinks))
+    if after_softmax:
+        weights = exact(np.where(np.array(seen) != 0, weights[0], 0))
+    if wrong == "empty_row_uniform":
+        weights = exact(np.where(mask.any(axis=-1, keepdims=True), weights[0], mpmath.mpf(1) / k.shape[-2]))
+    return average(weights, exact(v))
+
+
+def _scores(q, k, scale, rows, softcap, bias, wrong):
+    loose = exact if wrong else lambda x: x  # sensitivities are for the right answer
+    value = lambda pair: loose(pair[0]) if wrong else pair
+    capped = lambda s: value(_CAPS[wrong](s, softcap) if wrong in _CAPS else cap(s, softcap))
+    scale, before = (1, scale) if wrong == "cap_before_scale" else (scale, 1)
+    s = value(dot(exact(q), exact(k), scale))
+    if wrong == "base_two":
+        s = exact(s[0] * mpmath.log(2))
+    if rows is not None and wrong != "row_scale_after_bias":
+        s = value(product(s, exact(rows[:, None])))
+    if softcap and wrong != "cap_after_bias":
+        s = capped(s)
+    if wrong == "cap_before_scale":
+        s = exact(before * s[0])
+    if bias is not None:
+        s = value(total(s, exact(np.broadcast_to(bias, s[0].shape))))
+    if wrong == "cap_after_bias":
+        s = capped(s)
+    if wrong == "row_scale_after_bias":
+        s = value(product(s, exact(rows[:, None])))
+    return s
+
+
+def _each(f):
+    return lambda s, c: exact(np.frompyfunc(lambda x: f(x, mpmath.mpf(c)), 1, 1)(s[0]))
+
+
+_CAPS = {
+    "cap_without_division": _each(lambda x, c: c * mpmath.tanh(x)),
+    "cap_without_factor": _each(lambda x, c: mpmath.tanh(x / c)),
+    "cap_clipped": _each(lambda x, c: min(max(x, -c), c)),
+}
+
+
+def _beside_the_maximum(s, mask, sinks):
+    """exp(s - max) / (sum exp(s - max) + exp(sink)) over the keys that are seen."""
+    mask, weights = np.broadcast_to(True if mask is None else mask, s.shape), s * 0
+    for row in np.ndindex(s.shape[:-1]):
+        seen = np.flatnonzero(mask[row])
+        if len(seen):
+            powers = np.array([mpmath.exp(x - max(s[row][seen])) for x in s[row][seen]])
+            weights[row][seen] = powers / (powers.sum() + mpmath.exp(sinks[row[-2], 0]))
+    return weights
+
+
+def _changed(name, given):
+    """Arguments that a mistake uses in the place of those given."""
+    scale, bias, seen, sinks = (given.get(key) for key in ("scale", "bias", "seen", "sinks"))
+    return {
+        "scale_ignored": lambda: {"scale": 1},
+        "scale_squared": lambda: {"scale": scale * scale},
+        "no_bias": lambda: {"bias": None},
+        "bias_before_scale": lambda: {"bias": scale * bias},
+        "bias_twice": lambda: {"bias": 2 * bias},
+        "bias_subtracted": lambda: {"bias": -bias},
+        "bias_of_the_first_head": lambda: {"bias": bias[..., :1, :, :]},
+        "no_mask": lambda: {"seen": None},
+        "mask_inverted": lambda: {"seen": 1 - np.array(seen)},
+        "mask_left_aligned": lambda: {"seen": np.tri(*np.shape(seen)[-2:], dtype=int)},
+        "cap_left_out": lambda: {"softcap": None},
+        "sink_left_out": lambda: {"sinks": None},
+        "sink_of_zero": lambda: {"sinks": 0 * sinks},
+        "sink_of_the_first_head": lambda: {"sinks": sinks[:1]},
+        "sink_scaled": lambda: {"sinks": scale * sinks},
+        "row_scale_left_out": lambda: {"rows": None},
+    }.get(name, dict)()
+
+
+def _mistake(name, q, k, v, **given):
+    return _output(q, k, v, **given | _changed(name, given), wrong=name)[0]
+
+
+# cases
+
+
+def _softmax():
+    seen = [[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [0, 1, 1, 1, 1]]
+    yield _softmax_case("empty-row", seen, None, MASKED + " empty_row_uniform base_two")
+    yield _softmax_case("sinks", seen, [1.5, -0.75], SUNK + " no_mask", comment="The second row sees the sink alone.")
+    large = np.where(painted((2, 3, 5), 1) > 0, 1000.0, 1004.0)
+    yield _softmax_case("large", None, None, "base_two", large, comment="exp(s) overflows where no maximum is taken.")
+
+
+def _softmax_case(probe, seen, sinks, flags, scores=None, **rest):
+    scores = painted((2, 3, 5), 1) if scores is None else scores
+    sink = None if sinks is None else np.array(sinks)[:, None]
+    mask = None if seen is None else np.array(seen) != 0
+
+    def weights(name=None):
+        changed = _changed(name, {"seen": seen, "sinks": sink})
+        sunk, masked = changed.get("sinks", sink), changed.get("seen", mask)
+        masked = None if masked is None or name == "mask_after_softmax" else np.array(masked) != 0
+        given = scores * (mpmath.log(2) if name == "base_two" else 1)
+        if name == "sink_beside_the_maximum":
+            return _beside_the_maximum(exact(given)[0], masked, sunk)
+        rows = np.empty(given.shape, dtype=object)
+        for row in np.ndindex(rows.shape[:-1]):
+            s = [mpmath.mpf(x) for x in given[row]]
+            seen_here = [True] * len(s) if masked is None else masked[row[-1]].tolist()
+            first = [] if sunk is None else [mpmath.mpf(np.broadcast_to(sunk, (2, 1))[row[0], 0])]
+            rows[row] = definition([*first, *s], [*(True for _ in first), *seen_here], mpmath)[len(first) :]
+        if name == "mask_after_softmax":
+            rows = np.where(mask, rows, mpmath.mpf(0))
+        if name == "empty_row_uniform":
+            rows = np.where(mask.any(axis=-1, keepdims=True), rows, mpmath.mpf(1) / 5)
+        return rows
+
+    return case(
+        f"attention/softmax/h2/{probe}",
+        op="softmax",
+        params={"heads": 2},
+        tensors=_tensors(scores=scores, seen=seen, sinks=sinks),
+        expected=weights(),
+        cond=softmax(exact(scores), mask, sink)[1],
+        mistakes={name: weights(name) for name in flags.split()},
+        **rest,
+    )
+
+
+def _tensors(**given):
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _attend():
+    causal = np.tri(3, 5, 2, dtype=int)
+    bias = painted((2, 3, 5), 6)
+    padded = np.array([np.tri(3, 5, 2, dtype=int), np.tri(3, 5, 2, dtype=int) * [0, 0, 0, 1, 1]])[:, None]
+    sinks, rows = np.array([3.0, -1.5]), np.array([0.25, 1.5, 3.0])
+    yield _attend_case("bias", SCORES + f" {MASKED} mask_left_aligned", bias=bias, seen=causal)
+    empty = MASKED + " empty_row_uniform values_of_the_first_head"
+    yield _attend_case("left-padding", empty, seen=padded, comment="The first query of the second text sees nothing.")
+    capped = " ".join(f"cap_{name}" for name in CAPPED)
+    yield _attend_case("softcap", capped, bias=bias, seen=causal, softcap=2.5, models=MATH_IN_F32)
+    yield _attend_case("sinks", SUNK + " sink_scaled", seen=causal, sinks=sinks)
+    yield _attend_case("row-scale", "row_scale_left_out row_scale_after_bias", bias=bias, row_scale=rows)
+    yield _attend_case("grouped", "heads_tiled values_of_the_first_head no_mask", heads=4, key_heads=2, seen=causal)
+    together = "heads_tiled cap_left_out cap_after_mask sink_left_out row_scale_left_out no_mask scale_ignored"
+    more = {"sinks": np.array([1.5, -0.75, 0.25, 2.0]), "row_scale": rows, "softcap": 1.5, "models": MATH_IN_F32}
+    yield _attend_case("together", together, heads=4, key_heads=2, seen=causal, **more)
+
+
+def _attend_case(probe, flags, *, heads=2, key_heads=None, seen=None, bias=None, sinks=None, row_scale=None, **more):
+    softcap, scale = more.pop("softcap", None), 0.5
+    batch = np.shape(seen)[:1] if np.ndim(seen) == 4 else ()
+    sizes = (3, 4), (5, 4), (5, 3)
+    counts = (heads, key_heads or heads, key_heads or heads)
+    q, k, v = (painted((*batch, count, *size), tag) for count, size, tag in zip(counts, sizes, (1, 2, 4), strict=True))
+    column = None if sinks is None else sinks[:, None]
+    given = {"scale": scale, "bias": bias, "seen": seen, "sinks": column, "rows": row_scale, "softcap": softcap}
+    expected, cond = _output(q, k, v, **given)
+    params = {"heads": heads, "scale": scale} | _tensors(key_heads=key_heads, softcap=softcap)
+    return case(
+        f"attention/attend/h{heads}-d4/{probe}",
+        op="attend",
+        params=params,
+        tensors=_tensors(q=q, k=k, v=v, bias=bias, seen=seen, sinks=sinks, row_scale=row_scale),
+        expected=expected,
+        cond=cond,
+        mistakes={name: _mistake(name, q, k, v, **given) for name in flags.split()},
+        **more,
+    )
+
+
+def _rule(n_query, n_key, causal, window, wrong=""):
+    """Which keys are seen; `wrong` moves the rows, the triangle or the window."""
+    shift = n_key - n_query
+    offset = np.arange(n_key) - np.arange(n_query)[:, None]
+    to_triangle = offset - (0 if wrong == "causal_left_aligned" else shift)
+    to_window = abs(offset - (0 if wrong == "window_left_aligned" else shift))
+    width = {"window_one_more": 1, "window_one_less": -1, "window_ignored": n_key + n_query}.get(wrong, 0)
+    limit = {"causal_strict": -1, "sees_one_ahead": 1}.get(wrong, 0)
+    seen = np.ones(offset.shape, dtype=bool)
+    if (causal and wrong != "causal_ignored") or wrong == "window_backward_alone":
+        seen &= to_triangle <= limit
+    if window:
+        seen &= to_window < window + width
+    return None if wrong == "no_mask" else seen.astype(int)
+
+
+def _by_offset():
+    aligned = "causal_ignored causal_left_aligned causal_strict sees_one_ahead no_bias bias_reversed bias_one_off"
+    yield _offset_case("cached", 3, 5, aligned + " heads_tiled scale_ignored bias_before_scale no_mask", True, None)
+    yield _offset_case("window", 4, 6, f"{WINDOW} window_left_aligned causal_ignored causal_left_aligned", True, 2)
+    yield _offset_case("both-directions", 4, 5, f"{WINDOW} window_left_aligned window_backward_alone", False, 2)
+    empty = "empty_row_uniform causal_left_aligned"
+    yield _offset_case("more-queries", 5, 3, empty, True, None, comment="The first two queries stand before every key.")
+
+
+def _offset_case(probe, n_query, n_key, flags, causal, window, **rest):
+    heads, key_heads, scale = 4, 2, 0.5
+    q, k, v = painted((heads, n_query, 4), 1), painted((key_heads, n_key, 4), 2), painted((key_heads, n_key, 3), 4)
+    by_offset = painted((heads, n_query + n_key - 1), 6)
+    index = np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1
+
+    def result(name=""):
+        changed = {"bias_reversed": by_offset[:, ::-1], "bias_one_off": np.roll(by_offset, 1, -1)}.get(name, by_offset)
+        seen = _rule(n_query, n_key, causal, window, name)
+        given = {"scale": scale, "bias": changed[:, index], "seen": seen}
+        return _output(q, k, v, **given | _changed(name, given), wrong=name)
+
+    expected, cond = result()
+    return case(
+        f"attention/by-offset/h{heads}-d4/{probe}",
+        op="attend_by_offset",
+        params={"heads": heads, "key_heads": key_heads, "scale": scale, "causal": causal} | _tensors(window=window),
+        tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
+        expected=expected,
+        cond=cond,
+        mistakes={name: result(name)[0] for name in flags.split()},
+        **rest,
+    )
+
+
+def _sequence():
+    """One text, computed at once, in a chunk and in a step: rows of one output."""
+    n, window, scale = 70, 64, 0.5
+    q, k, v = painted((1, n, 2), 1), painted((1, n, 2), 2), painted((1, n, 1), 4)
+    given = {"scale": scale, "seen": _rule(n, n, True, window)}
+    expected, cond = _output(q, k, v, **given)
+    for probe, first, last, names in (
+        ("prefill", 0, n, "window_one_more"),
+        ("chunk", 60, n, WINDOW + " window_left_aligned causal_ignored causal_left_aligned"),
+        ("step", 69, n, WINDOW + " causal_left_aligned"),
+        ("full-window", 63, 64, "window_one_less causal_left_aligned"),
+    ):
+        rows = slice(first, last)
+        of = lambda name, rows=rows, last=last: {
+            "scale": scale,
+            "seen": _rule(rows.stop - rows.start, last, True, window, name),
+        }
+        wrong = {name: _output(q[:, rows], k[:, :last], v[:, :last], **of(name))[0] for name in names.split()}
+        yield case(
+            f"attention/by-offset/h1-d2-w64/{probe}",
+            op="attend_by_offset",
+            params={"heads": 1, "scale": scale, "causal": True, "window": window},
+            tensors={"q": q[:, rows], "k": k[:, :last], "v": v[:, :last]},
+            expected=expected[:, rows],
+            cond={name: each[:, rows] for name, each in cond.items()},
+            mistakes=wrong,
+            models=("f64", "f32"),  # one key of 64 is less than 16 bits tell
+            comment=f"Rows {first} to {last - 1} of one text of {n} tokens.",
+        )
+
+
+def _gradients():
+    q, k, v, flow = painted((2, 3, 2), 1), painted((2, 4, 2), 2), painted((2, 4, 3), 4), painted((2, 3, 3), 8)
+    bias, seen, scale = painted((2, 3, 4), 6), np.array([[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 1, 1]]), 0.5
+    given = {"scale": scale, "seen": seen, "bias": bias}
+    conds = _gradient_sensitivities(flow, q, k, v, **given)
+    for of in ("q", "k", "v", "bias"):
+        names = "no_bias no_mask scale_ignored"
+        names += {"v": " gradient_unweighted", "bias": " row_sum_left_out"}.get(of, " row_sum_left_out gradient_unscaled")
+        yield case(
+            f"attention/gradient/h2-d2/{of}",
+            op="attend_gradient",
+            params={"heads": 2, "scale": scale, "of": of},
+            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "bias": bias, "seen": seen},
+            expected=_derivative(of, flow, q, k, v, **given),
+            cond=conds[of],
+            mistakes={name: _wrong_gradient(name, of, flow, q, k, v, given) for name in names.split()},
+            models=MATH_IN_F32,
+            comment="The second query sees nothing: its gradient is zero.",
+        )
+
+
+def _derivative(of, flow, q, k, v, *, scale, seen, bias):
+    """The definition differentiated: (L(x + h) - L(x - h)) / 2h with h = 2^-60, for each entry x, off by about h^2."""
+    at, h = {name: exact(x)[0] for name, x in (("q", q), ("k", k), ("v", v), ("bias", bias))}, mpmath.mpf(2) ** -60
+
+    def loss(**x):
+        found = mpmath.mpf(0)
+        for a, i in np.ndindex(q.shape[:2]):
+            row = [scale * (x["q"][a, i] @ x["k"][a, j]) + x["bias"][a, i, j] for j in range(k.shape[1])]
+            weights = np.array(definition(row, [True] * len(row) if seen is None else seen[i].astype(bool), mpmath))
+            found += flow[a, i] @ (weights @ x["v"][a])
+        return found
+
+    def moved(place, by):
+        x = at[of].copy()
+        x[place] += by
+        return loss(**at | {of: x})
+
+    slope = np.empty(at[of].shape, dtype=object)
+    for place in np.ndindex(slope.shape):
+        slope[place] = (moved(place, h) - moved(place, -h)) / (2 * h)
+    return _settled(slope)
+
+
+def _settled(slope):
+    """What is zero but for the error of the difference is zero."""
+    return np.frompyfunc(lambda x: mpmath.mpf(0) if abs(x) < mpmath.mpf(2) ** -100 else x, 1, 1)(slope)
+
+
+def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias):
+    """dv = a^T do; ds = a (da - sum a da) with da = do v^T; dq = scale ds k, dk = scale ds^T q."""
+    flow, q, k, v = (exact(x) for x in (flow, q, k, v))
+    turned = lambda pair: (np.swapaxes(pair[0], -1, -2), {name: np.swapaxes(x, -1, -2) for name, x in pair[1].items()})
+    weights = softmax(total(dot(q, k, scale), exact(bias)), seen != 0)
+    by_weight = dot(flow, v)
+    each = product(weights, by_weight)
+    keys = k[0].shape[-2]
+    row = each[0].sum(axis=-1, keepdims=True), {name: x.sum(axis=-1, keepdims=True) for name, x in each[1].items()}
+    row[1]["amp"] = row[1]["amp"] + terms(keys - 1, abs(each[0]).sum(axis=-1, keepdims=True))
+    by_score = product(weights, total(by_weight, (-row[0], row[1])))
+    return {
+        "q": dot(by_score, turned(k), scale)[1],
+        "k": dot(turned(by_score), turned(q), scale)[1],
+        "v": dot(turned(weights), turned(flow))[1],
+        "bias": by_score[1],
+    }
+
+
+def _wrong_gradient(name, of, flow, q, k, v, given):
+    if name == "gradient_unscaled":
+        return _derivative(of, flow, q, k, v, **given) / given["scale"]
+    if name == "gradient_unweighted":
+        return _derivative(of, flow, 0 * q, k, v, **given | {"bias": 0 * given["bias"]})
+    if name == "row_sum_left_out":
+        weights = softmax(total(dot(exact(q), exact(k), given["scale"]), exact(given["bias"])), given["seen"] != 0)[0]
+        by_score = weights * (exact(flow)[0] @ np.swapaxes(v, -1, -2))
+        columns = np.swapaxes(by_score, -1, -2)
+        return {"q": given["scale"] * (by_score @ k), "k": given["scale"] * (columns @ q), "bias": by_score}[of]
+    changed = _changed(name, given)
+    if name == "no_bias":
+        changed = {"bias": 0 * given["bias"]}
+    return _derivative(of, flow, q, k, v, **given | changed)
+
+
+def _masks():
+    queries, keys = np.array([[3, 4], [1, 2]]), np.array([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
+    offset = keys[:, None, :] - queries[:, :, None]
+    plain = np.arange(5) - np.arange(2)[:, None] + 0 * offset
+    first = keys[:, None, :] - (queries - queries[:, :1])[:, :, None]
+    whole = lambda seen: seen.astype(int)
+    causal = {
+        "sign": whole(offset >= 0),
+        "positions_ignored": whole(plain <= 0),
+        "causal_strict": whole(offset < 0),
+        "sees_one_ahead": whole(offset <= 1),
+        "causal_left_aligned": whole(first <= 0),
+    }
+    window = {
+        "positions_ignored": whole(abs(plain) < 2),
+        "window_one_more": whole(abs(offset) <= 2),
+        "window_one_less": whole(abs(offset) < 1),
+        "window_ignored": whole(abs(offset) >= 0),
+        "window_left_aligned": whole(abs(first) < 2),
+        "window_backward_alone": whole((abs(offset) < 2) & (offset <= 0)),
+    }
+    given = {"tensors": {"queries": queries, "keys": keys}, "comment": "The second text is padded on the left."}
+    yield case("attention/masks/any/causal", op="causal_mask", params={}, expected=whole(offset <= 0), mistakes=causal, **given)
+    yield case(
+        "attention/masks/w2/window",
+        op="window_mask",
+        params={"width": 2},
+        expected=whole(abs(offset) < 2),
+        mistakes=window,
+        **given,
+    )
+
+
+def _terms():
+    x, p, w_q, w_k = painted((3, 2), 1), painted((3, 2), 2), painted((2, 4), 4), painted((2, 4), 6)
+
+    def four(w_q, w_k):
+        through = lambda y, w: dot(exact(y), exact(w.T))
+        return [dot(through(left, w_q), through(right, w_k)) for left in (x, p) for right in (x, p)]
+
+    parts = four(w_q, w_k)
+    expected = np.stack([value for value, _ in parts])
+    return case(
+        "attention/four-terms/d2/terms",
+        op="four_terms",
+        params={},
+        tensors={"x": x, "p": p, "w_q": w_q, "w_k": w_k},
+        expected=expected,
+        cond={name: np.stack([stored(value, cond)[1][name] for value, cond in parts]) for name in ("amp", "phase", "out")},
+        mistakes={
+            "cross_terms_exchanged": expected[[0, 2, 1, 3]],
+            "matrices_exchanged": np.stack([value for value, _ in four(w_k, w_q)]),
+            "terms_transposed": np.swapaxes(expected, -1, -2),
+        },
+    )
