@@ -90,9 +90,9 @@ def named(i):
 def attention(layer, call):
     """How one attention differs from what is said of its layer."""
     scale = call.keywords.get("scaling")
-    if scale == 1.0:  # some models have scaled their queries already
-        scale = getattr(call.module, "scaling", scale)
-    if isinstance(scale, (int, float)) and abs(scale - layer["softmax_scale"]) > 4 * U * abs(scale):
+    scales = {scale, getattr(call.module, "scaling", scale)} if scale == 1.0 else {scale}  # queries may be scaled already
+    numbers = [number for number in scales if isinstance(number, (int, float))]
+    if numbers and all(abs(number - layer["softmax_scale"]) > 4 * U * abs(number) for number in numbers):
         yield f"scores are scaled by {scale}, explained as {layer['softmax_scale']}"
     if "sliding_window" in call.keywords and (call.keywords["sliding_window"] or None) != layer["window"]:
         yield f"its window is {call.keywords['sliding_window']}, explained as {layer['window']}"
