@@ -258,17 +258,19 @@ def one_sided_as_it_is():
     prove_equal(shaw.embed(w, np.array([[0]])), [[w[3]]])
 
 
-@theorem(of=[shaw.scores_gradient, scatter_rows], sizes="2 queries, 3 keys, d = 1, reach 2, one head")
+@theorem(of=[shaw.scores_gradient, scatter_rows], sizes="batch 2, one head, 2 queries, 3 keys, d = 1, reach 2")
 def gradient_by_calculus():
-    """scores_gradient is the gradient of <g, scores> by q, k and the table, for both variants, by symbolic differentiation."""
-    q, k, w, g, scale = symbols("q", 2, 1), symbols("k", 3, 1), symbols("w", 5, 1), symbols("g", 2, 3), symbol("scale")
-    at = np.array([[-3, 0, 1], [-1, 2, 3]])
+    """scores_gradient is the gradient of <g, scores> by q, k and the table, for both variants and a batch with offsets of its
+    own each, by symbolic differentiation."""
+    q, k, w, g, scale = symbols("q", 2, 2, 1), symbols("k", 2, 3, 1), symbols("w", 5, 1), symbols("g", 2, 2, 3), symbol("scale")
+    at = np.array([[[-3, 0, 1], [-1, 2, 0]], [[4, 0, -2], [1, 1, -1]]])
     for variant in shaw.VARIANTS:
-        stated = [[definition(q[i], k[j], w, int(at[i, j]), scale, variant) for j in range(3)] for i in range(2)]
-        loss = expression((g * array(stated)).sum())
-        got = shaw.scores_gradient(g[None], q[None], k[None], w[None], at[None], scale=scale, variant=variant)
-        for part, inputs in zip(got, (q, k, w), strict=True):
-            prove_equal(part[0], [[loss.diff(x.e) for x in row] for row in inputs], mention=[scale])
+        stated = every_score(q[:, None], k[:, None], w, at[:, None], scale, variant)[:, 0]
+        loss = expression((g * stated).sum())
+        got = shaw.scores_gradient(g[:, None], q[:, None], k[:, None], w, at[:, None], scale=scale, variant=variant)
+        of_table = got.key_table.sum(axis=(0, 1))  # shared by the batch
+        for part, inputs in ((got.q[:, 0], q), (got.k[:, 0], k), (of_table[None], w[None])):
+            prove_equal(part, [[[loss.diff(x.e) for x in row] for row in rows] for rows in inputs], mention=[scale])
 
 
 @gradient_by_calculus.claim("Offsets beyond the reach share the last row, so its gradient is a sum.")
