@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-wide, finite = "wide", "finite"
+wide, finite = "no integers of 8 or 16 bits", "finite"
 F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
 
@@ -236,6 +236,24 @@ class Argument(NamedTuple):
     optional: bool
     default: Any
     remedy: str
+
+    @property
+    def said(self):
+        """The annotation in words: axes and kind, or the name of a number, or the choices; and the default."""
+        rule = self.rule
+        if isinstance(rule, Arrays):
+            shape = f"the shape of {self.shape.like}" if self.shape.like else str(self.shape)
+            words = ", ".join([shape, rule.kind.name, *rule.marks])
+        elif typing.get_origin(rule) is typing.Literal:
+            words = " or ".join(map(repr, typing.get_args(rule)))
+        elif isinstance(rule, Scalar):
+            words = rule.name.partition(";")[0]
+        else:
+            words = (
+                "a function" if typing.get_origin(rule) is collections.abc.Callable else getattr(rule, "__name__", str(rule))
+            )
+        given = self.default is not inspect.Parameter.empty and self.default is not None
+        return words + " or None" * self.optional + (f", {self.default!r} by default" if given else "")
 
 
 class Contract:

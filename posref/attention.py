@@ -199,7 +199,7 @@ def window_mask(
     query_positions: Signed[Array, "... n_query", wide, finite],
     key_positions: Signed[Array, "... n_key", wide, finite],
     *,
-    width: Positive,
+    width: Count,
 ) -> Booleans[Array, "... n_query n_key"]:
     """True where |j - i| < width: boolean `(..., n_query, n_key)`; and it with a causal mask for a sliding window.
 
@@ -242,7 +242,7 @@ def attend_by_offset(
     scale: Number,
     bias_by_offset: Numbers[Array, "#... #h n_query+n_key-1", finite] | None = None,
     causal: bool = False,
-    window: Positive | None = None,
+    window: Count | None = None,
 ) -> Numbers[Array, "... h n_query d_v"]:
     """`attend` with a bias that depends on the offset alone, and masks by rule: `(..., h, n_query, d_v)`.
 

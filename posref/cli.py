@@ -134,8 +134,8 @@ def _parser():
     form.add_argument("--markdown", action="store_true", help="as the table of the README")
     listing.set_defaults(run=_list)
 
-    show = commands.add_parser("show", help="the definition of one system, then its code")
-    show.add_argument("name", metavar="NAME", help="for instance t5, relative.t5, attention")
+    show = commands.add_parser("show", help="the definition of one system, then its code; or one function")
+    show.add_argument("name", metavar="NAME", help="for instance t5, relative.t5, attention, t5.bucket")
     show.set_defaults(run=_show)
 
     demo = commands.add_parser("demo", help="read, prove and diagnose RoPE")
@@ -266,6 +266,10 @@ def _list(arguments):
 def _show(arguments):
     from posref import discovery
 
+    function = discovery.function(arguments.name)
+    if function is not None:
+        print(f"{discovery.contract_lines(function)}\n\n{inspect.getsource(function)}", end="")
+        return 0
     try:
         name = discovery.resolve(arguments.name)
     except LookupError as error:

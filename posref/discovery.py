@@ -110,6 +110,36 @@ def members(module):
     return sorted(own, key=lambda member: inspect.getsourcelines(member)[1])
 
 
+def function(name):
+    """The public function that "t5.bucket" or "relative.t5.bucket" names, None if there is none.
+
+    >>> function("t5.bucket").__name__, function("t5")
+    ('bucket', None)
+    """
+    system, _, own = name.replace("-", "_").removeprefix("posref.").rpartition(".")
+    try:
+        module = importlib.import_module(f"posref.{resolve(system)}")
+    except LookupError:
+        return None
+    return next((f for f in members(module) if f.__name__ == own and hasattr(f, "contract")), None)
+
+
+def contract_lines(function):
+    """What a function takes, one line an argument: its axes and kind, as its contract checks them, and its default.
+
+    >>> print(contract_lines(function("t5.bucket")))
+    relative.t5.bucket
+    <BLANKLINE>
+        offsets        (...), signed integers
+        buckets        an integer, 32 by default
+        max_distance   an integer, 128 by default
+        bidirectional  True or False
+    """
+    made = function.contract
+    width = max(map(len, made.arguments), default=0)
+    return "\n".join([f"{made.function}\n", *(f"    {n:{width}}  {a.said}" for n, a in made.arguments.items())])
+
+
 def case_ids(name):
     """Ids of the golden vectors of a system, which bear its short name; empty if it has none."""
     short = name.split(".")[-1]

@@ -85,7 +85,7 @@ def padded(mask: Booleans[Array, "... n"], *, filler: Integer) -> Integers[Array
 
 
 @contract
-def packed(lengths: Integers[Array, "documents"]) -> Integers[Array, "n"]:
+def packed(lengths: SignedIntegers[Array, "documents"]) -> Integers[Array, "n"]:
     """Positions of documents behind each other in one row: integers `(sum of lengths,)`.
 
     >>> packed(np.array([2, 3]))
@@ -96,7 +96,7 @@ def packed(lengths: Integers[Array, "documents"]) -> Integers[Array, "n"]:
 
 
 @contract
-def documents(lengths: Integers[Array, "documents"]) -> Integers[Array, "n"]:
+def documents(lengths: SignedIntegers[Array, "documents"]) -> Integers[Array, "n"]:
     """The document of every token of a packed row. Tokens attend within theirs: `of[:, None] == of[None, :]`.
 
     >>> documents(np.array([2, 3]))

@@ -285,7 +285,7 @@ def gradient_without_the_average():
 @theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions, widths")
 def masks_pinned():
     """causal_mask is j <= i; window_mask is -width < j - i < width; i, j are the positions of the query and the key."""
-    query, key, width = sized("i", N), sized("j", M), symbol("width", integer=True, positive=True)
+    query, key, width = sized("i", N), sized("j", M), size("width")
     a, b = index(N), index(M)
     i, j = query.at(a), key.at(b)
     prove_that(attention.causal_mask(query, key).at(a, b) == sp.Le(j, i), "causal is j <= i")

@@ -314,7 +314,7 @@ def test_scale_has_no_default():
             {"bias_by_offset": np.ones((3, 5))},
             r"bias_by_offset has shape \(3, 5\), .* does not broadcast to q of shape \(2, 2, 3\)",
         ),
-        (((1, 2, 3), (1, 4, 3), (1, 4, 3)), {"window": 0}, "window is 0, expected a positive finite number"),
+        (((1, 2, 3), (1, 4, 3), (1, 4, 3)), {"window": 0}, "window is 0, expected an integer of at least 1"),
         (((1, 2, 3), (1, 4, 3), (1, 5, 3)), {}, r"v has shape \(1, 5, 3\), .* expected n_key = 4 .*, since k has"),
     ],
 )
@@ -345,7 +345,7 @@ def test_masks_refuse():
         attention.window_mask(np.array([-128]), np.array([127], dtype=np.int8), width=2)
     with pytest.raises(TypeError, match="query_positions has dtype uint64, expected signed numbers"):
         attention.window_mask(np.arange(2, dtype=np.uint64), np.arange(2), width=1)
-    for width, error in ((0, ValueError), (-1, ValueError), (np.nan, ValueError), (np.inf, ValueError), ([1], TypeError)):
+    for width, error in ((0, ValueError), (-1, ValueError), (2.5, TypeError), (2.0, TypeError), ([1], TypeError)):
         with pytest.raises(error, match="width is"):
             attention.window_mask(np.arange(2), np.arange(2), width=width)
 

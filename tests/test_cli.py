@@ -1,5 +1,6 @@
 """The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
 
+import inspect
 import json
 import os
 import shlex
@@ -12,6 +13,7 @@ import pytest
 
 import posref
 from posref import cli, discovery, vectors
+from posref.relative import t5
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -161,6 +163,20 @@ def test_show_works_for_all(run, name):
     code, out, _ = run("show", name)
     assert code == 0
     assert out.startswith(f"posref.{name}\n")
+
+
+@pytest.mark.parametrize("name", ["t5.bucket", "relative.t5.bucket", "posref.relative.t5.bucket"])
+def test_show_prints_one_function(run, name):
+    code, out, _ = run("show", name)
+    assert code == 0
+    parts = [
+        "relative.t5.bucket",
+        "offsets        (...), signed integers",
+        "buckets        an integer, 32 by default",
+        "@contract",
+    ]
+    assert [out.count(part) for part in parts] == [1, 1, 1, 1]
+    assert out.rstrip().endswith(inspect.getsource(t5.bucket).rstrip().split("\n")[-1])
 
 
 def test_short_names_are_unique():

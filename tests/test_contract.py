@@ -1,5 +1,6 @@
 """Contracts: what they say, what they refuse, and that they change nothing: one test for all public functions."""
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -205,6 +206,41 @@ def test_an_extent_that_two_arguments_share_is_one(name):
             longer = np.repeat(values[argument.name], 2, axis=at)
             with pytest.raises(ValueError, match=re.escape(made.where)):
                 _call(wrapped, function, {**values, argument.name: longer})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_small_integers_are_refused_or_do_not_wrap(name):
+    """Integers of 8 and 16 bits, all 100, give what they give as int64, up to float16, which numpy makes of roots of int8."""
+    function = FUNCTIONS[name]
+    for values in _choices(function.contract):
+        with contextlib.suppress(ValueError, TypeError):  # TypeError: the function that is a value here takes two arguments
+            right = _call(function, function, _hundreds(function.contract, values, np.int64))
+            for dtype in (np.int8, np.uint8, np.int16):
+                with contextlib.suppress(TypeError):
+                    got = _call(function, function, _hundreds(function.contract, values, dtype))
+                    for a, b in zip(_parts(got), _parts(right), strict=True):
+                        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3, err_msg=f"{name} {np.dtype(dtype)}")
+
+
+def _choices(made):
+    """`fitting` values with every choice of every argument in turn."""
+    values = fitting(made)
+    yield values
+    for name, argument in made.arguments.items():
+        if typing.get_origin(argument.rule) is Literal:
+            yield from ({**values, name: choice} for choice in typing.get_args(argument.rule)[1:])
+
+
+def _hundreds(made, values, dtype):
+    """`values`, with 100 of a dtype in every array that may be of integers."""
+    rules = {name: made.arguments[name].rule for name in values}
+    numbers = [name for name, rule in rules.items() if isinstance(rule, Arrays) and "i" in (rule.kind.dtypes or "i")]
+    return {**values, **{name: np.full(values[name].shape, 100, dtype) for name in numbers}}
+
+
+def _parts(result):
+    parts = result if isinstance(result, tuple) else (result,)
+    return [part for part in parts if isinstance(part, np.ndarray)]
 
 
 def test_most_functions_are_contracts():

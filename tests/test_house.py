@@ -251,6 +251,51 @@ def test_bodies_ask_no_size(name):
     assert list(asks_no_size(source(name), name)) == []
 
 
+def shapes(page):
+    """(name, axes) of every symbol with a shape, "q, k (..., n, d)" being two."""
+    for symbol in page.symbols:
+        for names, shape in re.findall(r"(\w+(?:, \w+)*) \(([^)]*)\)", symbol.names):
+            yield from ((name, [axis.strip() for axis in shape.split(",") if axis.strip()]) for name in names.split(", "))
+
+
+def fits(axes, argument, known):
+    """Whether the axes of a symbol are those of a contract: from the back as many, the same numbers in them, and a name that
+    the contract knows in its own place; a name that only the page has may stand for any extent."""
+    wanted = str(argument.shape).strip("(,)").replace(" ", "").split(",")
+    if len([axis for axis in axes if axis != "..."]) < argument.shape.least or (len(axes) > len(wanted) and wanted[0] != "..."):
+        return False
+    for own, theirs in zip(reversed(axes), reversed(wanted), strict=False):
+        if "..." in (own, theirs):
+            return True
+        plain = re.sub(r"(\d)(?=[a-zA-Z])", r"\1*", own.replace(" ", ""))
+        numbers = [re.sub(r"[a-z_A-Z]+", "n", text) for text in (plain, theirs)]
+        if plain != theirs and (plain in known or not (plain.isidentifier() or numbers[0] == numbers[1])):
+            return False
+    return True
+
+
+def extents(contract):
+    shapes = [argument.shape for argument in contract.arguments.values() if argument.shape]
+    return {name for shape in shapes for axis in shape.axes for term in axis.terms for name in term.names}
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_symbols_are_those_of_the_contracts(name):
+    """A symbol of the page that is the name of arguments has the axes of one of them."""
+    functions = [f for f in discovery.members(importlib.import_module(f"posref.{name}")) if hasattr(f, "contract")]
+    for symbol, axes in shapes(discovery.page(name)):
+        made = [f.contract for f in functions if symbol in f.contract.arguments]
+        made = [c for c in made if c.arguments[symbol].shape and not c.arguments[symbol].shape.like]
+        assert not made or any(fits(axes, c.arguments[symbol], extents(c)) for c in made), (symbol, axes)
+
+
+def test_symbols_that_are_not_those_of_the_contracts_are_noticed():
+    argument = discovery.function("attention.scores").contract.arguments["q"]
+    assert fits(["...", "h", "n_query", "d"], argument, {"n_query", "n_key", "d"})
+    for axes in (["...", "d", "n_query"], ["d"], ["...", "n_query", "2*d"]):
+        assert not fits(axes, argument, {"n_query", "n_key", "d"})
+
+
 def test_converted_modules_are_contracts():
     bare = []
     for name in CONVERTED:

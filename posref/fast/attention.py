@@ -169,7 +169,7 @@ def _tables(name, query_tables, key_tables, layout):
 def _band(n_query, n_key, causal, window, shift):
     """The j - i that may attend, from low to high; the causal triangle and the window are both bands."""
     everything = n_query + n_key
-    reach = everything + abs(shift) if window is None else math.ceil(window) - 1
+    reach = everything + abs(shift) if window is None else int(window) - 1
     high = min(0, reach) if causal else reach
     return max(-reach - shift, -everything), min(high - shift, everything)
 

@@ -76,7 +76,7 @@ PRESETS = {
 @contract
 def encode(
     offsets: Signed[Array, "...", finite],
-    frequencies: Numbers[Array, "dim/2"],
+    frequencies: Numbers[Array, "dim/2", wide],
     *,
     max_distance: Count,
     convention: Convention,

@@ -105,7 +105,7 @@ def distances(n_query: Count, n_key: Count, *, bidirectional: bool, clamp_len: C
 
 
 @contract
-def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"]) -> Numbers[Array, "... dim"]:
+def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2", wide]) -> Numbers[Array, "... dim"]:
     """R: the sinusoid of every distance, sines first, before its projection W_{k,R}: `distances.shape + (dim,)`.
 
     >>> embeddings(np.array([1, 0]), np.array([1.0, 0.01])).round(4)

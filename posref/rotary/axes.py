@@ -46,7 +46,7 @@ from typing import Literal
 import numpy as np
 
 from posref import _require, pairing
-from posref._contract import Array, Count, Integers, Numbers, contract
+from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract, wide
 from posref.rotary import rope
 
 Leftover = Literal["transformers", "ggml"]
@@ -145,7 +145,7 @@ PRESETS = {
 
 @contract(axis=ADD_UP)
 def angles(
-    positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2"], axis: Integers[Array, "dim/2"]
+    positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2", wide], axis: Integers[Array, "dim/2"]
 ) -> Numbers[Array, "... n dim/2"]:
     """p_i,a_t w_t: the angle of every pair, `(..., n, dim/2)`, for `rope.rotate(x, np.cos(angle), np.sin(angle), layout=..)`.
 
@@ -159,7 +159,7 @@ def angles(
 
 
 @contract
-def sections(sizes: Integers[Array, "axes"]) -> Integers[Array, "dim/2"]:
+def sections(sizes: SignedIntegers[Array, "axes"]) -> Integers[Array, "dim/2"]:
     """The axis of each pair where axes have consecutive pairs, `mrope_section` of Qwen2-VL: integers `(sum of sizes,)`.
 
     >>> sections(np.array([1, 2, 2]))
@@ -170,7 +170,7 @@ def sections(sizes: Integers[Array, "axes"]) -> Integers[Array, "dim/2"]:
 
 
 @contract
-def interleaved_sections(sizes: Integers[Array, "axes"], *, leftover: Leftover) -> Integers[Array, "dim/2"]:
+def interleaved_sections(sizes: SignedIntegers[Array, "axes"], *, leftover: Leftover) -> Integers[Array, "dim/2"]:
     """The axis of each pair where axes are dealt out in turn, `mrope_interleaved` of Qwen3-VL: integers `(sum of sizes,)`.
 
     Pair t reads axis t mod k while that axis has pairs left. Others read axis 0 with `leftover="transformers"`, and an axis k
@@ -218,8 +218,8 @@ def centers(height: Count, width: Count) -> Numbers[Array, "patches 2"]:
 @contract
 def rotate_vjepa2(
     x: Numbers[Array, "... n? dim"],
-    cos: Numbers[Array, "(...) #n dim/2"],
-    sin: Numbers[Array, "=cos"],
+    cos: Numbers[Array, "(...) #n dim/2", wide],
+    sin: Numbers[Array, "=cos", wide],
     *,
     convention: Convention,
 ) -> Numbers[Array, "... n? dim"]:

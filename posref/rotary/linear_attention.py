@@ -14,7 +14,7 @@ Symbols.
 
     q, k (..., h, n, d)        queries and keys
     v (..., h, n, d_v)         values
-    cos, sin (..., n, d/2)     from `rope.tables`; if phi changes the width, d is the width after it
+    cos, sin (..., n, pairs)   from `rope.tables`, for half the width that phi gives
     S (..., h, n, d, d_v)      prefix sums of the numerator
     z (..., h, n, d)           prefix sums of the denominator
     o (..., h, n, d_v)         output
@@ -61,8 +61,8 @@ def attend(
     q: Numbers[Array, "... n d"],
     k: Numbers[Array, "... n d"],
     v: Numbers[Array, "... n d_v"],
-    cos: Numbers[Array, "(...) #n pairs"],
-    sin: Numbers[Array, "=cos"],
+    cos: Numbers[Array, "(...) #n pairs", wide],
+    sin: Numbers[Array, "=cos", wide],
     *,
     layout: Layout,
     feature_map: Callable[[Array], Array],

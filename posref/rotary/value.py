@@ -42,7 +42,7 @@ def attend(
     k: Numbers[Array, "... n_key d", wide],
     v: Numbers[Array, "... n_key d"],
     positions: Numbers[Array, "(...) #n_query"],
-    frequencies: Numbers[Array, "d/2"],
+    frequencies: Numbers[Array, "d/2", wide],
     *,
     layout: Layout,
     scale: Number,

@@ -21,7 +21,7 @@ fast_rope = importlib.import_module("posref.fast.rope")
 
 FLOATS = (np.float32, np.float64)
 TILES = (fast.TILE - 1, fast.TILE, fast.TILE + 1, 2 * fast.TILE, 2 * fast.TILE + 1)
-MASKS = ((False, None), (True, None), (False, 3), (True, 2), (False, 1), (True, 2.5), (False, 1e300), (True, 40))
+MASKS = ((False, None), (True, None), (False, 3), (True, 2), (False, 1), (True, 3), (False, 10**300), (True, 40))
 
 
 def inputs(n_query, n_key, d, d_v, *, heads=(2, 2), dtype=np.float32, seed=0, spread=1.0):
@@ -54,7 +54,7 @@ def error_bound(q, k, v, bias, *, scale, causal=False, window=None):
     b = 0 if bias is None else bias.astype(np.longdouble)[..., offset + n_query - 1]
     swapped = np.swapaxes(k, -1, -2)
     s = np.where(allowed, scale * (q @ swapped) + b, -np.inf)
-    m = s.max(axis=-1, keepdims=True, initial=-1e300)
+    m = s.max(axis=-1, keepdims=True, initial=-(10**300))
     a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape))
     n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True)
     tiles = n // fast.TILE + 2
@@ -470,7 +470,7 @@ def test_partial_against_the_specification(dtype):
         ({"window": 0}, ValueError, "window is 0"),
         ({"causal": "yes"}, ValueError, "causal is 'yes'"),
         ({"q": np.ones((2, 5, 4), np.int8)}, TypeError, "q has dtype int8"),
-        ({"window": float("inf")}, ValueError, "window is inf"),
+        ({"window": float("inf")}, TypeError, "window is inf"),
         ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
          TypeError, "the result would have dtype float16"),
         ({"v": np.ones((2, 7, 2), np.longdouble)}, TypeError, "the result would have dtype float128"),
