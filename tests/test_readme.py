@@ -135,7 +135,7 @@ def test_one_line_commands():
     """Two commands, each one line that makes its own environment and needs extras that exist."""
     lines = "".join(blocks("sh")).splitlines()
     commands = [line for line in lines if line.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")]
-    assert [line.split(" && ")[-1] for line in commands] == [".venv/bin/posref demo", ".venv/bin/python -m pytest"]
+    assert [line.split(" && ")[-1] for line in commands] == [".venv/bin/posref demo", ".venv/bin/python -m pytest -n auto"]
 
 
 def test_named_files_exist():

@@ -56,6 +56,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "flag"), PAIRS, ids=[f"{case.id}-{flag}" for case, flag in PAIRS])
 def test_named(case, flag):
     x, positions = case.tensors["x"], case.tensors["positions"]
