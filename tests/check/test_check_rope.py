@@ -3,7 +3,6 @@
 The implementations here are written in plain numpy, as other people write them; none of them calls posref.
 """
 
-
 import numpy as np
 import pytest
 

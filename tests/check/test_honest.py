@@ -53,7 +53,7 @@ def sizes():
         yield "nezha.attend", {**rows, "max_distance": 4, "convention": "released"}
 
 
-@pytest.mark.parametrize(("name", "settings"), sizes(), ids=str)
+@pytest.mark.parametrize(("name", "settings"), [*sizes()], ids=str)
 def test_honest_results_at_the_sizes_of_models_pass(name, settings):
     op = ops.op(name)
     arguments, questions = op.make(**settings), {}
