@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention
 from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED
-from posref.ops.probe import painted
+from posref.ops.probe import padded_mask, painted
 
 
 def softmax(scores, mask=None, sinks=None):
@@ -43,16 +43,9 @@ def _column(sinks):
     return None if sinks is None else sinks[:, None]
 
 
-def _mask(s):
-    """Causal, the last query at the last key; texts are padded on the left: no row sees all, or nothing."""
-    keys = np.arange(s.n_key)
-    first = np.minimum(1 + np.arange(s.batch), max(s.n_key - s.n_query, 0))[:, None, None, None]
-    return (keys >= first) & (keys <= (np.arange(s.n_query) + max(s.n_key - s.n_query, 0))[:, None])
-
-
 ARRAYS = {
     "scores": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 1),
-    "mask": _mask,
+    "mask": padded_mask,
     "bias": lambda s: painted((s.heads, s.n_query, s.n_key), 6),
     "sinks": lambda s: painted((s.heads,), 8),
     "row_scale": lambda s: abs(painted((s.n_query,), 9)),

@@ -3,7 +3,8 @@
 import numpy as np
 
 from posref.ops import Mistake, using
-from posref.ops.probe import painted
+from posref.ops.common import UNMASKED
+from posref.ops.probe import padded_mask, painted
 from posref.rotary import decoupled
 
 
@@ -13,6 +14,17 @@ def scores(q, q_turned, k, k_turned, *, scale):
 
 def absorbed_scores(q, q_turned, latents, k_turned, w_k, *, scale):
     return decoupled.absorbed_scores(q, q_turned, latents, k_turned, w_k, scale=scale)
+
+
+def attend(q, q_turned, k, k_turned, v, mask=None, *, scale):
+    return decoupled.attend(q, q_turned, k, k_turned, v, scale=scale, mask=mask)
+
+
+def _each_by_its_width(f, a):
+    """The scale is by the joint width; the ratio of the roots of the widths goes into each query."""
+    widths = a.q.shape[-1], a.q_turned.shape[-1]
+    content, turned = (np.sqrt(sum(widths) / width) for width in widths)
+    return f(**a | {"q": content * a.q, "q_turned": turned * a.q_turned})
 
 
 def _of_the_content(a):
@@ -27,6 +39,7 @@ ARRAYS = {
     "k_turned": lambda s: painted((s.batch, 1, s.n_key, 4), 6),
     "latents": lambda s: painted((s.batch, 1, s.n_key, 5), 8),
     "w_k": lambda s: painted((s.heads, 5, 6), 9),
+    "mask": padded_mask,
 }
 
 MISTAKES = {
@@ -47,6 +60,25 @@ MISTAKES = {
         "1/sqrt(d), not 1/sqrt(d + d_rope)",
         "The scale counts the width without the turned part: 128 for 192 in DeepSeek-V3.",
         "Attention is too sharp.",
+    ),
+    "each_by_its_width": Mistake(
+        _each_by_its_width,
+        "1/sqrt(d) and 1/sqrt(d_rope)",
+        "Each part is divided by the root of its own width.",
+        "Position weighs too much.",
+        remedy="One scale, (d + d_rope)^-1/2, for the sum.",
+    ),
+    "turned_unscaled": Mistake(
+        using(q_turned=lambda a: a.q_turned / a.scale),
+        "scale on the content alone",
+        "The turned part is not scaled.",
+        "Position outweighs content.",
+    ),
+    "no_mask": Mistake(
+        UNMASKED,
+        "no mask",
+        "Keys that are masked are seen.",
+        "Loss is too good in training, text is bad in generation.",
     ),
     "features_reversed": Mistake(
         using(q_turned=lambda a: a.q_turned[..., ::-1]),

@@ -48,6 +48,13 @@ def queries_at(s: Any) -> np.ndarray:
     return keys_at(s)[..., max(s.n_key - s.n_query, 0) :]
 
 
+def padded_mask(s: Any) -> np.ndarray:
+    """Causal, the last query at the last key; texts are padded on the left: no row sees all, or nothing."""
+    keys = np.arange(s.n_key)
+    first = np.minimum(1 + np.arange(s.batch), max(s.n_key - s.n_query, 0))[:, None, None, None]
+    return (keys >= first) & (keys <= (np.arange(s.n_query) + max(s.n_key - s.n_query, 0))[:, None])
+
+
 # name of an argument -> its array, from the settings and extents
 ARRAYS: dict[str, Callable[[Any], Any]] = {
     "query_positions": queries_at,

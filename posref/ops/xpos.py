@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, using
+from posref.ops import Mistake, missing, using
 from posref.ops.common import OTHER_LAYOUT, per_head
 from posref.rotary import rope, xpos
 
@@ -32,6 +32,12 @@ MISTAKES = {
         "keys multiplied, queries divided",
         "The factor is on the wrong side.",
         "Scores grow with the distance.",
+    ),
+    "both_multiplied": Mistake(
+        using(side=lambda a: "query" if a.side == "key" else missing()),
+        "keys multiplied like queries",
+        "Keys are not divided by the factor.",
+        "Scores depend on the sum of the positions.",
     ),
     "unscaled": Mistake(
         _unscaled,

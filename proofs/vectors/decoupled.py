@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.rotary.decoupled import definition
-from proofs.vectors import case, dot, exact, painted
+from proofs.vectors import average, case, dot, exact, painted, softmax
 
 SOURCES = ("DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19)",)
 
@@ -12,6 +12,8 @@ CONVENTIONS = {
     "q, k": "(batch, heads, n, d): content, without position",
     "q_turned": "(batch, heads, n_query, d_rope): turned by the caller; k_turned (batch, 1, n_key, d_rope): one for all heads",
     "latents": "(batch, 1, n_key, d_latent); w_k (heads, d_latent, d): keys are latents @ w_k",
+    "seen": "the mask as integers: 1 may attend, 0 may not",
+    "op attend": "softmax(scores) v over the keys that are seen",
     "op scores": "scale (q . k + q_turned . k_turned)",
     "op absorbed_scores": "the same for keys latents @ w_k",
 }
@@ -23,6 +25,7 @@ def vectors():
     yield _scores("decode", (2, 2, 1, 6), 5, 4)
     yield _absorbed("tiny", (1, 2, 2, 3), 4, 2, 3)
     yield _absorbed("batch", (2, 3, 2, 4), 4, 4, 5)
+    yield _attend("cached", (1, 2, 2, 4), 4, 2)
 
 
 def _inputs(shape, d, d_rope):
@@ -84,4 +87,28 @@ def _absorbed(name, shape, d, d_rope, d_latent):
         cond={each: content[each] + joined[each] for each in joined},
         mistakes=_mistakes(q, p, k, r, scale)
         | {"heads_share_a_matrix": _values(q, p, latents @ np.broadcast_to(w[:1], w.shape), r, scale)},
+    )
+
+
+def _attend(name, shape, d, d_rope):
+    scale, lead = (d + d_rope) ** -0.5, shape[:2]
+    (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
+    q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int)
+    own = [mpmath.sqrt(mpmath.mpf(d + d_rope) / width) for width in (d, d_rope)]
+    weighed = lambda scores, mask=seen: average(softmax(scores, None if mask is None else mask != 0), exact(v))
+    right = _values(q, p, k, r, scale)
+    expected, cond = weighed((right, _joined(q, p, k, r, scale)))
+    wrong = _mistakes(q, p, k, r, scale) | {
+        "each_by_its_width": _values(own[0] * q, own[1] * p, k, r, scale),
+        "turned_unscaled": _values(q, p / scale, k, r, scale),
+    }
+    return case(
+        f"decoupled/attend/{name}/attend",
+        op="attend",
+        params={"scale": scale},
+        tensors={"q": q, "q_turned": p, "k": k, "k_turned": r, "v": v, "seen": seen},
+        expected=expected,
+        cond=cond,
+        mistakes={flag: weighed(exact(s))[0] for flag, s in wrong.items()} | {"no_mask": weighed(exact(right), None)[0]},
+        models=("f64", "f32", "f16-f32math", "bf16-f32math"),
     )

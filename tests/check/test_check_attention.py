@@ -1,4 +1,4 @@
-"""check and diagnose name what a handwritten attention does wrong; nothing here comes from posref but the questions."""
+"""check and diagnose name what a handwritten attention, xPos or latent attention does wrong."""
 
 import numpy as np
 import pytest
@@ -167,3 +167,40 @@ def test_one_text_at_once_in_chunks_and_in_steps():
     whole = vectors.case("attention/by-offset/h1-d2-w64/prefill").expected
     for probe, rows in (("chunk", slice(60, 70)), ("step", slice(69, 70)), ("full-window", slice(63, 64))):
         assert np.array_equal(vectors.case(f"attention/by-offset/h1-d2-w64/{probe}").expected, whole[:, rows])
+
+
+def spread(x, positions, *, scale_base=512):
+    """xPos of a query around 40, by complex numbers, interleaved pairs."""
+    t = np.arange(x.shape[-1] // 2) * 2 / x.shape[-1]
+    m = positions[:, None, :, None]
+    z = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * m * 1e4**-t) * ((t + 0.4) / 1.4) ** ((m - 40) / scale_base)
+    return np.stack([z.real, z.imag], -1).reshape(x.shape)
+
+
+def test_xpos():
+    asked = {"dim": 8, "layout": "interleaved", "center": 40, "positions": "shared"}
+
+    def at(x, m, **change):
+        return spread(x, np.broadcast_to(m, (len(x), x.shape[2])), **change)
+
+    check(at, "xpos.rotate", side="query", **asked).require()
+    assert "both_multiplied" in names(check(at, "xpos.rotate", side="key", **asked))
+    unscaled = check(lambda x, m: at(x, m, scale_base=1e99), "xpos.rotate", side="query", **asked)
+    assert "unscaled" in names(unscaled)
+
+
+def test_decoupled():
+    def latent(q, q_turned, k, k_turned, v, mask, *, own=(0.25, 0.25)):
+        s = own[0] * q @ np.swapaxes(k, -1, -2) + own[1] * q_turned @ np.swapaxes(k_turned, -1, -2)
+        return softmax(np.where(mask, s, -1e9)) @ v
+
+    check(latent, "decoupled.attend", scale=0.25).require()
+    for name, own in {
+        "each_by_its_width": (0.25 * (10 / 6) ** 0.5, 0.25 * (10 / 4) ** 0.5),
+        "scale_of_the_content": (0.25 * (10 / 6) ** 0.5,) * 2,
+        "turned_unscaled": (0.25, 1),
+        "content_alone": (0.25, 0),
+        "scale_squared": (1 / 16, 1 / 16),
+    }.items():
+        report = check(lambda *x, own=own: latent(*x, own=own), "decoupled.attend", scale=0.25)
+        assert name in names(report), (name, str(report))
