@@ -285,10 +285,20 @@ class Contract:
 
     # errors: each names the function, the argument, the numbers and the remedy
 
+    def _error(self, kind, name, text, remedy=""):
+        """The remedy is that of the argument, or else `remedy`."""
+        remedy = self.arguments[name].remedy or remedy
+        return kind(f"{self.where}: {name} {text}" + (f"; {remedy}" if remedy else ""))
+
+    def _axis(self, name, place, values):
+        """The axis at a place of an argument, and what every error about it begins with."""
+        shape, got = self.arguments[name].shape, _get(values, name).shape
+        at = shape.at(place)
+        return shape.axes[place], f"has shape {got}, whose axis {at} is {got[at]}, expected"
+
     def not_arrays(self, values):
         for name, value in values.items():
-            argument = self.arguments[name]
-            if argument.optional and value is None:
+            if self.arguments[name].optional and value is None:
                 continue
             # dtypes of torch have no kind
             if not hasattr(value, "shape") or not hasattr(getattr(value, "dtype", None), "kind"):
@@ -296,17 +306,17 @@ class Contract:
         return None
 
     def kind(self, name, value):
-        rule, dtype = self.arguments[name].rule, value.dtype
-        if rule.kind.name != "booleans":
+        wanted = self.arguments[name].rule.kind.name
+        if wanted != "booleans":
             remedy = "convert it with .astype"
-        elif dtype.kind in "iu":
+        elif value.dtype.kind in "iu":
             remedy = "True = may attend; convert zeros and ones with .astype(bool)"
         else:
             remedy = (
                 f"a boolean mask, True = may attend; for an additive mask pass {name} > -1 (or {name} == 0), for torch's "
                 f"key_padding_mask ~{name}"
             )
-        return TypeError(f"{self.where}: {name} has dtype {dtype}, expected {rule.kind.name}; {remedy}")
+        return TypeError(f"{self.where}: {name} has dtype {value.dtype}, expected {wanted}; {remedy}")
 
     def narrow(self, name, value):
         return TypeError(f"{self.where}: {name} has dtype {value.dtype}, whose sums and products wrap; use .astype(np.int64)")
@@ -319,61 +329,43 @@ class Contract:
         )
 
     def rank(self, name, value):
-        argument, shape = self.arguments[name], self.arguments[name].shape
+        shape = self.arguments[name].shape
         few = len(value.shape) < shape.least
-        wanted = (
-            f"at least {shape.least} axes {shape}"
-            if shape.lead or shape.open or few
-            else f"{shape}, with {len(shape.axes)} axes"
-        )
-        remedy = argument.remedy or ("add them with [None]" if few else "pass them one by one")
-        return ValueError(f"{self.where}: {name} has shape {value.shape}, expected {wanted}; {remedy}")
+        some = shape.lead or shape.open or few
+        wanted = f"at least {shape.least} axes {shape}" if some else f"{shape}, with {len(shape.axes)} axes"
+        remedy = "add them with [None]" if few else "pass them one by one"
+        return self._error(ValueError, name, f"has shape {value.shape}, expected {wanted}", remedy)
 
     def extent(self, name, place, values):
         """An axis has another extent than the arguments around it say."""
-        argument, value = self.arguments[name], _get(values, name)
-        wanted, least = argument.shape.axes[place].terms, "at least " * (argument.shape.axes[place].mark == "+")
-        said = " or ".join(f"{each.text} = {_value(each, values)}" if each.names else each.text for each in wanted)
-        names = [extent for each in wanted for extent in each.names]
-        origin = self._origin(names, name, values)
-        at = argument.shape.at(place)
-        remedy = f"; {argument.remedy}" if argument.remedy else ""
-        return ValueError(
-            f"{self.where}: {name} has shape {value.shape}, whose axis {at} is {value.shape[at]}, expected {least}{said} in "
-            f"{argument.shape}{origin}{remedy}"
-        )
+        axis, begin = self._axis(name, place, values)
+        said = " or ".join(f"{each.text} = {_value(each, values)}" if each.names else each.text for each in axis.terms)
+        origin = self._origin([extent for each in axis.terms for extent in each.names], name, values)
+        least = "at least " * (axis.mark == "+")
+        return self._error(ValueError, name, f"{begin} {least}{said} in {self.arguments[name].shape}{origin}")
 
     def multiple(self, name, place, values):
-        argument, shape = self.arguments[name], _get(values, name).shape
-        term, at = argument.shape.axes[place].terms[0], argument.shape.at(place)
+        shape, got = self.arguments[name].shape, _get(values, name).shape
+        term, at = shape.axes[place].terms[0], shape.at(place)
         step = max(abs(term.coefficients[each]) for each in term.names)
         first = term.coefficients.get("", 0) or step
-        remedy = argument.remedy
         what = f"{first}, {first + step}, {first + 2 * step}, .." if step > 1 else f"at least {first}"
         what = "an even number of at least 2" if (first, step) == (2, 2) else what
-        return ValueError(
-            f"{self.where}: {name} has shape {shape}, expected {argument.shape}; its axis {at} is {shape[at]}, expected {what}"
-            + (f"; {remedy}" if remedy else "")
-        )
+        return self._error(ValueError, name, f"has shape {got}, expected {shape}; its axis {at} is {got[at]}, expected {what}")
 
     def related(self, name, place, relation, other, values):
         """An axis that is no multiple of another extent, or less than it."""
-        argument, shape = self.arguments[name], _get(values, name).shape
-        at, number = argument.shape.at(place), values[f"_{other}"]
-        remedy = f"; {argument.remedy}" if argument.remedy else ""
-        return ValueError(
-            f"{self.where}: {name} has shape {shape}, whose axis {at} is {shape[at]}, expected {relation} "
-            f"{other} = {number}{self._origin([other], name, values) if other not in self.arguments else ''}{remedy}"
-        )
+        _, begin = self._axis(name, place, values)
+        origin = self._origin([other], name, values) if other not in self.arguments else ""
+        return self._error(ValueError, name, f"{begin} {relation} {other} = {values[f'_{other}']}{origin}")
 
     def size(self, name, size, values):
         """An extent that is not what the argument of that name has to be."""
-        rule = self.arguments[name].rule
-        return ValueError(f"{self.where}: {name} is {size}{self._origin([name], name, values, ', as ')}, expected {rule.name}")
+        origin = self._origin([name], name, values, ", as ")
+        return ValueError(f"{self.where}: {name} is {size}{origin}, expected {self.arguments[name].rule.name}")
 
     def scalar(self, name, value):
-        rule, remedy = self.arguments[name].rule, self.arguments[name].remedy
-        return ValueError(f"{self.where}: {name} is {value}, expected {rule.name}" + (f"; {remedy}" if remedy else ""))
+        return self._error(ValueError, name, f"is {value}, expected {self.arguments[name].rule.name}")
 
     def integer(self, name, value):
         """A single integer; a symbol says so itself."""
@@ -384,8 +376,7 @@ class Contract:
     def number(self, name, value):
         """A single number, and no NaN or infinity."""
         if isinstance(value, (str, bytes)) or not (np.isscalar(value) or hasattr(value, "is_positive")):
-            remedy = self.arguments[name].remedy
-            raise TypeError(f"{self.where}: {name} is {value!r}, expected one number" + (f"; {remedy}" if remedy else ""))
+            raise self._error(TypeError, name, f"is {value!r}, expected one number")
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise self.scalar(name, value)
 
@@ -398,12 +389,9 @@ class Contract:
         return TypeError(f"{self.where}: {name} is {value!r}, expected a function of arrays")
 
     def several(self, name, value):
-        argument = self.arguments[name]
-        held = f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
-        remedy = f"; {argument.remedy}" if argument.remedy else ""
-        return TypeError(
-            f"{self.where}: {name} is {held}, expected a tuple of {len(typing.get_args(argument.rule))} arrays{remedy}"
-        )
+        held = f"is a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
+        wanted = len(typing.get_args(self.arguments[name].rule))
+        return self._error(TypeError, name, f"{held}, expected a tuple of {wanted} arrays")
 
     def record(self, name, value):
         wanted = self.arguments[name].rule.__name__
@@ -423,28 +411,22 @@ class Contract:
 
     def lead(self, name, values):
         """Leading axes that do not broadcast to those of the others."""
-        argument, shape = self.arguments[name], _get(values, name).shape
-        others = [
+        shape = self.arguments[name].shape
+        others = " and ".join(
             f"{other} of shape {_get(values, other).shape}"
             for other, each in self.arguments.items()
             if each.shape and each.shape.lead == "..." and _get(values, other) is not None
-        ]
-        batched = argument.shape.lead in ("(...)", "[...]")
-        remedy = argument.remedy or (
-            f"if batched it has all of their axes, for instance (batch, 1, {', '.join(_words(argument.shape))})"
-            if batched
-            else "align trailing axes and insert missing ones with [None]"
         )
-        return ValueError(
-            f"{self.where}: {name} has shape {shape}, expected {argument.shape}, which does not broadcast to "
-            f"{' and '.join(others)}; {remedy}"
-        )
+        remedy = "align trailing axes and insert missing ones with [None]"
+        if shape.lead in ("(...)", "[...]"):
+            remedy = f"if batched it has all of their axes, for instance (batch, 1, {', '.join(_words(shape))})"
+        got = _get(values, name).shape
+        return self._error(ValueError, name, f"has shape {got}, expected {shape}, which does not broadcast to {others}", remedy)
 
     def like(self, name, values):
-        argument = self.arguments[name]
-        other, remedy = argument.shape.like, f"; {argument.remedy}" if argument.remedy else ""
-        shapes = _get(values, name).shape, _get(values, other).shape
-        return ValueError(f"{self.where}: {name} has shape {shapes[0]} and {other} {shapes[1]}; they must be equal{remedy}")
+        other = self.arguments[name].shape.like
+        left, right = _get(values, name).shape, _get(values, other).shape
+        return self._error(ValueError, name, f"has shape {left} and {other} {right}; they must be equal")
 
     def _origin(self, names, but, values, word=", since "):
         """Which other arguments say what the extents are: the number itself, or else the first array."""
