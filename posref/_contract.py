@@ -652,7 +652,7 @@ class _Writer:
             )
             lines = [f"if {plain}:", f"    _refuse.{'integer' if rule.integer else 'number'}({name!r}, {name})"]
             if rule.condition != "True":
-                lines += [f"if not ({rule.condition.format(name)}):", f"    raise _refuse.scalar({name!r}, {name})"]
+                lines += _refused(f"not ({rule.condition.format(name)})", f"scalar({name!r}, {name})")
             return lines
         if typing.get_origin(rule) is typing.Literal:
             allowed = typing.get_args(rule)
@@ -661,12 +661,12 @@ class _Writer:
             same = " and ".join(f"{name} is not {each!r}" if each is None else f"{name} != {each!r}" for each in allowed)
             return [f"if type({name}) is not {type(allowed[0]).__name__} or {same}:", f"    _refuse.choice({name!r}, {name})"]
         if typing.get_origin(rule) is collections.abc.Callable:
-            return [f"if not callable({name}):", f"    raise _refuse.function_of({name!r}, {name})"]
+            return _refused(f"not callable({name})", f"function_of({name!r}, {name})")
         if _is_record(rule):
-            return [f"if not isinstance({name}, _record_{name}):", f"    raise _refuse.record({name!r}, {name})"]
+            return _refused(f"not isinstance({name}, _record_{name})", f"record({name!r}, {name})")
         if typing.get_origin(rule) is tuple:
             wrong = f"type({name}) not in (_tuple, _list) or len({name}) != {len(typing.get_args(rule))}"
-            return [f"if {wrong}:", f"    raise _refuse.several({name!r}, {name})"]
+            return _refused(wrong, f"several({name!r}, {name})")
         return []
 
     def arrays(self):
@@ -695,22 +695,18 @@ class _Writer:
 
     def _look(self, argument):
         name, local = argument.name, _local(argument)
-        lines = [f"{local}_shape = {name}.shape"]
-        return [*lines, f"{local}_kind = {name}.dtype.kind"]
+        return [f"{local}_shape = {name}.shape", f"{local}_kind = {name}.dtype.kind"]
 
     def _kind(self, argument):
         name, local, rule = argument.name, _local(argument), argument.rule
         lines = []
         if rule.kind.dtypes:
             usual = f"{local}_kind != 'f' and " if "f" in rule.kind.dtypes else ""
-            lines += [f"if {usual}{local}_kind not in {rule.kind.dtypes!r}:", f"    raise _refuse.kind({name!r}, {name})"]
+            lines += _refused(f"{usual}{local}_kind not in {rule.kind.dtypes!r}", f"kind({name!r}, {name})")
         if wide in rule.marks:
-            lines += [f"if {local}_kind in 'iu' and {name}.dtype.itemsize < 4:", f"    raise _refuse.narrow({name!r}, {name})"]
+            lines += _refused(f"{local}_kind in 'iu' and {name}.dtype.itemsize < 4", f"narrow({name!r}, {name})")
         if finite in rule.marks:
-            lines += [
-                f"if {local}_kind in 'fc' and not _isfinite({name}).all():",
-                f"    raise _refuse.not_finite({name!r}, {name})",
-            ]
+            lines += _refused(f"{local}_kind in 'fc' and not _isfinite({name}).all()", f"not_finite({name!r}, {name})")
         return lines
 
     def _rank(self, argument):
@@ -724,7 +720,7 @@ class _Writer:
             test = f"{rank} != {shape.least}"
         else:
             test = f"not {shape.least} <= {rank} <= {len(shape.axes)}"
-        return [f"if {test}:", f"    raise _refuse.rank({name!r}, {name})"] if test else []
+        return _refused(test, f"rank({name!r}, {name})") if test else []
 
     def _binds(self):
         """Extents that stand alone in some axis, which is where they are read; then those in 2*span and dim/2."""
@@ -742,10 +738,8 @@ class _Writer:
             rule = argument.rule
             if isinstance(rule, Scalar) and name in self.bound and argument.optional and rule.condition != "True":
                 sizes = rule.condition.format(f"_{name}")
-                lines += [
-                    f"if {name} is None and _{name} is not None and not ({sizes}):",
-                    f"    raise _refuse.size({name!r}, _{name}, locals())",
-                ]
+                unsaid = f"{name} is None and _{name} is not None"
+                lines += _refused(f"{unsaid} and not ({sizes})", f"size({name!r}, _{name}, locals())")
         return lines
 
     def _unknown(self, term):
@@ -762,10 +756,9 @@ class _Writer:
         if term.scaled:
             tests = [f"{coefficient} * _{name} != {value}"] if coefficient > 1 else []
             tests.append(f"{extent} == 0")
-            wrong = [f"if {' or '.join(tests)}:", f"    raise _refuse.multiple({argument.name!r}, {place}, locals())"]
+            wrong = _refused(" or ".join(tests), f"multiple({argument.name!r}, {place}, locals())")
         elif term.coefficients.get("", 0) > 0:
-            less = f"if {extent} < {term.coefficients['']}:"
-            wrong = [less, f"    raise _refuse.multiple({argument.name!r}, {place}, locals())"]
+            wrong = _refused(f"{extent} < {term.coefficients['']}", f"multiple({argument.name!r}, {place}, locals())")
         bind = [f"_{name} = {solved}", *wrong]
         if axis.mark == "?":
             bind = [f"if len({_local(argument)}_shape) > {-at - 1}:", *_indented(bind), "else:", f"    _{name} = None"]
@@ -787,22 +780,21 @@ class _Writer:
             shape = argument.shape
             for place, axis in enumerate(shape.axes):
                 extent = f"{_local(argument)}_shape[{shape.at(place)}]"
+                at, checks = f"{argument.name!r}, {place}", []
                 if axis.mark == "!":
-                    refuse = f"raise _refuse.multiple({argument.name!r}, {place}, locals())"
-                    lines += self._given(argument, [f"if {extent} == 0:", f"    {refuse}"])
+                    checks.append((f"{extent} == 0", f"multiple({at}, locals())"))
                 if axis.by:
-                    refuse = f"raise _refuse.related({argument.name!r}, {place}, 'a multiple of', {axis.by!r}, locals())"
-                    test = f"if _{axis.by} == 0 or {extent} % _{axis.by} != 0:"
-                    lines += self._given(argument, [test, f"    {refuse}"])
+                    test = f"_{axis.by} == 0 or {extent} % _{axis.by} != 0"
+                    checks.append((test, f"related({at}, 'a multiple of', {axis.by!r}, locals())"))
                 if axis.least:
-                    refuse = f"raise _refuse.related({argument.name!r}, {place}, 'at least', {axis.least!r}, locals())"
-                    lines += self._given(argument, [f"if {extent} < _{axis.least}:", f"    {refuse}"])
-                if (argument.name, place) in self.read:
-                    continue
-                lines += self._given(argument, self._compare(argument, place, axis))
+                    checks.append((f"{extent} < _{axis.least}", f"related({at}, 'at least', {axis.least!r}, locals())"))
+                for check in checks:
+                    lines += self._given(argument, _refused(*check))
+                if (argument.name, place) not in self.read:
+                    lines += self._given(argument, self._compare(argument, place, axis))
             if shape.like:
                 differs = f"{_local(argument)}_shape != {_local(self.arguments[shape.like])}_shape"
-                lines += self._given(argument, [f"if {differs}:", f"    raise _refuse.like({argument.name!r}, locals())"])
+                lines += self._given(argument, _refused(differs, f"like({argument.name!r}, locals())"))
         return lines
 
     def _compare(self, argument, place, axis):
@@ -818,13 +810,12 @@ class _Writer:
             tests.append(f"{left} {different} {_numerator(term)}")
         known = [f"_{n} is not None" for t in axis.terms for n in t.names if self.bound.get(n) is not True]
         if axis.mark != "#":
-            refuse = f"raise _refuse.extent({argument.name!r}, {place}, locals())"
-            return [f"if {' and '.join([*known, *tests])}:", f"    {refuse}"]
+            return _refused(" and ".join([*known, *tests]), f"extent({argument.name!r}, {place}, locals())")
         present = f"len({_local(argument)}_shape) > {-at - 1}"
         missing = f"_{axis.terms[0].text} is None"  # beside an axis that is missing, this one would be new
         optional = [name for name in axis.terms[0].names if name in self.may_be_missing]
         wrong = f"({missing} or {tests[0]} and {extent} != 1)" if optional else " and ".join([*known, *tests, f"{extent} != 1"])
-        return [f"if {present} and {wrong}:", f"    raise _refuse.lead({argument.name!r}, locals())"]
+        return _refused(f"{present} and {wrong}", f"lead({argument.name!r}, locals())")
 
     def _soften(self, name, extent, argument, at):
         """An extent that only stands in axes with #: 1 gives way to what the others say."""
@@ -870,8 +861,8 @@ class _Writer:
                 fits = "_joined(_own, _lead) is not None" if argument.shape.lead == "[...]" else "_reaches(_own, _lead)"
                 ranks = "len(_own) != len(_lead) or " if all_of else ""
                 test = f"_own and _own != _lead and ({ranks}not ({fits}))"
-                refuse = f"    raise _refuse.lead({argument.name!r}, locals())"
-                lines += self._given(argument, [f"_own = {lead}", f"if {test}:", refuse])
+                refused = _refused(test, f"lead({argument.name!r}, locals())")
+                lines += self._given(argument, [f"_own = {lead}", *refused])
         return lines
 
     def _lead(self, argument):
@@ -896,6 +887,10 @@ def _numerator(term):
         part = (f"_{name}" if abs(factor) == 1 else f"{abs(factor)} * _{name}") if name else str(abs(factor))
         parts.append(("- " if factor < 0 else "+ ") + part)
     return " ".join(parts).removeprefix("+ ")
+
+
+def _refused(test, error):
+    return [f"if {test}:", f"    raise _refuse.{error}"]
 
 
 def _indented(lines):
