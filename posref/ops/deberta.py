@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref import attention
+from posref.offsets import gather
 from posref.offsets import offsets as between
 from posref.ops import Mistake, inside, missing, using
 from posref.ops.probe import painted
@@ -47,8 +48,12 @@ def _layer(query, hidden):
     return query + attention.attend(query, hidden, hidden, scale=1)
 
 
+def _up_to(n):
+    return np.arange(-n, n + 1)
+
+
 ARRAYS = {
-    "offsets": lambda s: np.arange(-3 * s.get("span", s.get("buckets")), 3 * s.get("span", s.get("buckets"))),
+    "offsets": lambda s: _up_to(3 * s.span if "span" in s else s.max_position),
     "q_r": lambda s: painted((s.heads, s.get("buckets", 8) * 2 if "buckets" in s else 8, s.head_dim), 6),
     "k_r": lambda s: painted((s.heads, s.get("buckets", 8) * 2 if "buckets" in s else 8, s.head_dim), 8),
     "hidden": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
@@ -62,7 +67,8 @@ def _position_to_position(right):
     def scores(q, k, q_r, k_r, offsets, *, scale, convention):
         span = k_r.shape[-2] // 2
         rows = deberta.position_index(-offsets if convention == "paper" else offsets, span=span)
-        added = (q_r @ np.swapaxes(k_r, -1, -2))[..., rows, deberta.position_index(offsets, span=span)]
+        products = (q_r @ np.swapaxes(k_r, -1, -2)).reshape(*q_r.shape[:-2], -1)
+        added = gather(products, 2 * span * rows + deberta.position_index(offsets, span=span), 0)
         return right(q, k, q_r, k_r, offsets, scale=scale, convention=convention) + scale * added
 
     return scores

@@ -35,7 +35,7 @@ def _tokens(n, left, right):
 ARRAYS = {
     "mask": lambda s: _tokens(np.arange(s.n_key), np.array([0, 2, 1])[: s.batch, None], np.array([1, 0, 2])[: s.batch, None]),
     "table": lambda s: painted((s.n_key + 5, s.head_dim), 2),
-    "positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 5),
+    "positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 3) + 1,
 }
 
 
@@ -71,6 +71,9 @@ def _unit(table):
     return table / np.sqrt((table * table).sum(axis=-1, keepdims=True))
 
 
+# shared mistakes of causal masks: this one says what is padding
+REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}
+
 MISTAKES = {
     "counts_padding": Mistake(
         _ids(lambda rows, mask, n, first, c: np.arange(mask.shape[-1]) + first + 0 * rows),
@@ -105,6 +108,12 @@ MISTAKES = {
         "a count for padding too",
         "Padding gets the row of the token before.",
         "Padding is no longer zero.",
+    ),
+    "mask_inverted": Mistake(
+        "mask_inverted",
+        "the mask inverted",
+        "True is read as padding.",
+        "Padding is counted, tokens are not.",
     ),
     "wrapped": Mistake(
         using(positions=lambda a: a.positions % (a.table.shape[0] - 2)),

@@ -25,13 +25,13 @@ def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
 
 
 def keys_at(s: Any) -> np.ndarray:
-    """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one far out;
+    """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one across 4096;
     "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3.
 
     >>> keys_at(Arguments(EXTENTS))
     array([[   0,    1,    2,    3,    9,   40,  136],
            [   0,    0,    0,    1,    2,    3,    4],
-           [4099, 4100, 4101, 4102, 4108, 4139, 4235]])
+           [4093, 4094, 4095, 4096, 4102, 4133, 4229]])
     """
     n = np.arange(s.n_key)
     gaps = n + 5 * (n > 3) + 30 * (n > 4) + 95 * (n > 5)
@@ -39,7 +39,7 @@ def keys_at(s: Any) -> np.ndarray:
         return n + 3 * (s.positions == "offset")
     if s.positions == "shared":
         return gaps
-    rows = [gaps, np.maximum(n - 2, 0), gaps + 4099]
+    rows = [gaps, np.maximum(n - 2, 0), gaps + 4093]
     return np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)])
 
 

@@ -291,6 +291,12 @@ MISTAKES = {
         "Decoding with a cache sees wrong offsets.",
         ("lucidrains/rotary-embedding-torch#2",),
     ),
+    "queries_from_zero": Mistake(
+        "queries_left_aligned",
+        "queries at 0, 1, 2, ..",
+        "Queries take their place among the queries as position, keys are where they are.",
+        "Decoding with a cache is wrong, prefill is right.",
+    ),
     "wrong_axis": Mistake(
         _wrong_axis,
         "angles follow the heads axis",

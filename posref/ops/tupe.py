@@ -73,18 +73,21 @@ MISTAKES = {
         "the column is written last",
         "([CLS], [CLS]) is theta_2.",
         "One score of [CLS] is wrong.",
+        kind="reset",
     ),
     "no_reset": Mistake(
         _reset(lambda right, t, a, b: t),
         "no reset",
         "[CLS] keeps its position.",
         "[CLS] is pulled to the first words.",
+        kind="reset",
     ),
     "row_alone": Mistake(
         _reset(lambda right, t, a, b: np.where(np.arange(t.shape[-2])[:, None] == 0, a[..., None, None], t)),
         "no theta_2",
         "The column of [CLS] keeps its positions.",
         "Far words see [CLS] less.",
+        kind="reset",
     ),
     "scaled_by_sqrt_d": Mistake(
         using(scale=lambda a: a.scale * np.sqrt(2.0)),

@@ -28,7 +28,7 @@ ARRAYS = {
     "u": lambda s: painted((s.heads, s.head_dim), 8),
     "v": lambda s: painted((s.heads, s.head_dim), 9),
     "s": lambda s: painted((s.heads, s.head_dim), 11),
-    "same": lambda s: (np.arange(s.n_query)[:, None] + np.arange(s.n_key)) // 3 % 2,
+    "same": lambda s: np.indices((s.batch, 1, s.n_query, s.n_key)).sum(axis=0) // 3 % 2,
     "values": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
 }
 
@@ -41,15 +41,16 @@ def _row(of):
     """Another row of r for query i and key j: of(i, j, n_query, n_key)."""
 
     def wrong(f, a):
-        def scores(q, k, r, u, v, *, scale):
+        def products(q, k, r, u, v, scale):
             n_query, n_key = q.shape[-2], k.shape[-2]
             x = attention.scores(q + v[..., None, :], a.r, scale=1)
             row = of(np.arange(n_query)[:, None], np.arange(n_key), n_query, n_key)
             row = np.broadcast_to(np.clip(row, 0, x.shape[-1] - 1), (*x.shape[:-1], n_key))
             content = attention.scores(q + u[..., None, :], k, scale=1)
-            return _seen(scale * (content + np.take_along_axis(x, row, -1)), a)
+            defined = a.attn_type == "bi" or transformer_xl.visible(n_query, n_key)
+            return scale * (content + np.take_along_axis(x, row, -1)), defined
 
-        return inside(transformer_xl, "scores", lambda right: scores)(f, a)
+        return inside(transformer_xl, "_products", lambda right: products)(f, a)
 
     return wrong
 

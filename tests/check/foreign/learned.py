@@ -99,7 +99,7 @@ def encode_transposed_table(positions, table):
 
 
 def encode_one_late(positions, table):
-    return table[(positions + 1) % len(table)]
+    return table[positions + 1]
 
 
 def encode_with_unit_rows(positions, table):
@@ -180,7 +180,8 @@ CASES = [
         {},
         {
             "right": [encode_right, encode_by_one_hot],
-            "unlisted": [encode_transposed_table, encode_one_late, encode_with_unit_rows],
+            "position_plus_one": [encode_one_late],
+            "unlisted": [encode_transposed_table, encode_with_unit_rows],
         },
     ),
     (
