@@ -224,7 +224,7 @@ def test_device_tensors_are_fetched():
 
 
 def test_integers_that_do_not_survive_are_refused():
-    with pytest.raises(ValueError, match=r"check\.check: to= turns integers up to 4235 into float16.*pass to_positions="):
+    with pytest.raises(ValueError, match=r"check\.check: to= turns integers up to 4229 into float16.*pass to_positions="):
         check(rotate, "rope.rotate", to=lambda a: a.astype(np.float16), **ROPE)
 
 

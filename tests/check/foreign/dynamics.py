@@ -1,6 +1,7 @@
 """Complex Order, FLOATER and recurrent encodings as others write them, right and wrong."""
 
 import cmath
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -126,7 +127,7 @@ def speed(t, p):
 
 def solved(rule, start, times, substeps):
     p, rows = start.astype(np.float64), [start]
-    for begin, end in zip(times[:-1], times[1:], strict=True):
+    for begin, end in pairwise(times):
         h = (end - begin) / substeps
         for n in range(substeps):
             p = rule(begin + n * h, p, h)

@@ -167,7 +167,7 @@ def attend_strictly(q, k, r, u, v, values, scale):
 
 
 def shift_right(x):
-    n, width = x.shape[-2:]
+    n = x.shape[-2]
     rows = [np.pad(x[..., i, n - 1 - i :], [(0, 0)] * (x.ndim - 2) + [(0, n - 1 - i)]) for i in range(n)]
     return np.stack(rows, -2)
 
