@@ -42,6 +42,7 @@ _apart = []  # expressions that are not zero in the case that runs
 _splitting = False  # a theorem runs, which can be run again for each case
 _used = set()  # sizes that occur in the theorem that runs
 _kernel = False  # a kernel runs, which may ask
+_run_number = 0  # of the case that runs, so that nothing read in another one is taken for its own
 _unsettled = []  # refusals and open paths of this run: code that catches exceptions does not get around them
 
 
@@ -240,6 +241,11 @@ def known_facts():
     return _facts
 
 
+def ground():
+    """All that the value of a cell may depend on, apart from its indices and the answers of a path."""
+    return _run_number, _splitting, tuple(_facts)
+
+
 # cases
 
 
@@ -261,9 +267,10 @@ class Case:
 
     @contextmanager
     def running(self):
-        global _case, _apart, _facts, _splitting
+        global _case, _apart, _facts, _splitting, _run_number
         saved = _case, _apart, _facts, _splitting
         _case, _apart, _facts, _splitting = self.sizes, self.apart, [*_facts, *self.facts], True
+        _run_number += 1
         try:
             yield
         finally:
@@ -355,18 +362,23 @@ def every_case(body, start=None, limit=64):
         yield case, error
 
 
-def run_cases(body, at_least=True):
+def run_cases(body):
     """Run `body` for all sizes: in every case that its questions make, and with all its sizes at their least.
 
     A refutation in one case refutes; another failure is raised only if no case refutes.
     """
     _used.clear()
     _run(body, Case())
-    if at_least and _used:
+    if _used:
         counted = len(RECORD.equalities), len(RECORD.facts)
         least = {s: sp.Integer(1 if s.is_positive else 0) for s in sorted(_used, key=str) if "'" not in s.name}
         _run(body, Case().where("every size at its least", least))
         del RECORD.equalities[counted[0] :], RECORD.facts[counted[1] :]  # what holds for all sizes is counted once
+
+
+def first_failure(body):
+    """The first failure in any case that the questions of `body` make, the generic case first; None if there is none."""
+    return next((error for _, error in every_case(body) if error is not None), None)
 
 
 def _run(body, start):

@@ -47,6 +47,11 @@ def answered_by(oracle):
         _oracle = saved
 
 
+def answering():
+    """Whether comparisons of values are answered now: then what an array holds depends on the answers."""
+    return _oracle is not None
+
+
 class _Path:
     """One sequence of answers: the planned ones, then yes; for every yes of its own the no is left to do."""
 

@@ -67,6 +67,7 @@ def run(chosen, with_mutants):
         _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
     whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
     jobs = [(f, {t.name: done[t.name]["seconds"] for t in in_file(f)}) for f in whole] if with_mutants else []
+    jobs.sort(key=lambda job: -sum(job[1].values()))  # the longest first, so that no process waits for it at the end
     for file, score, alive, idle, seconds in _side_by_side(_kill, jobs, len(jobs)):
         survivors, unused = survivors + alive, unused + idle
         _say(f"mutants of {file}: {sum(s['killed'] for s in score.values())} noticed ({seconds:.1f} s)")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import sympy as sp
 
-from proofs.kit import cases, dtypes
+from proofs.kit import cases, dtypes, paths
 from proofs.kit.cases import at_case, settled
 from proofs.kit.indices import axis_of, cell_of, divided, inside, slice_of
 from proofs.kit.record import RECORD
@@ -37,6 +37,7 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._at, self._base = at, base
         self._writes = []  # (selection, value) in the order of time
         self._visible = None  # how many writes a frozen reader sees
+        self._known = {}  # cells that were read
 
     @property
     def __class__(self):
@@ -112,6 +113,14 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if len(ix) != self.ndim:
             raise Undecided(f"{len(ix)} indices into {self.ndim} axes")
         ix = tuple(settled(sp.expand(expression(i))) for i in ix)
+        if paths.answering() or self._owner()._writes:  # the next answer, or a later reader, may see another value
+            return self._computed(ix)
+        key = ix, _partition, cases.ground()
+        if key not in self._known:
+            self._known[key] = self._computed(ix)
+        return self._known[key]
+
+    def _computed(self, ix):
         for selection, value in reversed(self._writes[: self._visible]):
             inner = inside(ix, selection)
             if inner is not None:
