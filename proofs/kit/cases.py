@@ -11,6 +11,7 @@ formula.
 
 import sys
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import sympy as sp
@@ -190,7 +191,11 @@ def nonnegative(e):
     return any(_clearly_nonnegative(sp.expand(e - fact)) for fact in (*map(settled, _facts), *own))
 
 
+@lru_cache(100_000)
 def _clearly_nonnegative(e):
+    """By the length of an index, and by the form of the expression: nothing that a case or a path changes."""
+    if _negative_somewhere(e):
+        return False
     if e.is_nonnegative:
         return True
     for i in e.free_symbols & _bounds.keys():
@@ -201,6 +206,11 @@ def _clearly_nonnegative(e):
                 return True
     sizes = [s for s in e.free_symbols if s.is_Symbol and s.is_integer and s.is_positive]
     return bool(sp.expand(e.xreplace({s: 1 + sp.Dummy(integer=True, nonnegative=True) for s in sizes})).is_nonnegative)
+
+
+def _negative_somewhere(e):
+    """Whether e < 0 where all indices are 0 and all sizes are 1, or 5: then nothing has to be tried."""
+    return any(e.xreplace({s: sp.Integer(n if s.is_positive else 0) for s in e.free_symbols}).is_negative for n in (1, 5))
 
 
 def equals_zero(e):
