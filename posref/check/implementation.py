@@ -94,7 +94,7 @@ def contract(name: str) -> list[str]:
     sizes = {p.name: _example(p) for p in inspect.signature(op.make).parameters.values()}
     try:
         made = op.make(**sizes)
-        lines = [f"{each}: {_described(made[each])}" for each in op.given if each in made]
+        lines = [f"{each}: {_described(made[each])}" for each in op.given if made.get(each) is not None]
     except (TypeError, ValueError):
         lines = list(op.given)
     return lines + [f"{each}=" + ("" if p.default is p.empty else f"{p.default}") for each, p in _settings(op).items()]
