@@ -13,6 +13,7 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
     h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, not less than n_query
     n ...           axes from the front, and any others behind them
     ...             leading axes, which broadcast together with those of the other arguments
+    %...            ..., where the last may divide that of the arguments before: heads of keys that queries share
     #...            leading axes that broadcast to them and enlarge nothing; in 2 #... d they stand behind the axis of 2
     (...)           the same, and none or all of them: so a batch of masks is never read as heads
     [...]           none or all of them, and may enlarge those of length 1
@@ -35,6 +36,7 @@ calls the body with the very arguments that it got. `f.contract` is the contract
 import ast
 import collections.abc
 import inspect
+import itertools
 import linecache
 import types
 import typing
@@ -124,7 +126,8 @@ else:
     Factor = Scalar("a finite number of at least 1", False, "{0} >= 1")
     Fraction = Scalar("a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
 
-LEADS = ("...", "#...", "(...)", "[...]")
+TOGETHER, BESIDE = ("...", "%..."), ("#...", "(...)", "[...]")
+LEADS = TOGETHER + BESIDE
 
 
 class Term(NamedTuple):
@@ -401,13 +404,19 @@ class Contract:
         """Two arguments whose leading axes do not broadcast."""
         given = [(name, _get(values, name).shape) for name in names if _get(values, name) is not None]
         leads = [(name, shape, _words(self.arguments[name].shape)) for name, shape in given]
-        clash = ((a, b) for a in leads for b in leads if joined(_before(a), _before(b)) is None)
-        (left, shape, words), (right, other, others) = next(clash)
+        (left, shape, words), (right, other, others) = next(
+            (a, b)
+            for a, b in itertools.combinations(leads, 2)
+            if (shared if self._shares(b[0]) else joined)(_before(a), _before(b)) is None
+        )
         rest = " and ".join(dict.fromkeys(f"({', '.join(each)})" for each in (words, others)))
         return ValueError(
             f"{self.where}: {left} has shape {shape} and {right} {other}; the axes before {rest} must be equal or 1"
-            + (_grouped(shape, other) if (left, right) == ("q", "k") else "")
+            + (", or their last a divisor" if self._shares(right) else _grouped(shape, other) if right == "k" else "")
         )
+
+    def _shares(self, name):
+        return self.arguments[name].shape.lead == "%..."
 
     def lead(self, name, values):
         """Leading axes that do not broadcast to those of the others."""
@@ -415,7 +424,7 @@ class Contract:
         others = " and ".join(
             f"{other} of shape {_get(values, other).shape}"
             for other, each in self.arguments.items()
-            if each.shape and each.shape.lead == "..." and _get(values, other) is not None
+            if each.shape and each.shape.lead in TOGETHER and _get(values, other) is not None
         )
         remedy = "align trailing axes and insert missing ones with [None]"
         if shape.lead in ("(...)", "[...]"):
@@ -462,6 +471,19 @@ def joined(left, right):
     return tuple(both)
 
 
+def shared(left, right):
+    """`joined`, where the last axis on the right may also divide that on the left.
+
+    >>> shared((2, 8), (2, 4)), shared((4,), (8,)), shared((8,), (3,))
+    ((2, 8), None, None)
+    """
+    both = joined(left, right)
+    if both is not None or not left or not right or right[-1] == 0 or left[-1] % right[-1] != 0:
+        return both
+    rest = joined(left[:-1], right[:-1])
+    return None if rest is None else (*rest, left[-1])
+
+
 def reaches(shape, target):
     """Whether leading axes broadcast to others and enlarge nothing.
 
@@ -506,6 +528,7 @@ def compiled(function, made, source):
         "_body": function,
         "_refuse": made,
         "_joined": joined,
+        "_shared": shared,
         "_reaches": reaches,
         **defaults,
         **_HELPERS,
@@ -575,8 +598,7 @@ def _grouped(q, k):
     heads, key_heads = (q[-3:-2] or (1,))[0], (k[-3:-2] or (1,))[0]
     if key_heads == 0 or heads % key_heads != 0:
         return ""
-    repeated = f"attention.repeat_heads(k, heads={heads})"
-    return f"; for grouped queries pass {repeated} and v alike, or use attention.attend_by_offset"
+    return f"; for grouped queries pass attention.repeat_heads(k, heads={heads}) and v alike"
 
 
 def _before(argument):
@@ -834,12 +856,12 @@ class _Writer:
     def _leads(self):
         """Leading axes: those that broadcast together, then those that must not enlarge them."""
         lines, first = [], True
-        together = [a for a in self.array_arguments if a.shape.lead == "..."]
+        together = [a for a in self.array_arguments if a.shape.lead in TOGETHER]
         names = [a.name for a in together]
         if any(a.optional for a in together[:1]) or (not together and any(a.shape.lead for a in self.array_arguments)):
             lines.append("_lead = ()")
             first = False
-        needed = len(together) > 1 or any(a.shape.lead in LEADS[1:] for a in self.array_arguments)
+        needed = len(together) > 1 or any(a.shape.lead in BESIDE for a in self.array_arguments)
         for argument in together if needed else ():
             lead = self._lead(argument)
             if first:
@@ -850,13 +872,13 @@ class _Writer:
                 argument,
                 [
                     f"if {lead} != _lead:",
-                    f"    _lead = _joined(_lead, {lead})",
+                    f"    _lead = {'_shared' if argument.shape.lead == '%...' else '_joined'}(_lead, {lead})",
                     "    if _lead is None:",
                     f"        raise _refuse.together({names!r}, locals())",
                 ],
             )
         for argument in self.array_arguments:
-            if argument.shape.lead in LEADS[1:]:
+            if argument.shape.lead in BESIDE:
                 lead, all_of = self._lead(argument), argument.shape.lead != "#..."
                 fits = "_joined(_own, _lead) is not None" if argument.shape.lead == "[...]" else "_reaches(_own, _lead)"
                 ranks = "len(_own) != len(_lead) or " if all_of else ""

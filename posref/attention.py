@@ -11,8 +11,8 @@ Definition. For queries q_i, keys k_j and values v_j:
 Symbols.
 
     q (..., h, n_query, d)           queries
-    k (..., h, n_key, d)             keys
-    v (..., h, n_key, d_v)           values
+    k (..., h_key, n_key, d)         keys, with as many heads as q or a divisor: head a of q uses head a // (h / h_key)
+    v (..., h_key, n_key, d_v)       values
     s, b (..., h, n_query, n_key)    scores and bias
     mask (..., n_query, n_key)       boolean, broadcasts to the scores
     r (..., n_query)                 row_scale, a factor for each query: a temperature
@@ -110,7 +110,7 @@ def row_maximum(scores: Any, mask: Any) -> Any:
 @contract
 def scores(
     q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
+    k: Numbers[Array, "%... n_key d", wide],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
@@ -119,12 +119,13 @@ def scores(
 ) -> Numbers[Array, "... n_query n_key"]:
     """scale q_i . k_j, plus bias_ij if there is one: `(..., n_query, n_key)`; `bias` broadcasts to it.
 
-    `row_scale` `(n_query,)` multiplies the scores of each query, and `softcap` bounds them, before the bias is added.
+    `row_scale` `(n_query,)` multiplies the scores of each query, and `softcap` bounds them, before the bias is added. Keys with
+    fewer heads are shared (grouped queries): head a of `q` uses head a // (h / h_key).
 
     >>> scores(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]), scale=0.5)
     array([[5.5, 1. ]])
     """
-    s = scale * (q @ np.swapaxes(k, -1, -2))
+    s = scale * (q @ np.swapaxes(_with_heads_of(q, k), -1, -2))
     if row_scale is not None:
         s = row_scale[..., None] * s
     if softcap is not None:
@@ -157,8 +158,8 @@ def repeat_heads(x: Numbers[Array, "... h_key n d"], *, heads: Count) -> Numbers
 @contract(sinks=SINKS)
 def attend(
     q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    v: Numbers[Array, "... n_key d_v"],
+    k: Numbers[Array, "%... n_key d", wide],
+    v: Numbers[Array, "%... n_key d_v"],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
@@ -169,15 +170,14 @@ def attend(
 ) -> Numbers[Array, "... n_query d_v"]:
     """o_i = sum_j softmax_j(scale q_i . k_j + bias_ij) v_j: `(..., n_query, d_v)`. Vaswani et al. Eq. (1).
 
-    `bias` and `mask` broadcast to the scores; `row_scale` and `softcap` as in `scores`, `sinks` as in `softmax`. Fewer heads of
-    keys and values are repeated first, by `repeat_heads`.
+    `bias` and `mask` broadcast to the scores; `row_scale` and `softcap` as in `scores`, `sinks` as in `softmax`; shared `k`, `v` as in `scores`.
 
     >>> q, k = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 5.0]])
     >>> attend(q, k, np.array([[2.0], [4.0]]), scale=1.0)
     array([[3.]])
     """
     s = scores(q, k, scale=scale, bias=bias, row_scale=row_scale, softcap=softcap)
-    return softmax(s, mask, sinks) @ v
+    return softmax(s, mask, sinks) @ _with_heads_of(s, v)
 
 
 @contract
@@ -265,7 +265,6 @@ def attend_by_offset(
     bias = None
     if bias_by_offset is not None:
         bias = bias_by_offset[..., np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1]
-    k, v = repeat_heads(k, heads=q.shape[-3]), repeat_heads(v, heads=q.shape[-3])
     return attend(q, k, v, scale=scale, bias=bias, mask=mask)
 
 
@@ -305,6 +304,12 @@ def attend_gradient(
     by_score = weights * (by_weight - (weights * by_weight).sum(axis=-1, keepdims=True))
     columns = np.swapaxes(by_score, -1, -2)
     return Gradient(scale * (by_score @ k), scale * (columns @ q), np.swapaxes(weights, -1, -2) @ output_gradient, by_score)
+
+
+def _with_heads_of(q, k):
+    """Shared keys as often as `q` has heads. Equal heads, one head and none are left to numpy, which broadcasts them."""
+    heads, key_heads = q.shape[-3:-2], k.shape[-3:-2]
+    return k if () in (heads, key_heads) or heads == key_heads or 1 in heads + key_heads else repeat_heads(k, heads=heads[0])
 
 
 def _group(heads, key_heads):

@@ -251,6 +251,28 @@ def heads_take_turns():
     prove_equal(attention.repeat_heads(k, heads=4), k[[0, 1, 0, 1]])
 
 
+@theorem(of=[attention.attend, attention.scores], sizes="h = 2, 4, 6 on every divisor; attend at h = 4 on 2")
+def grouped_heads():
+    """scores and attend with h_key heads of keys, a divisor of h, are those with repeated heads: head a of the queries uses
+    head floor(a h_key / h)."""
+    for heads, key_heads in ((2, 1), (4, 1), (4, 2), (4, 4), (6, 2), (6, 3)):
+        q, k, of = symbols("q", heads, 1, 2), symbols("k", key_heads, 2, 2), [a * key_heads // heads for a in range(heads)]
+        prove_equal(
+            attention.scores(q, k, scale=1), [q[a] @ k[of[a]].T for a in range(heads)], mention=[q[0, 0, 0], k[0, 0, 0]]
+        )
+    ones, k, v = np.ones((4, 1, 1), dtype=int), np.array([[[1], [2]], [[7], [3]]]), symbols("v", 2, 2, 1)
+    for _, out in all_paths(lambda: attention.attend(ones, symbol("s", positive=True) * k, v, scale=1)):
+        weights = [definition([symbol("s", positive=True).e * x for x in k[a // 2, :, 0]]) for a in range(4)]
+        prove_equal(out, [array([weights[a]]) @ v[a // 2] for a in range(4)], mention=[v[0, 0, 0], v[1, 1, 0]])
+
+
+@grouped_heads.claim("Consecutive heads share their keys: repeat_interleave, where repeat deals them out in turn.")
+def heads_repeated_in_turn():
+    """Keys are repeated as a whole, so that head a of the queries uses head a modulo h_key."""
+    q, k = symbols("q", 4, 1, 1), symbols("k", 2, 1, 1)
+    prove_equal(attention.scores(q, k, scale=1), attention.scores(q, np.concatenate([k, k]), scale=1))
+
+
 @theorem(of=[attention.attend_gradient], sizes="1 query, 2 keys, d = d_v = 1, and 2 queries with a mask; every path")
 def gradient_by_calculus():
     """attend_gradient is the gradient of <g, attend>: by q, k, v and every score, by symbolic differentiation of the

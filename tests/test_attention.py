@@ -228,8 +228,8 @@ Q, K, V = np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5))
         (Q, K, V.tolist(), {}, TypeError, "v is a list"),
         (Q, K * np.inf, V, {}, ValueError, "scores has 6 of 6 values that are NaN or infinite"),
         (Q, np.ones((3, 5)), V, {}, ValueError, r"k has shape \(3, 5\), .* expected d = 4 .*, since q has shape \(2, 4\)"),
-        (np.ones((4, 2, 4)), np.ones((2, 3, 4)), V, {}, ValueError, r"q has shape \(4, 2, 4\) and k \(2, 3, 4\)"),
-        (np.ones((4, 2, 4)), K, np.ones((2, 3, 5)), {}, ValueError, r"q has shape \(4, 2, 4\) and v \(2, 3, 5\)"),
+        (np.ones((4, 2, 4)), np.ones((3, 3, 4)), V, {}, ValueError, r"q has shape \(4, 2, 4\) and k \(3, 3, 4\)"),
+        (np.ones((4, 2, 4)), K, np.ones((3, 3, 5)), {}, ValueError, r"q has shape \(4, 2, 4\) and v \(3, 3, 5\)"),
         (Q, K, np.ones((2, 5)), {}, ValueError, r"v has shape \(2, 5\), .* expected n_key = 3 .*, since k has"),
         (Q, K, V, {"bias": [[0.0]]}, TypeError, "bias is a list"),
         (
@@ -405,16 +405,35 @@ def test_a_tensor_of_another_library_is_no_array():
         attention.softmax(tensor)
 
 
-def test_grouped_queries_are_told_what_to_repeat():
-    q, k = np.random.default_rng(0).normal(size=(2, 8, 3, 4)), np.random.default_rng(1).normal(size=(2, 2, 3, 4))
-    for call in (attention.attend, attention.scores):
-        with pytest.raises(ValueError, match=r"must be equal or 1; .* attention\.repeat_heads\(k, heads=8\)"):
-            call(q, k, *([k] if call is attention.attend else []), scale=1.0)
+def test_grouped_queries_share_keys_and_values():
+    q, k = np.random.default_rng(0).normal(size=(2, 8, 3, 4)), np.random.default_rng(1).normal(size=(2, 2, 5, 4))
     repeated = attention.repeat_heads(k, heads=8)
     np.testing.assert_array_equal(repeated, np.repeat(k, 4, axis=1))
-    np.testing.assert_array_equal(
-        attention.attend(q, repeated, repeated, scale=1.0), attention.attend_by_offset(q, k, k, scale=1.0)
-    )
+    for shared in (k, k[0], k[:, :1]):
+        alike = np.broadcast_to(shared, k.shape) if shared.shape[-3] == 1 else shared
+        alike = np.repeat(alike, 4, axis=-3)
+        np.testing.assert_array_equal(attention.scores(q, shared, scale=0.3), attention.scores(q, alike, scale=0.3))
+        np.testing.assert_array_equal(
+            attention.attend(q, shared, shared, scale=0.3, bias=np.ones((8, 3, 5)), sinks=np.ones((8, 1))),
+            attention.attend(q, alike, alike, scale=0.3, bias=np.ones((8, 3, 5)), sinks=np.ones((8, 1))),
+        )
+    np.testing.assert_array_equal(attention.attend(q, k, k, scale=1.0), attention.attend_by_offset(q, k, k, scale=1.0))
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4), (0, 5, 4), (16, 5, 4), (3, 2, 5, 4)])
+def test_shared_heads_divide_those_of_the_queries(shape):
+    q, k = np.ones((2, 8, 3, 4)), np.ones(shape)
+    for call in (lambda: attention.scores(q, k, scale=1.0), lambda: attention.attend(q, k, k, scale=1.0)):
+        with pytest.raises(ValueError, match=r"q has shape .* must be equal or 1, or their last a divisor"):
+            call()
+    with pytest.raises(ValueError, match=r"v \(3, 5, 4\); the axes before .* a divisor"):
+        attention.attend(q, np.ones((2, 5, 4)), np.ones((3, 5, 4)), scale=1.0)
+
+
+def test_gradients_of_shared_keys_ask_for_repeated_ones():
+    q, k = np.ones((8, 3, 4)), np.ones((2, 3, 4))
+    with pytest.raises(ValueError, match=r"must be equal or 1; .* attention\.repeat_heads\(k, heads=8\) and v alike"):
+        attention.attend_gradient(q, q, k, k, scale=1.0)
     with pytest.raises(ValueError, match="x has 3 heads, expected a divisor of heads = 8"):
         attention.repeat_heads(np.ones((2, 3, 3, 4)), heads=8)
 
