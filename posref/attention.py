@@ -170,7 +170,7 @@ def attend(
 ) -> Numbers[Array, "... n_query d_v"]:
     """o_i = sum_j softmax_j(scale q_i . k_j + bias_ij) v_j: `(..., n_query, d_v)`. Vaswani et al. Eq. (1).
 
-    `bias` and `mask` broadcast to the scores; `row_scale`, `softcap` and shared `k`, `v` as in `scores`, `sinks` as in `softmax`.
+    `bias`, `mask` broadcast to the scores; `row_scale`, `softcap` and shared `k`, `v` as in `scores`, `sinks` as in `softmax`.
 
     >>> q, k = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 5.0]])
     >>> attend(q, k, np.array([[2.0], [4.0]]), scale=1.0)
