@@ -28,8 +28,6 @@ UNCONVERTED = {  # checks of arguments that still stand in a body; they go when 
     "absolute.index.encode_normalized",
     "absolute.learned.similarity",
     "relative.deberta._require_offsets",
-    "relative.offsets._wide",
-    "relative.offsets.clip",
     "offsets._wide",
     "offsets.clip",
     "rotary.linear_attention._require_nonzero",

@@ -10,6 +10,7 @@ The tolerance is 64 units in the last place of the dtype, of the largest number 
 
 import ast
 import copy
+import inspect
 import types
 import zlib
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ LARGEST = 2**18  # cells of an argument or a result; larger ones are left out
 ALIKE = 2  # calls of one function with the same words that are tried
 DTYPES = (np.float64, np.float32, np.int64)
 ULPS = 64
+ANY_NUMBER = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # of arguments: such calls are not noted
 
 
 class Beyond(Exception):
@@ -66,7 +68,7 @@ def noted(theorem):
     global _calls
     _calls = []
     functions = {python_function(f): f for f in theorem.of if isinstance(python_function(f), types.FunctionType)}
-    plain = {f: _copy(f) for f in functions if not hasattr(functions[f], "py_func")}
+    plain = {f: _copy(f) for f in functions if not hasattr(functions[f], "py_func") and not f.__code__.co_flags & ANY_NUMBER}
     with ExitStack() as stack:
         for number, f in enumerate(plain):
             stack.enter_context(swapped(f, _noting(f, number)))
@@ -184,6 +186,8 @@ def _no_answer(relation):
 
 def numeric(value, size, dtype):
     """The argument that numpy gets."""
+    if isinstance(value, sp.Basic):
+        value = Scalar(value)
     if isinstance(value, SizedArray):
         shape = [_length(n, size) for n in value.extents]
         if np.prod(shape) > LARGEST:

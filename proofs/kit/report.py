@@ -29,9 +29,14 @@ def block(r):
         *_wrapped("not zero", "; ".join(r["denominators"])),
         *_wrapped("sympy trusted", ", ".join(r["trusted"])),
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
+        *(_wrapped("in numbers", _compared(r["numbers"])) if r["numbers"] is not None else []),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
     return "\n".join([*lines, *siblings])
+
+
+def _compared(count):
+    return f"{count} results compared" if count else "nothing compared: no call of symbolic size whose result is an array"
 
 
 def _sibling(control):
@@ -97,6 +102,10 @@ def summary(results, survivors):
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
         f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them claims that people make"
     )
+    compared = [r["numbers"] for r in results if r["numbers"] is not None]
+    if compared:
+        silent = compared.count(0)
+        line += f"; {sum(compared)} results compared in numbers, none by {silent} of {len(compared)} theorems"
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line

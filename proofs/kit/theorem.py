@@ -299,6 +299,7 @@ class Result:
     status: str
     mutants: dict
     seconds: float
+    numbers: int | None = None  # results compared in numbers, if that was asked for
 
 
 def examine(t):
