@@ -7,7 +7,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import rope, xpos
-from proofs.kit import array, entries, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
+from proofs.kit import array, entries, example, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
 from proofs.rotary.rope import definition as turned
 
 N, H = size("n"), size("h")
@@ -50,7 +50,7 @@ def both_sides_are_multiplied():
     prove_equal(*(xpos.rotate(x, *given, layout="half", side=side) for side in ("query", "key")))
 
 
-@theorem(of=[xpos.scales], sizes="d = 2, 4, 8, 16; positions c + k B")
+@example(of=[xpos.scales], sizes="d = 2, 4, 8, 16; positions c + k B")
 def pinned_scales():
     """scales is zeta_t^((m - c) / B) with zeta_t = (2t / dim + 2/5) / (7/5), which rises from 2/7 and stays below 1."""
     for dim in (2, 4, 8, 16):
