@@ -226,7 +226,7 @@ def temperature(
 
 def _merged(part, merge):
     """How many tokens a part has along each of its axes."""
-    counts = (part,) if np.isscalar(part) else (part[0], part[1] // merge, part[2] // merge)
+    counts = (part,) if np.ndim(part) == 0 else (part[0], part[1] // merge, part[2] // merge)
     if min(counts) < 1:
         raise ValueError(
             f"position_ids.multimodal: parts hold {part}, expected a number of tokens, or frames, rows and columns of at least "

@@ -147,7 +147,9 @@ def _refute(a, b):
     values = [_value(_with_functions(side), point) for side in (a, b)]
     shown = [[str(sp.N(value, digits)) for value in values] for digits in (6, 20, DIGITS)]
     left, right = next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
-    raise Refuted(f"{_short(a)} != {_short(b)}; at {where}: {left} and {right}")
+    words = f"{_short(a)} != {_short(b)}; at {where}: {left} and {right}"
+    cases.refusal(words)  # a theorem that catches the refutation does not get around it
+    raise Refuted(words)
 
 
 def witness(difference):

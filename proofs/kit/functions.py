@@ -64,6 +64,12 @@ def _of_numbers(f):
     return checked
 
 
+def _power(a, b):
+    if joined(a, b) == "i" and not nonnegative(expression(b) if isinstance(b, (int, Scalar)) else sp.Integer(-1)):
+        raise Undecided("integers to the power of integers that may be negative, which numpy refuses")
+    return _of_numbers(raised)(a, b)
+
+
 def joined(*args):
     """The kind that numpy promotes to."""
     return max(map(kind_of, args), key=ORDER.index)
@@ -109,7 +115,7 @@ UFUNCS |= {
     np.multiply: _elementwise(lambda a, b: a * b),
     np.true_divide: _elementwise(divided, "f"),
     np.floor_divide: _of_numbers(lambda a, b: sp.floor(divided(a, b))),
-    np.power: _of_numbers(raised),
+    np.power: _power,
     np.negative: _of_numbers(lambda a: -a),
     np.positive: _of_numbers(lambda a: a),
     np.square: _of_numbers(lambda a: a**2),

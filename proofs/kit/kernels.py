@@ -18,10 +18,9 @@ Reductions do not fit: put the loop body into its own jitted step and prove an i
 import ast
 import types
 
-import numpy as np
 import sympy as sp
 
-from proofs.kit import cases
+from proofs.kit import cases, language
 from proofs.kit.cases import at_case, nonnegative, settled
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import python_function, tree
@@ -164,7 +163,7 @@ def _cell(key):
 
 def check_iterations_are_independent(function):
     """Refuse every kernel in which one iteration could see a local that another one assigned."""
-    _refuse_state(function, set())
+    language.check(function)
     definition = tree(function).body[0]
     ranges = {id(node.iter.func) for node in ast.walk(definition) if isinstance(node, ast.For) and _is_range(node.iter)}
     for node in ast.walk(definition):
@@ -182,21 +181,6 @@ def check_iterations_are_independent(function):
     if not _stored_arrays(definition) <= arguments - local:
         raise Undecided("a store into an array that is no argument")
     _scan(definition.body, arguments, set())
-
-
-def _refuse_state(function, seen):
-    """Refuse a kernel that, itself or in what it calls, reads something by which iterations could pass a value on."""
-    function = python_function(function)
-    seen.add(function)
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if isinstance(value, (list, dict, set, bytearray, np.ndarray)):
-            raise Undecided(f"{function.__name__} uses {name}, which can hold state")
-        callee = python_function(value) if callable(value) else None
-        if isinstance(callee, types.FunctionType) and callee not in seen and not callee.__module__.startswith("numpy"):
-            _refuse_state(callee, seen)
-    if function.__closure__ or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(tree(function))):
-        raise Undecided(f"{function.__name__} keeps state outside")
 
 
 def _is_range(node):

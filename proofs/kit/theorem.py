@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
+from proofs.kit import language
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
@@ -128,6 +129,8 @@ class Theorem:
         """Run the proof; returns the number of obligations, at least one."""
         RECORD.clear()
         start = time.process_time()
+        for function in self.of:
+            language.check(function)
         run_cases(self.body)
         self.seconds = time.process_time() - start
         if RECORD.obligations == 0:

@@ -3,6 +3,14 @@
 Somebody will write code like this, or a theorem like this. An attack that is accepted is the worst bug the project can have.
 """
 
+import contextlib
+import functools
+import itertools
+import os
+import random
+import sys
+import time
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -571,6 +579,286 @@ def hypotheses_that_contradict():
 @attack
 def nothing_asserted():
     pass
+
+
+@attack
+def refutation_caught():
+    x = symbol("x")
+    for _, value in all_paths(lambda: x if x > 0 else -x):
+        with contextlib.suppress(Refuted):
+            prove_equal([value], [x])
+
+
+@attack
+def integers_to_a_negative_power():
+    p = integers("p", N)
+    prove_equal(*entries(None, (2 + 0 * p) ** (-p) * 2**p, 1 + 0 * p))
+
+
+# functions that can tell symbols from numbers, the kit from a user, or one call from the next
+
+CALLS, SERIAL, CACHE = {"n": 0}, itertools.count(), []
+TELLING = {}
+
+
+def telling(f):
+    TELLING[f.__name__] = f
+    return f
+
+
+@telling
+def counts_in_a_dictionary(x):
+    CALLS["n"] += 1
+    return x if CALLS["n"] < 100 else -x
+
+
+@telling
+def counts_in_an_attribute(x):
+    counts_in_an_attribute.calls = getattr(counts_in_an_attribute, "calls", 0) + 1
+    return x if counts_in_an_attribute.calls < 100 else -x
+
+
+@telling
+def counts_in_an_iterator(x):
+    return x if next(SERIAL) < 100 else -x
+
+
+@telling
+def counts_in_a_default(x, seen=[]):  # noqa: B006
+    seen.append(1)
+    return x if len(seen) < 100 else -x
+
+
+@telling
+def counts_in_a_global(x):
+    global TURN
+    TURN = x
+    return TURN
+
+
+@telling
+def returns_the_first(x):
+    CACHE.append(x)
+    return CACHE[0]
+
+
+@functools.lru_cache
+def remembered(n):
+    return 1
+
+
+@telling
+def remembers(x):
+    return x * remembered(3)
+
+
+@telling
+def reads_the_environment(x):
+    return -x if os.environ.get("POSREF") else x
+
+
+@telling
+def calls_the_system(x):
+    return -x if os.getenv("POSREF") else x
+
+
+@telling
+def throws_dice(x):
+    return -x if random.random() < 1e-9 else x
+
+
+@telling
+def throws_dice_of_numpy(x):
+    return -x if np.random.default_rng().random() < 1e-9 else x
+
+
+@telling
+def reads_the_clock(x):
+    return -x if time.time() > 4e9 else x
+
+
+@telling
+def reads_the_frame(x):
+    return x if "kit" in sys._getframe(2).f_code.co_filename else -x
+
+
+@telling
+def reads_the_modules(x):
+    return x if "sympy" in sys.modules else -x
+
+
+@telling
+def reads_its_code(x):
+    return x if reads_its_code.__code__.co_filename.endswith(".py") else -x
+
+
+@telling
+def asks_for_the_name_of_the_type(x):
+    return x if type(x).__name__ == "SizedArray" else -x
+
+
+@telling
+def asks_whether_it_is_an_array(x):
+    return -x if isinstance(x, np.ndarray) else x
+
+
+@telling
+def asks_for_an_attribute_of_the_kit(x):
+    return x if hasattr(x, "extents") else -x
+
+
+@telling
+def asks_for_the_order_in_memory(x):
+    return -x if getattr(x, "flags", None) is not None and x.flags.c_contiguous else x
+
+
+@telling
+def asks_whether_two_are_one(x):
+    return -x if x.shape[0] is x.shape[-1] else x
+
+
+@telling
+def asks_for_the_dtype_by_is(x):
+    return -x if x.dtype is np.float32 else x
+
+
+@telling
+def asks_for_the_dtype_by_numpy(x):
+    return -x if np.issubdtype(x.dtype, np.floating) else x
+
+
+@telling
+def asks_what_can_be_cast(x):
+    return -x if np.can_cast(x.dtype, np.float32) else x
+
+
+@telling
+def asks_for_the_identity(x):
+    return -x if id(x.shape[0]) == id(77) else x
+
+
+@telling
+def asks_for_the_text(x):
+    return -x if str(x[0]) == "3" else x
+
+
+@telling
+def asks_for_the_text_by_a_literal(x):
+    return -x if f"{x}".startswith("[") else x
+
+
+@telling
+def asks_for_the_hash(x):
+    return -x if hash(x.shape[0]) == 77 else x
+
+
+@telling
+def tries_a_length(x):
+    try:
+        return -x if len(x) == 3 else x
+    except TypeError:
+        return x
+
+
+@telling
+def tries_bits(x):
+    try:
+        return -x if x.shape[0].bit_length() > 3 else x
+    except AttributeError:
+        return x
+
+
+@telling
+def tries_a_function_that_the_kit_has_not(x):
+    try:
+        return 1 + np.rint(x)
+    except Exception:
+        return x
+
+
+@telling
+def suppresses(x):
+    with contextlib.suppress(BaseException):
+        return -x if x.shape[0] == 7 else x
+    return x
+
+
+@telling
+def matches(x):
+    match x.shape[0]:
+        case int():
+            return -x
+        case _:
+            return x
+
+
+@telling
+def vectorizes(x):
+    return np.vectorize(lambda v: v, otypes=[object])(x)
+
+
+@telling
+def thaws(x):
+    x.frozen = False
+    x[...] = 2 * x
+    return x
+
+
+@telling
+def asks_in_a_helper(x):
+    return asks_for_the_name_of_the_type(x)
+
+
+@telling
+def takes_a_module_as_a_value(x):
+    return x if vars(np)["pi"] > 3 else -x
+
+
+@telling
+def imports(x):
+    import posref
+
+    return x if posref else -x
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_functions_that_can_tell_are_refused(name):
+    t = theorem(of=[TELLING[name]], sizes="all n")(lambda: same(TELLING[name], N))
+    with pytest.raises(Undecided, match="are formulas"):
+        t.prove()
+
+
+def with_a_default(x, out, seen=[0]):  # noqa: B006
+    for i in range(x.shape[0]):
+        seen[0] = seen[0] + x[i]
+        out[i] = seen[0]
+
+
+def sums(x, i, seen=[0]):  # noqa: B006
+    seen[0] = seen[0] + x[i]
+    return seen[0]
+
+
+def with_a_default_of_a_helper(x, out):
+    for i in range(x.shape[0]):
+        out[i] = sums(x, i)
+
+
+def with_an_iterator(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] * next(SERIAL)
+
+
+def with_the_type_of_an_index(x, out):
+    for i in range(x.shape[0]):
+        out[i] = -x[i] if isinstance(i, int) else x[i]
+
+
+@pytest.mark.parametrize("kernel", [with_a_default, with_a_default_of_a_helper, with_an_iterator, with_the_type_of_an_index])
+def test_kernels_that_can_tell_are_refused(kernel):
+    x, out = sized("x", N), Output((N,))
+    with pytest.raises(Undecided):
+        prove_kernel(kernel, [x, out], (out, x))
 
 
 # what is true under a hypothesis that the kit has to name

@@ -1,0 +1,154 @@
+"""What the functions of a theorem are written in: assignments, if, for, return, numpy, and calls of one another.
+
+The model stands for numpy where code cannot tell them apart, and one run for all runs where no call can tell itself from the
+next. So a theorem refuses functions that ask what a value is (type, isinstance, id, hash, its text, its memory), that keep
+something between calls, that catch an exception, or that use anything not listed here. Checks of arguments are exempt.
+"""
+
+import ast
+import builtins
+import inspect
+import types
+
+import numpy as np
+
+from proofs.kit.mutants import original, python_function
+from proofs.kit.verdicts import Undecided
+
+CHECKS = ("posref._require", "posref._contract")
+STATEMENTS = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr, ast.For, ast.If, ast.Raise, ast.Pass, ast.FunctionDef)
+EXPRESSIONS = (ast.NamedExpr, ast.Await, ast.JoinedStr)  # refused
+BUILTINS = (range, len, max, min, abs, sum, int, slice, enumerate, zip, list, tuple, bool, any, all, ValueError, TypeError)
+LIBRARY = ("math", "_bisect", "itertools")  # functions, but for iterators that are made already
+ATTRIBUTES = "shape ndim size dtype kind T sum min max any all reshape swapaxes astype append get bit_length start stop count"
+NUMPY = """arange argwhere array ascontiguousarray broadcast_shapes broadcast_to clip concatenate cumsum diff empty empty_like
+    flatnonzero full full_like meshgrid moveaxis ndim ndindex ones ones_like repeat searchsorted stack swapaxes take_along_axis
+    where zeros zeros_like lib stride_tricks sliding_window_view float32 float64 int32 int64 pi inf"""
+CONSTANTS = (bool, int, float, str, type(None))
+
+_passed = set()  # functions in which nothing was found
+
+
+def check(function):
+    """Raise Undecided unless `function`, and each of its package that it calls, keeps to the language."""
+    todo, seen = [python_function(function)], set()
+    package = todo[0].__module__.split(".")[0]
+    while todo:
+        function = todo.pop()
+        if function not in seen | _passed and function.__module__ not in CHECKS:
+            seen.add(function)
+            for callee in _calls(function):
+                where = callee.__module__.split(".")[0]
+                if where not in (package, "numpy"):
+                    raise _refusal(function, f"{where}.{callee.__name__}")
+                todo += [callee] * (where == package)
+    _passed.update(seen)
+
+
+def _calls(function):
+    """The functions that a function names, after a look at all of its words."""
+    definition = original(function).body[0]
+    local = _local(definition)
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    found = [value for value in defaults if not _constant(value)]
+    if found:
+        raise _refusal(function, f"the default {found[0]!r}, which can change between calls")
+    told = [node for node in ast.walk(definition) if isinstance(node, ast.Raise) or _is_check(node)]
+    told = {id(part) for node in told for part in ast.walk(node)}  # words of errors
+    in_module = {id(node.value) for node in ast.walk(definition) if isinstance(node, ast.Attribute)}
+    for statement in definition.body:
+        for node in ast.walk(statement):
+            if id(node) not in told:
+                _look(function, node, local)
+                yield from _named(function, node, local, in_module)
+
+
+def _is_check(node):
+    return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("_require.")
+
+
+def _look(function, node, local):
+    """Refuse a statement, an operator or an attribute that is not of the language."""
+    text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__.lower()
+    if (isinstance(node, ast.stmt) and not isinstance(node, STATEMENTS)) or isinstance(node, EXPRESSIONS):
+        raise _refusal(function, text)
+    if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) and not _with_none(node):
+        raise _refusal(function, f"{text}: only `is None` says the same of a symbol and of a number")
+    if isinstance(node, ast.Attribute) and (isinstance(node.ctx, ast.Store) or not _known(function, node, local)):
+        raise _refusal(function, text)
+
+
+def _with_none(node):
+    return all(isinstance(each, ast.Constant) and each.value is None for each in node.comparators)
+
+
+def _known(function, node, local):
+    """Whether an attribute is of numpy's listed functions, of a module of formulas, or a listed one of a value."""
+    owner = _value(function, node.value, local)
+    if not isinstance(owner, types.ModuleType):
+        return node.attr in ATTRIBUTES.split() or node.attr in _fields(function)
+    is_ufunc = isinstance(getattr(owner, node.attr, None), np.ufunc)
+    return is_ufunc or node.attr in NUMPY.split() or not owner.__name__.startswith("numpy")
+
+
+def _named(function, node, local, in_module):
+    """The function behind a name that is not local; what else it may be is a constant, a record or a listed builtin."""
+    if not isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Name) and node.id in local):
+        return
+    value = _value(function, node, local)
+    if isinstance(node, ast.Attribute) and (
+        value is None or not isinstance(_value(function, node.value, local), types.ModuleType)
+    ):
+        return
+    value = python_function(value) if callable(value) else value
+    if isinstance(value, types.FunctionType):
+        yield value
+    elif isinstance(value, types.ModuleType):
+        if id(node) not in in_module:
+            raise _refusal(function, f"the module {value.__name__} as a value")
+    elif getattr(value, "__module__", None) == "builtins" and callable(value):
+        if value not in BUILTINS:
+            raise _refusal(function, f"{value.__name__}()")
+    elif not (_constant(value) or isinstance(value, np.ufunc) or _record(value) or _of_a_library(value)):
+        raise _refusal(function, f"{ast.unparse(node)}, which can hold state")
+
+
+def _of_a_library(value):
+    where = getattr(value, "__module__", None) or ""
+    numpy = where.startswith("numpy") and getattr(value, "__name__", "") in NUMPY.split()
+    return numpy or (where in LIBRARY and isinstance(value, (type, types.BuiltinFunctionType)))
+
+
+def _value(function, node, local):
+    """What a name or an attribute of a module stands for; None for all others."""
+    if isinstance(node, ast.Attribute):
+        owner = _value(function, node.value, local)
+        return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
+    if not isinstance(node, ast.Name) or node.id in local:
+        return None
+    outer = inspect.getclosurevars(function).nonlocals
+    return outer.get(node.id, function.__globals__.get(node.id, getattr(builtins, node.id, None)))
+
+
+def _local(definition):
+    """Names that a function binds, its own arguments and those of functions inside it."""
+    arguments = {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
+    stored = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return arguments | stored | {node.name for node in ast.walk(definition) if isinstance(node, ast.FunctionDef)}
+
+
+def _constant(value):
+    return isinstance(value, CONSTANTS) or (isinstance(value, tuple) and all(map(_constant, value)))
+
+
+def _record(value):
+    return isinstance(value, type) and issubclass(value, tuple)
+
+
+def _fields(function):
+    """The names in the records of the function's module."""
+    return {field for value in function.__globals__.values() if _record(value) for field in getattr(value, "_fields", ())}
+
+
+def _refusal(function, what):
+    return Undecided(f"{function.__name__} uses {what}: the functions of a theorem are formulas; see proofs/kit/language.py")
