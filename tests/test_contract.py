@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -134,6 +135,23 @@ def test_arguments_and_results_pass_unchanged(name):
     kept.clear()
     assert _call(wrapped, function, {n: v for n, v in values.items() if n not in defaults}) is result
     assert all(kept[0][argument] is value for argument, value in defaults.items()), name
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_body_writes_to_its_arguments(name):
+    """Every argument is given and read-only, every choice made; a body that refuses the numbers has not written either."""
+    function, given = FUNCTIONS[name], fitting(FUNCTIONS[name].contract)
+    arrays = [a for value in given.values() for a in (value if isinstance(value, tuple) else (value,)) if hasattr(a, "flags")]
+    for a in arrays:
+        a.flags.writeable = False
+    rules = {argument: function.contract.arguments[argument].rule for argument in given}
+    choices = {argument: typing.get_args(rule) for argument, rule in rules.items() if typing.get_origin(rule) is Literal}
+    for choice in itertools.product(*choices.values()):
+        try:
+            _call(function, function, given | dict(zip(choices, choice, strict=True)))
+        except (ValueError, TypeError, ZeroDivisionError) as refusal:
+            assert "read-only" not in str(refusal)  # noqa: PT017
+    assert all((a == 1).all() for a in arrays)
 
 
 def _call(wrapped, function, values):

@@ -13,7 +13,7 @@ import pytest
 from posref import attention, offsets, pairing, position_ids
 from posref.absolute import hierarchical, index, recurrent, sinusoidal
 from posref.relative import alibi, nezha, shaw, t5, transformer_xl, xlnet
-from posref.rotary import axes, layouts, rope, scaling, xpos
+from posref.rotary import axes, decoupled, layouts, rope, scaling, xpos
 
 FRACTIONS = (0.3, 1.7, 2.5, 17.25, 1e6 + 0.5)
 SIZES = range(1, 401)
@@ -167,6 +167,23 @@ def test_grids():
         squares = [[2 * r + a, 2 * c + b] for r in range(n) for c in range(2) for a in (0, 1) for b in (0, 1)]
         exact(axes.grid(2 * n, 4, merge=2), squares)
         exact(axes.sections(np.array([n, 2])), [0] * n + [1, 1])
+        close(axes.centers(n, 3)[::3, 0], [(2 * row + 1) / n - 1 for row in range(n)])
+
+
+def test_heads():
+    """Head h of what has h heads is what it is alone."""
+    for heads in (*range(1, 34), 40, 48, 64, 96, 112, 128):
+        x = np.arange(1.0, heads + 1)[:, None, None]
+        latent = np.ones((1, 1, 1))
+        exact(decoupled.absorbed_scores(x, x, latent, latent, x, scale=1.0)[:, 0, 0], [h * h + h for h in range(1, heads + 1)])
+        exact(attention.attend(x, x, x, scale=1.0)[:, 0, 0], list(range(1, heads + 1)))
+        exact(
+            alibi.bias(np.array([0]), np.array([2]), x[:, 0, 0], form="signed")[:, 0, 0], [2 * h for h in range(1, heads + 1)]
+        )
+        exact(
+            t5.bias(np.array([0]), np.array([1]), x[:, 0].T.repeat(4, axis=0), bidirectional=True)[:, 0, 0],
+            [*range(1, heads + 1)],
+        )
 
 
 # fractions
