@@ -206,7 +206,6 @@ def test_positions_between_tokens(number, sign):
 
 @pytest.mark.parametrize("number", FRACTIONS)
 def test_real_parameters(number):
-    exact(attention.window_mask(np.array([0.0]), np.array([number - 0.125, number]), width=number), [[True, False]])
     close(attention.cap(np.array([number / 2]), softcap=number), [number * math.tanh(0.5)])
     close(alibi.slopes(1, max_bias=number), [2**-number])
     close(
