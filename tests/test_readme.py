@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from posref import cli, discovery
+from posref import cli, discovery, ops
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -144,12 +145,16 @@ def test_named_files_exist():
 
 
 def test_named_commands_parse():
-    """Every `posref ...` in the text is accepted by the parser."""
+    """Every `posref ...` in the text is accepted by the parser; what is left over are settings of the op that `--as` names."""
     parser = cli._parser()
     commands = re.findall(r"`posref ([a-z][^`]*)`", text())
     assert len(commands) >= 6
     for command in commands:
-        parser.parse_args(shlex.split(command))
+        _, rest = parser.parse_known_args(shlex.split(command))
+        given = [word.removeprefix("--") for word in rest if word.startswith("--")]
+        if given:
+            name = re.search(r"--as (\S+)", command)[1]
+            assert set(given) <= set(inspect.signature(ops.op(name).make).parameters), command
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import pytest
 from posref import ops
 from posref.check import check
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "foreign"
 # a function whose answer is not the demanded one -> the reason; the rates count it as a miss
 KNOWN: dict[str, str] = {}

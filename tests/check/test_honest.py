@@ -11,6 +11,8 @@ from posref.check import engine
 from posref.check.implementation import MODELS
 from posref.ops.probe import painted
 
+pytestmark = pytest.mark.slow
+
 SPEC = importlib.util.spec_from_file_location("low", Path(__file__).parent / "low.py")
 low = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(low)

@@ -12,6 +12,8 @@ from posref.check.tensors import round_to
 mpmath = pytest.importorskip("mpmath", reason="the generator needs mpmath")
 generator = pytest.importorskip("proofs.vectors.rope", reason="the generator needs sympy")
 
+pytestmark = pytest.mark.slow
+
 # mistake of the generator -> how diagnose begins its name
 NAMES = {
     "other_layout": "layout ",
@@ -56,7 +58,6 @@ PAIRS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("case", "flag"), PAIRS, ids=[f"{case.id}-{flag}" for case, flag in PAIRS])
 def test_named(case, flag):
     x, positions = case.tensors["x"], case.tensors["positions"]

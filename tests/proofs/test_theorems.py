@@ -34,6 +34,7 @@ MAKERS = {"room", "symbol", "symbols", "sized", "integers", "size", "index", "pa
 EVERY = [(name, t) for name in FILES for t in theorems(proof_file(name))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
 def test_theorem(name, t):
     assert t.prove() >= 1
