@@ -46,7 +46,7 @@ def test_refusals(layout):
         pairing.indices("4", layout)
     with pytest.raises(ValueError, match=r"pairing\.join: second has shape \(3,\) and first \(2,\); they must be equal"):
         pairing.join(np.ones(2), np.ones(3), layout)
-    with pytest.raises(ValueError, match=r"pairing\.join: first has shape \(2, 3\) and second \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"pairing\.join: second has shape \(4, 3\) and first \(2, 3\); they must be equal"):
         pairing.join(np.ones((2, 3)), np.ones((4, 3)), layout)
     with pytest.raises(TypeError, match=r"pairing\.join: second is a list, not an array"):
         pairing.join(np.ones(2), [1.0, 2.0], layout)
