@@ -261,7 +261,7 @@ def one_sided_as_it_is():
 @theorem(of=[shaw.scores_gradient, scatter_rows], sizes="batch 2, one head, 2 queries, 3 keys, d = 1, reach 2")
 def gradient_by_calculus():
     """scores_gradient is the gradient of <g, scores> by q, k and the table, for both variants and a batch with offsets of its
-    own each, by symbolic differentiation."""
+    own each, by symbolic differentiation; a text of its own has the same."""
     q, k, w, g, scale = symbols("q", 2, 2, 1), symbols("k", 2, 3, 1), symbols("w", 5, 1), symbols("g", 2, 2, 3), symbol("scale")
     at = np.array([[[-3, 0, 1], [-1, 2, 0]], [[4, 0, -2], [1, 1, -1]]])
     for variant in shaw.VARIANTS:
@@ -271,6 +271,9 @@ def gradient_by_calculus():
         of_table = got.key_table.sum(axis=(0, 1))  # shared by the batch
         for part, inputs in ((got.q[:, 0], q), (got.k[:, 0], k), (of_table[None], w[None])):
             prove_equal(part, [[[loss.diff(x.e) for x in row] for row in rows] for rows in inputs], mention=[scale])
+        alone = shaw.scores_gradient(g[:1], q[:1], k[:1], w, at[0], scale=scale, variant=variant)
+        for part, whole in zip(alone, got, strict=True):
+            prove_equal(part, whole[0])
 
 
 @gradient_by_calculus.claim("Offsets beyond the reach share the last row, so its gradient is a sum.")
