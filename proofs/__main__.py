@@ -62,7 +62,7 @@ def _prove(chosen, options):
     else:
         body = report.table(results) if options.table else _text(results, options.names)
         print(body, report.conclusion(results, survivors, unused, seconds), sep="\n\n")
-    return 0 if results and all(r["status"] in PASSED for r in results) and not survivors else 1
+    return 0 if results and all(r["status"] in PASSED for r in results) and not survivors and not unused else 1
 
 
 def _text(results, asked):

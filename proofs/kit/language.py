@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from proofs.kit.mutants import original, python_function
+from proofs.kit.mutants import python_function, tree
 from proofs.kit.verdicts import Undecided
 
 CHECKS = ("posref._require", "posref._contract")
@@ -26,7 +26,7 @@ NUMPY = """arange argwhere array ascontiguousarray broadcast_shapes broadcast_to
     where zeros zeros_like lib stride_tricks sliding_window_view float32 float64 int32 int64 pi inf"""
 CONSTANTS = (bool, int, float, str, type(None))
 
-_passed = set()  # functions in which nothing was found
+_passed = set()  # code of functions in which nothing was found
 
 
 def check(function):
@@ -35,8 +35,8 @@ def check(function):
     package = todo[0].__module__.split(".")[0]
     while todo:
         function = todo.pop()
-        if function not in seen | _passed and function.__module__ not in CHECKS:
-            seen.add(function)
+        if function.__code__ not in seen | _passed and function.__module__ not in CHECKS:
+            seen.add(function.__code__)
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
                 if where not in (package, "numpy"):
@@ -47,7 +47,7 @@ def check(function):
 
 def _calls(function):
     """The functions that a function names, after a look at all of its words."""
-    definition = original(function).body[0]
+    definition = tree(function).body[0]
     local = _local(definition)
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     found = [value for value in defaults if not _constant(value)]

@@ -9,6 +9,7 @@ import pytest
 
 from posref.fast import rope as fast
 from posref.rotary import rope
+from proofs.kit import language
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tree, tripwire
 
 
@@ -200,3 +201,11 @@ def test_functions_whose_code_cannot_be_swapped_are_refused(function):
         tripwire(function)
     with pytest.raises(TypeError, match="closure or wrapped"):
         labels(function)
+
+
+def test_the_language_is_read_in_the_code_that_runs():
+    """A mutant whose text could not be read would count as noticed by whoever looks at it first."""
+    language._passed.clear()
+    for _, code in mutants(fast._tables):
+        with swapped(fast._tables, code):
+            language.check(fast._tables)
