@@ -54,13 +54,15 @@ class NotHere(Exception):
 
 
 class Arguments(dict[str, Any]):
-    """Arguments by name: `a.base` is `a["base"]`."""
+    """Arguments by name: `a.base` is `a["base"]`; what varies an argument that is not there has no place."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NotHere(name)
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
 
 
 class Mistake(NamedTuple):

@@ -69,7 +69,7 @@ def _biased(change):
 
 
 def _capped(change):
-    return _scores(lambda right, q, k, given: change(right, q, k, given) if given["softcap"] else missing())
+    return _scores(lambda right, q, k, given: change(right, q, k, given) if given.get("softcap") else missing())
 
 
 def _other_cap(change):
@@ -127,7 +127,7 @@ def _with_row_scale(change):
 
 
 def _row_scale_after_bias(right, q, k, given):
-    s, r = right(q, k, **given | {"row_scale": None}), given["row_scale"]
+    s, r = right(q, k, **given | {"row_scale": None}), given.get("row_scale")
     return r[..., None] * s if r is not None else missing()
 
 

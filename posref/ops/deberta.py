@@ -65,6 +65,8 @@ def _position_to_position(right):
     """The fourth term of the paper, q_r . k_r, added."""
 
     def scores(q, k, q_r, k_r, offsets, *, scale, convention):
+        if q_r is None or k_r is None:
+            missing()
         span = k_r.shape[-2] // 2
         rows = deberta.position_index(-offsets if convention == "paper" else offsets, span=span)
         products = (q_r @ np.swapaxes(k_r, -1, -2)).reshape(*q_r.shape[:-2], -1)

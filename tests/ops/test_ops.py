@@ -1,6 +1,7 @@
 """Every op runs from settings; every mistake is a wrong answer; a replaced function is seen by its own thread alone."""
 
 import inspect
+import re
 import threading
 
 import numpy as np
@@ -153,5 +154,27 @@ def test_two_changes_of_one_function_nest():
 def test_arguments_are_attributes():
     a = Arguments(base=2.0)
     assert a.base == 2.0
-    with pytest.raises(AttributeError, match="dim"):
+    with pytest.raises(NotHere, match="dim"):
         _ = a.dim
+    with pytest.raises(NotHere, match="dim"):
+        _ = a["dim"]
+
+
+def test_a_mistake_answers_or_says_why_not():
+    """No place, or refused by the specification in its own words; anything else is a mistake that a change left behind."""
+    asked = [ops.of_case(case) for case in vectors.cases()]
+    every = [ops.op(f"{system}.{name}") for system in ops.names() for name in ops.system(system)]
+    asked += [
+        (op, op.make()) for op in every if all(p.default is not p.empty for p in inspect.signature(op.make).parameters.values())
+    ]
+    complaints = []
+    for op, arguments in asked:
+        for name, mistake in op.mistakes.items():
+            try:
+                with np.errstate(all="ignore"):
+                    mistake.wrong(op.spec, arguments)
+            except NotHere:
+                continue
+            except (TypeError, ValueError) as refusal:
+                complaints += [f"{op.name} {name}: {refusal}"] * (re.match(r"[a-z_0-9]+\.[a-z_]+: ", str(refusal)) is None)
+    assert not complaints
