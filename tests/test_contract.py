@@ -459,6 +459,6 @@ def test_types_for_users(tmp_path):
     (tmp_path / "bad.py").write_text(good.replace('"half"', '"neox"'))
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
     for name, code in (("good", 0), ("bad", 1)):
-        done = subprocess.run([*command, str(tmp_path / f"{name}.py")], capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, f"{name}.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
     assert "neox" in done.stdout
