@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from posref import attention, position_ids
-from posref.rotary import rope
+from posref import attention, position_ids, shards
+from posref.rotary import rope, scaling
 from proofs.kit import (
     array,
     example,
@@ -38,6 +38,25 @@ def _packed(lengths):
     return [i for length in lengths for i in range(length)]
 
 
+def _documents(lengths):
+    return [document for document, length in enumerate(lengths) for _ in range(length)]
+
+
+def _cached(n_query, n_key):
+    return list(range(n_key))[n_key - n_query :]
+
+
+def _zigzag(n, ranks, rank):
+    chunk = n // (2 * ranks)
+    return [*range(rank * chunk, (rank + 1) * chunk), *range(n - (rank + 1) * chunk, n - rank * chunk)]
+
+
+def _streaming(n, sinks, window):
+    """(place in the text, position) of every token that stays."""
+    kept = [i for i in range(n) if i < sinks or i >= n - window]
+    return [kept, list(range(len(kept)))]
+
+
 def _self_extend(i, j, group, window, shift):
     return j - i if i - j < window else j // group - (i // group + shift)
 
@@ -65,6 +84,10 @@ def _multimodal(parts, merge):
 _RULES = {
     "padded": _padded,
     "packed": _packed,
+    "documents": _documents,
+    "cached": _cached,
+    "zigzag": _zigzag,
+    "streaming": _streaming,
     "self_extend": _self_extend,
     "dual_chunk": _dual_chunk,
     "multimodal": _multimodal,
@@ -98,6 +121,154 @@ def equivariant_with_the_mask_of_the_place():
     prove_equal(by_place, output(q, k, v, p, w)[::-1])
 
 
+# a text at once, in chunks, in steps, on several ranks
+
+UNIT = symbol("unit", positive=True)  # scores are distinct integers times one unit, so that their order is known
+TOKENS = 5
+Q, K = (np.arange(2 * TOKENS).reshape(TOKENS, 2) % period - period // 2 for period in (5, 7))
+LEFT = np.array([False, True, True, True, True])
+
+
+def by_ids(ids):
+    """A bias that tells any two ids apart, for queries from `start` on when `end` tokens are there."""
+
+    def bias(start, end):
+        own = ids(end) @ [1, 3, 7] if ids(end).ndim == 2 else ids(end)
+        return (own[start:, None] + 2) * (own[None, :] + 1)
+
+    return bias
+
+
+def at(rule):
+    """The same for offsets made of the positions of queries and keys."""
+    return lambda start, end: rule(position_ids.cached(end - start, end), position_ids.cached(end, end))
+
+
+def lengths(end):
+    """Documents of 2 and 3 tokens, of which `end` are there."""
+    return np.clip(end - np.array([0, 2]), 0, [2, 3])
+
+
+def parts(end):
+    """A word, an image of two patches, two words: whole parts."""
+    return [1, (1, 2, 1), 1, 1][: {1: 1, 3: 2, 4: 3, 5: 4}[end]]
+
+
+BUILDERS = {
+    "padded": (by_ids(lambda end: position_ids.padded(LEFT[:end], filler=1)), lambda end: LEFT[None, :end], (2, 4)),
+    "packed": (
+        by_ids(lambda end: position_ids.packed(lengths(end))),
+        lambda end: np.equal.outer(*[position_ids.documents(lengths(end))] * 2),
+        (2, 3),
+    ),
+    "cached": (by_ids(lambda end: position_ids.cached(end, end)), None, (2, 4)),
+    "multimodal": (by_ids(lambda end: position_ids.multimodal(parts(end), merge=1)), None, (1, 3)),
+    "dual_chunk": (at(lambda i, j: position_ids.dual_chunk(i, j, chunk_size=4, local=2)), None, (2, 3)),
+    "self_extend": (at(lambda i, j: position_ids.self_extend(i, j, group=2, window=3, phase="decode")), None, (2, 3)),
+}
+
+
+def run(builder, start, end, *, cut=None):
+    """Outputs of the tokens start .. end - 1 when `end` are there, over all keys at once or merged from two shards of them."""
+    bias, allowed, _ = BUILDERS[builder]
+    mask = attention.causal_mask(position_ids.cached(end - start, end), position_ids.cached(end, end))
+    mask = mask if allowed is None else mask & np.broadcast_to(allowed(end), (end, end))[start:]
+    given = Q[start:end], UNIT * K[:end], symbols("v", TOKENS, 1)[:end], UNIT * bias(start, end), mask
+    return whole(*given) if cut is None else merged(*given, cut)
+
+
+def whole(q, k, v, bias, mask):
+    return attention.attend(q, k, v, scale=1, bias=bias, mask=mask)
+
+
+def merged(q, k, v, bias, mask, cut):
+    states = [
+        shards.attend(q, k[keys], v[keys], scale=1, bias=bias[:, keys], mask=mask[:, keys])
+        for keys in (slice(0, cut), slice(cut, None))
+    ]
+    return shards.finish(shards.merge(*states))
+
+
+RUNS = [
+    attention.attend,
+    attention.softmax,
+    attention.scores,
+    attention.causal_mask,
+    shards.attend,
+    shards.merge,
+    shards.finish,
+]
+
+
+@theorem(of=[*RUNS, *(getattr(position_ids, name) for name in BUILDERS)], sizes="5 tokens; all values")
+def prefill_is_chunks_steps_and_shards():
+    """A text has one output, computed at once, in chunks, token by token, or merged from shards of its keys: with ids that are
+    padded, packed, cached or multimodal, and with the offsets of Dual Chunk Attention and of Self-Extend's decoding, made anew
+    whenever tokens come. For each of them what the last tokens see is decided when they come."""
+    for builder, (_, _, cuts) in BUILDERS.items():
+        prefill = run(builder, 0, TOKENS)
+        chunks = [run(builder, start, end) for start, end in itertools.pairwise((0, *cuts, TOKENS))]
+        prove_equal(np.concatenate(chunks), prefill)
+        prove_equal(run(builder, TOKENS - 1, TOKENS), prefill[TOKENS - 1 :])
+        prove_equal(run(builder, 0, TOKENS, cut=cuts[0]), prefill)
+
+
+@prefill_is_chunks_steps_and_shards.claim("Keys move to other slots when tokens are evicted, so a step sees other distances.")
+def streaming_steps_are_the_prefill():
+    """With a cache of a sink and two tokens, a step has the row of a prefill that is masked to the same tokens."""
+    kept, slots = position_ids.streaming(TOKENS, sinks=1, window=2)
+    places = position_ids.cached(TOKENS, TOKENS)
+    row = lambda keys, own: whole(Q[-1:], UNIT * K[keys], symbols("v", TOKENS, 1)[keys], UNIT * (own - own[-1])[None, :], None)
+    prove_equal(row(kept, slots), row(kept, places[kept]))
+
+
+@prefill_is_chunks_steps_and_shards.claim("They agree if the group divides the window.")
+def self_extend_decodes_what_it_prefilled():
+    """The rows of Self-Extend's prefill are those that it decodes (w = 3, g = 2)."""
+    row = {}
+    for phase in ("prefill", "decode"):
+        i, j = position_ids.cached(1, TOKENS), position_ids.cached(TOKENS, TOKENS)
+        bias = UNIT * array(position_ids.self_extend(i, j, group=2, window=3, phase=phase))
+        row[phase] = whole(Q[-1:], UNIT * K, symbols("v", TOKENS, 1), bias, None)
+    prove_equal(row["prefill"], row["decode"])
+
+
+@prefill_is_chunks_steps_and_shards.claim("Keys in the cache keep the frequencies of the length at which they came.")
+def dynamic_ntk_steps_are_the_prefill():
+    """With dynamic NTK a step has the scores of a prefill: two frequencies, cached at length 4, read at length 8."""
+    q, k, w = symbols("q", 1, 4), symbols("k", 1, 4), array([1, symbol("w")])
+    at_length = lambda n: scaling.dynamic_ntk(w, factor=2, length=n, original_length=4)
+    turn = lambda x, p, n: turned(x, np.array([p]), at_length(n))
+    score = lambda n: attention.scores(turn(q, 7, 8), turn(k, 3, n), scale=1)
+    prove_equal(score(4), score(8))
+
+
+@theorem(of=[*RUNS, position_ids.zigzag], sizes="8 tokens, 2 ranks; all values")
+def ranks_share_one_output():
+    """Ranks of zigzag, each with its queries and the merged states of the keys of all ranks, have the rows of the whole at
+    their positions."""
+    ranks = [position_ids.zigzag(8, ranks=2, rank=rank) for rank in range(2)]
+    everything = whole(*of_eight(np.arange(8), np.arange(8)))
+    for own in ranks:
+        prove_equal(merged(*of_eight(own, np.concatenate(ranks)), len(ranks[0])), everything[own])
+
+
+@ranks_share_one_output.claim("The tokens of a rank do not follow each other: it needs a mask by position.")
+def ranks_may_mask_by_place():
+    """A rank can use is_causal, which aligns the last of its queries with the last key."""
+    own, keys = position_ids.zigzag(8, ranks=2, rank=1), np.arange(8)
+    q, k, v, bias, _ = of_eight(own, keys)
+    by_place = attention.causal_mask(position_ids.cached(4, 8), keys)
+    prove_equal(whole(q, k, v, bias, by_place), whole(*of_eight(keys, keys))[own])
+
+
+def of_eight(i, j):
+    """What the queries at i meet at the keys j of a text of eight tokens."""
+    numbers = np.arange(16).reshape(8, 2)
+    q, k, v = numbers % 5 - 2, UNIT * (numbers % 7 - 3), symbols("v", 8, 1)
+    return q[i], k[j], v[j], UNIT * (i[:, None] + 1) * j, attention.causal_mask(i, j)
+
+
 # one row of tokens
 
 
@@ -124,8 +295,7 @@ def pinned_packed():
                 prove_that(position_ids.packed(np.array(lengths)).shape == (0,), "no tokens have no positions")
                 continue
             prove_equal(position_ids.packed(np.array(lengths)), definition("packed", lengths))
-            of = [document for document, length in enumerate(lengths) for _ in range(length)]
-            prove_equal(position_ids.documents(np.array(lengths)), of)
+            prove_equal(position_ids.documents(np.array(lengths)), definition("documents", lengths))
 
 
 @pinned_packed.claim("A packed row without documents in its mask lets tokens attend into the text before theirs.")
@@ -139,7 +309,7 @@ def pinned_cached():
     """cached(n, m) is the last n of cached(m, m): prefill, chunks and single steps give a token one position."""
     for n_key in range(1, 7):
         for n_query in range(1, n_key + 1):
-            prove_equal(position_ids.cached(n_query, n_key), range(n_key - n_query, n_key))
+            prove_equal(position_ids.cached(n_query, n_key), definition("cached", n_query, n_key))
 
 
 @pinned_cached.claim("The queries are the last of the keys.")
@@ -160,8 +330,7 @@ def pinned_zigzag():
             shares = [position_ids.zigzag(n, ranks=ranks, rank=rank) for rank in range(ranks)]
             prove_equal(np.sort(np.concatenate(shares)), range(n))
             for rank, share in enumerate(shares):
-                first, last = range(rank * chunk, (rank + 1) * chunk), range(n - (rank + 1) * chunk, n - rank * chunk)
-                prove_equal(share, [*first, *last])
+                prove_equal(share, definition("zigzag", n, ranks, rank))
                 prove_equal([(share + 1).sum()], [(shares[0] + 1).sum()])
 
 
@@ -181,9 +350,9 @@ def pinned_streaming():
     two tokens of the window are those of the text."""
     for n, sinks, window in itertools.product(range(1, 9), (1, 2), (1, 3)):
         kept, positions = position_ids.streaming(n, sinks=sinks, window=window)
-        expected = [i for i in range(n) if i < sinks or i >= n - window]
+        expected, slots = definition("streaming", n, sinks, window)
         prove_equal(kept, expected)
-        prove_equal(positions, range(len(expected)))
+        prove_equal(positions, slots)
         last = [slot for slot, place in enumerate(expected) if place >= n - window]
         prove_equal(kept[last] - positions[last], [kept[-1] - positions[-1]] * len(last))
 

@@ -53,6 +53,12 @@ SETTINGS = {
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "layouts.scores": {"source": "interleaved", "head_dim": 12},
     "rope.permute": {"source": "interleaved"},
+    "position_ids.zigzag": {"n": 16, "ranks": 2, "rank": 1},
+    "position_ids.streaming": {"n": 10, "sinks": 2, "window": 3},
+    "position_ids.self_extend": {"group": 2, "window": 5, "phase": "prefill"},
+    "position_ids.dual_chunk": {"chunk_size": 8, "local": 3},
+    "position_ids.multimodal": {"merge": 2},
+    "position_ids.temperature": {"amount": 0.25, "convention": "llama4"},
 }
 
 

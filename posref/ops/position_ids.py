@@ -1,0 +1,438 @@
+"""Position ids: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention, position_ids
+from posref.ops import Mistake, instead, missing, using
+from posref.ops.common import count
+
+
+def padded(mask, *, filler=0):
+    return position_ids.padded(mask == 1, filler=filler)
+
+
+def packed(lengths):
+    return position_ids.packed(lengths)
+
+
+def documents(lengths):
+    return position_ids.documents(lengths)
+
+
+def cached(n_query, n_key):
+    return position_ids.cached(n_query, n_key)
+
+
+def zigzag(n, *, ranks, rank):
+    return position_ids.zigzag(n, ranks=ranks, rank=rank)
+
+
+def streaming(n, *, sinks, window):
+    return np.stack(position_ids.streaming(n, sinks=sinks, window=window))
+
+
+def self_extend(query_positions, key_positions, *, group, window, phase):
+    found = position_ids.self_extend(query_positions, key_positions, group=group, window=window, phase=phase)
+    return _past(found, query_positions, key_positions)
+
+
+def dual_chunk(query_positions, key_positions, *, chunk_size, local):
+    found = position_ids.dual_chunk(query_positions, key_positions, chunk_size=chunk_size, local=local)
+    return _past(found, query_positions, key_positions)
+
+
+def multimodal(parts, *, merge):
+    return position_ids.multimodal(_of_rows(parts), merge=merge)
+
+
+def temperature(positions, *, amount, length, convention):
+    return position_ids.temperature(positions, amount=amount, length=length, convention=convention)
+
+
+def _past(offsets, query_positions, key_positions):
+    """Keys after the query are not attended to: 0."""
+    return np.where(attention.causal_mask(query_positions, key_positions), offsets, 0)
+
+
+def _of_rows(parts):
+    """Parts as rows of three numbers: (tokens, 0, 0) is text."""
+    return [int(a) if b == 0 else (int(a), int(b), int(c)) for a, b, c in parts]
+
+
+def _otherwise(change):
+    """`change` where it changes anything."""
+    return lambda f, a: wrong if not np.array_equal(wrong := change(a), f(**a)) else missing()
+
+
+def _of_the_first_length(lengths):
+    return np.arange(lengths.sum()) % max(lengths[0], 1)
+
+
+def _end_to_the_document_before(lengths):
+    return np.searchsorted(np.cumsum(lengths), np.arange(lengths.sum()), side="left")
+
+
+def _in_stripes(a):
+    return np.arange(a.rank, a.n, a.ranks)
+
+
+def _second_chunk_in_order(a):
+    chunk = a.n // (2 * a.ranks)
+    return np.concatenate([np.arange(chunk) + first * chunk for first in (a.rank, a.ranks + a.rank)])
+
+
+def _contiguous(a):
+    return np.arange(a.n // a.ranks) + a.rank * (a.n // a.ranks)
+
+
+def _at_places_of_the_text(f, a):
+    kept, positions = f(**a)
+    return np.stack([kept, kept]) if (kept != positions).any() else missing()
+
+
+def _sinks_evicted(f, a):
+    kept, positions = f(**a)
+    return np.stack([positions + a.n - len(kept), positions]) if len(kept) < a.n else missing()
+
+
+def _extended(formula):
+    """Another offset beyond the window: formula(i, j, group, window, shift)."""
+
+    def change(a):
+        i, j = a.query_positions[:, None], a.key_positions[None, :]
+        shift = a.window - (a.window // a.group if a.phase == "decode" else a.window / a.group)
+        far = formula(i, j, a.group, a.window, shift)
+        return _past(np.where(i - j < a.window, j - i, far), a.query_positions, a.key_positions)
+
+    return _otherwise(change)
+
+
+def _chunked(farther):
+    """Another position of the queries for chunks farther back: farther(i, apart, chunk, chunk_size)."""
+
+    def change(a):
+        chunk = a.chunk_size - a.local
+        i, j = a.query_positions[:, None], a.key_positions[None, :]
+        apart = i // chunk - j // chunk
+        query = np.where(apart < 1, i % chunk, farther(i, apart, chunk, a.chunk_size))
+        return _past(j % chunk - query, a.query_positions, a.key_positions)
+
+    return _otherwise(change)
+
+
+def _of_whole_chunks(a):
+    """chunk = chunk_size: what is not in the query's chunk is chunk_size behind its end."""
+    i, j = a.query_positions[:, None] // a.chunk_size, a.key_positions[None, :] // a.chunk_size
+    query = np.where(i == j, a.query_positions[:, None] % a.chunk_size, a.chunk_size)
+    return _past(a.key_positions % a.chunk_size - query, a.query_positions, a.key_positions)
+
+
+def _plain(a):
+    return _past(a.key_positions[None, :] - a.query_positions[:, None], a.query_positions, a.key_positions)
+
+
+def _parts(start_of_next, place=lambda start, places: start + places):
+    """Images at other places: the next part begins at start_of_next(start, counts, places)."""
+
+    def change(a):
+        start, found = 0, []
+        for part in _of_rows(a.parts):
+            counts = (part,) if np.ndim(part) == 0 else (part[0], part[1] // a.merge, part[2] // a.merge)
+            places = np.argwhere(np.ones(counts))
+            text = len(counts) == 1
+            found.append(np.broadcast_to(start + places if text else place(start, places), (len(places), 3)))
+            start = start + counts[0] if text else start_of_next(start, counts, places)
+        return np.concatenate(found)
+
+    return _otherwise(change)
+
+
+def _after_the_sides(start, counts, places):
+    return start + max(counts[-2:])
+
+
+ARRAYS = {
+    "mask": lambda s: ((np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1)).astype(int),
+    "lengths": lambda s: np.array([3, 1, 4, 2]),
+    "query_positions": lambda s: 4095 + 5 * np.arange(s.n_query),
+    "key_positions": lambda s: 4085 + np.arange(5 * s.n_key),
+    "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [4, s.merge, 2 * s.merge], [1, 0, 0]]),
+}
+# a mask of padding is no mask of attention; a temperature one position off is that of the other convention
+REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}
+REPLACED |= {"position_plus_one", "position_minus_one", "sign"}
+
+MISTAKES = {
+    "places_are_positions": Mistake(
+        _otherwise(lambda a: count(a.mask)),
+        "0, 1, 2, .. in every row",
+        "The place in the row is taken for the position.",
+        "Padding on the left moves the text; harmless for encodings that see offsets alone.",
+        remedy="cumsum(mask) - 1.",
+        only="padded",
+    ),
+    "counted_from_one": Mistake(
+        _otherwise(lambda a: np.where(a.mask == 1, np.cumsum(a.mask, -1), a.filler)),
+        "cumsum(mask)",
+        "The token itself is counted.",
+        "Tables of positions are read one row too far.",
+        remedy="cumsum(mask) - 1.",
+        only="padded",
+    ),
+    "mask_inverted": Mistake(
+        using(mask=lambda a: 1 - a.mask),
+        "True is padding",
+        "The mask is read the other way round.",
+        "All tokens have the filler.",
+        remedy="Invert a mask of the other convention once.",
+        only="padded",
+    ),
+    "padding_counts_on": Mistake(
+        _otherwise(lambda a: np.cumsum(a.mask, -1) - 1),
+        "no filler",
+        "Padding has the number of tokens before it, -1 on the left.",
+        "A table is read from its end.",
+        remedy="Give padding an id of its own: masked_fill(mask == 0, filler).",
+        only="padded",
+    ),
+    "never_reset": Mistake(
+        _otherwise(lambda a: np.arange(a.lengths.sum())),
+        "0, 1, 2, .. through all documents",
+        "Positions run on from one document to the next.",
+        "Harmless for encodings that see offsets alone, wrong for tables, schedules by length and temperatures.",
+        remedy="Subtract the start of the token's document.",
+        only="packed",
+    ),
+    "length_of_the_first": Mistake(
+        _otherwise(lambda a: _of_the_first_length(a.lengths)),
+        "i mod length of the first document",
+        "All documents are taken to be as long as the first.",
+        "Right where all are equally long.",
+        remedy="Use the start of each document: cu_seqlens.",
+        only="packed",
+    ),
+    "packed_from_one": Mistake(
+        _otherwise(lambda a: position_ids.packed(a.lengths) + 1),
+        "documents counted from 1",
+        "The first token of a document has position 1.",
+        "Tables of positions are read one row too far.",
+        only="packed",
+    ),
+    "end_to_the_document_before": Mistake(
+        _otherwise(lambda a: _end_to_the_document_before(a.lengths)),
+        "searchsorted with the wrong side",
+        "The first token of a document belongs to the one before it.",
+        "First tokens see another text, and no text sees its first token.",
+        remedy="searchsorted(cu_seqlens, i, side='right') - 1.",
+        only="documents",
+    ),
+    "one_document": Mistake(
+        _otherwise(lambda a: 0 * position_ids.documents(a.lengths)),
+        "one document",
+        "The boundaries are not used.",
+        "Tokens attend into the text before theirs.",
+        only="documents",
+    ),
+    "cache_ignored": Mistake(
+        _otherwise(lambda a: np.arange(a.n_query)),
+        "queries start at 0",
+        "The tokens of the cache are not counted.",
+        "Decoding with a cache is wrong, prefill is right.",
+        remedy="The last query stands at the last key.",
+        only="cached",
+    ),
+    "cache_counted_twice": Mistake(
+        lambda f, a: f(**a) + 1,
+        "n_key + i for the last",
+        "The length of the cache is read after the new tokens were put in.",
+        "Every position is one too large.",
+        only="cached",
+    ),
+    "contiguous": Mistake(
+        _otherwise(_contiguous),
+        "one piece a rank",
+        "A rank takes the tokens that follow each other.",
+        "Outputs belong to other tokens; with the right ids the last rank works longest.",
+        only="zigzag",
+    ),
+    "striped": Mistake(
+        _otherwise(_in_stripes),
+        "rank, rank + ranks, ..",
+        "Tokens are dealt out one by one.",
+        "Outputs belong to other tokens.",
+        only="zigzag",
+    ),
+    "second_chunk_in_order": Mistake(
+        _otherwise(_second_chunk_in_order),
+        "chunks r and ranks + r",
+        "The second chunk is counted from the front.",
+        "Outputs belong to other tokens, and the last rank works longest.",
+        remedy="The second chunk is 2 ranks - 1 - r.",
+        only="zigzag",
+    ),
+    "positions_of_the_text": Mistake(
+        _at_places_of_the_text,
+        "the position in the text",
+        "Keys keep the position of the text where the cache counts its slots.",
+        "Right until something is evicted; then text turns into garbage beyond the trained length.",
+        remedy="Turn keys by their slot: keep them in the cache without rotation, or turn them on.",
+        only="streaming",
+    ),
+    "sinks_evicted": Mistake(
+        _sinks_evicted,
+        "the last sinks + window tokens",
+        "A plain sliding window: the first tokens go.",
+        "Perplexity explodes when the first token is evicted.",
+        remedy="Keep the first tokens.",
+        only="streaming",
+    ),
+    "sign": Mistake(
+        lambda f, a: -f(**a),
+        "query - key",
+        "The offset has the wrong sign.",
+        "Past and future change places.",
+        remedy="The offset is key - query.",
+        only="self_extend dual_chunk",
+    ),
+    "groups_everywhere": Mistake(
+        _otherwise(lambda a: self_extend(**a | {"window": 1})),
+        "floor(j/g) - floor(i/g) for all",
+        "Near keys are grouped too.",
+        "Neighbors share positions.",
+        only="self_extend",
+    ),
+    "shift_left_out": Mistake(
+        _extended(lambda i, j, group, window, shift: j // group - i // group),
+        "floor(j/g) - floor(i/g) beyond the window",
+        "The grouped positions do not begin where the window ends.",
+        "Far keys come nearer than the window.",
+        remedy="Subtract w - floor(w / g).",
+        only="self_extend",
+    ),
+    "group_of_the_difference": Mistake(
+        _extended(lambda i, j, group, window, shift: -((i - j) // group) - shift),
+        "floor((i - j)/g)",
+        "The distance is grouped, not the two positions.",
+        "Off by one for part of the far keys; cannot be had by turning queries and keys.",
+        only="self_extend",
+    ),
+    "other_phase": Mistake(
+        using(phase=lambda a: {"prefill": "decode", "decode": "prefill"}[a.phase] if a.window % a.group else missing()),
+        "the shift of the other phase",
+        "w - w/g as a real number in decoding, or w - floor(w/g) in prefill.",
+        "Prefill and decoding differ by a fraction of a position.",
+        remedy="Choose a window that the group divides.",
+        only="self_extend",
+    ),
+    "window_one_more": Mistake(
+        using(window=lambda a: a.window + 1),
+        "i - j <= w",
+        "The distance `window` itself is exact.",
+        "One key is at another position.",
+        only="self_extend",
+    ),
+    "no_groups": Mistake(
+        _otherwise(_plain),
+        "key - query",
+        "The positions are used as they are.",
+        "Right for short texts, garbage beyond the trained length.",
+        only="self_extend dual_chunk",
+    ),
+    "local_ignored": Mistake(
+        _otherwise(_of_whole_chunks),
+        "chunks of chunk_size",
+        "The local window is not taken from the chunk.",
+        "Neighbors on both sides of a boundary are far apart.",
+        remedy="chunk = chunk_size - local.",
+        only="dual_chunk",
+    ),
+    "next_chunk_as_far": Mistake(
+        _chunked(lambda i, apart, chunk, size: np.minimum(2 * chunk - 1, size)),
+        "every other chunk is far",
+        "The chunk before is treated as those farther back.",
+        "Neighbors on both sides of a boundary are far apart.",
+        remedy="Queries of the next chunk have i mod c + c, at most chunk_size.",
+        only="dual_chunk",
+    ),
+    "not_capped": Mistake(
+        _chunked(lambda i, apart, chunk, size: np.where(apart == 1, i % chunk + chunk, 2 * chunk - 1)),
+        "no minimum with chunk_size",
+        "Offsets exceed chunk_size.",
+        "Garbage beyond the trained length.",
+        only="dual_chunk",
+    ),
+    "after_the_largest": Mistake(
+        _parts(lambda start, counts, places: (start + places).max() + 1),
+        "max + 1",
+        "Text goes on after the largest position, frames among them.",
+        "Right for images, wrong after a video longer than its sides.",
+        remedy="start + max(rows, columns).",
+        only="multimodal",
+    ),
+    "after_the_tokens": Mistake(
+        _parts(lambda start, counts, places: start + len(places)),
+        "start + number of tokens",
+        "Text goes on as if every patch had a place in the row.",
+        "The text after an image is too far away.",
+        remedy="start + max(rows, columns).",
+        only="multimodal",
+    ),
+    "places_for_patches": Mistake(
+        _parts(
+            lambda start, counts, places: start + len(places), lambda start, places: start + np.arange(len(places))[:, None]
+        ),
+        "every token at its place",
+        "Images are treated as text.",
+        "Right for text alone.",
+        only="multimodal",
+    ),
+    "patches_from_zero": Mistake(
+        _parts(_after_the_sides, lambda start, places: places),
+        "patches counted from 0",
+        "An image does not begin where the text before it ends.",
+        "Right for an image at the start.",
+        only="multimodal",
+    ),
+    "rows_and_columns_exchanged": Mistake(
+        _parts(_after_the_sides, lambda start, places: start + places[:, [0, 2, 1]]),
+        "columns before rows",
+        "The last two axes are exchanged.",
+        "Images are transposed.",
+        only="multimodal",
+    ),
+    "time_of_the_frame_left_out": Mistake(
+        _parts(_after_the_sides, lambda start, places: start + places * [0, 1, 1]),
+        "every frame at the start",
+        "Frames do not count.",
+        "Right for images; a video has no time.",
+        only="multimodal",
+    ),
+    "other_convention": Mistake(
+        using(convention=lambda a: {"llama4": "ministral3", "ministral3": "llama4"}[a.convention]),
+        "p for p + 1, or the reverse",
+        "Llama 4's temperature counts positions from 1, Ministral 3's from 0.",
+        "One position in `length` is wrong.",
+        only="temperature",
+    ),
+    "not_floored": Mistake(
+        instead(lambda positions, amount, length: 1 + amount * np.log1p(positions / length)),
+        "ln(1 + p / length)",
+        "The quotient is not rounded down.",
+        "Temperature grows from the first token on.",
+        only="temperature",
+    ),
+    "one_left_out": Mistake(
+        lambda f, a: f(**a) - 1,
+        "amount ln(1 + floor(p / length))",
+        "The 1 before the sum is left out.",
+        "Scores are 0 up to `length`.",
+        only="temperature",
+    ),
+    "every_position_hot": Mistake(
+        _otherwise(lambda a: 1 + a.amount * np.log1p(a.positions + 0.0)),
+        "ln(1 + p)",
+        "Positions are not divided by the length.",
+        "Attention is too sharp everywhere.",
+        only="temperature",
+    ),
+}

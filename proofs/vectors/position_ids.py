@@ -1,0 +1,124 @@
+"""Position ids: padding, packing, caches, ranks, evicted, grouped and chunked offsets, images, temperature."""
+
+import mpmath
+import numpy as np
+
+from proofs.position_ids import definition
+from proofs.vectors import case, terms
+
+SOURCES = (
+    "Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2",
+    "Jin et al., Self-Extend, arXiv 2401.01325, section 3; An et al., Dual Chunk Attention, arXiv 2402.17463",
+    "Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1",
+    "transformers 5.23.0: modeling_llama4.py, modeling_ministral3.py (temperature)",
+)
+
+CONVENTIONS = {
+    "mask": "(batch, n), 1 is a token, 0 is padding",
+    "lengths": "tokens of each document: the differences of cu_seqlens",
+    "parts": "a row a part: (tokens, 0, 0) is text, (frames, rows, columns) an image or video in patches",
+    "op padded": "the number of tokens before it in its row; padding has `filler`",
+    "op packed": "documents behind each other in one row, each counted from 0; op documents: the number of the document",
+    "op cached": "n_query queries that are the last of n_key keys",
+    "op zigzag": "the positions of rank r: chunks r and 2 ranks - 1 - r of 2 ranks",
+    "op streaming": "two rows: the places in the text of the tokens that stay, and their positions, those of their slots",
+    "op self_extend": "key - query for distances below window, else floor(j/g) - floor(i/g) - shift; shift is w - w/g in "
+    "prefill, w - floor(w/g) in decoding; 0 for keys after the query",
+    "op dual_chunk": "offsets of Dual Chunk Attention with chunks of chunk_size - local; 0 for keys after the query",
+    "op multimodal": "time, row, column of every token, merge x merge patches being one",
+    "op temperature": "1 + amount ln(1 + floor(p / length)); llama4 takes p + 1 for p",
+}
+
+MASKS = [[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 1, 0, 1, 1]]
+
+
+def vectors():
+    for filler in (0, 1):
+        yield _case(
+            f"padded/filler-{filler}/ids",
+            {"filler": filler},
+            {"mask": MASKS},
+            [definition("padded", mask, filler) for mask in MASKS],
+            "places_are_positions counted_from_one padding_counts_on mask_inverted",
+            comment="Padded on the left, on the right, on the left and within.",
+        )
+    for name, lengths in (("three", [3, 1, 4]), ("with-an-empty-one", [2, 0, 3])):
+        rest = {"comment": "A document without tokens has no positions."} if 0 in lengths else {}
+        flags = "never_reset packed_from_one length_of_the_first"
+        yield _case(f"packed/{name}/ids", {}, {"lengths": lengths}, definition("packed", lengths), flags, **rest)
+        wrong = "one_document end_to_the_document_before"
+        yield _case(f"documents/{name}/ids", {}, {"lengths": lengths}, definition("documents", lengths), wrong, **rest)
+    for n_query, n_key, flags in ((5, 5, ""), (3, 8, "cache_ignored "), (1, 4096, "cache_ignored ")):
+        sizes = {"n_query": n_query, "n_key": n_key}
+        expected = definition("cached", n_query, n_key)
+        yield _case(f"cached/{n_query}-of-{n_key}/ids", sizes, {}, expected, flags + "cache_counted_twice")
+    for ranks, rank in ((2, 0), (2, 1), (4, 3)):
+        given, flags = {"n": 16, "ranks": ranks, "rank": rank}, "contiguous striped second_chunk_in_order"
+        yield _case(f"zigzag/{rank}-of-{ranks}/ids", given, {}, definition("zigzag", 16, ranks, rank), flags)
+    for n, flags in ((5, ""), (12, "positions_of_the_text sinks_evicted")):
+        expected = definition("streaming", n, 2, 3)
+        yield _case(f"streaming/s2-w3/n{n}", {"n": n, "sinks": 2, "window": 3}, {}, expected, flags)
+    for phase in ("prefill", "decode"):
+        yield _self_extend(2, 5, phase, "other_phase group_of_the_difference ")
+        yield _self_extend(4, 8, phase, "")
+    for size, local, flags in ((6, 2, "local_ignored next_chunk_as_far not_capped"), (8, 3, "local_ignored next_chunk_as_far")):
+        yield _dual_chunk(size, local, flags)
+    yield from _multimodal()
+    for convention in ("llama4", "ministral3"):
+        for length, positions in ((8192, [0, 8190, 8191, 8192, 16383, 131071]), (4, [*range(9), *range(11, 171, 8)])):
+            yield _temperature(convention, length, positions)
+
+
+def _case(name, params, tensors, expected, flags, **rest):
+    op = name.split("/")[0]
+    return case(f"position_ids/{name}", op=op, params=params, tensors=tensors, expected=expected, kills=flags, **rest)
+
+
+def _past(queries, keys, rule):
+    return [[rule(i, j) if j <= i else 0 for j in keys] for i in queries]
+
+
+def _self_extend(group, window, phase, flags):
+    queries, keys = [0, 3, 7, 13, 18], list(range(19))
+    shift = window - (mpmath.mpf(window) / group if phase == "prefill" else window // group)
+    expected = _past(queries, keys, lambda i, j: definition("self_extend", i, j, group, window, shift))
+    return _case(
+        f"self_extend/g{group}-w{window}/{phase}",
+        {"group": group, "window": window, "phase": phase},
+        {"queries": queries, "keys": keys},
+        expected,
+        flags + "groups_everywhere shift_left_out window_one_more no_groups sign",
+    )
+
+
+def _dual_chunk(size, local, flags):
+    queries, keys = [0, 4, 7, 13, 18], list(range(19))
+    expected = _past(queries, keys, lambda i, j: definition("dual_chunk", i, j, size, local))
+    params, tensors = {"chunk_size": size, "local": local}, {"queries": queries, "keys": keys}
+    return _case(f"dual_chunk/c{size}-l{local}/offsets", params, tensors, expected, flags + " no_groups sign")
+
+
+def _multimodal():
+    image = "after_the_tokens places_for_patches patches_from_zero rows_and_columns_exchanged"
+    for name, merge, parts, flags in (
+        ("text-image-text", 2, [2, (1, 4, 6), 3], image),
+        ("video-longer-than-its-side", 1, [1, (4, 2, 3), 2], image + " after_the_largest time_of_the_frame_left_out"),
+        ("two-images", 2, [(1, 4, 4), (1, 4, 2), 1], "after_the_tokens places_for_patches patches_from_zero"),
+    ):
+        rows = [part if isinstance(part, tuple) else (part, 0, 0) for part in parts]
+        expected = definition("multimodal", parts, merge)
+        yield _case(f"multimodal/{name}/ids", {"merge": merge}, {"parts": rows}, expected, flags)
+
+
+def _temperature(convention, length, positions):
+    amount = mpmath.mpf(7) / 8
+    counted = [p + (convention == "llama4") for p in positions]
+    grown = [amount * mpmath.log(1 + p // length) for p in counted]
+    return _case(
+        f"temperature/{convention}/f{length}",
+        {"amount": 0.875, "length": length, "convention": convention},
+        {"positions": np.array(positions)},
+        [1 + each for each in grown],
+        "other_convention not_floored one_left_out every_position_hot",
+        cond={"amp": terms(3, [1 + each for each in grown])},
+    )
