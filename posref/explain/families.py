@@ -18,6 +18,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name
+    rows        which row of a learned table a token reads (posref.explain.positions); absent: its place
+    asks        False where generate() never gives this module positions
     others      sinks, softcap, temperature, norm (of queries and keys, before or after the rotation), axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -181,7 +183,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "norm": "before",
     },
     "muse_spark_text": {"like": "muse_glimmer_text", "without": {"rope_theta": 500000.0}},
-    "muse_glimmer_assistant": {"like": "windowed", "kinds": {"all": "sliding_attention"}, "norm": "before"},
+    "muse_glimmer_assistant": {"like": "windowed", "kinds": {"all": "sliding_attention"}, "norm": "before", "asks": False},
     # two bases
     "gemma": {"like": "llama"},
     "gemma2": {
@@ -214,7 +216,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "both_if": "use_bidirectional_attention",
     },
     "gemma4_unified_text": {"like": "gemma4_text"},
-    "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0},
+    "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0, "asks": False},
     "embedding_gemma2_text": {
         "like": "gemma4_text",
         "window": {**SLIDING, "plus": 1, "sides": "both"},
@@ -346,7 +348,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "jetmoe": {"like": "llama", "head": "kv_channels"},
     "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False},
-    "dia_decoder": {"like": "llama", "scale": 1.0},
+    "dia_decoder": {"like": "llama", "scale": 1.0, "asks": False},
     "zamba2": {
         "like": "llama",
         "kinds": {"rule": "zamba2", "keys": ("layers_block_type",)},
@@ -538,6 +540,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "before": -0.5,
         "nope": "esm",
         "instead": "learned",
+        "rows": "roberta",
         "causal": False,
     },
     # fixed in code
@@ -550,15 +553,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
 LIKE = {
     "llama": (
         "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model iquestcoder "
-        "internlm3 jais2 neucodec xcodec2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
+        "internlm3 jais2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
         "seed_oss idefics"
     ),
     "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
     "interleaved": "ernie4_5 ernie4_5_moe helium",
     "eurobert": "esmc gte jina_embeddings_v3 nomic_bert",
-    "mistral": "voxtral_realtime_text voxtral_realtime_encoder mimi mimi_encoder mimi_decoder",
+    "mistral": "voxtral_realtime_text",
 }
 NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama"}
+CODECS = {"llama": "neucodec xcodec2", "mistral": "mimi mimi_encoder mimi_decoder voxtral_realtime_encoder"}
 APERTUS_ROPE = {
     "rope_type": "llama3",
     "rope_theta": 12000000.0,
@@ -576,6 +580,7 @@ AXIAL_TYPES = (
 )
 FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in names.split()}
 FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items()}
+FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items() for name in names.split()}
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
@@ -585,21 +590,26 @@ FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
 # position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that
 LEARNED = (
-    "aimv2_text_model aimv2_vision_model align_text_model altclip_text_model altclip_vision_model "
-    "audio-spectrogram-transformer bert bert-generation blip_2_vision_model blip_vision_model bridgetower_text_model camembert "
-    "chinese_clip_text_model chinese_clip_vision_model clap_text_model clip_vision_model clipseg_vision_model "
-    "data2vec-text deit dinov2 dinov2_with_registers distilbert dpr electra ernie git_vision_model "
+    "aimv2_text_model aimv2_vision_model align_text_model altclip_vision_model "
+    "audio-spectrogram-transformer bert bert-generation blip_2_vision_model blip_vision_model "
+    "chinese_clip_text_model chinese_clip_vision_model clip_vision_model clipseg_vision_model "
+    "deit dinov2 dinov2_with_registers distilbert dpr electra ernie git_vision_model "
     "granite_docling_vision idefics2_vision idefics3_vision ijepa instructblip_vision_model "
-    "instructblipvideo_vision_model internvl_vision janus_vision_model kosmos_2_vision_model layoutlm markuplm "
+    "instructblipvideo_vision_model internvl_vision janus_vision_model kosmos_2_vision_model layoutlm "
     "metaclip_2_vision_model mgp-str ovis2_vision owlv2_vision_model owlvit_vision_model "
-    "phi4_multimodal_vision pixio qianfan_ocr_vision radio roberta roberta-prelayernorm roc_bert siglip2_text_model "
+    "phi4_multimodal_vision pixio qianfan_ocr_vision radio roc_bert siglip2_text_model "
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
-    "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit xlm-roberta xlm-roberta-xl xmod yolos "
+    "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
     "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision"
 )
-LEARNED_CAUSAL = (
-    "biogpt clip_text_model clipseg_text_model clvp_decoder decision_transformer gpt-sw3 gpt2 gpt_bigcode groupvit_text_model "
-    "metaclip_2_text_model opt owlv2_text_model owlvit_text_model xclip_text_model openai-gpt"
+ROBERTA = (
+    "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text markuplm roberta roberta-prelayernorm "
+    "xlm-roberta xlm-roberta-xl xmod"
+)
+LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 gpt_bigcode openai-gpt"
+TOWERS = (  # causal, and never asked to continue a text
+    "clip_text_model clipseg_text_model decision_transformer groupvit_text_model metaclip_2_text_model owlv2_text_model "
+    "owlvit_text_model xclip_text_model"
 )
 SINUSOIDAL = (
     "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder "
@@ -607,26 +617,35 @@ SINUSOIDAL = (
 )
 TABLES = {
     "learned": LEARNED,
+    "learned_roberta": ROBERTA,
     "learned_causal": LEARNED_CAUSAL,
+    "learned_tower": TOWERS,
     "sinusoidal": SINUSOIDAL,
-    "sinusoidal_causal": "xglm",
-    "bart": "blenderbot blenderbot-small mbart mvp plbart",
-    "marian": "pegasus m2m_100 nllb-moe speech_to_text fsmt",
+    "bart": "mbart mvp plbart",
+    "blenderbot": "blenderbot-small",
+    "marian": "pegasus",
+    "m2m_100": "nllb-moe speech_to_text fsmt",
     "t5": "mt5 switch_transformers",
 }
 FAMILIES |= {
     "learned": {"encoding": "learned", "scale": "head", "stacks": "one", "causal": False},
+    "learned_roberta": {"like": "learned", "rows": "roberta"},
     "learned_causal": {"like": "learned", "causal": True},
+    "learned_tower": {"like": "learned_causal", "asks": False},
+    "opt": {"like": "learned_causal", "rows": "opt"},
+    "biogpt": {"like": "learned_causal", "rows": "bart"},
     "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
-    "sinusoidal_causal": {"like": "sinusoidal", "causal": True},
-    "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder"},
+    "xglm": {"like": "sinusoidal", "causal": True, "rows": "bart"},
+    "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
+    "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
+    "m2m_100": {"like": "marian", "rows": "roberta"},
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
-    "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key"},
+    "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key", "asks": False},
     "mpt": {"like": "bloom", "form": "absolute"},
     "deberta-v2": {"like": "deberta"},
-    "whisper": {"like": "bart", "encoder": "sinusoidal"},
+    "whisper": {"like": "blenderbot", "encoder": "sinusoidal"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}

@@ -2,9 +2,11 @@
 
 A GGUF file does not say which features form a pair: the program knows it by the name of the architecture, and converters have
 permuted the rows of some models for it. `ARCHITECTURES` is that table, read in llama.cpp's `llama_model_rope_type`
-(src/llama-model.cpp, commit a5410f04; architectures from gpt-oss on in a later copy of it).
+(src/llama-model.cpp, commit a5410f04; architectures from gpt-oss on in a later copy of it). Llama 3 and LongRoPE keep what
+divides their frequencies in tensors of the file, `FACTORS`, which `llama_model::get_rope_factors` prefers to everything else.
 """
 
+import math
 import struct
 
 from posref.explain.settings import shown
@@ -68,8 +70,10 @@ ARCHITECTURES = {
     "t5": ("t5", NONE),
 }
 NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-STRING, ARRAY = 8, 9
+STRING, ARRAY = 8, 9  # kinds of metadata
+FLOAT32 = 0  # a kind of tensor
 LONGEST = 2**27  # no text or list of metadata is longer
+FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 
 
 def read(file):
@@ -89,9 +93,10 @@ def _read(file):
     for _ in range(_bounded(entries)):
         key = _string(file)
         found[key] = _value(file, _number(file, "<I"))
-    for _ in range(_bounded(tensors)):
-        _tensor(file)
-    return found
+    places = dict(_tensor(file) for _ in range(_bounded(tensors)))
+    alignment = found.get("general.alignment", 32)
+    start = -(-file.tell() // alignment) * alignment
+    return found | {name: _numbers(file, start, *places[name]) if name in places else [] for name in FACTORS}
 
 
 def _number(file, form):
@@ -124,10 +129,18 @@ def _value(file, kind):
 
 
 def _tensor(file):
-    _string(file)
-    for _ in range(_bounded(_number(file, "<I"))):
-        _number(file, "<Q")
-    _number(file, "<I"), _number(file, "<Q")
+    """Its name, and how many numbers of which kind stand where behind the metadata."""
+    name = _string(file)
+    extents = [_number(file, "<Q") for _ in range(_bounded(_number(file, "<I")))]
+    kind, offset = _number(file, "<I"), _number(file, "<Q")
+    return name, (math.prod(extents), kind, offset)
+
+
+def _numbers(file, start, size, kind, offset):
+    if kind != FLOAT32:
+        raise ValueError(f"the GGUF file is broken: factors of the rotation are of kind {kind}, expected float32")
+    file.seek(start + offset)
+    return list(struct.unpack(f"<{_bounded(size)}f", file.read(4 * size)))
 
 
 def recognised(config):
@@ -160,7 +173,8 @@ def translate(metadata):
         "attn_logit_softcapping": get("attn_logit_softcapping"),
         "rope_theta": get("rope.freq_base") or 10000.0,
         "original_max_position_embeddings": None,
-        "rope_scaling": _scaling(get),
+        "rope_scaling": _scaling(get, metadata),
+        "posref_listing": layout is not None and not any(factors in metadata for factors in FACTORS),
     }
     width = get("attention.key_length")
     config["head_dim"] = width or (config["hidden_size"] // heads if config["hidden_size"] and heads else None)
@@ -177,13 +191,20 @@ def translate(metadata):
     return {key: value for key, value in config.items() if value is not None}
 
 
-def _scaling(get):
+def _scaling(get, metadata):
     kind = get("rope.scaling.type")
+    freqs, short, long = (metadata.get(name) for name in FACTORS)
+    if freqs and kind not in (None, "none"):
+        raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[0]}; no model that is known here does both")
+    if freqs:
+        return {"rope_type": "factors", "factors": freqs}
+    if short and long:
+        kind = "longrope"
     if kind in (None, "none"):
         return None
-    found = {"rope_type": kind, "factor": get("rope.scaling.factor")}
+    found = {"rope_type": kind, "factor": get("rope.scaling.factor"), "short_factor": short, "long_factor": long}
     found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
-    found["attention_factor"] = get("rope.scaling.attn_factor")
+    found["attention_factor"] = get("rope.scaling.attn_factor") or (1.0 if kind == "longrope" else None)
     multiplier = get("rope.scaling.yarn_log_multiplier")
     if multiplier:
         found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}

@@ -6,15 +6,17 @@ from typing import Any
 from posref.explain import axes, others
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
+from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
 from posref.explain.settings import Settings, shown
+from posref.explain.slips import slips
 
 
 def groups(settings):
     """One dictionary for each set of layers of this part that treat position alike; layers without a softmax are left out."""
-    if settings.family["encoding"] == "rope":
-        return _rotary(settings)
-    return OTHERS[settings.family["encoding"]](settings)
+    describe = _rotary if settings.family["encoding"] == "rope" else OTHERS[settings.family["encoding"]]
+    counted = [{**group, "positions": positions(settings, group)} for group in describe(settings)]
+    return [{**group, "slips": slips(group)} for group in counted]
 
 
 def _rotary(settings):

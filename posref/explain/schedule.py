@@ -137,6 +137,15 @@ def _longrope(values, plain, dim, base, settings):
     return Schedule(short, float(grown if given is None else given), dim, base, words, call, long)
 
 
+def _by_factors(values, plain, dim, base, settings):
+    """A list that divides the frequencies, as a GGUF file holds it."""
+    factors = _factors(values, "factors", len(plain), settings)
+    call = f"scaling.longrope(rope.frequencies({dim}, {base}), factors=rope_freqs)"
+    return Schedule(
+        scaling.longrope(plain, factors=factors), 1.0, dim, base, {"type": "factors", "factors": factors.tolist()}, call
+    )
+
+
 def _factors(values, key, pairs, settings):
     found = values.get(key)
     numbers = isinstance(found, list) and all(isinstance(x, (int, float)) and x > 0 for x in found)
@@ -199,6 +208,7 @@ KINDS = {
     "llama3": _llama3,
     "yarn": _yarn,
     "longrope": _longrope,
+    "factors": _by_factors,
     "proportional": _proportional,
     "axial": _axial,
 }

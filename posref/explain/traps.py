@@ -8,7 +8,7 @@ import re
 
 SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale")
 SILENT = re.compile(
-    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position"
+    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn|^temperature$"
 )
 INSIDE = {
     *("rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings"),
@@ -183,6 +183,14 @@ def _twins(settings, groups):
         yield twins[settings.model_type]
 
 
+def _listing(settings, groups):
+    if settings.raw.get("posref_listing") and _rotary(groups):
+        yield (
+            "this is a listing of a GGUF file without its tensors: where it has rope_freqs.weight, llama.cpp divides the "
+            "frequencies by it, and they are not those given here (all of Llama 3.1 and 3.2); name the file itself"
+        )
+
+
 def _flat_text(settings, groups):
     if settings.path and settings.path.endswith("text_config") and not settings.raw and settings.outer.get("hidden_size"):
         yield (
@@ -207,5 +215,6 @@ TRAPS = (
     _dynamic,
     _squared,
     _twins,
+    _listing,
     _flat_text,
 )

@@ -26,13 +26,23 @@ def describe(explained, name):
     for part in explained["unsupported"]:
         where = f"{part['part']} " if part["part"] else ""
         lines += ["", f"NOT EXPLAINED  {where}(model_type {part['model_type']}): nothing is known here of its positions"]
+    lines += _listed("Usual slips (`posref mistakes NAME` says more)", _slips(explained["layers"]))
     lines += _listed("Traps", explained["traps"])
     lines += _listed("Keys about position that were not understood", explained["unread"])
     return "\n".join(lines)
 
 
 def _listed(title, sentences):
-    return ["", title, *(f"  - {sentence}" for sentence in sentences)] if sentences else []
+    lines = [f"  - {sentence}" for sentence in sentences]
+    return ["", title, *lines] if lines else []
+
+
+def _slips(groups):
+    """Each slip once: its name, what was done, what one sees, where it was seen."""
+    found = {(slip["op"].split(".")[0], slip["mistake"]): slip for group in groups for slip in group["slips"]}
+    for (system, mistake), slip in found.items():
+        seen = f" Seen in {', '.join(slip['seen_in'])}." if slip["seen_in"] else ""
+        yield f"{system}.{mistake}: {slip['bug']}. {slip['effect']}{seen}"
 
 
 def _group(group):
@@ -69,6 +79,8 @@ def _rows(group):
         )
         if group.get("bias"):
             yield "bias", ", ".join(f"{key} {value}" for key, value in group["bias"].items())
+    if group["positions"]:
+        yield from _positions(group["positions"])
     yield "scale", _scale(group)
     yield "mask", _mask(group)
     if group["softcap"]:
@@ -112,6 +124,26 @@ def _rotation(group):
                 group["trained_length"], **group["phase_error"]
             ),
         )
+
+
+COUNTED = {  # what an expression of posref.explain.positions says
+    "arange(n)": "by place from 0, padding is counted",
+    "arange(n) + 2": "by place from 2, padding is counted",
+    "position_ids.padded(mask, filler=0)": "by tokens of the mask from 0, padding has 0",
+    "learned.position_ids(mask, convention='opt')": "by tokens of the mask from 2, padding has 1",
+}
+
+
+def _positions(found):
+    rows = [f"{_in_words(found['forward'])}, where none are given: {found['forward']}"] if found["forward"] else []
+    rows += [f"in generate() {_in_words(found['generate'])}: {found['generate']}"] if found["generate"] else []
+    rows += [f"after c cached tokens: {found['cached']}"] if found["cached"] else []
+    rows += [f"patches of images: {found['images']}"] if found["images"] else []
+    yield from zip(["positions", *[""] * len(rows)], rows, strict=False)
+
+
+def _in_words(expression):
+    return COUNTED.get(expression, "by tokens that are no padding, from padding_idx + 1; padding has padding_idx")
 
 
 def _counted(axes):

@@ -86,6 +86,46 @@ def test_gguf(tmp_path):
     assert one(GGUF) == group
 
 
+def gguf_with(tensors):
+    """The file above with tensors of float32 numbers behind its metadata."""
+    entries, infos, data = gguf_bytes(GGUF), b"", b""
+    for name, values in tensors.items():
+        data += bytes(-len(data) % 32)
+        infos += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<IQIQ", 1, len(values), 0, len(data))
+        data += struct.pack(f"<{len(values)}f", *values)
+    head = entries[:8] + struct.pack("<Q", len(tensors)) + entries[16:] + infos
+    return head + bytes(-len(head) % 32) + data
+
+
+def test_gguf_whose_tensors_divide_the_frequencies(tmp_path):
+    path = tmp_path / "model.gguf"
+    factors = [1.0] * 20 + [8.0] * 44
+    path.write_bytes(gguf_with({"output.weight": [0.5] * 7, "rope_freqs.weight": factors}))
+    np.testing.assert_array_equal(one(str(path))["frequencies"], rope.frequencies(128, 500000.0) / np.array(factors))
+    path.write_bytes(gguf_with({"rope_freqs.weight": factors[:63]}))
+    with pytest.raises(ValueError, match="63 values, expected 64"):
+        explain(str(path))
+    path.write_bytes(gguf_with({"rope_freqs.weight": factors})[:-9])
+    with pytest.raises(ValueError, match="cut short"):
+        explain(str(path))
+
+
+def test_gguf_of_longrope(tmp_path):
+    keys = {"llama.rope.scaling.original_context_length": 4096, "llama.rope.scaling.attn_factor": 1.19023807142}
+    lists = {"rope_factors_long.weight": [4.0] * 64, "rope_factors_short.weight": [2.0] * 64}
+    group = one(GGUF | keys | lists)
+    np.testing.assert_array_equal(group["frequencies"], rope.frequencies(128, 500000.0) / 2)
+    np.testing.assert_array_equal(group["frequencies_long"], rope.frequencies(128, 500000.0) / 4)
+    assert group["magnitude"] == 1.19023807142
+
+
+def test_a_listing_of_gguf_does_not_show_its_tensors(tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf_bytes(GGUF))
+    assert any("rope_freqs.weight" in sentence for sentence in explain(GGUF)["traps"])
+    assert not any("rope_freqs.weight" in sentence for sentence in explain(str(path))["traps"])
+
+
 @pytest.mark.parametrize("size", [4, 8, 23, 40, 100, 200])
 def test_gguf_cut_short(tmp_path, size, capsys):
     path = tmp_path / "cut.gguf"

@@ -156,7 +156,8 @@ def test_keys_that_are_not_understood():
     assert explain(SIZES | {"model_type": "llama", "rope_theta": 1e4, "rope_scaling": inner})["unread"] == [
         "rope_scaling.wobble"
     ]
-    assert explain(SIZES | {"model_type": "llama", "rope_theta": 1e4, "vocab_size": 32000})["unread"] == []
+    for silent in ({"vocab_size": 32000}, {"temperature": 0.7}, {"hc_sinkhorn_iters": 20}):
+        assert explain(SIZES | {"model_type": "llama", "rope_theta": 1e4} | silent)["unread"] == []
 
 
 def test_what_is_not_supported_is_said():

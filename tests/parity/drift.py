@@ -2,24 +2,28 @@
 
 For each type a tiny file is given to both. Compared are: which layers attend and which of them rotate, pairing read and
 written, sign, magnitude, width and place of the turned features (the specification turns the module's own queries and keys),
-every table, softmax scale, window (as keyword and in the mask), softcap and sinks; and that nothing is claimed that the module
-has not.
+the norms of queries and keys before or after it, every table, softmax scale, window (as keyword and in the mask), softcap and
+sinks; that nothing is claimed that the module has not; and how the tokens of a padded row are counted.
 
     python -m tests.parity.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
 """
 
+import inspect
 import re
 import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from posref import position_ids
+from posref.absolute import learned
 from posref.explain import explain
 from posref.explain.families import FAMILIES
 from posref.rotary import rope
 from tests.parity import models
 
 STACKS = ("encoder", "decoder")
+COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|cross")
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
@@ -68,6 +72,8 @@ def judge(model_type, groups, record):
             layer = {**said[i], **(said[i].get("indexer") or {})} if "indexer" in turn.layer else said[i]
             at = [call for call in record.attentions if call.layer == turn.layer]
             drifted += [f"layer {named(i)}: {words}" for words in rotation(layer, turn, at)]
+            norms = [norm for norm in record.norms if norm.layer == turn.layer]
+            drifted += [f"layer {named(i)}: {words}" for words in order(layer, turn, norms)]
     if turning:
         claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turning)
         drifted += [f"layer {named(i)} is explained as rope and does not rotate" for i in sorted(claimed)]
@@ -151,6 +157,41 @@ def rotation(layer, turn, calls):
             yield f"the {layer['rotated']} {width} features of its queries and keys are not the turned ones"
 
 
+def order(layer, turn, norms):
+    """Whether queries and keys are normed before their rotation or after it: the features that are passed on are the same."""
+    before = any(passed_on(norm.after, turn.before) for norm in norms)
+    after = any(passed_on(turn.after, norm.before) for norm in norms)
+    seen = "before" if before else "after" if after else None
+    if seen != layer["norm"] and "indexer" not in turn.layer:
+        yield f"its queries and keys are normed {seen} the rotation, explained as {layer['norm']}"
+
+
+def passed_on(given, taken):
+    return bool(np.isin(taken, given).all())
+
+
+def counting(model_type):
+    """How the tokens of a padded row are counted otherwise than explained: by the rotation, and by the rows of a table."""
+    file = models.keys(model_type)
+    groups = [layer for layer in explain(file)["layers"] if layer["part"] in ("", *STACKS) and layer["positions"]]
+    model = models.build(models.configuration(file))
+    if not {"input_ids", "attention_mask"} <= set(inspect.signature(model.forward).parameters):
+        return
+    inputs = models.left_padded(model)
+    said = {(layer["part"], i): layer for layer in groups for i in layer["indices"]}
+    for turn in models.run(model, inputs).turns:
+        layer = said.get(place(turn.layer, {group["part"] for group in groups} - {""}))
+        if layer is not None and "indexer" not in turn.layer and "compressor" not in turn.layer:
+            yield from rotation(layer, turn, [])
+    mask, ids = (inputs[name][0].numpy() for name in ("attention_mask", "input_ids"))
+    for name, rows in models.rows_read(model, inputs).items():
+        (forward,) = {group["positions"]["forward"] for group in groups}
+        n = len(ids)
+        expected = eval(forward, {"arange": np.arange, "n": n, "mask": mask > 0, "ids": ids, **COUNTERS})
+        if not np.array_equal(rows, expected):
+            yield f"{name} reads rows {rows}, explained as {expected}"
+
+
 def proportional(features, after):
     """Equal up to one number: some models scale their queries once more."""
     after = np.broadcast_to(after, features.shape)
@@ -225,6 +266,7 @@ def main(names):
     for model_type in names or [name for name in models.types() if name in FAMILIES]:
         try:
             verdict = compare(model_type)
+            verdict.drifted.extend(counting(model_type))
         except Exception as error:
             print(
                 f"{model_type:28} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:170], flush=True

@@ -136,6 +136,8 @@ SPECIAL = {  # what a class needs beside its sizes
     "dots3_note_vision_encoder": {"num_hidden_layers": 43},
     "mllama_text_model": {"cross_attention_layers": [3, 8]},
 }
+NORM = re.compile(r"^(q|k|qk|query|key)_?(layer)?_?norm$")
+POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
 ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
 
 
@@ -170,10 +172,19 @@ class Table(NamedTuple):
     magnitude: float
 
 
+class Norm(NamedTuple):
+    """One norm of queries or keys: an array before and after it."""
+
+    layer: str
+    before: np.ndarray
+    after: np.ndarray
+
+
 class Record(NamedTuple):
     turns: list
     attentions: list
     tables: list
+    norms: list
 
 
 def types():
@@ -211,10 +222,41 @@ def build(configuration, *, device="cpu", seed=0):
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model))
+    record = Record([], [], tables(model), [])
     with _recording(model, record), quiet(), torch.no_grad():
         model(**(inputs or inputs_of(model)))
     return record
+
+
+def left_padded(model, padding=3):
+    """The same inputs with a mask whose first tokens are padding, and the identifiers of padding there."""
+    inputs = inputs_of(model)
+    mask = (torch.arange(TOKENS) >= padding).long()[None]
+    ids = torch.where(mask == 1, inputs["input_ids"], getattr(model.config, "pad_token_id", None) or 0)
+    changed = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": ids, "decoder_attention_mask": mask}
+    names = inspect.signature(model.forward).parameters
+    return inputs | {name: value for name, value in changed.items() if name in names}
+
+
+def rows_read(model, inputs):
+    """Which rows of its position tables a model reads, by the name of the table: each row is made to hold its number."""
+    found, handles = {}, []
+    for name, module in model.named_modules():
+        values = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+        table = [value for value in values if value.ndim == 2 and len(value) > TOKENS and value.is_floating_point()]
+        if POSITIONS.search(name.split(".")[-1]) and len(table) == 1:
+            with torch.no_grad():
+                table[0].copy_(torch.arange(len(table[0]))[:, None].expand_as(table[0]))
+            handles.append(module.register_forward_hook(lambda _, __, y, name=name: found.update({name: _rows(y)})))
+    with quiet(), torch.no_grad():
+        model(**inputs)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def _rows(y):
+    return _array(y).reshape(-1, y.shape[-1])[:, 0].astype(int)
 
 
 def inputs_of(model):
@@ -286,6 +328,7 @@ def quiet():
 def _recording(model, record):
     path = [""]
     handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
+    handles += [_watch_norm(module, name, record) for name, module in model.named_modules() if NORM.match(name.split(".")[-1])]
     undo = [*_watch_rotations(model, record, path), _watch_attention(record, path)]
     try:
         yield
@@ -301,6 +344,11 @@ def _follow(module, name, path):
         module.register_forward_pre_hook(lambda *_: path.append(name)),
         module.register_forward_hook(lambda *_: path.pop() and None, always_call=True),
     )
+
+
+def _watch_norm(module, name, record):
+    layer = name.rpartition(".")[0]
+    return module.register_forward_hook(lambda _, x, y: record.norms.append(Norm(layer, _array(x[0]), _array(y))))
 
 
 def _watch_rotations(model, record, path):

@@ -34,6 +34,19 @@ def test_as_explained(model_type):
     assert verdict.verified > 0
 
 
+COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm"
+
+
+@pytest.mark.parametrize("model_type", COUNTED.split())
+def test_tokens_of_a_padded_row_are_counted_as_explained(model_type):
+    assert list(drift.counting(model_type)) == []
+
+
+@pytest.mark.parametrize(("model_type", "row"), [("roberta", {"rows": "bert"}), ("biogpt", {"rows": "opt"})])
+def test_a_wrong_row_of_a_table_is_noticed(model_type, row, monkeypatch):
+    assert any("reads rows" in words for words in with_row(drift.counting, model_type, row, monkeypatch))
+
+
 SHARES = {"rope_theta": 20000.0, "partial_rotary_factor": 0.5}
 LISTS = {"short_factor": [1.5] * 8, "long_factor": [3.0] * 8}
 VARIANTS = {
@@ -86,6 +99,8 @@ WRONG = {
     "layers that rotate": ("cohere2", {"nope": ["sliding_attention"]}, "rotates"),
     "kinds": ("gemma3_text", {"kinds": {"every": 5}}, "window"),
     "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
+    "norm": ("qwen3_moe", {"norm": "after"}, "normed before"),
+    "no norm": ("qwen3_moe", {"norm": None}, "normed before"),
     "axes": ("pixtral", {"axes": "hw"}, ""),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }
@@ -94,17 +109,22 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_row_is_noticed(name, monkeypatch):
     model_type, row, word = WRONG[name]
-    monkeypatch.setitem(families.FAMILIES, model_type, {**families.FAMILIES[model_type], **row})
-    settings.family.cache_clear()
     try:
-        drifted = drift.compare(model_type).drifted
+        drifted = with_row(lambda model_type: drift.compare(model_type).drifted, model_type, row, monkeypatch)
     except ValueError:  # the wrong row cannot even be computed
-        drifted = [word]
-    finally:
-        settings.family.cache_clear()
+        return
     assert any(word in words for words in drifted), drifted
-    monkeypatch.undo()
-    settings.family.cache_clear()
+
+
+def with_row(compared, model_type, row, monkeypatch):
+    """What a comparison says where the row of a type is another one."""
+    with monkeypatch.context() as change:
+        change.setitem(families.FAMILIES, model_type, {**families.FAMILIES[model_type], **row})
+        settings.family.cache_clear()
+        try:
+            return list(compared(model_type))
+        finally:
+            settings.family.cache_clear()
 
 
 def test_the_builder_builds_what_it_says():

@@ -1,0 +1,64 @@
+"""How tokens are counted: what padding, a cache and a picture do to the positions of a layer.
+
+Answers are expressions of posref in n (tokens of a row), c (tokens in the cache), mask (True = token) and ids (of tokens):
+
+    forward     what the module takes where nobody gives it positions
+    generate    what generate() gives it (transformers 5.23.0, generation/utils.py _prepare_position_ids_for_generation)
+    cached      what the next n tokens have
+    images      what patches have, which are no tokens of a text
+"""
+
+PLACES = "arange(n)"
+TOKENS = "position_ids.padded(mask, filler=0)"
+ROWS = {
+    "bert": PLACES,
+    "bart": "arange(n) + 2",
+    "opt": "learned.position_ids(mask, convention='opt')",
+    "roberta": "learned.position_ids(ids != {pad}, convention='roberta', padding_idx={pad})",
+}
+PATCHES = {
+    None: "one row of the table for each patch",
+    "hw_centred": "row and column of the centre of each patch, from -1 to 1, times 2 pi",
+    "wh_from_one": "column and row of each patch, counted from 1",
+}
+
+
+def positions(settings, group):
+    """The positions of one set of layers, or None where none enter."""
+    if group["encoding"] == "none":
+        return None
+    if _of_a_picture(settings, group):
+        grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
+        return _answers(images=PATCHES.get(group.get("order"), grid))
+    forward = _forward(settings, group)
+    alone = group["causal"] is True and not group["part"].endswith("decoder")
+    return _answers(
+        forward=forward,
+        generate=TOKENS if alone and settings.family.get("asks", True) else None,
+        cached=_cached(forward) if group["causal"] else None,
+        images="position_ids.multimodal(parts, merge=..): time, row and column" if group.get("axes") else None,
+    )
+
+
+def _answers(forward=None, generate=None, cached=None, images=None):
+    return {"forward": forward, "generate": generate, "cached": cached, "images": images}
+
+
+def _of_a_picture(settings, group):
+    axes = group.get("axes")
+    return "t" not in axes if axes else "image_size" in settings.facts.get("defaults", {})
+
+
+def _forward(settings, group):
+    if group["encoding"] == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
+        return PLACES if settings.family.get("form") == "absolute" else TOKENS
+    if group["encoding"] not in ("learned", "sinusoidal"):
+        return PLACES
+    pad = settings["pad_token_id"]
+    return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad)
+
+
+def _cached(forward):
+    if forward.startswith(PLACES):
+        return forward.replace(PLACES, "arange(c, c + n)")
+    return f"the last n of {forward}, of all c + n tokens"

@@ -1,0 +1,82 @@
+"""The usual slips for a set of layers: mistakes of `posref.ops` that other people made with layers like these.
+
+A row names a condition on the group of layers, the op, and its mistakes; words and threads are those of the op.
+"""
+
+from posref import ops
+
+SCHEDULES = ("linear", "ntk", "dynamic_ntk", "yarn", "llama3", "longrope", "proportional")
+ROWS = (
+    (lambda g: _turned(g), "rope.rotate", "other_layout wrong_base"),
+    (lambda g: _turned(g) and g["causal"], "rope.rotate", "positions_ignored"),
+    (lambda g: _turned(g) and g["layout"] == "interleaved", "rope.rotate", "third_layout"),
+    (lambda g: _partly(g), "rope.rotate", "exponent_head_dim all_rotated"),
+    (lambda g: _beyond(g), "rope.tables", "bf16_inv_freq bf16_positions"),
+    (lambda g: _latent(g), "decoupled.scores", "scale_of_the_content each_by_its_width"),
+    *((lambda g, name=name: _scaled(g) == name, f"scaling.{name}", "unscaled") for name in SCHEDULES),
+    (lambda g: _scaled(g) == "factors", "scaling.longrope", "unscaled"),
+    (lambda g: _scaled(g) == "yarn" and g["scaling"]["truncate"], "scaling.yarn", "not_truncated"),
+    (lambda g: _scaled(g) == "yarn" and not g["scaling"]["truncate"], "scaling.yarn", "truncated"),
+    (lambda g: _turned(g) and g["magnitude"] != 1, "scaling.yarn_tables", "no_magnitude magnitude_squared"),
+    (lambda g: _turned(g) and g["magnitude"] != 1, "rope.scores", "magnitude_on_queries"),
+    (lambda g: "t" in g.get("axes", ()), "axes.rotate", "first_axis_alone"),
+    (lambda g: g.get("order") == "sections", "axes.sections", "dealt_out"),
+    (lambda g: g.get("order") == "interleaved", "axes.interleaved_sections", "in_sections"),
+    (lambda g: g.get("axes") and "t" not in g["axes"], "axes.rotate", "rows_and_columns_exchanged"),
+    (lambda g: g["kv_heads"] and 1 < g["kv_heads"] < g["heads"], "attention.attend", "heads_tiled"),
+    (lambda g: g["causal"], "attention.attend", "causal_left_aligned"),
+    (lambda g: g["window"], "attention.attend", "window_one_more window_ignored"),
+    (lambda g: g["sinks"], "attention.attend", "sink_left_out"),
+    (lambda g: g["softcap"], "attention.attend", "cap_left_out cap_after_mask"),
+    (lambda g: g["temperature"], "attention.attend", "row_scale_left_out"),
+    (lambda g: g["encoding"] == "alibi", "alibi.bias", "positions_ignored"),
+    (lambda g: g["encoding"] == "alibi" and g["heads"] & (g["heads"] - 1), "alibi.slopes", "sorted_slopes next_power"),
+    (lambda g: g["encoding"] == "t5", "t5.attend", "scaled no_bias"),
+    (lambda g: g["encoding"] == "t5" and g["causal"], "t5.cross_attend", "bias_in_cross_attention"),
+    (lambda g: g["encoding"] == "disentangled", "deberta.scores", "scale_of_one_term"),
+    (lambda g: g["encoding"] == "disentangled" and "p2c" in g["bias"]["terms"], "deberta.scores", "paper_index"),
+    (lambda g: _first_row(g), "learned.position_ids", "zero_based"),
+)
+
+
+def slips(group):
+    """Each slip of one group of layers, in the words of its op, with the threads where it was seen."""
+    return [_slip(op, mistake) for fits, op, names in ROWS if fits(group) for mistake in names.split()]
+
+
+def _slip(op, name):
+    found = ops.op(op).mistakes[name]
+    return {"op": op, "mistake": name, "bug": found.bug, "effect": found.effect, "seen_in": list(found.seen_in)}
+
+
+def _turned(group):
+    return group["encoding"] == "rope"
+
+
+def _scaled(group):
+    return group["scaling"]["type"] if group["scaling"] else None
+
+
+def _partly(group):
+    """The first features of a head turn, with frequencies of their own width."""
+    return (
+        _turned(group)
+        and group["rotary_dim"] < group["head_dim"]
+        and group["rotated"] == "first"
+        and _scaled(group) != "proportional"
+    )
+
+
+def _latent(group):
+    return _turned(group) and group["rotated"] == "last" and not group["undo"]
+
+
+def _beyond(group):
+    """Positions that bfloat16 does not tell apart."""
+    return group.get("trained_length", 0) > 256
+
+
+def _first_row(group):
+    """The table holds rows before that of the first token."""
+    forward = (group["positions"] or {}).get("forward") or ""
+    return group["encoding"] in ("learned", "sinusoidal") and forward not in ("", "arange(n)")
