@@ -4,17 +4,15 @@ A system is a public module of `posref.absolute`, `posref.rotary` or `posref.rel
 says about a system is its module's docstring, its `PRESETS` and the golden vectors of its name.
 """
 
-import ast
 import difflib
 import importlib
 import inspect
 import pkgutil
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 from posref import _pages as pages
-from posref import vectors
+from posref import statements, vectors
 
 FAMILIES = ("absolute", "rotary", "relative")
 COMMON = ("attention", "offsets", "pairing", "position_ids", "shards")  # no systems of their own, but shown like one
@@ -157,24 +155,11 @@ def papers(references):
     return ", ".join(dict.fromkeys(links)) or " ".join(references.split(";")[0].split()).rstrip(".")
 
 
-def theorems(name):
-    """Statements proved about a system, first line each, read from its proof file; empty without a checkout of the project."""
-    path = Path(__file__).resolve().parents[1] / "proofs" / f"{name.replace('.', '/')}.py"
-    if not path.is_file():
-        return ()
-    return tuple(
-        (ast.get_docstring(node) or node.name).split("\n")[0]
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef)
-        and any(re.match(r"(\w+\.)*theorem\b", ast.unparse(decorator)) for decorator in node.decorator_list)
-    )
-
-
 def table():
     """All systems as a Markdown table, one row each; the README holds it."""
     rows = [("System", "What it is", "Paper", "Presets", "Vectors", "Theorems"), ("---", "---", "---", "---", "--:", "--:")]
     for each in systems():
         presets = ", ".join(each.presets) or "-"
-        counts = str(len(each.vectors)), str(len(theorems(each.name)))
+        counts = str(len(each.vectors)), str(sum(s.is_theorem for s in statements.about(each.name)))
         rows.append((f"`{each.name}`", each.title.rstrip("."), papers(each.references), presets, *counts))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from proofs.kit import Undecided, export, report
+from posref.statements import FILE
+from proofs.kit import Undecided, export, report, statements
 from proofs.kit.runner import PASSED, find, names, run, slow
 
 
@@ -48,6 +49,9 @@ def _parser():
     parser.add_argument(
         "--tamper", action="store_true", help="edit the shipped code in memory, three times, and see who notices"
     )
+    travel = parser.add_mutually_exclusive_group()
+    travel.add_argument("--write-statements", action="store_true", help=f"write posref/{FILE.name} from what was proved")
+    travel.add_argument("--check-statements", action="store_true", help=f"fail if posref/{FILE.name} says anything else")
     parser.add_argument("--export", metavar="DIR", help="write the obligations and a program that checks them without the kit")
     return parser
 
@@ -62,7 +66,18 @@ def _prove(chosen, options):
     else:
         body = report.table(results) if options.table else _text(results, options.names)
         print(body, report.conclusion(results, survivors, unused, seconds), sep="\n\n")
-    return 0 if results and all(r["status"] in PASSED for r in results) and not survivors and not unused else 1
+    if not results or not all(r["status"] in PASSED for r in results) or survivors or unused:
+        return 1
+    return _statements(results, options)
+
+
+def _statements(results, options):
+    """The file that travels, written or checked if that was asked for."""
+    if options.write_statements:
+        FILE.write_text(statements.text(results), encoding="utf-8")
+    problem = statements.difference(results) if options.check_statements else ""
+    print(problem, end="\n" if problem else "", file=sys.stderr)
+    return 1 if problem else 0
 
 
 def _text(results, asked):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from posref import _pages, discovery
+from posref import _pages, discovery, statements
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
@@ -310,6 +310,26 @@ def test_converted_modules_are_contracts():
 def test_every_specification_is_proved():
     missing = [name for name in DOCUMENTED if not (ROOT / "proofs" / name.replace(".", "/")).with_suffix(".py").is_file()]
     assert missing == [], f"no proof file for {', '.join(missing)}"
+
+
+def declared(path):
+    """Theorems and examples of a proof file, {name: sentence}, read from its source."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and any(
+            ast.unparse(d).startswith(("theorem(", "example(")) for d in node.decorator_list
+        ):
+            yield node.name, " ".join((ast.get_docstring(node) or "").split())
+
+
+def test_statements_travel():
+    """posref/statements.json has the sentence of every theorem. tests/proofs/test_statements.py compares the rest."""
+    folder = ROOT / "proofs"
+    paths = [p for p in sorted(folder.rglob("*.py")) if p.parent.name not in ("kit", "vectors") and not p.name.startswith("__")]
+    files = {".".join(path.relative_to(folder).with_suffix("").parts): dict(declared(path)) for path in paths}
+    old = [f for f, kept in files.items() if kept != {s.name.rpartition(".")[2]: s.statement for s in statements.about(f)}]
+    assert old == [], f"run: python -m proofs {' '.join(old)} --no-mutants --write-statements"
+    assert {s.rpartition(".")[0] for s in statements.statements()} <= files.keys()
 
 
 def test_no_proof_without_a_specification():

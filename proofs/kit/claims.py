@@ -145,6 +145,8 @@ def _refute(a, b):
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")
     where = ", ".join(f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
     values = [_value(_with_functions(side), point) for side in (a, b)]
+    others = {s: sp.Integer(1) for value in values for s in value.free_symbols}  # they cancel in the difference
+    where, values = where + ", all else = 1" * bool(others), [value.xreplace(others) for value in values]
     shown = [[str(sp.N(value, digits)) for value in values] for digits in (6, 20, DIGITS)]
     left, right = next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
     words = f"{_short(a)} != {_short(b)}; at {where}: {left} and {right}"
