@@ -1,6 +1,6 @@
 """Real libraries under the conformance check: is the rotation right, and which features does it pair?
 
-    pip install "posref[parity]"
+    pip install -e ".[parity]"
     python examples/check_real_implementations.py
 
 The first part checks every library against both layouts and prints the one it turns out to use. The second part breaks
@@ -22,7 +22,7 @@ from posref import pairing
 from posref.check import check_rope
 from posref.rotary import rope
 
-PIP = 'pip install "posref[parity]"'
+PIP = 'pip install -e ".[parity]"'
 TRANSFORMERS, ONNX, ONNXRUNTIME = ("torch", "transformers"), ("onnx",), ("onnx", "onnxruntime")
 X_TRANSFORMERS, ROTARY_EMBEDDING_TORCH = ("torch", "x_transformers"), ("torch", "rotary_embedding_torch")
 

@@ -17,4 +17,4 @@ array([1.  , 0.01])
 implementation computes; `posref.vectors` loads the golden vectors.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -11,4 +11,4 @@ to it for the same inputs. Each kernel is a plain nest of loops, and its Python 
 try:
     import numba as _numba  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"posref.fast needs numba ({error}); install it with: pip install posref[fast]") from error
+    raise ImportError(f"posref.fast needs numba ({error}); install it with: pip install numba") from error

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref.vectors.formats import FORMATS, canonical, export
-from posref.vectors.models import MODELS, Model, error, tolerance
+from posref.vectors.formats import FORMATS, canonical, export, to_text
+from posref.vectors.models import MODELS, Model, error, fingerprint, named, tolerance
+from posref.vectors.schema import problems
 
 __all__ = [
     "FORMATS",
@@ -31,7 +32,9 @@ __all__ = [
     "cases",
     "error",
     "export",
+    "fingerprint",
     "load",
+    "named",
     "names",
     "read",
     "tolerance",
@@ -39,11 +42,12 @@ __all__ = [
 ]
 
 DIRECTORY = Path(__file__).parent
-SCHEMA = "posref-vectors-1"
+SCHEMA = "posref-vectors-2"
+CATALOGUE = "catalogue.tsv"
 
 
 class Case(NamedTuple):
-    """One case: arrays are float64 or int64; `cond` is None where equality is meant."""
+    """One case: arrays are float64 or int64; `cond` is None where equality is meant, `ignore` where every element counts."""
 
     id: str
     op: str
@@ -57,6 +61,8 @@ class Case(NamedTuple):
     cond: dict | None
     gauge: str
     comment: str
+    fingerprints: dict
+    ignore: np.ndarray | None
 
 
 class System(NamedTuple):
@@ -136,8 +142,8 @@ def read(path):
 def verify(directory=None):
     """Everything that is wrong with the files in `directory` (default: the shipped ones): a list of sentences, empty if fine.
 
-    Checked: MANIFEST.sha256 against every file, the hash, shapes, numbers, flags and models of every case, unique ids. Text
-    twins may be absent, as they are from an installed package.
+    Checked: MANIFEST.sha256 against every file, the schema, the hash, shapes, flags and models of every case, unique ids, the
+    catalogue, and text twins where they are: an installed package has none, `export` writes them.
 
     >>> verify()
     []
@@ -147,22 +153,48 @@ def verify(directory=None):
     if not manifest.is_file():
         return [f"{manifest} is missing"]
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in manifest.read_text().splitlines())}
-    present = {path.name for pattern in ("*.json", "*.txt") for path in directory.glob(pattern)}
-    problems = [f"{name} is not listed in {manifest.name}" for name in sorted(present - listed.keys())]
+    there = [path.relative_to(directory).as_posix() for path in data_files(directory)]
+    found = [f"{name} is not listed in {manifest.name}" for name in there if name not in listed]
+    documents = []
     for name, digest in listed.items():
         path = directory / name
-        if path.suffix == ".txt" and not path.is_file():
-            continue  # an installed copy has the JSON alone, `export` writes the twin
         if not path.is_file():
-            problems.append(f"{name} is listed in {manifest.name} and missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            problems.append(f"{name} does not have the sha256 that {manifest.name} lists")
-        if path.is_file() and path.suffix == ".json" and path.stem != "schema":
+            found.append(f"{name} is listed in {manifest.name} and missing")
+            continue
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            found.append(f"{name} does not have the sha256 that {manifest.name} lists")
+        if path.suffix == ".json" and path.stem != "schema":
             try:
-                problems += [f"{name}: {problem}" for problem in _problems(read(path))]
-            except (ValueError, KeyError, TypeError) as problem:
-                problems.append(f"{name}: {problem}")
-    return problems
+                documents.append(document := read(path))
+                wrong = (
+                    list(problems(document)) or list(_problems(document)) or _different_twin(path.with_suffix(".txt"), document)
+                )
+                found += [f"{name}: {problem}" for problem in wrong]
+            except ValueError as problem:
+                found.append(f"{name}: {problem}")
+    if not found and (directory / CATALOGUE).read_text(encoding="ascii") != catalogue(documents):
+        found.append(f"{CATALOGUE} does not list the cases as they are")
+    return found
+
+
+def _different_twin(path, document):
+    same = not path.is_file() or path.read_text(encoding="ascii") == to_text(document)
+    return [] if same else [f"{path.name} does not hold the same"]
+
+
+def data_files(directory):
+    """What MANIFEST.sha256 lists: all that is installed but the manifest."""
+    patterns = ("*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
+    return sorted(path for pattern in patterns for path in directory.glob(pattern))
+
+
+def catalogue(documents):
+    """The text of the catalogue: every case in a line, its file, op, status, models and sha256 between tabs."""
+    rows = [("id", "file", "op", "status", "models", "sha256")]
+    for document in sorted(documents, key=lambda d: d["encoding"]):
+        name = f"{document['encoding']}.json"
+        rows += [(r["id"], name, r["op"], r["status"], " ".join(r["models"]), r["sha256"]) for r in document["cases"]]
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def _problems(document):
@@ -182,6 +214,10 @@ def _problems(document):
         for name, values in (record["cond"] or {}).items():
             if len(values) != len(record["expected"]["data"]):
                 yield f"{id}: cond {name} has {len(values)} numbers, expected has {len(record['expected']['data'])}"
+        if record["ignore"] and len(record["ignore"]) != len(record["expected"]["data"]):
+            yield f"{id}: ignore has {len(record['ignore'])} numbers, expected has {len(record['expected']['data'])}"
+        if unknown := record["fingerprints"].keys() - set(record["flags"]):
+            yield f"{id} has fingerprints without a flag: {sorted(unknown)}"
         if unknown := set(record["flags"]) - document["flags"].keys():
             yield f"{id} has unknown flags {sorted(unknown)}"
         if unknown := set(record["models"]) - MODELS.keys():
@@ -206,6 +242,8 @@ def _case(record):
         cond=cond,
         gauge=record["gauge"],
         comment=record["comment"],
+        fingerprints=record["fingerprints"],
+        ignore=record["ignore"] and np.array(record["ignore"], dtype=bool).reshape(expected.shape),
     )
 
 

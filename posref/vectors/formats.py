@@ -1,7 +1,8 @@
-"""Renderings of vector files: JSON, flat text, npz, raw little-endian, C header.
+"""Renderings of vector files: JSON, flat text, npz, safetensors, raw little-endian, C header.
 
+Each is complete by itself: numbers, settings, models with their coefficients, flags, conventions, and what may be ignored.
 `export` writes all of a rendering or nothing. JSON and text hold the same numbers, decimal, shortest form that reads back
-to the same float64.
+to the same float64; where numbers are binary, `settings` of the text go beside them.
 """
 
 import json
@@ -13,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+MEANT = ("id", "op", "params", "tensors", "expected", "gauge")
+
 
 def canonical(record):
-    """The text whose sha256 a case carries: JSON of the case without it, keys sorted, no blanks."""
-    without = {key: value for key, value in record.items() if key != "sha256"}
-    return json.dumps(without, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """The text whose sha256 a case carries: what it asks and answers, as JSON with keys sorted and no blanks."""
+    return json.dumps({key: record[key] for key in MEANT}, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def to_json(value, depth=4, indent=""):
@@ -31,16 +33,35 @@ def to_json(value, depth=4, indent=""):
     return _expand(value, depth, indent) + "\n"
 
 
-def to_text(document):
-    """The flat twin: lines `case ID`, `op NAME`, `param NAME VALUE`, `tensor NAME RANK SIZES.. VALUES..`; # begins a comment.
+def head(document):
+    """The lines before the first case: `WORD NAME REST`; # begins a comment. A blank in a name is written as a point."""
+    yield f"# {document['title']} {document['encoding']}.json holds the same"
+    yield f"schema {document['schema']} {document['vectors_version']}"
+    for name, coefficients in document["models"].items():
+        yield " ".join(("model", name, *map(repr, coefficients.values())))
+    yield from (f"source {text}" for text in document["source"])
+    yield from (f"convention {name.replace(' ', '.')} {text}" for name, text in document["conventions"].items())
+    yield from (f"flag {name} {flag['bug']}: {flag['description']}" for name, flag in document["flags"].items())
 
-    Stages are named stage.NAME; the outcome is `expected`; its sensitivities are cond.amp, cond.phase, cond.out.
+
+def settings(record):
+    """The lines of a case but for its tensors; `fingerprint FLAG NUMBERS..` for every flag."""
+    for name, value in _words(record).items():
+        yield f"{name} {value}"
+    yield from (f"param {name} {_word(value)}" for name, value in record["params"].items())
+    for flag in record["flags"]:
+        yield " ".join(("fingerprint", flag, *map(repr, record["fingerprints"].get(flag, ()))))
+
+
+def to_text(document):
+    """The flat twin: `head`, and for every case its `settings` and lines `tensor NAME RANK SIZES.. VALUES..`.
+
+    Stages are named stage.NAME; the outcome is `expected`; its sensitivities are cond.amp, cond.phase, cond.out; elements
+    that have no meaning are ones in `ignore`.
     """
-    lines = [f"# {document['title']} Generated from {document['encoding']}.json, {document['schema']}"]
+    lines = [*head(document)]
     for record in document["cases"]:
-        lines += [f"case {record['id']}", f"op {record['op']}", f"gauge {record['gauge']}"]
-        lines += [f"param {name} {_word(value)}" for name, value in record["params"].items()]
-        lines += [_line(name, tensor["shape"], tensor["data"]) for name, tensor in tensors(record)]
+        lines += [*settings(record), *(_line(name, tensor["shape"], tensor["data"]) for name, tensor in tensors(record))]
     return "\n".join(lines) + "\n"
 
 
@@ -51,45 +72,97 @@ def tensors(record):
     yield from ((f"stage.{name}", tensor) for name, tensor in record["stages"].items())
     yield "expected", record["expected"]
     yield from ((f"cond.{name}", {"shape": shape, "data": values}) for name, values in (record["cond"] or {}).items())
+    if record["ignore"]:
+        yield "ignore", {"shape": shape, "data": record["ignore"]}
 
 
 def to_npz(document, path):
-    """One array `ID:NAME` per tensor."""
-    arrays = {f"{r['id']}:{name}": _numbers(t).reshape(t["shape"]) for r in document["cases"] for name, t in tensors(r)}
-    np.savez_compressed(path, **arrays)
+    """One array `ID:NAME` per tensor, and the array `settings`, a text."""
+    np.savez_compressed(path, settings=np.array(_settings(document)), **dict(_arrays(document)))
+
+
+def to_safetensors(document, path):
+    """One tensor `ID:NAME` per tensor, and `settings` in the metadata."""
+    index, blobs, offset = {"__metadata__": {"settings": _settings(document)}}, [], 0
+    for name, numbers in _arrays(document):
+        blobs.append(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
+        span = [offset, offset := offset + len(blobs[-1])]
+        index[name] = {"dtype": f"{numbers.dtype.kind}64".upper(), "shape": list(numbers.shape), "data_offsets": span}
+    text = json.dumps(index, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))
 
 
 def to_raw(document, path):
-    """All numbers as little-endian float64 or int64 in one file; the index has lines `ID NAME f64|i64 BYTE_OFFSET SIZES..`."""
-    index, blobs, offset = [], [], 0
+    """All numbers as little-endian float64 or int64 in one file.
+
+    The index is the text whose lines of tensors are `tensor NAME f64|i64 BYTE_OFFSET RANK SIZES..`.
+    """
+    lines, blobs, offset = [*head(document)], [], 0
     for record in document["cases"]:
+        lines += settings(record)
         for name, tensor in tensors(record):
-            numbers = _numbers(tensor)
-            kind = "i64" if numbers.dtype.kind == "i" else "f64"
-            index.append(" ".join(map(str, (record["id"], name, kind, offset, *tensor["shape"]))))
-            blobs.append(numbers.astype("<i8" if kind == "i64" else "<f8").tobytes())
+            numbers, shape = _numbers(tensor), tensor["shape"]
+            lines.append(" ".join(map(str, ("tensor", name, f"{numbers.dtype.kind}64", offset, len(shape), *shape))))
+            blobs.append(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
             offset += len(blobs[-1])
     path.write_bytes(b"".join(blobs))
-    path.with_suffix(".index").write_text("\n".join(index) + "\n", encoding="ascii")
+    path.with_suffix(".index").write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+TYPES = """#ifndef POSREF_VECTORS
+#define POSREF_VECTORS
+#include <stddef.h>
+/* Lists end with an entry whose name is NULL. `number` is 0 where the text is none; a tensor has f64 or i64. */
+typedef struct { const char *name; double c_phase, c_amp, c_out, floor; } posref_model;
+typedef struct { const char *name, *text; double number; } posref_setting;
+typedef struct { const char *name; int size; double sums[4]; } posref_fingerprint;
+typedef struct { const char *name; int rank; long long shape[8]; const double *f64; const long long *i64; } posref_tensor;
+typedef struct {
+  const char *name, *op, *gauge, *compare, *status, *models, *sha256, *comment;
+  const posref_setting *params;
+  const posref_fingerprint *fingerprints;
+  const posref_tensor *tensors;
+} posref_case;
+#endif"""
 
 
 def to_c(document):
-    """A header: `static const double NAME[]` (or long long) for every tensor, its shape in a comment."""
-    lines = [f"/* {document['title']} {document['schema']}; CC0 1.0 */", "#pragma once", ""]
+    """A header: every tensor as an array of its own name, and `posref_SYSTEM_cases`, `_models`, `_conventions`, `_flags`."""
+    system = f"posref_{document['encoding']}"
+    lines = [f"/* {document['title']} {document['schema']}; CC0 1.0 */", TYPES, f"#ifndef {system.upper()}"]
+    lines += [f"#define {system.upper()}"]
+    table = []
     for record in document["cases"]:
-        lines.append(f"/* {record['id']}: op {record['op']}, {json.dumps(record['params'])} */")
-        for name, tensor in tensors(record):
-            kind = "long long" if _numbers(tensor).dtype.kind == "i" else "double"
-            identifier = re.sub(r"\W", "_", f"{record['id']}_{name}", flags=re.ASCII)
-            size = "".join(f"[{n}]" for n in tensor["shape"])
-            lines.append(f"static const {kind} {identifier}[] = {{{', '.join(map(repr, tensor['data']))}}}; /* {size} */")
-    return "\n".join(lines) + "\n"
+        name = _identifier(record["id"])
+        entries = []
+        for called, tensor in tensors(record):
+            own, whole, shape = _identifier(f"{record['id']}_{called}"), _numbers(tensor).dtype.kind == "i", tensor["shape"]
+            kind = "long long" if whole else "double"
+            lines.append(f"static const {kind} {own}[] = {{{', '.join(map(repr, tensor['data'])) or '0'}}};")
+            sizes, places = ", ".join(map(str, shape)) or "0", f"NULL, {own}" if whole else f"{own}, NULL"
+            entries.append(f'{{"{called}", {len(shape)}, {{{sizes}}}, {places}}}')
+        lines.append(_c_list("tensor", f"{name}_tensors", entries))
+        lines.append(_c_list("setting", f"{name}_params", _c_settings(record["params"])))
+        prints = [(flag, record["fingerprints"].get(flag, ())) for flag in record["flags"]]
+        entries = [f'{{"{flag}", {len(sums)}, {{{", ".join(map(repr, sums)) or "0"}}}}}' for flag, sums in prints]
+        lines.append(_c_list("fingerprint", f"{name}_fingerprints", entries))
+        words = ", ".join(json.dumps({"comment": "", **_words(record)}[word]) for word in WORDS)
+        table.append(f"{{{words}, {name}_params, {name}_fingerprints, {name}_tensors}}")
+    lines.append(_c_list("case", f"{system}_cases", table))
+    models = [f'{{"{name}", {", ".join(map(repr, each.values()))}}}' for name, each in document["models"].items()]
+    lines.append(_c_list("model", f"{system}_models", models))
+    lines.append(_c_list("setting", f"{system}_conventions", _c_settings(document["conventions"])))
+    bugs = {name: f"{flag['bug']}: {flag['description']}" for name, flag in document["flags"].items()}
+    lines.append(_c_list("setting", f"{system}_flags", _c_settings(bugs)))
+    return "\n".join([*lines, "#endif"]) + "\n"
 
 
 FORMATS = {
     "json": lambda document, path: path.write_text(to_json(document), encoding="ascii"),
     "txt": lambda document, path: path.write_text(to_text(document), encoding="ascii"),
     "npz": to_npz,
+    "safetensors": to_safetensors,
     "bin": to_raw,
     "h": lambda document, path: path.write_text(to_c(document), encoding="ascii"),
 }
@@ -99,15 +172,15 @@ ALIASES = {"raw": "bin", "c": "h"}
 def export(directory, format, pattern="*"):
     """Write the cases whose id matches `pattern` to `directory`, one file a system: the list of paths written.
 
-    `format` is json, txt, npz, raw (NAME.bin and NAME.index) or c (NAME.h). Existing files of these names are replaced; if
-    a rendering fails, none is. ValueError for an unknown format or a pattern that matches nothing; OSError if `directory`
-    cannot be written.
+    `format` is json, txt, npz, safetensors, raw (NAME.bin and NAME.index) or c (NAME.h). Existing files of these names are
+    replaced; if a rendering fails, none is. ValueError for an unknown format or a pattern that matches nothing; OSError if
+    `directory` cannot be written.
     """
     from posref import vectors
 
     suffix = ALIASES.get(format, format)
     if suffix not in FORMATS:
-        raise ValueError(f"vectors.export: format is {format!r}, expected 'json', 'txt', 'npz', 'raw' or 'c'")
+        raise ValueError(f"vectors.export: format is {format!r}, expected 'json', 'txt', 'npz', 'safetensors', 'raw' or 'c'")
     wanted = {case.id for case in vectors.cases(pattern)}
     if not wanted:
         raise ValueError(
@@ -133,6 +206,43 @@ def export(directory, format, pattern="*"):
         return written
     finally:
         shutil.rmtree(staging)
+
+
+WORDS = ("case", "op", "gauge", "compare", "status", "models", "sha256", "comment")
+
+
+def _words(record):
+    """What is said of a case in words, by the first word of its line."""
+    words = {
+        "case": record["id"],
+        "compare": "equal" if record["cond"] is None else "tolerance",
+        "models": " ".join(record["models"]),
+    }
+    return {name: words.get(name, record.get(name)) for name in WORDS if words.get(name, record.get(name))}
+
+
+def _settings(document):
+    return "\n".join([*head(document), *(line for record in document["cases"] for line in settings(record))]) + "\n"
+
+
+def _arrays(document):
+    for record in document["cases"]:
+        for name, tensor in tensors(record):
+            yield f"{record['id']}:{name}", _numbers(tensor).reshape(tensor["shape"])
+
+
+def _identifier(name):
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _c_list(kind, name, entries):
+    return f"static const posref_{kind} {name}[] = {{{', '.join([*entries, '{0}'])}}};"
+
+
+def _c_settings(values):
+    for name, value in values.items():
+        number = float(value) if isinstance(value, (int, float)) else 0.0
+        yield f"{{{json.dumps(name)}, {json.dumps(_word(value))}, {number!r}}}"
 
 
 def _expand(value, depth, indent):

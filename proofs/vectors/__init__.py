@@ -42,7 +42,7 @@ import mpmath
 import numpy as np
 
 from posref import ops
-from posref.vectors import MODELS, error
+from posref.vectors import MODELS, error, fingerprint
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
 from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
@@ -97,10 +97,12 @@ def case(
     mistakes=None,
     models=tuple(MODELS),
     comment="",
+    ignore=False,
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
 
-    `kills` names mistakes of posref/ops/<system>.py; `mistakes` maps a name to what it gives where the op cannot compute it.
+    `kills` names mistakes of posref/ops/<system>.py; `mistakes` maps a name to what it gives where the op cannot compute it;
+    `ignore` is true where elements of `expected` have no meaning.
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
@@ -121,6 +123,8 @@ def case(
         "expected": tensor(expected),
         "cond": None if cond is None else _sensitivities(id, cond, expected),
         "gauge": gauge,
+        "fingerprints": {},
+        "ignore": np.broadcast_to(ignore, np.shape(expected)).astype(int).ravel().tolist() if np.any(ignore) else None,
     }
     record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
     for value in np.array(expected, dtype=object).ravel():
@@ -138,7 +142,14 @@ def case(
                 raise ValueError(
                     f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
                 )
+        if (sums := fingerprint(right, wrong)) is not None and _stands_out(right, sums):
+            record["fingerprints"][flag] = [float(f"{x:.4g}") for x in sums]
     return record
+
+
+def _stands_out(case, sums):
+    """Sums of rounding errors are not the same on every machine: those are no fingerprint."""
+    return np.abs(sums).sum() > 1e-7 * np.abs(case.expected).sum()
 
 
 def _wrong_answers(case, flags):

@@ -1,4 +1,7 @@
-"""`python -m proofs.vectors [--check] [NAME ..]`: write the golden vectors, or check that they would come out the same."""
+"""`python -m proofs.vectors [--check] [NAME ..]`: write the golden vectors, or check that they would come out the same.
+
+`--archive -o DIR` writes the release, `--config FILE -o DIR` the vectors of one model.
+"""
 
 import argparse
 import hashlib
@@ -14,11 +17,11 @@ import mpmath
 
 import proofs.vectors
 from posref import ops
-from posref.vectors import DIRECTORY, MODELS, SCHEMA
+from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS
+from proofs.vectors import BITS, _archive
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 
 
 def systems(names=()):
@@ -54,22 +57,32 @@ def document(name, module, flags):
     }
 
 
-def render(names=()):
-    """What the files should contain: {file name: text}."""
-    files = {}
+def render(names=(), directory=DIRECTORY):
+    """What the files should contain: {file name: text}. ValueError if a case of the catalogue changed."""
+    files, documents = {}, []
     for name, module in systems(names).items():
         start = time.perf_counter()
-        content = document(name, module, ops.flags(name))
+        documents.append(content := document(name, module, ops.flags(name)))
         files[f"{name}.json"], files[f"{name}.txt"] = to_json(content), to_text(content)
         size = len(files[f"{name}.json"]) / 1000
         print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+    if broken := list(changed(documents, Path(directory))):
+        raise ValueError("\n".join(broken))
     return files
 
 
 def manifest(directory):
-    """The text of MANIFEST.sha256, as `sha256sum -c` reads it, for the data files in `directory`."""
-    paths = sorted(path for pattern in ("*.json", "*.txt") for path in directory.glob(pattern))
-    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths)
+    """The text of MANIFEST.sha256, as `sha256sum -c` reads it."""
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(directory).as_posix()}"
+        for path in data_files(directory)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def listed(directory):
+    """The catalogue of the files that are there."""
+    return catalogue([read(path) for path in directory.glob("*.json") if path.stem != "schema"])
 
 
 def write(path, text):
@@ -100,6 +113,20 @@ def differences(files, directory, *, complete):
                 yield f"{path.name} is there and no generator writes it"
     if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
         yield "MANIFEST.sha256 does not list the files as they are"
+    if not (directory / CATALOGUE).is_file() or (directory / CATALOGUE).read_text() != listed(directory):
+        yield f"{CATALOGUE} does not list the cases as they are"
+
+
+def changed(documents, directory):
+    """Sentences about cases of the catalogue in `directory` that are gone or mean something else: ids are for ever."""
+    if not (directory / CATALOGUE).is_file():
+        return
+    now = {record["id"]: record["sha256"] for document in documents for record in document["cases"]}
+    mine = {f"{document['encoding']}.json" for document in documents}
+    for line in (directory / CATALOGUE).read_text().splitlines()[1:]:
+        id, file, *_, sha256 = line.split("\t")
+        if file in mine and now.get(id) != sha256:
+            yield f"{id} is {'not what it was' if id in now else 'gone'}; keep it, withdrawn if it is wrong, and take a new id"
 
 
 def _first_difference(found, text):
@@ -123,6 +150,7 @@ def _of_a_model(options):
     target.mkdir(parents=True, exist_ok=True)
     write(target / "rope.json", to_json(content))
     write(target / "rope.txt", to_text(content))
+    write(target / CATALOGUE, listed(target))
     write(target / "MANIFEST.sha256", manifest(target))
     print(f"{target / 'rope.json'}: {len(content['cases'])} cases")
     return 0
@@ -138,12 +166,16 @@ def main(arguments=None, directory=DIRECTORY):
     )
     parser.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
     parser.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
-    parser.add_argument("--directory", "-o", metavar="DIR", help="with --config, where to; it is made if missing")
+    parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
+    parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)
     if options.config:
         return _of_a_model(options)
+    if options.archive:
+        print(_archive.write(Path(options.directory or "."), VERSION))
+        return 0
     try:
-        files = render(options.names)
+        files = render(options.names, directory)
     except ValueError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
@@ -153,6 +185,7 @@ def main(arguments=None, directory=DIRECTORY):
         return 1 if found else 0
     for name, text in files.items():
         write(Path(directory) / name, text)
+    write(Path(directory) / CATALOGUE, listed(Path(directory)))
     write(Path(directory) / "MANIFEST.sha256", manifest(Path(directory)))
     return 0
 

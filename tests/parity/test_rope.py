@@ -331,4 +331,4 @@ def test_example_skips_what_is_not_installed(monkeypatch, capsys):
     assert example.main() == 0
     printed = capsys.readouterr().out
     assert printed.count("skipped") == len(example.REAL) + len(example.BROKEN)
-    assert 'needs torch and transformers; pip install "posref[parity]"' in printed
+    assert 'needs torch and transformers; pip install -e ".[parity]"' in printed

@@ -18,8 +18,13 @@ from posref.vectors.formats import canonical, tensors, to_json
 def copy(tmp_path):
     target = tmp_path / "vectors"
     target.mkdir()
-    for path in (*vectors.DIRECTORY.glob("*.json"), *vectors.DIRECTORY.glob("*.txt"), vectors.DIRECTORY / "MANIFEST.sha256"):
-        shutil.copy(path, target)
+    for path in (
+        *vectors.data_files(vectors.DIRECTORY),
+        *vectors.DIRECTORY.glob("*.txt"),
+        vectors.DIRECTORY / "MANIFEST.sha256",
+    ):
+        (target / path.relative_to(vectors.DIRECTORY)).parent.mkdir(exist_ok=True)
+        shutil.copy(path, target / path.relative_to(vectors.DIRECTORY))
     return target
 
 
@@ -94,10 +99,10 @@ def test_truncated_file(copy, monkeypatch, keep):
     assert "is not a complete vector file" in problems
 
 
-@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-1", "x": NaN}'])
+@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-2", "x": NaN}'])
 def test_not_a_vector_file(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-1'|is not a complete vector file)"):
+    with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-2'|is not a complete vector file)"):
         vectors.read(tmp_path / "a.json")
 
 
@@ -111,10 +116,16 @@ def test_one_changed_digit(copy):
     assert problem.endswith("does not have its sha256")
 
 
+def test_a_changed_twin(copy):
+    path = copy / "rope.txt"
+    path.write_text(path.read_text().replace("0.8414709848078965", "0.8414709848078966", 1))
+    assert vectors.verify(copy) == ["rope.json: rope.txt does not hold the same"]
+
+
 def edited(key, value):
     def edit(document):
         record = document["cases"][0]
-        record[key] = value(record[key])
+        record[key] = value(record.get(key))
         record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
 
     return edit
@@ -125,7 +136,12 @@ def edited(key, value):
     [
         (lambda document: document["cases"].append(document["cases"][0]), "rope/any/d4-b1e4/inv_freq occurs twice"),
         (lambda document: document["models"].pop("f64"), "the models differ from posref.vectors.MODELS"),
-        (lambda document: document.pop("cases"), "rope.json: 'cases'"),
+        (lambda document: document.pop("cases"), r"rope.json: \$ has no cases"),
+        (edited("gauge", lambda g: "banana"), r"\$.cases\[0\].gauge is 'banana', expected one of"),
+        (edited("params", lambda p: p | {"deep": {"er": 1}}), r"\$.cases\[0\].params.deep is no number or string or boolean"),
+        (edited("extra", lambda _: 1), r"\$.cases\[0\] has 'extra', which is no field"),
+        (edited("ignore", lambda _: [1]), "ignore has 1 numbers, expected has 2"),
+        (edited("fingerprints", lambda _: {"typo": [1, 2, 3, 4]}), r"has fingerprints without a flag: \['typo'\]"),
         (edited("expected", lambda t: {"shape": [3], "data": t["data"]}), r"expected has shape \[3\] and 2 numbers"),
         (edited("cond", lambda c: {"amp": [1.0]}), "cond amp has 1 numbers, expected has 2"),
         (edited("flags", lambda f: ["typo"]), r"has unknown flags \['typo'\]"),
@@ -169,7 +185,7 @@ def test_export_npz(tmp_path):
     (path,) = vectors.export(tmp_path, "npz", PATTERN)
     with np.load(path) as file:
         wanted = expected_tensors()
-        assert set(file) == {f"{id}:{name}" for id, name in wanted}
+        assert set(file) == {"settings", *(f"{id}:{name}" for id, name in wanted)}
         for (id, name), tensor in wanted.items():
             assert np.array_equal(file[f"{id}:{name}"], array(tensor))
             assert file[f"{id}:{name}"].dtype == array(tensor).dtype
@@ -180,7 +196,11 @@ def test_export_raw(tmp_path):
     assert (data.name, index.name) == ("rope.bin", "rope.index")
     wanted, content, used = expected_tensors(), data.read_bytes(), 0
     for line in index.read_text().splitlines():
-        id, name, kind, offset, *sizes = line.split()
+        if line.startswith("case "):
+            id = line.split()[1]
+        if not line.startswith("tensor "):
+            continue
+        _, name, kind, offset, _, *sizes = line.split()
         numbers = np.frombuffer(
             content, {"f64": "<f8", "i64": "<i8"}[kind], np.prod(list(map(int, sizes)), dtype=int), int(offset)
         )
@@ -201,7 +221,7 @@ def test_export_json_and_text(tmp_path):
 @pytest.mark.parametrize(
     ("format", "pattern", "message"),
     [
-        ("yaml", "*", "format is 'yaml', expected 'json', 'txt', 'npz', 'raw' or 'c'"),
+        ("yaml", "*", "format is 'yaml', expected 'json', 'txt', 'npz', 'safetensors', 'raw' or 'c'"),
         ("json", "rop/*", "no case matches 'rop/\\*'; write 'rope/\\*' for a system, the systems are .*rope"),
         ("json", "rope", "no case matches 'rope'; write 'rope/\\*' for a system"),
     ],
