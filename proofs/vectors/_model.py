@@ -7,17 +7,13 @@ formulas are those of the papers, and nothing of posref.rotary is called.
 import mpmath
 import numpy as np
 
+from posref import ops
 from posref.explain import command, explain, output
 from posref.vectors import MODELS, SCHEMA
 from proofs.vectors import BITS, case, growth, painted, rope
 
 POSITIONS = (0, 1, 2, 257, 4095)
-FLAGS = {
-    "other_layout": "the other pairing of features",
-    "sign": "turned by minus the angle",
-    "scaling_ignored": "the frequencies of the base alone",
-    "magnitude_ignored": "cosine and sine without the magnitude",
-}
+FLAGS = ops.flags("scaling") | ops.flags("rope")
 
 
 def document(file, layer=None, part=None, *, version):
@@ -54,7 +50,7 @@ def cases(group):
         tensors={},
         expected=theta,
         cond={"phase": [w * growth(w) if w else mpmath.mpf(0) for w in theta]},
-        mistakes={"scaling_ignored": plain} if group["scaling"] else {},
+        mistakes={"unscaled": plain} if group["scaling"] else {},
         comment="Compare before anything else: radians per position of every pair.",
     )
     last = group["trained_length"] - 1 if group.get("trained_length") else 32767
@@ -62,9 +58,9 @@ def cases(group):
         x = painted((len(positions), 2 * len(theta)), tag)
         wrong = {"other_layout": rope._turn(x, positions, theta, _other(group)), "sign": turned(group, x, positions, theta, -1)}
         if group["scaling"] and magnitude != 0:
-            wrong["scaling_ignored"] = turned(group, x, positions, plain)
+            wrong["unscaled"] = turned(group, x, positions, plain)
         if magnitude != 1:
-            wrong["magnitude_ignored"] = turned(group, x, positions, theta)
+            wrong["no_magnitude"] = turned(group, x, positions, theta)
         yield case(
             f"rope/{group['layout']}/model/{probe}",
             op="rotate",

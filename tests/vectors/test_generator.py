@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
 from fractions import Fraction
 from types import ModuleType, SimpleNamespace
@@ -16,7 +17,7 @@ import sympy
 
 from posref import vectors
 from proofs import vectors as generator
-from proofs.vectors import ZERO_FREE, __main__, case, narrow, painted, rounded, tensor, terms
+from proofs.vectors import ZERO_FREE, __main__, _archive, case, narrow, painted, rounded, tensor, terms
 
 SCHEMA = json.loads((vectors.DIRECTORY / "schema.json").read_text())
 
@@ -28,8 +29,13 @@ def rendered():
 
 @pytest.fixture
 def copy(tmp_path):
-    for path in (*vectors.DIRECTORY.glob("*.json"), *vectors.DIRECTORY.glob("*.txt"), vectors.DIRECTORY / "MANIFEST.sha256"):
-        shutil.copy(path, tmp_path)
+    for path in (
+        *vectors.data_files(vectors.DIRECTORY),
+        *vectors.DIRECTORY.glob("*.txt"),
+        vectors.DIRECTORY / "MANIFEST.sha256",
+    ):
+        if path.parent == vectors.DIRECTORY:
+            shutil.copy(path, tmp_path)
     return tmp_path
 
 
@@ -117,13 +123,41 @@ def test_check_finds_missing_truncated_and_foreign_files(rendered, copy):
 
 
 def test_writing_changes_only_what_is_named(copy, capsys):
-    for name in ("sinusoidal.json", "rope.json"):
-        (copy / name).write_text("{}")
+    other = (copy / "rope.json").read_text().replace("0.8414709848078965", "0.8414709848078966", 1)
+    (copy / "sinusoidal.json").write_text("{}")
+    (copy / "rope.json").write_text(other)
     assert __main__.main(["sinusoidal"], copy) == 0
     assert (copy / "sinusoidal.json").read_bytes() == (vectors.DIRECTORY / "sinusoidal.json").read_bytes()
-    assert (copy / "rope.json").read_text() == "{}"
+    assert (copy / "rope.json").read_text() == other
     assert not list(copy.glob(".posref*"))
     assert "sinusoidal: 20 cases" in capsys.readouterr().out
+
+
+def test_ids_are_for_ever(copy, capsys):
+    """A case that is gone, or that asks something else than the catalogue knows, is refused, and nothing is written."""
+    path = copy / "catalogue.tsv"
+    known = path.read_text()
+    changed = known.replace(vectors.read(vectors.DIRECTORY / "merge.json")["cases"][0]["sha256"], "0" * 64)
+    path.write_text(changed + "merge/gone\tmerge.json\tadd\tactive\tf64\t0\n")
+    assert __main__.main(["merge"], copy) == 2
+    assert "is not what it was; keep it" in (refusal := capsys.readouterr().err)
+    assert "merge/gone is gone; keep it" in refusal
+
+
+def test_archive(tmp_path, monkeypatch):
+    """Every format of every system, what reads them, checksums that fit, and the same bytes again."""
+    monkeypatch.setattr(vectors, "names", lambda: ["merge", "xpos"])
+    path = _archive.write(tmp_path / "new", "9.9.9")
+    assert path.read_bytes() == _archive.write(tmp_path / "again", "9.9.9").read_bytes()
+    subprocess.run(["sha256sum", "--check", "--quiet", f"{path.name}.sha256"], cwd=path.parent, check=True)
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / "posref-vectors-9.9.9"
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=root, check=True)
+    found = {file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file()}
+    assert {"catalogue.tsv", "schema.json", "README.md", "LICENSE", "languages/vectors.go", "raw/xpos.index"} <= found
+    for format, suffix in (("json", "json"), ("txt", "txt"), ("npz", "npz"), ("safetensors", "safetensors"), ("c", "h")):
+        assert {f"{format}/merge.{suffix}", f"{format}/xpos.{suffix}"} <= found
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -11,10 +11,10 @@ from posref.rotary import rope
 from proofs.vectors.__main__ import main
 
 MODELS = {
-    "llama-3.1-8b": ([], {"other_layout", "scaling_ignored", "sign"}),
-    "gpt-oss-20b": (["--layer", "0"], {"magnitude_ignored", "other_layout", "scaling_ignored", "sign"}),
-    "deepseek-v3": ([], {"other_layout", "scaling_ignored", "sign"}),
-    "gemma-4-26b": (["--layer", "5", "--part", "text_config"], {"other_layout", "scaling_ignored", "sign"}),
+    "llama-3.1-8b": ([], {"other_layout", "unscaled", "sign"}),
+    "gpt-oss-20b": (["--layer", "0"], {"no_magnitude", "other_layout", "unscaled", "sign"}),
+    "deepseek-v3": ([], {"other_layout", "unscaled", "sign"}),
+    "gemma-4-26b": (["--layer", "5", "--part", "text_config"], {"other_layout", "unscaled", "sign"}),
 }
 
 
