@@ -12,6 +12,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
     scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its
                 inverse root), or a number
+    before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
     kinds       rule of the layers (posref.explain.kinds)
@@ -167,7 +168,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "exaone4": {"like": "windowed", "kinds": {"rule": "exaone4"}, "nope": "unless_windowed", "norm": "before"},
     "exaone_moe": {"like": "exaone4"},
     "kolibri1": {"like": "windowed", "kinds": {"every": 5}, "nope": "unless_windowed", "norm": "before"},
-    "flint": {"like": "windowed", "kinds": {"rule": "flint"}, "nope": ["full_attention"], "sinks": True},
+    "flint": {"like": "windowed", "kinds": {"rule": "flint"}, "nope": ["full_attention"], "sinks": True, "norm": "before"},
     "granite_swa": {
         "like": "windowed",
         "scale": "attention_multiplier",
@@ -181,6 +182,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "kinds": {"every": 4, "at": 0, "from_end": True},
         "nope": "muse",
         "norm": "before",
+        "before": "qk_scale_factor",
     },
     "muse_spark_text": {"like": "muse_glimmer_text", "without": {"rope_theta": 500000.0}},
     "muse_glimmer_assistant": {"like": "windowed", "kinds": {"all": "sliding_attention"}, "norm": "before", "asks": False},

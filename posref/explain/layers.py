@@ -106,7 +106,7 @@ def _layer(settings, kind, turned, theta, given):
         "heads": settings.count("num_attention_heads"),
         "kv_heads": settings.count("num_key_value_heads") or settings.count("num_attention_heads"),
         "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
-        "query_scale": float(head_dim ** family["before"]) if "before" in family else 1.0,
+        "query_scale": query_scale(settings, head_dim),
         "causal": False if both_sides(settings) else family.get("causal"),
         "window": window(settings, kind),
         "window_sides": "both" if both_sides(settings) else family.get("window", {}).get("sides", "past"),
@@ -235,6 +235,12 @@ def softmax_scale(settings, kind, values):
     if value <= 0:
         raise ValueError(f"{where(settings)}{rule.removeprefix('-')} is {shown(value)}, expected a positive number")
     return float(value) ** -0.5 if rule.startswith("-") else float(value)
+
+
+def query_scale(settings, width):
+    """What multiplies queries before their product with the keys, beside the softmax scale."""
+    rule = settings.family.get("before", 0.0)
+    return float(settings.number(rule)) if isinstance(rule, str) else float(width**rule)
 
 
 def both_sides(settings):

@@ -159,7 +159,8 @@ def rotation(layer, turn, calls):
 
 def order(layer, turn, norms):
     """Whether queries and keys are normed before their rotation or after it: the features that are passed on are the same."""
-    before = any(passed_on(norm.after, turn.before) for norm in norms)
+    scale = np.float32(layer["query_scale"])
+    before = any(passed_on(np.append(norm.after, norm.after * scale), turn.before) for norm in norms)
     after = any(passed_on(turn.after, norm.before) for norm in norms)
     seen = "before" if before else "after" if after else None
     if seen != layer["norm"] and "indexer" not in turn.layer:
