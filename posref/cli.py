@@ -198,6 +198,8 @@ def _parser():
 
     _add_explain(commands.add_parser("explain", help="what the positions of a model do, from its configuration"))
 
+    _add_precision(commands.add_parser("precision", help="how far angles are off, by precision, base and width"))
+
     aliases = commands.add_parser("aliases", help="what other projects call the layouts and conventions")
     aliases.add_argument("--json", action="store_true", help="as JSON")
     aliases.set_defaults(run=_aliases)
@@ -235,6 +237,15 @@ def _add_explain(parser):
     parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
     parser.add_argument("--diff", metavar="OTHER", help="what another configuration changes")
     parser.set_defaults(run=_explain)
+
+
+def _add_precision(parser):
+    parser.add_argument("--dim", type=int, help="rotated width; without it, the usual widths and bases")
+    parser.add_argument("--base", type=float, help="base of the frequencies")
+    parser.add_argument("--length", type=int, default=131072, metavar="N", help="largest position, 131072 by default")
+    parser.add_argument("--tolerance", type=float, default=0.01, metavar="RAD", help="0.01 radians by default")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(run=_precision)
 
 
 def _screen(_):
@@ -470,6 +481,17 @@ def _explain(arguments):
         print(command.answer(arguments))
     except ValueError as error:
         raise Usage(error) from None
+    return 0
+
+
+def _precision(arguments):
+    from posref import precision
+
+    try:
+        rows = precision.table(arguments.dim, arguments.base, length=arguments.length, tolerance=arguments.tolerance)
+    except ValueError as error:
+        raise Usage(error) from None
+    print(json.dumps(rows, indent=2) if arguments.json else precision.page(rows, arguments.length, arguments.tolerance))
     return 0
 
 

@@ -20,6 +20,7 @@ LIGHT = [
     "posref.discovery",
     "posref.cli",
     "posref.check",
+    "posref.precision",
     "posref.vectors",
 ]
 

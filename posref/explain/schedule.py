@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posref import precision
 from posref.explain.settings import shown
 from posref.rotary import rope, scaling
 
@@ -184,20 +185,11 @@ def _scaled(name, plain, dim, base, options):
 
 
 def phase_error(frequencies, length):
-    """How far the angles of the last positions of a text are off, in radians, if they are computed in float32 or bfloat16."""
-    positions = np.arange(max(0, length - 4096), length)
-    exact = positions[:, None] * frequencies
-
-    def off(rounded):
-        return float(np.abs(rounded(rounded(positions)[:, None] * rounded(frequencies)) - exact).max())
-
-    return {"float32": off(np.float32), "bfloat16": min(off(_bfloat16), float(np.pi))}
-
-
-def _bfloat16(x):
-    """The nearest numbers with 8 bits of mantissa, ties to even."""
-    bits = np.asarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+    """How far the angles up to a length are off at most, in radians, where they are computed in float32 or bfloat16."""
+    exact = frequencies, np.zeros_like(frequencies)
+    single = precision.phase_of(np.float32(frequencies), exact, length, bits=24, position_bits=24)
+    half = precision.phase_of(precision.bfloat16(frequencies), exact, length, bits=8, position_bits=8)
+    return {"float32": single, "bfloat16": min(half, float(np.pi))}
 
 
 KINDS = {
