@@ -198,6 +198,7 @@ def _parser():
 
     _add_explain(commands.add_parser("explain", help="what the positions of a model do, from its configuration"))
 
+    _add_express(commands.add_parser("express", help="which system can stand in for which, or why it cannot"))
     _add_precision(commands.add_parser("precision", help="how far angles are off, by precision, base and width"))
 
     aliases = commands.add_parser("aliases", help="what other projects call the layouts and conventions")
@@ -237,6 +238,14 @@ def _add_explain(parser):
     parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
     parser.add_argument("--diff", metavar="OTHER", help="what another configuration changes")
     parser.set_defaults(run=_explain)
+
+
+def _add_express(parser):
+    parser.add_argument("system", nargs="?", metavar="S", help="a system of the table, for instance 'alibi key'")
+    parser.add_argument("by", nargs="?", metavar="T", help="what should stand in for it, for instance rope")
+    parser.add_argument("--meaning", help="exact, row (up to a constant for each row) or causal; without it, all three")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.set_defaults(run=_express)
 
 
 def _add_precision(parser):
@@ -479,6 +488,24 @@ def _explain(arguments):
 
     try:
         print(command.answer(arguments))
+    except ValueError as error:
+        raise Usage(error) from None
+    return 0
+
+
+def _express(arguments):
+    from posref import expressivity
+
+    chosen = [arguments.meaning] if arguments.meaning else expressivity.MEANINGS
+    if arguments.system and not arguments.by:
+        raise Usage(f"name two systems; there are {', '.join(expressivity.SYSTEMS)}")
+    try:
+        if arguments.json:
+            print(json.dumps(expressivity.records(chosen, arguments.system, arguments.by), indent=2))
+        elif arguments.system:
+            print("\n".join(expressivity.sentence(arguments.system, arguments.by, meaning) for meaning in chosen))
+        else:
+            print("\n\n".join([*map(expressivity.page, chosen), expressivity.left_out()]))
     except ValueError as error:
         raise Usage(error) from None
     return 0

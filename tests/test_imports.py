@@ -21,6 +21,7 @@ LIGHT = [
     "posref.cli",
     "posref.check",
     "posref.precision",
+    "posref.expressivity",
     "posref.vectors",
 ]
 

@@ -1,0 +1,275 @@
+r"""Expressivity: which system of positions can stand in for which, and the shortest text that shows that it cannot.
+
+Every score here is affine in the content x of the query and in the content y of the key: four functions of the places i, j,
+
+    s(x, y, i, j) = x' M_ij y + x' u_ij + y' v_ij + b_ij
+
+With a constant feature and as much width as is wanted, a system attains exactly the products of four linear spaces of functions
+of (i, j). S is expressed by T if each space of S lies in that of T: ranks of small integer matrices, calculated exactly, made
+from the index functions of posref. A no comes with its witness: an equation between entries that holds in T and fails in S. A
+yes is found for texts up to `MOST` tokens; for all lengths it is an inclusion of spaces, which `reason` says, and its
+constructions are proofs/mathematics/expressivity.py.
+
+Three meanings: exact; up to a row constant, which a softmax without sinks and caps does not see (u and b of T may add any
+function of i); and that for causal attention, j <= i. Masks, values and the caps of single models are not looked at.
+"""
+
+import functools
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from posref import discovery
+from posref.offsets import clip, offsets
+from posref.relative import alibi, deberta, t5
+
+__all__ = ["MEANINGS", "MOST", "SYSTEMS", "left_out", "outside", "page", "reason", "records", "sentence", "verdict"]
+
+MOST = 9  # tokens
+MEANINGS = ("exact", "row", "causal")
+TITLES = {
+    "exact": "Scores are equal",
+    "row": "Scores are equal up to a constant for each row",
+    "causal": "Scores are equal on j <= i, up to a constant for each row",
+}
+CLIP, SPAN, BUCKETS, MAX_DISTANCE = 2, 3, 8, 6  # small, so that clips and buckets show within MOST tokens
+
+
+class System(NamedTuple):
+    """The spaces of M, u, v and b by name, and the modules that have them."""
+
+    spaces: tuple[str, str, str, str]
+    of: str
+
+
+SYSTEMS = {
+    "none": System(("one", "one", "one", "one"), ""),
+    "added": System(
+        ("one", "key", "query", "any"),
+        "absolute.index absolute.learned absolute.sinusoidal absolute.hierarchical absolute.recurrent absolute.floater",
+    ),
+    "tupe": System(("one", "one", "one", "any"), "relative.tupe"),
+    "t5 encoder": System(("one", "one", "one", "buckets"), "relative.t5"),
+    "t5 decoder": System(("one", "one", "one", "causal buckets"), "relative.t5"),
+    "any bias": System(("one", "one", "one", "offset"), ""),
+    "alibi signed": System(("one", "one", "one", "signed"), "relative.alibi"),
+    "alibi absolute": System(("one", "one", "one", "absolute"), "relative.alibi"),
+    "alibi key": System(("one", "one", "one", "key form"), "relative.alibi"),
+    "shaw": System(("one", "offset", "one", "offset"), "relative.shaw"),
+    "shaw clipped": System(("one", "clipped", "one", "clipped"), "relative.shaw relative.nezha"),
+    "transformer_xl": System(("one", "offset", "one", "offset"), "relative.transformer_xl relative.xlnet"),
+    "deberta c2p": System(("one", "c2p", "one", "c2p"), "relative.deberta"),
+    "deberta p2c": System(("one", "one", "p2c", "p2c"), "relative.deberta"),
+    "deberta": System(("one", "c2p", "p2c", "c2p + p2c"), "relative.deberta"),
+    "rope": System(("offset", "offset", "offset", "offset"), "rotary.rope rotary.scaling rotary.xpos rotary.decoupled"),
+}
+OUTSIDE = {
+    "absolute.complex_order": "positions multiply each word by its own frequency; not affine in the content",
+    "absolute.merge": "how a table joins the input, not a table",
+    "absolute.zero_padding": "position comes from the border of a convolution",
+    "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
+    "rotary.layouts": "an order of features",
+    "rotary.linear_attention": "weights that are no softmax of scores",
+    "rotary.value": "scores of RoPE; the values turn too",
+}
+PARTS = "Muvb"
+WITNESS = ("part", "tokens", "equation")
+
+
+def _one(n):
+    return np.ones((1, n, n), int)
+
+
+def _indicators(values):
+    return np.array([values == x for x in np.unique(values)]).astype(int)
+
+
+def _offsets(n):
+    return offsets(np.arange(n), np.arange(n))
+
+
+def _line(form):
+    """A free slope, and the constants of a constant feature."""
+
+    def space(n):
+        bias = alibi.bias(np.arange(n), np.arange(n), np.ones(1, int), form=form)
+        return np.concatenate([_one(n), np.broadcast_to(bias, (1, n, n)).astype(int)])
+
+    return space
+
+
+def _buckets(bidirectional):
+    return lambda n: _indicators(
+        t5.bucket(_offsets(n), buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=bidirectional)
+    )
+
+
+def _p2c(n):
+    """The paper's delta(j, i)."""
+    return _indicators(deberta.position_index(-clip(_offsets(n), -SPAN, SPAN), span=SPAN))
+
+
+SPACES = {  # name: n -> a basis, integers (functions, n, n)
+    "one": _one,
+    "query": lambda n: _indicators(np.repeat(np.arange(n)[:, None], n, axis=1)),
+    "key": lambda n: _indicators(np.repeat(np.arange(n)[None], n, axis=0)),
+    "any": lambda n: np.eye(n * n, dtype=int).reshape(-1, n, n),
+    "offset": lambda n: _indicators(_offsets(n)),
+    "clipped": lambda n: _indicators(clip(_offsets(n), -CLIP, CLIP)),
+    "c2p": lambda n: _indicators(deberta.position_index(_offsets(n), span=SPAN)),
+    "p2c": _p2c,
+    "c2p + p2c": lambda n: np.concatenate([SPACES["c2p"](n), SPACES["p2c"](n)]),
+    "buckets": _buckets(True),
+    "causal buckets": _buckets(False),
+    "signed": _line("signed"),
+    "absolute": _line("absolute"),
+    "key form": _line("key"),
+}
+
+
+def verdict(s, t, *, meaning):
+    """None if t expresses s up to MOST tokens, else (part, tokens, equation): what holds in all of t, and not in s.
+
+    >>> verdict("t5 encoder", "shaw", meaning="exact")
+    >>> verdict("tupe", "any bias", meaning="exact")
+    ('b', 2, 'b_11 = b_00')
+    """
+    _require(s, t, meaning)
+    for n, part in itertools.product(range(1, MOST + 1), range(4)):
+        small, large = SYSTEMS[s].spaces[part], SYSTEMS[t].spaces[part]
+        row = meaning != "exact" and PARTS[part] in "ub"
+        equation = _broken(small, large, n, row, meaning == "causal")
+        if equation is not None:
+            return PARTS[part], n, _written(PARTS[part], n, equation, meaning == "causal")
+    return None
+
+
+def reason(s, t, *, meaning):
+    """Why t expresses s: the space of each part and the one that it lies in."""
+    parts = zip(PARTS, SYSTEMS[s].spaces, SYSTEMS[t].spaces, strict=True)
+    free = {part: " + query" for part in "ub"} if meaning != "exact" else {}
+    where = ", on j <= i" if meaning == "causal" else ""
+    said = [f"{part}: {a} in {b}{free.get(part, '')}" for part, a, b in parts if a != "one"]
+    return ("; ".join(said) or "constants") + where
+
+
+def outside():
+    """Systems that are not in the table, with the reason; those that nobody has placed yet too.
+
+    >>> outside()["rotary.layouts"]
+    'an order of features'
+    """
+    placed = set(" ".join(system.of for system in SYSTEMS.values()).split())
+    return {name: OUTSIDE.get(name, "not placed yet") for name in discovery.names() if name not in placed}
+
+
+def sentence(s, t, meaning):
+    """One answer in words.
+
+    >>> sentence("alibi key", "alibi signed", "row")
+    'row: alibi signed expresses alibi key: b: key form in signed + query'
+    >>> sentence("alibi key", "alibi signed", "exact")
+    'exact: alibi signed does not express alibi key: at 2 tokens b_11 = b_00 in alibi signed, and not in alibi key'
+    """
+    found = verdict(s, t, meaning=meaning)
+    if found is None:
+        return f"{meaning}: {t} expresses {s}: {reason(s, t, meaning=meaning)}"
+    _, n, equation = found
+    return f"{meaning}: {t} does not express {s}: at {n} tokens {equation} in {t}, and not in {s}"
+
+
+def records(meanings, s=None, t=None):
+    """The answers as dictionaries: of one pair of systems, or of all."""
+    pairs = [(s, t)] if s else list(itertools.product(SYSTEMS, SYSTEMS))
+    return [
+        {
+            "system": a,
+            "by": b,
+            "meaning": meaning,
+            "expressed": found is None,
+            "witness": found and dict(zip(WITNESS, found, strict=True)),
+        }
+        for meaning in meanings
+        for a, b in pairs
+        for found in [verdict(a, b, meaning=meaning)]
+    ]
+
+
+def left_out():
+    """The systems that are not in the table, with the reason, as text."""
+    return "\n".join(["Not in the table", *(f"  {name}: {why}" for name, why in outside().items())])
+
+
+def page(meaning):
+    """The table as text: = where the column expresses the row, else the part and the tokens of the shortest witness."""
+    _require(*[next(iter(SYSTEMS))] * 2, meaning)
+    names = list(SYSTEMS)
+    lines = [f"{TITLES[meaning]}. Row by column: = yes; u3 no, the part u differs from 3 tokens on.", ""]
+    lines += [" " * 17 + "".join(f"{k:>4}" for k in range(1, len(names) + 1))]
+    for k, s in enumerate(names, 1):
+        cells = [verdict(s, t, meaning=meaning) for t in names]
+        lines.append(f"{k:2} {s:14}" + "".join(f"{'=' if cell is None else f'{cell[0]}{cell[1]}':>4}" for cell in cells))
+    return "\n".join(lines)
+
+
+@functools.cache
+def _broken(small, large, n, row, causal):
+    """The coefficients of an equation between entries that holds in the large space and not in the small one, or None."""
+    basis, pivots = _echelon(large, n, row, causal)
+    given = _entries(small, n, causal)
+    common = np.lcm.reduce(np.append(basis[np.arange(len(pivots)), pivots], 1))
+    scaled = basis * (common // basis[np.arange(len(pivots)), pivots])[:, None]  # each pivot is `common`
+    rest = common * given - given[:, pivots] @ scaled
+    wrong = np.flatnonzero(np.any(rest, axis=0))
+    if not len(wrong):
+        return None
+    entry = min(wrong, key=lambda p: (np.count_nonzero(scaled[:, p]), p))
+    return int(common), int(entry), {int(p): int(c) for p, c in zip(pivots, scaled[:, entry], strict=True) if c}
+
+
+@functools.cache
+def _echelon(space, n, row, causal):
+    """A basis in reduced form and its pivots, in integers; nothing is rounded."""
+    rows = _entries(space, n, causal)
+    rows = np.concatenate([rows, _entries("query", n, causal)]) if row else rows
+    done, pivots = 0, []
+    for column in range(rows.shape[1]):
+        found = done + np.flatnonzero(rows[done:, column])
+        if not len(found):
+            continue
+        rows[[done, found[0]]] = rows[[found[0], done]]
+        others = np.arange(len(rows)) != done
+        rows[others] = rows[others] * rows[done, column] - rows[others, column][:, None] * rows[done]
+        rows //= np.maximum(np.gcd.reduce(rows, axis=1, keepdims=True), 1)
+        rows[done] *= np.sign(rows[done, column])
+        pivots.append(column)
+        done += 1
+    return rows[:done], np.array(pivots)
+
+
+def _entries(space, n, causal):
+    """Each function as a row of its entries; those above the diagonal are left out where attention is causal."""
+    functions = SPACES[space](n)
+    return functions[:, np.tril(np.ones((n, n), bool))] if causal else functions.reshape(len(functions), -1)
+
+
+def _written(part, n, equation, causal):
+    """An equation with the names of entries: rows first, from 0."""
+    common, entry, terms = equation
+    names = [f"{part}_{i}{j}" for i in range(n) for j in range(i + 1 if causal else n)]
+    return f"{_sum({entry: common}, names)} = {_sum(terms, names) or 0}"
+
+
+def _sum(terms, names):
+    words = [f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c)} '}{names[p]}" for p, c in terms.items()]
+    text = " ".join(words)
+    return f"-{text[2:]}" if text.startswith("-") else text[2:]
+
+
+def _require(s, t, meaning):
+    for name in (s, t):
+        if name not in SYSTEMS:
+            raise ValueError(f"expressivity.verdict: there is no system {name!r}; there are {', '.join(SYSTEMS)}")
+    if meaning not in MEANINGS:
+        raise ValueError(f"expressivity.verdict: meaning is {meaning!r}, expected one of {', '.join(MEANINGS)}")
