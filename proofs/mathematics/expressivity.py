@@ -188,7 +188,7 @@ def wave(n, terms=None):
     "the geometric sum",
 )
 def absolute_alibi_is_a_rotation():
-    """(n - 1)/2 - |j - i|, absolute ALiBi and a constant, is a score of n - 1 constant features that turn, on n tokens, n odd."""
+    """(n - 1)/2 - |j - i|, absolute ALiBi and a constant, is a score of n - 1 constant features that turn on n tokens."""
     for n in (3, 5, 9, 33, 129):
         distance = abs(offsets.offsets(np.arange(n), np.arange(n)))
         off = abs(wave(n) - ((n - 1) / 2 - distance)).max()
