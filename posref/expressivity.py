@@ -16,6 +16,7 @@ function of i); and that for causal attention, j <= i. Masks, values and the cap
 
 import functools
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ def _p2c(n):
     return _indicators(deberta.position_index(-clip(_offsets(n), -SPAN, SPAN), span=SPAN))
 
 
-SPACES = {  # name: n -> a basis, integers (functions, n, n)
+SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, integers (functions, n, n)
     "one": _one,
     "query": lambda n: _indicators(np.repeat(np.arange(n)[:, None], n, axis=1)),
     "key": lambda n: _indicators(np.repeat(np.arange(n)[None], n, axis=0)),
