@@ -1,0 +1,240 @@
+"""What the pages say, read from posref or computed with it; nothing is typed here that stands elsewhere."""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+from pictures import PICTURES, caption, overview
+
+from pages import text
+from posref import check, discovery, ops, statements, vectors
+from posref.check import frameworks
+from posref.check.engine import NO_ANSWER
+from posref.explain import explain, words
+from posref.ops import pages
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = (*discovery.names(), *discovery.COMMON)
+
+
+def page(name):
+    """Everything that the page of a system says."""
+    said, last = discovery.page(name), name.rsplit(".", 1)[-1]
+    return {
+        "name": name,
+        "file": overview.href(name),
+        "family": name.split(".")[0] if "." in name else "common",
+        "short": overview.short(name),
+        "what": _what(said.title),
+        "motivation": text.pretty(said.motivation),
+        "facts": facts(name),
+        "figures": [figure(key) for key, (of, _, _) in PICTURES.items() if of == name],
+        "definition": _definition(said.sections.get("Definition", "")),
+        "symbols": [(s.names, text.pretty(s.meaning)) for s in said.symbols],
+        "conventions": text.prose(said.conventions),
+        "example": text.prose(textwrap.dedent(said.example)),
+        "weights": overview.example(name),
+        "differ": [[text.pretty(cell) if cell != "-" else "" for cell in row] for row in said.differ],
+        "aliases": frameworks.aliases() if name in ("pairing", "rotary.rope", "rotary.layouts") else (),
+        "claims": claims(name),
+        "theorems": theorems(name),
+        "functions": [
+            function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
+        ],
+        "mistakes": mistakes(last) if last in ops.names() else [],
+        "shared": _shared(last) if last in ops.names() else 0,
+        "vectors": cases(last) if last in vectors.names() else [],
+        "references": text.linked(" ".join(said.references.split())),
+        "source": f"posref/{name.replace('.', '/')}.py",
+    }
+
+
+def _what(title):
+    what = title.split(": ", 1)[1].rstrip(".")
+    return text.pretty(what[0].upper() + what[1:])
+
+
+def _definition(section):
+    """Paragraphs and blocks of formulas, in their order: [(kind, html or [(name, formula, note)])]."""
+    parts = []
+    for paragraph in section.split("\n\n"):
+        if paragraph.startswith("    "):
+            parts.append(("formulas", [text.formula(line) for line in paragraph.split("\n")]))
+        elif paragraph.strip():
+            parts.append(("prose", text.prose(paragraph)))
+    return parts
+
+
+def facts(name):
+    """What can be read or counted: (word, value)."""
+    module, family = importlib.import_module(f"posref.{name}"), name.split(".")[0]
+    found = []
+    if family in overview.WHERE:
+        found.append(("enters", " ".join(overview.WHERE[family][1:])))
+    if name in measured():
+        found += measured()[name].items()
+    released = [preset.replace("_", " ") for preset in getattr(module, "PRESETS", ())]
+    found.append(("settings of", ", ".join(released) or "?"))
+    proved = [s for s in statements.about(name) if s.is_theorem]
+    found.append(("proved and tested", f"{len(proved)} theorems, {len(discovery.case_ids(name))} vectors"))
+    return found
+
+
+def measured(found={}):  # noqa: B006  the experiments are run once
+    """Name -> what experiments on the function of the sheet say: is the score of equal tokens a function of the offset, and
+    do other tokens keep theirs when all move by 17; are keys before and after alike; what happens to 400 tokens where a
+    table has 64 rows."""
+    m, token = np.arange(24), overview.token()
+    for name, attend in {} if found else overview.encodings().items():
+        x, equal = np.random.default_rng(2).normal(size=(24, 16)), attend(np.tile(token, (24, 1)), m)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = np.log(equal)  # up to a number a row, so that only steps along a row are compared
+            step = np.diff(scores)
+        moved = np.abs(attend(x, m) - attend(x, m + 17)).max() < 1e-9
+        alone = moved and np.abs(step[1:, 1:] - step[:-1, :-1]).max() < 1e-9
+        try:
+            far = attend(np.tile(token, (400, 1)), np.arange(400))[0, 100:]
+            beyond = "all far keys alike" if np.ptp(far) < 1e-12 < far.min() else "goes on"
+        except (ValueError, IndexError):
+            beyond = "an error"
+        directed = np.abs(scores[12, 13:] - scores[12, 11:0:-1]).max() > 1e-9
+        found[name] = {"offsets alone": _yes(alone), "left told from right": _yes(directed), "far beyond": beyond}
+    return found
+
+
+def _yes(value):
+    return "yes" if value else "no"
+
+
+def figure(key):
+    _, draw, columns = PICTURES[key]
+    return {"key": key, "columns": columns, "panels": [p.svg() for p in draw()], "caption": text.pretty(caption(key))}
+
+
+def claims(name):
+    """What people say: (their sentence, the true one, where it fails, the theorem)."""
+    found = [(refuted, s) for s in statements.about(name) for refuted in s.refuted if refuted.kind == "claim"]
+    return [(text.pretty(r.sentence), text.pretty(r.truth), text.witness(r.witness), s.name) for r, s in found]
+
+
+def theorems(name):
+    return [
+        {
+            "name": s.name.rsplit(".", 1)[1],
+            "plain": s.statement,
+            "statement": text.pretty(s.statement),
+            "sizes": text.pretty(s.sizes),
+            "basis": s.basis,
+            "why": text.pretty(s.argument or s.citation),
+            "hypotheses": text.pretty("; ".join(s.hypotheses)),
+            "refuted": [(text.pretty(r.sentence), text.witness(r.witness)) for r in s.refuted if r.kind != "claim"],
+        }
+        for s in statements.about(name)
+    ]
+
+
+def function(f):
+    """Signature, words, body and example of one function, apart."""
+    source = textwrap.dedent(inspect.getsource(f))
+    node, lines = ast.parse(source).body[0], source.split("\n")
+    doc, _, example = (inspect.getdoc(f) or "").partition(">>> ")
+    head = "\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1])
+    return {
+        "name": f.__name__,
+        "head": text.python(head),
+        "words": text.prose(doc.strip()),
+        "summary": doc.split("\n")[0],
+        "body": text.python(textwrap.dedent("\n".join(lines[node.body[1].lineno - 1 :]))) if len(node.body) > 1 else "",
+        "example": text.console(">>> " + example) if example else "",
+    }
+
+
+def mistakes(last):
+    """Every mistake of a system, made on the first golden case that tells it, and what `posref diagnose` says to it."""
+    found, known = [], sorted(vectors.load(last).cases, key=lambda case: case.expected.size)
+    for flag, m in pages.mistakes(last).items():
+        if flag in ops.flags(last):
+            made = next(filter(None, (_made(flag, case) for case in known if flag in case.flags)), None)
+            words = {word: text.pretty(getattr(m, word)) for word in ("bug", "description", "effect", "remedy")}
+            found.append({"flag": flag, "made": made, "seen_in": m.seen_in, "mistake": m, **words})
+    return found
+
+
+def _made(flag, case):
+    """The command, its diagnosis, and the first element that is wrong; None where the mistake has no answer here."""
+    op, arguments = ops.of_case(case)
+    if flag not in op.mistakes:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            got = np.asarray(op.mistakes[flag].wrong(op.spec, arguments))
+    except NO_ANSWER:
+        return None
+    report = check.diagnose(case, got)
+    if not report.diagnosis:
+        return None
+    says = report.diagnosis[0].sentence.removeprefix("your output ")
+    made = {"case": case.id, "says": says, "first": ""}
+    if got.shape == case.expected.shape:
+        wrong = np.argwhere(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected)))
+        if len(wrong):
+            at = tuple(wrong[0].tolist())
+            made["first"] = f"at {', '.join(map(str, at))}: {_number(got[at])} for {_number(case.expected[at])}"
+    return made
+
+
+def _number(x):
+    return f"{float(np.real(x)):.5g}".replace("-", "−")
+
+
+def _shared(last):
+    return len([flag for flag in pages.mistakes(last) if flag not in ops.flags(last)])
+
+
+def cases(last):
+    shape = lambda case: "×".join(map(str, case.expected.shape)) or "1"
+    return [(c.id, c.op, shape(c), sorted(c.flags), text.pretty(c.comment)) for c in vectors.load(last).cases]
+
+
+def models():
+    """Released configurations and what `posref explain` says of them."""
+    known = json.loads((ROOT / "posref" / "explain" / "models.json").read_text(encoding="utf-8"))
+    found = []
+    for name, record in sorted(known.items(), key=lambda item: item[0].lower()):
+        explained = explain(record["config"])
+        rows = [_layers(group) for group in explained["layers"]]
+        found.append({"name": name, "rows": rows, "words": words.describe(explained, name), "source": record["source"]})
+    return found
+
+
+def _layers(group):
+    turned = f"{group['rotary_dim'] or '?'} of {group['head_dim']}" if group["layout"] else ""
+    return len(group["indices"]), group["window"], group["encoding"], group["layout"], turned, group.get("call")
+
+
+def search(all_pages, all_models):
+    """[title, what it is, address, colour, other words] of everything that can be found."""
+    entries = []
+    for p in all_pages:
+        last, colour, file = p["name"].split(".")[-1], overview.colour(p["name"]), p["file"]
+        module = importlib.import_module(f"posref.{p['name']}")
+        said = f"{module.__doc__} {' '.join(getattr(module, 'PRESETS', ()))}".lower()
+        known = " ".join(sorted(set(re.findall(r"\w+", said))))
+        entries.append([p["short"], discovery.page(p["name"]).title, file, colour, known])
+        entries += [[f"{last}.{f['name']}", f["summary"], f"{file}#fn-{f['name']}", colour, ""] for f in p["functions"]]
+        for flag, m in ((each["flag"], each["mistake"]) for each in p["mistakes"]):
+            entries.append(
+                [m.bug, m.effect, f"{file}#m-{flag}", "bad", f"{flag} {m.description} {' '.join(m.seen_in)}".lower()]
+            )
+        entries += [[t["name"], t["plain"][:140], f"{file}#{t['name']}", "mut", "theorem proved"] for t in p["theorems"]]
+    for m in all_models:
+        positions = ", ".join(sorted({row[2] for row in m["rows"]}))
+        entries.append(
+            [m["name"], f"what its positions do: {positions}", f"models.html#{m['name']}", "gold", m["words"].lower()[:300]]
+        )
+    return entries

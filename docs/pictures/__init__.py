@@ -1,0 +1,24 @@
+"""Pictures: SVG written directly, computed with the functions of posref; `python docs/make.py --figures` writes them.
+
+`PICTURES` has a name -> (the system whose page shows it, its drawing, panels abreast). A drawing returns panels
+(`pictures.draw`); its docstring is the caption.
+"""
+
+from pictures import absolute, overview, relative, rotary
+from pictures.draw import compose
+
+OVERVIEW = {
+    "map": ("", lambda: [overview.map_wide()], 1),
+    "map-tall": ("", lambda: [overview.map_tall()], 1),
+    "sheet": ("", overview.sheet, 6),
+}
+PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES
+
+
+def caption(name):
+    return " ".join((PICTURES[name][1].__doc__ or "").split())
+
+
+def files():
+    """File name -> a standalone SVG, for README and docs."""
+    return {f"{name}.svg": compose(draw(), columns) for name, (_, draw, columns) in PICTURES.items()}
