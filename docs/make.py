@@ -119,7 +119,7 @@ def first_page():
 
 def _lines(output, n):
     lines = output.split("\n")
-    return "\n".join(lines[:n] + ["…"] * (len(lines) > n))
+    return "\n".join(lines[:n] + [text.DOTS] * (len(lines) > n))
 
 
 def site():

@@ -189,7 +189,7 @@ def _made(flag, case):
 
 
 def _number(x):
-    return f"{float(np.real(x)):.5g}".replace("-", "−")
+    return f"{float(np.real(x)):.5g}".replace("-", text.MINUS)
 
 
 def _shared(last):
@@ -197,7 +197,7 @@ def _shared(last):
 
 
 def cases(last):
-    shape = lambda case: "×".join(map(str, case.expected.shape)) or "1"
+    shape = lambda case: "\N{MULTIPLICATION SIGN}".join(map(str, case.expected.shape)) or "1"
     return [(c.id, c.op, shape(c), sorted(c.flags), text.pretty(c.comment)) for c in vectors.load(last).cases]
 
 

@@ -6,15 +6,20 @@ name before the formula and a note behind it, parted by three blanks or more.
 
 import re
 from html import escape
+from unicodedata import lookup
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonConsoleLexer, PythonLexer
 
-GREEK = dict(theta="θ", delta="δ", alpha="α", phi="φ", pi="π", beta="β", zeta="ζ", **{"lambda": "λ"})
-LARGE = {"sum": "∑", "integral": "∫"}
-SIGNS = {"<=": "≤", ">=": "≥", "->": "→", "..": "…", "!=": "≠", ".": "·", "-": "−", "−x": "−", "*": "·", "<": "⟨", ">": "⟩"}
-SIGNS |= {" < ": "<", " > ": ">"}
+LETTERS = ("theta", "delta", "alpha", "phi", "pi", "beta", "zeta", "lamda")  # lambda, as Unicode spells it
+GREEK = {name.replace("lamda", "lambda"): lookup(f"GREEK SMALL LETTER {name.upper()}") for name in LETTERS}
+LARGE = {"sum": "\N{N-ARY SUMMATION}", "integral": "\N{INTEGRAL}"}
+MINUS, DOT, DOTS, NOT_EQUAL = "\N{MINUS SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}", "\N{NOT EQUAL TO}"
+AT_MOST, AT_LEAST, TO = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}", "\N{RIGHTWARDS ARROW}"
+LEFT, RIGHT = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}"
+WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS}
+SIGNS = WORDS | {".": DOT, "*": DOT, "<": LEFT, ">": RIGHT, " < ": "<", " > ": ">", "prefix": MINUS}
 UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink"}
 TOKEN = re.compile(r" [<>] |\s+|<=|>=|->|!=|\.\.|[A-Za-z]+\d?[a-z]?(?![a-z])|\d+(?:\.\d+)?|[_^]|.")
 
@@ -41,7 +46,7 @@ def _prefixed(tokens):
     """A minus that begins a term is told from one between two."""
     before = ["", *(t for t in tokens if not t.isspace())]
     at = iter(before)
-    return [t if t.isspace() else "−x" if next(at) in ("", "(", ",", "=", "[") and t == "-" else t for t in tokens]
+    return [t if t.isspace() else "prefix" if next(at) in ("", "(", ",", "=", "[") and t == "-" else t for t in tokens]
 
 
 def _mark(tokens, i):
@@ -61,7 +66,7 @@ def _atom(tokens, i):
         return ('<mspace width="1.2em"/>' if len(t) > 2 else ""), i + 1
     if t == "floor" and after == "(":
         inner, end = _balanced(tokens, i + 2)
-        return f"<mrow><mo>⌊</mo>{inner}<mo>⌋</mo></mrow>", end
+        return f"<mrow><mo>\N{LEFT FLOOR}</mo>{inner}<mo>\N{RIGHT FLOOR}</mo></mrow>", end
     if t[0].isalpha():
         if t in LARGE:
             return f"<mo>{LARGE[t]}</mo>", i + 1
@@ -74,7 +79,7 @@ def _atom(tokens, i):
         return f"<mtext>&#160;{t}&#160;</mtext>", i + 1
     if t[0].isdigit():
         return f"<mn>{t}</mn>", i + 1
-    still = ' stretchy="false"' if t in "()[]|" else ' form="prefix"' if t == "−x" else ""
+    still = ' stretchy="false"' if t in "()[]|" else ' form="prefix"' if t == "prefix" else ""
     still += ' lspace="0" rspace="0"' if t == "|" else ""
     return f"<mo{still}>{escape(SIGNS.get(t, t))}</mo>", i + 1
 
@@ -111,17 +116,21 @@ def pretty(text):
     text = re.sub(
         r"\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", lambda m: hold(f"<b>{escape(m[1] or m[2])}</b>"), text
     )
-    text = re.sub(r"<([^<>]{1,40}?, [^<>]{1,40}?)>", r"⟨\1⟩", text)
-    text = re.sub(r"\bsum_(\{[^}]*\}|\w)", lambda m: hold(f"Σ<sub>{escape(m[1].strip('{}'))}</sub>"), escape(text, quote=False))
+    text = re.sub(r"<([^<>]{1,40}?, [^<>]{1,40}?)>", rf"{LEFT}\1{RIGHT}", text)
+    text = re.sub(
+        r"\bsum_(\{[^}]*\}|\w)",
+        lambda m: hold(f"\N{GREEK CAPITAL LETTER SIGMA}<sub>{escape(m[1].strip('{}'))}</sub>"),
+        escape(text, quote=False),
+    )
     for name, letter in GREEK.items():
         text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z])", letter, text)
-    text = re.sub(r"(?<=[A-Za-zθφδαβζλ|)\]'])_\{([^}]+)\}", r"<sub>\1</sub>", text)
-    text = re.sub(r"(?<![A-Za-z_])([A-Za-zθφδαβζλ]'?)_(\w{1,2}(?:[+-]1)?)(?!\w)", r"\1<sub>\2</sub>", text)
+    text = re.sub(r"(?<=[A-Za-z\u03b1-\u03c9|)\]'])_\{([^}]+)\}", r"<sub>\1</sub>", text)
+    text = re.sub(r"(?<![A-Za-z_])([A-Za-z\u03b1-\u03c9]'?)_(\w{1,2}(?:[+-]1)?)(?!\w)", r"\1<sub>\2</sub>", text)
     text = re.sub(r"\^(?:\{([^}]+)\}|\(([^)]+)\)|(-?\w+))", lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", text)
-    text = re.sub(r"\bsqrt\((\w+)\)", r"√\1", text)
-    text = re.sub(r"(?<![\w.])([A-Za-z](?:<sub>\w+</sub>)?) \. ([A-Za-z])(?![a-z])", r"\1 · \2", text)
-    for a, b in ((" &lt;= ", " ≤ "), (" &gt;= ", " ≥ "), (" -&gt; ", " → "), (" != ", " ≠ "), (" .. ", " … "), (" - ", " − ")):
-        text = text.replace(a, b)
+    text = re.sub(r"\bsqrt\((\w+)\)", "\N{SQUARE ROOT}\\1", text)
+    text = re.sub(r"(?<![\w.])([A-Za-z](?:<sub>\w+</sub>)?) \. ([A-Za-z])(?![a-z])", rf"\1 {DOT} \2", text)
+    for sign, looks in WORDS.items():
+        text = text.replace(f" {escape(sign)} ", f" {looks} ")
     return re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], text)
 
 
@@ -158,8 +167,8 @@ def console(source):
 
 def witness(text, longest=230):
     """Numbers of a refutation in readable signs, cut where they are many."""
-    small = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+    small = str.maketrans("0123456789", "\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089")
     text = re.sub(r"(?<=[a-z])_(\d+)(?:_(\d+))?", lambda m: (m[1] + (m[2] or "")).translate(small), text)
-    for a, b in (("**", "^"), ("*", "·"), ("!=", "≠"), (" - ", " − ")):
+    for a, b in (("**", "^"), ("*", DOT), ("!=", NOT_EQUAL), (" - ", f" {MINUS} ")):
         text = text.replace(a, b)
-    return escape(text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 2 :]}")
+    return escape(text if len(text) <= longest else f"{text[: longest // 2]} {DOTS} {text[-longest // 2 :]}")

@@ -31,7 +31,7 @@ def odd_and_even():
     p = sinusoidal.encode(np.arange(1, 5), theta, layout="interleaved")
     for name, first, height in (("even features: sin", 0, 0.95), ("odd features: cos", 1, 0.1)):
         plot = Plot(330, 260, f"{name} of the angle for positions 1 to 4", (0, 31), (-1.05, 1.05), left=34)
-        plot.axes([0, 8, 16, 24, 31], [(-1, "−1"), 0, 1], "pair i", name)
+        plot.axes([0, 8, 16, 24, 31], [(-1, "-1"), 0, 1], "pair i", name)
         for k, (row, colour) in enumerate(zip(p, FOUR, strict=True)):
             plot.drawn(range(32), row[first::2], colour)
             plot.text(plot.px(16), plot.py(height - 0.2 * k), f"position {k + 1}", "b s", fill=colour)
@@ -70,12 +70,12 @@ def heatmap():
 
 
 def relative_or_absolute():
-    """Left: p_i · p_j depends on the offset alone. Right: p_i W_Q · p_j W_K with random W, as attention computes it: it
+    """Left: p_i . p_j depends on the offset alone. Right: p_i W_Q . p_j W_K with random W, as attention computes it: it
     does not. The sinusoid is relative only as long as nothing is between the two."""
     rng, theta, m = np.random.default_rng(0), sinusoidal.frequencies(64), np.arange(32)
     p, (w_q, w_k) = sinusoidal.encode(m, theta, layout="interleaved"), rng.normal(size=(2, 64, 64)) / 8
     panels = []
-    for title, values in (("p · p, constant along diagonals", p @ p.T), ("p W_Q · p W_K, not so", p @ w_q @ (p @ w_k).T)):
+    for title, values in (("p . p, constant along diagonals", p @ p.T), ("p W_Q . p W_K, not so", p @ w_q @ (p @ w_k).T)):
         panel = Panel(330, 330, title)
         panel.text(4, 16, title, "b").signed_heat(4, 28, 292, values, np.abs(values).max())
         panels.append(panel)
@@ -83,12 +83,12 @@ def relative_or_absolute():
 
 
 def dot_product():
-    """The sum of cos(k theta_t) over all pairs, which is p_i · p_j at offset k, for 64 features. It falls and
+    """The sum of cos(k theta_t) over all pairs, which is p_i . p_j at offset k, for 64 features. It falls and
     swings; it does not fall all the way."""
     k, theta = np.arange(0, 513), sinusoidal.frequencies(64)
     p = sinusoidal.encode(k, theta, layout="interleaved")
     plot = Plot(660, 240, "dot product of two sinusoidal vectors against their offset", (0, 512), (0, 33), left=34)
-    plot.axes([0, 128, 256, 384, 512], [0, 16, 32], "offset k, in tokens", "p(0) · p(k)")
+    plot.axes([0, 128, 256, 384, 512], [0, 16, 32], "offset k, in tokens", "p(0) . p(k)")
     return [plot.drawn(k, p @ p[0], "abs", 1.6)]
 
 

@@ -1,11 +1,12 @@
 """SVG by hand. A panel is at most 340 units wide, so that its text is 11 to 14 px on a phone and on a desk.
 
-Colours are CSS variables: a page sets them, and a standalone file carries them, for a light and a dark scheme. The three families
-have three colours, which differ in lightness too and never stand alone: every curve has its name beside it.
+Colours are CSS variables: a page sets them, and a standalone file carries them, for a light and a dark scheme. The three
+families have three colours, which differ in lightness too; a curve has its name beside it, or stands in the order of its names.
 """
 
 import base64
 import math
+import re
 import struct
 import zlib
 from html import escape
@@ -41,6 +42,12 @@ def number(x):
     return "0" if text in ("-0", "") else text
 
 
+def words(s):
+    """What is written, with the signs of print: -2 and a - b with a minus, q . k with a dot, theta as a letter."""
+    s = re.sub(r"(?<![\w\"])-(?=\d)|(?<= )-(?= )", "\N{MINUS SIGN}", str(s)).replace(" . ", " \N{MIDDLE DOT} ")
+    return s.replace("theta", "\N{GREEK SMALL LETTER THETA}").replace("...", "\N{HORIZONTAL ELLIPSIS}")
+
+
 def sub(letter, index):
     """A letter with an index."""
     return _moved(letter, index, 3)
@@ -48,7 +55,7 @@ def sub(letter, index):
 
 def power(base, exponent):
     """A number with an exponent."""
-    return _moved(base, str(exponent).replace("-", "−"), -5)
+    return _moved(base, exponent, -5)
 
 
 def _moved(text, mark, down):
@@ -77,7 +84,7 @@ class Panel:
     def text(self, x, y, s, cls="", anchor="start", fill=None, href=None, size=None):
         style = (f"fill:var(--{fill});" if fill else "") + (f"font-size:{size}px;" if size else "")
         at = f' x="{number(x)}" y="{number(y)}"' + (f' text-anchor="{anchor}"' if anchor != "start" else "")
-        body = f"<text{at}{_attribute('class', cls)}{_attribute('style', style)}>{s}</text>"
+        body = f"<text{at}{_attribute('class', cls)}{_attribute('style', style)}>{words(s)}</text>"
         return self.add(f'<a href="{escape(href)}">{body}</a>' if href else body)
 
     def line(self, x1, y1, x2, y2, colour="line", width=1, dash=None):
@@ -127,7 +134,7 @@ class Panel:
             for j, v in enumerate(row):
                 left, top = x + size * j, y + size * i
                 self.rect(left + 1, top + 1, size - 2, size - 2, colour(i, j, v), None, strength(i, j, v), 3)
-                self.text(left + size / 2, top + size / 2 + 4, f"{v:g}".replace("-", "−"), "s", "middle")
+                self.text(left + size / 2, top + size / 2 + 4, f"{v:g}", "s", "middle")
         return self
 
     def inner(self):

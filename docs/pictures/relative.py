@@ -11,7 +11,7 @@ from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 def _ranges(starts):
     """What each bucket holds, in words."""
     last = [*(after - 1 for after in starts[1:]), None]
-    return [f"{a}+" if b is None else str(a) if a == b else f"{a}–{b}" for a, b in zip(starts, last, strict=True)]
+    return [f"{a}+" if b is None else str(a) if a == b else f"{a}\N{EN DASH}{b}" for a, b in zip(starts, last, strict=True)]
 
 
 def _strip():
@@ -49,7 +49,7 @@ def _matrix(name, both):
     strength = 0.15 + 0.85 * (buckets % 16 / 12 if both else buckets / 20)
     p.heat(26, 30, 264, np.where(o > 0, 0, strength), "rel")
     if both:
-        p.heat(26, 30, 264, np.where(o > 0, strength, 0), "rot").text(204, 74, "keys after: 16 + …", "b", "middle", "bg")
+        p.heat(26, 30, 264, np.where(o > 0, strength, 0), "rot").text(204, 74, "keys after: 16 + ...", "b", "middle", "bg")
     else:
         p.text(206, 84, "every future key: 0", "b m", "middle")
     p.text(100, 250, "keys before", "b", "middle", "bg").rect(26, 30, 264, 264, None, "mut")
@@ -145,7 +145,7 @@ def shaw_clip():
     rows = shaw.embed(np.arange(5.0)[:, None], o)[..., 0].astype(int)
     colours = ("abs", "abs", "mut", "rot", "rot")
     panels = []
-    for title, values in (("offset j − i, clipped to −2 .. 2", clip(o, -2, 2)), ("row of the table", rows)):
+    for title, values in (("offset j - i, clipped to -2 .. 2", clip(o, -2, 2)), ("row of the table", rows)):
         p = Panel(330, 300, title)
         p.text(4, 16, title, "b")
         depth = 0.12 + 0.2 * np.abs(rows - 2)

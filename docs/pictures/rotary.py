@@ -30,7 +30,7 @@ def layouts():
             for x, feature in zip((x1, x2), pair, strict=True):
                 p.rect(x - 18, 76, 36, 36, FOUR[t], FOUR[t], 0.2, 5, 1.5)
                 p.text(x, 99, sub("x", feature), "b", "middle", FOUR[t])
-                p.text(x, 128, sub("θ", t), "s", "middle", FOUR[t])
+                p.text(x, 128, sub("theta", t), "s", "middle", FOUR[t])
         for i, alias in enumerate(words):
             p.text(4, 154 + 17 * i, alias.framework, "s").text(
                 326, 154 + 17 * i, _short(alias.setting(layout)), "k m", "end", size=10.5
@@ -60,12 +60,12 @@ def clocks():
             if t == 0:
                 panel.text(cx + 56 * x, cy - 56 * y + 4, m, "s m", "middle")
         panel.circle(cx, cy, 2.5, FOUR[t])
-        turn = f"{sub('θ', t)} = {theta[t]:g}, a turn in {2 * math.pi / theta[t]:,.0f}"
+        turn = f"{sub('theta', t)} = {theta[t]:g}, a turn in {2 * math.pi / theta[t]:,.0f}"
         panel.text(cx, cy + (72 if t == 0 else 66), turn, "s m", "middle")
     reach, theta, k = 128, rope.frequencies(64), np.ones((1, 64))
     keys = _at(np.repeat(k, reach + 1, 0), np.arange(reach + 1), theta)
     plot = Plot(330, 300, "score against offset for two queries", (0, reach), (0, 70), left=34)
-    plot.axes([0, 40, 80, 120], [0, 32, 64], "offset of the key, in tokens", "q · R(offset) k, 64 features")
+    plot.axes([0, 40, 80, 120], [0, 32, 64], "offset of the key, in tokens", "q . R(offset) k, 64 features")
     plot.drawn(range(reach + 1), (k @ keys.T)[0], "rot").name(4, 66, "q = k", "rot")
     plot.drawn(range(reach + 1), (_at(k, [40], theta) @ keys.T)[0], "abs", 2, "5 3").name(46, 58, "q = R(40) k", "abs")
     return [panel, plot]
@@ -116,7 +116,7 @@ def same_score():
     offsets = np.arange(0, 4097)
     total = rope.tables(offsets, rope.frequencies(128))[0].sum(-1)
     plot = Plot(660, 250, "sum of cosines against the offset", (0, 4096), (-10, 66), left=36)
-    plot.axes([0, 1024, 2048, 3072, 4096], [0, 32, 64], "offset, in tokens", "sum of cos(o θ), 64 pairs")
+    plot.axes([0, 1024, 2048, 3072, 4096], [0, 32, 64], "offset, in tokens", "sum of cos(o theta), 64 pairs")
     plot.drawn(offsets[::4], total[::4], "rot", 1.4)
     first = int(offsets[total < 0][0])
     plot.stem(first, 50, "bad").dot(first, total[first], "bad").name(
@@ -151,11 +151,11 @@ def wavelengths():
         up.text(up.left + 5, up.py(v) - 5, words, "s m halo")
     up.drawn(t, 2 * np.pi / theta, "fg", 2.6).name(50, 2.4e5, "unscaled", "fg")
     down = Plot(330, 290, "by how much every pair is slowed", (0, 63), (0.6, 9.4), left=34)
-    down.axes([0, 16, 32, 48, 63], [(v, f"×{v}") for v in (1, 2, 4, 6, 8)], "pair t (of 64)", "slowed by")
+    down.axes([0, 16, 32, 48, 63], [(v, f"\N{MULTIPLICATION SIGN}{v}") for v in (1, 2, 4, 6, 8)], "pair t (of 64)", "slowed by")
     for name, frequencies in scaled.items():
         up.drawn(t, 2 * np.pi / frequencies, SCHEDULES[name][0], 1.8, SCHEDULES[name][1])
         down.drawn(t, theta / frequencies, SCHEDULES[name][0], 2.2, SCHEDULES[name][1])
-    up.text(up.px(42), up.py(9e6), "all four: ×8 in the end", "b s halo m", "end")
+    up.text(up.px(42), up.py(9e6), "all four: \N{MULTIPLICATION SIGN}8 in the end", "b s halo m", "end")
     for name, x, y in (("linear", 3, 8.4), ("NTK", 12, 2.9), ("YaRN", 21, 5.6), ("Llama 3", 38, 4.1)):
         down.name(x, y, name, SCHEDULES[name][0])
     return [up, down]
@@ -168,7 +168,7 @@ def phase_errors(dim=128, base=10000.0):
         "float32 throughout": lambda m: (m.astype(np.float32)[:, None] * theta.astype(np.float32)).astype(float),
         "positions in float16": lambda m: np.where(m < 65520, rounded(m, 11), np.nan)[:, None] * theta,
         "positions in bfloat16": lambda m: rounded(m, 8)[:, None] * theta,
-        "θ in bfloat16": lambda m: m[:, None] * rounded(theta, 8),
+        "theta in bfloat16": lambda m: m[:, None] * rounded(theta, 8),
     }
     rng, tried = np.random.default_rng(0), []
     for low, high in itertools.pairwise(edges):
@@ -185,15 +185,15 @@ def precision():
     from 2049 on, and float16 ends at 65 504. Compute angles in float32 or better, whatever the model runs in."""
     plot = Plot(660, 330, "largest error of an angle against position", (2, 2**20), (1e-8, 30), "log", "log", left=44, right=36)
     xticks = [(2**4, "16"), (2**8, "256"), (2**12, "4096"), (2**16, "65 536"), (2**20, "1 048 576")]
-    yticks = [*((10.0**e, power(10, e)) for e in (-7, -5, -3, -1)), (math.pi, "π")]
+    yticks = [*((10.0**e, power(10, e)) for e in (-7, -5, -3, -1)), (math.pi, "\N{GREEK SMALL LETTER PI}")]
     plot.axes(xticks, yticks, "position", "error of the worst angle, radians")
     styles = {"float32 throughout": ("rel", None), "positions in float16": ("abs", "2 3")}
-    styles |= {"positions in bfloat16": ("rot", None), "θ in bfloat16": ("pink", "7 3")}
+    styles |= {"positions in bfloat16": ("rot", None), "theta in bfloat16": ("pink", "7 3")}
     for name, (x, y) in phase_errors().items():
         seen = (y > 1e-8) & (y < 30)
         plot.drawn(x[seen], y[seen], styles[name][0], 2.2, styles[name][1])
     for name, x, y in (
-        ("θ in bfloat16", 3, 0.2),
+        ("theta in bfloat16", 3, 0.2),
         ("float32 throughout", 600, 3e-7),
         ("positions in bfloat16", 60, 9),
         ("positions in float16", 5000, 0.05),
@@ -214,7 +214,7 @@ def xpos_scores():
     scores["xPos"] = (q @ xpos.rotate(x, *rope.tables(m, theta), made[1], layout="half", side="key").T)[0]
     plot = Plot(660, 250, "score of RoPE and xPos against the offset", (-1024, 1024), (-90, 115), left=36)
     plot.axes(
-        [(-1024, "−1024"), (-512, "−512"), 0, 512, 1024], [0, 32, 64], "offset of the key, in tokens", "score, 64 features"
+        [(-1024, "-1024"), (-512, "-512"), 0, 512, 1024], [0, 32, 64], "offset of the key, in tokens", "score, 64 features"
     )
     plot.drawn(m, scores["RoPE"], "mut", 1.6).drawn(m, scores["xPos"], "rot", 2.2)
     return [plot.name(-1000, 35, "RoPE", "mut").name(-1000, -25, "xPos", "rot")]
