@@ -1,0 +1,118 @@
+"""The site in a real browser: Chromium, driven by playwright; skipped where one of them is missing.
+
+pip install playwright, apt-get install chromium, python -m pytest -m slow tests/test_browser.py
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ROOT = Path(__file__).resolve().parents[1]
+SCREENS = [(1280, "light"), (1280, "dark"), (380, "light"), (380, "dark")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pytest.importorskip("playwright", reason="the browser is driven by playwright")
+    if BROWSER is None:
+        pytest.skip("no Chromium is installed")
+    made = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, ROOT / "docs" / "make.py", "-o", made], check=True, capture_output=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser(folder):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as run:
+        opened = run.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.complaints = []
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("requestfailed", lambda request: page.complaints.append(request.url))
+    yield page
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_every_page_fits_and_says_nothing(page, folder, width, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    files = sorted(folder.glob("*.html"))
+    assert len(files) > 30
+    for file in files:
+        page.goto(file.as_uri())
+        wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wider <= 0, f"{file.name} is {wider} pixels wider than a screen of {width}"
+        assert page.complaints == [], file.name
+
+
+def test_dark_is_dark(page, folder):
+    shade = "parseInt(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+    page.goto((folder / "index.html").as_uri())
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(shade) > 200
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(shade) < 60
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ("bloom", "relative.alibi.html"),
+        ("yarn", "rotary.scaling.html"),
+        ("deepseek-v3", "models.html#DeepSeek-V3"),
+        ("t5.bucket", "relative.t5.html#fn-bucket"),
+        ("transformers#25199", "rotary.rope.html#m-"),
+    ],
+)
+def test_search_finds(page, folder, words, address):
+    page.goto((folder / "index.html").as_uri())
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    links = page.eval_on_selector_all("#search li a", "found => found.map(a => a.getAttribute('href'))")
+    assert any(link.startswith(address) for link in links[:3]), links
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/" + links[0])
+    assert page.complaints == []
+
+
+def test_search_says_when_there_is_nothing(page, folder):
+    page.goto((folder / "index.html").as_uri())
+    page.fill("#search input", "zzzz")
+    assert "Nothing" in page.inner_text("#search ul")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#search ul")
+
+
+def test_every_anchor_is_reached(page, folder):
+    for file in sorted(folder.glob("*.html")):
+        page.goto(file.as_uri())
+        inner = page.evaluate(
+            "[...document.querySelectorAll('a[href^=\"#\"]')].filter(a => !document.getElementById(a.hash.slice(1))).length"
+        )
+        assert inner == 0, file.name
+
+
+def test_it_reads_without_scripts(browser, folder):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "rotary.rope.html").as_uri())
+    assert page.is_visible("math >> nth=0")
+    assert page.is_hidden("#search")
+    context.close()

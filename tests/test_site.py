@@ -1,0 +1,167 @@
+"""The site and the figures: they are built, whole, linked, of this version, and without anything from the network."""
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from posref import discovery, ops
+
+for needed in ("jinja2", "markdown", "pygments"):
+    pytest.importorskip(needed, reason="the site is built with the extra dev")
+
+ROOT = Path(__file__).resolve().parents[1]
+MAKE = ROOT / "docs" / "make.py"
+NUMBER = re.compile(r"(?<![\w.#])-?\d+(?:\.\d+)?")
+IMAGE = re.compile(r"data:image/png;base64,([\w+/=]+)")
+
+
+@pytest.fixture(scope="module")
+def make():
+    spec = importlib.util.spec_from_file_location("posref_docs_make", MAKE)
+    module = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = before
+
+
+@pytest.fixture(scope="module")
+def site(make):
+    return make.site()
+
+
+class Page(HTMLParser):
+    """The links, addresses and ids of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loaded, self.ids = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids += [given["id"]] if "id" in given else []
+        if tag == "a":
+            self.links.append(given["href"])
+        elif tag in ("link", "script", "img", "image", "iframe"):
+            self.loaded += [given[name] for name in ("href", "src") if name in given]
+
+
+def pages(site):
+    return {name: Page(text) for name, text in site.items() if name.endswith(".html")}
+
+
+def pixels(image):
+    """The bytes of a stored PNG, whatever its checksums."""
+    return list(base64.b64decode(image)[50:-20])
+
+
+def same_figure(new, old):
+    """The same drawing: equal text, numbers that differ by rounding at most, and pixels by a shade."""
+    images = list(zip(IMAGE.findall(new), IMAGE.findall(old), strict=False))
+    shades = all(abs(a - b) <= 1 for one, two in images for a, b in zip(pixels(one), pixels(two), strict=True))
+    plain = [re.sub(r"\bh[0-9a-f]{8}\b", "h", IMAGE.sub("", text)) for text in (new, old)]
+    numbers = [[float(n) for n in NUMBER.findall(text)] for text in plain]
+    words = [NUMBER.sub("n", text) for text in plain]
+    close = len(numbers[0]) == len(numbers[1]) and all(abs(a - b) < 0.03 for a, b in zip(*numbers, strict=True))
+    return shades and close and words[0] == words[1]
+
+
+def test_figures_are_current(make):
+    folder = ROOT / "docs" / "figures"
+    made = make.files()
+    assert sorted(made) == sorted(path.name for path in folder.iterdir()), "run: python docs/make.py --figures"
+    for name, text in made.items():
+        ElementTree.fromstring(text)
+        assert same_figure(text, (folder / name).read_text(encoding="utf-8")), f"{name}: run python docs/make.py --figures"
+
+
+def test_another_figure_is_noticed(make):
+    one = make.files()["t5-buckets.svg"]
+    assert same_figure(one, one)
+    assert not same_figure(one.replace("encoder", "decoder"), one)
+    assert not same_figure(re.sub(r"M30 (\d+)", "M30 1", one, count=1), one)
+
+
+def test_every_system_has_a_page(site):
+    for name in (*discovery.names(), *discovery.COMMON):
+        page = site[f"{name}.html"]
+        for function in discovery.system(name).functions:
+            assert f'id="fn-{function}"' in page, f"{name} lacks {function}"
+        for flag in ops.flags(name.split(".")[-1]) if name.split(".")[-1] in ops.names() else ():
+            assert f'id="m-{flag}"' in page, f"{name} lacks the mistake {flag}"
+
+
+def test_every_link_resolves(site):
+    found = pages(site)
+    for name, page in found.items():
+        assert len(page.ids) == len(set(page.ids)), f"{name}: ids that stand twice"
+        for link in page.links:
+            file, _, anchor = link.partition("#")
+            if link.startswith("https://"):
+                continue
+            target = found.get(file or name)
+            assert target is not None, f"{name} links to {link}"
+            assert not anchor or anchor in target.ids, f"{name} links to {link}"
+
+
+def test_the_index_of_the_search_resolves(site):
+    found = pages(site)
+    entries = json.loads(re.search(r"entries = (\[.*?\]), form", site["site.js"], re.DOTALL)[1])
+    for _, _, address, _, _ in entries:
+        file, _, anchor = address.partition("#")
+        assert not anchor or anchor in found[file].ids, address
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for name, page in pages(site).items():
+        assert {address.split(",")[0].split(";")[0] for address in page.loaded} <= {
+            "style.css",
+            "site.js",
+            "data:image/svg+xml",
+            "data:image/png",
+        }, name
+    assert "http" not in site["style.css"]
+
+
+def test_formulas_and_pictures_are_well_formed(site):
+    count = 0
+    for name, text in site.items():
+        for part in re.findall(r"<math.*?</math>|<svg.*?</svg>", text, re.DOTALL) if name.endswith(".html") else ():
+            ElementTree.fromstring(part)
+            count += 1
+    assert count > 150
+
+
+def test_a_formula_is_read(make):
+    read = make.text.mathml
+    assert "<msub><mi>q</mi><mrow><mi>i</mi></mrow></msub><mo>\N{MIDDLE DOT}</mo>" in read("q_i . k_j")
+    assert "<msubsup>" in read("a^K_ij")
+    assert read("n^(2 (c - 1) / 2)").count("<msup>") == 1
+    assert "<mo>\N{LEFT FLOOR}</mo><mi>x</mi>" in read("floor(x)")
+
+
+@pytest.mark.slow
+def test_same_bytes_twice(tmp_path):
+    for name, seed in (("one", "1"), ("two", "2")):
+        command = [sys.executable, MAKE, "-o", tmp_path / name]
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
+    first, second = ({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()} for name in ("one", "two"))
+    assert first == second
+    assert len(first) > 30
+
+
+def test_ours_is_small():
+    """A site of at most 800 lines of ours; the pictures are counted apart."""
+    lines = [path.read_text(encoding="utf-8").splitlines() for path in (MAKE, *(ROOT / "docs" / "pages").rglob("*.*"))
+             if path.suffix in (".py", ".html", ".css", ".js")]  # fmt: skip
+    assert sum(map(len, lines)) <= 800
