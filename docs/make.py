@@ -28,26 +28,6 @@ import posref  # noqa: E402
 from posref import cli, vectors  # noqa: E402
 from posref.rotary import rope  # noqa: E402
 
-NAV = [
-    ("index.html#map", "Map"),
-    ("table.html", "Table"),
-    ("claims.html", "Claims"),
-    ("models.html", "Models"),
-    ("trust.html", "Trust"),
-]
-SECTIONS = (
-    "picture",
-    "formula",
-    "example",
-    "conventions",
-    "who",
-    "said",
-    "proved",
-    "code",
-    "mistakes",
-    "vectors",
-    "references",
-)
 WRONG = """import numpy as np
 
 
@@ -127,26 +107,24 @@ def site():
     environment = Environment(
         loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True
     )
-    environment.globals |= {"nav": NAV, "version": posref.__version__, "toc": (), "family": "", "dict": dict}
+    texts = sorted(DOCS.glob("*.md"))
+    environment.globals |= {"texts": [path.stem for path in texts], "version": posref.__version__, "toc": (), "dict": dict}
     render = lambda template, title, **more: environment.get_template(f"{template}.html").render(title=title, **more)
     everything, models = [data.page(name) for name in data.NAMES], data.models()
     systems = [p for p in everything if p["family"] != "common"]
     total = sum(t["basis"] != "example" for p in everything for t in p["theorems"]), sum(len(p["vectors"]) for p in everything)
     out = {"index.html": render("index", "posref", shared=[p for p in everything if p not in systems], **first_page())}
     for p in everything:
-        html = render("system", p["short"], p=p, family=p["family"])
-        there = [key for key in SECTIONS if f'<section id="{key}">' in html]
-        toc = [(key, re.search(rf'<section id="{key}"><h2>(.*?)</h2>', html)[1]) for key in there]
-        out[p["file"]] = render("system", p["short"], p=p, family=p["family"], toc=toc)
+        toc = re.findall(r'<section id="(\w+)"><h2>(.*?)</h2>', render("system", p["short"], p=p))
+        out[p["file"]] = render("system", p["short"], p=p, toc=toc)
     columns = list(next(iter(data.measured().values())))
     out["table.html"] = render("table", "All systems", systems=systems, columns=columns, total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything)
     out["models.html"] = render("models", "Models", models=models)
-    for path in sorted(DOCS.glob("*.md")):
+    for path in texts:
         body = markdown(path.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "toc"])
         out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=_links(body))
-    look = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
-    out["style.css"] = look
+    out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     script, index = (DOCS / "pages" / "site.js").read_text(encoding="utf-8"), data.search(everything, models)
     out["site.js"] = script.replace("INDEX", json.dumps(index, ensure_ascii=False, separators=(",", ":")))
     return out
