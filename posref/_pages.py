@@ -3,6 +3,8 @@
     Name: what it is.                       the title
     (a blank line)
     One sentence of motivation.
+    (a blank line)
+    Also called: other names, with commas.                                             if there are some
     Definition. ..                          its indented lines are formulas, one a line
     Symbols.                                indented, one a line: `q (..., h, n_query, d)   queries`
     Conventions. ..
@@ -44,6 +46,7 @@ class Page(NamedTuple):
 
     title: str
     motivation: str
+    also_called: tuple[str, ...]
     formulas: tuple[str, ...]
     symbols: tuple[Symbol, ...]
     conventions: str
@@ -78,10 +81,13 @@ def page(docstring: str) -> Page:
     (Symbol(names='x (n,)', meaning='a number'),)
     """
     found = sections(docstring)
-    title, _, motivation = found["title"].partition("\n\n")
+    title, motivation, also = (*found["title"].split("\n\n"), "", "")[:3]
     return Page(
         title=title,
         motivation=" ".join(motivation.split()),
+        also_called=tuple(" ".join(also.removeprefix("Also called:").rstrip(".").split()).split(", "))
+        if also.startswith("Also called:")
+        else (),
         formulas=tuple(line.strip() for line in _indented(found.get("Definition", ""))),
         symbols=tuple(_symbol(line) for line in _indented(found.get("Symbols", ""))),
         conventions=found.get("Conventions", ""),

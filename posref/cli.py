@@ -25,7 +25,7 @@ theorems proved about that function and golden vectors for tests in any language
 
 Try:
   posref list           what there is
-  posref show rope      one system: definition, conventions, where implementations differ, code
+  posref show rope      one system: definition, conventions, who differs, what is proved, code
   posref demo           read, prove and diagnose RoPE, in half a minute
 
 `posref --help` lists all commands, `posref COMMAND --help` explains one."""
@@ -134,9 +134,19 @@ def _parser():
     form.add_argument("--markdown", action="store_true", help="as the table of the README")
     listing.set_defaults(run=_list)
 
-    show = commands.add_parser("show", help="the definition of one system, then its code; or one function")
-    show.add_argument("name", metavar="NAME", help="for instance t5, relative.t5, attention, t5.bucket")
+    show = commands.add_parser("show", help="one system: definition, properties, code; or one function or family")
+    show.add_argument("name", metavar="NAME", help="for instance t5, t5.bucket, relative, or another name such as roformer")
     show.set_defaults(run=_show)
+
+    find = commands.add_parser("find", help="the systems that a word of the field or a model means")
+    find.add_argument("words", nargs="+", metavar="WORD", help="for instance bloom, yarn, trainable, qwen2-vl")
+    find.add_argument("--json", action="store_true", help="as JSON")
+    find.set_defaults(run=_find)
+
+    claims = commands.add_parser("claims", help="what introductions and papers say about position, and what is the case")
+    claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; none prints all")
+    claims.add_argument("--json", action="store_true", help="as JSON")
+    claims.set_defaults(run=_claims)
 
     demo = commands.add_parser("demo", help="read, prove and diagnose RoPE")
     demo.set_defaults(run=_demo)
@@ -263,7 +273,7 @@ def _screen(_):
 
 
 def _list(arguments):
-    from posref import discovery
+    from posref import discovery, printed
 
     systems = discovery.systems()
     if arguments.json:
@@ -272,35 +282,61 @@ def _list(arguments):
     elif arguments.markdown:
         print(discovery.table())
     else:
-        width = max(len(system.name) for system in systems)
-        for family in discovery.FAMILIES:
-            print(inspect.getdoc(importlib.import_module(f"posref.{family}")))
-            for system in systems:
-                if system.family == family:
-                    print(f"  {system.name:{width}}  {system.title}")
-            print()
-        print("posref show NAME prints one of them.")
+        print(printed.listed())
     return 0
 
 
 def _show(arguments):
-    from posref import discovery
+    from posref import discovery, printed
 
     function = discovery.function(arguments.name)
     if function is not None:
         print(f"{discovery.contract_lines(function)}\n\n{inspect.getsource(function)}", end="")
-        return 0
+    elif arguments.name.lower() in discovery.FAMILIES:
+        print(printed.listed(arguments.name.lower()))
+    else:
+        print(printed.page(_resolved(arguments.name)))
+    return 0
+
+
+def _resolved(name):
+    """The system of a name, or the one that a word of the field means."""
+    from posref import discovery, finding
+
     try:
-        name = discovery.resolve(arguments.name)
+        return discovery.resolve(name)
     except LookupError as error:
-        raise Usage(error) from None
-    module = importlib.import_module(f"posref.{name}")
-    print(f"posref.{name}\n")
-    print(inspect.getdoc(module))
-    for preset, values in getattr(module, "PRESETS", {}).items():
-        print(f"\nPreset {preset}: " + ", ".join(f"{key}={value!r}" for key, value in values.items()))
-    for member in discovery.members(module):
-        print(f"\n\n{inspect.getsource(member)}", end="")
+        meant = finding.meant(name)
+        if not meant:
+            raise Usage(error) from None
+        if len(meant) > 1:
+            raise Usage(f"{name!r} is said of {', '.join(meant)}; show one of them, or `posref find {name}`") from None
+        return meant[0]
+
+
+def _find(arguments):
+    from posref import finding, printed
+
+    words = " ".join(arguments.words)
+    if arguments.json:
+        print(json.dumps([hit._asdict() for hit in finding.found(words)], indent=2))
+    elif not finding.found(words):
+        raise Usage(f"nothing here says {words!r}; `posref list` prints all systems")
+    else:
+        print(printed.found(words))
+    return 0
+
+
+def _claims(arguments):
+    from posref import claims, printed
+
+    words = " ".join(arguments.words)
+    if arguments.json:
+        print(json.dumps([claim._asdict() for claim in claims.claims(words)], indent=2))
+    elif not claims.claims(words):
+        raise Usage(f"no claim has the words {words!r}; `posref claims` prints all of them")
+    else:
+        print(printed.claimed(words))
     return 0
 
 

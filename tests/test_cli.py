@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import posref
-from posref import cli, discovery, vectors
+from posref import cli, discovery, finding, printed, statements, vectors
 from posref.relative import t5
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,7 +114,7 @@ def test_every_command_on_the_screen_exists(run):
 def test_list_names_every_system(run):
     code, out, _ = run("list")
     assert code == 0
-    listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line[2] != " "]
     assert listed == discovery.names()
     on_disk = {f"{p.parent.name}.{p.stem}" for f in discovery.FAMILIES for p in (ROOT / "posref" / f).glob("[!_]*.py")}
     assert set(listed) == on_disk
@@ -188,7 +188,7 @@ def test_short_names_are_unique():
     ("wrong", "hint"),
     [
         ("roppe", "did you mean rotary.rope?"),
-        ("rotary.rop", "did you mean rotary.rope?"),
+        ("rotary.roqe", "did you mean rotary.rope?"),
         ("zzzz", "`posref list` prints all names"),
     ],
 )
@@ -704,3 +704,71 @@ def test_mistakes_and_symptoms(run):
     assert any("alibi.row_for_position" in entry["mistakes"] for entry in json.loads(out))
     code, out, _ = run("mistakes", "rope.rotate", "--json")
     assert json.loads(out)["in_place"]["remedy"] == "Read both members of a pair before writing either."
+
+
+@pytest.mark.parametrize(
+    ("word", "system"),
+    {
+        "roformer": "rotary.rope",
+        "trainable": "absolute.learned",
+        "cnn": "absolute.zero_padding",
+        "rnn": "absolute.recurrent",
+        "emd": "relative.deberta",
+        "untied": "relative.tupe",
+        "bloom": "relative.alibi",
+        "yarn": "rotary.scaling",
+        "qwen2-vl": "rotary.axes",
+        "llama-2": "rotary.rope",
+        "gpt-2": "absolute.learned",
+        "classic": "relative.shaw",
+        "multiplicative": "absolute.merge",
+    }.items(),
+)
+def test_the_words_of_the_field_find_a_system(word, system):
+    assert finding.meant(word) == [system]
+
+
+def test_find_and_show_take_a_word(capsys):
+    assert cli.main(["find", "bloom"]) == 0
+    assert capsys.readouterr().out.startswith("relative.alibi  preset: bloom_176b\n")
+    assert cli.main(["find", "bloom", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "relative.alibi"
+    assert cli.main(["show", "trainable"]) == 0
+    assert capsys.readouterr().out.startswith("posref.absolute.learned\n")
+    assert cli.main(["show", "relative"]) == 0
+    assert "relative.tupe" in capsys.readouterr().out
+    assert cli.main(["show", "llama"]) == cli.main(["find", "gibberish"]) == cli.main(["claims", "gibberish"]) == 2
+    assert "posref find llama" not in capsys.readouterr().out
+
+
+def test_claims_are_printed_with_what_shows_them(capsys):
+    assert cli.main(["claims", "sarkale", "oscillation"]) == 0
+    shown = capsys.readouterr().out
+    assert "imprecise: " in shown
+    assert "witness: " in shown
+    assert "python -m proofs absolute.sinusoidal.components_reach_both_signs" in shown
+    assert cli.main(["claims", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) > 200
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("arguments", [("list",), ("claims", "su"), ("find", "llama"), ("show", "relative")], ids=" ".join)
+def test_output_fits_the_terminal(arguments, columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert cli.main(list(arguments)) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= columns
+
+
+def test_a_page_fits_the_terminal_but_for_its_code(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    for name in discovery.names():
+        text = printed.page(name).split("\n\n\n")[0]
+        prose = "\n\n".join(paragraph for paragraph in text.split("\n\n") if ">>>" not in paragraph)
+        assert max(map(len, prose.splitlines())) <= 90, name
+
+
+def test_a_page_states_what_is_proved():
+    text = printed.page("absolute.sinusoidal")
+    assert text.index("Where implementations differ.") < text.index("Properties.") < text.index("References.")
+    assert "dot_product: p_i . p_j = sum_t cos(w_t (m_i - m_j))" in " ".join(text.split())
+    assert "Properties" not in printed.page("pairing").partition("def ")[0] or statements.about("pairing")

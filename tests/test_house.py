@@ -97,6 +97,9 @@ def in_the_grammar(text):
         yield f"the title is {page.title!r}, expected one line `Name: what it is.`"
     if not page.motivation.endswith(".") or len(page.motivation) > 400:
         yield f"the motivation is {page.motivation!r}, expected one sentence after the title"
+    head = page.sections["title"].split("\n\n")
+    if len(head) > 3 or (len(head) == 3 and not re.fullmatch(r"Also called: [^.;]+\.", head[2])):
+        yield f"after the motivation comes {head[2:]}, expected `Also called: a name, another.` or nothing"
     names = (*_pages.SECTIONS, _pages.EXAMPLE, "Properties")
     found = re.findall(rf"^({'|'.join(names)})\.(?:\s|$)", docstring, flags=re.MULTILINE)
     if found[3:4] == [_pages.EXAMPLE] and ">>>" in page.example:
@@ -466,6 +469,8 @@ References. No one."""
     ("before", "after"),
     [
         ("It is needed.\n\n", ""),
+        ("It is needed.", "It is needed.\n\nAlso: null."),
+        ("It is needed.", "It is needed.\n\nAlso called: null.\n\nMore."),
         ("    x = 0", "x = 0"),
         ("(n,)   zeros", "(n,) zeros"),
         ("what | who", "who | what"),

@@ -3,6 +3,8 @@ r"""Complex Order: every feature of a word is a wave in its position.
 A word has an amplitude for what it means and a frequency for how its place in the text matters to it, so that going on by n
 positions multiplies by the same factor wherever one starts.
 
+Also called: complex-valued encoding, complex embedding.
+
 Definition. A word with amplitudes r, frequencies w and phases theta has at position m the complex embedding g(m), and queries
 and keys of complex features the score s:
 

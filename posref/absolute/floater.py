@@ -3,6 +3,8 @@ r"""FLOATER: position as the solution of a differential equation.
 Positions are moments on a curve, and a small network learns where the curve goes next; its number of parameters does not grow
 with the length, and there are positions between two tokens.
 
+Also called: continuous dynamical model, neural ODE.
+
 Definition. For a vector field f and a start p(t_0):
 
     dp/dt = f(t, p)

@@ -3,6 +3,8 @@ r"""Hierarchical decomposition: a trained table of n positions stretched to n^2.
 A model that was trained with n positions reads longer texts without new parameters: a position is written with two digits in
 base n, and each digit looks up a vector of the old table.
 
+Also called: hierarchical decomposition, stretched table.
+
 Definition. For a trained table p_0 .. p_{n-1} and the digits i, j = 0 .. n - 1:
 
     u_k = (p_k - alpha p_0) / (1 - alpha)

@@ -2,6 +2,8 @@ r"""Index: the position itself, as a number.
 
 The simplest way to tell a model the order of its tokens, and the measure of what the other encodings do better.
 
+Also called: counting, normalized index.
+
 Definition. The token at position i of a sequence of n tokens gets one feature p_i:
 
     encode               p_i = i

@@ -3,6 +3,8 @@ r"""Learned table: one trained vector for each position.
 The model learns itself what each position means, up to the end of the table; the mistakes are made in finding the row of a
 token, above all beside padding.
 
+Also called: trainable, learned absolute position embedding, wpe.
+
 Definition. Token i gets row r_i of a table P; c_i is the number of tokens among 0 .. i, padding not counted, and m_i is 1 for
 a token and 0 for padding:
 

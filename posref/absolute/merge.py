@@ -3,6 +3,8 @@ r"""Merging: how an absolute encoding enters the token embedding.
 An absolute encoding is one more vector a token; it is added to the embedding almost everywhere, and can be multiplied or
 appended.
 
+Also called: addition, multiplicative, concatenation.
+
 Definition. For the embedding x_i of token i and its encoding p_i, of the same width for the first three:
 
     add            x_i + p_i

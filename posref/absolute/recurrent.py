@@ -3,6 +3,8 @@ r"""Recurrent encoding: each position's vector is computed from the one before.
 One learned step replaces a table, so the encoding reaches as far as the step is repeated; but positions can only be
 computed one after the other.
 
+Also called: RNN.
+
 Definition. For a start vector p_0 and a step f:
 
     p_{k+1} = f(p_k)    k = 0, 1, ..

@@ -3,6 +3,8 @@ r"""Sinusoidal encoding: sines and cosines of geometrically spaced frequencies.
 Every position gets a vector of waves, fast ones that tell neighbors apart and slow ones that tell regions apart; it needs no
 training, is defined for every position, and going on by a fixed number of positions is a fixed linear map.
 
+Also called: sinusoid, trigonometric, sine and cosine.
+
 Definition. Position m has one pair (sine, cosine) for each of the dim/2 frequencies:
 
     w_t = base^(-2t / dim)          t = 0 .. dim/2 - 1, divisor="dim"

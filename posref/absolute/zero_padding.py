@@ -3,6 +3,8 @@ r"""Zero padding: how a convolution without any position encoding comes to know 
 Zeros at the ends are the only thing in a convolution that is not the same everywhere, so they are the only trace of
 position, which travels inwards layer by layer.
 
+Also called: CNN, convolution.
+
 Definition. A one-dimensional convolution with a kernel of `width` matrices W_k, in the sense of neural networks (the kernel
 is not turned around), with c = (width - 1) // 2:
 

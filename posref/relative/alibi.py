@@ -3,6 +3,8 @@ r"""ALiBi: attention with linear biases; a score loses a fixed slope times the d
 Far keys should count less at every length, also at lengths that were never trained; a slope a head says how much less, and
 nothing is learned.
 
+Also called: linear biases.
+
 Definition. Head a of h has the slope m_a; H is the largest power of two that is not above h:
 
     s_ij = q_i . k_j / sqrt(d) + m_a (j - i)          form="signed", for causal attention

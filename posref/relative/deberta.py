@@ -3,6 +3,8 @@ r"""DeBERTa: disentangled attention; content meets position twice, and absolute 
 What a word says and how far away it stands are kept as two vectors, so that a score can ask for words, for distances seen from
 the query and for distances seen from the key.
 
+Also called: disentangled attention, EMD, enhanced mask decoder, c2p, p2c.
+
 Definition. Content q_i, k_j and position rows q^r_m, k^r_m, m = 0 .. 2K - 1, each after its own projection:
 
     s_ij = scale (c2c_ij + c2p_ij + p2c_ij)

@@ -2,6 +2,8 @@ r"""NEZHA: Shaw's relative attention with a fixed sinusoid for keys and values.
 
 A fixed function in the place of a trained table has no parameters and treats every offset up to the clip alike.
 
+Also called: functional relative encoding.
+
 Definition. The same vectors are added to keys and to values; t = 0 .. d/2 - 1:
 
     s_ij = scale q_i . (k_j + a_ij)

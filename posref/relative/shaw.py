@@ -3,6 +3,8 @@ r"""Shaw et al.: relative position representations, one vector an offset added t
 What matters about a word is often where it stands from here; so each offset up to k has a vector of its own, for what is
 asked of the key and for what is taken from it, and all farther ones share the last.
 
+Also called: classic relative encoding, RPR, relative_key, relative_key_query.
+
 Definition. Tables w^K and w^V hold a vector for each offset -k .. k:
 
     s_ij = scale q_i . (k_j + a^K_ij)                        variant="relative_key"

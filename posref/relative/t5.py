@@ -3,6 +3,8 @@ r"""T5 bias: one trained number a head and a bucket of offsets, added to the sco
 Near keys must be told apart one by one, far keys only roughly; so near offsets have a number each, and longer and longer
 ranges of far ones share one.
 
+Also called: bucketed bias, relative position bias, RPB.
+
 Definition. One side has b buckets: the first e = floor(b/2) hold one distance each, the other L = b - e hold ranges that
 grow up to max_distance D. Query i and key j in head h, and a distance n >= 0:
 

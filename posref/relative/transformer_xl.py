@@ -3,6 +3,8 @@ r"""Transformer-XL: content and position meet in four terms, the query's own pos
 A model that keeps the keys of earlier segments in memory cannot number its tokens, for every segment begins at 0 again; it can
 say how far back a key is.
 
+Also called: XL, rel_shift.
+
 Definition. The score of x_i + p_i and x_j + p_j has four terms (`posref.attention.four_terms`):
 
     (a) W_q x_i . W_k x_j        content meets content

@@ -3,6 +3,8 @@ r"""TUPE: words and positions untied, each with its own projections, and [CLS] u
 What words mean to each other and how their places relate are two questions, so each gets projections of its own; and [CLS],
 which stands for the whole text, has no place.
 
+Also called: untied positional encoding.
+
 Definition. Content q_i, k_j, position vectors p_i, [CLS] at index 0:
 
     t_ij = scale (p_i U_Q) . (p_j U_K)

@@ -3,6 +3,8 @@ r"""XLNet: Transformer-XL's score, in both directions, and a term for "same segm
 Of two texts side by side a model needs to know which words belong together, not which text came first; so a pair gets one of
 two vectors, and texts can be numbered in any way.
 
+Also called: relative segment encoding.
+
 Definition. r_{i-j} is the projected sinusoid of the distance, as in `posref.relative.transformer_xl`:
 
     s_ij = scale ((q_i + u) . k_j + (q_i + v) . r_{i-j} + (q_i + s) . e_ij)

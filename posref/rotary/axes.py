@@ -2,6 +2,8 @@ r"""RoPE over several axes: each pair of features turns with one coordinate of i
 
 A patch of an image has a row and a column, and of a video a time, where a word has one position.
 
+Also called: M-RoPE, mrope, 2-D RoPE, multimodal RoPE.
+
 Definition. Token i has a position on every axis, p_i = (p_i0, p_i1, ..), and pair t reads axis a_t:
 
     angle_it = p_i,a_t w_t     turned as in `posref.rotary.rope`

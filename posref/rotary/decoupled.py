@@ -3,6 +3,8 @@ r"""Decoupled RoPE: features without position beside a rotated part that all hea
 Keys that are turned cannot be recomputed from a small cache by one matrix; a part that is not turned can, and one key is
 turned for all.
 
+Also called: MLA, multi-head latent attention.
+
 Definition. For each head a, with the latent c_j of token j in the cache and one rotated key r_j for all heads:
 
     k_aj = c_j W_a

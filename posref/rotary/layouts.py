@@ -2,6 +2,8 @@ r"""Pair layouts: converting features and weights between the two pairings.
 
 A checkpoint made for one pairing is silently wrong under the other, and a permutation of its rows makes it right.
 
+Also called: rotate_half, NeoX style, GPT-J style, permute.
+
 Definition. A layout says which two features form pair t (`posref.pairing`). Changing it is a permutation P of features:
 
     convert(x) = P x

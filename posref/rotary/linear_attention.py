@@ -2,6 +2,8 @@ r"""RoPE in linear attention: rotated feature maps above the fraction, unrotated
 
 Attention whose weights factor needs no matrix of all pairs, and rotations, which act on each vector alone, keep that.
 
+Also called: linear RoPE, rotary Performer.
+
 Definition. With a non-negative feature map phi, over all j, or over j <= i when causal:
 
     o_i = sum_j <R(i) phi(q_i), R(j) phi(k_j)> v_j  /  sum_j <phi(q_i), phi(k_j)>

@@ -2,6 +2,8 @@ r"""RoPE: rotary position embedding.
 
 Queries and keys are turned by angles that grow with their positions, so that a score knows how far apart they are, not where.
 
+Also called: rotary, RoFormer, fusion-style.
+
 Definition. Pair t of the features of a query or key at position m turns counter-clockwise by the angle m theta_t:
 
     (a, b)  ->  (a cos(m theta_t) - b sin(m theta_t),  a sin(m theta_t) + b cos(m theta_t))

@@ -3,6 +3,8 @@ r"""RoPE scaling: slower frequencies, so that a model trained on short texts rea
 Angles that were never seen in training are garbage to a model; a schedule keeps the angles of long texts within those of
 short ones.
 
+Also called: context extension, position interpolation, PI, NTK-aware, YaRN, LongRoPE.
+
 Definition. With pairs t = 0 .. h - 1, h = dim/2, and n_t = L w_t / 2 pi turns of pair t in the L tokens of training:
 
     linear        w_t / s

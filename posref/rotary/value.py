@@ -2,6 +2,8 @@ r"""RoPE on values too: the output sees position, not only the weights.
 
 The weights of RoPE know the offsets; turning the values as well tells the output how far away what it reads stands.
 
+Also called: rotated values.
+
 Definition. Queries, keys and values turn; the sum may be turned back by the query's own angle:
 
     a_ij = softmax over j of (scale <R(i) q_i, R(j) k_j>)

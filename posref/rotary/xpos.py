@@ -2,6 +2,8 @@ r"""xPos: RoPE whose score also decays with the offset, at a rate of its own for
 
 RoPE's scores oscillate at any distance; a factor below 1 for each step makes far tokens weigh less where pairs turn fast.
 
+Also called: extrapolatable position embedding, XPOS.
+
 Definition. The pair t of a query at m and of a key at n is turned as in RoPE, and stretched or shrunk by its position:
 
     q_m -> zeta_t^((m - c) / B) R(m theta_t) q_m

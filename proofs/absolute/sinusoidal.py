@@ -288,8 +288,72 @@ def components_reach_both_signs():
     prove_that(bool(last[0, 1] > 0 > last[1, 1] and last[2, 0] < -0.89), "the shipped functions agree")
 
 
-@components_reach_both_signs.claim("Every component takes both signs, the later ones slowly.")
+@components_reach_both_signs.claim("It holds for texts of 100 tokens; the range grows with the text, down to -1.")
 def later_components_stay_above_zero():
-    """Later dimensions oscillate in [0, 1]."""
-    w = sinusoidal.frequencies(512)[255:]
-    prove_that(bool((sinusoidal.encode(np.array([50000]), w, layout="half") >= 0).all()), "they stay in [0, 1]")
+    """Later dimensions range over [0, 1]: what does for the 100 tokens of a figure, 232 to 511 of 512, does for 200."""
+    w = sinusoidal.frequencies(512)[116:]
+    low = sinusoidal.encode(np.arange(200), w, layout="interleaved").min(axis=1)
+    last = int(np.argmax(low < 0))
+    prove_that(bool((low >= 0).all()), f"at position {last} the least of them is {low[last]:.4f}")
+
+
+@example(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512, n = 100", argument="cos x >= 0 for 0 <= x <= pi / 2")
+def range_of_later_components():
+    """Below position n the features of pair t lie in [0, 1] exactly if (n - 1) w_t <= pi / 2, that is from
+    t = (d / 2) log_base(2 (n - 1) / pi) on: for 100 tokens and d = 512 the features 232 to 511, and no pair before them."""
+    w = sinusoidal.frequencies(512)
+    low = sinusoidal.encode(np.arange(100), w, layout="interleaved").min(axis=0)
+    with mpmath.workdps(40):
+        first = mpmath.ceil(256 * mpmath.log(2 * mpmath.mpf(99) / mpmath.pi, 10000))
+    prove_that(first == 116, "the bound")
+    prove_that(bool((low[232:] >= 0).all()), "the later features stay in [0, 1]")
+    prove_that(bool((low[:232].reshape(116, 2).min(axis=1) < 0).all()), "each pair before them does not")
+
+
+@range_of_later_components.control
+def half_of_the_features():
+    """The upper half of the features is the later one: features 0 to 231 hold a pair in [0, 1] too."""
+    low = sinusoidal.encode(np.arange(100), sinusoidal.frequencies(512), layout="interleaved").min(axis=0)
+    prove_that(bool((low[:232].reshape(116, 2).min(axis=1) >= 0).any()), f"the least of pair 115 is {low[230:232].min():.4f}")
+
+
+@theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d", argument="sin(x)^2 <= x^2")
+def later_components_near_zero_and_one():
+    """1 - cos(m w_t) = 2 sin(m w_t / 2)^2 <= (m w_t)^2 / 2, and sin(m w_t)^2 <= (m w_t)^2: pair t is near (0, 1) while m w_t is
+    small, that is at positions far below 1 / w_t."""
+    m, w = sized("m", N), sized("w", H)
+    for layout in pairing.LAYOUTS:
+        p = sinusoidal.encode(m, w, layout=layout)
+        i, (t, _, b) = index(N), pair(layout, 2 * H)
+        prove_equal([1 - p.at(i, b)], [2 * sp.sin(m.at(i) * w.at(t) / 2) ** 2], mention=[m.at(i), w.at(t)])
+
+
+@later_components_near_zero_and_one.claim(
+    "They approach sin(m w) and cos(m w) of the last w, 1.0366e-4 at d = 512: near 0 and 1 for positions far below 10^4."
+)
+def later_components_converge():
+    """All even features converge to 0 and all odd ones to 1 at every position: at 50000 the last two of 512 do to 0.1."""
+    sine, cosine = sinusoidal.encode(np.array([50000]), sinusoidal.frequencies(512)[255:], layout="half")[0]
+    prove_that(bool(abs(sine) < 0.1 and abs(cosine - 1) < 0.1), f"they are {sine:.4f} and {cosine:.4f}")
+
+
+@theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d")
+def longer_than_small_words():
+    """|p_i|^2 is 1 / (2 s^2) times d s^2, the squared length of a word whose d features have mean square s^2. Multiplied by
+    sqrt(d), as Vaswani et al. do before they add p, words of mean square 1/d have s = 1."""
+    m, w, s = sized("m", N), sized("w", H), symbol("s", positive=True)
+    for layout in pairing.LAYOUTS:
+        with summing(layout):
+            p, i = sinusoidal.encode(m, w, layout=layout), index(N)
+            squared = (p @ np.swapaxes(p, -1, -2)).at(i, i)
+            prove_equal([squared / (2 * H * s.e**2)], [1 / (2 * s.e**2)])
+
+
+@longer_than_small_words.claim(
+    "Relative to embeddings of mean square s^2 it is 1 / (s sqrt 2) times as long: 35 times at s = 0.02."
+)
+def small_relative_to_the_input():
+    """The values are small relative to the input: p is no longer than words whose features have a deviation of 0.02."""
+    p = sinusoidal.encode(np.array([7]), sinusoidal.frequencies(512), layout="half")[0]
+    ratio = np.sqrt(p @ p) / (0.02 * np.sqrt(512))
+    prove_that(bool(ratio <= 1), f"it is {ratio:.2f} times as long")

@@ -1,0 +1,123 @@
+"""Finding: the systems that a word of the field means, from their names, functions, presets, models and pages."""
+
+import importlib
+import inspect
+import re
+from functools import cache
+from typing import NamedTuple
+
+from posref import discovery
+from posref.explain import explain
+from posref.explain.families import FAMILIES
+from posref.explain.reading import models
+from posref.explain.settings import family
+
+SYSTEMS = {  # of the words of `posref.explain`
+    "rope": "rotary.rope",
+    "alibi": "relative.alibi",
+    "t5": "relative.t5",
+    "disentangled": "relative.deberta",
+    "relative": "relative.shaw",
+    "learned": "absolute.learned",
+    "learned_2d": "absolute.learned",
+    "sinusoidal": "absolute.sinusoidal",
+}
+
+
+class Hit(NamedTuple):
+    """A system in which a word was found; hits of a lower rank mean it more."""
+
+    rank: int
+    name: str
+    where: str
+
+
+def found(words: str) -> list[Hit]:
+    """The systems that have all the words in one place, the most likely first; one hit each.
+
+    >>> [hit.name for hit in found("bloom")][0], found("t5.bucket")[0].name
+    ('relative.alibi', 'relative.t5')
+    """
+    hits = sorted(hit for name in [*discovery.names(), *discovery.COMMON] for hit in _hits(name, words))
+    return [hit for i, hit in enumerate(hits) if hit.name not in [before.name for before in hits[:i]]]
+
+
+def meant(words: str) -> list[str]:
+    """The systems of the best rank: one if the words are clear."""
+    hits = found(words)
+    return [hit.name for hit in hits if hit.rank == hits[0].rank]
+
+
+@cache
+def uses() -> dict[str, tuple[str, ...]]:
+    """The released models that `posref.explain` knows by name, and the systems that their layers use.
+
+    >>> uses()["gpt-oss-20b"]
+    ('rotary.rope', 'rotary.scaling')
+    """
+    return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
+
+
+def _hits(name, words):
+    """Where the words stand in what is said about a system; whole words mean it more than beginnings."""
+    places = _places(name)
+    for whole in (True, False):
+        for rank, (place, texts) in enumerate(places):
+            there = next((text for text in texts if _occurs(words, text, whole)), None)
+            if there is not None:
+                yield Hit(rank if whole else rank + len(places), name, f"{place}: {_line(words, there)}")
+
+
+@cache
+def _places(name):
+    """(place, texts) of a system, those that mean it most first."""
+    module, page = importlib.import_module(f"posref.{name}"), discovery.page(name)
+    return (
+        ("name", [name]),
+        ("also called", page.also_called),
+        ("function", [f"{name.split('.')[-1]}.{f.__name__}" for f in discovery.members(module)]),
+        ("preset", list(getattr(module, "PRESETS", {}))),
+        ("title", [page.title]),
+        ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in _of_type(t))]),
+        ("motivation", [page.motivation]),
+        ("implementation", [row.who for row in page.differ]),
+        ("page", [inspect.getdoc(module) or ""]),
+    )
+
+
+def _of_layers(layers):
+    for layer in layers:
+        if layer["encoding"] in SYSTEMS:
+            yield SYSTEMS[layer["encoding"]]
+        if layer.get("scaling"):
+            yield "rotary.scaling"
+        if layer.get("axes"):
+            yield "rotary.axes"
+
+
+@cache
+def _of_type(kind):
+    """The systems of a model type of transformers."""
+    row = family(kind)
+    found = {SYSTEMS.get(row["encoding"])}
+    if row.get("parameters") in ("axial", "mrope") or "axes" in row:
+        found.add("rotary.axes")
+    if row.get("rotated") == "last" and row.get("writes"):
+        found.add("rotary.decoupled")
+    return found
+
+
+@cache
+def _occurs(words, text, whole=False):
+    """Whether the text has each word, or a word that begins with it; hyphens and the like are blanks."""
+    end = " " if whole else ""
+    return all(f" {_plain(word).strip()}{end}" in f" {_plain(text)} " for word in words.split())
+
+
+def _plain(text):
+    return re.sub(r"[\W_]+", " ", text.lower())
+
+
+def _line(words, text):
+    """The first line that has the words, or what there is."""
+    return " ".join(next((line for line in text.split("\n") if _occurs(words, line)), text.split("\n")[0]).split())

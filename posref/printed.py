@@ -1,0 +1,109 @@
+"""What the commands print for a reader, as wide as the terminal: lists, pages, claims."""
+
+import importlib
+import inspect
+import re
+import shutil
+import textwrap
+
+from posref import claims, discovery, finding, statements
+
+WIDEST = 128  # of a line of the source
+
+
+def width():
+    """Columns of the terminal, or of the COLUMNS variable; 128 where there is none, and at most."""
+    return min(WIDEST, max(40, shutil.get_terminal_size((WIDEST, 24)).columns))
+
+
+def fitted(text):
+    """A text of paragraphs and indented lines, each wrapped to the terminal; what is a doctest stays."""
+    return "\n\n".join(_paragraph(paragraph) for paragraph in text.split("\n\n"))
+
+
+def listed(family=None):
+    """The systems, family by family; or those of one."""
+    systems = [system for system in discovery.systems() if family in (None, system.family)]
+    longest = max(len(system.name) for system in systems)
+    parts = []
+    for each in dict.fromkeys(system.family for system in systems):
+        rows = [(s.name, s.title) for s in systems if s.family == each]
+        heading = inspect.getdoc(importlib.import_module(f"posref.{each}")) or each
+        parts.append("\n".join([fitted(heading), *(_row(f"  {name:{longest}}  ", title) for name, title in rows)]))
+    return "\n\n".join([*parts, "posref show NAME prints one of them."])
+
+
+def page(name):
+    """A module for a reader: what it says, what is proved, its presets, its code."""
+    module = importlib.import_module(f"posref.{name}")
+    said, _, references = (inspect.getdoc(module) or "").rpartition("\n\nReferences.")
+    presets = [f"Preset {preset}: {_values(values)}" for preset, values in getattr(module, "PRESETS", {}).items()]
+    parts = [f"posref.{name}", fitted(said), properties(name), fitted(f"References.{references}"), *map(fitted, presets)]
+    code = "\n\n\n".join(inspect.getsource(member).rstrip("\n") for member in discovery.members(module))
+    return "\n\n".join(filter(None, parts)) + f"\n\n\n{code}"
+
+
+def properties(name):
+    """The theorems about a system as sentences, each with the sizes it holds for; empty if there is none."""
+    about = statements.about(name)
+    if not about:
+        return ""
+    lines = [_row("", f"Properties. Proved about the code below, in a checkout of the project by `python -m proofs {name}`.\n")]
+    lines += [_item(s) for s in about]
+    false = sum(r.kind == "claim" for s in about for r in s.refuted)
+    return "\n\n".join([lines[0], "\n".join(lines[1:])]) + (
+        f"\n\nSaid, and false: `posref claims {name}` prints {false} with witnesses." if false else ""
+    )
+
+
+def claimed(words):
+    """The claims with these words, each with its verdict, the truth, and what shows it."""
+    parts = []
+    for c in claims.claims(words):
+        lines = [_row("", f'"{c.sentence}"'), _row("  ", f"{claims.SOURCES[c.source]}")] if c.source else [_row("", c.sentence)]
+        lines += [_row(f"  {c.verdict}: ", c.truth)]
+        lines += [_row("  witness: ", c.witness)] if c.witness else []
+        parts.append("\n".join([*lines, f"  {_shows(c.by)}"]))
+    return "\n\n".join(parts)
+
+
+def found(words):
+    """The systems that words mean, and where they stand."""
+    hits = finding.found(words)
+    longest = max((len(hit.name) for hit in hits), default=0)
+    return "\n".join(_row(f"{hit.name:{longest}}  ", hit.where) for hit in hits)
+
+
+def _item(statement):
+    basis = statement.sizes if statement.is_theorem else f"{statement.sizes}; an example"
+    return _indented(f"    {statement.name.rpartition('.')[2]}: {statement.statement} ({basis})")
+
+
+def _shows(by):
+    return f"see {by}" if by.startswith("posref ") else f"python -m proofs {by.partition('/')[0]}"
+
+
+def _values(values):
+    return ", ".join(f"{key}={value!r}" for key, value in values.items())
+
+
+def _row(first, text):
+    """One item, its further lines under its text, or a little indented if that stands far to the right."""
+    indent = " " * (len(first) if len(first) < width() / 2 else 6)
+    return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _paragraph(text):
+    lines = text.split("\n")
+    if ">>>" in text or all(len(line) <= width() for line in lines):
+        return text
+    if not any(line.startswith(" ") for line in lines):
+        return _row("", " ".join(lines))
+    return "\n".join(line if len(line) <= width() else _indented(line) for line in lines)
+
+
+def _indented(line):
+    indent = re.match(r" *", line)[0]
+    return textwrap.fill(
+        line.strip(), width(), initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False
+    )
