@@ -125,7 +125,7 @@ def scores(
     >>> scores(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]), scale=0.5)
     array([[5.5, 1. ]])
     """
-    s = scale * (q @ np.swapaxes(_with_heads_of(q, k), -1, -2))
+    s = scale * (q @ np.swapaxes(with_heads_of(q, k), -1, -2))
     if row_scale is not None:
         s = row_scale[..., None] * s
     if softcap is not None:
@@ -155,6 +155,16 @@ def repeat_heads(x: Numbers[Array, "... h_key n d"], *, heads: Count) -> Numbers
     return np.repeat(x, _group(heads, x.shape[-3]), axis=-3)
 
 
+def with_heads_of(q: Any, k: Any) -> Any:
+    """Shared keys or values as often as `q` has heads. Equal heads, one head and none are left to numpy, which broadcasts them.
+
+    >>> with_heads_of(np.zeros((4, 1, 1)), np.array([[[1.0]], [[2.0]]]))[:, 0, 0]
+    array([1., 1., 2., 2.])
+    """
+    heads, key_heads = q.shape[-3:-2], k.shape[-3:-2]
+    return k if () in (heads, key_heads) or heads == key_heads or 1 in heads + key_heads else repeat_heads(k, heads=heads[0])
+
+
 @contract(sinks=SINKS)
 def attend(
     q: Numbers[Array, "... n_query d", wide],
@@ -177,7 +187,7 @@ def attend(
     array([[3.]])
     """
     s = scores(q, k, scale=scale, bias=bias, row_scale=row_scale, softcap=softcap)
-    return softmax(s, mask, sinks) @ _with_heads_of(s, v)
+    return softmax(s, mask, sinks) @ with_heads_of(s, v)
 
 
 @contract
@@ -281,8 +291,8 @@ class Gradient(NamedTuple):
 def attend_gradient(
     output_gradient: Numbers[Array, "... n_query d_v", wide],
     q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    v: Numbers[Array, "... n_key d_v", wide],
+    k: Numbers[Array, "%... n_key d", wide],
+    v: Numbers[Array, "%... n_key d_v", wide],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
@@ -290,8 +300,8 @@ def attend_gradient(
 ) -> Gradient:
     """dL/dq, dL/dk, dL/dv and dL/ds, the gradient by every score before broadcasting, for L with dL/do = `output_gradient`.
 
-    dv = a^T do, ds = a (da - sum_j a da) with da = do v^T, dq = scale ds k, dk = scale ds^T q. The gradient by a bias that was
-    broadcast is the sum of dL/ds over the broadcast axes; likewise for keys that queries share.
+    dv = a^T do, ds = a (da - sum_j a da) with da = do v^T, dq = scale ds k, dk = scale ds^T q. Keys and values that heads of q
+    share have the sum over these heads. The gradient by a bias that was broadcast is the sum of dL/ds over the broadcast axes.
 
     >>> q, k, v = np.array([[1.0]]), np.array([[0.0], [0.0]]), np.array([[2.0], [4.0]])
     >>> attend_gradient(np.array([[1.0]]), q, k, v, scale=1.0)
@@ -300,16 +310,20 @@ def attend_gradient(
            [0.5]]), bias=array([[-0.5,  0.5]]))
     """
     weights = softmax(scores(q, k, scale=scale, bias=bias), mask)
-    by_weight = output_gradient @ np.swapaxes(v, -1, -2)
+    by_weight = output_gradient @ np.swapaxes(with_heads_of(output_gradient, v), -1, -2)
     by_score = weights * (by_weight - (weights * by_weight).sum(axis=-1, keepdims=True))
-    columns = np.swapaxes(by_score, -1, -2)
-    return Gradient(scale * (by_score @ k), scale * (columns @ q), np.swapaxes(weights, -1, -2) @ output_gradient, by_score)
+    of_k = scale * (np.swapaxes(by_score, -1, -2) @ q)
+    of_v = np.swapaxes(weights, -1, -2) @ output_gradient
+    of_q = scale * (by_score @ with_heads_of(by_score, k))
+    return Gradient(of_q, _summed_over_sharing(of_k, k), _summed_over_sharing(of_v, v), by_score)
 
 
-def _with_heads_of(q, k):
-    """Shared keys as often as `q` has heads. Equal heads, one head and none are left to numpy, which broadcasts them."""
-    heads, key_heads = q.shape[-3:-2], k.shape[-3:-2]
-    return k if () in (heads, key_heads) or heads == key_heads or 1 in heads + key_heads else repeat_heads(k, heads=heads[0])
+def _summed_over_sharing(gradient, k):
+    """Gradients of keys that heads share: the sum over the heads that share one."""
+    heads, key_heads = gradient.shape[-3:-2], k.shape[-3:-2]
+    if () in (heads, key_heads) or heads == key_heads:
+        return gradient
+    return gradient.reshape(*gradient.shape[:-3], *key_heads, -1, *gradient.shape[-2:]).sum(axis=-3)
 
 
 def _group(heads, key_heads):

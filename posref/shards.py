@@ -13,8 +13,8 @@ Definition. Over the keys of a shard S that query i may attend to, with scores s
 Symbols.
 
     q (..., h, n_query, d)          queries
-    k (..., h, n_shard, d)          keys of the shard
-    v (..., h, n_shard, d_v)        their values
+    k (..., h_key, n_shard, d)      keys of the shard, which heads of q may share as in `posref.attention`
+    v (..., h_key, n_shard, d_v)    their values
     m, l (..., h, n_query, 1)       largest score and denominator
     a, o (..., h, n_query, d_v)     accumulator and output
     b, mask (..., n_query, n_shard)  bias and mask, those of the columns of the shard
@@ -52,8 +52,8 @@ class State(NamedTuple):
 @contract
 def attend(
     q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_shard d", wide],
-    v: Numbers[Array, "... n_shard d_v"],
+    k: Numbers[Array, "%... n_shard d", wide],
+    v: Numbers[Array, "%... n_shard d_v"],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_shard", finite] | None = None,
@@ -71,7 +71,7 @@ def attend(
     s = attention.scores(q, k, scale=scale, bias=bias, row_scale=row_scale, softcap=softcap)
     allowed, highest = True if mask is None else mask, attention.row_maximum(s, mask)
     weights = np.where(allowed, np.exp(np.where(allowed, s, highest) - highest), 0)
-    return State(highest, weights.sum(axis=-1, keepdims=True), weights @ v)
+    return State(highest, weights.sum(axis=-1, keepdims=True), weights @ attention.with_heads_of(weights, v))
 
 
 @contract(b="states to be merged are of the same queries")

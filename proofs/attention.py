@@ -273,10 +273,12 @@ def heads_repeated_in_turn():
     prove_equal(attention.scores(q, k, scale=1), attention.scores(q, np.concatenate([k, k]), scale=1))
 
 
-@theorem(of=[attention.attend_gradient], sizes="1 query, 2 keys, d = d_v = 1, and 2 queries with a mask; every path")
+@theorem(
+    of=[attention.attend_gradient], sizes="1 query, 2 keys, d = d_v = 1; 2 queries with a mask; 2 heads that share; every path"
+)
 def gradient_by_calculus():
     """attend_gradient is the gradient of <g, attend>: by q, k, v and every score, by symbolic differentiation of the
-    definition."""
+    definition; keys and values that heads share have the sum over these heads."""
     scale = symbol("scale")
     for n, mask in ((1, None), (2, np.array([[True, True], [False, True]]))):
         q, k, v, b, g = symbols("q", n, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", n, 2), symbols("g", n, 1)
@@ -290,6 +292,12 @@ def gradient_by_calculus():
             for (part,), inputs in zip(got, (q, k, v, b), strict=True):
                 slopes = [[loss.diff(x.e) for x in row] for row in inputs]
                 prove_equal(part, slopes, mention=[scale])
+    q, k, v, g = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1), symbols("g", 2, 1, 1)
+    weights = [definition(row) for row in rows(scale * (q[:, 0] @ k[0].T))]
+    loss = expression((g[:, 0] * (array(weights) @ v[0])).sum())
+    for _, got in all_paths(lambda: attention.attend_gradient(g, q, k, v, scale=scale)):
+        for part, inputs in zip(got, (q, k, v), strict=False):
+            prove_equal(part, np.vectorize(lambda x: loss.diff(x.e), otypes=[object])(inputs), mention=[scale])
 
 
 @gradient_by_calculus.claim("Each score takes the average of its row away: ds = a (da - sum a da).")

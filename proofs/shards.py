@@ -28,11 +28,17 @@ def state(name, empty=False):
 
 @theorem(
     of=[shards.attend],
-    sizes="n = 2, m = 0, 1, 2, 3, all masks; every path",
+    sizes="n = 2, m = 0, 1, 2, 3, all masks; 2 heads that share 2 keys; every path",
 )
 def pinned():
     """A State is the sums of e^s and of e^s v over the keys allowed, divided by e^maximum, the maximum one of the scores of
-    its row; a row that meets no key has denominator 0."""
+    its row; a row that meets no key has denominator 0. Heads may share keys."""
+    q, k, v = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
+    for _, got in all_paths(functools.partial(sums_of, q, k, v, scale=1)):
+        for head, (denominator, accumulator) in enumerate(zip(*sums(got), strict=True)):
+            weights = np.exp(q[head] @ k[0].T)
+            prove_equal(denominator, weights.sum(axis=-1, keepdims=True))
+            prove_equal(accumulator, weights @ v[0])
     scale, zero = symbol("scale"), np.zeros((2, 1), dtype=int)
     for m in range(4):
         q, k, v, b = symbols("q", 2, 1), symbols("k", m, 1), symbols("v", m, 2), symbols("b", 2, m)

@@ -22,7 +22,8 @@ NOT_CONVERTED: set[str] = set()
 CONVERTED = [name for name in SPECIFICATIONS if name not in NOT_CONVERTED]
 # Where a function branches on a size all the same: the theorems that take both branches.
 BRANCHES_ON_SIZES = {
-    "attention._with_heads_of": "attention.grouped_heads, and attention.permutation_equivariant without heads",
+    "attention._summed_over_sharing": "attention.gradient_by_calculus, with and without shared heads",
+    "attention.with_heads_of": "attention.grouped_heads, and attention.permutation_equivariant without heads",
     "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
     "offsets._wide": "offsets.offsets_pinned on symbols; integers of every width in tests/test_offsets.py",
 }

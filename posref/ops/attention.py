@@ -13,8 +13,6 @@ def softmax(scores, mask=None, sinks=None):
 
 
 def attend(q, k, v, bias=None, mask=None, sinks=None, row_scale=None, *, scale, softcap=None, key_heads=None):
-    if key_heads is not None:
-        k, v = (attention.repeat_heads(x, heads=q.shape[-3]) for x in (k, v))
     more = {"row_scale": row_scale, "softcap": softcap, "sinks": _column(sinks)}
     return attention.attend(q, k, v, scale=scale, bias=bias, mask=mask, **more)
 
@@ -23,7 +21,7 @@ def attend_by_offset(q, k, v, bias_by_offset=None, *, scale, causal: bool = True
     return attention.attend_by_offset(q, k, v, scale=scale, bias_by_offset=bias_by_offset, causal=causal, window=window)
 
 
-def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of):
+def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of, key_heads=None):
     return getattr(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
 
 
@@ -150,12 +148,21 @@ def _window(change):
 
 def _without_the_row_sum(f, a):
     """ds = a da: what is left out is put back, sum_j a da for each row."""
-    if "of" not in a or a.of == "v":
+    if a.get("of") not in ("q", "k", "bias") or (a.of == "k" and a.k.shape[:-2] != a.q.shape[:-2]):
         missing()
-    weights = attention.softmax(attention.scores(a.q, a.k, scale=a.scale, bias=a.get("bias")), a.get("mask"))
-    by_score = weights * (a.output_gradient @ np.swapaxes(a.v, -1, -2))
+    k, v = (attention.with_heads_of(a.q, x) for x in (a.k, a.v))
+    weights = attention.softmax(attention.scores(a.q, k, scale=a.scale, bias=a.get("bias")), a.get("mask"))
+    by_score = weights * (a.output_gradient @ np.swapaxes(v, -1, -2))
     columns = np.swapaxes(by_score, -1, -2)
-    return {"q": lambda: a.scale * (by_score @ a.k), "k": lambda: a.scale * (columns @ a.q), "bias": lambda: by_score}[a.of]()
+    return {"q": lambda: a.scale * (by_score @ k), "k": lambda: a.scale * (columns @ a.q), "bias": lambda: by_score}[a.of]()
+
+
+def _of_one_head(f, a):
+    """Of the heads that share a key only the first has a gradient."""
+    if a.get("of") not in ("k", "v") or a.k.ndim < 3 or a.q.shape[-3] == a.k.shape[-3]:
+        missing()
+    first = np.arange(a.q.shape[-3]) % (a.q.shape[-3] // a.k.shape[-3]) == 0
+    return f(**a | {"output_gradient": a.output_gradient * first[:, None, None]})
 
 
 def _gradient_unscaled(f, a):
@@ -488,6 +495,15 @@ MISTAKES = {
         "ds = a da",
         "sum_j a da is not subtracted.",
         "The gradients by the scores of a row do not add up to 0.",
+        kind="gradient",
+        only="attend_gradient",
+    ),
+    "sharing_not_summed": Mistake(
+        _of_one_head,
+        "the first head of a group alone",
+        "Keys and values that heads share have the gradient of one of these heads.",
+        "They learn from a part of the queries.",
+        remedy="Sum over the heads that share a key.",
         kind="gradient",
         only="attend_gradient",
     ),

@@ -123,11 +123,34 @@ def _scores(change: Callable[..., Any]) -> Wrong:
     return inside(attention, "scores", changed)
 
 
+def last_wins(gradient, offsets, lowest, m):
+    """`offsets.scatter_rows` that assigns where it is to add: of several entries for one row the last stays."""
+    same = offsets[..., None] - lowest == np.arange(m)
+    later = np.cumsum(same[..., ::-1, :], axis=-2)[..., ::-1, :]
+    return np.where(same & (later == 1), gradient[..., None], 0).sum(axis=-2)
+
+
 # a mask that the specification makes itself, left out
 UNMASKED = inside(
     attention, "softmax", lambda right: lambda s, mask=None, *rest: right(s, None, *rest) if mask is not None else missing()
 )
 
+OVERWRITTEN = (
+    "= for +=",
+    "Entries that belong to one row of the table overwrite each other instead of adding up.",
+    "Rows that occur once are right; those that all far tokens share learn from one pair.",
+    (),
+    "Add up: index_add, np.add.at, atomic additions.",
+    "gradient",
+)
+FIRST_ROW = (
+    "the first batch row alone",
+    "The gradient of what the batch shares is that of row 0, not the sum.",
+    "Right for a batch of one.",
+    (),
+    "Sum over all axes that were broadcast.",
+    "gradient",
+)
 SIGN = ("query - key", "The offset has the wrong sign.", "Past and future change places.", (), "The offset is key - query.")
 LEFT = (
     "queries start at 0",

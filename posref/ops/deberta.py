@@ -5,7 +5,8 @@ import numpy as np
 from posref import attention
 from posref.offsets import gather
 from posref.offsets import offsets as between
-from posref.ops import Mistake, inside, missing, using
+from posref.ops import Mistake, inside, missing, result, using
+from posref.ops.common import OVERWRITTEN, last_wins
 from posref.ops.probe import painted
 from posref.relative import deberta
 
@@ -30,6 +31,12 @@ def log_scores(q, k, q_r, k_r, query_positions, key_positions, *, terms="c2p+p2c
     offset = between(query_positions, key_positions)
     offset = deberta.log_bucket(offset, buckets=buckets, max_position=max_position, source=source)
     return _scores(q, k, q_r, k_r, offset, terms, convention)
+
+
+def scores_gradient(score_gradient, q, k, q_r, k_r, query_positions, key_positions, *, convention, of):
+    offset = between(query_positions, key_positions)
+    offset, scale = offset[:, None] if offset.ndim == 3 else offset, 1 / np.sqrt(3 * q.shape[-1])
+    return getattr(deberta.scores_gradient(score_gradient, q, k, q_r, k_r, offset, scale=scale, convention=convention), of)
 
 
 def decoder(hidden, positions, *, convention, steps=2):
@@ -58,6 +65,7 @@ ARRAYS = {
     "k_r": lambda s: painted((s.heads, s.get("buckets", 8) * 2 if "buckets" in s else 8, s.head_dim), 8),
     "hidden": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "positions": lambda s: painted((s.n_key, s.head_dim), 2),
+    "score_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 9),
 }
 
 
@@ -141,6 +149,28 @@ def _other(right):
 
 
 MISTAKES = {
+    "rows_overwritten": Mistake(
+        inside(deberta, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
+    ),
+    "gradient_unscaled": Mistake(
+        result(lambda y, a: y * np.sqrt(3 * a.q.shape[-1])),
+        "no scale",
+        "The gradient is not scaled.",
+        "It is sqrt(3 d) times too large.",
+        kind="gradient",
+        only="scores_gradient",
+    ),
+    "content_gradient_alone": Mistake(
+        using(
+            q_r=lambda a: 0 * a.q_r if a.get("of") in ("q", "k") else missing(),
+            k_r=lambda a: 0 * a.k_r if a.get("of") in ("q", "k") else missing(),
+        ),
+        "ds k, ds^T q",
+        "The gradients by queries and keys leave out the rows of positions.",
+        "Queries and keys learn from contents alone.",
+        kind="gradient",
+        only="scores_gradient",
+    ),
     "paper_index": Mistake(
         _other(["released"]),
         "delta(j, i) for released weights",

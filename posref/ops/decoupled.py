@@ -3,12 +3,13 @@
 import numpy as np
 
 from posref.ops import Mistake, using
+from posref.ops.attention import MISTAKES as ATTENTION
 from posref.ops.common import UNMASKED
 from posref.ops.probe import padded_mask, painted
 from posref.rotary import decoupled
 
 
-def scores(q, q_turned, k, k_turned, *, scale):
+def scores(q, q_turned, k, k_turned, *, scale, key_heads=None):
     return decoupled.scores(q, q_turned, k, k_turned, scale=scale)
 
 
@@ -16,7 +17,7 @@ def absorbed_scores(q, q_turned, latents, k_turned, w_k, *, scale):
     return decoupled.absorbed_scores(q, q_turned, latents, k_turned, w_k, scale=scale)
 
 
-def attend(q, q_turned, k, k_turned, v, mask=None, *, scale):
+def attend(q, q_turned, k, k_turned, v, mask=None, *, scale, key_heads=None):
     return decoupled.attend(q, q_turned, k, k_turned, v, scale=scale, mask=mask)
 
 
@@ -35,7 +36,7 @@ def _of_the_content(a):
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_query, 6), 1),
     "q_turned": lambda s: painted((s.batch, s.heads, s.n_query, 4), 2),
-    "k": lambda s: painted((s.batch, s.heads, s.n_key, 6), 4),
+    "k": lambda s: painted((s.batch, s.get("key_heads") or s.heads, s.n_key, 6), 4),
     "k_turned": lambda s: painted((s.batch, 1, s.n_key, 4), 6),
     "latents": lambda s: painted((s.batch, 1, s.n_key, 5), 8),
     "w_k": lambda s: painted((s.heads, 5, 6), 9),
@@ -74,6 +75,7 @@ MISTAKES = {
         "The turned part is not scaled.",
         "Position outweighs content.",
     ),
+    "heads_tiled": ATTENTION["heads_tiled"],
     "no_mask": Mistake(
         UNMASKED,
         "no mask",

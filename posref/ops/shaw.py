@@ -4,13 +4,21 @@ import numpy as np
 
 from posref import attention
 from posref import offsets as relative
-from posref.ops import Mistake, inside, missing, using
+from posref.ops import Mistake, inside, missing, result, using
+from posref.ops.common import FIRST_ROW, OVERWRITTEN, last_wins
 from posref.ops.probe import painted
 from posref.relative import shaw
 
 
 def scores(q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key"):
     return shaw.scores(q, k, key_table, _offsets(query_positions, key_positions), scale=scale, variant=variant)
+
+
+def scores_gradient(
+    score_gradient, q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key", of
+):
+    offsets = _offsets(query_positions, key_positions)
+    return getattr(shaw.scores_gradient(score_gradient, q, k, key_table, offsets, scale=scale, variant=variant), of)
 
 
 def attend(q, k, v, key_table, query_positions, key_positions, value_table=None, *, scale, variant="relative_key", mask):
@@ -26,7 +34,12 @@ def _offsets(query_positions, key_positions):
 ARRAYS = {
     "key_table": lambda s: painted((9, s.head_dim), 6),
     "value_table": lambda s: painted((9, s.head_dim), 8),
+    "score_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 9),
 }
+
+
+def _key_part_left_out(f, a):
+    return f(**a | {"variant": "relative_key"}) if a.variant == "relative_key_query" and a.of != "q" else missing()
 
 
 def _scores(formula):
@@ -86,6 +99,33 @@ def _values(table):
 OTHER = {"relative_key": "relative_key_query", "relative_key_query": "relative_key"}
 
 MISTAKES = {
+    "rows_overwritten": Mistake(
+        inside(relative, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
+    ),
+    "gradient_unscaled": Mistake(
+        result(lambda y, a: y / a.scale),
+        "no scale",
+        "The gradient is not scaled.",
+        "It is sqrt(d) times too large.",
+        kind="gradient",
+        only="scores_gradient",
+    ),
+    "content_gradient_alone": Mistake(
+        using(key_table=lambda a: 0 * a.key_table if a.get("of") == "q" else missing()),
+        "ds k",
+        "The gradient by the queries leaves out the vectors of the table.",
+        "Queries learn from contents alone.",
+        kind="gradient",
+        only="scores_gradient",
+    ),
+    "key_part_left_out": Mistake(
+        _key_part_left_out,
+        "k_j . a_ij left out",
+        "The backward pass is that of relative_key.",
+        "Keys and table learn from half of the scores.",
+        kind="gradient",
+        only="scores_gradient",
+    ),
     "transposed": Mistake(
         "sign",
         "query - key",

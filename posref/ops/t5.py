@@ -3,8 +3,8 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, inside, missing, using
-from posref.ops.common import rounded
+from posref.ops import Mistake, inside, instead, missing, using
+from posref.ops.common import FIRST_ROW, OVERWRITTEN, last_wins, rounded
 from posref.ops.probe import painted
 from posref.relative import t5
 
@@ -21,6 +21,11 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
     return t5.bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
 
 
+def bias_gradient(score_gradient, query_positions, key_positions, *, buckets=32, max_distance=128, bidirectional: bool):
+    given = {"buckets": buckets, "max_distance": max_distance, "bidirectional": bidirectional}
+    return t5.bias_gradient(score_gradient, query_positions, key_positions, **given)
+
+
 def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, bidirectional: bool):
     added = bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
     return attention.attend(q, k, v, scale=1, bias=added)
@@ -33,7 +38,28 @@ def cross_attend(q, k, v):
 ARRAYS = {
     "offsets": lambda s: np.arange(-s.max_distance - 9, s.max_distance + 10),
     "table": lambda s: painted((32, s.heads), 6),
+    "score_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 9),
 }
+
+
+def _overwritten(score_gradient, query_positions, key_positions, buckets, max_distance, bidirectional):
+    offsets = key_positions[..., None, :] - query_positions[..., None]
+    rows = t5.bucket(offsets, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
+    rows = np.broadcast_to(rows[..., None, :, :], score_gradient.shape)
+    by_head = [np.swapaxes(x, -3, 0).reshape(score_gradient.shape[-3], -1) for x in (score_gradient, rows)]
+    return last_wins(*by_head, 0, buckets).T
+
+
+def _of_the_first_text(f, a):
+    if a.score_gradient.ndim < 4 or len(a.score_gradient) == 1:
+        missing()
+    rows = {name: a[name][:1] if a[name].ndim > 1 else a[name] for name in ("query_positions", "key_positions")}
+    return f(**a | rows | {"score_gradient": a.score_gradient[:1]})
+
+
+def _averaged(f, a):
+    count = f(**a | {"score_gradient": 0 * a.score_gradient + 1})
+    return f(**a) / np.maximum(count, 1)
 
 
 def _by_distance(far):
@@ -99,6 +125,16 @@ def _half(a):
 
 
 MISTAKES = {
+    "rows_overwritten": Mistake(instead(_overwritten), *OVERWRITTEN, only="bias_gradient"),
+    "first_batch_row": Mistake(_of_the_first_text, *FIRST_ROW, only="bias_gradient"),
+    "averaged": Mistake(
+        _averaged,
+        "the mean over a bucket",
+        "The gradients of a bucket are averaged.",
+        "Buckets of far tokens hardly learn.",
+        kind="gradient",
+        only="bias_gradient",
+    ),
     "direction": Mistake(
         "sign",
         "query - key",

@@ -15,7 +15,7 @@ Symbols.
 
     q (..., h, n_query, d)          content of the queries: `qk_nope_head_dim` features
     p (..., h, n_query, d_rope)     their part that is turned: `qk_rope_head_dim` features, turned by the caller
-    k (..., h, n_key, d)            content of the keys
+    k (..., h_key, n_key, d)        content of the keys, which heads may share as in `posref.attention`
     r (..., 1, n_key, d_rope)       the turned key of each token, one for all heads
     c (..., 1, n_key, d_latent)     latents: what a cache holds beside r
     W (h, d_latent, d)              the part of `kv_b_proj` that makes keys of latents
@@ -46,8 +46,8 @@ from posref._contract import Array, Booleans, Number, Numbers, contract, wide
 def scores(
     q: Numbers[Array, "... n_query d", wide],
     q_turned: Numbers[Array, "... n_query d_rope", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    k_turned: Numbers[Array, "... n_key d_rope", wide],
+    k: Numbers[Array, "%... n_key d", wide],
+    k_turned: Numbers[Array, "%... n_key d_rope", wide],
     *,
     scale: Number,
 ) -> Numbers[Array, "... n_query n_key"]:
@@ -83,9 +83,9 @@ def absorbed_scores(
 def attend(
     q: Numbers[Array, "... n_query d", wide],
     q_turned: Numbers[Array, "... n_query d_rope", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    k_turned: Numbers[Array, "... n_key d_rope", wide],
-    v: Numbers[Array, "... n_key d_v"],
+    k: Numbers[Array, "%... n_key d", wide],
+    k_turned: Numbers[Array, "%... n_key d_rope", wide],
+    v: Numbers[Array, "%... n_key d_v"],
     *,
     scale: Number,
     mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
@@ -96,4 +96,5 @@ def attend(
     >>> attend(one, one, one, one, 7 * one, scale=1.0)
     array([[[7.]]])
     """
-    return attention.softmax(scores(q, q_turned, k, k_turned, scale=scale), mask) @ v
+    weights = attention.softmax(scores(q, q_turned, k, k_turned, scale=scale), mask)
+    return weights @ attention.with_heads_of(weights, v)

@@ -91,9 +91,13 @@ def position_does_not_occur():
     prove_equal(decoupled.scores(q, p, k, turned, scale=1), decoupled.scores(q, p, k, r, scale=1))
 
 
-@theorem(of=[decoupled.attend], sizes="1 query, 2 keys, a mask; every path")
+@theorem(of=[decoupled.attend], sizes="1 query, 2 keys, a mask; 4 heads that share 2; every path")
 def pinned_attend():
-    """attend averages values with the softmax of these scores, over the keys allowed."""
+    """attend averages values with the softmax of these scores, over the keys allowed; heads may share keys and values."""
+    one, k, v, u = np.ones((4, 1, 1), dtype=int), np.array([[[1], [2]], [[7], [3]]]), symbols("v", 2, 2, 1), symbol("u")
+    for _, out in all_paths(lambda: decoupled.attend(one, 0 * one, u * k, 0 * k[:1], v, scale=1)):
+        weights = [softmax([u.e * x for x in k[a // 2, :, 0]]) for a in range(4)]
+        prove_equal(out, [array([weights[a]]) @ v[a // 2] for a in range(4)], mention=[v[0, 0, 0], v[1, 1, 0]])
     q, p, k, r, v = symbols("q", 1, 1), symbols("p", 1, 1), symbols("k", 2, 1), symbols("r", 2, 1), symbols("v", 2, 1)
     scale = symbol("scale")
     for mask in (None, np.array([[True, False]]), np.array([[False, False]])):
