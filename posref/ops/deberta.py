@@ -149,9 +149,7 @@ def _other(right):
 
 
 MISTAKES = {
-    "rows_overwritten": Mistake(
-        inside(deberta, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
-    ),
+    "rows_overwritten": Mistake(inside(deberta, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"),
     "gradient_unscaled": Mistake(
         result(lambda y, a: y * np.sqrt(3 * a.q.shape[-1])),
         "no scale",

@@ -4,6 +4,7 @@ import numpy as np
 
 from posref import attention, pairing
 from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops.attention import MISTAKES as ATTENTION
 from posref.ops.common import OTHER_LAYOUT, per_head, rounded
 from posref.ops.probe import painted
 from posref.rotary import layouts, rope
@@ -25,6 +26,31 @@ def scores(q, k, query_positions, key_positions, *, dim, base=10000.0, layout, s
     q = rope.rotate(q, *_tables(q, query_positions, dim, base), layout=layout)
     k = rope.rotate(k, *_tables(k, key_positions, dim, base), layout=layout)
     return attention.scores(q, np.repeat(k, heads // key_heads, axis=-3), scale=scale)
+
+
+def attend(
+    q,
+    k,
+    v,
+    query_positions,
+    key_positions,
+    mask=None,
+    sinks=None,
+    *,
+    dim,
+    base=10000.0,
+    layout,
+    scale,
+    window=None,
+    softcap=None,
+    key_heads=None,
+):
+    q = rope.rotate(q, *_tables(q, query_positions, dim, base), layout=layout, rotary_dim=dim)
+    k = rope.rotate(k, *_tables(k, key_positions, dim, base), layout=layout, rotary_dim=dim)
+    if window is not None:
+        near = attention.window_mask(per_head(query_positions, q), per_head(key_positions, k), width=window)
+        mask = near if mask is None else mask & near
+    return attention.attend(q, k, v, scale=scale, mask=mask, softcap=softcap, sinks=None if sinks is None else sinks[:, None])
 
 
 def gradient(g, positions, *, dim, base=10000.0, layout):
@@ -180,7 +206,13 @@ ARRAYS = {
     "cos": lambda s: painted((s.n_key, s.head_dim), 2),
     "sin": lambda s: painted((s.n_key, s.head_dim), 4),
     "weight": lambda s: painted((s.heads * s.head_dim, 5), 2),
+    "sinks": lambda s: painted((s.heads,), 8),
 }
+ASKED = ("sinks",)
+OF_ATTENTION = (
+    "heads_tiled values_of_the_first_head cap_left_out cap_without_division cap_without_factor cap_clipped sink_left_out "
+    "sink_of_zero sink_of_the_first_head window_ignored window_one_more window_one_less mask_after_softmax no_mask"
+)
 
 MISTAKES = {
     "other_layout": Mistake(
@@ -486,7 +518,7 @@ MISTAKES = {
         "only k turns",
         "Queries keep their features.",
         "Scores depend on the absolute position of the key.",
-        only="scores",
+        only="scores attend",
     ),
     "magnitude_on_queries": Mistake(
         result(lambda y: y * 1.138629436111989),
@@ -501,6 +533,16 @@ MISTAKES = {
         "The attention factor of YaRN is on both where none is asked for.",
         "Attention is too sharp by 1.30.",
         only="scores",
+    ),
+    **{name: ATTENTION[name]._replace(only="attend") for name in OF_ATTENTION.split()},
+    **{name: ATTENTION[name] for name in ("scale_ignored", "mask_inverted")},
+    "values_turned": Mistake(
+        using(v=lambda a: rope.rotate(a.v, *_tables(a.v, a.key_positions, a.dim, a.base), layout=a.layout, rotary_dim=a.dim)),
+        "values turned too",
+        "Values are rotated with the keys.",
+        "Outputs depend on the positions themselves.",
+        only="attend",
+        remedy="Turn queries and keys alone; a model that turns values turns the outputs back (rotary.value).",
     ),
     "in_place": Mistake(
         _in_place,

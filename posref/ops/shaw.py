@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention
 from posref import offsets as relative
 from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import FIRST_ROW, OVERWRITTEN, last_wins
+from posref.ops.common import OVERWRITTEN, last_wins
 from posref.ops.probe import painted
 from posref.relative import shaw
 
@@ -14,9 +14,7 @@ def scores(q, k, key_table, query_positions, key_positions, *, scale, variant="r
     return shaw.scores(q, k, key_table, _offsets(query_positions, key_positions), scale=scale, variant=variant)
 
 
-def scores_gradient(
-    score_gradient, q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key", of
-):
+def scores_gradient(score_gradient, q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key", of):
     offsets = _offsets(query_positions, key_positions)
     return getattr(shaw.scores_gradient(score_gradient, q, k, key_table, offsets, scale=scale, variant=variant), of)
 

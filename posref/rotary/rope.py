@@ -23,6 +23,8 @@ Symbols.
 Conventions. 0-based pairs and positions; angle +m theta; the exponent divides by the *rotated* width; with dim < d the
 first dim features turn and the rest pass. Which features pair up is `layout` (`posref.pairing`): it has no default because
 the world has none, and weights trained with one are wrong with the other (`posref.rotary.layouts` converts them).
+The transposed sign, angle -m theta, gives the scores of the reversed offset, which are others: such weights and cached keys
+need -sin for sin, or the members of every pair exchanged.
 
 Where implementations differ.
 
@@ -114,6 +116,8 @@ def rotate(
     array([[-1.9841,  1.9599,  2.4624,  4.0198]])
     >>> rotate(x, cos, sin, layout="interleaved").round(4)
     array([[-1.1426,  1.9221,  2.9599,  4.0298]])
+    >>> rotate(x, cos, -sin, layout="half").round(4)  # the transposed sign: nanochat
+    array([[3.0647, 2.0399, 0.7794, 3.9798]])
     """
     if rotary_dim is not None:
         turned = rotate(x[..., :rotary_dim], cos, sin, layout=layout)

@@ -99,6 +99,28 @@ def partial_as_the_tail():
     prove_equal(rope.rotate(x, c, s, layout="half", rotary_dim=2), tail)
 
 
+@theorem(of=ROTATION, sizes="all d")
+def transposed_sign():
+    """<R(-m) q, R(-n) k> = <R(n) q, R(m) k>, the score of the reversed offset; and R(-m) = S R(m) S, where S exchanges the
+    members of every pair: queries and keys so exchanged have with one sign the scores of the other."""
+    q, k, w, m, n = sized("q", 1, 2 * H), sized("k", 1, 2 * H), sized("w", H), symbol("m"), symbol("n")
+    for layout in pairing.LAYOUTS:
+        exchanged = lambda x, layout=layout: pairing.join(*pairing.split(x, layout)[::-1], layout)
+        through = exchanged(turned(exchanged(q), m, w, layout))
+        prove_equal(*entries(layout, turned(q, -m, w, layout), through), mention=[m])
+        with summing(layout):
+            score = dot(turned(q, -m, w, layout), turned(k, -n, w, layout))
+            prove_equal(*entries(None, score, dot(turned(q, n, w, layout), turned(k, m, w, layout))), mention=[m, n])
+
+
+@transposed_sign.claim("They are those of the reversed offset: the same only where every pair of q and k is parallel.")
+def the_sign_does_not_show_in_scores():
+    """nanochat's sign is a matter of taste: scores see the offset alone, and so are the same."""
+    q, k, w, m, n = symbols("q", 1, 2), symbols("k", 1, 2), symbols("w", 1), symbol("m"), symbol("n")
+    at = lambda x, p: rope.rotate(x, *rope.tables(array([p]), w), layout="half")
+    prove_equal(dot(at(q, -m), at(k, -n)), dot(at(q, m), at(k, n)))
+
+
 @theorem(of=[rope.frequencies], sizes="d = 2, 4, 8, 12, 128")
 def frequencies_pinned():
     """frequencies(dim, base) is base^(-2t/dim), t = 0 .. dim/2 - 1, for every base."""

@@ -17,18 +17,19 @@ from posref.vectors import MODELS
 NAMES = ("amp", "phase", "out")
 
 
-def terms(roundings, *sums):
+def terms(roundings, *sums, bits=8):
     """`amp` of a sum of terms that meet that many roundings each: roundings / 3 times the sum of |terms|.
 
-    The divisor 1 - roundings / 256 holds the higher orders down to u = 2^-8; so fewer than 128 roundings.
+    The divisor 1 - roundings / 2^bits holds the higher orders down to u = 2^-bits; so fewer than half as many roundings. With
+    bits=24 it is for models that compute in float32.
 
     >>> float(terms(3, -2.0))
     2.0237154150197627
     """
     total = sum(abs(_exact(each)) for each in sums)
-    if np.max(roundings) >= 128:
-        raise ValueError(f"terms: {np.max(roundings)} roundings are too many for 8-bit significands; take smaller shapes")
-    return total * (_exact(roundings) / mpmath.mpf(3) / (1 - _exact(roundings) / mpmath.mpf(256)))
+    if np.max(roundings) >= 2 ** (bits - 1):
+        raise ValueError(f"terms: {np.max(roundings)} roundings are too many for {bits}-bit significands; take smaller shapes")
+    return total * (_exact(roundings) / mpmath.mpf(3) / (1 - _exact(roundings) / mpmath.mpf(2) ** bits))
 
 
 def exact(value):
@@ -43,12 +44,12 @@ def stored(value, cond):
     return value, {"amp": value * 0, "phase": value * 0, **cond, "out": abs(value) + cond.get("out", 0)}
 
 
-def dot(q, k, scale=1):
-    """scale q @ k^T: `(.., n_query, n_key)`."""
+def dot(q, k, scale=1, bits=8):
+    """scale q @ k^T: `(.., n_query, n_key)`; `bits` as in `terms`."""
     (q, q_cond), (k, k_cond) = q, k
     k_t = np.swapaxes(k, -1, -2)
     cond = {name: abs(scale) * (q_cond[name] @ abs(k_t) + abs(q) @ np.swapaxes(k_cond[name], -1, -2)) for name in NAMES}
-    cond["amp"] = cond["amp"] + terms(q.shape[-1] + 1, abs(scale) * (abs(q) @ abs(k_t)))
+    cond["amp"] = cond["amp"] + terms(q.shape[-1] + 1, abs(scale) * (abs(q) @ abs(k_t)), bits=bits)
     return stored(scale * (q @ k_t), cond)
 
 
@@ -74,8 +75,8 @@ def cap(scores, softcap):
     return stored(value, {**cond, "amp": cond["amp"] + terms(1, s) + terms(3, value)})
 
 
-def softmax(scores, mask=None, sinks=None):
-    """Weights over the last axis, where the boolean mask is True; a row of nothing is zeros.
+def softmax(scores, mask=None, sinks=None, models=tuple(MODELS)):
+    """Weights over the last axis, where the boolean mask is True; a row of nothing is zeros. `models` are those of the case.
 
     Sinks, `(heads, 1)` and inputs, are one key more, which is left out in the end.
     """
@@ -84,7 +85,7 @@ def softmax(scores, mask=None, sinks=None):
         joined = lambda x, y: np.concatenate([x, y], axis=-1)
         wider = joined(scores[0], column), {name: joined(scores[1][name], column * 0) for name in NAMES}
         seen = np.broadcast_to(True if mask is None else mask, scores[0].shape)
-        weights, cond = softmax(wider, joined(seen, np.ones(column.shape, dtype=bool)))
+        weights, cond = softmax(wider, joined(seen, np.ones(column.shape, dtype=bool)), models=models)
         return weights[..., :-1], {name: cond[name][..., :-1] for name in NAMES}
     s, cond = scores
     mask = np.broadcast_to(True if mask is None else mask, s.shape)
@@ -96,7 +97,7 @@ def softmax(scores, mask=None, sinks=None):
             weights[row][seen] = powers / powers.sum()
             beyond[row][seen] = max(s[row][seen]) - s[row][seen]
     cond = {name: weights * (each + (weights * each).sum(axis=-1, keepdims=True)) for name, each in cond.items()}
-    bend = _bend(scores, mask)
+    bend = _bend(scores, mask, models)
     cond = {name: each * bend for name, each in cond.items()}
     cond["amp"] = cond["amp"] + terms(mask.sum(axis=-1, keepdims=True) + 2, weights) + terms(1, weights * beyond)
     return stored(weights, cond)
@@ -116,10 +117,10 @@ def attend(q, k, v, scale=1, bias=None, mask=None):
     return average(softmax(scores if bias is None else total(scores, bias), mask), v)
 
 
-def _bend(scores, mask):
+def _bend(scores, mask, models):
     """(e^L - 1) / L (e^delta - 1) / delta with L = 2 (e^delta - 1), for the largest delta of the coarsest model."""
     delta = mpmath.mpf(0)
-    for c in MODELS.values():
+    for c in (MODELS[model] for model in models):
         bound = c.c_phase * scores[1]["phase"] + c.c_amp * scores[1]["amp"] + c.c_out * scores[1]["out"]
         delta = max([delta, *bound[mask]])
     if delta > 1:

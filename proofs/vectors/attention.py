@@ -42,6 +42,7 @@ def vectors():
     yield from _by_offset()
     yield from _sequence()
     yield from _gradients()
+    yield from _grouped_gradients()
     yield from _masks()
     yield _terms()
 
@@ -339,6 +340,28 @@ def _gradients():
         )
 
 
+def _grouped_gradients():
+    """Four heads of queries share two of keys."""
+    q, k, v, flow = painted((4, 2, 2), 1), painted((2, 3, 2), 2), painted((2, 3, 2), 4), painted((4, 2, 2), 8)
+    given = {"scale": 0.375, "seen": np.tri(2, 3, 1, dtype=int), "bias": np.zeros((4, 2, 3))}
+    whole = _gradient_sensitivities(flow, q, _grouped(k, 4), _grouped(v, 4), **given)
+    for of in ("k", "v"):
+        parts = {name: x.reshape(2, 2, 3, 2) for name, x in whole[of].items()}
+        cond = {name: x.sum(axis=1) for name, x in parts.items()}
+        cond["amp"] = cond["amp"] + terms(1, parts["out"][:, 0], parts["out"][:, 1])
+        yield case(
+            f"attention/gradient/h4-d2/{of}-shared",
+            op="attend_gradient",
+            params={"heads": 4, "key_heads": 2, "scale": 0.375, "of": of},
+            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "seen": given["seen"]},
+            expected=_derivative(of, flow, q, k, v, **given),
+            cond=cond,
+            kills="sharing_not_summed heads_tiled no_mask scale_ignored",
+            models=MATH_IN_F32,
+            comment="Heads 0 and 1 share the first key head, 2 and 3 the second: their gradients add up.",
+        )
+
+
 def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     """The definition differentiated: (L(x + h) - L(x - h)) / 2h with h = 2^-60, for each entry x, off by about h^2."""
     at, h = {name: exact(x)[0] for name, x in (("q", q), ("k", k), ("v", v), ("bias", bias))}, mpmath.mpf(2) ** -60
@@ -346,9 +369,10 @@ def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     def loss(**x):
         found = mpmath.mpf(0)
         for a, i in np.ndindex(q.shape[:2]):
-            row = [scale * (x["q"][a, i] @ x["k"][a, j]) + x["bias"][a, i, j] for j in range(k.shape[1])]
+            shared = a * len(k) // len(q)
+            row = [scale * (x["q"][a, i] @ x["k"][shared, j]) + x["bias"][a, i, j] for j in range(k.shape[1])]
             weights = np.array(definition(row, [True] * len(row) if seen is None else seen[i].astype(bool), mpmath))
-            found += flow[a, i] @ (weights @ x["v"][a])
+            found += flow[a, i] @ (weights @ x["v"][shared])
         return found
 
     def moved(place, by):

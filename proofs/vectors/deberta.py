@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.relative.deberta import delta, log_bucket, rounded
 from proofs.vectors import attend, case, dot, exact, painted, terms, total
+from proofs.vectors._slopes import slopes
 
 SOURCES = (
     "He et al., DeBERTa, arXiv 2006.03654, Eqs. (3), (4), section 3.2 and appendix A.8",
@@ -24,6 +25,7 @@ CONVENTIONS = {
     "op log_bucket": "the log bucket of every offset, exactly; a distance of max_position or more counts as max_position - 1 "
     "(microsoft) or has bucket `buckets` (transformers)",
     "op log_scores": "as scores, with the log buckets of the offsets in the place of j - i",
+    "op scores_gradient": "of q, k, q_r or k_r, as `of` says, from that of every score",
     "op scores": "scaled scores, from positions",
 }
 
@@ -59,6 +61,8 @@ def vectors():
     yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
     yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
     yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
+    for convention, of in (("paper", "q"), ("paper", "q_r"), ("paper", "k_r"), ("released", "k"), ("released", "q_r")):
+        yield _gradient(convention, of)
     yield _decoder("paper", 2, "other_start one_step keys_follow")
     yield _decoder("released", 2, "other_start one_step keys_follow")
 
@@ -174,6 +178,33 @@ def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None):
         expected=expected,
         cond=cond,
         mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+    )
+
+
+def _gradient(convention, of):
+    q, k, flow = painted((1, 2, 3, 4), 1), painted((1, 2, 5, 4), 2), painted((1, 2, 3, 5), 9)
+    q_r, k_r, span, scale = painted((2, 4, 4), 6), painted((2, 4, 4), 8), 2, 1 / mpmath.sqrt(12)
+    queries, keys = [0, 2, 9], [0, 1, 2, 8, 9]
+
+    def loss(flow, q, k, q_r, k_r):
+        found = mpmath.mpf(0)
+        for b, h, i, j in np.ndindex(flow.shape):
+            here, there = delta(queries[i], keys[j], span), delta(keys[j], queries[i], span)
+            content = q[b, h, i] @ (k[b, h, j] + k_r[h, here])
+            found += flow[b, h, i, j] * scale * (content + k[b, h, j] @ q_r[h, there if convention == "paper" else here])
+        return found
+
+    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, 16)
+    wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
+    return case(
+        f"deberta/{convention}/h2-d4-k2/gradient-{of.replace('_', '-')}",
+        op="scores_gradient",
+        params={"convention": convention, "of": of},
+        tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r, "queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        kills=f"rows_overwritten gradient_unscaled positions_ignored {wrong}",
+        comment="Far keys share the rows at both ends.",
     )
 
 

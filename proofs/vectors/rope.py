@@ -7,7 +7,7 @@ import numpy as np
 import sympy
 
 from proofs.rotary.rope import definition, frequency
-from proofs.vectors import BITS, case, dot, growth, narrow, painted, stored, terms
+from proofs.vectors import BITS, average, cap, case, dot, exact, growth, narrow, painted, softmax, stored, terms
 
 SOURCES = (
     "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
@@ -23,6 +23,8 @@ CONVENTIONS = {
     "op tables": "cos of all angles, then sin: (n, dim)",
     "op rotate": "R(positions) x",
     "op scores": "scale * <R(i) q_i, R(j) k_j>; query head a uses key head floor(a * key_heads / heads)",
+    "op attend": "softmax(cap(scale <R(i) q_i, R(j) k_j>)) v over the keys that are seen: those at or before the query if "
+    "causal, 1 in `seen`, within `window` positions; sinks, one a head, enter the sum of the exponentials",
     "op gradient": "of rotate with respect to x, from the gradient g of its result: R(-positions) g",
     "op gradient_tables": "of x * cos + turned(x) * sin with respect to x, for full-width tables whose halves differ; "
     "turned(x) is (-b, a) for every pair",
@@ -58,7 +60,7 @@ def vectors():
         yield _rotate("sparse1m", painted((16, 64), 2), SPARSE, 64, 10**4, layout, f"{ANY} {FAR} {ORDER}")
     yield _rotate("far", painted((2, 128), 4), (48040, 131071), 128, 5 * 10**5, "half", f"{ANY} {FAR} {ORDER}")
     yield _rotate("far", painted((2, 92), 6), (65535, 1048575), 92, 10**6, "interleaved", f"{ANY} {FAR} {ORDER}")
-    for parts in (_axes, _edges, _partial, _scores, _gradients, _permutations):
+    for parts in (_axes, _edges, _partial, _scores, _attention, _gradients, _permutations):
         yield from parts()
 
 
@@ -137,6 +139,67 @@ def _scores():
                 },
                 comment="3 queries are the last of 5 tokens; 4 query heads share 2 key heads.",
             )
+
+
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # nobody adds up so many products with 8 bits
+NEAR = "other_layout q_not_rotated scale_ignored values_turned"
+TURNED = NEAR + " positions_zero"
+PARTS = {"prefill": 0, "chunk": 3, "step": 4}
+
+
+def _attention():
+    """Queries, keys and values as wide as a head, as kernels have them; the parts of one text share one output."""
+    causal = {"causal": True}
+    yield from _attend(64, 10**4, "half", TURNED + " queries_left_aligned", PARTS, causal, n=5, heads=2, first=300)
+    yield from _attend(64, 10**4, "interleaved", TURNED, {"prefill": 0}, causal, n=5, first=300)
+    far = {"n": 3, "at": np.array([61, 68, 105])}
+    yield from _attend(128, 5 * 10**5, "half", NEAR + " no_mask", {"causal": 0}, causal, **far)
+    far = {"n": 2, "at": np.array([7, 29])}
+    yield from _attend(256, 10**4, "interleaved", NEAR + " no_mask", {"causal": 0}, causal, **far)
+    wrong = "other_layout window_ignored window_one_more window_one_less scale_ignored"
+    yield from _attend(64, 10**4, "half", wrong, {"window": 0, "window-step": 5}, causal | {"window": 3}, n=6)
+    wrong, sinks = "sink_left_out sink_of_zero sink_of_the_first_head heads_tiled", np.array([0.75, -1.5, 0.25, 1.0])
+    yield from _attend(64, 150000, "half", wrong, {"sinks": 0}, causal, n=2, heads=4, key_heads=2, sinks=sinks)
+    wrong = "cap_left_out cap_without_division cap_without_factor"
+    yield from _attend(64, 10**4, "half", wrong, {"softcap": 0}, causal | {"softcap": 0.5}, n=3)
+    at, seen = np.array([[0, 0, 0, 1], [0, 1, 2, 3]]), np.array([np.tri(4) * [0, 0, 1, 1], np.tri(4)])[:, None].astype(int)
+    wrong = "other_layout positions_zero no_mask mask_inverted scale_ignored"
+    note = "The first text is padded on the left: its first two queries see nothing."
+    yield from _attend(64, 10**4, "half", wrong, {"left-padding": 0}, {}, n=4, at=at, seen=seen, comment=note)
+
+
+def _attend(
+    dim, base, layout, wrong, parts, rules, *, n, heads=1, key_heads=1, first=0, at=None, seen=None, sinks=None, **rest
+):
+    """A case for each part: the rows from there to the end of one text."""
+    at, theta, scale = np.arange(n) + first if at is None else at, _theta(dim, base), float(narrow(1 / mpmath.sqrt(dim), 8))
+    batch, rows = (len(at), at[:, None]) if at.ndim == 2 else (1, at)
+    size = lambda h: (batch, h, n, dim)
+    q, k, v = painted(size(heads), 1) / 2, painted(size(key_heads), 2) / 4, painted(size(key_heads), 4)
+    mask = seen != 0 if seen is not None else at[None, :] <= at[:, None]
+    if "window" in rules:
+        mask = mask & (at[:, None] - at[None, :] < rules["window"])
+    turned = lambda x: stored(_turn(x, rows, theta, layout), _sensitivity(x, rows, theta, layout))
+    shared = lambda x: np.repeat(x, heads // key_heads, axis=1)
+    s = dot(turned(q), turned(shared(k)), scale, bits=24)
+    s = cap(s, rules["softcap"]) if "softcap" in rules else s
+    weights = softmax(s, mask, None if sinks is None else sinks[:, None], MATH_IN_F32)
+    expected, cond = average(weights, exact(shared(v)))
+    given = {"dim": dim, "base": float(base), "layout": layout, "scale": scale, "heads": heads, "key_heads": key_heads}
+    for probe, start in parts.items():
+        tensors = {"q": q[:, :, start:], "k": k, "v": v, "q_positions": at[..., start:], "k_positions": at}
+        tensors |= {} if sinks is None else {"sinks": sinks}
+        yield case(
+            f"rope/{layout}/d{dim}-{_base(base)}/attend-{probe}",
+            op="attend",
+            params=given | rules,
+            tensors=tensors | ({} if seen is None else {"seen": seen[..., start:, :]}),
+            expected=expected[:, :, start:],
+            cond={name: each[:, :, start:] for name, each in cond.items()},
+            kills=wrong if start or probe != "prefill" else wrong.replace("queries_left_aligned", "no_mask"),
+            models=MATH_IN_F32,
+            **rest,
+        )
 
 
 def _gradients():
@@ -316,7 +379,7 @@ def _mistake(name, x, positions, dim, base, layout):
 
 
 def _base(base):
-    return {10**4: "b1e4", 5 * 10**5: "b5e5", 10**6: "b1e6"}[base]
+    return {10**4: "b1e4", 15 * 10**4: "b1.5e5", 5 * 10**5: "b5e5", 10**6: "b1e6"}[base]
 
 
 def _inv_freq(dim, base):

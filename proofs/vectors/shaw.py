@@ -7,6 +7,7 @@ from posref.relative import shaw
 from proofs.offsets import clipped
 from proofs.vectors import average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
+from proofs.vectors._slopes import slopes
 
 SOURCES = (
     "Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, Eqs. (3) and (4)",
@@ -18,6 +19,7 @@ CONVENTIONS = {
     "mask": "causal: the key's position is at most the query's",
     "offset": "key position - query position, limited to -k .. k",
     "op attend": "softmax(scores) (v + value vector of the offset); without value_table softmax(scores) v",
+    "op scores_gradient": "of q, k or key_table, as `of` says, from that of every score; a table that heads share has the sum",
     "op scores": "scale q . (k + key vector of the offset), and + scale k . (that vector) for relative_key_query",
 }
 
@@ -38,6 +40,9 @@ def vectors():
     yield _attend("decode", [4], "no_value_term value_by_key_table clip_low_late positions_ignored", causal=True)
     yield _attend("heads", [1, 4], mistakes + " table_of_the_first_head", causal=False, heads=True)
     yield _attend("keys-only", [1, 4], "transposed no_position", causal=False, values=False)
+    for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):
+        yield _gradient(variant, of)
+    yield _gradient("relative_key_query", "key_table")
 
 
 def rearranged(how, pair):
@@ -108,3 +113,31 @@ def _attend(probe, queries, mistakes, causal, heads=False, values=True):
     tensors = {"q": q, "k": k, "v": v, "key_table": table} | ({"value_table": value_table} if values else {})
     params = {"variant": "relative_key", "scale": 0.5, "causal": causal}
     return _case("attend", probe, queries, keys, params, tensors, result, mistakes)
+
+
+def _gradient(variant, of):
+    q, k, table, flow = painted((1, 2, 3, 4), 1), painted((1, 2, 5, 4), 2), painted((5, 4), 6), painted((1, 2, 3, 5), 9)
+    queries, keys, scale = [0, 2, 9], [0, 1, 2, 8, 9], 0.375
+    at = _rows(queries, keys, 2)[0, 0]
+
+    def loss(flow, q, k, key_table):
+        found = mpmath.mpf(0)
+        for b, h, i, j in np.ndindex(flow.shape):
+            vector = key_table[at[i, j]]
+            score = q[b, h, i] @ (k[b, h, j] + vector) + (k[b, h, j] @ vector if variant == "relative_key_query" else 0)
+            found += flow[b, h, i, j] * scale * score
+        return found
+
+    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 14)
+    wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
+    wrong += " key_part_left_out" if of == "key_table" and variant == "relative_key_query" else ""
+    return case(
+        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}",
+        op="scores_gradient",
+        params={"scale": scale, "variant": variant, "of": of},
+        tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table, "queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        kills=f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}",
+        comment="Far keys share the rows at both ends of the table.",
+    )

@@ -4,6 +4,7 @@ import numpy as np
 
 from proofs.relative.t5 import DECODER, ENCODER, definition, one_side
 from proofs.vectors import attend, case, exact, painted
+from proofs.vectors._slopes import slopes
 
 SOURCES = (
     "Raffel et al., Exploring the Limits of Transfer Learning, arXiv 1910.10683, section 2.1",
@@ -17,6 +18,7 @@ CONVENTIONS = {
     "offset": "key position - query position",
     "op attend": "softmax(q k^T + bias) v, not scaled",
     "op bias": "B[bucket(j - i), head] for the given positions",
+    "op bias_gradient": "of the table, from that of every score: each is added to its bucket; (buckets, heads)",
     "op bucket": "the bucket of every offset, exactly",
     "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
     "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
@@ -43,6 +45,8 @@ def vectors():
     yield _attend("encoder", [3, 9], [0, 3, 7, 9, 40], True, "scaled bias_scaled no_bias direction")
     yield _attend("decode", [40], [0, 3, 7, 9, 40], False, "scaled bias_scaled no_bias direction positions_ignored")
     yield _cross()
+    for bidirectional in (True, False):
+        yield _gradient(bidirectional, padded[:, 2:], padded)
 
 
 def _starts(buckets, max_distance):
@@ -121,4 +125,24 @@ def _cross():
         cond=cond,
         kills="scaled",
         mistakes={"bias_in_cross_attention": attend(exact(q), exact(k), exact(v), 1, bias)[0]},  # the op has no table
+    )
+
+
+def _gradient(bidirectional, queries, keys):
+    flow, table = painted((2, 2, queries.shape[-1], keys.shape[-1]), 9), np.zeros((8, 2))
+    buckets = np.vectorize(lambda offset: definition(int(offset), 8, 16, bidirectional))(keys[:, None] - queries[..., None])
+
+    def loss(flow, table):
+        return sum(flow[b, h, i, j] * table[buckets[b, i, j], h] for b, h, i, j in np.ndindex(flow.shape))
+
+    expected, cond = slopes(loss, {"flow": flow, "table": table}, "table", 2 * buckets[0].size)
+    return case(
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b8-d16/gradient",
+        op="bias_gradient",
+        params={"buckets": 8, "max_distance": 16, "bidirectional": bidirectional},
+        tensors={"score_gradient": flow, "queries": queries, "keys": keys},
+        expected=expected,
+        cond=cond,
+        kills="rows_overwritten first_batch_row averaged direction other_direction positions_shared_across_batch",
+        comment="Buckets that occur often, once and never; a batch of two, the first text padded on the left.",
     )
