@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from posref import attention
+from posref import attention, shards
 
 EPS = np.finfo(float).eps
 RNG = np.random.default_rng(0)
@@ -430,10 +430,24 @@ def test_shared_heads_divide_those_of_the_queries(shape):
         attention.attend(q, np.ones((2, 5, 4)), np.ones((3, 5, 4)), scale=1.0)
 
 
-def test_gradients_of_shared_keys_ask_for_repeated_ones():
-    q, k = np.ones((8, 3, 4)), np.ones((2, 3, 4))
-    with pytest.raises(ValueError, match=r"must be equal or 1; .* attention\.repeat_heads\(k, heads=8\) and v alike"):
-        attention.attend_gradient(q, q, k, k, scale=1.0)
+def test_gradients_of_shared_keys_are_summed():
+    """A batch of texts: those of keys repeated for every head, summed over the heads that share one; 8 terms of size 1."""
+    rng = np.random.default_rng(3)
+    g, q, k = rng.normal(size=(5, 8, 3, 4)), rng.normal(size=(5, 8, 3, 4)), rng.normal(size=(5, 2, 3, 4))
+    got = attention.attend_gradient(g, q, k, -k, scale=0.5)
+    each = attention.attend_gradient(g, q, *(attention.repeat_heads(x, heads=8) for x in (k, -k)), scale=0.5)
+    for name in ("k", "v"):
+        summed = getattr(each, name).reshape(5, 2, 4, 3, 4).sum(axis=2)
+        np.testing.assert_allclose(getattr(got, name), summed, rtol=0, atol=64 * 2.0**-52)
+    np.testing.assert_array_equal(got.q, each.q)
+
+
+def test_heads_that_do_not_divide_are_refused():
+    for call in (attention.attend_gradient, lambda g, *x, scale: shards.attend(*x, scale=scale)):
+        with pytest.raises(ValueError, match="must be equal or 1, or their last a divisor"):
+            call(np.ones((8, 3, 4)), np.ones((8, 3, 4)), np.ones((3, 3, 4)), np.ones((3, 3, 4)), scale=1.0)
+    with pytest.raises(ValueError, match="x has 3 heads, expected a divisor of heads = 8"):
+        attention.repeat_heads(np.ones((2, 3, 3, 4)), heads=8)
     with pytest.raises(ValueError, match="x has 3 heads, expected a divisor of heads = 8"):
         attention.repeat_heads(np.ones((2, 3, 3, 4)), heads=8)
 

@@ -123,6 +123,11 @@ def _scores(change: Callable[..., Any]) -> Wrong:
     return inside(attention, "scores", changed)
 
 
+def summed_as(gradient, x):
+    """The gradient by an input that was broadcast: the sum over the axes that it does not have."""
+    return gradient.sum(axis=tuple(range(gradient.ndim - x.ndim)))
+
+
 def last_wins(gradient, offsets, lowest, m):
     """`offsets.scatter_rows` that assigns where it is to add: of several entries for one row the last stays."""
     same = offsets[..., None] - lowest == np.arange(m)
