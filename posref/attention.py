@@ -145,9 +145,7 @@ def cap(scores: Numbers[Array, "..."], *, softcap: Positive) -> Numbers[Array, "
 
 @contract(heads="k and v of grouped queries have a divisor of the heads of q")
 def repeat_heads(x: Numbers[Array, "... h_key n d"], *, heads: Count) -> Numbers[Array, "... heads n d"]:
-    """Keys or values of grouped queries with as many heads as queries: head a of q uses head a // (heads / h_key).
-
-    ValueError unless the heads of `x` divide `heads`.
+    """Keys or values with as many heads as queries, a multiple: head a of q uses head a // (heads / h_key).
 
     >>> repeat_heads(np.array([[[1.0]], [[2.0]]]), heads=4)[:, 0, 0]
     array([1., 1., 2., 2.])
@@ -196,12 +194,10 @@ def causal_mask(
 ) -> Booleans[Array, "... n_query n_key"]:
     """True where the key is not in the future, j <= i: boolean `(..., n_query, n_key)`.
 
-    >>> causal_mask(np.array([1, 2]), np.array([0, 1, 2]))
-    array([[ True,  True, False],
-           [ True,  True,  True]])
+    >>> causal_mask(np.array([1]), np.array([0, 1, 2]))
+    array([[ True,  True, False]])
     """
-    query, key = query_positions[..., :, None], key_positions[..., None, :]
-    return key <= query
+    return key_positions[..., None, :] <= query_positions[..., :, None]
 
 
 @contract
@@ -219,8 +215,7 @@ def window_mask(
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
     array([[False,  True,  True,  True]])
     """
-    query, key = query_positions[..., :, None], key_positions[..., None, :]
-    return np.abs(key - query) < width
+    return np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
 
 
 @contract
@@ -260,21 +255,16 @@ def attend_by_offset(
     are aligned at the end: causal means j <= i + n_key - n_query, a window of width w means |j - i - (n_key - n_query)| < w.
     `k` and `v` may have fewer heads than `q` (grouped queries): head a of `q` uses head a // (h / h_key).
 
-    >>> ones = np.ones((1, 3, 1))
-    >>> v = np.array([[[0.0], [2.0], [4.0]]])
+    >>> ones, v = np.ones((1, 3, 1)), np.array([[[0.0], [2.0], [4.0]]])
     >>> attend_by_offset(ones, ones, v, scale=1.0, causal=True)[0, :, 0]
     array([0., 1., 2.])
     """
     n_query, n_key = q.shape[-2], k.shape[-2]
-    query_positions, key_positions = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
-    mask = np.ones((n_query, n_key), dtype=bool)
-    if causal:
-        mask &= causal_mask(query_positions, key_positions)
+    i, j = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
+    mask = causal_mask(i, j) if causal else np.ones((n_query, n_key), dtype=bool)
     if window is not None:
-        mask &= window_mask(query_positions, key_positions, width=window)
-    bias = None
-    if bias_by_offset is not None:
-        bias = bias_by_offset[..., np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1]
+        mask = mask & window_mask(i, j, width=window)
+    bias = None if bias_by_offset is None else bias_by_offset[..., j - i[:, None] + n_key - 1]
     return attend(q, k, v, scale=scale, bias=bias, mask=mask)
 
 
@@ -304,26 +294,22 @@ def attend_gradient(
     share have the sum over these heads. The gradient by a bias that was broadcast is the sum of dL/ds over the broadcast axes.
 
     >>> q, k, v = np.array([[1.0]]), np.array([[0.0], [0.0]]), np.array([[2.0], [4.0]])
-    >>> attend_gradient(np.array([[1.0]]), q, k, v, scale=1.0)
-    Gradient(q=array([[0.]]), k=array([[-0.5],
-           [ 0.5]]), v=array([[0.5],
-           [0.5]]), bias=array([[-0.5,  0.5]]))
+    >>> attend_gradient(np.array([[1.0]]), q, k, v, scale=1.0).bias
+    array([[-0.5,  0.5]])
     """
     weights = softmax(scores(q, k, scale=scale, bias=bias), mask)
     by_weight = output_gradient @ np.swapaxes(with_heads_of(output_gradient, v), -1, -2)
     by_score = weights * (by_weight - (weights * by_weight).sum(axis=-1, keepdims=True))
-    of_k = scale * (np.swapaxes(by_score, -1, -2) @ q)
+    of_q, of_k = scale * (by_score @ with_heads_of(by_score, k)), scale * (np.swapaxes(by_score, -1, -2) @ q)
     of_v = np.swapaxes(weights, -1, -2) @ output_gradient
-    of_q = scale * (by_score @ with_heads_of(by_score, k))
     return Gradient(of_q, _summed_over_sharing(of_k, k), _summed_over_sharing(of_v, v), by_score)
 
 
 def _summed_over_sharing(gradient, k):
     """Gradients of keys that heads share: the sum over the heads that share one."""
     heads, key_heads = gradient.shape[-3:-2], k.shape[-3:-2]
-    if () in (heads, key_heads) or heads == key_heads:
-        return gradient
-    return gradient.reshape(*gradient.shape[:-3], *key_heads, -1, *gradient.shape[-2:]).sum(axis=-3)
+    in_groups = *gradient.shape[:-3], *key_heads, -1, *gradient.shape[-2:]
+    return gradient if () in (heads, key_heads) or heads == key_heads else gradient.reshape(in_groups).sum(axis=-3)
 
 
 def _group(heads, key_heads):
