@@ -126,6 +126,14 @@ typedef struct {
 } posref_case;
 #endif"""
 
+ENDS = {
+    "model": "{NULL, 0, 0, 0, 0}",
+    "setting": "{NULL, NULL, 0}",
+    "fingerprint": "{NULL, 0, {0}}",
+    "tensor": "{NULL, 0, {0}, NULL, NULL}",
+    "case": "{" + ", ".join(["NULL"] * 11) + "}",
+}
+
 
 def to_c(document):
     """A header: every tensor as an array of its own name, and `posref_SYSTEM_cases`, `_models`, `_conventions`, `_flags`."""
@@ -236,7 +244,7 @@ def _identifier(name):
 
 
 def _c_list(kind, name, entries):
-    return f"static const posref_{kind} {name}[] = {{{', '.join([*entries, '{0}'])}}};"
+    return f"static const posref_{kind} {name}[] = {{{', '.join([*entries, ENDS[kind]])}}};"
 
 
 def _c_settings(values):

@@ -123,7 +123,7 @@ def test_c_table(tmp_path, document, compiler):
     vectors.export(tmp_path, "c", PATTERN)
     vectors.export(tmp_path, "c", "rope/half/d4*")
     (tmp_path / compiler[2]).write_text(TABLE)
-    flags = ["-Wall", "-Wno-unused-variable", "-Wno-unused-const-variable", "-Werror", "-o", "main"]
+    flags = ["-Wall", "-Wextra", "-Wno-unused-variable", "-Wno-unused-const-variable", "-Werror", "-o", "main"]
     subprocess.run([*compiler, *flags], cwd=tmp_path, check=True, timeout=100)
     lines = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True, timeout=20).stdout.splitlines()
     rows = []

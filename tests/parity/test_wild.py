@@ -1,0 +1,75 @@
+"""The wall of verdicts: it names what is wrong with a layer, and its page is what it printed."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="pip install posref[parity]")
+pytest.importorskip("transformers", reason="pip install posref[parity]")
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+import wild
+
+from posref import attention
+from tests.parity import models
+
+PAGE = (Path(__file__).parents[2] / "docs" / "wild.md").read_text()
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return models.run(models.build(models.tiny("gemma2"))).attentions
+
+
+def changed(call, **arguments):
+    """A layer that makes a mistake: its output is attention with other arguments than it was given."""
+    y = attention.attend(**wild.attention_of(call) | arguments)
+    return call._replace(output=np.swapaxes(y, 1, 2))
+
+
+def test_layers_agree(calls):
+    assert re.fullmatch(r"13 layers agree to \de-07", wild.recomputed(calls))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("scale_squared", {"scale": 1 / 256}), ("scale_ignored", {"scale": 1.0}), ("no_mask", {"mask": None, "bias": None})],
+)
+def test_a_wrong_layer_is_named(calls, name, wrong):
+    assert wild.attention_of(calls[0])["scale"] == 1 / 16
+    assert f"({name})" in wild.recomputed([calls[0], changed(calls[0], **wrong)])
+
+
+def test_what_nothing_explains(calls):
+    noise = calls[0]._replace(output=np.random.default_rng(0).standard_normal(calls[0].output.shape))
+    assert re.fullmatch(r"differs: nothing explains .* in layers\.0\.self_attn", wild.recomputed([noise]))
+
+
+def test_rotations_are_judged():
+    from posref.rotary import rope
+
+    def turn(x, positions):
+        return rope.rotate(x, *rope.tables(positions[:, None], rope.frequencies(64, 500.0)), layout="half")
+
+    assert wild.rotation(turn, dim=64, base=500.0) == "agrees: layout half, f64"
+    assert "base" in wild.rotation(turn, dim=64)
+
+
+def test_every_row_is_on_the_page():
+    """Rows of the page are those of the program, in its order; a library that was not installed then has none."""
+    listed = [tuple(cell.strip() for cell in line.split("|")[1:4]) for line in PAGE.splitlines() if line.startswith("| ")][2:]
+    known = [(row.library, row.what) for row in wild.rows()]
+    found = [(library, what) for library, _, what in listed]
+    assert [row for row in found if row not in known] == []
+    assert [row for row in known if row not in found] == []
+
+
+def test_what_posref_found_is_on_the_page():
+    """Every line of the README's list is a row of the page that differs, at the same version."""
+    section = README.split("## Found by posref")[1].split("\n## ")[0]
+    rows = [line.split("|") for line in PAGE.splitlines() if "| differs" in line]
+    assert {f"{row[1].strip()} {row[2].strip()}" for row in rows} == set(re.findall(r"^\* (\S+ \S+): ", section, re.MULTILINE))
