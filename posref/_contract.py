@@ -262,7 +262,7 @@ class Argument(NamedTuple):
 class Contract:
     """What a function takes, as data, and the errors of what does not fit."""
 
-    def __init__(self, function, remedies, specification=None):
+    def __init__(self, function, remedies, specification=None, finds=()):
         self.function = f"{function.__module__.split('posref.')[-1]}.{function.__name__}"
         self.where = ".".join(self.function.split(".")[-2:])
         if self.function.startswith("fast."):
@@ -272,7 +272,10 @@ class Contract:
         self.returns = specification.returns if specification else self.signature.return_annotation
         self.arguments = {}
         for name, parameter in self.signature.parameters.items():
-            self._add(name, said.get(name, parameter).annotation, parameter.default, remedies.get(name, ""))
+            annotation = said.get(name, parameter).annotation
+            if name in finds:
+                annotation = annotation._replace(marks=tuple(mark for mark in annotation.marks if mark != finite))
+            self._add(name, annotation, parameter.default, remedies.get(name, ""))
         self.filename = f"<contract of {self.where}>"
         self.source = _source(function.__name__, self)
 
@@ -509,12 +512,15 @@ def contract(function: Any = None, **remedies: str) -> Any:
     return compiled(function, made, made.source)
 
 
-def twin(specification: Any, **remedies: str) -> collections.abc.Callable[[F], F]:
-    """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`."""
+def twin(specification: Any, *, finds: tuple[str, ...] = (), **remedies: str) -> collections.abc.Callable[[F], F]:
+    """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`.
+
+    Arguments in `finds` are not searched for NaN beforehand: the function finds it on its way, and raises `not_finite`.
+    """
     said = specification.contract
 
     def wrap(function):
-        made = Contract(function, said.remedies | remedies, said)
+        made = Contract(function, said.remedies | remedies, said, finds)
         return compiled(function, made, made.source)
 
     return wrap

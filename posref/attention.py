@@ -248,12 +248,15 @@ def attend_by_offset(
     bias_by_offset: Numbers[Array, "#... #h n_query+n_key-1", finite] | None = None,
     causal: bool = False,
     window: Count | None = None,
+    row_scale: Numbers[Array, "(...) #1 #n_query"] | None = None,
+    softcap: Positive | None = None,
+    sinks: Numbers[Array, "#... #h 1", finite] | None = None,
 ) -> Numbers[Array, "... h n_query d_v"]:
     """`attend` with a bias that depends on the offset alone, and masks by rule: `(..., h, n_query, d_v)`.
 
     `bias_by_offset` `(h, n_query + n_key - 1)`: entry `j - i + n_query - 1` belongs to row i and column j. Rows and columns
     are aligned at the end: causal means j <= i + n_key - n_query, a window of width w means |j - i - (n_key - n_query)| < w.
-    `k` and `v` may have fewer heads than `q` (grouped queries): head a of `q` uses head a // (h / h_key).
+    Shared heads of `k` and `v`, `row_scale`, `softcap` and `sinks` as in `attend`.
 
     >>> ones, v = np.ones((1, 3, 1)), np.array([[[0.0], [2.0], [4.0]]])
     >>> attend_by_offset(ones, ones, v, scale=1.0, causal=True)[0, :, 0]
@@ -265,7 +268,7 @@ def attend_by_offset(
     if window is not None:
         mask = mask & window_mask(i, j, width=window)
     bias = None if bias_by_offset is None else bias_by_offset[..., j - i[:, None] + n_key - 1]
-    return attend(q, k, v, scale=scale, bias=bias, mask=mask)
+    return attend(q, k, v, scale=scale, bias=bias, mask=mask, row_scale=row_scale, softcap=softcap, sinks=sinks)
 
 
 class Gradient(NamedTuple):

@@ -3,8 +3,10 @@
 The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
 accumulator of every row are carried along (online softmax). Memory is O(n d) for copies of inputs that are not contiguous,
 O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are skipped. Queries lie side
-by side in the vectors, so each sum runs over the keys in their order: results do not depend on `threads`, and one query alone,
-as in a decoding step, takes as long as LANES of them.
+by side in the vectors. Up to FEW queries, as in a decoding step, are taken one by one, with keys side by side, and a tile of
+the keys serves all heads that share it. Both ways results do not depend on `threads`.
+
+A NaN among the keys is found where the scores are formed, not by another pass over them. Then `out` was written to.
 
 `partial_by_offset` stops before the division and returns the State that `merge` joins with those of other shards of the keys:
 what ring attention and context parallelism compute on each device. A State is that of `posref.shards`.
@@ -17,20 +19,22 @@ Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles. To first order in u every output is within
 
     sum_j a_ij |v_je| (E_ij + sum_l a_il E_il + u),
-    E_ij = u ((d + 4) |scale| sum_t |q_it k_jt| + |b_ij| + m_i - s_ij + n_i + 4 T_i + 4)
+    E_ij = u ((d + 4) |f_i| sum_t |q_it k_jt| + 7 c + |b_ij| + m_i - s_ij + n_i + 4 T_i + 4)
 
-of the exact one: d + 1 roundings in an inner product, one each of scale, product, bias and sum; exp of a rounded difference and
+of the exact one, with f_i = scale row_scale_i and the softcap c or 0: d roundings in an inner product in any order, three of
+the factor and its product with the query, and one of the sum with the bias, whose last u |s_ij| is in (d + 4), or in 7 c as
+are the quotient by c, 5 u of tanh and the product; tanh enlarges no error. Further exp of a rounded difference and
 its own error of 3 u; for every tile a factor of the same kind, whose differences add up to m_i minus the maximum then; n_i
-additions and the division. Weights below e^-87 (float32) or e^-708 (float64) count as 0. The maximum is subtracted before exp,
-so results are finite whenever the scores are.
+additions and the division. m_i and n_i count the sink as a key. Weights below e^-87 (float32) or e^-708 (float64) count as 0.
+The maximum is subtracted before exp, so results are finite whenever the scores are.
 
 One difference to the specification: results are float32 or float64, for other dtypes there is a TypeError. Inputs of several
 dtypes are all converted to that of the result first.
 
-Proofs, proofs/fast/attention.py: the source of the kernels, with exp itself in place of its polynomial. step_keeps_the_sums:
-one step of the online softmax, on both branches of its maximum, hence any number of keys; kernel_attends_on_every_path,
-kernel_pinned, partial_pinned, rope_on_the_fly: the whole kernel is the specification, at small sizes. Rounding, threads and
-large sizes are tested.
+Proofs, proofs/fast/attention.py: the source of the kernels, with exp and tanh themselves in place of what is compiled for them.
+step_keeps_the_sums: one step of the online softmax, on both branches of its maximum, hence any number of keys;
+kernels_attend_on_every_path, kernels_pinned, partial_pinned, rope_on_the_fly: the whole kernels are the specification, at small
+sizes. Rounding, threads and large sizes are tested.
 """
 
 import math
@@ -47,7 +51,8 @@ from posref.shards import State, finish, merge
 
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 
-LANES = 64  # queries side by side: four vectors of sixteen float32, times four rows fill half of the registers of AVX-512
+LANES = 48  # queries side by side: six vectors of eight float32, times two rows fill twelve of the sixteen registers of AVX2
+FEW = 12  # queries: a block of LANES takes as long as so many one by one
 TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
 PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
@@ -62,7 +67,7 @@ class _Separate(Compiler):
         return super().define_pipelines()
 
 
-@twin(attention.attend_by_offset, query_tables=PAIR, key_tables=PAIR)
+@twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
 def attend_by_offset(
     q,
     k,
@@ -72,6 +77,9 @@ def attend_by_offset(
     bias_by_offset=None,
     causal=False,
     window=None,
+    row_scale=None,
+    softcap=None,
+    sinks=None,
     query_tables: tuple[Numbers[Array, "(...) #1 n_query d/2"], Numbers[Array, "=query_tables[0]"]] | None = None,
     key_tables: tuple[Numbers[Array, "(...) #1 n_key d/2"], Numbers[Array, "=key_tables[0]"]] | None = None,
     layout: Layout | None = None,
@@ -89,11 +97,11 @@ def attend_by_offset(
     >>> attend_by_offset(ones, ones, v, scale=1.0, causal=True)[0, :, 0]
     array([0., 1., 2.])
     """
-    name, turn = "fast.attention.attend_by_offset", (query_tables, key_tables, layout)
-    return _stream(name, q, k, v, scale, bias_by_offset, causal, window, None, turn, True, out, threads).accumulator
+    band, rules, turn = (causal, window, None), (row_scale, softcap, sinks), (query_tables, key_tables, layout)
+    return _stream(attend_by_offset, q, k, v, scale, bias_by_offset, band, rules, turn, True, out, threads).accumulator
 
 
-@twin(attention.attend_by_offset, query_tables=PAIR, key_tables=PAIR)
+@twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
 def partial_by_offset(
     q,
     k,
@@ -103,6 +111,8 @@ def partial_by_offset(
     bias_by_offset=None,
     causal=False,
     window=None,
+    row_scale=None,
+    softcap=None,
     shift: Integer | None = None,
     query_tables: tuple[Numbers[Array, "(...) #1 n_query d/2"], Numbers[Array, "=query_tables[0]"]] | None = None,
     key_tables: tuple[Numbers[Array, "(...) #1 n_key d/2"], Numbers[Array, "=key_tables[0]"]] | None = None,
@@ -120,16 +130,18 @@ def partial_by_offset(
     >>> partial_by_offset(q, k, v, scale=1.0, causal=True, shift=-1)
     State(maximum=array([[[1.]]]), denominator=array([[[2.]]]), accumulator=array([[[2.]]]))
     """
-    name, turn = "fast.attention.partial_by_offset", (query_tables, key_tables, layout)
-    return _stream(name, q, k, v, scale, bias_by_offset, causal, window, shift, turn, False, None, threads)
+    band, rules, turn = (causal, window, shift), (row_scale, softcap, None), (query_tables, key_tables, layout)
+    return _stream(partial_by_offset, q, k, v, scale, bias_by_offset, band, rules, turn, False, None, threads)
 
 
-def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out, threads):
+def _stream(function, q, k, v, scale, bias, band, rules, turn, divide, out, threads):
     """The State over the keys, its accumulator divided by the denominator if `divide`."""
+    name, (causal, window, shift), (row_scale, softcap, sinks) = function.contract.where, band, rules
     tables = _tables(name, *turn)
     heads, n_query, n_key, width = q.shape[-3], q.shape[-2], k.shape[-2], v.shape[-1]
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
-    reads = {"q": q, "k": k, "v": v, **({} if bias is None else {"bias_by_offset": bias}), **tables}
+    added = {"bias_by_offset": bias, "row_scale": row_scale, "sinks": sinks}
+    reads = {"q": q, "k": k, "v": v, **{argument: x for argument, x in added.items() if x is not None}, **tables}
     dtype = np.result_type(scale, *reads.values())
     dtype = np.dtype(np.float64) if dtype.kind in "iu" else dtype
     _machine.floating(name, "the result", dtype)
@@ -137,23 +149,40 @@ def _stream(name, q, k, v, scale, bias, causal, window, shift, turn, divide, out
     products = math.prod(batch) * heads * n_query * n_key * (q.shape[-1] + width)
     threads = _machine.thread_count(name, threads, products // 2)  # as long as it takes to write this many bytes
     low, high = _band(n_query, n_key, causal, window, n_query - n_key if shift is None else int(shift))
-    none = np.empty((max(n_query, n_key), 0), dtype)
+    none = np.empty((max(n_query, n_key, 1), 0), dtype)
     q, k, v, *turning = (np.require(x, dtype, "CA") for x in (q, k, v, *(tables.get(x, none) for x in TABLES)))
-    bias = _reversed(bias, n_query + n_key - 1, dtype)
+    lowest = np.full((1, 1), np.finfo(dtype).min, dtype)
+    rows = (
+        none[:1] if bias is None else _padded(bias[..., ::-1], n_query + n_key - 1, dtype),  # forwards along the queries
+        _padded(np.full((1, n_query), scale) if row_scale is None else scale * row_scale, n_query, dtype),
+        lowest if sinks is None else _padded(sinks, 1 - LANES, dtype),
+    )
     sums = out if out.flags.carray else np.empty(out.shape, dtype)
     maximum, denominator = np.empty((2, *batch, heads, n_query), dtype)
-    numbers = dtype.type(scale), dtype.type(np.finfo(dtype).min), low, high, turn[2] == "interleaved", divide
-    step = PIECES * threads if threads > 1 else 1
+    numbers = dtype.type(softcap or 0), dtype.type(sinks is not None), low, high, turn[2] == "interleaved", divide
+    kernel, step = _attend_few if n_query <= FEW else _attend, PIECES * threads if threads > 1 else 1
     calls = []
     for b in np.ndindex(*batch):
-        arrays = [_at(x, b) for x in (q, k, v)] + [_at(bias[..., None], b)[..., 0]]
+        arrays = [_at(x, b) for x in (q, k, v)] + [_at(x[..., None], b)[..., 0] for x in rows]
         arrays += [_at(x, b)[0] if x.ndim > 2 else x for x in turning]
         arrays += [sums[b], maximum[b], denominator[b]]
         calls += [(*arrays, *numbers, first, step) for first in range(step)]
-    _machine.run(_attend, calls, threads)
+    _machine.run(kernel, calls, threads)
+    _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
     if sums is not out:
         out[...] = sums
     return State(maximum[..., None], denominator[..., None], out)
+
+
+def _search(function, k, met, maximum, denominator):
+    """ValueError for keys that are not finite: those that were met made a denominator NaN."""
+    if not all(np.isfinite(x).all() for x in (maximum, denominator, k[..., : met.start, :], k[..., met.stop :, :])):
+        if not np.isfinite(k).all():
+            raise function.contract.not_finite("k", k)
+        raise ValueError(
+            f"{function.contract.where}: scores are NaN or infinite: factors are too large for {k.dtype} or tables not finite; "
+            "make them smaller, or pass float64"
+        )
 
 
 def _tables(name, query_tables, key_tables, layout):
@@ -174,11 +203,11 @@ def _band(n_query, n_key, causal, window, shift):
     return max(-reach - shift, -everything), min(high - shift, everything)
 
 
-def _reversed(bias, offsets, dtype):
-    """The bias by i - j, so that it is read forwards along the queries; LANES more, which the last block reads in vain."""
-    bias = np.zeros((1, 0), dtype) if bias is None else bias[..., ::-1].reshape(*bias.shape[:-1] or (1,), bias.shape[-1])
-    padded = np.zeros((*bias.shape[:-1], max(0, offsets) + LANES), dtype)
-    padded[..., : bias.shape[-1]] = bias
+def _padded(rows, count, dtype):
+    """`rows` (.., h, n), n at most `count`, with zeros to `count` and LANES more, which the last block reads in vain."""
+    rows = np.atleast_2d(rows)
+    padded = np.zeros((*rows.shape[:-1], max(0, count) + LANES), dtype)
+    padded[..., : rows.shape[-1]] = rows
     return padded
 
 
@@ -242,6 +271,26 @@ def _compiled_exp(x):
     return {numba.types.float32: _exp_float32, numba.types.float64: _exp_float64}.get(x)
 
 
+def _tanh(x):
+    """tanh x, compiled (1 - t) / (1 + t) with t = e^(-2 |x|): within 5 u of it, an absolute error.
+
+    t is off by 3 u t, which moves the quotient by at most 6 u t / (1 + t)^2 <= 1.5 u; the sum, the difference and the quotient
+    round by u each, at most.
+    """
+    return np.tanh(x)
+
+
+@numba.extending.overload(_tanh, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
+def _compiled_tanh(x):
+    kind = {numba.types.float32: np.float32, numba.types.float64: np.float64}.get(x)
+
+    def tanh(x):
+        t = _exp(kind(-2) * abs(x))
+        return math.copysign((kind(1) - t) / (kind(1) + t), x)
+
+    return tanh
+
+
 @_machine.jit(pipeline_class=_Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
 def _take(x, first, count, cos, sin, interleaved, tile):
     """tile[c] = row first + c of x, turned where the tables have columns: the products and sums of `fast.rope`, unfused."""
@@ -259,26 +308,46 @@ def _take(x, first, count, cos, sin, interleaved, tile):
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _multiply(a, x, count, sums, lanes=LANES):
-    """sums += a x, over `count` columns of a and rows of x `(.., lanes)`; sums is flat, its rows are taken four at a time."""
-    for i in range(0, a.shape[0], 4):
-        four = sums[i * lanes : (i + 4) * lanes]
-        for t in range(count):
-            a0, a1, a2, a3 = a[i, t], a[i + 1, t], a[i + 2, t], a[i + 3, t]
+def _multiply(a, x, sums, lanes=LANES):
+    """sums += a x, x `(.., lanes)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
+    for i in range(0, a.shape[0], 2):
+        two = sums[i * lanes : (i + 2) * lanes]
+        for t in range(a.shape[1]):
+            a0, a1 = a[i, t], a[i + 1, t]
             for r in range(lanes):
-                four[r] += a0 * x[t, r]
-                four[lanes + r] += a1 * x[t, r]
-                four[2 * lanes + r] += a2 * x[t, r]
-                four[3 * lanes + r] += a3 * x[t, r]
+                two[r] += a0 * x[t, r]
+                two[lanes + r] += a1 * x[t, r]
+
+
+@_machine.jit(fastmath={"contract", "reassoc", "nsz"})
+def _lost(x, total):
+    """`total`, or NaN if a number of x is not finite."""
+    zero = np.zeros(1, x.dtype)[0]  # a number of that dtype: an integer would make all of it float64
+    for r in range(len(x)):
+        total += zero * x[r]
+    return total
+
+
+@_machine.jit(fastmath={"contract"}, error_model="numpy")
+def _cap(x, softcap):
+    """x becomes c tanh(x / c)."""
+    for r in range(len(x)):
+        x[r] = softcap * _tanh(x[r] / softcap)
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _score(s, count, scale, bias, start, after, before, lanes=LANES):
-    """The scores from the inner products s `(tile, lanes)`: row c is a key, to which lanes after + c to before + c attend."""
+def _bias(s, count, bias, start, lanes=LANES):
+    """s[c, r] += bias[start - c + r]: row c is a key, lane r a query."""
     for c in range(count):
         near = bias[start - c : start - c + lanes]
         for r in range(lanes):
-            s[c, r] = s[c, r] * scale + near[r]
+            s[c, r] += near[r]
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+def _mask(s, count, after, before, lanes=LANES):
+    """Key c is met by lanes after + c to before + c; for the others its score becomes -infinity."""
+    for c in range(count):
         for r in range(min(after + c, lanes)):
             s[c, r] = -np.inf
         for r in range(max(before + c + 1, 0), lanes):
@@ -314,6 +383,8 @@ def _attend(
     k,
     v,
     bias,
+    factors,
+    sinks,
     q_cos,
     q_sin,
     k_cos,
@@ -321,8 +392,8 @@ def _attend(
     out,
     maximum,
     denominator,
-    scale,
-    lowest,
+    softcap,
+    sunk,
     low,
     high,
     interleaved,
@@ -335,12 +406,11 @@ def _attend(
     """One block in `step` of the (h, n_query / lanes): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
-    group, blocks, fours = heads // k.shape[0], (n_query + lanes - 1) // lanes, width + -width % 4
+    group, blocks, even = heads // k.shape[0], (n_query + lanes - 1) // lanes, width + width % 2
     queries, turned = np.zeros((lanes, dim), q.dtype), np.zeros((dim, lanes), q.dtype)
-    keys, values = np.zeros((tile, dim), q.dtype), np.zeros((tile, fours), q.dtype)
-    products, sums = np.zeros(tile * lanes, q.dtype), np.zeros(fours * lanes, q.dtype)
-    s, accumulator = products.reshape(tile, lanes), sums.reshape(fours, lanes)
-    straight = k_cos[:, :0]
+    keys, values = np.zeros((tile, dim), q.dtype), np.zeros((tile, even), q.dtype)
+    products, sums = np.zeros(tile * lanes, q.dtype), np.zeros(even * lanes, q.dtype)
+    s, accumulator, straight = products.reshape(tile, lanes), sums.reshape(even, lanes), np.zeros((0, 0), q.dtype)
     top, total, shrink = np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype)
     for w in range(first, heads * blocks, step):
         h, i = w // blocks, (blocks - 1 - w % blocks) * lanes
@@ -348,9 +418,9 @@ def _attend(
         _take(q[h], i, rows, q_cos, q_sin, interleaved, queries)
         for t in range(dim):
             for r in range(lanes):
-                turned[t, r] = queries[r, t]
-        top[:] = lowest
-        total[:] = 0
+                turned[t, r] = factors[0, i + r] * queries[r, t]
+        top[:] = sinks[h % len(sinks), 0]
+        total[:] = sunk
         sums[:] = 0
         end = min(n_key, i + rows + high)
         for j in range(max(0, i + low), end, tile):
@@ -358,11 +428,105 @@ def _attend(
             _take(k[h // group], j, count, k_cos, k_sin, interleaved, keys)
             _take(v[h // group], j, count, straight, straight, interleaved, values)
             products[:] = 0
-            _multiply(keys, turned, dim, products, lanes)
-            _score(s, count, scale, bias[h % len(bias)], n_key - 1 - j + i, j - i - high, j - i - low, lanes)
+            _multiply(keys[:, :dim], turned, products, lanes)
+            total[0] = _lost(products, total[0])
+            if softcap > 0:
+                _cap(products, softcap)
+            if bias.shape[1] > 0:
+                _bias(s, count, bias[h % len(bias)], n_key - 1 - j + i, lanes)
+            if j + count > i + high + 1 or j < i + low + lanes - 1:
+                _mask(s, count, j - i - high, j - i - low, lanes)
             _step(s, count, top, total, accumulator, shrink, lanes)
-            _multiply(values.T, s, count, sums, lanes)
+            _multiply(values.T[:, :count], s, sums, lanes)
         for r in range(rows):
             maximum[h, i + r], denominator[h, i + r] = top[r], total[r]
             for e in range(width):
                 out[h, i + r, e] = accumulator[e, r] / total[r] if divide and total[r] > 0 else accumulator[e, r]
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+def _meet(q, keys, values, softcap, bias, start, after, before, s, sums, maximum, denominator):
+    """A query meets the keys, of which those after to before - 1 may be seen: its new maximum and denominator."""
+    count = keys.shape[0]
+    for c in range(count):
+        s[c] = 0
+        for t in range(q.shape[0]):
+            s[c] += q[t] * keys[c, t]
+    denominator = _lost(s[:count], denominator)
+    if softcap > 0:
+        _cap(s[:count], softcap)
+    if len(bias) > 0:
+        for c in range(count):
+            s[c] += bias[start - c]
+    s[: min(max(after, 0), count)] = -np.inf
+    s[min(max(before, 0), count) : count] = -np.inf
+    highest = maximum
+    for c in range(count):
+        highest = max(highest, s[c])
+    shrink = _exp(maximum - highest)
+    denominator *= shrink
+    for c in range(count):
+        s[c] = _exp(s[c] - highest)
+        denominator += s[c]
+    for e in range(sums.shape[0]):
+        sums[e] *= shrink
+    for c in range(count):
+        for e in range(sums.shape[0]):
+            sums[e] += s[c] * values[c, e]
+    return highest, denominator
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+def _attend_few(
+    q,
+    k,
+    v,
+    bias,
+    factors,
+    sinks,
+    q_cos,
+    q_sin,
+    k_cos,
+    k_sin,
+    out,
+    maximum,
+    denominator,
+    softcap,
+    sunk,
+    low,
+    high,
+    interleaved,
+    divide,
+    first,
+    step,
+    tile=TILE,
+):
+    """One head in `step` of the keys, which pass once for all queries that share them."""
+    heads, n_query, dim = q.shape
+    n_key, width, group = v.shape[1], v.shape[2], heads // k.shape[0]
+    queries, turned, s = np.zeros((group, n_query, dim), q.dtype), np.zeros((tile, dim), q.dtype), np.zeros(tile, q.dtype)
+    for g in range(first, k.shape[0], step):
+        for a in range(group):
+            h = g * group + a
+            _take(q[h], 0, n_query, q_cos, q_sin, interleaved, queries[a])
+            for i in range(n_query):
+                for t in range(dim):
+                    queries[a, i, t] *= factors[0, i]
+            maximum[h], denominator[h], out[h] = sinks[h % len(sinks), 0], sunk, 0
+        for j in range(max(0, low), min(n_key, n_query + high), tile):
+            keys, values = k[g, j : j + tile], v[g, j : j + tile]
+            if k_cos.shape[1] > 0:
+                _take(k[g], j, len(keys), k_cos, k_sin, interleaved, turned)
+                keys = turned[: len(keys)]
+            for a in range(group):
+                h = g * group + a
+                for i in range(n_query):
+                    maximum[h, i], denominator[h, i] = _meet(
+                        *(queries[a, i], keys, values, softcap, bias[h % len(bias)]),
+                        *(n_key - 1 - j + i, i + low - j, i + high + 1 - j, s, out[h, i], maximum[h, i], denominator[h, i]),
+                    )
+        for h in range(g * group, (g + 1) * group):
+            for i in range(n_query):
+                if divide and denominator[h, i] > 0:
+                    for e in range(width):
+                        out[h, i, e] /= denominator[h, i]

@@ -20,6 +20,7 @@ fast = importlib.import_module("posref.fast.attention")
 fast_rope = importlib.import_module("posref.fast.rope")
 
 FLOATS = (np.float32, np.float64)
+FEW = (1, fast.FEW, fast.FEW + 1, fast.LANES, fast.LANES + 1)
 TILES = (fast.TILE - 1, fast.TILE, fast.TILE + 1, 2 * fast.TILE, 2 * fast.TILE + 1)
 MASKS = ((False, None), (True, None), (False, 3), (True, 2), (False, 1), (True, 3), (False, 10**300), (True, 40))
 
@@ -42,7 +43,7 @@ def specification(q, k, v, bias, **arguments):
     return attention.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
 
 
-def error_bound(q, k, v, bias, *, scale, causal=False, window=None):
+def error_bound(q, k, v, bias, *, scale, causal=False, window=None, row_scale=1, softcap=None, sinks=None):
     """The bound of the module's docstring, for every element, with 1.01 for what is of second order in u."""
     u = np.finfo(q.dtype).eps / 2
     n_query, n_key, d = q.shape[-2], k.shape[-2], q.shape[-1]
@@ -52,14 +53,15 @@ def error_bound(q, k, v, bias, *, scale, causal=False, window=None):
     past = offset - (n_key - n_query)
     allowed = (past <= 0 if causal else True) & (np.abs(past) < (np.inf if window is None else window))
     b = 0 if bias is None else bias.astype(np.longdouble)[..., offset + n_query - 1]
-    swapped = np.swapaxes(k, -1, -2)
-    s = np.where(allowed, scale * (q @ swapped) + b, -np.inf)
+    swapped, factor = np.swapaxes(k, -1, -2), scale * np.asarray(row_scale, np.longdouble)[..., None]
+    s, c = factor * (q @ swapped), softcap or 0
+    s = np.where(allowed, (s if softcap is None else c * np.tanh(s / c)) + b, -np.inf)
     m = s.max(axis=-1, keepdims=True, initial=-(10**300))
-    a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape))
-    n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True)
-    tiles = n // fast.TILE + 2
-    e = (d + 4) * abs(scale) * (np.abs(q) @ np.abs(swapped)) + np.abs(b) + np.where(allowed, m - s, 0) + n + 4 * tiles + 4
-    e = 1.01 * u * e
+    m = m if sinks is None else np.maximum(m, sinks[..., None])
+    a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape), sinks)
+    n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True) + (sinks is not None)
+    e = (d + 4) * abs(factor) * (np.abs(q) @ np.abs(swapped)) + 7 * c + np.abs(b) + np.where(allowed, m - s, 0)
+    e = 1.01 * u * (e + n + 4 * (n // fast.TILE + 2) + 4)
     lost = np.exp(np.longdouble(-87 if u > 1e-10 else -708)) * n * np.abs(v).max(initial=0)
     return (a * (e + (a * e).sum(axis=-1, keepdims=True) + u)) @ np.abs(v) + lost
 
@@ -88,7 +90,7 @@ def test_every_small_length(dtype, causal, window):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("causal", "window"), [*MASKS, (False, 100)])
 def test_borders_of_tiles(dtype, causal, window):
-    for number, (n_query, n_key) in enumerate(itertools.product((1, *TILES), repeat=2)):
+    for number, (n_query, n_key) in enumerate(itertools.product((*FEW, *TILES), (1, *TILES))):
         q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=dtype, seed=number)
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
 
@@ -98,6 +100,41 @@ def test_borders_of_tiles(dtype, causal, window):
 @pytest.mark.parametrize("d", [*range(1, 10), 64, 128])
 def test_every_width(d, d_v, dtype):
     check(*inputs(67, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
+    check(*inputs(3, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
+
+
+RULES = {
+    "temperature": lambda rng, n: {"row_scale": rng.uniform(0.5, 2, n)},
+    "softcap": lambda rng, n: {"softcap": 0.7},
+    "sinks": lambda rng, n: {"sinks": rng.standard_normal((4, 1)) + np.array([[-3], [0], [1], [40]])},
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n_query", [1, 9, 100])
+@pytest.mark.parametrize("names", [*RULES, "temperature softcap sinks"])
+def test_rules_of_a_score(names, n_query, dtype):
+    rng = np.random.default_rng(0)
+    q, k, v, bias = inputs(n_query, 130, 6, 5, heads=(4, 2), dtype=dtype, spread=2)
+    rules = {}
+    for name in names.split():
+        rules |= {key: x.astype(dtype) if isinstance(x, np.ndarray) else x for key, x in RULES[name](rng, n_query).items()}
+    for causal, window in MASKS[:4]:
+        check(q, k, v, bias, scale=0.4, causal=causal, window=window, **rules)
+    whole = fast.attend_by_offset(q, k, v, scale=0.4, **rules)
+    assert not np.allclose(whole, fast.attend_by_offset(q, k, v, scale=0.4), rtol=0, atol=1e-3)
+    sinks = rules.pop("sinks", None)
+    state = fast.partial_by_offset(q, k, v, scale=0.4, **rules)
+    state = state if sinks is None else shards.with_sinks(state, sinks)
+    assert np.allclose(fast.finish(state), whole, rtol=0, atol=100 * np.finfo(dtype).eps)  # one exp more, of numbers below 4
+
+
+def test_temperatures_of_a_batch():
+    q, k, v, _ = (np.stack([x, 2 * x]) for x in inputs(5, 7, 4, 3, dtype=np.float64))
+    factors = np.random.default_rng(0).uniform(0.5, 2, (2, 1, 5))
+    out = fast.attend_by_offset(q, k, v, scale=0.5, row_scale=factors)
+    expected = attention.attend_by_offset(q, k, v, scale=0.5, row_scale=factors)
+    assert np.allclose(out, expected, rtol=0, atol=1e-14)
 
 
 SHAPES = [
@@ -189,7 +226,45 @@ def test_exp_from_both_sides(dtype, end):
     assert exp(np.array([end], dtype))[0] > 0
 
 
+def test_tanh_from_both_sides():
+    """Within 5 u of it, absolutely; both signs of zero stay."""
+    for dtype in FLOATS:
+        x = np.concatenate([np.linspace(-30, 30, 200_001), np.geomspace(1e-30, 1, 10_001)]).astype(dtype)
+        got = x.copy()
+        fast._cap(got, dtype(1))
+        error = np.abs(got - np.tanh(x.astype(np.longdouble))).max() / (np.finfo(dtype).eps / 2)
+        assert 0.5 < error < 5
+        zeros = np.array([0.0, -0.0], dtype)
+        fast._cap(zeros, dtype(1))
+        assert np.signbit(zeros).tolist() == [False, True]
+
+
+def test_the_compiler_is_promised_separate_memory():
+    """numba has no public option for it: this fails when its compiler no longer takes the flag."""
+    x = np.ones((2, fast.LANES), np.float32)
+    fast._multiply(np.ones((2, 2), np.float32)[:, :2], x, np.zeros(2 * fast.LANES, np.float32))
+    assert all("noalias" in code for code in fast._multiply.inspect_llvm().values())
+
+
 # Edges
+
+
+@pytest.mark.parametrize("n_query", [2, 60])
+def test_keys_that_are_not_finite_are_found_wherever_they_are(n_query):
+    """Also where no query meets them, or in a row that is masked; a NaN among the values is theirs alone."""
+    q, k, v, _ = inputs(n_query, 200, 4, 3)
+    for arguments, where in itertools.product(({}, {"causal": True}, {"window": 5}, {"softcap": 1.0}), (0, 130, 199)):
+        for wrong in (np.nan, np.inf, -np.inf):
+            other = k.copy()
+            other[1, where, 2] = wrong
+            with pytest.raises(ValueError, match=r"attend_by_offset: k has 1 of 1600 values that are NaN or infinite"):
+                fast.attend_by_offset(q, other, v, scale=1.0, **arguments)
+    with pytest.raises(ValueError, match="k has 800 of 800 values"):
+        fast.attend_by_offset(q[:, :0], np.full_like(k[:, :100], np.nan), v[:, :100], scale=1.0)
+    with pytest.raises(ValueError, match=r"partial_by_offset: k has 1600 of 1600"):
+        fast.partial_by_offset(q, np.full_like(k, np.nan), v, scale=1.0, causal=True, shift=1000)
+    with pytest.raises(ValueError, match="scores are NaN or infinite: factors are too large for float32"):
+        fast.attend_by_offset(q * np.float32(1e30), k * np.float32(1e30), v, scale=1.0)
 
 
 def test_nothing_to_attend():
@@ -349,8 +424,10 @@ def test_threads_do_not_change_a_bit(dtype):
     q, k, v, bias = inputs(300, 310, 8, 5, heads=(3, 1), dtype=dtype)
     arguments = {"scale": 0.3, "bias_by_offset": bias, "causal": True}
     expected = fast.attend_by_offset(q, k, v, **arguments, threads=1)
+    few = fast.attend_by_offset(q[:, :3], k, v, scale=0.3, threads=1)
     for threads in (None, 2, 3, 5, 64, 1000):
         assert np.array_equal(fast.attend_by_offset(q, k, v, **arguments, threads=threads), expected)
+        assert np.array_equal(fast.attend_by_offset(q[:, :3], k, v, scale=0.3, threads=threads), few)
 
 
 def test_two_python_threads_at_once():
