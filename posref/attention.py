@@ -82,8 +82,7 @@ def softmax(
            [0. , 0. , 0. ]])
     """
     highest = row_maximum(scores, mask)
-    if sinks is not None:
-        highest = np.maximum(highest, sinks[..., None])
+    highest = highest if sinks is None else np.maximum(highest, sinks[..., None])
     weights = np.exp((scores if mask is None else np.where(mask, scores, highest)) - highest)
     weights = weights if mask is None else np.where(mask, weights, 0)
     total = weights.sum(axis=-1, keepdims=True)
@@ -252,11 +251,10 @@ def attend_by_offset(
     softcap: Positive | None = None,
     sinks: Numbers[Array, "#... #h 1", finite] | None = None,
 ) -> Numbers[Array, "... h n_query d_v"]:
-    """`attend` with a bias that depends on the offset alone, and masks by rule: `(..., h, n_query, d_v)`.
+    """`attend` with a bias that depends on the offset alone, masks by rule, the rest as there: `(..., h, n_query, d_v)`.
 
     `bias_by_offset` `(h, n_query + n_key - 1)`: entry `j - i + n_query - 1` belongs to row i and column j. Rows and columns
     are aligned at the end: causal means j <= i + n_key - n_query, a window of width w means |j - i - (n_key - n_query)| < w.
-    Shared heads of `k` and `v`, `row_scale`, `softcap` and `sinks` as in `attend`.
 
     >>> ones, v = np.ones((1, 3, 1)), np.array([[[0.0], [2.0], [4.0]]])
     >>> attend_by_offset(ones, ones, v, scale=1.0, causal=True)[0, :, 0]
@@ -265,8 +263,7 @@ def attend_by_offset(
     n_query, n_key = q.shape[-2], k.shape[-2]
     i, j = np.arange(n_query) + (n_key - n_query), np.arange(n_key)
     mask = causal_mask(i, j) if causal else np.ones((n_query, n_key), dtype=bool)
-    if window is not None:
-        mask = mask & window_mask(i, j, width=window)
+    mask = mask if window is None else mask & window_mask(i, j, width=window)
     bias = None if bias_by_offset is None else bias_by_offset[..., j - i[:, None] + n_key - 1]
     return attend(q, k, v, scale=scale, bias=bias, mask=mask, row_scale=row_scale, softcap=softcap, sinks=sinks)
 
