@@ -10,9 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from posref import cli, discovery, ops
+import posref
+from posref import cli, discovery, ops, vectors
+from posref.rotary import rope
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -36,9 +39,56 @@ def test_examples_print_what_they_say():
     assert result.failed == 0, "".join(report)
 
 
+def torch_example():
+    (block,) = [block for block in blocks("python") if "import torch" in block]
+    return block
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
+    """A folder with the file of the first example, and a dump of positions counted from 1."""
+    (block,) = [block for block in blocks("python") if block.startswith("# my_ops.py")]
+    (tmp_path / "my_ops.py").write_text(block)
+    case = vectors.case("rope/half/d8-b1e4/tiny")
+    tables = rope.tables(case.tensors["positions"] + 1, rope.frequencies(8))
+    rope.rotate(case.tensors["x"], *tables, layout="half").astype(np.float32).tofile(tmp_path / "out.bin")
+    monkeypatch.chdir(tmp_path)
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+CONSOLE = [tuple(block.removeprefix("$ ").split("\n", 1)) for block in blocks("console")]
+
+
+@pytest.mark.parametrize(("command", "printed"), CONSOLE, ids=[command for command, _ in CONSOLE])
+def test_commands_print_what_they_say(command, printed, user):
+    """Lines that are `...` stand for what is left out."""
+    if "proofs" in command:
+        pytest.importorskip("sympy", reason="needs posref[proofs]")
+    words = shlex.split(command)
+    start = ["-m", "posref", *words[1:]] if words[0] == "posref" else words[1:]
+    done = subprocess.run([sys.executable, *start], env=user, capture_output=True, text=True, check=False)
+    same = doctest.OutputChecker().check_output(printed.rstrip() + "\n", done.stdout, doctest.ELLIPSIS)
+    assert same, f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+def test_five_uses():
+    assert len(CONSOLE) == 5
+    assert re.findall(r"^\*\*(\d)\. ", text(), flags=re.MULTILINE) == list("12345")
+
+
+def test_first_screen_is_short():
+    """What comes before the first table has at most 1500 words."""
+    assert len(text().split("\n| ")[0].split()) <= 1500
+
+
+def test_citation_has_the_version():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert cited[1] == posref.__version__
+
+
 def test_torch_example():
     pytest.importorskip("torch", reason="the torch example of the README needs torch")
-    (block,) = blocks("python")
+    block = torch_example()
     names = {}
     exec(block, names)
     names["test_my_rope"]()
@@ -59,7 +109,7 @@ def my_rope(x, positions):
 def test_pytest_prints_the_diagnosis(tmp_path):
     """The torch example in a project of its own, with a wrong function: what pytest prints says what is wrong."""
     pytest.importorskip("torch", reason="the torch example of the README needs torch")
-    (block,) = blocks("python")
+    block = torch_example()
     (tmp_path / "test_right.py").write_text(block)
     (tmp_path / "test_wrong.py").write_text(block + WRONG)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]

@@ -146,6 +146,7 @@ def test_a_formula_is_read(make):
     read = make.text.mathml
     assert "<msub><mi>q</mi><mrow><mi>i</mi></mrow></msub><mo>\N{MIDDLE DOT}</mo>" in read("q_i . k_j")
     assert "<msubsup>" in read("a^K_ij")
+    assert '<mrow><mo form="prefix">\N{MINUS SIGN}</mo><mn>2</mn>' in read("b^(-2t)")
     assert read("n^(2 (c - 1) / 2)").count("<msup>") == 1
     assert "<mo>\N{LEFT FLOOR}</mo><mi>x</mi>" in read("floor(x)")
 

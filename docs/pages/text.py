@@ -19,7 +19,7 @@ MINUS, DOT, DOTS, NOT_EQUAL = "\N{MINUS SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL
 AT_MOST, AT_LEAST, TO = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}", "\N{RIGHTWARDS ARROW}"
 LEFT, RIGHT = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}"
 WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS}
-SIGNS = WORDS | {".": DOT, "*": DOT, "<": LEFT, ">": RIGHT, " < ": "<", " > ": ">", "prefix": MINUS}
+SIGNS = WORDS | {".": DOT, "*": DOT, "<": LEFT, ">": RIGHT, " < ": "<", " > ": ">", "~-": MINUS}
 UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink"}
 TOKEN = re.compile(r" [<>] |\s+|<=|>=|->|!=|\.\.|[A-Za-z]+\d?[a-z]?(?![a-z])|\d+(?:\.\d+)?|[_^]|.")
 
@@ -46,7 +46,7 @@ def _prefixed(tokens):
     """A minus that begins a term is told from one between two."""
     before = ["", *(t for t in tokens if not t.isspace())]
     at = iter(before)
-    return [t if t.isspace() else "prefix" if next(at) in ("", "(", ",", "=", "[") and t == "-" else t for t in tokens]
+    return [t if t.isspace() else "~-" if next(at) in ("", "(", ",", "=", "[") and t == "-" else t for t in tokens]
 
 
 def _mark(tokens, i):
@@ -79,7 +79,7 @@ def _atom(tokens, i):
         return f"<mtext>&#160;{t}&#160;</mtext>", i + 1
     if t[0].isdigit():
         return f"<mn>{t}</mn>", i + 1
-    still = ' stretchy="false"' if t in "()[]|" else ' form="prefix"' if t == "prefix" else ""
+    still = ' stretchy="false"' if t in "()[]|" else ' form="prefix"' if t == "~-" else ""
     still += ' lspace="0" rspace="0"' if t == "|" else ""
     return f"<mo{still}>{escape(SIGNS.get(t, t))}</mo>", i + 1
 
