@@ -5,101 +5,39 @@ python docs/make.py --figures   docs/figures/*.svg
 """
 
 import argparse
-import contextlib
-import io
 import json
-import os
 import re
-import shlex
 import sys
-import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
-import numpy as np  # noqa: E402
 from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: E402
 from markdown import markdown  # noqa: E402
 from pages import data, text  # noqa: E402
 from pictures import draw, files  # noqa: E402
 
 import posref  # noqa: E402
-from posref import cli, vectors  # noqa: E402
-from posref.rotary import rope  # noqa: E402
 
-WRONG = """import numpy as np
-
-
-def my_rope(x, positions):
-    angle = positions[:, None, :, None] * 10000.0 ** (-np.arange(0, 64, 2) / 64)
-    cos, sin = np.cos(angle), np.sin(angle)
-    a, b = x[..., 0::2], x[..., 1::2]
-    y = np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1)
-    return y.reshape(x.shape)
-"""
-CHECK = "posref check my_ops:my_rope --as rope --dim 64 --base 10000 --layout half"
-CASE = "rope/half/d8-b1e4/tiny"
-USES = [  # title, why, command, lines shown
-    ("Read", "What T5 does, exactly, and who does it differently: offline, in a terminal.", "posref show t5", 16),
-    ("Know", "What the position of a model does, from its configuration, layer by layer.", "posref explain deepseek-v3", 12),
-    (
-        "Check",
-        "Your function against a released model: ALiBi as BLOOM has it.",
-        "posref check my_ops:bias --preset bloom_176b",
-        6,
-    ),
-    ("Port", "A program in any language dumped numbers. What are they?", f"posref diagnose {CASE} out.npy", 4),
-    ("Find", "A symptom, and what shows it.", 'posref mistakes --symptom "garbage"', 12),
-]
-BIAS = """import numpy as np
-
-
-def bias(query_positions, key_positions):
-    slopes = 2 ** (-8 * np.arange(1, 113) / 112)
-    return slopes[:, None, None] * key_positions[..., None, None, :]
-"""
-
-
-def printed(command):
-    """What a command of posref prints."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-        cli.main(shlex.split(command)[1:])
-    return re.sub(r" in \d+(\.\d+)? s\b", "", out.getvalue()).rstrip()
-
-
-@contextlib.contextmanager
-def a_user():
-    """A folder with the files that the commands of the first page name."""
-    before, path = Path.cwd(), list(sys.path)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        Path("my_ops.py").write_text(WRONG + BIAS.split("\n", 2)[2], encoding="utf-8")
-        case = vectors.case(CASE)
-        x, positions = (np.asarray(case.tensors[name]) for name in ("x", "positions"))
-        np.save("out.npy", rope.rotate(x, *rope.tables(positions + 1, rope.frequencies(8)), layout="half"))
-        try:
-            yield
-        finally:
-            os.chdir(before)
-            sys.path[:] = path
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 
 
 def first_page():
-    with a_user():
-        hero = {"source": text.python(WRONG.split("\n\n\n")[1]), "command": CHECK, "output": _lines(printed(CHECK), 4)}
-        uses = [{"title": t, "why": w, "command": c, "output": _lines(printed(c), n)} for t, w, c, n in USES]
-    return {
-        "hero": hero,
-        "uses": uses,
-        **{k: data.figure(f) for k, f in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))},
-    }
+    """The first example of the README, its five uses, and the two large pictures."""
+    source, _ = (block.split("```")[0] for block in README.split("```python\n")[1:])
+    command, output = README.split("```console\n$ ")[1].split("```")[0].split("\n", 1)
+    uses = re.findall(r"^\*\*\d\. (.*?)\*\* (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
+    pictures = {name: data.figure(key) for name, key in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))}
+    hero = {"source": text.python(source.split("\n\n\n")[1]), "command": command, "output": output.rstrip()}
+    return {"hero": hero, "uses": [(title, _html(words)) for title, words in uses], **pictures}
 
 
-def _lines(output, n):
-    lines = output.split("\n")
-    return "\n".join(lines[:n] + [text.DOTS] * (len(lines) > n))
+def _html(words):
+    """Markdown as HTML; links of a document to another are links of the pages, other relative ones are words."""
+    words = re.sub(r"\[([^\]]*)\]\((?!https:|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
+    body = markdown(words, extensions=["tables", "fenced_code", "toc"])
+    return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
 
 
 def site():
@@ -119,20 +57,14 @@ def site():
         out[p["file"]] = render("system", p["short"], p=p, toc=toc)
     columns = list(next(iter(data.measured().values())))
     out["table.html"] = render("table", "All systems", systems=systems, columns=columns, total=total)
-    out["claims.html"] = render("claims", "What introductions say", pages=everything)
+    out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)
     for path in texts:
-        body = markdown(path.read_text(encoding="utf-8"), extensions=["tables", "fenced_code", "toc"])
-        out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=_links(body))
+        out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=_html(path.read_text(encoding="utf-8")))
     out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     script, index = (DOCS / "pages" / "site.js").read_text(encoding="utf-8"), data.search(everything, models)
     out["site.js"] = script.replace("INDEX", json.dumps(index, ensure_ascii=False, separators=(",", ":")))
     return out
-
-
-def _links(body):
-    """Links of a document to another are links of the pages."""
-    return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
 
 
 def written(folder, contents):

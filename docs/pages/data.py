@@ -3,22 +3,19 @@
 import ast
 import importlib
 import inspect
-import json
 import re
 import textwrap
-from pathlib import Path
 
 import numpy as np
 from pictures import PICTURES, caption, overview
 
 from pages import text
-from posref import check, discovery, ops, statements, vectors
+from posref import check, claims, discovery, ops, statements, vectors
 from posref.check import frameworks
 from posref.check.engine import NO_ANSWER
-from posref.explain import explain, words
+from posref.explain import explain, reading, words
 from posref.ops import pages
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = (*discovery.names(), *discovery.COMMON)
 
 
@@ -41,7 +38,7 @@ def page(name):
         "weights": overview.example(name),
         "differ": [[text.pretty(cell) if cell != "-" else "" for cell in row] for row in said.differ],
         "aliases": frameworks.aliases() if name in ("pairing", "rotary.rope", "rotary.layouts") else (),
-        "claims": claims(name),
+        "claims": people_say(name),
         "theorems": theorems(name),
         "functions": [
             function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
@@ -116,10 +113,26 @@ def figure(key):
     return {"key": key, "columns": columns, "panels": [p.svg() for p in draw()], "caption": text.pretty(caption(key))}
 
 
-def claims(name):
-    """What people say: (their sentence, the true one, where it fails, the theorem)."""
-    found = [(refuted, s) for s in statements.about(name) for refuted in s.refuted if refuted.kind == "claim"]
-    return [(text.pretty(r.sentence), text.pretty(r.truth), text.witness(r.witness), s.name) for r, s in found]
+def people_say(name):
+    """What people say of a system and what is the case; those of named sources first."""
+    return [claim(c) for c in claims.claims() if _theorem(c.by).rpartition(".")[0] == name]
+
+
+def claim(c):
+    of, _, last = _theorem(c.by).rpartition(".")
+    words = {word: text.pretty(getattr(c, word)) for word in ("sentence", "truth")}
+    shown = {"by": c.by.replace("/", ": "), "href": f"{overview.href(of)}#{last}" if of else ""}
+    return words | shown | {"verdict": c.verdict, "witness": text.witness(c.witness)}
+
+
+def _theorem(by):
+    """The theorem that shows a claim, "" if it is a command that does."""
+    return by.partition("/")[0] if " " not in by else ""
+
+
+def by_source():
+    """Named source -> its claims; what is said of no one in particular stands on the pages of the systems."""
+    return {words: [claim(c) for c in claims.claims() if c.source == key] for key, words in claims.SOURCES.items() if key}
 
 
 def theorems(name):
@@ -203,9 +216,8 @@ def cases(last):
 
 def models():
     """Released configurations and what `posref explain` says of them."""
-    known = json.loads((ROOT / "posref" / "explain" / "models.json").read_text(encoding="utf-8"))
     found = []
-    for name, record in sorted(known.items(), key=lambda item: item[0].lower()):
+    for name, record in sorted(reading.models().items(), key=lambda item: item[0].lower()):
         explained = explain(record["config"])
         rows = [_layers(group) for group in explained["layers"]]
         found.append({"name": name, "rows": rows, "words": words.describe(explained, name), "source": record["source"]})
