@@ -1,0 +1,138 @@
+"""Gauges: what may change without a change of the weights, and what each system therefore leaves free.
+
+That a softmax does not see a constant in a row, and that with a sink or a cap over the sum it does: proofs/attention.py.
+"""
+
+import numpy as np
+
+from posref import attention, offsets, shards
+from posref.relative import alibi, deberta, shaw, t5, transformer_xl
+from posref.rotary import rope
+from proofs.kit import all_paths, prove_equal, symbol, symbols, theorem
+
+N, D = 3, 2
+PLACES = np.arange(N)
+OFFSETS = offsets.offsets(PLACES, PLACES)
+
+
+@theorem(
+    of=[attention.softmax, attention.causal_mask, attention.window_mask],
+    sizes="query 1 of 3 keys, a causal window of 2; every path",
+)
+def under_masks():
+    """A constant in a row changes no weight under a causal mask and a window."""
+    s, c, query = symbols("s", 1, N), symbols("c", 1, 1), PLACES[1:2]
+    mask = attention.causal_mask(query, PLACES) & attention.window_mask(query, PLACES, width=2)
+    for _, (shifted, plain) in all_paths(lambda: (attention.softmax(s + c, mask), attention.softmax(s, mask))):
+        prove_equal(shifted, plain)
+
+
+@under_masks.claim("A row has one constant, for its near keys and its far ones.")
+def a_constant_for_what_is_seen():
+    """Under a mask the keys that are seen may have constants of their own."""
+    s, c = symbols("s", 1, 3), symbols("c", 2)
+    mask = np.array([[True, True, False]])
+    for _, (shifted, plain) in all_paths(
+        lambda: (attention.softmax(s + np.array([[c[0], c[1], c[1]]]), mask), attention.softmax(s, mask))
+    ):
+        prove_equal(shifted, plain)
+
+
+def state(name, shift):
+    """A State of one row, its maximum moved by a constant: what a constant in the scores of its keys makes of it."""
+    return shards.State(symbols(f"m{name}", 1, 1) + shift, symbols(f"d{name}", 1, 1, positive=True), symbols(f"a{name}", 1, D))
+
+
+@theorem(of=[shards.merge, shards.finish], sizes="2 shards, d = 2; every path")
+def over_shards():
+    """A constant in a row that is added on both shards moves both maxima, and leaves the merged result as it is."""
+    c = symbol("c")
+    call = lambda shift: shards.finish(shards.merge(state("a", shift), state("b", shift)))
+    for _, (shifted, plain) in all_paths(lambda: (call(c), call(0 * c))):
+        prove_equal(shifted, plain)
+
+
+@over_shards.claim("All shards add the same constant: each must know the query's position, not only its own keys'.")
+def each_shard_its_own():
+    """Each shard may add a constant of its own."""
+    c = symbol("c")
+    call = lambda shift: shards.finish(shards.merge(state("a", shift), state("b", 0 * c)))
+    for _, (shifted, plain) in all_paths(lambda: (call(c), call(0 * c))):
+        prove_equal(shifted, plain)
+
+
+@theorem(of=[attention.softmax], sizes="n = 2; every path")
+def a_sink_sees_everything():
+    """With a sink the weights tell the scores: e^(s_j - sink) = w_j / (1 - sum_i w_i); a constant that the sink gets too is not
+    seen."""
+    s, sink, c = symbols("s", 1, 1, 2), symbols("sink", 1, 1), symbol("c")
+    for _, (weights, both) in all_paths(lambda: (attention.softmax(s, None, sink), attention.softmax(s + c, None, sink + c))):
+        prove_equal(weights[0, 0] / (1 - weights.sum()), np.exp(s[0, 0] - sink[0, 0]))
+        prove_equal(both, weights)
+
+
+@a_sink_sees_everything.claim("Without a sink they sum to 1, and say nothing of a constant.")
+def without_a_sink():
+    """Weights tell the scores without a sink too: their ratio to the first is e^(s_j)."""
+    s = symbols("s", 1, 2)
+    for _, weights in all_paths(lambda: attention.softmax(s)):
+        prove_equal(weights[0, 1] / weights[0, 0], np.exp(s[0, 1]))
+
+
+def prove_free(changed, plain):
+    """The change of the scores is one number a row."""
+    change = changed - plain
+    prove_equal(change, np.repeat(change[..., :1], change.shape[-1], axis=-1))
+
+
+@theorem(
+    of=[t5.bias, shaw.scores, transformer_xl.scores, deberta.scores, alibi.bias],
+    sizes="n = 3, d = 2; 8 buckets to 6, clip 2, span 3",
+)
+def left_free():
+    """What a softmax leaves free: in T5 one number a head in all buckets; in Shaw, Transformer-XL and DeBERTa's c2p one vector
+    in all rows of the table; in ALiBi slope times query, so that signed and key form are one model."""
+    q, k, scale, a = symbols("q", N, D), symbols("k", N, D), symbol("s"), symbols("a", 1, D)
+    table = symbols("t", 8, 1)
+    bias = lambda table: t5.bias(PLACES, PLACES, table, max_distance=6, bidirectional=True)
+    prove_free(bias(table + symbol("c")), bias(table))
+    rows = symbols("r", 5, D)
+    prove_free(*(shaw.scores(q, k, each, OFFSETS, scale=scale) for each in (rows + a, rows)))
+    u, v = symbols("u", 1, D), symbols("v", 1, D)
+    prove_free(*(transformer_xl.scores(q[None], k[None], each[None], u, v, scale=scale) for each in (rows + a, rows)))
+    spanned = symbols("p", 6, D)
+    paper = {"scale": scale, "convention": "paper"}
+    prove_free(*(deberta.scores(q, k, None, each, OFFSETS, **paper) for each in (spanned + a, spanned)))
+    slopes = symbols("m", 1)
+    signed, key = (np.broadcast_to(alibi.bias(PLACES, PLACES, slopes, form=form), (1, N, N)) for form in ("signed", "key"))
+    prove_free(key, signed)
+
+
+@left_free.claim("One vector in all rows of p2c weighs each key by its content.")
+def one_vector_in_p2c():
+    """In DeBERTa's p2c too one vector in all rows of the table is free."""
+    q, k, rows, a = symbols("q", N, D), symbols("k", N, D), symbols("p", 6, D), symbols("a", 1, D)
+    paper = {"scale": 1, "convention": "paper"}
+    prove_free(*(deberta.scores(q, k, each, None, OFFSETS, **paper) for each in (rows + a, rows)))
+
+
+@theorem(of=[rope.rotate, rope.tables], sizes="n = 3, d = 4")
+def left_free_by_rope():
+    """RoPE leaves free in each pair one turn of both queries and keys, and one factor of queries that keys are divided by."""
+    q, k, w = symbols("q", N, 4), symbols("k", N, 4), symbols("w", 2)
+    angle, factor = symbols("p", 1, 2), symbols("f", 2, positive=True)
+    tables = rope.tables(PLACES, w)
+    score = lambda q, k: attention.scores(*(rope.rotate(x, *tables, layout="half") for x in (q, k)), scale=1)
+    turned = lambda x: rope.rotate(x, np.cos(angle), np.sin(angle), layout="half")
+    prove_equal(score(turned(q), turned(k)), score(q, k))
+    both = np.concatenate([factor, factor])
+    prove_equal(score(q * both, k / both), score(q, k))
+
+
+@left_free_by_rope.claim("Features of different pairs may not be mixed: they turn at different speeds.")
+def pairs_may_be_mixed():
+    """Any orthogonal map of queries and keys together is free: here pairs are exchanged."""
+    q, k, w = symbols("q", N, 4), symbols("k", N, 4), symbols("w", 2)
+    tables = rope.tables(PLACES, w)
+    score = lambda q, k: attention.scores(*(rope.rotate(x, *tables, layout="half") for x in (q, k)), scale=1)
+    prove_equal(score(q[:, [1, 0, 3, 2]], k[:, [1, 0, 3, 2]]), score(q, k))
