@@ -148,6 +148,14 @@ SAID = (
         "True without a mask: attention is permutation equivariant. A causal mask tells the order from the second layer on.",
         "attention.causal_mask_and_order/two_causal_layers_are_blind",
     ),
+    Claim(
+        "history",
+        "Transformers have a time complexity of O(N^2).",
+        "right",
+        "Scores and averages of n tokens need about 2 n^2 d multiplications a head; `posref table` counts what each system "
+        "adds.",
+        "posref table",
+    ),
     # Position Encoding in Transformers
     Claim(
         "sarkale",
@@ -453,6 +461,13 @@ SAID = (
         "right",
         "And its step shrinks: one value belongs to many pairs of a position and a length.",
         "absolute.index.unique/normalized_index_is_unique",
+    ),
+    Claim(
+        "slides",
+        "Relative positional embeddings are slower due to the additional step in the attention layer.",
+        "imprecise",
+        "Shaw et al. add 28 multiplications for each pair of 16 tokens at d = 8, T5 and ALiBi none, RoPE 2: `posref table`.",
+        "posref table",
     ),
     # Papers
     Claim(

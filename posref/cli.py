@@ -138,6 +138,10 @@ def _parser():
     show.add_argument("name", metavar="NAME", help="for instance t5, t5.bucket, relative, or another name such as roformer")
     show.set_defaults(run=_show)
 
+    table = commands.add_parser("table", help="all systems compared: each cell is measured, on one head of attention")
+    table.add_argument("--json", action="store_true", help="as JSON")
+    table.set_defaults(run=_table)
+
     find = commands.add_parser("find", help="the systems that a word of the field or a model means")
     find.add_argument("words", nargs="+", metavar="WORD", help="for instance bloom, yarn, trainable, qwen2-vl")
     find.add_argument("--json", action="store_true", help="as JSON")
@@ -312,6 +316,17 @@ def _resolved(name):
         if len(meant) > 1:
             raise Usage(f"{name!r} is said of {', '.join(meant)}; show one of them, or `posref find {name}`") from None
         return meant[0]
+
+
+def _table(arguments):
+    from posref import comparison, printed
+
+    rows = comparison.table()
+    if arguments.json:
+        print(json.dumps([row._asdict() for row in rows], indent=2))
+    else:
+        print(f"{inspect.getdoc(comparison)}\n\n{printed.compared(rows)}")
+    return 0
 
 
 def _find(arguments):

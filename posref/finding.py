@@ -58,6 +58,16 @@ def uses() -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
 
 
+def users(name: str) -> list[str]:
+    """Released configurations of a system: models that `posref.explain` knows by name, then presets.
+
+    >>> users("relative.t5")[0]
+    't5-base'
+    """
+    presets = getattr(importlib.import_module(f"posref.{name}"), "PRESETS", {})
+    return [*(model for model, used in uses().items() if name in used), *presets]
+
+
 def _hits(name, words):
     """Where the words stand in what is said about a system; whole words mean it more than beginnings."""
     places = _places(name)
@@ -87,6 +97,7 @@ def _places(name):
 
 def _of_layers(layers):
     for layer in layers:
+        yield from _of_type(layer["model_type"]) - {"rotary.axes"} if layer["encoding"] == "rope" else ()
         if layer["encoding"] in SYSTEMS:
             yield SYSTEMS[layer["encoding"]]
         if layer.get("scaling"):
@@ -99,7 +110,7 @@ def _of_layers(layers):
 def _of_type(kind):
     """The systems of a model type of transformers."""
     row = family(kind)
-    found = {SYSTEMS.get(row["encoding"])}
+    found = {SYSTEMS[row["encoding"]]} if row["encoding"] in SYSTEMS else set()
     if row.get("parameters") in ("axial", "mrope") or "axes" in row:
         found.add("rotary.axes")
     if row.get("rotated") == "last" and row.get("writes"):

@@ -6,7 +6,7 @@ import re
 import shutil
 import textwrap
 
-from posref import claims, discovery, finding, statements
+from posref import claims, comparison, discovery, finding, statements
 
 WIDEST = 128  # of a line of the source
 
@@ -65,6 +65,21 @@ def claimed(words):
         lines += [_row("  witness: ", c.witness)] if c.witness else []
         parts.append("\n".join([*lines, f"  {_shows(c.by)}"]))
     return "\n\n".join(parts)
+
+
+def compared(rows):
+    """The table of `posref.comparison`, in as many parts as the terminal needs; the models last."""
+    names = [row.system.rpartition(".")[2] for row in rows]
+    cells = [comparison.Row._fields[:-1], *((name, *row[1:-1]) for name, row in zip(names, rows, strict=True))]
+    columns = [(max(len(row[c]) for row in cells), c) for c in range(1, len(cells[0]))]
+    first, parts = max(len(row[0]) for row in cells), [[]]
+    for size, c in columns:
+        if first + sum(n + 2 for n, _ in [*parts[-1], (size, c)]) > width():
+            parts.append([])
+        parts[-1].append((size, c))
+    lines = [[f"{row[0]:{first}}" + "".join(f"  {row[c]:{n}}" for n, c in part) for row in cells] for part in parts]
+    models = [_row(f"{name:{first}}  ", row.models) for name, row in zip(names, rows, strict=True) if row.models != "-"]
+    return "\n\n".join("\n".join(map(str.rstrip, part)) for part in [*lines, [*models]])
 
 
 def found(words):

@@ -166,7 +166,9 @@ def names() -> list[str]:
     >>> "alibi" in names()
     True
     """
-    return sorted(info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "pages", "probe"))
+    return sorted(
+        info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "layers", "pages", "probe")
+    )
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, missing, using
+from posref.ops import Mistake, layers, missing, using
 from posref.ops.common import OTHER_LAYOUT
 from posref.rotary import axes, rope
 
@@ -108,3 +108,10 @@ MISTAKES = {
         only="rotate",
     ),
 }
+
+
+def _head(t):
+    coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)  # rows of 8
+    angles = axes.angles(coordinates, rope.frequencies(t.dim), np.arange(t.dim // 2) % 2)
+    q, k, v = t.projected(t.x)
+    return t.attended(*(rope.rotate(y, np.cos(angles), np.sin(angles), layout=layers.LAYOUT) for y in (q, k)), v)

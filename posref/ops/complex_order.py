@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.absolute import complex_order
+from posref.absolute import complex_order, sinusoidal
 from posref.ops import Mistake, inside, instead
 from posref.ops.probe import painted
 
@@ -115,3 +115,9 @@ MISTAKES = {
         "Scores are never negative.",
     ),
 }
+
+
+def _head(t):
+    waves = complex_order.encode(t.positions, t.x, sinusoidal.frequencies(2 * t.dim), 0 * t.x)
+    q, k, v = t.projected(waves)
+    return t.scored(t.scale * complex_order.scores(q, k).real, v)

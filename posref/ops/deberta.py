@@ -291,3 +291,10 @@ MISTAKES = {
         "Another decoder.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    rows = t.parameter(8, t.dim)
+    q_r, k_r = rows @ t.parameter(t.dim, t.dim), rows @ t.parameter(t.dim, t.dim)
+    return t.scored(deberta.scores(q, k, q_r, k_r, t.offsets, scale=(3 * t.dim) ** -0.5, convention="paper"), v)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from posref.ops import Mistake, using
+from posref.ops import Mistake, layers, using
 from posref.ops.attention import MISTAKES as ATTENTION
 from posref.ops.common import UNMASKED
 from posref.ops.probe import padded_mask, painted
-from posref.rotary import decoupled
+from posref.rotary import decoupled, rope
 
 
 def scores(q, q_turned, k, k_turned, *, scale, key_heads=None):
@@ -96,3 +96,10 @@ MISTAKES = {
         only="absorbed_scores",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
+    q_turned, k_turned = (rope.rotate(t.x @ t.parameter(t.dim, t.dim), cos, sin, layout=layers.LAYOUT) for _ in range(2))
+    return t.scored(decoupled.scores(q, q_turned, k, k_turned, scale=(2 * t.dim) ** -0.5), v)

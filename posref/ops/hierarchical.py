@@ -77,3 +77,7 @@ MISTAKES = {
 }
 
 PRESETS = {"bert4keras": ("extend", hierarchical.PRESETS["bert4keras"])}
+
+
+def _head(t):
+    return t.added(hierarchical.encode(t.positions, t.parameter(t.trained, t.dim), alpha=0.4))

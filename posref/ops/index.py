@@ -67,3 +67,7 @@ MISTAKES = {
         only="encode_normalized steps",
     ),
 }
+
+
+def _head(t):
+    return t.added(index.encode(t.positions))

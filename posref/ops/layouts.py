@@ -90,3 +90,10 @@ MISTAKES = {
         "Heads are garbled.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
+    q, k = (layouts.convert(y, source="interleaved", target="half") for y in (q, k))
+    return t.attended(*(rope.rotate(y, cos, sin, layout="half") for y in (q, k)), v)

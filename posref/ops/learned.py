@@ -142,3 +142,7 @@ MISTAKES = {
         only="similarity",
     ),
 }
+
+
+def _head(t):
+    return t.added(learned.encode(t.positions, t.parameter(t.trained, t.dim)))

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from posref.ops import Mistake, instead, missing, using
+from posref import attention
+from posref.ops import Mistake, instead, layers, missing, using
 from posref.ops.common import per_head
 from posref.ops.probe import painted
 from posref.rotary import linear_attention, rope
@@ -133,3 +134,13 @@ MISTAKES = {
         "Negative features are constant.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
+    phi, given = linear_attention.elu_plus_one, {"layout": layers.LAYOUT}
+    turned = (rope.rotate(phi(y), cos, sin, **given) for y in (q, k))
+    return attention.scores(*turned, scale=1), linear_attention.attend(
+        q, k, v, cos, sin, feature_map=phi, causal=False, **given
+    )

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from posref.absolute import merge
-from posref.ops import Mistake, instead, missing, using
+from posref.absolute import merge, sinusoidal
+from posref.ops import Mistake, instead, layers, missing, using
 from posref.ops.probe import painted
 
 
@@ -81,3 +81,8 @@ MISTAKES = {
         "All tokens have one position.",
     ),
 }
+
+
+def _head(t):
+    p = sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT)
+    return t.attended(*t.projected(merge.multiply(t.x, p, convention="released")))

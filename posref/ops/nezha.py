@@ -124,3 +124,10 @@ MISTAKES = {
 }
 
 PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    table = nezha.table(4, t.dim, convention="paper")
+    scores = shaw.scores(q, k, table, t.offsets, scale=t.scale)
+    return scores, nezha.attend(q, k, v, table, t.offsets, scale=t.scale)

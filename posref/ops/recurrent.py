@@ -62,3 +62,8 @@ MISTAKES = {
         "Garbage.",
     ),
 }
+
+
+def _head(t):
+    step, first = t.parameter(t.dim, t.dim), t.parameter(t.dim)
+    return t.added(recurrent.encode(lambda p: np.tanh(p @ step), first, t.start + len(t.x))[t.start :])

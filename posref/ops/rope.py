@@ -578,3 +578,7 @@ MISTAKES = {
 
 GRADIENTS = {"rotate": ("gradient", "x", "g")}  # op -> its gradient op, with respect to what, and how the flow is called there
 PRESETS = {name: ("rotate", {"head_dim": values["dim"], **values}) for name, values in rope.PRESETS.items()}
+
+
+def _head(t):
+    return t.turned(rope.frequencies(t.dim))

@@ -228,3 +228,7 @@ MISTAKES = {
         only="yarn_tables",
     ),
 }
+
+
+def _head(t):
+    return t.turned(scaling.linear(rope.frequencies(t.dim), factor=4.0))

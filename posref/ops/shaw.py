@@ -216,3 +216,10 @@ MISTAKES = {
         "Training looks better than decoding.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    keys, values = t.parameter(9, t.dim), t.parameter(9, t.dim)
+    scores = shaw.scores(q, k, keys, t.offsets, scale=t.scale)
+    return scores, shaw.attend(q, k, v, keys, values, t.offsets, scale=t.scale)

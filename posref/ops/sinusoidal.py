@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import pairing
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, inside, using
+from posref.ops import Mistake, inside, layers, using
 from posref.ops.common import rounded
 
 
@@ -126,3 +126,7 @@ MISTAKES = {
 }
 
 PRESETS = {name: ("encode", sinusoidal.PRESETS[name]) for name in sinusoidal.PRESETS}
+
+
+def _head(t):
+    return t.added(sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT))

@@ -251,3 +251,9 @@ MISTAKES = {
 }
 
 PRESETS = {name: ("bias", t5.PRESETS[name]) for name in t5.PRESETS}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    bias = t5.bias(t.positions, t.positions, t.parameter(8, 1), max_distance=16, bidirectional=True)[0]
+    return t.scored(attention.scores(q, k, scale=1, bias=bias), v)

@@ -8,6 +8,7 @@ from posref.ops import Mistake, inside, missing, using
 from posref.ops.common import UNMASKED, rounded
 from posref.ops.probe import painted
 from posref.relative import transformer_xl
+from posref.rotary import rope
 
 
 def distances(n_query, n_key, *, bidirectional: bool, clamp_len=None):
@@ -245,3 +246,11 @@ MISTAKES = {
         "Neighbors get one embedding.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    distances = transformer_xl.distances(len(t.x), len(t.x), bidirectional=True)
+    r = transformer_xl.embeddings(distances, rope.frequencies(t.dim)) @ t.parameter(t.dim, t.dim)
+    vectors = t.parameter(1, t.dim), t.parameter(1, t.dim)
+    return t.scored(transformer_xl.scores(q[None], k[None], r[None], *vectors, scale=t.scale)[0], v)

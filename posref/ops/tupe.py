@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref import attention
+from posref.absolute import learned
 from posref.ops import Mistake, inside, missing, using
 from posref.ops.probe import painted
 from posref.relative import tupe
@@ -133,3 +134,11 @@ MISTAKES = {
         "Words see [CLS] wrongly.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    p, scale = learned.encode(t.positions, t.parameter(t.trained, t.dim)), (2 * t.dim) ** -0.5
+    positional = tupe.positional_scores(p, t.parameter(1, t.dim, t.dim), t.parameter(1, t.dim, t.dim), scale=scale)
+    thetas = t.parameter(1), t.parameter(1)
+    return t.scored(tupe.scores(q[None], k[None], positional, *thetas, scale=scale, convention="paper")[0], v)

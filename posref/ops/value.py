@@ -1,6 +1,6 @@
 """Rotated values: what an implementation can be asked for, and how it goes wrong."""
 
-from posref.ops import Mistake, missing, using
+from posref.ops import Mistake, layers, missing, using
 from posref.ops.common import OTHER_LAYOUT, per_head
 from posref.rotary import rope, value
 
@@ -109,3 +109,9 @@ MISTAKES = {
         "Queries see the future.",
     ),
 }
+
+
+def _head(t):
+    scores, _ = t.turned(rope.frequencies(t.dim))
+    given = {"layout": layers.LAYOUT, "scale": t.scale, "undo": True}
+    return scores, value.attend(*t.projected(t.x), t.positions, rope.frequencies(t.dim), **given)

@@ -7,6 +7,7 @@ from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED
 from posref.ops.probe import painted
 from posref.relative import transformer_xl, xlnet
+from posref.rotary import rope
 
 
 def distances(n_query, n_key, *, attn_type, clamp_len=None):
@@ -152,3 +153,12 @@ MISTAKES = {
         "Training looks better than decoding.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    distances = xlnet.distances(len(t.x), len(t.x), attn_type="bi")
+    r = transformer_xl.embeddings(distances, rope.frequencies(t.dim)) @ t.parameter(t.dim, t.dim)
+    segments, same = t.parameter(2, 1, t.dim), np.ones((len(t.x), len(t.x)), dtype=bool)
+    vectors = t.parameter(1, t.dim), t.parameter(1, t.dim), t.parameter(1, t.dim)
+    return t.scored(xlnet.scores(q[None], k[None], r[None], segments, *vectors, same, scale=t.scale)[0], v)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, missing, using
+from posref.ops import Mistake, layers, missing, using
 from posref.ops.common import OTHER_LAYOUT, per_head
 from posref.rotary import rope, xpos
 
@@ -64,3 +64,11 @@ MISTAKES = {
         "Slow pairs decay too fast.",
     ),
 }
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
+    scales = xpos.scales(t.positions, t.dim, center=0)
+    q, k = (xpos.rotate(y, cos, sin, scales, layout=layers.LAYOUT, side=side) for y, side in ((q, "query"), (k, "key")))
+    return t.attended(q, k, v)

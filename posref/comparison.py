@@ -1,0 +1,205 @@
+"""Comparison: one table of all systems, each cell measured on its head of attention (`posref.ops.layers`), none typed.
+
+Measured at 8 features with trained numbers that are in no order, for TRAINED trained positions:
+
+    enters      the family; "+ v" where the values of the attention are changed as well
+    relative    scores and output do not change when all tokens move by 16, two rows where tokens stand in rows
+    direction   among equal words a key on the left has another score than one as far on the right
+    unique      among equal words the keys of all TRAINED positions have different scores
+    beyond      past the trained positions: error; one score (clips); new scores (continues); earlier ones (repeats)
+    cache       a later token changes nothing for the ones before it: keys and values can be kept
+    linear      the scores of 96 tokens have a rank below 48: they are products of short vectors, one a token
+    stream      relative, without an error past the trained positions, and with a cache: old tokens can be dropped for ever
+    parameters  trained numbers that are counted when the head asks for them
+    multiplies  multiplications a pair of tokens, more than attention without positions: counted in numbers that count
+    memory      numbers alive at once, more than attention without positions has, a token
+    models      released configurations: models of `posref.explain`, and presets
+"""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import attention, discovery, finding
+from posref.ops import layers
+
+DIM, TRAINED = 8, 16
+NEAR = 1e-9
+Array = Any
+
+
+class Row(NamedTuple):
+    """One system; a cell is "yes", "no", a word or a number, and "?" where the system has no head."""
+
+    system: str
+    enters: str
+    relative: str
+    direction: str
+    unique: str
+    beyond: str
+    cache: str
+    linear: str
+    stream: str
+    parameters: str
+    multiplies: str
+    memory: str
+    models: str
+
+
+def table() -> list[Row]:
+    """All systems."""
+    return [row(name) for name in discovery.names()]
+
+
+def row(name: str) -> Row:
+    """One system.
+
+    >>> row("relative.alibi")[1:9]
+    ('scores', 'yes', 'yes', 'yes', 'continues', 'yes', 'yes', 'yes')
+    """
+    head = layers.layer(name)
+    models = ", ".join(finding.users(name)) or "-"
+    if head is None:
+        return Row._make((name, *["?"] * (len(Row._fields) - 2), models))
+    relative, beyond, cache = _relative(head), _beyond(head), _cache(head)
+    stream = relative and cache and beyond != "error"
+    answers = (relative, _direction(head), _unique(head), beyond, cache, _linear(head), stream)
+    cells = [cell if isinstance(cell, str) else "yes" if cell else "no" for cell in answers]
+    return Row._make((name, _enters(name, head), *cells, str(_parameters(head)), *_cost(head), models))
+
+
+def _words(n: int) -> Array:
+    return np.sin(7.233 * np.arange(1, n * DIM + 1) ** 2).reshape(n, DIM)
+
+
+def _weights() -> tuple[Array, Array, Array]:
+    q, k, v = np.sin(3.917 * np.arange(1, 3 * DIM * DIM + 1) ** 2).reshape(3, DIM, DIM)
+    return q, k, v
+
+
+def _run(head: Any, x: Array, start: int = 0, trained: int = 128) -> Any:
+    return head(layers.Text(x, _weights(), start, trained, []))
+
+
+def _equal_words(n: int) -> Array:
+    return np.broadcast_to(_words(1), (n, DIM)).copy()
+
+
+def _enters(name: str, head: Any) -> str:
+    family = {"absolute": "input", "rotary": "q, k", "relative": "scores"}[name.partition(".")[0]]
+    scores, output = _run(head, _words(TRAINED))
+    plain = attention.softmax(scores) @ (_words(TRAINED) @ _weights()[2])
+    return family if family == "input" or np.allclose(output, plain) else f"{family} + v"
+
+
+def _relative(head: Any) -> bool:
+    here, there = (_run(head, _words(TRAINED), start) for start in (0, 16))
+    return all(np.abs(a - b).max() < NEAR for a, b in zip(here, there, strict=True))
+
+
+def _direction(head: Any) -> bool:
+    scores, _ = _run(head, _equal_words(2 * TRAINED + 1))
+    left, right = scores[TRAINED, :TRAINED][::-1], scores[TRAINED, TRAINED + 1 :]
+    return bool(np.abs(left - right).max() > NEAR)
+
+
+def _unique(head: Any) -> bool:
+    return _different(_run(head, _equal_words(TRAINED))[0][1]) == TRAINED
+
+
+def _different(scores: Array) -> int:
+    """How many of these numbers are different."""
+    return 1 + int((np.diff(np.sort(scores)) > NEAR).sum())
+
+
+def _beyond(head: Any) -> str:
+    """What becomes of positions TRAINED to 4 TRAINED - 1 in the scores of the second token, among equal words."""
+    try:
+        scores = _run(head, _equal_words(4 * TRAINED), trained=TRAINED)[0][1]
+    except ValueError:
+        return "error"
+    new = scores[TRAINED:-TRAINED]
+    if _different(new) == 1:
+        return "clips"
+    return "continues" if _different(scores[:-TRAINED]) == len(scores) - TRAINED else "repeats"
+
+
+def _cache(head: Any) -> bool:
+    before, after = _run(head, _words(TRAINED - 1))[0], _run(head, _words(TRAINED))[0]
+    return bool(np.abs(after[:-1, :-1] - before).max() < NEAR)
+
+
+def _linear(head: Any) -> bool:
+    scores, _ = _run(head, _words(12 * DIM))
+    return bool(np.linalg.matrix_rank(scores) < 6 * DIM)
+
+
+def _parameters(head: Any) -> int:
+    text = layers.Text(_words(TRAINED), _weights(), 0, TRAINED, [])
+    head(text)
+    return sum(text.learned)
+
+
+class Counting:
+    """A number that counts how often numbers of its kind are multiplied or divided, and how many there are at once."""
+
+    multiplied = alive = most = 0
+
+    def __init__(self, value: Any):
+        self.value = value
+        Counting.alive += 1
+        Counting.most = max(Counting.most, Counting.alive)
+
+    def __del__(self) -> None:
+        Counting.alive -= 1
+
+    @property
+    def real(self) -> "Counting":
+        return Counting(self.value.real)
+
+
+def _of(function: Any, *, counted: int = 0) -> Any:
+    """A function of numbers as a method of numbers that count."""
+
+    def method(*numbers: Any) -> Any:
+        Counting.multiplied += counted
+        found = function(*(number.value if isinstance(number, Counting) else number for number in numbers))
+        return found if isinstance(found, (bool, np.bool_)) else Counting(found)
+
+    return method
+
+
+def _exchanged(function: Any) -> Any:
+    return lambda a, b: function(b, a)
+
+
+for _name in ("add", "sub", "neg", "abs", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Counting, f"__{_name}__", _of(getattr(operator, _name)))
+for _name in ("mul", "truediv", "pow"):
+    setattr(Counting, f"__{_name}__", _of(getattr(operator, _name), counted=1))
+for _name in ("add", "sub", "mul", "truediv"):
+    _reflected = _of(_exchanged(getattr(operator, _name)), counted=int(_name in ("mul", "truediv")))
+    setattr(Counting, f"__r{_name}__", _reflected)
+for _name in ("exp", "tanh", "sqrt", "conjugate"):
+    setattr(Counting, _name, _of(getattr(np, _name)))
+
+
+def _counts(head: Any) -> tuple[int, int]:
+    """Multiplications, and numbers alive at once, of one run."""
+    x = layers.numbers(_words(TRAINED), Counting)
+    weights = tuple(layers.numbers(w, Counting) for w in _weights())
+    text = layers.Text(x, weights, 0, TRAINED, [], Counting)  # type: ignore[arg-type]
+    Counting.multiplied, Counting.most, before = 0, Counting.alive, Counting.alive
+    head(text)
+    return Counting.multiplied, Counting.most - before
+
+
+def _cost(head: Any) -> tuple[str, str]:
+    """Multiplications a pair of tokens and numbers alive a token, beyond attention without positions."""
+    try:
+        ours, plain = _counts(head), _counts(lambda t: t.attended(*t.projected(t.x)))
+    except (TypeError, ValueError):
+        return "?", "?"
+    multiplies, memory = (round((a - b) / n, 1) for a, b, n in zip(ours, plain, (TRAINED**2, TRAINED), strict=True))
+    return f"{multiplies:g}", f"{memory:g}"
