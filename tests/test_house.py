@@ -316,6 +316,22 @@ def test_every_specification_is_proved():
     assert missing == [], f"no proof file for {', '.join(missing)}"
 
 
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_is_whole(name):
+    """The five steps of CONTRIBUTING.md; the message names what is missing, the first step first."""
+    family, system = name.split(".")
+    files = [
+        f"posref/ops/{system}.py",
+        f"proofs/{family}/{system}.py",
+        f"proofs/vectors/{system}.py",
+        f"posref/vectors/{system}.json",
+        f"tests/{family}/test_{system}.py",
+    ]
+    missing = [path for path in files if not (ROOT / path).is_file()]
+    assert missing == [], f"{name} is not whole; next: {missing[0]}, see CONTRIBUTING.md"
+    assert "\ndef _head(t):" in (ROOT / files[0]).read_text(encoding="utf-8"), f"{files[0]} has no _head(t)"
+
+
 def declared(path):
     """Theorems and examples of a proof file, {name: sentence}, read from its source."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
