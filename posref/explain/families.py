@@ -483,7 +483,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "glm_image_text": {"like": "glm4v_moe_text"},
     "cosmos3_edge_text": {
         "like": "qwen3_vl_text",
-        "norm": "before",
+        "norm": None,
         "without": {"rope_type": "default", "rope_theta": 100000000.0, "mrope_section": [24, 20, 20]},
     },
     "qwen3_omni_moe_talker_text": {"like": "qwen3_vl_text", "window": EVERY},
@@ -554,16 +554,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 LIKE = {
     "llama": (
-        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama doge emu3_text_model iquestcoder "
+        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama emu3_text_model iquestcoder "
         "internlm3 jais2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
         "seed_oss idefics"
     ),
     "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
     "interleaved": "ernie4_5 ernie4_5_moe helium",
-    "eurobert": "esmc gte jina_embeddings_v3 nomic_bert",
+    "eurobert": "gte jina_embeddings_v3 nomic_bert",
     "mistral": "voxtral_realtime_text",
 }
-NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama"}
+NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama", "doge": "llama", "esmc": "eurobert"}
 CODECS = {"llama": "neucodec xcodec2", "mistral": "mimi mimi_encoder mimi_decoder voxtral_realtime_encoder"}
 APERTUS_ROPE = {
     "rope_type": "llama3",
@@ -575,7 +575,7 @@ APERTUS_ROPE = {
 }
 AXIAL_TYPES = (
     "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
-    "glm5_next_vision glm_ocr_vision "
+    ""
     "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
@@ -586,7 +586,8 @@ FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items()
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
-FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}}
+FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "norm": "before"}
+FAMILIES |= {name: {"like": "axial", "norm": "before"} for name in ("glm5_next_vision", "glm_ocr_vision")}
 FAMILIES |= {name: {"like": "axial", "axes": "wh_from_one"} for name in ("muse_glimmer_vision", "muse_spark_vision")}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 

@@ -34,7 +34,7 @@ def positions(settings, group):
     alone = group["causal"] is True and not group["part"].endswith("decoder")
     return _answers(
         forward=forward,
-        generate=TOKENS if alone and settings.family.get("asks", True) else None,
+        generate=TOKENS if alone and settings.family.get("asks", True) and group["encoding"] != "alibi" else None,
         cached=_cached(forward) if group["causal"] else None,
         images="position_ids.multimodal(parts, merge=..): time, row and column" if group.get("axes") else None,
     )
@@ -54,7 +54,7 @@ def _forward(settings, group):
         return PLACES if settings.family.get("form") == "absolute" else TOKENS
     if group["encoding"] not in ("learned", "sinusoidal"):
         return PLACES
-    pad = settings["pad_token_id"]
+    pad = settings.count("pad_token_id", least=0)
     return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad)
 
 

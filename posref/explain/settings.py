@@ -50,14 +50,16 @@ class Settings:
             return value
         raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
 
-    def count(self, key, most=10**6):
-        """A positive integer of the file, or ValueError that names the key; None where there is none."""
+    def count(self, key, most=10**6, least=1):
+        """An integer of the file from `least` on, or ValueError that names the key; None where there is none."""
         value = self.number(key)
         if value is None:
             return None
-        if value == int(value) and 0 < value <= most:
+        if value == int(value) and least <= value <= most:
             return int(value)
-        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected an integer from 1 to {most}")
+        raise ValueError(
+            f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected an integer from {least} to {most}"
+        )
 
 
 def _under_one_name(raw, names):

@@ -14,6 +14,7 @@ SAID = {  # model type: forward, generate, cached
     "roberta": ("learned.position_ids(ids != 1, convention='roberta', padding_idx=1)", None, None),
     "biogpt": ("arange(n) + 2", TOKENS, "arange(c, c + n) + 2"),
     "bloom": (TOKENS, None, f"the last n of {TOKENS}, of all c + n tokens"),
+    "falcon": ("arange(n)", TOKENS, "arange(c, c + n)"),
     "mpt": ("arange(n)", None, "arange(c, c + n)"),
     "clip_text_model": ("arange(n)", None, "arange(c, c + n)"),
 }
@@ -28,6 +29,9 @@ def test_positions(model_type):
 def test_the_row_of_padding_is_that_of_the_file():
     (group,) = explain({"model_type": "roberta", **SIZES, "pad_token_id": 5})["layers"]
     assert group["positions"]["forward"].endswith("padding_idx=5)")
+    for wrong in ("x", -5, 1.5, True):
+        with pytest.raises(ValueError, match="pad_token_id"):
+            explain({"model_type": "roberta", **SIZES, "pad_token_id": wrong})
 
 
 def test_encoders_and_decoders():

@@ -12,7 +12,7 @@ from tests.parity import drift, models, type_facts
 
 TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
-    "llama4_text cohere2 smollm3 glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
+    "llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite qwen2_vl_vision pixtral dinov3_vit bert t5 gpt2 bart"
 )
 # rotary types of which nothing is said: their position has not been read
