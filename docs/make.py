@@ -55,8 +55,7 @@ def site():
     for p in everything:
         toc = re.findall(r'<section id="(\w+)"><h2>(.*?)</h2>', render("system", p["short"], p=p))
         out[p["file"]] = render("system", p["short"], p=p, toc=toc)
-    columns = list(next(iter(data.measured().values())))
-    out["table.html"] = render("table", "All systems", systems=systems, columns=columns, total=total)
+    out["table.html"] = render("table", "All systems", systems=systems, columns=data.columns(), total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)
     for path in texts:

@@ -1,6 +1,7 @@
 """What the pages say, read from posref or computed with it; nothing is typed here that stands elsewhere."""
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -10,7 +11,7 @@ import numpy as np
 from pictures import PICTURES, caption, overview
 
 from pages import text
-from posref import check, claims, discovery, ops, statements, vectors
+from posref import check, claims, comparison, discovery, ops, statements, vectors
 from posref.check import frameworks
 from posref.check.engine import NO_ANSWER
 from posref.explain import explain, reading, words
@@ -28,10 +29,10 @@ def page(name):
         "family": name.split(".")[0] if "." in name else "common",
         "short": overview.short(name),
         "what": _what(said.title),
-        "motivation": text.pretty(said.motivation),
+        "motivation": text.pretty(said.motivation) if said.formulas else "",
         "facts": facts(name),
         "figures": [figure(key) for key, (of, _, _) in PICTURES.items() if of == name],
-        "definition": _definition(said.sections.get("Definition", "")),
+        "definition": _definition(said.sections.get("Definition") or said.sections["title"].partition("\n\n")[2]),
         "symbols": [(s.names, text.pretty(s.meaning)) for s in said.symbols],
         "conventions": text.prose(said.conventions),
         "example": text.prose(textwrap.dedent(said.example)),
@@ -67,45 +68,30 @@ def _definition(section):
     return parts
 
 
+@functools.cache
+def compared():
+    """System -> its row of the table of all systems, every cell measured."""
+    return {row.system: row for row in comparison.table()}
+
+
+def columns():
+    """Columns of that table, and what each says."""
+    said = re.findall(r"^ {4}(\w+) +(.*)$", inspect.getdoc(comparison), flags=re.MULTILINE)
+    return [(name, text.pretty(meaning)) for name, meaning in said]
+
+
 def facts(name):
-    """What can be read or counted: (word, value)."""
-    module, family = importlib.import_module(f"posref.{name}"), name.split(".")[0]
-    found = []
-    if family in overview.WHERE:
-        found.append(("enters", " ".join(overview.WHERE[family][1:])))
-    if name in measured():
-        found += measured()[name].items()
-    released = [preset.replace("_", " ") for preset in getattr(module, "PRESETS", ())]
-    found.append(("settings of", ", ".join(released) or "?"))
+    """What is measured and counted: (word, value)."""
+    row = compared()[name]._asdict() if name in compared() else {}
+    found = [(word, _few(row[word])) for word, _ in columns() if word in row]
     proved = [s for s in statements.about(name) if s.is_theorem]
-    found.append(("proved and tested", f"{len(proved)} theorems, {len(discovery.case_ids(name))} vectors"))
-    return found
+    return [*found, ("proved and tested", f"{len(proved)} theorems, {len(discovery.case_ids(name))} vectors")]
 
 
-def measured(found={}):  # noqa: B006  the experiments are run once
-    """Name -> what experiments on the function of the sheet say: is the score of equal tokens a function of the offset, and
-    do other tokens keep theirs when all move by 17; are keys before and after alike; what happens to 400 tokens where a
-    table has 64 rows."""
-    m, token = np.arange(24), overview.token()
-    for name, attend in {} if found else overview.encodings().items():
-        x, equal = np.random.default_rng(2).normal(size=(24, 16)), attend(np.tile(token, (24, 1)), m)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.log(equal)  # up to a number a row, so that only steps along a row are compared
-            step = np.diff(scores)
-        moved = np.abs(attend(x, m) - attend(x, m + 17)).max() < 1e-9
-        alone = moved and np.abs(step[1:, 1:] - step[:-1, :-1]).max() < 1e-9
-        try:
-            far = attend(np.tile(token, (400, 1)), np.arange(400))[0, 100:]
-            beyond = "all far keys alike" if np.ptp(far) < 1e-12 < far.min() else "goes on"
-        except (ValueError, IndexError):
-            beyond = "an error"
-        directed = np.abs(scores[12, 13:] - scores[12, 11:0:-1]).max() > 1e-9
-        found[name] = {"offsets alone": _yes(alone), "left told from right": _yes(directed), "far beyond": beyond}
-    return found
-
-
-def _yes(value):
-    return "yes" if value else "no"
+def _few(names, most=6):
+    """Of many names the first ones."""
+    known = names.split(", ")
+    return names if len(known) <= most else f"{', '.join(known[:most])} and {len(known) - most} more"
 
 
 def figure(key):

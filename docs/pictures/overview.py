@@ -105,7 +105,7 @@ def encodings(size=24):
     u_q, u_k = rng.normal(size=(2, 1, d, d)) / d**0.5
     buckets, word = rng.normal(size=(32, 1)), rng.normal(size=(3, d))
     kernel, turn = rng.normal(size=(3, d, d)) / d**0.5, floater.antisymmetric(frequencies, layout="half")
-    across = axes.sections(np.array([4, 4]))
+    across = axes.interleaved_sections(np.array([2, 3, 3]), leftover="transformers")
 
     def weights(scores):
         return attention.softmax(scores)[0]
@@ -192,7 +192,7 @@ def encodings(size=24):
         ),
         "rotary.rope": turned(lambda m: m[:, None] * frequencies),
         "rotary.scaling": turned(lambda m: m[:, None] * slow),
-        "rotary.axes": turned(lambda m: axes.angles(np.stack([m // 6, m % 6], -1), frequencies, across)),
+        "rotary.axes": turned(lambda m: axes.angles(np.stack([0 * m, m // 6, m % 6], -1), frequencies, across)),
         "rotary.xpos": xposes,
         "rotary.decoupled": decoupleds,
         "rotary.linear_attention": linear,
