@@ -317,6 +317,11 @@ def test_every_specification_is_proved():
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_has_a_worked_example(name):
+    assert ">>>" in discovery.page(name).example, f"{name}: `Example.` with a few tokens worked out, after `Conventions.`"
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_a_system_is_whole(name):
     """The five steps of CONTRIBUTING.md; the message names what is missing, the first step first."""
     family, system = name.split(".")

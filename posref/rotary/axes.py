@@ -22,6 +22,14 @@ Conventions. A model is an axis of every pair, its frequency, and a layout; noth
 width in the order of the pairs (Qwen2-VL's text: its columns are slow), or those of a width of dim/2 once for each of two
 axes (vision towers: w_0, w_2, .. twice), or dealt out in turn (Pixtral: rows w_0, w_2, .., columns w_1, w_3, ..).
 
+Example. Four patches in two rows and two columns, and two pairs: the first reads the row, the second the column.
+
+>>> angles(grid(2, 2), np.array([1.0, 0.1]), np.array([0, 1]))
+array([[0. , 0. ],
+       [0. , 0.1],
+       [1. , 0. ],
+       [1. , 0.1]])
+
 Where implementations differ.
 
     what | who | value | version | source

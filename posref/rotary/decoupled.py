@@ -24,6 +24,14 @@ Conventions. `scale` is (d + d_rope)^-1/2 in DeepSeek, times the square of YaRN'
 joined vector changes nothing if it is the same for queries and keys. p and r are turned before: `rope.rotate`, in the layout
 of the model.
 
+Example. Three equal tokens: content scores 1 everywhere, and the turned part adds cos(j - i).
+
+>>> one, turned = np.ones((3, 1)), np.stack([np.cos(np.arange(3)), np.sin(np.arange(3))], axis=-1)
+>>> scores(one, turned, one, turned, scale=1).round(3)
+array([[2.   , 1.54 , 0.584],
+       [1.54 , 2.   , 1.54 ],
+       [0.584, 1.54 , 2.   ]])
+
 Where implementations differ.
 
     what | who | value | version | source

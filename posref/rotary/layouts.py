@@ -26,6 +26,11 @@ each is permuted with its own number. Reading interleaved and writing half, as D
 rotate(convert(x, source="interleaved", target="half"), cos, sin, layout="half"): the scores of an interleaved rotation in
 another order of features.
 
+Example. Eight features, which are four pairs: feature 1, the partner of 0 in the one layout, goes to place 4.
+
+>>> convert(np.arange(8), source="interleaved", target="half")
+array([0, 2, 4, 6, 1, 3, 5, 7])
+
 Where implementations differ.
 
     what | who | value | version | source

@@ -28,6 +28,14 @@ on j - i. Rotating the denominator as well is relative, but it can vanish or tur
 phi(q) = phi(k) = (1, 0) one key at offset 3 gives cos 3 = -0.99. The paper's denominator is positive, and the price is that
 weights may be negative and need not sum to 1.
 
+Example. Three equal tokens whose values are 1: an average would be 1, and with turned numerators it is less.
+
+>>> x, one = np.zeros((3, 2)), np.ones((3, 1))
+>>> cos, sin = rope.tables(np.arange(3), np.ones(1))
+>>> given = {"layout": "half", "feature_map": elu_plus_one}
+>>> attend(x, x, one, cos, sin, **given, causal=False).round(3).ravel()
+array([0.375, 0.694, 0.375])
+
 Where implementations differ.
 
     what | who | value | version | source

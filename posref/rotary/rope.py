@@ -26,6 +26,15 @@ the world has none, and weights trained with one are wrong with the other (`posr
 The transposed sign, angle -m theta, gives the scores of the reversed offset, which are others: such weights and cached keys
 need -sin for sin, or the members of every pair exchanged.
 
+Example. Four equal tokens with one pair of features: the score is |x|^2 cos(j - i), constant along the diagonals.
+
+>>> turned = rotate(np.ones((4, 2)), *tables(np.arange(4), frequencies(2)), layout="half")
+>>> (turned @ turned.T).round(3)
+array([[ 2.   ,  1.081, -0.832, -1.98 ],
+       [ 1.081,  2.   ,  1.081, -0.832],
+       [-0.832,  1.081,  2.   ,  1.081],
+       [-1.98 , -0.832,  1.081,  2.   ]])
+
 Where implementations differ.
 
     what | who | value | version | source

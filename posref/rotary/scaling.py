@@ -33,6 +33,19 @@ multiplies queries and keys, hence scores by g^2 where all features turn. Whethe
 integers has no default. With low_freq_factor = high_freq_factor, as in Llama 4 Scout, a pair exactly on the edge keeps its
 frequency.
 
+Example. Four pairs, a model trained on 64 tokens, and a factor of 4: by how much each schedule divides each frequency.
+
+>>> theta = np.array([1.0, 0.1, 0.01, 0.001])
+>>> given = {"factor": 4.0, "original_length": 64}
+>>> (theta / linear(theta, factor=4.0)).round(3)
+array([4., 4., 4., 4.])
+>>> (theta / ntk(theta, factor=4.0)).round(3)
+array([1.   , 1.587, 2.52 , 4.   ])
+>>> (theta / yarn(theta, **given, base=10000.0, truncate=False)).round(3)
+array([1.   , 3.907, 4.   , 4.   ])
+>>> (theta / llama3(theta, **given, low_freq_factor=1.0, high_freq_factor=4.0)).round(3)
+array([1.   , 3.927, 4.   , 4.   ])
+
 Where implementations differ.
 
     what | who | value | version | source

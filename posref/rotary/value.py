@@ -21,6 +21,16 @@ Symbols.
 Conventions. All features of a head turn, of q, k and v alike. R(j) turns counter-clockwise by +j theta, as in
 `posref.rotary.rope`. Queries and keys are at the same positions unless `key_positions` says otherwise.
 
+Example. Three tokens that attend alike, with the value (1, 0): undone, the output leans towards where the keys are.
+
+>>> import numpy as np
+>>> q, v = np.zeros((3, 2)), np.array([[1.0, 0.0]] * 3)
+>>> given = {"layout": "half", "scale": 1, "undo": True}
+>>> attend(q, q, v, np.arange(3), np.ones(1), **given).round(3)
+array([[ 0.375,  0.584],
+       [ 0.694,  0.   ],
+       [ 0.375, -0.584]])
+
 Where implementations differ.
 
     what | who | value | version | source

@@ -25,6 +25,18 @@ Conventions. Queries are multiplied, keys divided: `side`. A centre near the mid
 narrow types; all queries and keys of one cache need the same one. Scores decay for n < m and grow for n > m: causal attention
 only.
 
+Example. Four equal tokens with one pair of features: the score is cos(j - i) times a factor below 1 for each step back.
+
+>>> cos, sin = rope.tables(np.arange(4), np.ones(1))
+>>> factors = scales(np.arange(4), 2, center=0, scale_base=8.0)
+>>> x = np.full((4, 2), 0.5**0.5)
+>>> q, k = (rotate(x, cos, sin, factors, layout="half", side=side) for side in ("query", "key"))
+>>> np.tril(q @ k.T).round(3)
+array([[ 1.   ,  0.   ,  0.   ,  0.   ],
+       [ 0.462,  1.   ,  0.   ,  0.   ],
+       [-0.304,  0.462,  1.   ,  0.   ],
+       [-0.619, -0.304,  0.462,  1.   ]])
+
 Where implementations differ.
 
     what | who | value | version | source
