@@ -74,6 +74,19 @@ OUTSIDE = {
     "rotary.linear_attention": "weights that are no softmax of scores",
     "rotary.value": "scores of RoPE; the values turn too",
 }
+WIDTHS = (  # what, by what, the fewest features on n tokens
+    ("any bias by offset", "shaw, t5 in shaw, deberta p2c", "1, a constant feature"),
+    ("any bias by offset", "transformer_xl", "1, which contents do not use"),
+    ("any bias by offset", "rope, frequencies given", "2n - 1, one of which does not turn"),
+    ("any bias by offset", "rope, frequencies chosen after it", "not known: between 2 ceil((2n - 1)/3) and 2n - 1"),
+    ("any bias by offset, j <= i", "rope, frequencies given", "n"),
+    ("any matrix", "added, tupe", "its rank, n at most"),
+    ("alibi signed", "features that do not turn", "2"),
+    ("alibi signed", "rope, any frequencies", "2n - 2"),
+    ("alibi key", "features that do not turn", "1"),
+    ("alibi absolute and a constant, n odd", "rope", "n - 1"),
+    ("none", "rope without a frequency of 0", "2n"),
+)
 PARTS = "Muvb"
 WITNESS = ("part", "tokens", "equation")
 
@@ -198,8 +211,10 @@ def records(meanings, s=None, t=None):
 
 
 def left_out():
-    """The systems that are not in the table, with the reason, as text."""
-    return "\n".join(["Not in the table", *(f"  {name}: {why}" for name, why in outside().items())])
+    """What the table does not say, as text: the fewest features, and the systems that are not in it, with the reason."""
+    widths = [f"  {what}, by {by}: {width}" for what, by, width in WIDTHS]
+    reasons = [f"  {name}: {why}" for name, why in outside().items()]
+    return "\n".join(["Fewest features, on n tokens", *widths, "", "Not in the table", *reasons])
 
 
 def page(meaning):

@@ -199,3 +199,27 @@ def absolute_alibi_is_a_rotation():
 def with_a_pair_less():
     """One pair less is enough (n = 9)."""
     prove_that(np.ptp(wave(9, terms=3) + abs(offsets.offsets(np.arange(9), np.arange(9)))) < 1e-9, "the triangle wave")
+
+
+def offsets_reached(n, pairs, passing):
+    """The rank of what pairs of constant features, and features that do not turn, make of the 2n - 1 offsets of n tokens."""
+    tables = rope.tables(np.arange(1 - n, n), rope.frequencies(2 * pairs, 8.0))
+    return np.linalg.matrix_rank(np.concatenate([*tables, np.ones((2 * n - 1, passing))], axis=1), tol=1e-10)
+
+
+@example(
+    of=[rope.tables, rope.frequencies],
+    sizes="n = 2 to 5, base 8",
+    argument="for all n: 2n - 1 values need as many features, and as many exponentials of distinct frequencies are independent "
+    "on 2n - 1 integers (Vandermonde)",
+)
+def width_of_an_arbitrary_bias():
+    """RoPE with given frequencies has any bias by offset on n tokens with 2n - 1 constant features, one of them still."""
+    for n in (2, 3, 4, 5):
+        prove_that(offsets_reached(n, n - 1, 1) == 2 * n - 1, f"n = {n}")
+
+
+@width_of_an_arbitrary_bias.control
+def width_without_the_passing_feature():
+    """2n - 2 features that turn are enough."""
+    prove_that(offsets_reached(4, 3, 0) == 7, "rank 7")
