@@ -379,7 +379,7 @@ def _mistake(name, x, positions, dim, base, layout):
 
 
 def _base(base):
-    return {10**4: "b1e4", 15 * 10**4: "b1.5e5", 5 * 10**5: "b5e5", 10**6: "b1e6"}[base]
+    return {10**4: "b1e4", 15 * 10**4: "b15e4", 5 * 10**5: "b5e5", 10**6: "b1e6"}[base]
 
 
 def _inv_freq(dim, base):
