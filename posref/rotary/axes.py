@@ -45,6 +45,12 @@ Where implementations differ.
     pairs of patches | Gemma 4's tower | each half of the head is a RoPE of its own | 5.23.0 | modeling_gemma4.py
     positions of patches | DINOv3 | 2 pi times the centre, between -1 and 1 (`centers`) | 5.23.0 | modeling_dinov3_vit.py
     positions of patches | Llama 4's tower | rows and columns from 1, columns first | 5.23.0 | modeling_llama4.py
+    positions of patches | timm's EVA-02 | from 0, times 16 / side: as in its training of 16 x 16 | 1.0.31
+      | timm/layers/pos_embed_sincos.py _build_grid, ref_feat_shape
+    frequencies of patches | timm, in_pixels | pi 2^(t log2(112) / 15), positions from -1 to 1 | 1.0.31 | pixel_freq_bands
+    axes of patches | timm's RoPE-Mixed | every pair reads both, with trained frequencies | 1.0.31 | get_mixed_freqs
+    axes of text | HunYuan-VL | sections of 2 s features of doubled tables: pairs read two axes, no rotation (`rotate_features`)
+      | 5.23.0 | modeling_hunyuan_vl.py recomposition_frequencies
     the map | V-JEPA 2 | tables tiled, features paired as neighbours: no rotation (`rotate_vjepa2`) | 5.23.0
       | modeling_vjepa2.py rotate_queries_or_keys
 
@@ -57,6 +63,7 @@ import numpy as np
 
 from posref import _require, pairing
 from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract, wide
+from posref.pairing import Layout
 from posref.rotary import rope
 
 Leftover = Literal["transformers", "ggml"]
@@ -149,6 +156,15 @@ PRESETS = {
         "axes": PATCH,
         "layout": "half",
         "source": "transformers 5.23.0, DINOv3ViTRopePositionEmbedding; positions are 2 pi times `centers`",
+    },
+    "eva_02": {
+        "dim": 64,
+        "base": 10000.0,
+        "axis": (0,) * 16 + (1,) * 16,
+        "order": tuple(range(0, 32, 2)) * 2,
+        "axes": PATCH,
+        "layout": "interleaved",
+        "source": "timm 1.0.31, RotaryEmbeddingCat as in models/eva.py; positions are `grid` times 16 / side",
     },
 }
 
@@ -246,8 +262,29 @@ def rotate_vjepa2(
     """
     if convention == "paper":
         return rope.rotate(x, cos, sin, layout="interleaved")
-    a, b = pairing.split(x, "interleaved")
-    return x * pairing.join(cos, cos, "half") + pairing.join(-b, a, "interleaved") * pairing.join(sin, sin, "half")
+    tiled = pairing.join(cos, cos, "half"), pairing.join(sin, sin, "half")
+    return rotate_features(x, *tiled, layout="interleaved")
+
+
+@contract
+def rotate_features(
+    x: Numbers[Array, "... n? dim"],
+    cos: Numbers[Array, "(...) #n dim", wide],
+    sin: Numbers[Array, "=cos", wide],
+    *,
+    layout: Layout,
+) -> Numbers[Array, "... n? dim"]:
+    """x cos + turned(x) sin with an angle for every feature, a rotation where both of a pair have one: `(..., n, dim)`.
+
+    Released models use it where they have two. HunYuan-VL: layout="half", and feature f turns by w_(f mod dim/2) times the
+    position on the axis of f, `sections(2 * sizes)[f]`.
+
+    >>> angle = np.array([[np.pi / 2, 0.0]])
+    >>> rotate_features(np.array([[1.0, 1.0]]), np.cos(angle), np.sin(angle), layout="half").round(1)
+    array([[-1.,  1.]])
+    """
+    a, b = pairing.split(x, layout)
+    return x * cos + pairing.join(-b, a, layout) * sin
 
 
 def _require_pairs(function, sizes):

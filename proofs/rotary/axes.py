@@ -15,6 +15,7 @@ from proofs.kit import (
     filled,
     index,
     integers,
+    pair,
     prove_equal,
     prove_that,
     size,
@@ -196,6 +197,35 @@ def vjepa2_is_relative():
     q, k, w, m, n, shift = symbols("q", 1, 4), symbols("k", 1, 4), symbols("w", 2), symbol("m"), symbol("n"), symbol("shift")
     at = lambda x, p: axes.rotate_vjepa2(x, *rope.tables(array([p]), w), convention="released")
     prove_equal(dot(at(q, m + shift), at(k, n + shift)), dot(at(q, m), at(k, n)))
+
+
+@theorem(of=[axes.rotate_features], sizes="all n, d")
+def pinned_features():
+    """rotate_features makes of the pair (a, b) a cos x - b sin x and b cos y + a sin y, x and y being the angles of its two
+    features; with tables that repeat the angle of a pair it is RoPE."""
+    x, c, s = sized("x", N, 2 * H), sized("c", N, 2 * H), sized("s", N, 2 * H)
+    for layout in pairing.LAYOUTS:
+        i, (_, a, b) = index(N), pair(layout, 2 * H)
+        y = axes.rotate_features(x, c, s, layout=layout)
+        expected = [
+            x.at(i, a) * c.at(i, a) - x.at(i, b) * s.at(i, a),
+            x.at(i, b) * c.at(i, b) + x.at(i, a) * s.at(i, b),
+        ]
+        prove_equal([y.at(i, a), y.at(i, b)], expected, mention=[c.at(i, a), c.at(i, b)])
+        cos, sin = sized("cos", N, H), sized("sin", N, H)
+        doubled = axes.rotate_features(x, *(pairing.join(t, t, layout) for t in (cos, sin)), layout=layout)
+        prove_equal(*entries(layout, doubled, rope.rotate(x, cos, sin, layout=layout)))
+
+
+@pinned_features.claim(
+    "Its sections count features of doubled tables: members of a pair read two axes, which differ in images."
+)
+def hunyuan_vl_keeps_lengths():
+    """HunYuan-VL turns its features by the positions of patches."""
+    x, w, p = symbols("x", 1, 4), symbols("w", 2), symbols("p", 1, 2)
+    angle = axes.angles(p, np.concatenate([w, w]), axes.sections(np.array([2, 2])))
+    y = axes.rotate_features(x, np.cos(angle), np.sin(angle), layout="half")
+    prove_equal(dot(y, y), dot(x, x))
 
 
 @example(of=[axes.sections, axes.interleaved_sections], sizes="the presets")

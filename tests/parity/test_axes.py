@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from posref.rotary import axes, rope
+from posref.rotary import axes, rope, scaling
 
 torch = pytest.importorskip("torch", reason="pip install posref[parity]")
 pytest.importorskip("transformers", reason="pip install posref[parity]")
@@ -56,6 +56,14 @@ def llama_4_vision():
     return axes.grid(4, 4) + 1, (turn.real, turn.imag)
 
 
+def eva_02():
+    """timm's tables, whose halves are sines and cosines; a picture of 4 x 6 patches for weights trained on 16 x 16."""
+    made = pytest.importorskip("timm.layers", reason="timm", exc_type=ImportError)
+    embed = made.RotaryEmbeddingCat(64, in_pixels=False, feat_shape=[4, 6], ref_feat_shape=[16, 16]).get_embed()
+    sin, cos = embed.chunk(2, dim=-1)
+    return axes.grid(4, 6) * np.array([16 / 4, 16 / 6]), (cos, sin)
+
+
 QWEN, GLM = {"mrope_section": [16, 24, 24]}, {"mrope_section": [8, 12, 12], "partial_rotary_factor": 0.5}
 SUBJECTS = {
     "qwen2_vl": lambda: text("qwen2_vl", "Qwen2VLTextConfig", "Qwen2VLRotaryEmbedding", 1e6, 128, **QWEN),
@@ -77,6 +85,7 @@ SUBJECTS = {
     "pixtral": lambda: tower("pixtral", "PixtralVisionConfig", "PixtralVisionRotaryEmbedding"),
     "llama_4_vision": llama_4_vision,
     "dinov3": dinov3,
+    "eva_02": eva_02,
 }
 
 
@@ -126,3 +135,19 @@ def test_vjepa2():
     tables = rope.tables(positions, rope.frequencies(20))
     np.testing.assert_allclose(got, axes.rotate_vjepa2(x, *tables, convention="released"), atol=1e-5)
     assert np.abs(got - axes.rotate_vjepa2(x, *tables, convention="paper")).max() > 1
+
+
+def test_hunyuan_vl_gives_the_members_of_a_pair_two_axes():
+    """Sections of 16 pairs are 32 features of doubled tables, so pairs 0 to 31 read axes 0 and 2: lengths change."""
+    parameters = {"rope_theta": 1e4, "rope_type": "dynamic", "alpha": 1000.0, "factor": 1.0, "mrope_section": [16] * 4}
+    config = configuration("hunyuan_vl", "HunYuanVLTextConfig", head_dim=128, rope_parameters=parameters)
+    positions = np.array([[5, 7, 11, 13]])
+    tables = transformers("hunyuan_vl", "HunYuanVLRotaryEmbedding")(config)(
+        torch.zeros(1, 1, 8), torch.tensor(positions.T[:, None])
+    )
+    x = torch.eye(128)[None, None]
+    got = transformers("hunyuan_vl", "apply_rotary_pos_emb")(x, x, *(t.expand(1, 128, 128) for t in tables))[0][0, 0].numpy()
+    w = scaling.ntk(rope.frequencies(128), factor=1000.0)
+    angle = axes.angles(positions, np.tile(w, 2), axes.sections(np.array([32] * 4)))
+    np.testing.assert_allclose(got, axes.rotate_features(np.eye(128), np.cos(angle), np.sin(angle), layout="half"), atol=1e-5)
+    assert np.abs(got.T @ got - np.eye(128)).max() > 0.9
