@@ -6,7 +6,12 @@ import re
 import shutil
 import textwrap
 
+<<<<<<< HEAD
 from posref import claims, comparison, discovery, finding, statements
+=======
+from posref import claims, discovery, finding, statements
+from posref.explain import presets as released
+>>>>>>> be2e03d (One table of released models: pages print their calls from it, the presets of schedules are gone; six models more)
 
 WIDEST = 128  # of a line of the source
 
@@ -39,6 +44,7 @@ def page(name):
     said, _, references = (inspect.getdoc(module) or "").rpartition("\n\nReferences.")
     presets = [f"Preset {preset}: {_values(values)}" for preset, values in getattr(module, "PRESETS", {}).items()]
     parts = [f"posref.{name}", fitted(said), properties(name), fitted(f"References.{references}"), *map(fitted, presets)]
+    parts.append("\n".join(map(fitted, released.of(name))))
     code = "\n\n\n".join(inspect.getsource(member).rstrip("\n") for member in discovery.members(module))
     return "\n\n".join(filter(None, parts)) + f"\n\n\n{code}"
 

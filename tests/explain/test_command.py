@@ -10,8 +10,8 @@ import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, explain, output, reading
-from posref.rotary import rope
+from posref.explain import command, explain, output, presets, reading
+from posref.rotary import rope, scaling
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4, "rope_theta": 10000.0}
 LLAMA = {"model_type": "llama", **SIZES}
@@ -177,3 +177,35 @@ def test_every_shipped_model_is_explained_and_has_a_source():
         assert explained["layers"], name
         assert explained["unsupported"] in ([], [{"part": "audio_config", "model_type": "gemma4_audio"}])
         assert "@" in record["source"]
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "call"),
+    [
+        ("Qwen2.5-0.5B-Instruct", "rotary.rope", "rope.frequencies(64, 1000000.0), half"),
+        ("Qwen2.5-3B", "rotary.rope", "rope.frequencies(128, 1000000.0), half"),
+        ("gemma-2-27b", "rotary.rope", "rope.frequencies(128, 10000.0), half"),
+        ("gemma-3-4b", "rotary.scaling", "scaling.linear(rope.frequencies(256, 1000000.0), factor=8.0), half"),
+        ("GLM-4.5", "rotary.rope", "rope.frequencies(64, 1000000.0), 64 of 128, half"),
+        ("Olmo-3-32B", "rotary.rope", "rope.frequencies(128, 500000.0), half"),
+        ("Qwen3-VL-8B-Instruct", "rotary.axes", "rope.frequencies(128, 5000000.0), axes interleaved, half"),
+        ("internlm2_5-7b", "rotary.scaling", "original_length=32768), pairing not known"),
+    ],
+)
+def test_pages_list_the_models_of_the_table(model, system, call):
+    (line,) = [line for line in presets.of(system) if line.startswith(f"Model {model}:") and call in line]
+    assert line.endswith(reading.models()[model]["source"])
+
+
+def test_what_pages_print_can_be_run():
+    """The calls of the table are Python: they give the frequencies of the layer."""
+    for name in reading.models():
+        for layer in explain(name)["layers"]:
+            if layer["encoding"] == "rope" and ".." not in layer["call"] and "rule" not in layer["call"]:
+                call = layer["call"].split(" for each axis")[0].split(", even ones")[0].split(", long_factor")[0]
+                given = {
+                    "rope": rope,
+                    "scaling": scaling,
+                    "short_factor": np.array((layer["scaling"] or {}).get("short_factor", ())),
+                }
+                np.testing.assert_array_equal(np.sort(eval(call, given)), np.sort(layer["frequencies"]), err_msg=name)

@@ -183,41 +183,6 @@ def test_proportional_rounds_down(fraction):
 # models
 
 
-def of_preset(preset):
-    """The frequencies that a preset stands for."""
-    given = {name: value for name, value in preset.items() if name not in ("schedule", "dim", "layout", "source")}
-    w = rope.frequencies(preset["dim"], given["base"] if preset["schedule"] == "yarn" else given.pop("base"))
-    if "factors" in given:
-        given["factors"] = np.array(given["factors"])
-    return getattr(scaling, preset["schedule"])(w, **given)
-
-
-@pytest.mark.parametrize("name", scaling.PRESETS)
-def test_presets_run(name):
-    w = of_preset(scaling.PRESETS[name])
-    plain = rope.frequencies(scaling.PRESETS[name]["dim"], scaling.PRESETS[name]["base"])
-    assert w.shape == plain.shape
-    assert (w <= plain * (1 + 2**-50)).all()
-    assert (w < plain).any()
-
-
-@pytest.mark.parametrize(
-    ("name", "case"),
-    [
-        ("llama_3_1_70b", "llama 3.1"),
-        ("llama_3_2_1b", "llama 3.2 1b"),
-        ("llama_4_scout", "llama 4 scout"),
-        ("internlm_2_5_7b", "dynamic, internlm 2"),
-        ("deepseek_v3", "yarn, deepseek v3"),
-        ("gpt_oss_20b", "yarn, gpt-oss"),
-        ("gemma_3_4b_global", "linear, gemma 3 global"),
-        ("gemma_4_global", "proportional, gemma 4 global"),
-    ],
-)
-def test_presets_are_the_cases(name, case):
-    np.testing.assert_array_equal(of_preset(scaling.PRESETS[name]), VALUES[case][0]())
-
-
 # which list, which length
 
 
