@@ -6,12 +6,8 @@ import re
 import shutil
 import textwrap
 
-<<<<<<< HEAD
 from posref import claims, comparison, discovery, finding, statements
-=======
-from posref import claims, discovery, finding, statements
 from posref.explain import presets as released
->>>>>>> be2e03d (One table of released models: pages print their calls from it, the presets of schedules are gone; six models more)
 
 WIDEST = 128  # of a line of the source
 
