@@ -30,6 +30,8 @@ def jit(kernel=None, **options):
 
 def thread_count(function, threads, size):
     """How many threads to use: `threads`, or as many processors as pay for `size` written bytes if it is None."""
+    if threads is None and size < 2 * BYTES_PER_THREAD:
+        return 1
     if threads is None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(processors, size // BYTES_PER_THREAD))
@@ -56,6 +58,11 @@ def run(kernel, calls, threads):
     The caller is one of the threads. The pool lives as long as the call: no state, nothing to shut down, nothing a fork
     could break.
     """
+    workers = min(threads, len(calls)) - 1
+    if workers <= 0:
+        for arguments in calls:
+            kernel(*arguments)
+        return
     waiting = deque(calls)
 
     def work():
@@ -66,9 +73,6 @@ def run(kernel, calls, threads):
                 return
             kernel(*arguments)
 
-    workers = min(threads, len(calls)) - 1
-    if workers <= 0:
-        return work()
     with ThreadPoolExecutor(workers) as pool:
         others = [pool.submit(work) for _ in range(workers)]
         work()

@@ -158,10 +158,11 @@ def _contiguous(x, out):
 
 def _pieces(x, cos, sin, out, threads):
     """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
-    if _contiguous(x, out) and x.dtype == out.dtype:
-        size = out.nbytes if threads == 1 else out.nbytes / (PIECES * threads)
-    else:
-        size = BLOCK
+    straight = x.dtype == out.dtype and _contiguous(x, out)
+    if straight and threads == 1 and x.ndim > 1 and cos.size == x.shape[-2] * cos.shape[-1]:  # one table: the shortest way
+        whole, table = (1, -1, *x.shape[-2:]), (1, x.shape[-2], cos.shape[-1])
+        return [(x.reshape(whole), cos.reshape(table), sin.reshape(table), out.reshape(whole))]
+    size = BLOCK if not straight else out.nbytes if threads == 1 else out.nbytes / (PIECES * threads)
     axes = max(2, x.ndim)
     blocks = _blocks(*(array[(None,) * (axes - array.ndim)] for array in (x, cos, sin, out)))
     return [piece for block in blocks for piece in _split(*block, round(block[-1].nbytes / size))]
