@@ -5,11 +5,15 @@
     python examples/benchmark.py --only rotate_half --pairs 50
     python examples/benchmark.py --only attention_alibi --growth --plot attention.png
 
-Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times on a shared
-machine drift while ratios of neighbors hardly do. Printed: the median ratio and its quartiles. A peer's result is compared
-with the specification's before it is timed. `copy` is np.copyto of the same bytes, the least any such kernel can take; for a
-bias, which reads next to nothing, ndarray.fill, and for attention np.matmul with as many multiplications and additions. There
-the ratio is posref.fast / copy. In all other columns it is peer / posref.fast: how many times faster posref.fast is.
+One protocol. Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times
+on a shared machine drift while ratios of neighbors hardly do. Printed: the median ratio and half the distance of its quartiles.
+A peer's result is compared with the specification's before it is timed. Buffers are hot: a call repeats on the same arrays.
+Threads are those that each library takes by itself. posref.fast and onnxruntime write to an array made beforehand; torch and
+transformers make theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
+
+`limit` is posref.fast / the least such work can take, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
+for a bias, which reads next to nothing; products, np.matmul with as many multiplications; memory, reading the keys and values
+once. In all other columns the ratio is peer / posref.fast: how many times faster posref.fast is.
 
 `--growth` measures ALiBi attention at doubling lengths, each in its own process: time, peak memory beyond inputs and output
 (of torch with the matrix of the bias, whose making is not timed), and the exponent from each length to the next.
@@ -45,9 +49,9 @@ from posref.fast import transformer_xl as fast_transformer_xl
 from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 from posref.rotary import rope
 
-COLUMNS = ("copy", "specification", "einsum", "transformers", "onnxruntime", "torch")
+COLUMNS = ("limit", "specification", "einsum", "transformers", "onnxruntime", "torch")
 NOTHING = "no such operation"
-LONGEST = 20  # seconds a column: of calls that take long fewer pairs are timed, at least three
+LONGEST = 1  # second a column: of calls that take long fewer pairs are timed, at least three
 
 
 class Work(NamedTuple):
@@ -58,6 +62,7 @@ class Work(NamedTuple):
     peers: dict  # column -> call, or why there is none; columns left out have no such operation
     expected: np.ndarray
     tolerance: float = 1e-5  # float32 on values of order one, and angles that are float32 in some peers
+    limit: str = "copy"
 
 
 def rotate_half(quick):
@@ -68,8 +73,13 @@ def rotate_interleaved(quick):
     return _rotate("interleaved", (1, 4, 32, 16) if quick else (1, 32, 4096, 128))
 
 
-def decode_step(quick):
-    """One new token for each of eight sequences: the overhead of a call."""
+def rotate_one_token(quick):
+    """One new token of one sequence: the overhead of a call."""
+    return _rotate("half", (1, 4, 1, 16) if quick else (1, 32, 1, 128))
+
+
+def rotate_eight_tokens(quick):
+    """One new token for each of eight sequences."""
     return _rotate("half", (2, 4, 1, 16) if quick else (8, 32, 1, 128))
 
 
@@ -84,7 +94,7 @@ def contract_of_rotate(quick):
         return None
 
     checks = compiled(rotate, rope.rotate.contract, rope.rotate.contract.source)
-    peers = {"copy": lambda: np.copyto(target, x), "specification": lambda: rope.rotate(x, cos, sin, layout="half")}
+    peers = {"limit": lambda: np.copyto(target, x), "specification": lambda: rope.rotate(x, cos, sin, layout="half")}
     return Work(shape, lambda: checks(x, cos, sin, layout="half"), peers, rope.rotate(x, cos, sin, layout="half"))
 
 
@@ -99,7 +109,7 @@ def tables(quick):
         shape=source.shape,
         fast=lambda: fast.tables(positions, frequencies, out=out),
         peers={
-            "copy": lambda: np.copyto(target, source),
+            "limit": lambda: np.copyto(target, source),
             "specification": lambda: rope.tables(positions, frequencies),
             "transformers": _peer("transformers", _transformers_tables, positions, dim),
             "torch": _peer("torch", _torch_tables, positions, frequencies),
@@ -119,6 +129,20 @@ def attention_causal(quick):
     """Causal attention without a bias, which torch streams too."""
     q, k, v, _ = _alibi(*((2, 64, 16) if quick else (8, 4096, 64)))
     return _attention(q, k, v, None, None)
+
+
+def decode(quick):
+    """One query against many keys."""
+    return _decode(quick, heads=32, key_heads=32, length=8192)
+
+
+def decode_grouped(quick):
+    """The same where four heads share keys and values."""
+    return _decode(quick, heads=32, key_heads=8, length=8192)
+
+
+def decode_long(quick):
+    return _decode(quick, heads=8, key_heads=8, length=131072)
 
 
 def t5_bias(quick):
@@ -148,12 +172,13 @@ def alibi_bias(quick):
         shape=out.shape,
         fast=lambda: fast_alibi.bias(positions, positions, slopes, form="absolute", out=out),
         peers={
-            "copy": lambda: target.fill(1.5),
+            "limit": lambda: target.fill(1.5),
             "specification": lambda: alibi.bias(positions, positions, slopes, form="absolute"),
             "torch": _peer("torch", _torch_alibi, positions, slopes),
         },
         expected=alibi.bias(positions, positions, slopes, form="absolute"),
         tolerance=n * 2.0**-24,  # half a unit of a float32 below n
+        limit="fill",
     )
 
 
@@ -193,10 +218,14 @@ WORK = (
     rotate_half,
     rotate_interleaved,
     tables,
-    decode_step,
+    rotate_one_token,
+    rotate_eight_tokens,
     contract_of_rotate,
     attention_alibi,
     attention_causal,
+    decode,
+    decode_grouped,
+    decode_long,
     t5_bias,
     t5_bias_view,
     alibi_bias,
@@ -218,12 +247,13 @@ def _bias(call, positions, table, out):
         shape=out.shape,
         fast=call,
         peers={
-            "copy": lambda: target.fill(1.5),
+            "limit": lambda: target.fill(1.5),
             "specification": lambda: t5.bias(positions, positions, table, bidirectional=True),
             "transformers": _peer("transformers", _transformers_t5, table, len(positions)),
         },
         expected=t5.bias(positions, positions, table, bidirectional=True),
         tolerance=0,
+        limit="fill",
     )
 
 
@@ -237,19 +267,30 @@ def _scores(quick, rows, count=1):
 
 
 def _relative(call, specification, arrays, out):
-    target, source = np.ones_like(out), np.zeros_like(out)
+    q, k, *tables, _ = arrays
+    rows = [
+        (x, y, np.empty((*out.shape[:-1], len(y)), out.dtype)) for x, y in zip((q, k), tables, strict=True) if y is not None
+    ]
+
+    def products():
+        """The products that the scores contain, in arrays made beforehand."""
+        np.matmul(q, k.swapaxes(1, 2), out=out)
+        for x, y, target in rows:
+            np.matmul(x, y.T, out=target)
+
     expected = specification()
     return Work(
         shape=out.shape,
         fast=call,
         peers={
-            "copy": lambda: np.copyto(target, source),
+            "limit": products,
             "specification": specification,
             "einsum": _numpy_einsum(*arrays),
             "torch": _peer("torch", _torch_einsum, *arrays),
         },
         expected=expected,
         tolerance=2e-4,  # 3 products of 64 terms of order one, 200 roundings of float32 of a sum below 16
+        limit="products",
     )
 
 
@@ -339,14 +380,45 @@ def _attention(q, k, v, bias, dense):
         shape=q.shape,
         fast=lambda: fast_attention.attend_by_offset(q, k, v, **arguments, out=out),
         peers={
-            "copy": products,
+            "limit": products,
             "specification": lambda: attention.attend_by_offset(q, k, v, **arguments),
             "transformers": _peer("transformers", _transformers_attention, q, k, v, dense),
             "onnxruntime": _peer("onnxruntime", _onnxruntime_attention, q, k, v, dense),
             "torch": _peer("torch", _torch_attention, q, k, v, dense),
         },
         expected=attention.attend_by_offset(*(x.astype(np.float64) for x in (q, k, v)), **arguments),
+        limit="products",
     )
+
+
+def _decode(quick, heads, key_heads, length, dim=128):
+    heads, key_heads, length = (4, 2, 64) if quick else (heads, key_heads, length)
+    rng, scale = np.random.default_rng(0), dim**-0.5
+    q, k, v = (rng.standard_normal((h, n, dim), np.float32) for h, n in ((heads, 1), (key_heads, length), (key_heads, length)))
+    out = np.empty_like(q)
+
+    def read():
+        """The keys and the values, once."""
+        k.max(), v.max()
+
+    return Work(
+        shape=(heads, key_heads, length, dim),
+        fast=lambda: fast_attention.attend_by_offset(q, k, v, scale=scale, out=out),
+        peers={
+            "limit": read,
+            "specification": lambda: attention.attend_by_offset(q, k, v, scale=scale),
+            "torch": _peer("torch", _torch_decode, q, k, v),
+        },
+        expected=attention.attend_by_offset(*(x.astype(np.float64) for x in (q, k, v)), scale=scale),
+        limit="memory",
+    )
+
+
+def _torch_decode(q, k, v):
+    import torch
+
+    q, k, v = (torch.from_numpy(x)[None] for x in (q, k, v))
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=q.shape[1] != k.shape[1])[0]
 
 
 def _torch_attention(q, k, v, dense):
@@ -391,7 +463,7 @@ def _rotate(layout, shape):
         shape=shape,
         fast=lambda: fast.rotate(x, cos, sin, layout=layout, out=out),
         peers={
-            "copy": lambda: np.copyto(target, x),
+            "limit": lambda: np.copyto(target, x),
             "specification": lambda: rope.rotate(x, cos, sin, layout=layout),
             "transformers": _peer("transformers", _transformers_rotate, layout, x, cos, sin),
             "onnxruntime": _peer("onnxruntime", _onnxruntime_rotate, layout, x, cos, sin),
@@ -495,6 +567,8 @@ def _peer(package, make, *arguments):
         return make(*arguments)
     except ImportError as error:
         return f"{error.name or package} not installed"
+    except Exception as error:  # a package that is installed and does not import, such as torchvision for another torch
+        return f"{package} broken: {type(error).__name__}"
 
 
 def check(name, column, call, work):
@@ -528,7 +602,7 @@ def measure(make, quick, pairs):
     """One row: for every column the median ratio and its quartiles, or why it was skipped."""
     work = make(quick)
     check(make.__name__, "posref.fast", work.fast, work)
-    row = {"work": make.__name__, "shape": list(work.shape), "columns": {}}
+    row = {"work": make.__name__, "shape": list(work.shape), "limit": work.limit, "columns": {}}
     for column in COLUMNS:
         print(f"{make.__name__}: {column}", file=sys.stderr)
         peer = work.peers.get(column, NOTHING)
@@ -537,7 +611,7 @@ def measure(make, quick, pairs):
             continue
         check(make.__name__, column, peer, work)
         ours, theirs = compare(work.fast, peer, pairs, 0 if quick else 2e-3)
-        over, under = (ours, theirs) if column == "copy" else (theirs, ours)
+        over, under = (ours, theirs) if column == "limit" else (theirs, ours)
         low, median, high = statistics.quantiles([a / b for a, b in zip(over, under, strict=True)], n=4, method="inclusive")
         row["columns"][column] = {"median": median, "low": low, "high": high, "milliseconds": 1e3 * statistics.median(theirs)}
         row["milliseconds"] = 1e3 * statistics.median(ours)
@@ -628,7 +702,7 @@ def plot(report, file):
     axes = list(axes[0])
     if rows:
         axis = axes.pop(0)
-        columns = [column for column in COLUMNS if column != "copy"]
+        columns = [column for column in COLUMNS if column != "limit"]
         for c, column in enumerate(columns):
             cells = [(r, row["columns"][column]) for r, row in enumerate(rows) if "median" in row["columns"][column]]
             places = [r + (c - len(columns) / 2 + 0.5) / (len(columns) + 1) for r, _ in cells]
@@ -661,12 +735,16 @@ def show(report):
     print("| --- | --- |" + " --: |" * len(COLUMNS))
     for row in report["rows"]:
         cells = [row["work"], "x".join(map(str, row["shape"])), *(_ratio(row["columns"][column]) for column in COLUMNS)]
+        cells[2] += f" {row['limit']}"
         print("| " + " | ".join(cells) + " |")
     spread = max(cell["high"] / cell["low"] for row in report["rows"] for cell in row["columns"].values() if "low" in cell)
-    print(f"\ncopy: posref.fast / copy. Others: other / posref.fast. Medians of {report['pairs']} pairs in turn, fewer of long")
+    print(
+        f"\nlimit: posref.fast / limit. Others: other / posref.fast. Medians of {report['pairs']} pairs in turn, fewer of long"
+    )
     print(f"calls, +- half the distance of the quartiles, which are at most {spread:.2f} apart as a ratio.")
     versions = ", ".join(f"{name} {version}" for name, version in report["machine"]["versions"].items())
-    print(f"{report['machine']['processors']} processors; {versions}")
+    busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"{report['machine']['processors']} processors{busy}; {versions}")
 
 
 def _ratio(cell):
