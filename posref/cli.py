@@ -493,6 +493,8 @@ def _mistakes(arguments):
     known = _usage(pages.mistakes, arguments.name)
     if arguments.json:
         words = {name: {key: value for key, value in m._asdict().items() if key != "wrong"} for name, m in known.items()}
+        for name, made in ((name, pages.first_wrong(arguments.name, name)) for name in words):
+            words[name]["first_wrong"] = made and {**made._asdict(), "value": str(made.value), "right": str(made.right)}
         print(json.dumps(words, indent=2))
     else:
         print(pages.page(arguments.name))

@@ -1,7 +1,20 @@
 """Pages: the mistakes of a system, and which mistakes show a symptom."""
 
-from posref import ops
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import ops, vectors
 from posref.ops import Mistake
+
+
+class Wrong(NamedTuple):
+    """Where a mistake is seen first: a golden case, the place in its result, what is there and what should be."""
+
+    case: str
+    at: tuple[int, ...]
+    value: Any
+    right: Any
 
 
 def mistakes(name: str) -> dict[str, Mistake]:
@@ -18,9 +31,33 @@ def mistakes(name: str) -> dict[str, Mistake]:
     return found
 
 
+def first_wrong(name: str, mistake: str) -> Wrong | None:
+    """The first wrong value that a mistake of a system makes in the smallest golden case that tells it; None if none does.
+
+    >>> first_wrong("alibi", "sign")
+    Wrong(case='alibi/bias/signed/h1-q5k5/bias', at=(0, 0, 1), value=-0.00390625, right=0.00390625)
+    """
+    system = name.partition(".")[0]
+    known = [case for case in vectors.load(system).cases if mistake in case.flags] if system in vectors.names() else []
+    return next(filter(None, (_first(case, mistake) for case in sorted(known, key=lambda case: case.expected.size))), None)
+
+
+def _first(case: Any, mistake: str) -> Wrong | None:
+    op, arguments = ops.of_case(case)
+    try:
+        with np.errstate(all="ignore"):
+            got = np.asarray(op.mistakes[mistake].wrong(op.spec, arguments))
+    except (ops.NotHere, TypeError, ValueError, LookupError, ArithmeticError):
+        return None  # the mistake has no answer here
+    if got.shape != case.expected.shape:
+        return None
+    wrong = np.argwhere(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected)))
+    return next((Wrong(case.id, at, got[at].item(), case.expected[at].item()) for at in map(tuple, wrong.tolist())), None)
+
+
 def page(name: str) -> str:
     """What goes wrong in a system or op: what was done, what one sees, the remedy, where it was seen."""
-    return "\n\n".join(_described(mistake, m) for mistake, m in mistakes(name).items())
+    return "\n\n".join(_described(mistake, m, first_wrong(name, mistake)) for mistake, m in mistakes(name).items())
 
 
 def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -37,7 +74,10 @@ def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(effect, list(by.items())) for effect, by in found.items()]
 
 
-def _described(name: str, m: Mistake) -> str:
+def _described(name: str, m: Mistake, wrong: Wrong | None) -> str:
     lines = [f"{name}: {m.bug}", f"  {m.description}", f"  What one sees: {m.effect}"]
+    if wrong:
+        at = ", ".join(map(str, wrong.at))
+        lines += [f"  First wrong value: {wrong.value:.6g} for {wrong.right:.6g} at ({at}) of {wrong.case}"]
     lines += [f"  Remedy: {m.remedy}"] if m.remedy else []
     return "\n".join(lines + ([f"  Seen in: {', '.join(m.seen_in)}"] if m.seen_in else []))
