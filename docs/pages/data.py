@@ -8,7 +8,7 @@ import re
 import textwrap
 
 import numpy as np
-from pictures import PICTURES, caption, overview
+from pictures import PICTURES, overview
 
 from pages import text
 from posref import check, claims, comparison, discovery, ops, statements, vectors
@@ -31,7 +31,7 @@ def page(name):
         "what": _what(said.title),
         "motivation": text.pretty(said.motivation) if said.formulas else "",
         "facts": facts(name),
-        "figures": [figure(key) for key, (of, _, _) in PICTURES.items() if of == name],
+        "figures": figures(name),
         "definition": _definition(said.sections.get("Definition") or said.sections["title"].partition("\n\n")[2]),
         "symbols": [(s.names, text.pretty(s.meaning)) for s in said.symbols],
         "conventions": text.prose(said.conventions),
@@ -94,9 +94,22 @@ def _few(names, most=6):
     return names if len(known) <= most else f"{', '.join(known[:most])} and {len(known) - most} more"
 
 
+def figures(name):
+    """The pictures of a system; one that has none of its own shows its attention."""
+    own = [figure(key) for key, (of, _, _) in PICTURES.items() if name in of.split()]
+    if own or overview.example(name) is None:
+        return own
+    return [_figure("attention", overview.alone(name), 2, overview.alone.__doc__)]
+
+
 def figure(key):
     _, draw, columns = PICTURES[key]
-    return {"key": key, "columns": columns, "panels": [p.svg() for p in draw()], "caption": text.pretty(caption(key))}
+    return _figure(key, draw(), columns, draw.__doc__)
+
+
+def _figure(key, panels, columns, words):
+    caption = text.pretty(" ".join((words or "").split()))
+    return {"key": key, "columns": columns, "panels": [p.svg() for p in panels], "caption": caption}
 
 
 def people_say(name):

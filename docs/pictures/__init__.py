@@ -1,6 +1,6 @@
 """Pictures: SVG written directly, computed with the functions of posref; `python docs/make.py --figures` writes them.
 
-`PICTURES` has a name -> (the system whose page shows it, its drawing, panels abreast). A drawing returns panels
+`PICTURES` has a name -> (the systems whose pages show it, its drawing, panels abreast). A drawing returns panels
 (`pictures.draw`); its docstring is the caption.
 """
 
@@ -13,10 +13,6 @@ OVERVIEW = {
     "sheet": ("", overview.sheet, 6),
 }
 PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES
-
-
-def caption(name):
-    return " ".join((PICTURES[name][1].__doc__ or "").split())
 
 
 def files():

@@ -219,17 +219,26 @@ def token():
 
 
 def sheet():
-    """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is
-    an even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides;
-    anything else means that the place does. Random weights, 16 features; RoPE over several axes sees a grid of 4 by 6."""
-    m, x, panels = np.arange(24), np.tile(token(), (24, 1)), []
-    for name, attend in encodings().items():
-        share = attend(x, m) * len(m)
-        p = Panel(160, 178, f"attention of {short(name) if name else 'no encoding'} on equal tokens")
-        p.text(2, 14, short(name) if name else "none", "b s", fill=colour(name), href=href(name) if name else None)
-        p.heat(2, 22, 152, np.clip(share / (np.abs(share) + 1), 0, 1), colour(name))
-        panels.append(p.rect(2, 22, 152, 152, None, "line"))
-    return panels
+    """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is an
+    even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
+    else means that the place does. Random weights, 16 features; RoPE over several axes sees a grid of 4 by 6."""
+    return [_attention(name, attend, 152) for name, attend in encodings().items()]
+
+
+def alone(name):
+    """Attention on twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half
+    strength is an even spread, 1/24; darker is more. Random weights, 16 features."""
+    return [_attention(each, encodings()[each], 260) for each in ("", name)]
+
+
+def _attention(name, attend, size):
+    share = attend(np.tile(token(), (24, 1)), np.arange(24)) * 24
+    words, page = (short(name), href(name)) if name else ("none", None)
+    p = Panel(size + 8, size + 26, f"attention on equal tokens: {words}").text(
+        2, 14, words, "b s", fill=colour(name), href=page
+    )
+    p.heat(2, 22, size, np.clip(share / (np.abs(share) + 1), 0, 1), colour(name))
+    return p.rect(2, 22, size, size, None, "line")
 
 
 def example(name):

@@ -6,10 +6,10 @@ import math
 import numpy as np
 
 from pictures.draw import Panel, Plot, power, sub
-from posref import pairing
+from posref import attention, pairing
 from posref.check import frameworks
 from posref.ops.common import rounded
-from posref.rotary import axes, rope, scaling, xpos
+from posref.rotary import axes, rope, scaling, value, xpos
 
 FOUR = ("abs", "rot", "rel", "pink")
 
@@ -238,9 +238,23 @@ def three_axes():
     return panels
 
 
+def turned_values():
+    """The first feature of the output for 48 equal tokens, with the values turned by their keys' positions. Turned back by
+    the query's position it stays the same inside the text; left as it is, it says where the query stands."""
+    theta, m, x = rope.frequencies(8), np.arange(48), np.ones((1, 48, 8))
+    near = attention.window_mask(m, m, width=4)
+    plot = Plot(660, 240, "first feature of the output against the query's position", (0, 47), (-1.1, 1.9), left=36)
+    plot.axes([0, 12, 24, 36, 47], [-1, 0, 1], "position of the query", "output, feature 0, window of 4")
+    for undo, colour, dash in ((False, "abs", "5 3"), (True, "rot", None)):
+        settings = {"layout": "half", "scale": 1.0, "undo": undo, "mask": near}
+        plot.drawn(m, value.attend(x, x, x, m, theta, **settings)[0, :, 0], colour, 2, dash)
+    return [plot.name(1, 1.6, "undo=False: absolute", "abs").name(15, 1.6, "undo=True: relative", "rot")]
+
+
 PICTURES = {
+    "turned-values": ("rotary.value", turned_values, 1),
     "clocks": ("rotary.rope", clocks, 2),
-    "layouts": ("rotary.layouts", layouts, 2),
+    "layouts": ("rotary.layouts pairing", layouts, 2),
     "same-score": ("rotary.rope", same_score, 1),
     "decay": ("rotary.rope", decay, 1),
     "precision": ("rotary.rope", precision, 1),
