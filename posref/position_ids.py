@@ -206,7 +206,7 @@ def multimodal(parts: Any, *, merge: Count) -> Integers[Array, "n 3"]:
     return np.concatenate([np.zeros((0, 3), dtype=int), *positions])
 
 
-@contract
+@contract(length="a configuration calls it floor_scale or original_max_position_embeddings")
 def temperature(
     positions: Signed[Array, "..."], *, amount: Number, length: Positive, convention: Temperature
 ) -> Numbers[Array, "..."]:

@@ -169,7 +169,7 @@ PRESETS = {
 }
 
 
-@contract(axis=ADD_UP)
+@contract(axis=ADD_UP, positions="tokens have a position on each axis of mrope_section")
 def angles(
     positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2", wide], axis: Integers[Array, "dim/2"]
 ) -> Numbers[Array, "... n dim/2"]:

@@ -49,6 +49,8 @@ Where implementations differ.
     sign | transformers' nanochat | angle -m theta: rotate_half returns (x2, -x1) | 5.23.0 | modeling_nanochat.py
     efficient form, third vector | RoFormer | (-x_2, x_1, .., -x_d, x_{d-1}), as `rotate_efficient` | - | Eq. (34)
     efficient form, third vector | copies of Eq. (34) | ends in (-x_{d-1}, x_d), which is no rotation | - | -
+    odd width | transformers' GLM-4.5, class defaults | width 21: the exponent divides by 21, and 22 features turn | 5.23.0
+      | modeling_glm4_moe.py compute_default_rope_parameters
     angles in float32 | dim 128, base 10000 | phase off by up to 7.8e-3 rad near position 131071 | - | -
 
 References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, kexue.fm/archives/8265.
@@ -74,7 +76,9 @@ TABLES = (
 )
 
 
-@contract
+@contract(
+    dim="a configuration has head_dim, times partial_rotary_factor where it has one", base="a configuration calls it rope_theta"
+)
 def frequencies(dim: Even, base: Positive = 10000.0) -> Numbers[Array, "dim/2"]:
     """theta_t = base^(-2t/dim): float64 `(dim/2,)`, radians per position. RoFormer Eq. (15).
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from posref.rotary import rope, scaling
+from posref import position_ids
+from posref.rotary import axes, rope, scaling
 
 SHORT, LONG = 1 + 0.05 * np.arange(48), 1 + 1.25 * np.arange(48)
 
@@ -286,3 +287,23 @@ def test_refused(call, error, message):
 def test_truncate_has_no_default():
     with pytest.raises(TypeError, match="truncate"):
         scaling.yarn(W, factor=4.0, original_length=4096, base=10000.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [
+        (lambda: axes.angles(np.zeros((5, 3)), W, axes.sections(np.array([1, 1, 1]))), "mrope_section"),
+        (lambda: axes.angles(np.arange(5), W, np.array([0, 0, 1, 1])), "mrope_section"),
+        (lambda: rope.frequencies(73), "head_dim, times partial_rotary_factor"),
+        (lambda: rope.frequencies(8, 0.0), "rope_theta"),
+        (lambda: scaling.yarn(W, factor=0.5, original_length=4096, base=1e4, truncate=True), "a configuration calls it factor"),
+        (lambda: scaling.llama3(W, **LLAMA3 | {"low_freq_factor": 9.0}), "low_freq_factor is 9.0 and high_freq_factor 4.0"),
+        (lambda: scaling.dynamic_ntk(W, factor=2.0, length=9, original_length=None), "original_max_position_embeddings"),
+        (lambda: scaling.longrope(W, factors=np.ones(5)), "short_factor, long_factor"),
+        (lambda: position_ids.temperature(np.arange(3), amount=0.1, length=0, convention="llama4"), "floor_scale"),
+        (lambda: position_ids.multimodal([(1, 1, 4)], merge=2), "spatial_merge_size"),
+    ],
+)
+def test_errors_name_the_key_of_the_configuration(call, key):
+    with pytest.raises((TypeError, ValueError), match=key):
+        call()
