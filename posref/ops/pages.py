@@ -35,7 +35,7 @@ def first_wrong(name: str, mistake: str) -> Wrong | None:
     """The first wrong value that a mistake of a system makes in the smallest golden case that tells it; None if none does.
 
     >>> first_wrong("alibi", "sign")
-    Wrong(case='alibi/bias/signed/h1-q5k5/bias', at=(0, 0, 1), value=-0.00390625, right=0.00390625)
+    Wrong(case='alibi/key/h3/square', at=(0, 0, 1), value=-0.0625, right=0.0625)
     """
     system = name.partition(".")[0]
     known = [case for case in vectors.load(system).cases if mistake in case.flags] if system in vectors.names() else []
