@@ -40,9 +40,6 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m proofs", description=__doc__.split("\n\n")[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help="a system or a theorem, such as rope or rope.relative")
     parser.add_argument("--no-mutants", action="store_true", help="the quick tier: theorems, controls and tripwires")
-    parser.add_argument(
-        "--numbers", action="store_true", help="compare what every theorem's model says with what numpy returns"
-    )
     parser.add_argument("--table", action="store_true", help="one line a theorem, in numbers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")
@@ -58,7 +55,7 @@ def _parser():
 
 def _prove(chosen, options):
     start = time.perf_counter()
-    results, survivors, unused = run(chosen, not options.no_mutants, options.numbers)
+    results, survivors, unused = run(chosen, not options.no_mutants)
     seconds = time.perf_counter() - start
     if options.json:
         rest = {"survivors": survivors, "unused": unused, "slow": slow(results), "seconds": round(seconds, 2)}

@@ -49,7 +49,7 @@ def on_arrays(field):
 
     def derivative(t, p):
         rows = p.reshape(-1, p.shape[-1])
-        return array([field(expression(t), [x.e for x in row]) for row in rows]).reshape(p.shape)
+        return array([field(expression(t), [expression(x) for x in row]) for row in rows]).reshape(p.shape)
 
     return derivative
 

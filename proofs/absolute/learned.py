@@ -92,7 +92,7 @@ def roberta_begins_at_zero():
 def starts():
     """Without padding token i has row i (bert, generate), i + 2 (opt), i + padding_idx + 1 (roberta, m2m100); so tables with R
     rows hold texts of R, R - 2 and R - padding_idx - 1 tokens."""
-    mask, i = filled((N,), 1), index(N)
+    mask, i = filled((N,), True), index(N)
     for convention, start in START.items():
         prove_equal([learned.position_ids(mask, convention=convention).at(i)], [i + start], mention=[i])
     for padding_idx, convention in itertools.product(range(4), ("roberta", "m2m100")):

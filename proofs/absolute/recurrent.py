@@ -21,7 +21,7 @@ F, G = sp.Function("f", real=True), sp.Function("g", real=True)
 
 def anything(p):
     """A step about which nothing is known: (a, b) to (f(a, b), g(a, b)) in every row."""
-    return array([[F(a.e, b.e), G(a.e, b.e)] for a, b in p])
+    return array([[f(expression(a), expression(b)) for f in (F, G)] for a, b in p])
 
 
 # what it is

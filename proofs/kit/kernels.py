@@ -24,6 +24,7 @@ from proofs.kit import cases, language
 from proofs.kit.cases import at_case, nonnegative, settled
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import python_function, tree
+from proofs.kit.record import RECORD
 from proofs.kit.sized import SizedArray
 from proofs.kit.symbols import Scalar, expression, extent, index
 from proofs.kit.verdicts import NotProved, Undecided
@@ -117,6 +118,7 @@ def prove_kernel(kernel, arguments, *results):
         if expected.ndim != out.ndim or any(sp.expand(a - b) != 0 for a, b in zip(expected.extents, out.extents, strict=True)):
             raise NotProved(f"the specification has shape {expected.shape}, the output {out.extents}")
         prove_equal([value for _, value, _ in out.writes], [expected.at(*cell) for cell, _, _ in out.writes])
+    RECORD.kernels.append((kernel, arguments, results))
 
 
 def _prove_cover(out, loops):

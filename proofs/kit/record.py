@@ -15,6 +15,7 @@ class Record:
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
     cases: list = field(default_factory=list)  # of sizes, that ran
+    kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
 
     def clear(self):
         for entries in vars(self).values():

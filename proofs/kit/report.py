@@ -29,14 +29,10 @@ def block(r):
         *_wrapped("not zero", "; ".join(r["denominators"])),
         *_wrapped("sympy trusted", ", ".join(r["trusted"])),
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
-        *(_wrapped("in numbers", _compared(r["numbers"])) if r["numbers"] is not None else []),
+        *_wrapped("in numbers", f"{r['numbers']} results compared" if r["numbers"] else f"none compared: {r['silent']}"),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
     return "\n".join([*lines, *siblings])
-
-
-def _compared(count):
-    return f"{count} results compared" if count else "nothing compared: no call of symbolic size whose result is an array"
 
 
 def _sibling(control):
@@ -84,9 +80,19 @@ def conclusion(results, survivors, unused, seconds):
     lines = [f"NOT PROVED  {r['name']}: {r['status']}" for r in results if r["status"] not in PASSED]
     lines += [f"SURVIVOR    {label}" for label in survivors]
     lines += [f"NOT A SURVIVOR, listed as equivalent: {label}" for label in unused]
+    lines += [f"in numbers nothing is compared, {reason}: {names}" for reason, names in _silent(results).items()]
     if late := slow(results):
         lines.append(f"slower than a file should be: {', '.join(f'{file} ({s} s)' for file, s in late.items())}")
     return "\n".join([*lines, f"{summary(results, survivors)}; {seconds:.1f} s"])
+
+
+def _silent(results):
+    """The theorems that compare nothing in numbers, by the reason."""
+    found = {}
+    for r in results:
+        if r["silent"]:
+            found[r["silent"]] = found.get(r["silent"], "") + f"{', ' if r['silent'] in found else ''}{r['name']}"
+    return found
 
 
 def summary(results, survivors):
@@ -102,10 +108,8 @@ def summary(results, survivors):
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
         f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them claims that people make"
     )
-    compared = [r["numbers"] for r in results if r["numbers"] is not None]
-    if compared:
-        silent = compared.count(0)
-        line += f"; {sum(compared)} results compared in numbers, none by {silent} of {len(compared)} theorems"
+    compared = [r["numbers"] for r in results]
+    line += f"; {sum(compared)} results compared in numbers, none by {compared.count(0)} of {len(compared)}"
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line

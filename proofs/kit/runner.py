@@ -56,14 +56,14 @@ def _near(word, known):
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 
-def run(chosen, with_mutants, in_numbers=False):
+def run(chosen, with_mutants):
     """Results of the chosen theorems in their order, labels of surviving mutants, labels listed for nothing.
 
     Mutants are tried in files whose theorems are all chosen, and all proved.
     """
     done, survivors, unused = {}, [], []
     files = list(dict.fromkeys(t.file for t in chosen))
-    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name, in_numbers) for t in chosen], len(files)), 1):
+    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name) for t in chosen], len(files)), 1):
         done[result["name"]] = result
         _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
     whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
@@ -88,18 +88,24 @@ def slow(results):
     return {file: round(s, 1) for file, s in seconds.items() if s > SLOW}
 
 
-def _examine(file, name, in_numbers):
+def _examine(file, name):
     t = next(t for t in in_file(file) if t.name == name)
     result = asdict(examine(t))
-    return result | _in_numbers(t) if in_numbers and result["status"] == "proved" else result
+    return result | _in_numbers(t) if result["status"] in PASSED else result
 
 
 def _in_numbers(t):
-    """How many results of a proved theorem agree in numbers; a disagreement is a status."""
+    """How many results of a theorem agree in numbers, or why none is compared; anything else is a status."""
     try:
-        return {"numbers": numbers.check(t)}
+        count = numbers.check(t)
     except Exception as error:
         return {"status": f"in numbers: {type(error).__name__}: {error}"}
+    reason = "" if count else numbers.silence(t)
+    if not count and not reason:
+        return {"status": "compares nothing in numbers, and does not say why"}
+    if count and t.silent:
+        return {"status": f"is said to compare nothing in numbers, and compares {count} results"}
+    return {"numbers": count, "silent": reason}
 
 
 def _kill(file, seconds):

@@ -261,10 +261,10 @@ class SizedArray(np.lib.mixins.NDArrayOperatorsMixin):
 def sized(name, *shape):
     """An array of free real entries name[i, j, ..]: what `symbols` is for concrete sizes."""
     base = sp.IndexedBase(name, real=True)
-    return _argument(SizedArray(shape, lambda *ix: base[tuple(sp.expand(i) for i in ix)]))
+    return argument(SizedArray(shape, lambda *ix: base[tuple(sp.expand(i) for i in ix)]))
 
 
-def _argument(a):
+def argument(a):
     a.frozen = True
     return a
 
@@ -272,7 +272,7 @@ def _argument(a):
 def integers(name, *shape):
     """An array of free integer entries name(i, j, ..)."""
     function = sp.Function(name, integer=True)
-    return _argument(SizedArray(shape, lambda *ix: function(*ix), kind="i"))
+    return argument(SizedArray(shape, lambda *ix: function(*ix), kind="i"))
 
 
 def filled(shape, value):

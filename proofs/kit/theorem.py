@@ -75,6 +75,7 @@ class Theorem:
     equivalent: dict
     argument: str = ""  # the step that is prose
     citation: str = ""  # the step that is somebody else's theorem
+    silent: str = ""  # why nothing is compared in numbers
     is_example: bool = False  # evaluated at concrete numbers alone
     controls: list = field(default_factory=list)
     truths: dict = field(default_factory=dict)  # name of a control that people claim -> the true sentence
@@ -176,9 +177,9 @@ class Theorem:
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
 
 
-def theorem(*, of, sizes, equivalent=None, argument="", citation=""):
+def theorem(*, of, sizes, equivalent=None, argument="", citation="", silent=""):
     """Make a theorem about the functions `of`; `sizes` says for which sizes it holds ("all n, d", "d = 4")."""
-    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, citation)
+    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, citation, silent)
 
 
 def example(*, of, sizes, equivalent=None, argument=""):
@@ -302,7 +303,8 @@ class Result:
     status: str
     mutants: dict
     seconds: float
-    numbers: int | None = None  # results compared in numbers, if that was asked for
+    numbers: int = 0  # results compared in numbers
+    silent: str = ""  # why none is
 
 
 def examine(t):

@@ -47,7 +47,7 @@ def axis_of(t):
     return a, assuming(sp.Ge(a.at(t), 0), sp.Le(a.at(t), A - 1))
 
 
-@theorem(of=[axes.angles], sizes="all n, d, axes")
+@theorem(of=[axes.angles], sizes="all n, d, axes", silent="the map from pairs to axes has no numbers")
 def pinned():
     """The angle of pair t of token i is p_i,a(t) w_t, for every map a from pairs to axes."""
     p, w, i, t = sized("p", N, A), sized("w", H), index(N), index(H)

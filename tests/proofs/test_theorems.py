@@ -15,7 +15,7 @@ import sympy as sp
 
 import posref.fast
 from posref import discovery
-from proofs.kit import Scalar, SizedArray
+from proofs.kit import Scalar, SizedArray, numbers
 from proofs.kit.mutants import Tripwire, python_function, swapped, tripwire
 from proofs.kit.runner import names
 from proofs.kit.theorem import Theorem, theorems, vocabulary
@@ -41,6 +41,7 @@ def test_theorem(name, t):
     for control, witness in t.check_controls().items():
         assert witness, control
     t.check_tripwires()
+    assert numbers.check(t) or numbers.silence(t)
     assert t.statement, "a theorem says what it states"
     assert t.sizes
 
