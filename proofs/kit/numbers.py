@@ -3,8 +3,8 @@
 The body of a theorem runs once on symbols, comparisons of symbols being answered in numbers, and its calls of shipped functions
 are noted. Each is made again on arrays, read-only, at sizes 1 to 256 and in float64, float32 and integers; a cell of the result
 has to be what the symbolic result says for the same numbers. So a cast, a width that wraps, a write to an argument and a branch
-that the model does not see are seen here. Inputs are multiples of a unit near 1/8 that the dtype holds and the next narrower one
-does not. A kernel is run the same way, its Python source at small sizes.
+that the model does not see are seen here. Inputs are multiples of a unit near 1/8 that the dtype holds and the next narrower
+one does not. A kernel is run the same way, its Python source at small sizes.
 
 The tolerance is derived. The symbolic result holds the operations of the code that was executed; with u the unit roundoff each
 of them is off by at most u times its own result, an elementary function by 4 units in the last place, and a sum of n terms by
@@ -146,7 +146,7 @@ def _symbolic(value):
 
 
 def _of_objects(value):
-    return isinstance(value, np.ndarray) and np.ndarray.dtype.__get__(value) == object
+    return isinstance(value, np.ndarray) and np.ndarray.dtype.__get__(value).kind == "O"
 
 
 def _copy(f):
@@ -414,7 +414,7 @@ def _kernel_agrees(kernel, arguments, results):
             }
             given = [made[id(a)] if id(a) in made else numeric(a, size, dtype) for a in arguments]
             expected = [_whole(specification, size, dtype) for _, specification in results]
-        except (Beyond, Undecided, cases.Question):
+        except (Beyond, Undecided, cases.Question, ValueError):  # a specification that is stated for generic cells alone
             continue
         python_function(kernel)(*given)
         for (out, _), number in zip(results, expected, strict=True):
