@@ -38,6 +38,7 @@ SMALL = [(1, 1), (2, 2), (3, 3), (5, 3)]  # for the source of kernels
 CELLS = 24  # compared in each result, all at once
 SINGLE = 4  # one by one, where a cell depends on comparisons
 LARGEST = 2**18  # cells of an argument or a result; larger ones are left out
+TERMS = 2**16  # of a sum, of all cells together
 SEEDS = 5  # of the numbers
 CASES = 3  # of sizes that a theorem asks about, in which its calls are noted
 ALIKE = 2  # calls of one function with the same words that are tried
@@ -79,8 +80,6 @@ def check(theorem):
 
 def silence(theorem):
     """Why a theorem compares nothing, as far as its kind says it; "" if it has to."""
-    if theorem.is_example:
-        return "its body is numbers"
     if not theorem.of:
         return "about no shipped function"
     if theorem.file.startswith("fast."):
@@ -109,13 +108,15 @@ def _form(value):
 # calls
 
 
-_calls, _depth, _read, _seed = [], 0, {}, 0
+_calls, _depth, _seed = [], 0, 0
+_read, _alive = {}, []  # what was read of arrays, by identity, and these arrays
 
 
 def noted(theorem):
     """The calls of the functions of the theorem from its body, on symbols, and the kernels that it proves."""
     _calls.clear()
     _read.clear()
+    _alive.clear()
     functions = {python_function(f): f for f in theorem.of if isinstance(python_function(f), types.FunctionType)}
     plain = {f: _copy(f) for f in functions if ".fast." not in f.__module__ and not f.__code__.co_flags & ANY_NUMBER}
     with ExitStack() as stack:
@@ -126,7 +127,7 @@ def noted(theorem):
         RECORD.clear()
         done = []
         for _, (case, _) in zip(range(CASES), every_case(theorem.body), strict=False):  # errors are not asked for: it is proved
-            done += [call._replace(case=case) for call in _calls if any(map(_symbolic, call.arguments.values()))]
+            done += [call._replace(case=case) for call in _calls]
             _calls.clear()
     return done, [*RECORD.kernels]
 
@@ -195,8 +196,28 @@ def _keywords(f, arguments):
 
 def _calls_agree(call):
     """How many times a call could be compared: at every size if it has one, in every dtype."""
+    if not any(map(_symbolic, call.arguments.values())):
+        return _again(call)
     call, used = _opened(call), _sizes([*call.arguments.values(), call.result])
     return sum(_agree(call, size, dtype) for size in (SIZES if used else SIZES[:1]) for dtype in DTYPES)
+
+
+def _again(call):
+    """A call that was made with numbers, made with the same ones, frozen."""
+    f = python_function(call.function)
+    try:
+        given = {name: numeric(value, (1, 1), np.float64) for name, value in call.arguments.items()}
+        got = call.function(*_positional(f, given).values(), **_keywords(f, given))
+        before, after = (np.asarray(r) for r in (call.result, got if call.number is None else got[call.number]))
+    except (Beyond, Undecided, TypeError, ValueError, AttributeError) as error:
+        if "read-only" in str(error):
+            raise Refuted(f"{f.__name__} writes to an argument") from error
+        return 0
+    if before.dtype.kind == "O":
+        return 0
+    if not np.array_equal(before, after, equal_nan=before.dtype.kind in "fc"):
+        raise Refuted(f"{f.__name__} returns {after} where it returned {before}")
+    return 1
 
 
 def _opened(call):
@@ -223,7 +244,6 @@ def _made_with(call, opened):
             asked, result = paths.in_numbers(run, lambda relation: bool(Meter((17, 17), given=given).value(relation, {})))
     except (Beyond, Undecided, cases.Question, TypeError, ValueError, OverflowError):
         return None
-    _read[id(call)] = opened  # kept alive
     return call._replace(result=result if call.number is None else result[call.number], asked=asked)
 
 
@@ -285,7 +305,10 @@ def _agree(call, size, dtype):
         if got != call.result:
             raise Refuted(f"{name} returns {got!r}, the model says {call.result!r}")
         return 1
-    got = np.asarray(got)[tuple(cells)]
+    try:
+        got = np.asarray(got)[tuple(cells)]
+    except IndexError:
+        return 0  # an axis of length 1 that numpy broadcasts: a case of its own
     return _compare(f"{name} at size {size} in {dtype.__name__}", got, expected, dtype)
 
 
@@ -296,7 +319,7 @@ def _functions(arguments, given, size, dtype):
     def of_numbers(f):
         return lambda *parts: numeric(f(*[symbolic.get(id(part), part) for part in parts]), size, dtype)
 
-    return {name: of_numbers(value) for name, value in arguments.items() if isinstance(value, types.FunctionType)}
+    return {name: of_numbers(value) for name, value in arguments.items() if isinstance(value, (types.FunctionType, np.ufunc))}
 
 
 def _compare(what, got, expected, dtype):
@@ -333,9 +356,10 @@ def _expected(call, given, size, dtype):
             if not 0 < np.prod(shape) <= LARGEST:
                 raise Beyond
             try:
-                return _at_once(call.result, shape, size, meter)
+                parts = _cells(call.result)
             except Beyond:
                 return _one_by_one(call.result, shape, size, meter)
+            return _at_once(parts, shape, size, meter)
         if isinstance(call.result, str):
             return [], None
         result = np.asarray(call.result, dtype=object)
@@ -345,12 +369,12 @@ def _expected(call, given, size, dtype):
         return [*zip(*chosen, strict=True)], stacked([meter.number(Scalar(result[cell]).e, {}) for cell in chosen])
 
 
-def _at_once(result, shape, size, meter):
+def _at_once(generic_cells, shape, size, meter):
     """At random cells, by the expression of the generic one."""
     source, known, parts = np.random.default_rng(size), {}, []
-    for axes, expression in _cells(result):
+    for axes, expression in generic_cells:
         for i in sorted(set().union(*(axis.free_symbols & cases._bounds.keys() for axis in axes)), key=str):
-            known[i] = source.integers(0, _length(cases._bounds[i], size), CELLS)
+            known.setdefault(i, source.integers(0, _length(cases._bounds[i], size), CELLS))
         spread = lambda e: np.broadcast_to(meter.value(e, known), (CELLS,))
         parts.append(([spread(axis) for axis in axes], meter.number(expression, known).spread(CELLS)))
     cells = [np.concatenate([part[0][axis] for part in parts]) for axis in range(len(shape))]
@@ -359,6 +383,8 @@ def _at_once(result, shape, size, meter):
 
 def _one_by_one(result, shape, size, meter):
     """At a few cells, each by its own expression, comparisons being answered in numbers."""
+    if max(size) > 17:
+        raise Beyond
     source = np.random.default_rng(size)
     chosen = [tuple(int(source.integers(0, n)) for n in shape) for _ in range(SINGLE)]
     with paths.answered_by(lambda relation: bool(meter.value(relation, {}))), _of_size(size):
@@ -368,13 +394,14 @@ def _one_by_one(result, shape, size, meter):
 
 def _of_size(size):
     """The case in which all sizes are numbers, if they are small: then sums are written out."""
-    known = {s: sp.Integer(size[s.name == "n"]) for s in cases._sizes} if max(size) <= 17 else {}
+    known = {s: sp.Integer(size[s.name == "n"]) for s in cases._sizes} if max(size) <= 3 else {}
     return cases.Case({**{s: e.xreplace(known) for s, e in cases._case.items()}, **known}).running()
 
 
 def _cells(result):
     """Generic cells and their expressions: one, or both members of a generic pair of the last axis."""
-    if id(result) not in _read:  # of a run, in which all arrays stay alive
+    if id(result) not in _read:
+        _alive.append(result)
         try:
             with paths.answered_by(_no_answer):
                 _read[id(result)] = _read_cells(result)
@@ -470,6 +497,7 @@ def _generic(array):
     """The expression of the generic cell of an argument."""
     key = "argument", id(array)
     if key not in _read:
+        _alive.append(array)
         axes = generic(array.extents)
         _read[key] = axes, array.at(*axes)
     return _read[key]
@@ -651,7 +679,7 @@ class Meter:
         body = sp.Sum(e.function, *rest[::-1]) if rest else e.function
         low, high = self.value(low, indices), self.value(high, indices)
         count = int(np.max(high)) + 1
-        if count * np.prod(np.broadcast_shapes(*map(np.shape, indices.values()))) > LARGEST:
+        if count * np.prod(np.broadcast_shapes(*map(np.shape, indices.values()))) > TERMS:
             raise Beyond
         depth = max([np.ndim(v) for v in indices.values()] + [np.ndim(high)])
         steps = np.arange(count).reshape(count, *[1] * depth)

@@ -359,7 +359,7 @@ def decoder_pinned():
     """The decoder is layer(.. layer(layer(p, H), H) .., H), H + p in the place of p as released: one layer of weights, used
     `steps` times, with H as keys and values each time."""
     hidden, positions, f = symbols("H", 2, 3, 2), symbols("p", 3, 2), sp.Function("layer", real=True)
-    layer = np.frompyfunc(lambda query, keys: Scalar(f(query.e, keys.e)), 2, 1)
+    layer = np.frompyfunc(lambda query, keys: Scalar(f(expression(query), expression(keys))), 2, 1)
     for convention, start in (("paper", array([positions, positions])), ("released", hidden + positions)):
         expected = start
         for steps in (1, 2, 3):

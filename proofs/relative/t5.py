@@ -169,7 +169,6 @@ def increases_with_distance():
     of=[t5.bucket_starts],
     sizes="all n >= e, D > e, k, L, real; the starts of encoder and decoder",
     argument="exp grows, so the quotient is at least 1 exactly if L x >= k y; as y > 0 the largest such integer k is the floor",
-    silent="its calls are made with numbers",
 )
 def equivalent_to_the_logarithm():
     """n^L e^k >= D^k e^L exactly if log(n/e) L >= k log(D/e): with n = e exp(x) and D = e exp(y) the quotient of the two powers

@@ -1,7 +1,10 @@
 """Streaming attention against the specification in extended precision, within the error bound that its docstring states."""
 
 import importlib
+import inspect
 import itertools
+import math
+import re
 import subprocess
 import sys
 import threading
@@ -244,6 +247,16 @@ def test_the_compiler_is_promised_separate_memory():
     x = np.ones((2, fast.LANES), np.float32)
     fast._multiply(np.ones((2, 2), np.float32)[:, :2], x, np.zeros(2 * fast.LANES, np.float32))
     assert all("noalias" in code for code in fast._multiply.inspect_llvm().values())
+
+
+@pytest.mark.parametrize(("source", "terms"), [(fast._exp_float32, 8), (fast._exp_float64, 14)])
+def test_exp_is_its_series(source, terms):
+    """Coefficient by coefficient: one hundredth of the last is less than any error shows."""
+    dtype = np.float32 if source is fast._exp_float32 else np.float64
+    sums = re.findall(r"p = (?:p \* r \+ )?(.+)\n", inspect.getsource(source))
+    assert len(sums) == terms + 1  # and the power of 2
+    found = [eval(each, {"np": np}) for each in sums[:terms]]
+    assert found == [dtype(1 / math.factorial(k)) for k in reversed(range(terms))]
 
 
 # Edges
