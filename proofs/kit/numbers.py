@@ -42,7 +42,7 @@ TERMS = 2**16  # of a sum, of all cells together
 SEEDS = 5  # of the numbers
 CASES = 3  # of sizes that a theorem asks about, in which its calls are noted
 ALIKE = 2  # calls of one function with the same words that are tried
-WHOLE = 2**9  # cells of an array that are read one by one
+WHOLE = 2**5  # cells of an array that are read one by one
 DTYPES = (np.float64, np.float32, np.int64)
 FUNCTION = 8  # unit roundoffs, 4 units in the last place, that an elementary function of numpy may be off
 ANY_NUMBER = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # of arguments: such calls are not noted
@@ -476,6 +476,8 @@ def numeric(value, size, dtype):
         try:
             axes, expression = _generic(value)
         except Undecided:  # a cell of its own for every index
+            if max(size) > 2:
+                raise Beyond from None
             return _array(_whole(value, size, dtype).value, value.kind, dtype)
         known = {axis: cell for axis, cell in zip(axes, np.indices(shape, sparse=True), strict=True) if axis.is_Symbol}
         return _array(np.broadcast_to(Meter(size, dtype).value(expression, known), shape), value.kind, dtype)
