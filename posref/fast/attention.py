@@ -435,8 +435,7 @@ def _attend(
                 _cap(products, softcap)
             if bias.shape[1] > 0:
                 _bias(s, count, bias[h % len(bias)], n_key - 1 - j + i, lanes)
-            if j + count > i + high + 1 or j < i + low + lanes - 1:
-                _mask(s, count, j - i - high, j - i - low, lanes)
+            _mask(s, count, j - i - high, j - i - low, lanes)
             _step(s, count, top, total, accumulator, shrink, lanes)
             _multiply(values.T[:, :count], s, sums, lanes)
         for r in range(rows):
@@ -448,10 +447,10 @@ def _attend(
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _meet(q, keys, values, softcap, bias, start, after, before, s, sums, maximum, denominator):
     """A query meets the keys, of which those after to before - 1 may be seen: its new maximum and denominator."""
-    count = keys.shape[0]
+    count = len(keys)
     for c in range(count):
         s[c] = 0
-        for t in range(q.shape[0]):
+        for t in range(len(q)):
             s[c] += q[t] * keys[c, t]
     denominator = _lost(s[:count], denominator)
     if softcap > 0:
@@ -469,10 +468,10 @@ def _meet(q, keys, values, softcap, bias, start, after, before, s, sums, maximum
     for c in range(count):
         s[c] = _exp(s[c] - highest)
         denominator += s[c]
-    for e in range(sums.shape[0]):
+    for e in range(len(sums)):
         sums[e] *= shrink
     for c in range(count):
-        for e in range(sums.shape[0]):
+        for e in range(len(sums)):
             sums[e] += s[c] * values[c, e]
     return highest, denominator
 
@@ -515,10 +514,9 @@ def _attend_few(
                     queries[a, i, t] *= factors[0, i]
             maximum[h], denominator[h], out[h] = sinks[h % len(sinks), 0], sunk, 0
         for j in range(max(0, low), min(n_key, n_query + high), tile):
-            keys, values = k[g, j : j + tile], v[g, j : j + tile]
-            if k_cos.shape[1] > 0:
-                _take(k[g], j, len(keys), k_cos, k_sin, interleaved, turned)
-                keys = turned[: len(keys)]
+            values = v[g, j : j + tile]
+            _take(k[g], j, len(values), k_cos, k_sin, interleaved, turned)
+            keys = turned[: len(values)]
             for a in range(group):
                 h = g * group + a
                 for i in range(n_query):

@@ -145,7 +145,15 @@ def the_bias_is_read_along_the_keys():
     prove_equal([s[1, 0]], [room("s", 2, 2)[1, 0] + bias[3]])
 
 
-@theorem(of=[fast._cap, fast._lost], sizes="n = 3")
+@theorem(
+    of=[fast._cap, fast._lost],
+    sizes="n = 3",
+    equivalent={
+        "_lost: zero = np.zeros(1, x.dtype)[0]  ->  zero = np.zeros(2, x.dtype)[0]": "the first of two",
+        "_lost: zero = np.zeros(1, x.dtype)[0]  ->  zero = np.zeros(1, x.dtype)[-1]": "the last of one",
+        "_lost: total += zero * x[r]  ->  total -= zero * x[r]": "0 or NaN either way",
+    },
+)
 def scores_are_capped():
     """x becomes c tanh(x / c), as `attention.cap` has it, and the search for NaN changes no number."""
     x, c = room("x", 3), symbol("c", positive=True)
@@ -225,6 +233,25 @@ def values_turn_too():
         prove_equal(state.accumulator, rope.rotate(v, cos, sin, layout="half"))
 
 
+@theorem(of=[*KERNELS, fast._meet], sizes="n = 1, m = 2, lanes = 1, tile = 4; every path")
+def kernels_cap_scores():
+    """With a softcap the kernels attend with capped scores."""
+    q, k, v, c = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1), 1
+    weights = np.exp(attention.cap(q[0] @ k[0].T, softcap=c))
+    for kernel in KERNELS:
+        for _, state in all_paths(functools.partial(attend, q, k, v, low=-9, high=9, kernel=kernel, lanes=1, softcap=c)):
+            prove_equal(state.accumulator[0] * weights.sum(), weights @ v[0])
+
+
+@kernels_cap_scores.control
+def capped_scores_are_scores():
+    """The cap leaves the weights as they are."""
+    q, k, v = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1)
+    weights = np.exp(q[0] @ k[0].T)
+    for _, state in all_paths(lambda: attend(q, k, v, low=-9, high=9, lanes=1, softcap=1)):
+        prove_equal(state.accumulator[0] * weights.sum(), weights @ v[0])
+
+
 @theorem(
     of=[*KERNELS, fast._meet],
     sizes="n = 2, m = 2, 3 and n = 1, m = 5; lanes = 1, 2, tile = 4; every path; causal and not",
@@ -252,15 +279,25 @@ def the_maximum_is_no_part_of_the_state():
 
 
 MASKS = [(False, None), (True, None), (False, 3), (True, 2)]
-SIZES = "h = 4 on 2 heads of keys, n = 3, m = 5 and n = 4, m = 1, d = 2, d_v = 1, lanes = 2, tile = 4"
+SIZES = "h = 4 on 2 heads of keys, n = 3, m = 5 and n = 4, m = 1, d = 2, d_v = 1, 3, lanes = 2, tile = 4"
 
 
-@theorem(of=[*KERNELS, fast._meet, fast._band], sizes=SIZES + "; causal, windows and both; with and without sinks")
+@theorem(
+    of=[*KERNELS, fast._meet, fast._band],
+    sizes=SIZES + "; causal, windows and both; with and without sinks",
+    equivalent={
+        "_attend: group, blocks, even = (heads // k.shape[0], (n_query + lanes - 1) // lanes, width + width % 2)  ->  "
+        "group, blocks, even = (heads // k.shape[0], (n_query + lanes - 0) // lanes, width + width % 2)": (
+            "one block more, without rows"
+        ),
+    },
+)
 def kernels_pinned():
     """The kernels are attend_by_offset: tiles, heads, blocks, bands, sinks, the division, and zeros where there is no key."""
     for (n, m), (causal, window) in (*(((3, 5), mask) for mask in MASKS), ((4, 1), (True, None))):
-        q, k, v, b = example(n, m)
-        rules = {"sinks": symbol("unit", positive=True) * np.array([[3], [-5], [40], [0]])} if causal else {}
+        q, k, v, b = example(n, m, width=1 if m > 1 else 3)
+        b = b if m > 1 else None
+        rules = {"sinks": symbol("unit", positive=True) * np.array([[3], [-5], [40], [0]])} if window == 2 else {}
         low, high = fast._band(n, m, causal, window, n - m)
         expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=b, causal=causal, window=window, **rules)
         for kernel in KERNELS:
