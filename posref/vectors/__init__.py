@@ -37,6 +37,7 @@ __all__ = [
     "named",
     "names",
     "read",
+    "released",
     "tolerance",
     "verify",
 ]
@@ -93,11 +94,26 @@ def load(name):
     """
     if name not in names():
         raise ValueError(f"vectors.load: there are no vectors of {name!r}; there are {', '.join(names())}")
-    document = read(DIRECTORY / f"{name}.json")
+    return _system(read(DIRECTORY / f"{name}.json"))
+
+
+def _system(document):
     found = [_case(record) for record in document["cases"]]
     return System(
         document["encoding"], document["title"], document["source"], document["conventions"], document["flags"], found
     )
+
+
+def released(model):
+    """The vectors of a released model at its own sizes: its frequencies, and turned features out to its trained length.
+
+    >>> [c.id for c in released("llama-3.1-8b").cases]
+    ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned']
+    """
+    found = sorted(path.stem for path in DIRECTORY.glob("released/*.json"))
+    if model.lower() not in found:
+        raise ValueError(f"vectors.released: there are no vectors of {model!r}; there are {', '.join(found)}")
+    return _system(read(DIRECTORY / "released" / f"{model.lower()}.json"))
 
 
 def cases(pattern="*"):
@@ -155,7 +171,7 @@ def verify(directory=None):
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in manifest.read_text().splitlines())}
     there = [path.relative_to(directory).as_posix() for path in data_files(directory)]
     found = [f"{name} is not listed in {manifest.name}" for name in there if name not in listed]
-    documents = []
+    documents = {}
     for name, digest in listed.items():
         path = directory / name
         if not path.is_file():
@@ -165,7 +181,7 @@ def verify(directory=None):
             found.append(f"{name} does not have the sha256 that {manifest.name} lists")
         if path.suffix == ".json" and path.stem != "schema":
             try:
-                documents.append(document := read(path))
+                documents[name] = document = read(path)
                 wrong = (
                     list(problems(document)) or list(_problems(document)) or _different_twin(path.with_suffix(".txt"), document)
                 )
@@ -184,15 +200,14 @@ def _different_twin(path, document):
 
 def data_files(directory):
     """What MANIFEST.sha256 lists: all that is installed but the manifest."""
-    patterns = ("*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
+    patterns = ("*.json", "released/*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
     return sorted(path for pattern in patterns for path in directory.glob(pattern))
 
 
 def catalogue(documents):
-    """The text of the catalogue: every case in a line, its file, op, status, models and sha256 between tabs."""
+    """The text of the catalogue of {file name: document}: id, file, op, status, models and sha256 of every case."""
     rows = [("id", "file", "op", "status", "models", "sha256")]
-    for document in sorted(documents, key=lambda d: d["encoding"]):
-        name = f"{document['encoding']}.json"
+    for name, document in sorted(documents.items()):
         rows += [(r["id"], name, r["op"], r["status"], " ".join(r["models"]), r["sha256"]) for r in document["cases"]]
     return "".join("\t".join(row) + "\n" for row in rows)
 

@@ -20,7 +20,7 @@ import proofs.vectors
 from posref import ops
 from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS, _archive
+from proofs.vectors import BITS, _archive, _model
 
 VERSION = "1.1.0"
 
@@ -60,13 +60,17 @@ def document(name, module, flags):
 
 def render(names=(), directory=DIRECTORY):
     """What the files should contain: {file name: text}. ValueError if a case of the catalogue changed."""
-    files, documents = {}, []
-    for name, module in systems(names).items():
+    files, documents = {}, {}
+    for name, module in ({} if names == ["released"] else systems([n for n in names if n != "released"])).items():
         start = time.perf_counter()
-        documents.append(content := document(name, module, ops.flags(name)))
-        files[f"{name}.json"], files[f"{name}.txt"] = to_json(content), to_text(content)
-        size = len(files[f"{name}.json"]) / 1000
+        documents[f"{name}.json"] = content = document(name, module, ops.flags(name))
+        files[f"{name}.txt"] = to_text(content)
+        size = len(files[f"{name}.txt"]) / 1000
         print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+    if not names or "released" in names:
+        documents |= {f"released/{name}.json": content for name, content in _model.released(version=VERSION)}
+        print(f"released: {sum(name.startswith('released/') for name in documents)} models", flush=True)
+    files |= {name: to_json(content) for name, content in documents.items()}
     if broken := list(changed(documents, Path(directory))):
         raise ValueError("\n".join(broken))
     return files
@@ -83,7 +87,8 @@ def manifest(directory):
 
 def listed(directory):
     """The catalogue of the files that are there."""
-    return catalogue([read(path) for path in directory.glob("*.json") if path.stem != "schema"])
+    files = [path for path in data_files(directory) if path.suffix == ".json" and path.stem != "schema"]
+    return catalogue({path.relative_to(directory).as_posix(): read(path) for path in files})
 
 
 def write(path, text):
@@ -109,12 +114,12 @@ def differences(files, directory, *, complete):
             yield f"{name} differs, {_first_difference(found, text)}"
     if complete:
         expected = {*files, "schema.json"}
-        for path in sorted({*directory.glob("*.json"), *directory.glob("*.txt")}):
-            if path.name not in expected:
+        for path in sorted(path for pattern in ("*.json", "*.txt", "released/*") for path in directory.glob(pattern)):
+            if path.relative_to(directory).as_posix() not in expected:
                 yield f"{path.name} is there and no generator writes it"
     if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
         yield "MANIFEST.sha256 does not list the files as they are"
-    documents = [json.loads(text) for name, text in files.items() if name.endswith(".json")]
+    documents = {name: json.loads(text) for name, text in files.items() if name.endswith(".json")}
     if complete and (not (directory / CATALOGUE).is_file() or (directory / CATALOGUE).read_text() != catalogue(documents)):
         yield f"{CATALOGUE} does not list the cases as they are"
 
@@ -123,11 +128,10 @@ def changed(documents, directory):
     """Sentences about cases of the catalogue in `directory` that are gone or mean something else: ids are for ever."""
     if not (directory / CATALOGUE).is_file():
         return
-    now = {record["id"]: record["sha256"] for document in documents for record in document["cases"]}
-    mine = {f"{document['encoding']}.json" for document in documents}
+    now = {record["id"]: record["sha256"] for document in documents.values() for record in document["cases"]}
     for line in (directory / CATALOGUE).read_text().splitlines()[1:]:
         id, file, *_, sha256 = line.split("\t")
-        if file in mine and now.get(id) != sha256:
+        if file in documents and now.get(id) != sha256:
             yield f"{id} is {'not what it was' if id in now else 'gone'}; keep it, withdrawn if it is wrong, and take a new id"
 
 
@@ -139,8 +143,6 @@ def _first_difference(found, text):
 
 def _of_a_model(options):
     """Write the vectors of one model; exit code 2 if there are none to write."""
-    from proofs.vectors import _model
-
     try:
         if options.directory is None:
             raise ValueError("--config needs -o DIR, the folder of the new files")
@@ -161,7 +163,7 @@ def _of_a_model(options):
 def main(arguments=None, directory=DIRECTORY):
     """Exit code 0 if all is well, 1 if --check finds a difference, 2 if the vectors cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="systems, for instance rope; all if none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="systems such as rope, or `released`; all if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
     parser.add_argument(
         "--config", metavar="FILE", help="vectors of the rotation of one model, from its configuration; needs -o"

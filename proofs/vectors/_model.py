@@ -1,12 +1,18 @@
 """Rotation of one model: golden vectors at its own sizes, `python -m proofs.vectors --config config.json -o DIR`.
 
+Those of released models, posref/vectors/models, come from their records in posref/explain/models.json.
+
 Frequencies and magnitude are computed anew with 200 bits from the numbers that `posref.explain` read in the configuration; the
 formulas are those of the papers, and nothing of posref.rotary is called.
 """
 
+import json
+from pathlib import Path
+
 import mpmath
 import numpy as np
 
+import posref.explain as explain_package
 from posref import ops
 from posref.explain import command, explain, output
 from posref.vectors import MODELS, SCHEMA
@@ -22,29 +28,67 @@ def document(file, layer=None, part=None, *, version):
     if group["sign"] < 0:
         raise ValueError("vectors are written for rotations counter-clockwise; negate the positions of those of another model")
     with mpmath.workprec(BITS):
-        records = list(cases(group))
+        records = list(cases(group, f"rope/{group['layout']}/model"))
+    title = f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it."
+    return _document(title, group["source"], {"frequencies": group["call"], "layout": group["layout"]}, records, version)
+
+
+def _document(title, source, conventions, records, version):
     flags = {flag for record in records for flag in record["flags"]}
     return {
         "schema": SCHEMA,
         "vectors_version": version,
         "encoding": "rope",
-        "title": f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it.",
-        "source": [group["source"]],
-        "conventions": {"frequencies": group["call"], "layout": group["layout"]},
+        "title": title,
+        "source": [source],
+        "conventions": conventions,
         "flags": {flag: note for flag, note in FLAGS.items() if flag in flags},
         "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
         "cases": records,
     }
 
 
-def cases(group):
+def released(*, version):
+    """Pairs (name, document) of every model of posref.explain whose text layers turn counter-clockwise."""
+    records = json.loads((Path(explain_package.__file__).parent / "models.json").read_text(encoding="ascii"))
+    for model, facts in records.items():
+        name, groups = model.lower(), list(_rotations(model))
+        conventions = {"configuration": json.dumps(facts["config"], sort_keys=True)}
+        found = []
+        for group in groups:
+            place = f"layer{group['indices'][0]}" if len(groups) > 1 else "all"
+            conventions |= {f"{place} frequencies": group["call"], f"{place} layout": group["layout"]}
+            conventions[f"{place} layers"] = ", ".join(map(str, group["indices"]))
+            with mpmath.workprec(BITS):
+                found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
+        if found:
+            yield name, _document(f"Rotation of {model}.", facts["source"], conventions, found, version)
+
+
+def _rotations(model):
+    """The rotations of its text layers that vectors are written for."""
+    explained = explain(model)
+    for group in explained["layers"]:
+        try:
+            one = output.of_text({**explained, "layers": [group]})
+        except ValueError:
+            continue
+        if one["sign"] > 0 and len(one["frequencies"]):
+            yield one
+
+
+def _last(group):
+    return group["trained_length"] - 1 if group.get("trained_length") else 32767
+
+
+def cases(group, prefix, rows=None):
     """Frequencies first, then turned features: near, and at the last positions of the trained length."""
     base, divisor = mpmath.mpf(group["base"]), _divisor(group)
     plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group["frequencies"]))]  # RoFormer, Eq. (15)
     theta, magnitude = scaled(group, plain), _magnitude(group)
     params = {"dim": 2 * len(theta), "base": float(group["base"]), "layout": group["layout"], "magnitude": float(magnitude)}
     yield case(
-        f"rope/{group['layout']}/model/inv_freq",
+        f"{prefix}/inv_freq",
         op="inv_freq",
         params=params,
         tensors={},
@@ -53,8 +97,9 @@ def cases(group):
         mistakes={"unscaled": plain} if group["scaling"] else {},
         comment="Compare before anything else: radians per position of every pair.",
     )
-    last = group["trained_length"] - 1 if group.get("trained_length") else 32767
-    for probe, positions, tag in (("near", POSITIONS, 1), ("far", (last // 2, last - 1, last), 2)):
+    last = _last(group)
+    probes = (("near", POSITIONS, 1), ("far", (last // 2, last - 1, last), 2)) if rows is None else (("turned", *rows, 1),)
+    for probe, positions, tag in probes:
         x = painted((len(positions), 2 * len(theta)), tag)
         wrong = {"other_layout": rope._turn(x, positions, theta, _other(group)), "sign": turned(group, x, positions, theta, -1)}
         if group["scaling"] and magnitude != 0:
@@ -62,7 +107,7 @@ def cases(group):
         if magnitude != 1:
             wrong["no_magnitude"] = turned(group, x, positions, theta)
         yield case(
-            f"rope/{group['layout']}/model/{probe}",
+            f"{prefix}/{probe}",
             op="rotate",
             params=params,
             tensors={"x": x, "positions": np.array(positions)},

@@ -8,6 +8,7 @@ import pytest
 from posref import vectors
 from posref.explain import command, explain
 from posref.rotary import rope
+from proofs.vectors import _model
 from proofs.vectors.__main__ import main
 
 MODELS = {
@@ -39,6 +40,29 @@ def test_vectors_of_a_model(name, tmp_path):
         turned = rope.rotate(x, cos, sin, layout=group["layout"].partition("_to_")[0]) * group["magnitude"]
         turned = np.concatenate([turned[..., 0::2], turned[..., 1::2]], axis=-1) if "_to_" in group["layout"] else turned
         assert np.abs(turned - y).max() <= (positions.max() + 16) * 2.0**-51
+
+
+RELEASED = sorted(path.stem for path in vectors.DIRECTORY.glob("released/*.json"))
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_released(name):
+    """The frequencies are those that `explain` reads for that layer, and the turned features those of the specification."""
+    groups, system = _model._rotations(name), vectors.released(name)
+    for group, table, turned in zip(groups, system.cases[0::2], system.cases[1::2], strict=True):
+        assert turned.id.split("/")[2] in ("all", f"layer{group['indices'][0]}")
+        np.testing.assert_allclose(group["frequencies"], table.expected, rtol=2.0**-47, atol=0)
+        cos, sin = rope.tables(turned.tensors["positions"], table.expected)
+        y = rope.rotate(turned.tensors["x"], cos, sin, layout=group["layout"].partition("_to_")[0]) * group["magnitude"]
+        y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+        assert vectors.error(turned, y, "f64") <= 1
+        assert vectors.named(turned, 2 * turned.expected) == []
+        assert {"other_layout", "sign"} <= set(turned.flags)
+
+
+def test_no_released_model_without_vectors():
+    with pytest.raises(ValueError, match=r"there are no vectors of 'gpt-5'; there are .*llama-3\.1-8b"):
+        vectors.released("gpt-5")
 
 
 def test_a_model_with_several_rotations(tmp_path, capsys):

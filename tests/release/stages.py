@@ -1,0 +1,153 @@
+"""What a release must show and CI has no time, compiler or library for: every stage runs, or fails and says what it lacks.
+
+A stage returns what it measured in one line, and raises what it found. `about` are the files that it is about: a recorded
+stage is out of date when they have changed.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+OLDEST = "numpy==1.24.*"
+
+
+class Stage(NamedTuple):
+    run: Callable[[], str]
+    about: tuple[str, ...]
+
+
+def languages():
+    """Loaders and comparators of all languages over all systems; a language without its compiler fails."""
+    from posref import vectors
+    from tests.release import languages as of
+
+    total = 0
+    for language, tool in of.LANGUAGES.items():
+        if shutil.which(tool) is None:
+            raise RuntimeError(f"{tool} is not installed: {language} was not tested")
+        with tempfile.TemporaryDirectory() as scratch:
+            command = of.build(language, Path(scratch))
+            problems = of.rope(command, language, Path(scratch))
+            for name in vectors.names():
+                count, different = of.judge(command, language, name, Path(scratch))
+                problems, total = problems + different, total + count
+        if problems:
+            raise AssertionError(f"{language}: {len(problems)} verdicts differ, for instance {problems[0]}")
+    return f"{', '.join(of.LANGUAGES)}: {total} verdicts as in Python; the right rotation passes, the other is named"
+
+
+def wall():
+    """The page of verdicts is what its program prints today, but for the date."""
+    missing = [name for name in ("equinox", "keras_hub", "diffusers", "mlx", "litgpt") if not importlib.util.find_spec(name)]
+    if missing:
+        raise RuntimeError(f"not installed: {', '.join(missing)}; pip install -e '.[parity,wall]'")
+    run = subprocess.run([sys.executable, "examples/wild.py"], cwd=ROOT, capture_output=True, text=True, timeout=3000)
+    rows, page = ([line for line in text.splitlines() if line.startswith("| ")] for text in (run.stdout, _read("docs/wild.md")))
+    if run.returncode or rows != page:
+        new = [row for row in rows if row not in page]
+        raise AssertionError(f"docs/wild.md is not what was printed; {len(new)} rows are new: {new[:1]} {run.stderr[-300:]}")
+    return f"{len(rows) - 2} rows, {sum('| differs' in row for row in rows)} of them differ, as on the page"
+
+
+def drift():
+    """`posref.explain` against the installed transformers, all types."""
+    from tests.parity import drift as of
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        of.main([])
+    drifted = [line.strip() for line in printed.getvalue().splitlines() if line.startswith("    ")]
+    if drifted:
+        raise AssertionError(f"{len(drifted)} sentences about what has drifted, the first: {drifted[0]}")
+    return printed.getvalue().splitlines()[-1]
+
+
+def exp():
+    """The exponential of the streaming kernel at every float32 from -87 to 0: at most 3 units of rounding from e^x."""
+    import numba
+    import numpy as np
+
+    from posref.fast import attention
+
+    @numba.njit(error_model="numpy")
+    def worst(first, last):
+        most, numbers = 0.0, 0
+        for bits in range(first, last + 1):
+            x = np.uint32(bits).view(np.float32)
+            exact = np.exp(np.float64(x))
+            most = max(most, abs(np.float64(attention._exp(x)) - exact) / exact)
+            numbers += 1
+        return most * 2.0**24, numbers
+
+    most, numbers = worst(0x80000000, int(np.float32(-87).view(np.uint32)))
+    if not most < 3:
+        raise AssertionError(f"the largest error is {most:.3g} units of rounding, expected less than 3")
+    return f"{numbers} numbers, largest error {most:.3f} units of rounding"
+
+
+def oldest():
+    """The oldest numpy that setup.cfg allows, in a virtual environment of its own: specifications, vectors, doctests."""
+    if f"numpy>={OLDEST[7:11]}" not in _read("setup.cfg"):
+        raise AssertionError(f"setup.cfg allows another oldest numpy than {OLDEST}")
+    chosen = [
+        "absolute",
+        "relative",
+        "rotary",
+        "ops",
+        "test_attention.py",
+        "test_offsets.py",
+        "test_pairing.py",
+        "vectors/test_posref.py",
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        python = str(Path(scratch) / "bin" / "python")
+        subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
+        packages = [OLDEST, "pytest>=8", "sympy", "jsonschema"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages, "-e", "."], cwd=ROOT, check=True, timeout=600)
+        command = [python, "-m", "pytest", "-q", "--ignore=posref/fast", "posref", *(f"tests/{name}" for name in chosen)]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=os.environ | {"CI": "true"})
+    if run.returncode:
+        raise AssertionError("\n".join(run.stdout.splitlines()[-5:]))
+    return f"{OLDEST}: {run.stdout.splitlines()[-1].strip('= ')}"
+
+
+def browser():
+    """The site in a browser: `run()` of tests/release/browser.py."""
+    if importlib.util.find_spec("tests.release.browser") is None:
+        raise RuntimeError("tests/release/browser.py with a function run() -> str is not there: the site was not tested")
+    return importlib.import_module("tests.release.browser").run()
+
+
+STAGES = {
+    "languages": Stage(languages, ("posref/vectors/languages", "posref/vectors/*.py", "tests/release")),
+    "wall": Stage(wall, ("examples/wild.py", "docs/wild.md", "tests/parity/models.py")),
+    "drift": Stage(drift, ("posref/explain/families.py", "posref/explain/types.json", "tests/parity/drift.py")),
+    "exp": Stage(exp, ("posref/fast/attention.py",)),
+    "oldest": Stage(oldest, ("setup.cfg",)),
+    "browser": Stage(browser, ("docs/make.py", "tests/release/browser.py")),
+}
+
+
+def fingerprint(name):
+    """The sha256 of the files that a stage is about; those that are not there count as empty."""
+    digest = hashlib.sha256()
+    for pattern in STAGES[name].about:
+        found = sorted(ROOT.glob(pattern)) or [ROOT / pattern]
+        files = [file for path in found for file in (sorted(path.rglob("*.*")) if path.is_dir() else [path])]
+        for file in (file for file in files if "__pycache__" not in file.parts and file.is_file()):
+            digest.update(f"{file.relative_to(ROOT)} ".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(name):
+    return (ROOT / name).read_text()

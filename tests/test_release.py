@@ -1,0 +1,36 @@
+"""The record of the release tier: it is about the files that are here, and a stage that cannot run fails."""
+
+import json
+
+import pytest
+
+from tests.release import __main__ as tier
+from tests.release import stages
+
+RECORD = json.loads(tier.RECORD.read_text())
+
+
+@pytest.mark.parametrize("name", stages.STAGES)
+def test_record_is_up_to_date(name):
+    """docs/release.json says what was run, when, and about which files."""
+    assert name in RECORD, f"run python -m tests.release {name}"
+    assert RECORD[name]["about"] == stages.fingerprint(name), f"its files have changed: run python -m tests.release {name}"
+
+
+def test_a_stage_that_lacks_something_fails(monkeypatch, tmp_path):
+    monkeypatch.setattr(tier, "RECORD", tmp_path / "release.json")
+    monkeypatch.setattr(stages.shutil, "which", lambda tool: None)
+    assert tier.main(["languages"]) == 1
+    written = json.loads((tmp_path / "release.json").read_text())
+    assert written["languages"]["passed"] is False
+    assert written["languages"]["result"] == "RuntimeError: g++ is not installed: cpp was not tested"
+    assert tier.main(["nothing"]) == 2
+
+
+def test_a_changed_file_is_noticed(monkeypatch, tmp_path):
+    monkeypatch.setattr(stages, "ROOT", tmp_path)
+    (tmp_path / "posref" / "fast").mkdir(parents=True)
+    (tmp_path / "posref" / "fast" / "attention.py").write_text("a")
+    before = stages.fingerprint("exp")
+    (tmp_path / "posref" / "fast" / "attention.py").write_text("b")
+    assert stages.fingerprint("exp") != before
