@@ -253,8 +253,8 @@ def yarn_magnitude(factor: Factor, *, mscale: Number = 1.0) -> Number:
     With `mscale` and `mscale_all_dim` transformers takes the quotient of the two magnitudes; DeepSeek puts the square of that
     for `mscale_all_dim` on the softmax scale. A given `attention_factor` takes the place of all this.
 
-    >>> yarn_magnitude(32.0).round(6)
-    np.float64(1.346574)
+    >>> round(float(yarn_magnitude(32.0)), 6)
+    1.346574
     """
     return mscale * np.log(factor) / 10 + 1
 
@@ -265,8 +265,8 @@ def longrope_magnitude(factor: Factor, *, original_length: AboveOne) -> Number:
 
     `factor` is max_position_embeddings / original_max_position_embeddings where a configuration has none.
 
-    >>> longrope_magnitude(32.0, original_length=4096).round(6)
-    np.float64(1.190238)
+    >>> round(float(longrope_magnitude(32.0, original_length=4096)), 6)
+    1.190238
     """
     return np.sqrt(1 + np.log(factor) / np.log(original_length))
 
