@@ -48,6 +48,9 @@ from posref.vectors.formats import canonical
 from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
 
 __all__ = [
+    "BEYOND",
+    "FAR",
+    "NARROW",
     "attend",
     "average",
     "cap",
@@ -65,6 +68,9 @@ __all__ = [
 ]
 
 BITS = 200
+BEYOND = 2**24  # float32 has no odd numbers from here on; a multiple of every smaller modulus that is a power of two
+FAR = BEYOND + np.array([-3, -1, 0, 1, 3])  # keys on both sides of it; every narrow type moves some of them
+NARROW = "positions_clamped positions_modulo bf16_positions f16_positions f32_positions"  # what FAR tells from each other
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
 GAUGES = ("none", "row_constant")
 THREE_DIGITS = Context(prec=3, rounding=ROUND_UP)

@@ -33,6 +33,16 @@ def systems(names=()):
     return {name: importlib.import_module(f"proofs.vectors.{name}") for name in sorted(names or found)}
 
 
+def _flags(name):
+    """The system's own mistakes, then those that it shares with others, in the words of a vector file."""
+    own = ops.flags(name)
+    shared = {flag: m for op in ops.system(name).values() for flag, m in op.mistakes.items() if flag not in own}
+    return own | {
+        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
+        for flag, m in shared.items()
+    }
+
+
 def document(name, module, flags):
     """The whole file of one system; `flags` explains its mistakes. ValueError: a double or foreign id, an unknown flag."""
     with mpmath.workprec(BITS):
@@ -63,7 +73,7 @@ def render(names=(), directory=DIRECTORY):
     files, documents = {}, {}
     for name, module in ({} if names == ["released"] else systems([n for n in names if n != "released"])).items():
         start = time.perf_counter()
-        documents[f"{name}.json"] = content = document(name, module, ops.flags(name))
+        documents[f"{name}.json"] = content = document(name, module, _flags(name))
         files[f"{name}.txt"] = to_text(content)
         size = len(files[f"{name}.txt"]) / 1000
         print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)

@@ -3,8 +3,9 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import attend, case, exact, growth, painted, stored, terms
+from proofs.vectors import FAR, NARROW, attend, case, exact, growth, painted, stored, terms
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -49,6 +50,11 @@ def vectors():
     yield _collision()
     yield _attend("causal", [9, 12], "signed", "sign bias_before_scale no_bias no_mask sorted_slopes plain_geometric", True)
     yield _attend("both-directions", [7, 9], "absolute", "signed bias_before_scale no_bias sorted_slopes", False)
+    apart = f"{NARROW} bias_before_scale no_bias max_bias_ignored positions_shared_across_batch positions_ignored"
+    queries, keys = np.array([[4096, 4100], FAR[3:]]), np.array([[4080, 4087, 4093, 4097, 4099], FAR])
+    yield _attend("far", queries, "signed", apart + " sees_one_ahead no_mask", True, keys, 16, 0.375)
+    yield _attend("far", queries, "absolute", apart + " signed", False, keys, 16, 0.375)
+    yield _bias_case("beyond", 3, FAR[3:], FAR, "signed", NARROW + " max_bias_ignored", max_bias=16)
 
 
 def _slopes(heads, max_bias=8):
@@ -91,16 +97,16 @@ def _biases(slopes, queries, keys, form):
     return definition(i, keys[..., None, None, :], np.array(slopes, dtype=object)[:, None, None], form)
 
 
-def _sensitivity(heads, queries, keys, form):
+def _sensitivity(heads, queries, keys, form, max_bias=8):
     """A product of the slope and a distance or position that is exact."""
-    size = abs(_biases(_slopes(heads), queries, keys, form))
-    error = abs(_biases(_reach(heads), queries, keys, form))
+    size = abs(_biases(_slopes(heads, max_bias), queries, keys, form))
+    error = abs(_biases(_reach(heads, max_bias), queries, keys, form))
     return {"amp": terms(2, size), "phase": error}
 
 
-def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none"):
+def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none", max_bias=8):
     queries, keys = np.array(queries), np.array(keys)
-    cond = _sensitivity(heads, queries, keys, form)
+    cond = _sensitivity(heads, queries, keys, form, max_bias)
     if gauge == "row_constant":  # for either form
         key = _sensitivity(heads, queries, keys, "key")
         cond = {name: each + key[name] for name, each in cond.items()}
@@ -108,10 +114,10 @@ def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none"):
     return case(
         f"alibi/{form}/h{heads}/{probe}",
         op="bias",
-        params={"heads": heads, "max_bias": 8, "form": form},
+        params={"heads": heads, "max_bias": max_bias, "form": form},
         tensors={"queries": queries, "keys": keys},
-        stages={"slopes": _slopes(heads)},
-        expected=_biases(_slopes(heads), queries, keys, form),
+        stages={"slopes": _slopes(heads, max_bias)},
+        expected=_biases(_slopes(heads, max_bias), queries, keys, form),
         cond=cond,
         gauge=gauge,
         kills=mistakes,
@@ -133,21 +139,23 @@ def _collision():
     )
 
 
-def _attend(probe, queries, form, mistakes, causal):
-    heads, scale, keys = 3, 0.5, [0, 3, 7, 9, 12]
-    q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
-    mask = np.array([[not causal or j <= i for j in keys] for i in queries])
+def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_bias=8, scale=0.5):
+    heads, queries, keys = 3, np.array(queries), np.array(keys)
+    q, k, v = painted((2, heads, 2, 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    mask = (keys[..., None, None, :] <= queries[..., None, :, None]) | (not causal)
 
-    bias = stored(_biases(_slopes(heads), queries, keys, form), _sensitivity(heads, queries, keys, form))
+    sensitivity = _sensitivity(heads, queries, keys, form, max_bias)
+    bias = stored(_biases(_slopes(heads, max_bias), queries, keys, form), sensitivity)
     expected, cond = attend(exact(q), exact(k), exact(v), scale, bias, mask)
     return case(
         f"alibi/{form}/h{heads}-d4/{probe}",
         op="attend",
-        params={"heads": heads, "max_bias": 8, "form": form, "scale": scale, "causal": causal},
+        params={"heads": heads, "max_bias": max_bias, "form": form, "scale": scale, "causal": causal},
         tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys},
-        stages={"slopes": _slopes(heads)},
+        stages={"slopes": _slopes(heads, max_bias)},
         expected=expected,
         cond=cond,
         kills=mistakes,
+        models=("f64", "f32") if probe == "far" else tuple(MODELS),  # one key of five is less than 16 bits tell
         comment="Positions have gaps.",
     )

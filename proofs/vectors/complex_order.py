@@ -3,8 +3,9 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
-from proofs.vectors import case, dot, growth, painted, stored, terms
+from proofs.vectors import BEYOND, NARROW, case, dot, growth, painted, stored, terms
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
@@ -28,6 +29,7 @@ def vectors():
     yield _encode("released", POSITIONS, 2, ANY, phased=False)
     yield _scores("paper", shared=False)
     yield _scores("shared", shared=True)
+    yield _scores("shared", shared=True, far=BEYOND - 19)
     v, dim = [0, 1, 7, 30521], 6
     rows = [[word / mpmath.mpf(10000) ** (mpmath.mpf(2 * t) / dim) for t in range(dim)] for word in v]
     yield case(
@@ -78,8 +80,8 @@ def _encode(variant, positions, dim, mistakes, *, phased=True):
     )
 
 
-def _scores(variant, *, shared):
-    here, there = [[3, 40], [0, 7]], [[0, 3, 50], [11, 1, 40]]
+def _scores(variant, *, shared, far=0):
+    here, there = np.array([[3, 40], [0, 7]]) + far, np.array([[0, 3, 50], [11, 1, 40]]) + far
     (r, w, theta), q_word = _word((2, 2, 4), 1)
     (rho, u, eta), k_word = _word((2, 3, 4), 8)
     if shared:
@@ -93,7 +95,7 @@ def _scores(variant, *, shared):
     ]
     expected, cond = dot(*pairs)
     return case(
-        f"complex_order/{variant}/d4/scores",
+        f"complex_order/{variant}/d4/scores" + "-far" * bool(far),
         op="scores",
         params={},
         tensors={
@@ -108,6 +110,7 @@ def _scores(variant, *, shared):
         },
         expected=expected,
         cond=cond,
-        kills="no_conjugate imaginary modulus",
+        kills="no_conjugate imaginary modulus" + f" {NARROW}" * bool(far),
+        models=("f64",) if far else tuple(MODELS),
         comment="All words share the frequencies, as in RoPE." if shared else "",
     )

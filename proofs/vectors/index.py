@@ -5,8 +5,9 @@ import itertools
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.absolute.index import definition
-from proofs.vectors import case, terms
+from proofs.vectors import BEYOND, FAR, NARROW, case, terms
 
 SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
 
@@ -29,20 +30,33 @@ def vectors():
         expected=POSITIONS[..., None],
         kills="starts_at_one positions_ignored",
     )
+    yield case(
+        "index/plain/any/far",
+        op="encode",
+        params={},
+        tensors={"positions": FAR},
+        expected=FAR[:, None],
+        kills=f"starts_at_one positions_ignored {NARROW}",
+        models=("f64",),
+        comment="Float32 has no place for the odd ones.",
+    )
     for denominator, length in (("length", 16), ("length - 1", 17)):
         yield _normalized(denominator, length)
+    for denominator in ("length", "length - 1"):
+        yield _normalized(denominator, BEYOND + 8, FAR, NARROW)
     for denominator, length in (("length", 10), ("length - 1", 13)):
         yield _steps(denominator, length)
 
 
-def _normalized(denominator, length):
+def _normalized(denominator, length, positions=POSITIONS, narrow=""):
     return case(
         f"index/{denominator.replace(' - ', '-')}/n{length}/encode",
         op="encode_normalized",
         params={"length": length, "denominator": denominator},
-        tensors={"positions": POSITIONS},
-        expected=definition(np.frompyfunc(mpmath.mpf, 1, 1)(POSITIONS)[..., None], mpmath.mpf(length), denominator),
-        kills="starts_at_one positions_ignored other_denominator centered unnormalized",
+        tensors={"positions": positions},
+        expected=definition(np.frompyfunc(mpmath.mpf, 1, 1)(positions)[..., None], mpmath.mpf(length), denominator),
+        kills=f"starts_at_one positions_ignored other_denominator centered unnormalized {narrow}",
+        models=("f64",) if narrow else tuple(MODELS),
     )
 
 

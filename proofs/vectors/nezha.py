@@ -4,10 +4,11 @@ import mpmath
 import numpy as np
 
 from posref.relative import nezha
+from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.offsets import clipped
-from proofs.vectors import average, case, dot, exact, growth, painted, stored, terms, total
+from proofs.vectors import FAR, NARROW, average, case, dot, exact, growth, painted, stored, terms, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged
 
@@ -34,6 +35,7 @@ def vectors():
         yield _table(convention, 3, 6)
         yield _encode(convention, 64, 16, every + " width_of_the_model")
         yield _attend(convention, "chunk", [1, 4], "other_convention transposed no_value_term value_transposed")
+        yield _attend(convention, "far", FAR[3:], NARROW + " positions_ignored", FAR)
     yield _attend("paper", "decode", [4], "other_convention no_value_term no_position positions_ignored")
 
 
@@ -70,8 +72,8 @@ def _encode(convention, k, dim, mistakes):
     return _plain("encode", convention, k, dim, REACH, mistakes, {"offsets": list(REACH)})
 
 
-def _attend(convention, probe, queries, mistakes):
-    k, scale, keys = 2, mpmath.mpf(1) / 2, np.arange(5)
+def _attend(convention, probe, queries, mistakes, keys=tuple(range(5))):
+    k, scale, keys = 2, mpmath.mpf(1) / 2, np.array(keys)
     q, key, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
 
     a = _vectors(keys - np.array(queries)[:, None], k, 4, convention)  # (n_query, n_key, 4)
@@ -88,4 +90,5 @@ def _attend(convention, probe, queries, mistakes):
         expected=expected,
         cond=cond,
         kills=mistakes,
+        models=tuple(name for name in MODELS if probe != "far" or not name.endswith("-all")),  # one key in 16 bits
     )

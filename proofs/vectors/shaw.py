@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.relative import shaw
 from proofs.offsets import clipped
-from proofs.vectors import average, case, dot, exact, painted, total
+from proofs.vectors import FAR, NARROW, average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors._slopes import slopes
 
@@ -40,6 +40,9 @@ def vectors():
     yield _attend("decode", [4], "no_value_term value_by_key_table clip_low_late positions_ignored", causal=True)
     yield _attend("heads", [1, 4], mistakes + " table_of_the_first_head", causal=False, heads=True)
     yield _attend("keys-only", [1, 4], "transposed no_position", causal=False, values=False)
+    yield _attend("far", FAR[3:], f"{mistakes} positions_ignored {NARROW} no_mask", causal=True, keys=FAR)
+    for variant in shaw.VARIANTS:
+        yield _scores("far", FAR[3:], FAR, variant, f"transposed positions_ignored {NARROW}")
     for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):
         yield _gradient(variant, of)
     yield _gradient("relative_key_query", "key_table")
@@ -97,8 +100,8 @@ def _scores(probe, queries, keys, variant, mistakes, heads=False):
     return _case("scores", probe, queries, keys, params, {"q": q, "k": k, "key_table": table}, result, mistakes)
 
 
-def _attend(probe, queries, mistakes, causal, heads=False, values=True):
-    scale, keys, lead = mpmath.mpf(1) / 2, np.arange(5), (3,) if heads else ()
+def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tuple(range(5))):
+    scale, keys, lead = mpmath.mpf(1) / 2, np.array(keys), (3,) if heads else ()
     q, k, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
     table, value_table = painted((*lead, 5, 4), 4), painted((*lead, 5, 4), 8)
     mask = (keys <= np.array(queries)[:, None]) | (not causal)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from proofs.relative.t5 import DECODER, ENCODER, definition, one_side
-from proofs.vectors import attend, case, exact, painted
+from proofs.vectors import BEYOND, NARROW, attend, case, exact, painted
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -44,6 +44,12 @@ def vectors():
     yield _bias("padded", padded[:, 1:], padded, True, mistakes + " positions_shared_across_batch")
     yield _attend("encoder", [3, 9], [0, 3, 7, 9, 40], True, "scaled bias_scaled no_bias direction")
     yield _attend("decode", [40], [0, 3, 7, 9, 40], False, "scaled bias_scaled no_bias direction positions_ignored")
+    queries, keys = np.array([[4100, 4160], BEYOND + np.array([1, 75])]), np.array([[4040, 4070, 4085, 4093, 4099]] * 2)
+    keys[1] += BEYOND - 4099
+    for both in (True, False):
+        every = f"{mistakes} {NARROW} positions_shared_across_batch max_distance_ignored"
+        yield _bias("beyond", queries, keys, both, every, 100)
+        yield _attend("beyond", queries, keys, both, f"scaled bias_scaled no_bias direction {NARROW} max_distance_ignored", 100)
     yield _cross()
     for bidirectional in (True, False):
         yield _gradient(bidirectional, padded[:, 2:], padded)
@@ -72,38 +78,38 @@ def _buckets(probe, reach, buckets, max_distance, bidirectional, mistakes):
     )
 
 
-def _biases(table, queries, keys, bidirectional):
-    """B[bucket(j - i), h] for positions with or without a batch; max_distance is 128."""
+def _biases(table, queries, keys, bidirectional, max_distance=128):
+    """B[bucket(j - i), h] for positions with or without a batch."""
     queries, keys, (buckets, heads) = np.array(queries), np.array(keys), table.shape
     offset = keys[..., None, None, :] - queries[..., None, :, None] + np.zeros((heads, 1, 1), dtype=int)
     result = np.empty(offset.shape, dtype=object)
     for at in np.ndindex(offset.shape):
-        result[at] = table[definition(int(offset[at]), buckets, 128, bidirectional), at[-3]].item()
+        result[at] = table[definition(int(offset[at]), buckets, max_distance, bidirectional), at[-3]].item()
     return result
 
 
-def _bias(probe, queries, keys, bidirectional, mistakes):
+def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128):
     table, heads = painted((32, 3), 1), 3
     return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b32-d128/{probe}",
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b32-d{max_distance}/{probe}",
         op="bias",
-        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional},
         tensors={"queries": np.array(queries), "keys": np.array(keys), "table": table},
-        expected=_biases(table, queries, keys, bidirectional),
+        expected=_biases(table, queries, keys, bidirectional, max_distance),
         kills=mistakes,
         comment="Entries of the table, unchanged.",
     )
 
 
-def _attend(probe, queries, keys, bidirectional, mistakes):
+def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128):
     heads, table = 3, 2 * painted((32, 3), 6)
-    q, k, v = painted((2, heads, len(queries), 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    q, k, v = painted((2, heads, np.shape(queries)[-1], 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
 
-    expected, cond = attend(exact(q), exact(k), exact(v), 1, exact(_biases(table, queries, keys, bidirectional)))
+    expected, cond = attend(exact(q), exact(k), exact(v), 1, exact(_biases(table, queries, keys, bidirectional, max_distance)))
     return case(
         f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
         op="attend",
-        params={"heads": heads, "max_distance": 128, "bidirectional": bidirectional},
+        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional},
         tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
         expected=expected,
         cond=cond,
