@@ -1,6 +1,7 @@
 """`python -m proofs.vectors [--check] [NAME ..]`: write the golden vectors, or check that they would come out the same.
 
-`--archive -o DIR` writes the release, `--config FILE -o DIR` the vectors of one model.
+`--matrix` says which mistakes the cases kill, `--archive -o DIR` writes the release, and `--config FILE -o DIR` the vectors
+of one model.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import proofs.vectors
 from posref import ops
 from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS, _archive, _model
+from proofs.vectors import BITS, _archive, _matrix, _model
 
 VERSION = "1.1.0"
 
@@ -180,11 +181,17 @@ def main(arguments=None, directory=DIRECTORY):
     )
     parser.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
     parser.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
+    parser.add_argument("--matrix", action="store_true", help="print which mistakes the cases of every op kill")
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)
     if options.config:
         return _of_a_model(options)
+    if options.matrix:
+        text, still_open = _matrix.report()
+        cancel = [f"made together they cancel: {' '.join(row)}" for row in _matrix.cancelling(options.names)]
+        print("\n".join([text, *cancel]))
+        return int(still_open > _matrix.OPEN)
     if options.archive:
         print(_archive.write(Path(options.directory or "."), VERSION))
         return 0
