@@ -16,6 +16,20 @@ from posref import ops, vectors
 
 OPEN = 245  # no change may add to what is open; lower it when cases close some
 
+UNDONE = """
+complex_order encode starts_at_one position_minus_one
+index encode starts_at_one position_minus_one
+index encode_normalized starts_at_one position_minus_one
+layouts scores not_converted switch_forgotten
+offsets clip clip_one_early clip_one_late
+rope attend sign cos_sin_swapped
+rope scores sign cos_sin_swapped
+scaling yarn_tables no_magnitude magnitude_squared
+value attend not_undone undone_twice
+xlnet scores no_segments segment_not_scaled
+xpos rotate other_side both_multiplied
+"""  # each of the two undoes the other: together they are the right answer at every input
+
 
 def cells():
     """{(system, op, variant): {mistake: status}}."""
@@ -72,7 +86,7 @@ def cancelling(names=()):
                 found = distance(case, together, op.spec, arguments)
                 killed[pair] |= found is None or not found <= 2
                 survives[pair].append(case.id)
-        yield from ((*key, *pair) for pair in survives if not killed[pair])
+        yield from ((*key, *pair) for pair in survives if not killed[pair] and " ".join((*key, *pair)) not in UNDONE)
 
 
 def _place(case):

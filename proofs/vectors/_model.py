@@ -66,14 +66,15 @@ def released(*, version):
 
 
 def _rotations(model):
-    """The rotations of its text layers that vectors are written for."""
-    explained = explain(model)
+    """The rotations of its text layers that vectors are written for, each once."""
+    explained, seen = explain(model), set()
     for group in explained["layers"]:
         try:
             one = output.of_text({**explained, "layers": [group]})
         except ValueError:
             continue
-        if one["sign"] > 0 and len(one["frequencies"]):
+        if one["sign"] > 0 and len(one["frequencies"]) and (one["call"], one["layout"], one["magnitude"]) not in seen:
+            seen.add((one["call"], one["layout"], one["magnitude"]))
             yield one
 
 
