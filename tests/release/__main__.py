@@ -33,7 +33,7 @@ def shown(name):
         result, passed = STAGES[name].run(), True
     except Exception as problem:
         traceback.print_exc()
-        result = f"{type(problem).__name__}: {problem}"
+        result = f"{type(problem).__name__}: {problem}".replace(f"{ROOT}/", "")
     return {
         "passed": passed,
         "result": result,
