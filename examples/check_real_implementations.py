@@ -238,22 +238,22 @@ BROKEN = (
     Broken(
         Subject("Llama with tables tiled as in GPT-J", TRANSFORMERS, partial(llama, scramble=tiled_like_gpt_j), to_torch),
         layout="half",
-        finds="tables tiled for the other layout",
+        finds="tiled_tables",
     ),
     Broken(
         Subject("Llama with bfloat16 frequencies", TRANSFORMERS, partial(llama, scramble=bfloat16_frequencies), to_torch),
         layout="half",
-        finds="frequencies in bfloat16",
+        finds="bf16_inv_freq",
     ),
     Broken(
         Subject("Llama decoding off by one", TRANSFORMERS, partial(llama, shift=1), to_torch),
         layout="half",
-        finds="positions +1",
+        finds="position_plus_one",
     ),
     Broken(
         Subject("GPT-NeoX dividing by the width of the head", TRANSFORMERS, partial(gpt_neox, divisor=96), to_torch, 96, 24),
         layout="half",
-        finds="exponent 2t/96",
+        finds="exponent_head_dim",
     ),
     Broken(
         Subject("GPT-J turning backwards", TRANSFORMERS, partial(gpt_j, sign=-1), to_torch, 64, 32),
@@ -263,12 +263,12 @@ BROKEN = (
     Broken(
         Subject("onnxruntime with the wrong flag", ONNXRUNTIME, partial(onnxruntime, interleaved=1), None),
         layout="half",
-        finds="layout interleaved",
+        finds="other_layout",
     ),
     Broken(
         Subject("x-transformers without its base", X_TRANSFORMERS, forgotten_base(x_transformers), to_torch, base=500000.0),
         layout="interleaved",
-        finds="base 10000",
+        finds="wrong_base 10000",
     ),
 )
 

@@ -515,7 +515,7 @@ def _in_shell(text):
     """A message of posref.check with options instead of arguments."""
     for python, shell in SHELL.items():
         text = text.replace(python, shell)
-    text = re.sub(r"check\.check_\w+: ", "", text)
+    text = re.sub(r"check\.check(_\w+)?: ", "", text)
     text = re.sub(r'\b(to|to_positions|max_position|positions)="?([\w.]*)"?', r"--\1 \2", text)
     return text.replace("--to_positions", "--to-positions").replace("--max_position", "--max-position").replace(" , ", ", ")
 

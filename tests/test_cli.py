@@ -264,17 +264,17 @@ def test_check_frequencies(shell, tmp_path, form):
     assert code == 0, out + err
     code, out, _ = shell("check", "my_ops:half", *asked, "--json")
     assert code == 1
-    assert "base 10000" in [finding["name"] for finding in json.loads(out)["diagnosis"]]
+    assert "frequencies_ignored" in [finding["name"] for finding in json.loads(out)["diagnosis"]]
 
 
 def test_check_exponent_dim(shell):
     asked = ("--as", "rope", "--dim", "16", "--rotary-dim", "8", "--layout", "half")
     code, out, err = shell("check", "my_ops:partial", *asked, "--exponent-dim", "16")
     assert code == 0, out + err
-    assert "exponent 2t/16" not in out
+    assert "exponent_head_dim" not in out
     code, out, _ = shell("check", "my_ops:partial", *asked)
     assert code == 1
-    assert "base^(-2t/16), over the 16 features of the head" in out
+    assert "exponent_head_dim: exponent over the head" in out
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_demo(run):
     code, out, _ = run("demo")
     assert code == 0
     assert "offset 3: score -6.6695978191" in out
-    assert out.count("Diagnosis: your output equals RoPE with ") == 3
+    assert out.count("Diagnosis: your output equals rope.rotate with ") == 3
 
 
 # bad days: other people's code, closed and full streams, encodings ---------------------------------------------------------

@@ -117,7 +117,7 @@ def test_pytest_prints_the_diagnosis(tmp_path):
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert 'your output equals RoPE with layout="interleaved"; you asked for layout="half"' in done.stdout
+    assert 'your output equals rope.rotate with layout="interleaved"; you asked for layout="half"' in done.stdout
 
 
 CPP_MAIN = r"""

@@ -4,17 +4,17 @@
     check(fn, "alibi.bias", heads=12, form="signed").require()
     check(fn, preset="bloom_176b").require()
 
-`fn(x, positions)` gets x `(batch, heads, n, dim)` and integer positions `(batch, n)` and returns the rotated x. The report,
-which `require` raises if a check failed, says "your output equals RoPE with layout="interleaved"; you asked for
-layout="half"", what to change, and what this data cannot tell apart. `diagnose(case, output)` does the same for an output
-that another program computed from a golden case, `load_output` reads its file, and `aliases()` is the table of what each
-framework calls the layouts.
+`fn` gets the arrays of `contract(op)`, for `check_rope` x `(batch, heads, n, dim)` and integer positions `(batch, n)`, and
+returns the result. The report, which `require` raises if a check failed, says "your output equals rope.rotate with
+layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot tell apart. `diagnose(case,
+output)` does the same for an output that another program computed from a golden case, `load_output` reads its file, and
+`aliases()` is the table of what each framework calls the layouts.
 
-Levels: call, shape, dtype, finite numbers (`first_level`); properties that need no reference (`properties`); the values
-within a derived bound (`judge`, `precision`); the operator read from basis vectors and phases (`reading`); enumerated
-mistakes (`wrong_pairs`, `wrong_positions`, `wrong_numbers`), tried alone and together (`search`, `combinations`); how the
-angles were computed (`recipes`). Golden cases: `golden`, those that are rotations `rotated`, others `wrong_answers`.
-Any op of `posref.ops`: `check` (`implementation`), `engine`, tolerances from `ranged`, `boxes`, `gradients`.
+`implementation` calls somebody's function (`call`) at a first probe, then at other shapes and for its `gradients`; `golden`
+reads a golden case. `judge` holds the output against the right answer and every mistake of `posref.ops` (`engine`) within
+bounds that are derived by running formulas on numbers with error (`ranged`), says where it is wrong (`boxes`), and for RoPE
+reads what no list has from the phases (`reading`) and how right angles were made (`recipes`). `rope` is `check` with RoPE's
+own words.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
 

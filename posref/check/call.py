@@ -1,5 +1,7 @@
-"""Call: somebody else's function, called with copies, its result as float64, its failures as sentences."""
+"""Call: somebody else's function, called with copies in its own tensors and axes, its result as float64, its failures as
+sentences."""
 
+import inspect
 import sys
 import sysconfig
 import traceback
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from posref.check.tensors import as_float64, dtype_name
+from posref.ops import Arguments, Op
 
 NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__", "<contract of ")
 LIBRARIES = ("site-packages", "dist-packages")
@@ -19,67 +22,96 @@ class Misbehaved(Exception):
     """The callable raised, or returned something that is no tensor of numbers."""
 
 
-class Callee:
-    """`fn(x, positions)` with x `(batch, heads, n, dim)` and integer positions `(batch, n)`, or `(n,)` if shared."""
+class Caller:
+    """`fn`, called with copies in its own tensors and axes, its result as float64."""
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        to: Callable[[Any], Any] | None,
-        to_positions: Callable[[Any], Any] | None,
-        shared: bool,
-        seen: tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None,
-    ):
-        self.fn = fn
-        self.seen = seen
-        self.before, self.after = seen or (lambda x: x, lambda y: y)
-        self.plain = to is None
-        self.errors = np.geterr()
+    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
+        self.fn, self.op, self.axes, self.positions = fn, op, axes, positions
         self.to = to or (lambda a: a)
         self.to_positions = to_positions or self.to
-        self.shared = shared
-        self.modified = False
-        self.rounding = np.zeros(())
+        self.plain = to is None
+        self.errors = np.geterr()
+        self.modified = ""
         self.dtype = ""
+        self.named = _names(fn) - set(op.given)
 
-    def __call__(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """The output for `x` and `positions` `(batch, n)` or `(n,)`, as float64."""
-        given, before = converted("check.check_rope", "to", self.to, np.array(self.before(x), dtype=np.float32))
-        x = self.before(x)
-        self.rounding = before - x if before.shape == x.shape else np.zeros(x.shape)
-        positions = positions[0] if self.shared and positions.ndim == 2 else positions
-        at = self._positions(positions)
-        try:
-            with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
-                result = self.fn(given, at)
-        except (Exception, SystemExit) as error:
-            raise Misbehaved(
-                f"it raised {raised(error)}; called with x of shape {x.shape} "
-                f"({dtype_name(given)}) and positions of shape {positions.shape} up to {positions.max()}"
-            ) from error
-        got = output(result)
-        self.dtype = dtype_name(result)
-        self.modified |= not np.array_equal(before, as_float64(given))
-        return self.after(got) if got.shape == x.shape else got
-
-    def with_tensors(self) -> "Iterator[tuple[str, Callee]]":
-        """What to pass as `to` if nothing is converted yet, for each library that is imported, and the call with it."""
+    def others(self) -> Iterator[tuple[str, "Caller"]]:
+        """Calls that may work where this one does not, and what to pass for them."""
+        given = self.fn, self.op
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
-                yield (
-                    f"{module}.{function}",
-                    Callee(self.fn, getattr(sys.modules[module], function), None, self.shared, self.seen),
-                )
+                to = getattr(sys.modules[module], function)
+                yield f"It runs with tensors: pass to={module}.{function}.", Caller(*given, to, to, self.axes, self.positions)
 
-    def _positions(self, positions: np.ndarray) -> Any:
-        name = "to" if self.to_positions is self.to else "to_positions"
-        made, values = converted("check.check_rope", name, self.to_positions, positions.copy())
-        if not np.array_equal(values, positions):
+    def __call__(self, a: Arguments) -> np.ndarray:
+        """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
+        given = [(name, self.tensor(name, a)) for name in self.op.given if name in a]
+        given = [(name, value) for name, value in given if value is not None]
+        before = [output(value) for _, value in given]
+        result = self.run([value for _, value in given], a)
+        got = output(result)
+        self.dtype = dtype_name(result)
+        for (name, value), old in zip(given, before, strict=True):
+            if not np.array_equal(old, output(value)):
+                self.modified = name
+        return self.restored(got, a)
+
+    def run(self, given: list[Any], a: Arguments) -> Any:
+        """The result of `fn` as it is."""
+        try:
+            with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
+                return self.fn(*given, **{name: self.setting(a[name]) for name in self.named & a.keys()})
+        except (Exception, SystemExit) as error:
+            shapes = ", ".join(f"{name} {np.shape(a[name])}" for name in self.op.given if name in a)
+            raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
+
+    def tensor(self, name: str, a: Arguments) -> Any:
+        """An argument as `fn` wants it; None for what it does not receive."""
+        value = a[name]
+        if "positions" in name and self.positions in ("range", "offset"):
+            return None if self.positions == "range" else int(np.min(value))
+        if not isinstance(value, np.ndarray):
+            return value
+        whole = value.dtype.kind in "iub"
+        array = value.copy() if whole else self.laid_out(value).astype(np.float32)
+        array = array.reshape(-1) if self.axes == "thd" and "positions" in name else array
+        converter = "to_positions" if whole and self.to_positions is not self.to else "to"
+        made, values = converted("check.check", converter, getattr(self, converter), array)
+        if whole and not np.array_equal(values, array):
             raise ValueError(
-                f"check.check_rope: {name}= turns positions up to {positions.max()} into {dtype_name(made)}, which does "
-                "not hold them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
+                f"check.check: {converter}= turns integers up to {array.max()} into {dtype_name(made)}, which does not hold "
+                "them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
             )
         return made
+
+    def setting(self, value: Any) -> Any:
+        return self.to_positions(value.copy()) if isinstance(value, np.ndarray) else value
+
+    def laid_out(self, x: np.ndarray) -> np.ndarray:
+        """`(batch, heads, n, d)` in the axes of `fn`."""
+        if x.ndim != 4 or self.axes == "bhnd":
+            return x.copy()
+        x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
+        return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
+
+    def restored(self, got: np.ndarray, a: Arguments) -> np.ndarray:
+        """The result of `fn` in the axes of the specification, where it has those of `fn`."""
+        if self.axes == "bhnd" or not any(isinstance(a[name], np.ndarray) and a[name].ndim == 4 for name in self.op.given):
+            return got
+        first = next(a[name] for name in self.op.given if isinstance(a[name], np.ndarray) and a[name].ndim == 4)
+        if self.axes == "thd" and got.ndim == 3:
+            got = got.reshape(len(first), -1, *got.shape[1:])
+        heads_last = got.ndim == 4 and got.shape[2] == first.shape[1] and got.shape[1] == first.shape[2]
+        return np.swapaxes(got, 1, 2) if heads_last else got
+
+
+def _names(fn: Any) -> set[str]:
+    """The arguments that a function takes by name; none of one that does not say."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    return {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
 
 
 def output(result: Any) -> np.ndarray:

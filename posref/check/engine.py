@@ -3,20 +3,25 @@
 From fine to coarse models, and in each: the right answer first, then every mistake. So a mistake that fits closely is named
 before a right answer that fits loosely. A mistake is claimed only where the right answer fails, and if this data tells it from
 the right one. Of several that fit all are named; one that fits within a wide bound does not stand beside one that fits closely.
+Then what a last stage has read from the output, then two mistakes at once.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.ranged import FROM_FINE, Ranged, Units, allowed, constant, units
-from posref.ops import Arguments, NotHere, Op, Wrong, both
+from posref.check.ranged import Ranged, Units, allowed, constant, units
+from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
-CONSTANTS = ("base", "max_bias", "alpha", "factor")
+CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
 NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError)  # no place here, refused by the specification, or overflow
+
+Named = tuple[str, Mistake]
+Stages = Callable[["Question", np.ndarray], Iterable[Iterable[Named]]]
 
 
 class Found(NamedTuple):
@@ -28,14 +33,9 @@ class Found(NamedTuple):
     ok: bool
     model: str
     worst: float
-    fits: tuple[tuple[str, float], ...] = ()
+    fits: tuple[tuple[str, Mistake, float], ...] = ()
     nearest: tuple[tuple[str, float], ...] = ()
     tried: int = 0
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The mistakes that fit."""
-        return tuple(name for name, _ in self.fits)
 
 
 class Question:
@@ -51,27 +51,38 @@ class Question:
         tolerance: Mapping[str, np.ndarray] | None = None,
         gauge: str = "none",
     ):
-        self.op, self.a, self.gauge = op, arguments, gauge
-        self.models = tuple(name for name in FROM_FINE if name in models)
+        self.op, self.a, self.gauge, self.models = op, arguments, gauge, tuple(models)
+        self.ends = tuple(dict.fromkeys((self.models[0], self.models[-1])))
         self.right = np.asarray(op.spec(**arguments) if right is None else right, dtype=float)
-        self.tolerance = tolerance or self.allowed(op.spec, self.models)
+        self.tolerance = dict(tolerance or {})
+        self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
+        self._answers: dict[str, np.ndarray | None] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
 
-    def allowed(self, spec: Any, models: Collection[str]) -> dict[str, np.ndarray]:
+    def _allowed(self, models: Collection[str]) -> dict[str, np.ndarray]:
         """The allowed error of every element: the specification run on numbers that carry theirs."""
+        if not models:
+            return {}
         u = units(*models)
         with np.errstate(all="ignore"):
-            bounds = allowed(spec(**lifted(self.a, u)), u)[1]
+            bounds = allowed(self.op.spec(**lifted(self.a, u)), u)[1]
         return {name: np.broadcast_to(bound, self.right.shape) for name, bound in bounds.items()}
 
     @cached_property
     def wrong(self) -> dict[str, np.ndarray]:
         """The answer of every mistake that has a place here."""
-        answers = {name: self.answer(mistake.wrong) for name, mistake in self.op.mistakes.items()}
+        answers = {name: self.answer(name, mistake.wrong) for name, mistake in self.op.mistakes.items()}
         return {name: answer for name, answer in answers.items() if answer is not None}
 
-    def answer(self, wrong: Wrong) -> np.ndarray | None:
-        """What a mistake gives here, or None where it has no place."""
+    def answer(self, name: str, wrong: Wrong) -> np.ndarray | None:
+        """What a mistake gives here, or None where it has no place; computed once for one alone."""
+        if " and " in name:
+            return self._answer(wrong)
+        if name not in self._answers:
+            self._answers[name] = self._answer(wrong)
+        return self._answers[name]
+
+    def _answer(self, wrong: Wrong) -> np.ndarray | None:
         try:
             with np.errstate(all="ignore"):
                 y = np.real(np.asarray(wrong(self.op.spec, self.a)).astype(complex))
@@ -83,105 +94,144 @@ class Question:
             return y
 
     def bound(self, name: str, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
-        """The allowed error of a wrong answer, computed once."""
+        """The allowed error of a wrong answer, computed once; that of the right one where a mistake does not run on Ranged."""
         if (name, model) not in self._bounds:
-            self._bounds[name, model] = self._bound(wrong, answer, model)
+            try:
+                u = units(model)
+                with np.errstate(all="ignore"):
+                    made = allowed(wrong(lambda **a: self.op.spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
+            except NO_ANSWER:
+                made = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
+            self._bounds[name, model] = np.broadcast_to(made, answer.shape)
         return self._bounds[name, model]
 
-    def _bound(self, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
-        """The largest of the right answer where a mistake does not run on numbers with error."""
-        try:
-            u = units(model)
-            with np.errstate(all="ignore"):
-                return np.broadcast_to(allowed(wrong(self.op.spec, lifted(self.a, u)), u)[1][model], answer.shape)
-        except NO_ANSWER:
-            return np.full(answer.shape, self.tolerance.get(model, np.zeros(1)).max(initial=0))
-
-    def ask(self, got: np.ndarray, *, pairs: bool = False, without: Collection[str] = ()) -> Found:
-        """Which formula gave this output. `pairs` tries two mistakes at once, for data rich enough."""
+    def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
+        """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""
         near: dict[str, float] = {}
+        low = [each for each in self.op.mistakes.items() if each[1].kind == "precision"]  # in 16 bits these are right
+        mistakes = [each for each in self.op.mistakes.items() if each[1].kind != "precision"]
         for model in self.models:
             worst = distance(got, self.right, self.tolerance[model], self.gauge)
             if worst <= 1:
                 return Found(True, model, worst)
-            fits = self._fitting(got, model, self._singles(model, without), near)
+            fits = self._fitting(got, model, mistakes, near)
             if fits:
                 return Found(False, model, worst, fits, _least(near), len(near))
-        if pairs:
-            fits = self._fitting(got, model, self._pairs(got, without), near)
-        return Found(False, model, worst, fits, _least(near), len(near))
+        for stage in chain([low], stages(self, got) if stages else ()):
+            candidates = list(stage)
+            for model in self.ends:
+                fits = self._fitting(got, model, candidates, near)
+                if fits:
+                    return Found(False, model, worst, fits, _least(near), len(near))
+        return Found(False, model, worst, (), _least(near), len(near))
 
     def blind(self, model: str) -> list[str]:
         """Mistakes that this data cannot tell from the right answer in this model."""
         return [name for name, answer in self.wrong.items() if not self._told(answer, model)]
 
+    def pairs(self) -> Iterator[Named]:
+        """Two mistakes at once, of different kinds, each of which this data can show."""
+        model, shape = self.models[-1], self.right.shape
+        names = [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
+        for i, first in enumerate(names):
+            for second in names[i + 1 :]:
+                one, other = self.op.mistakes[first], self.op.mistakes[second]
+                if not one.kind or one.kind != other.kind:
+                    yield f"{first} and {second}", together(one, other)
+
+    def fits(self, got: np.ndarray, name: str, wrong: Wrong, where: Any = True) -> bool:
+        """Whether a mistake explains the elements `where`, in some model."""
+        answer = self.answer(name, wrong)
+        if answer is None or answer.shape != got.shape:
+            return False
+        return any((ratios(got, answer, self.bound(name, wrong, answer, m))[where] <= 1).all() for m in self.ends)
+
     def _told(self, answer: np.ndarray, model: str) -> bool:
         return distance(answer, self.right, self.tolerance[model], self.gauge) > 1
 
-    def _singles(self, model: str, without: Collection[str]) -> Iterator[tuple[str, Wrong, np.ndarray]]:
-        for name, answer in self.wrong.items():
-            if name not in without and self._told(answer, model):
-                yield name, self.op.mistakes[name].wrong, answer
-
-    def _pairs(self, got: np.ndarray, without: Collection[str]) -> Iterator[tuple[str, Wrong, np.ndarray]]:
-        mistakes, model, shape = self.op.mistakes, self.models[-1], self.right.shape
-        names = [n for n, y in self.wrong.items() if n not in without and y.shape == shape and self._told(y, model)]
-        for i, first in enumerate(names):
-            for second in names[i + 1 :]:
-                if mistakes[first].kind and mistakes[first].kind == mistakes[second].kind:
-                    continue
-                wrong = both(mistakes[first].wrong, mistakes[second].wrong)
-                answer = self.answer(wrong)
-                if answer is not None and self._told(answer, model):
-                    yield f"{first} and {second}", wrong, answer
+    def _shown(self, got: np.ndarray, answer: np.ndarray, model: str, bound: np.ndarray) -> bool:
+        """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal."""
+        if answer.shape != self.right.shape:
+            return True
+        exact = self.tolerance[model]
+        if distance(answer, self.right, exact + np.nan_to_num(bound), self.gauge) > 1:
+            return True
+        return self._told(answer, model) and bool(np.nanmax(np.abs(got - answer), initial=0) <= exact.max(initial=0))
 
     def _fitting(
-        self, got: np.ndarray, model: str, candidates: Iterator[tuple[str, Wrong, np.ndarray]], near: dict[str, float]
-    ) -> tuple[tuple[str, float], ...]:
+        self, got: np.ndarray, model: str, candidates: Iterable[Named], near: dict[str, float]
+    ) -> tuple[tuple[str, Mistake, float], ...]:
         """Those that fit and how well, without those that fit far more loosely than the best."""
-        fits: dict[str, tuple[Wrong, np.ndarray]] = {}
-        for name, wrong, answer in candidates:
-            if answer.shape != got.shape:
+        fits: dict[str, tuple[Mistake, np.ndarray]] = {}
+        for name, mistake in candidates:
+            answer = self.answer(name, mistake.wrong)
+            if answer is None or answer.shape != got.shape:
                 continue
-            rough = self.tolerance[model].max(initial=0) + 0.01 * np.abs(answer).max(initial=0)
-            worst = 100 * float(np.abs(got - answer).max(initial=0)) / (rough or 1e-300)
-            if self.gauge != "none" or worst <= 1000:  # near enough to ask for its own bound
-                worst = distance(got, answer, self.bound(name, wrong, answer, model), self.gauge)
-            if worst <= 1:
-                fits[name] = wrong, answer
-            else:
+            if self._near(got, answer, model):
+                worst = distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
+            else:  # far enough to be told by the bound of the right answer
+                worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
+            if worst > 1:
                 near[name] = min(worst, near.get(name, np.inf))
+            elif self._shown(got, answer, model, self.bound(name, mistake.wrong, answer, model)):
+                fits[name] = mistake, answer
         return tuple(self._closest(got, model, fits)) if fits else ()
 
-    def _closest(self, got: np.ndarray, model: str, fits: dict[str, tuple[Wrong, np.ndarray]]) -> Iterator[tuple[str, float]]:
+    def _near(self, got: np.ndarray, answer: np.ndarray, model: str) -> bool:
+        """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them."""
+        if self.gauge != "none" or not answer.size:
+            return True
+        some = slice(None, None, 1 if answer.size < 5000 else 7)
+        got, answer, exact = (y.ravel()[some] for y in (got, answer, self.tolerance[model]))
+        with np.errstate(all="ignore"):
+            error = np.quantile(np.nan_to_num(np.abs(got - answer), nan=0.0), 0.3)
+            size, exact = np.median(np.abs(np.nan_to_num(answer))), np.median(exact)
+        return bool(error <= np.sqrt(size * exact) + 8 * exact)
+
+    def _closest(
+        self, got: np.ndarray, model: str, fits: dict[str, tuple[Mistake, np.ndarray]]
+    ) -> Iterator[tuple[str, Mistake, float]]:
         """Those whose numbers are those of the best fit, as far as its bound and float64 tell."""
-        best = min(fits, key=lambda name: np.abs(got - fits[name][1]).max(initial=0))
-        nearest, bound = fits[best][1], self.bound(best, *fits[best], model)
-        for name, (wrong, answer) in fits.items():
-            if distance(answer, nearest, 2 * bound + self.bound(name, wrong, answer, "f64"), self.gauge) <= 1:
-                yield name, distance(got, answer, self.bound(name, wrong, answer, model), self.gauge)
+        best = min(fits, key=lambda name: np.nanmax(np.abs(got - fits[name][1]), initial=0))
+        nearest, bound = fits[best][1], self.bound(best, fits[best][0].wrong, fits[best][1], model)
+        for name, (mistake, answer) in fits.items():
+            exact = self.bound(name, mistake.wrong, answer, "f64")
+            if distance(answer, nearest, 2 * bound + exact, self.gauge) <= 1:
+                yield name, mistake, distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
+
+
+def together(*mistakes: Mistake) -> Mistake:
+    """Several mistakes as one: each varies what the one before it left."""
+    words = [" ".join(filter(None, (m.description, m.effect, m.remedy))) for m in mistakes]
+    return Mistake(both(*(m.wrong for m in mistakes)), ", and ".join(m.bug for m in mistakes), "\n".join(words), "")
+
+
+def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Every error in units of what is allowed; what is not finite in both is as expected."""
+    with np.errstate(all="ignore"):
+        error = np.where(np.isfinite(got) | np.isfinite(expected), np.abs(got - expected), 0)
+        ratio = np.where(error == 0, 0.0, error / bound)
+    return np.where(np.isnan(ratio), np.inf, ratio)
 
 
 def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: str = "none") -> float:
     """The worst error in units of what is allowed; with "row_constant" up to a constant in every row."""
     if got.shape != expected.shape:
         return float("inf")
-    error = got - expected
     if gauge == "row_constant":
-        error, bound = error[..., :, None] - error[..., None, :], bound[..., :, None] + bound[..., None, :]
-    with np.errstate(all="ignore"):
-        ratio = np.where(error == 0, 0.0, np.abs(error) / bound)
-    return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0.0))
+        got, expected = (y[..., :, None] - y[..., None, :] for y in (got, expected))
+        bound = bound[..., :, None] + bound[..., None, :]
+    return float(ratios(got, expected, bound).max(initial=0.0))
 
 
-def lifted(a: Arguments, u: Units) -> Arguments:
-    """Arguments as numbers with error: float arrays are exact, settings that enter formulas were computed."""
+def lifted(a: Mapping[str, Any], u: Units) -> Arguments:
+    """Arguments as numbers with error: settings that enter formulas were computed, other float arrays are exact."""
     made = Arguments(a)
     for name, value in a.items():
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        if name in CONSTANTS and isinstance(value, (int, float, np.ndarray)):
+            made[name] = constant(np.asarray(value, dtype=float)[()], u)
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
             made[name] = Ranged(value, u)
-        elif name in CONSTANTS and isinstance(value, (int, float)):
-            made[name] = constant(np.float64(value), u)
     return made
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from posref import ops
 from posref.check import engine
 from posref.check.call import Misbehaved, output, raised
-from posref.check.name import named
+from posref.check.judge import judged
+from posref.check.ranged import models
 from posref.check.report import Report
 from posref.ops import Arguments, Op
 from posref.ops.probe import painted
@@ -31,13 +32,12 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     if got is None:
         return
     asked = Arguments({key: a[key] for key in a if key != argument} | {of[2]: flow})
-    question = engine.Question(gradient, asked, ("f32",) if caller.dtype in ("float32", "float64") else ("bf16-all",))
-    part = Report(report.subject)
-    found = named(part, question, caller.restored(got, a))
-    if found.ok:
-        report.passed("gradient", f"within the bound, at most {found.worst:.2g} of it")
+    dtype = "float32" if caller.dtype in ("float32", "float64") else caller.dtype
+    question, part = engine.Question(gradient, asked, models(dtype, asked)[-1:]), Report(report.subject)
+    if judged(part, question, caller.restored(got, a)):
+        report.passed("gradient", part.checks[-1].detail)
         return
-    report.failed("gradient", f"the gradient with respect to {argument} is {found.worst:.3g} times its bound off")
+    report.failed("gradient", f"with respect to {argument}: {next(c.detail for c in part.checks if c.status == 'failed')}")
     report.diagnosis += part.diagnosis
     report.advice += part.advice
 

@@ -2,27 +2,23 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from posref import ops
-from posref.check import engine, precision
-from posref.check.boxes import where
-from posref.check.call import Misbehaved, converted, output, raised
+from posref import _require, ops
+from posref.check import engine, reading, recipes
+from posref.check.call import Caller, Misbehaved
 from posref.check.gradients import check_gradient
-from posref.check.name import named
-from posref.check.report import Precision, Report
-from posref.check.tensors import dtype_name
+from posref.check.judge import blind, judged
+from posref.check.ranged import BY_DTYPE, models
+from posref.check.report import Report
 from posref.ops import Arguments, Op
 
 AXES = ("bhnd", "bnhd", "thd")
-MODELS = {
-    "float64": ("f64", "f32"),
-    "float32": ("f32",),
-    "float16": ("f16-f32math", "f16-f32sums", "f16-all"),
-    "bfloat16": ("bf16-f32math", "bf16-f32sums", "bf16-all"),
-}
+SHORTER = (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15)  # tables end at such positions
 # settings to show shapes with, where there is no default
 EXAMPLES = {
     **{"form": "signed", "layout": "half", "convention": "released", "padding": "zero", "attn_type": "bi"},
@@ -35,7 +31,7 @@ BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 1, "n_key": 1},
     {"batch": 1},
     {"heads": 1},
-    {"heads": 32},
+    {"heads": 32, "n_key": 5},
     {"n_query": 33, "n_key": 33},
     {"n_query": 17, "n_key": 129},
 )
@@ -70,15 +66,19 @@ def check(
     False
     """
     op, settings = _asked(name, preset, settings)
-    if axes not in AXES:
-        raise ValueError(f"check.check: axes is {axes!r}, expected one of {', '.join(map(repr, AXES))}")
+    _require.choice("check.check", "axes", axes, AXES)
     caller = Caller(fn, op, to, to_positions, axes, settings.get("positions", "batch"))
-    words = " ".join(f"{key}={value}" for key, value in settings.items() if not isinstance(value, np.ndarray))
-    report = Report(f"{op.name} {words}".strip())
-    question = _first(report, caller, op.make(**settings), model)
-    if question is not None and report.ok:
+    a = op.make(**settings)
+    if model is not None:
+        _require.choice("check.check", "model", model, [name for dtype in BY_DTYPE for name in models(dtype, a)])
+    report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
+    got = _called(report, caller, op, settings, a)
+    question = None if got is None else _question(report, caller, a, model)
+    if question is not None and _first(report, caller, question, got):
         _battery(report, caller, op, settings, question)
-        check_gradient(report, caller, op, op.make(**settings))
+        check_gradient(report, caller, op, a)
+    if caller.positions != "batch":
+        report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified:
         report.advice.append(f"The input {caller.modified} was modified: callers that need it afterwards must copy it.")
     return report
@@ -133,146 +133,84 @@ def _asked(name: str | None, preset: str | None, settings: dict[str, Any]) -> tu
     return op, {setting: value for setting, value in values.items() if setting in known} | settings
 
 
-class Caller:
-    """`fn`, called with copies in its own tensors and axes, its result as float64."""
-
-    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
-        self.fn, self.op, self.axes, self.positions = fn, op, axes, positions
-        self.to = to or (lambda a: a)
-        self.to_positions = to_positions or self.to
-        self.modified = ""
-        self.dtype = ""
-        self.named = _names(fn) - set(op.given)
-
-    def __call__(self, a: Arguments) -> np.ndarray:
-        """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
-        given = [(name, self.tensor(name, a)) for name in self.op.given if name in a]
-        given = [(name, value) for name, value in given if value is not None]
-        before = [output(value) for _, value in given]
-        result = self.run([value for _, value in given], a)
-        got = output(result)
-        self.dtype = dtype_name(result)
-        for (name, value), old in zip(given, before, strict=True):
-            if not np.array_equal(old, output(value)):
-                self.modified = name
-        return self.restored(got, a)
-
-    def run(self, given: list[Any], a: Arguments) -> Any:
-        """The result of `fn` as it is."""
-        try:
-            return self.fn(*given, **{name: self.setting(a[name]) for name in self.named & a.keys()})
-        except (Exception, SystemExit) as error:
-            shapes = ", ".join(f"{name} {np.shape(a[name])}" for name in self.op.given if name in a)
-            raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
-
-    def tensor(self, name: str, a: Arguments) -> Any:
-        """An argument as `fn` wants it; None for what it does not receive."""
-        value = a[name]
-        if "positions" in name and self.positions in ("range", "offset"):
-            return None if self.positions == "range" else int(np.min(value))
-        if not isinstance(value, np.ndarray):
-            return value
-        whole = value.dtype.kind in "iub"
-        array = value.copy() if whole else self.laid_out(value).astype(np.float32)
-        array = array.reshape(-1) if self.axes == "thd" and "positions" in name else array
-        made, values = converted("check.check", "to", self.to_positions if whole else self.to, array)
-        if whole and not np.array_equal(values, array):
-            raise ValueError(
-                f"check.check: to= turns integers up to {array.max()} into {dtype_name(made)}, which does not hold them; "
-                "pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
-            )
-        return made
-
-    def setting(self, value: Any) -> Any:
-        return self.to_positions(value.copy()) if isinstance(value, np.ndarray) else value
-
-    def laid_out(self, x: np.ndarray) -> np.ndarray:
-        """`(batch, heads, n, d)` in the axes of `fn`."""
-        if x.ndim != 4 or self.axes == "bhnd":
-            return x.copy()
-        x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
-        return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
-
-    def restored(self, got: np.ndarray, a: Arguments) -> np.ndarray:
-        """The result of `fn` in the axes of the specification, where it has those of `fn`."""
-        if self.axes == "bhnd" or not any(isinstance(a[name], np.ndarray) and a[name].ndim == 4 for name in self.op.given):
-            return got
-        first = next(a[name] for name in self.op.given if isinstance(a[name], np.ndarray) and a[name].ndim == 4)
-        if self.axes == "thd" and got.ndim == 3:
-            got = got.reshape(len(first), -1, *got.shape[1:])
-        heads_last = got.ndim == 4 and got.shape[2] == first.shape[1] and got.shape[1] == first.shape[2]
-        return np.swapaxes(got, 1, 2) if heads_last else got
+def _said(value: Any) -> str:
+    return (
+        f"{value.min():.6g}..{value.max():.6g}"
+        if isinstance(value, np.ndarray)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
-def _names(fn: Any) -> set[str]:
-    """The arguments that a function takes by name; none of one that does not say."""
-    try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return set()
-    return {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
-
-
-def _first(report: Report, caller: Caller, a: Arguments, model: str | None) -> engine.Question | None:
-    """Call, shape, dtype, finite numbers, values; and the mistake if they are wrong."""
+def _called(report: Report, caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> np.ndarray | None:
+    """The output; None if it raised or returned no array, with what works instead."""
     try:
         got = caller(a)
     except Misbehaved as error:
         report.failed("call", str(error))
-        report.advice.append(f"The contract is fn({', '.join(caller.op.given)}); wrap the implementation, or pass to=.")
+        working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
+        contract = f"The contract is fn({', '.join(op.given)}); wrap the implementation, or pass to=."
+        report.advice.append(next(working, contract))
         return None
     report.passed("call", f"the input {caller.modified} was modified: it works in place" if caller.modified else "")
-    kind = "float64" if caller.dtype.startswith(("int", "uint", "bool")) else caller.dtype
-    if kind not in MODELS:
-        report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(MODELS)}")
+    return got
+
+
+def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[tuple[str, Caller, Arguments]]:
+    """What else may work: tensors, shorter positions, positions of one axis."""
+    for words, other in caller.others():
+        yield words, other, a
+    if "max_position" in _settings(op):
+        for limit in SHORTER:
+            if limit < a.positions.max():
+                advice = f"It runs with positions up to {limit}: pass max_position={limit} or the length of its table."
+                yield advice, caller, op.make(**settings | {"max_position": limit})
+        yield (
+            'It runs with one-dimensional positions: pass positions="shared".',
+            caller,
+            op.make(**settings | {"positions": "shared"}),
+        )
+
+
+def _works(caller: Caller, a: Arguments) -> bool:
+    try:
+        return caller(a).shape == np.shape(caller.op.spec(**a))
+    except Misbehaved:
+        return False
+
+
+def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -> engine.Question | None:
+    """What may be answered in the dtype of the output; whole numbers are exact where the specification gives such."""
+    whole = caller.dtype.startswith(("int", "uint", "bool")) and np.asarray(caller.op.spec(**a)).dtype.kind in "iub"
+    allowed = models("float64" if whole else caller.dtype, a)
+    if not allowed:
+        report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(BY_DTYPE)}")
         return None
     report.passed("dtype", caller.dtype)
-    question = engine.Question(caller.op, a, MODELS[kind] if model is None else (model,))
-    _judged(report, question, got)
-    return question
+    return engine.Question(caller.op, a, allowed if model is None else (model,))
 
 
-def _judged(report: Report, question: engine.Question, got: np.ndarray) -> None:
+def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
+    """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
+    if not judged(report, question, _reshaped(got, question), partial(reading.stages, call=caller), pairs=True):
+        return False
+    blind(report, question)
+    if report.precision:
+        angles = recipes.recognized(question, got, report.precision.model)
+        report.precision = replace(report.precision, angles=angles)
+    return True
+
+
+def _reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
+    """Axes of extent 1 more or less are put right."""
     right = question.right
-    if got.shape != right.shape and got.size == right.size and got.squeeze().shape == right.squeeze().shape:
-        got = got.reshape(right.shape)  # axes of extent 1 more or less
-    if got.shape != right.shape:
-        report.failed("shape", f"the output has shape {got.shape}, expected {right.shape}")
-        named(report, question, got)
-        return
-    report.passed("shape")
-    if not np.isfinite(got).all():
-        bad = ~np.isfinite(got)
-        report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite{where(bad)}")
-        return
-    found = question.ask(got)
-    if found.ok:
-        report.passed("values", f"within the bound, at most {found.worst:.2g} of it")
-        report.precision = Precision(found.model, found.worst, precision.MEANING.get(found.model, "sums in float32"))
-        _blind(report, question, found.model)
-        return
-    ratio = np.abs(got - right) / np.maximum(question.tolerance[question.models[-1]], 1e-300)
-    place = tuple(map(int, np.unravel_index(int(np.argmax(ratio)), ratio.shape)))
-    report.failed(
-        "values",
-        f"the element at {place} is {got[place]:.9g}, expected {right[place]:.9g} ({ratio[place]:.3g} times the bound of "
-        f"{question.models[-1]}); {(ratio > 1).sum()} of {ratio.size} differ{where(ratio > 1, got, question.a)}",
-    )
-    named(report, question, got, pairs=True)
-
-
-def _blind(report: Report, question: engine.Question, model: str) -> None:
-    blind = question.blind(model)
-    if blind:
-        more = f"; and {len(blind) - 12} more" if len(blind) > 12 else ""
-        report.ambiguous.append(f"this data cannot tell {question.op.name} as asked from: {'; '.join(blind[:12])}{more}.")
-    if 2 * len(blind) > len(question.wrong) and model not in ("f64", "f32"):
-        report.skipped("resolution", f"{model} hides {len(blind)} of {len(question.wrong)} mistakes; check in float32 as well")
+    return got.reshape(right.shape) if got.size == right.size and got.squeeze().shape == right.squeeze().shape else got
 
 
 def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
     """The same question at other shapes; the first that fails is described."""
-    tried = []
+    tried, models = [], tuple(dict.fromkeys((report.precision.model, first.models[-1]) if report.precision else first.models))
     for shape in _shapes(op, settings):
         a = op.make(**settings | shape)
         words = ", ".join(f"{key}={value}" for key, value in shape.items())
@@ -281,10 +219,8 @@ def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], f
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return
-        question = engine.Question(op, a, first.models)
-        part = Report(report.subject)
-        _judged(part, question, got)
-        if not part.ok:
+        question, part = engine.Question(op, a, models), Report(report.subject)
+        if not judged(part, question, _reshaped(got, question)):
             report.failed(f"shape {words}", next(check.detail for check in part.checks if check.status == "failed"))
             report.diagnosis += part.diagnosis
             report.advice += part.advice

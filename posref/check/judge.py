@@ -1,65 +1,171 @@
-"""Judge: are the values right; if so, in which precision and from what they cannot be told; if not, what are they?"""
+"""Judge: is an output right; if so, in which precision and from what it cannot be told; if not, which formula is it?"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
-from posref.check import precision, reading, recipes, search
-from posref.check.call import Callee, Misbehaved
-from posref.check.report import Precision, Report
-from posref.check.rotation import Pairs, moving, ratios, residual, turn
-from posref.check.run import Run, fitness
+from posref import pairing
+from posref.check import frameworks
+from posref.check.boxes import where
+from posref.check.engine import Found, Named, Question, ratios
+from posref.check.ranged import MEANING, models
+from posref.check.report import Finding, Precision, Report
+from posref.check.tensors import round_to
+from posref.ops import Mistake
+from posref.ops.common import per_head
+
+Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
+AXES = ("batch", "heads", "n", "dim")
 
 
-def judge(report: Report, run: Run, call: Callee | None) -> None:
-    """Add the check "values" and what follows from it; with `call`, the impulse response helps to find the mistake."""
-    if _values(report, run):
-        _blind_spots(report, run)
+@np.errstate(all="ignore")
+def judged(report: Report, question: Question, got: np.ndarray, read: Read | None = None, *, pairs: bool = False) -> bool:
+    """Add shape, finite numbers and values to the report, and the mistakes that explain them; True if the values are right.
+
+    `read` is a last stage for what no mistake of the list explains; `pairs` tries two mistakes at once.
+    """
+    if not _same_shape(report, got.shape, question.right.shape):
+        _named(report, question, question.ask(got))
+        return False
+    bad = ~np.isfinite(got)
+    if bad.any():
+        report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite{_from(question, bad)}{where(bad)}")
+        if bad.all():
+            return False
+
+    def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+        yield from read(question, got) if read else ()
+        yield from [question.pairs()] if pairs else []
+
+    found = question.ask(got)
+    if found.ok:
+        report.passed("values", f"within the bound, at most {found.worst:.2g} of it")
+        report.precision = Precision(found.model, found.worst, MEANING[found.model])
+        return True
+    if not bad.any():
+        report.failed("values", _worst(question, got))
+    low = None if found.fits else _grid(got, found.model)
+    if low is not None:
+        names = models(low, question.a)
+        narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
+        _named(report, question, narrow.ask(got, stages), low)
     else:
-        search.explain(report, run, None if call is None else _impulse(report, call, run))
-
-
-def _values(report: Report, run: Run) -> bool:
-    turned = turn(run.start, run.x, run.positions)
-    for model in run.models:
-        worst = residual(run.got, turned, model)
-        if worst <= 1:
-            report.passed("values", f"within the bound, at most {worst:.2g} of it")
-            angles = recipes.recognized(run, model) if run.start.form == "rotation" else ()
-            report.precision = Precision(model, worst, precision.MEANING[model], angles)
-            return True
-    ratio = ratios(run.got, turned, run.models[-1])
-    b, h, n, feature = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-    at = np.broadcast_to(run.positions, ratio.shape[:-1])
-    report.failed(
-        "values",
-        f"at batch {b}, head {h}, row {n}, feature {feature} (position {at[b, h, n]}) it is "
-        f"{run.got[b, h, n, feature]:.9g}, expected {turned.y[b, h, n, feature]:.9g}, an error of {ratio.max():.3g} times the "
-        f"bound of {run.models[-1]}; first wrong at position {at[(ratio > 1).any(axis=-1)].min()}, "
-        f"{(ratio > 1).sum()} of {ratio.size} values differ",
-    )
+        _named(report, question, found if found.fits else question.ask(got, stages))
     return False
 
 
-def _impulse(report: Report, call: Callee, run: Run) -> Pairs | None:
+def blind(report: Report, question: Question, most: int = 12) -> None:
+    """Say which mistakes would have given the same output on this data."""
+    model = report.precision.model if report.precision else question.models[-1]
+    unseen = question.blind(model)
+    if unseen:
+        more = f"; and {len(unseen) - most} more" if len(unseen) > most else ""
+        report.ambiguous.append(f"this data cannot tell {question.op.name} as asked from: {'; '.join(unseen[:most])}{more}.")
+    if 2 * len(unseen) > len(question.wrong) and not model.startswith(("f64", "f32")):
+        report.skipped("resolution", f"{model} hides {len(unseen)} of {len(question.wrong)} mistakes; check in float32 as well")
+
+
+def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """A transposed output is named where all extents differ."""
+    if got == expected:
+        report.passed("shape")
+        return True
+    detail = f"the output has shape {got}, expected {expected}"
+    if len(got) == 4 and sorted(got) == sorted(expected) and len(set(expected)) == 4:
+        detail += f": its axes are ({', '.join(AXES[expected.index(size)] for size in got)}), not ({', '.join(AXES)})"
+        report.advice.append("Transpose the output back to the axes of x.")
+    report.failed("shape", detail)
+    return False
+
+
+def _from(question: Question, wrong: np.ndarray) -> str:
+    """The least position with a wrong element, where rows have positions."""
+    positions = question.a.get("positions")
+    if positions is None or wrong.ndim < 2:
+        return ""
     try:
-        found = reading.impulse(call, run.asked, int(run.positions.max()))
-    except Misbehaved as error:
-        report.skipped("impulse response", str(error))
+        rows = np.broadcast_to(per_head(positions, wrong), wrong.shape[:-1])
+    except ValueError:
+        return ""
+    return f", from position {rows[wrong.any(axis=-1)].min()} on"
+
+
+def _worst(question: Question, got: np.ndarray) -> str:
+    """The element that is farthest off, and where the wrong ones are."""
+    model = question.models[-1]
+    ratio = ratios(got, question.right, question.tolerance[model])
+    if question.gauge == "row_constant":
+        return _worst_pair(question, got, model)
+    most = ratio == ratio.max()
+    place = _place(np.where(most, np.abs(got - question.right), -1))
+    bound = f" ({ratio[place]:.3g} times the bound of {model})" if np.isfinite(ratio[place]) else ""
+    wrong = ratio > 1
+    return (
+        f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place]:.9g}{bound}; "
+        f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
+    )
+
+
+def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
+    """Rows may be off by a constant each, so that only differences within a row say something."""
+    bound = question.tolerance[model]
+    given, expected = (y[..., :, None] - y[..., None, :] for y in (got, question.right))
+    ratio = ratios(given, expected, bound[..., :, None] + bound[..., None, :])
+    place = _place(ratio)
+    one, other = place[:-1], (*place[:-2], place[-1])
+    return (
+        f"the elements at ({_listed(one)}) and ({_listed(other)}) differ by {given[place]:.9g}, expected "
+        f"{expected[place]:.9g} ({ratio[place]:.3g} times the bound of {model}); a constant may be added to a whole row"
+    )
+
+
+def _place(values: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(values)), values.shape))
+
+
+def _listed(place: tuple[int, ...]) -> str:
+    return ", ".join(map(str, place))
+
+
+def _grid(got: np.ndarray, model: str) -> str | None:
+    """The 16-bit dtype that all values belong to, if the result is wider."""
+    if not model.startswith(("f32", "f64")) or not np.isfinite(got).all():
         return None
-    if found.pairs is not None and reading.same_pairs(found.pairs, moving(run.start).pairs):
-        report.passed("impulse response", found.sentence)
-    else:
-        report.failed("impulse response", found.sentence)
-    return found.pairs
+    return next((dtype for dtype in ("bfloat16", "float16") if (round_to(got, dtype) == got).all()), None)
 
 
-def _blind_spots(report: Report, run: Run) -> None:
-    """Mistakes that would have given the same output on this data."""
-    seen = run._replace(got=turn(run.start, run.x, run.positions).y, models=run.models[:1])
-    limit = int(run.positions.max())
-    blind = [h.name for h in run.mistakes if fitness(seen, h.change(run.asked, run.start)) <= 1]
-    rest = [name for name in blind if not name.startswith(("positions clamped", "positions modulo"))]
-    if rest:
-        more = f"; and {len(rest) - 12} more" if len(rest) > 12 else ""
-        report.ambiguous.append(f"this data cannot tell {run.subject} as asked from: {'; '.join(rest[:12])}{more}.")
-    if limit < 1_000_000:
-        report.ambiguous.append(f"positions beyond {limit} were not tested.")
+def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:
+    """Put what fits into the report; `low`: all values are numbers of 16 bits in a wider dtype."""
+    fits = [*found.fits, *[("", None, found.worst)] * found.ok]
+    for name, mistake, worst in fits:
+        claims = [_claim(question, name, mistake)] if mistake else []
+        remedies = [mistake.description] if mistake and not mistake.effect else []
+        remedies += [" ".join(filter(None, (*mistake[2:4], mistake.remedy)))] if mistake and mistake.effect else []
+        if low is not None:
+            name = f"{name} and computed in {low}" if name else f"computed in {low}"
+            claims.append(f"computed in {low}: every value is a {low} number, though the dtype of the result is wider")
+            remedies.append(f"Compute in float32; if {low} is meant, return it, or diagnose with dtype={low}.")
+        sentence = f"your output equals {question.op.name} {', and '.join(claims)}"
+        report.diagnosis.append(Finding(name, sentence, "\n".join(remedies), worst))
+        report.advice += [line for remedy in remedies for line in remedy.split("\n") if line not in report.advice]
+    if any("other_layout" in name for name, _, _ in fits) and question.a.get("layout") in pairing.LAYOUTS:
+        report.advice.append(f"Settings {frameworks.advice(question.a.layout)}.")
+    if len(fits) > 1:
+        report.ambiguous.append("; ".join(name for name, _, _ in fits) + ": all give these numbers here.")
+    report.nearest, report.ruled_out = list(found.nearest), found.tried
+
+
+def _claim(question: Question, name: str, mistake: Mistake) -> str:
+    """What was asked and what it is, where a mistake is another setting; else the mistake in its own words."""
+    change = getattr(mistake.wrong, "change", {})
+    if len(change) == 1:
+        ((setting, new),) = change.items()
+        old, new = question.a[setting], new(question.a) if callable(new) else new
+        if isinstance(old, (str, int, float)):
+            return f"with {setting}={_said(new)}; you asked for {setting}={_said(old)}"
+    return f"with the mistake {name}: {mistake.bug}"
+
+
+def _said(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else f"{value:.10g}" if isinstance(value, float) else str(value)

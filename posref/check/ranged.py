@@ -9,7 +9,10 @@ rules, with u the unit roundoff of an operation (|computed - exact| <= u |exact|
    conjugates, comparisons and whatever only moves numbers (stack, take, swapaxes, ..) round nothing.
 2. Angles. cos, sin and exp(i .) read the finer layer, since 16-bit code makes angles in float32; their derivative is at most 1.
 3. Constants. A float that is exact in 8 bits was chosen; any other was computed, like base^(-2t/d): by up to three roundings of
-   an exponent of size |ln v| and four more of the result, so it is off by (3 |ln v| + 4) u of the finer precision.
+   an exponent of size |ln v| and four more of the result, so it is off by k u of the finer precision, k = 3 |ln v| + 4. One k
+   for all is too small: float32 recipes exceed ln(base) + 4 by 1.4 times. Models whose name ends in "-iterative" allow
+   phi_t = phi_{t-1} r (ggml) as well: every step adds its own rounding and the error of r, k = |ln v| + 3t + 4. Those in
+   "-given" take a setting as it is: it is stored, and divided or multiplied by a factor or a position, k = 4.
 4. Softmax. What is subtracted from the scores before exp is arbitrary: a maximum carries no error.
 5. Sums. n terms of total size s, added in any order or tree: each term meets at most n - 1 roundings, so the sum is off by at
    most (n - 1) u s more than its terms. (n, s) are carried, and charged when the sum is used: sums of sums count once. The
@@ -19,7 +22,7 @@ Left out are products of several roundings of one number, below 2^-5 of the sum 
 `posref.vectors.models`), hence the factor of `allowed`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +33,64 @@ from posref.vectors.models import F16, F32, MODELS, Model
 # whole attentions in 16 bits: tensors, tables and products of elements in 16 bits, sums in float32
 SUMS_IN_F32 = {"bf16-f32sums": "bf16-all", "f16-f32sums": "f16-all"}
 ALL_MODELS: dict[str, Model] = {**MODELS, **{name: MODELS[like] for name, like in SUMS_IN_F32.items()}}
-FROM_FINE = ("f64", "f32", "f16-f32math", "f16-f32sums", "f16-all", "bf16-f32math", "bf16-f32sums", "bf16-all")
+
+# per dtype of an output, from the strictest to the loosest model that a correct implementation may need
+BY_DTYPE = {
+    "float64": ("f64", "f32"),
+    "float32": ("f32",),
+    "float16": ("f16-f32math", "f16-f32sums", "f16-all"),
+    "bfloat16": ("bf16-f32math", "bf16-f32sums", "bf16-all"),
+}
+MEANING = {
+    "f64": "float64 throughout",
+    "f32": "float32 angles, tables and products",
+    "f16-f32math": "float32 mathematics, rounded once to float16",
+    "f16-f32sums": "products in float16, sums in float32",
+    "f16-all": "float32 angles; tables and products in float16",
+    "bf16-f32math": "float32 mathematics, rounded once to bfloat16",
+    "bf16-f32sums": "products in bfloat16, sums in float32",
+    "bf16-all": "float32 angles; tables and products in bfloat16",
+}
+WAYS = {"": "power", "-iterative": "repeated", "-given": "given"}
+MEANING |= {f"{name}-iterative": f"{text}; angles by repeated multiplication" for name, text in MEANING.items()} | {
+    f"{name}-given": f"{text}; frequencies as given" for name, text in MEANING.items()
+}
+
+
+def models(dtype: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models an output of this dtype may come from, strictest first; with ways of their own to make frequencies.
+
+    >>> models("float32", {}), models("float32", {"base": 10000.0})
+    (('f32',), ('f32', 'f32-iterative'))
+    """
+    given = arguments.get("frequencies") is not None
+    ways = ("-given", "") if given else ("", "-iterative") if "base" in arguments else ("",)
+    return tuple(name + way for name in BY_DTYPE.get(dtype, ()) for way in ways)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A model without the way it makes frequencies, and that way."""
+    plain = name.removesuffix("-iterative").removesuffix("-given")
+    return plain, WAYS[name[len(plain) :]]
+
+
+def growth(v: Any, way: str = "power") -> np.ndarray:
+    """k of rule 3.
+
+    >>> growth(np.array([1.0, 0.01])).round(1)
+    array([ 4. , 17.8])
+    """
+    size = np.abs(v)
+    exponent = np.abs(np.log(np.where(size > 0, size, 1)))
+    steps = np.arange(np.shape(v)[-1]) if np.ndim(v) else 0
+    return {"power": 3 * exponent, "repeated": exponent + 3 * steps, "given": 0 * exponent}[way] + 4
 
 
 class Units(NamedTuple):
     """Unit roundoffs, one entry a layer: those of the models first, then the finer precision of each."""
 
     names: tuple[str, ...]
+    ways: tuple[str, ...]
     product: np.ndarray
     sum: np.ndarray
     stored: np.ndarray
@@ -46,13 +100,15 @@ class Units(NamedTuple):
 
 def units(*names: str) -> Units:
     """The layers of these models."""
-    models = [ALL_MODELS[name] for name in names]
+    plain, ways = zip(*map(_split, names), strict=True) if names else ((), ())
+    models = [ALL_MODELS[name] for name in plain]
     fine = [m.c_phase for m in models]
     none = [0.0] * len(models)
     return Units(
         names,
+        ways + ways,
         np.array([m.c_amp / 3 for m in models] + fine),
-        np.array([F32 if name in SUMS_IN_F32 else m.c_amp / 3 for name, m in zip(names, models, strict=True)] + fine),
+        np.array([F32 if name in SUMS_IN_F32 else m.c_amp / 3 for name, m in zip(plain, models, strict=True)] + fine),
         np.array([m.c_out for m in models] + none),
         np.array(fine + fine),
         np.array([2.0**-25 if m.c_amp == 3 * F16 else 0.0 for m in models] + none),
@@ -86,14 +142,10 @@ class Ranged(NDArrayOperatorsMixin):
         e = self.e + _per(self.u.sum, (self.n - 1) * self.s) if self.n > 1 else self.e
         return e + _per(self.u.stored, np.abs(self.v)) if self.stored or (store and not self.exact) else e
 
-    def alike(self, number: float) -> "Ranged":
-        """A setting with the error that every setting has."""
-        return constant(np.float64(number), self.u)
-
     def rounded(self, bits: int) -> "Ranged":
-        """To so many significant bits; the error stays."""
-        fraction, exponent = np.frexp(self.v)
-        return Ranged(np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent), self.u, self.charged())
+        """To so many significant bits: within the roundings of both ends of the error."""
+        e, short = self.charged(), rounded_to(self.v, bits)
+        return Ranged(short, self.u, np.maximum(rounded_to(self.v + e, bits) - short, short - rounded_to(self.v - e, bits)))
 
     def __len__(self) -> int:
         return len(self.v)
@@ -155,16 +207,15 @@ class Ranged(NDArrayOperatorsMixin):
 
 def constant(v: Any, u: Units) -> Ranged:
     """A number that was computed, unless it is exact in 8 bits (rule 3)."""
-    size = np.abs(v)
-    roundings = np.where(_short(size), 0, 3 * np.abs(np.log(np.where(size > 0, size, 1))) + 4)
-    return Ranged(v, u, _per(u.fine, roundings * size))
+    k = np.stack([growth(v, "given" if way == "given" else "power") for way in u.ways])
+    return Ranged(v, u, _per(u.fine, np.where(_short(np.abs(v)), 0, np.abs(v))) * k)
 
 
 def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Values of a result, and the allowed error of every element in each model: `{model: array}`."""
     y = y if isinstance(y, Ranged) else _lifted(y, u)
     e = Ranged(y.v, u, y.e, y.s, y.n).charged()
-    models = {name: ALL_MODELS[name] for name in u.names}
+    models = {name: ALL_MODELS[_split(name)[0]] for name in u.names}
     out = {name: e[i] + m.c_out * np.abs(y.v) for i, (name, m) in enumerate(models.items())}
     return y.v, {name: (1 + 2**-5) * error + models[name].floor for name, error in out.items()}
 
@@ -172,6 +223,13 @@ def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 def _per(unit: np.ndarray, x: Any) -> np.ndarray:
     """unit x, one layer a unit."""
     return unit.reshape(-1, *[1] * np.ndim(x)) * x
+
+
+def rounded_to(v: np.ndarray, bits: int) -> np.ndarray:
+    """The nearest number of so many significant bits; 11 are those of float16, which ends at 65504."""
+    fraction, exponent = np.frexp(v)
+    short = np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
+    return np.where(np.abs(short) > 65504, np.copysign(np.inf, short), short) if bits == 11 else short
 
 
 def _short(size: np.ndarray) -> np.ndarray:
@@ -315,8 +373,8 @@ def _power(a: Ranged, b: Ranged) -> Ranged:
         return _multiply(a, a) if b.v.item() == 2 else _multiply(a, _multiply(a, a))
     _, wide = _wide(a, b)
     v = np.abs(a.v).astype(float) ** b.v
-    roundings = np.where((b.v == 0) & (v == 1), 0, 3 * np.abs(np.log(np.where(v > 0, v, 1))) + 4)
-    e = _per(a.u.fine, roundings * v)
+    k = np.stack([growth(v, "repeated" if way == "repeated" else "power") for way in a.u.ways])
+    e = _per(a.u.fine, np.where((b.v == 0) & (v == 1), 0, v)) * k
     if not (a.exact and b.exact):
         with np.errstate(all="ignore"):
             e = e + np.abs(v * b.v / a.v) * wide(a.charged()) + np.abs(v * np.log(np.abs(a.v))) * _fine(wide(b.charged()))
@@ -422,4 +480,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "amin": lambda x, **named: x.min(**named),
 }
 
-__all__ = ["ALL_MODELS", "FROM_FINE", "Ranged", "Units", "allowed", "constant", "units"]
+__all__ = ["ALL_MODELS", "BY_DTYPE", "MEANING", "Ranged", "Units", "allowed", "constant", "growth", "models", "units"]

@@ -1,186 +1,441 @@
-r"""Reading: the operator itself, from its impulse response and its phases.
+r"""Reading: what the phases of an output of RoPE say, where no mistake of the list explains it. The last stage.
 
-Rotation is linear, so basis vectors show which features form a pair. With the pairs known, every pair of an output over the
-same pair of the input is the complex number  magnitude e^{i phi},  and over positions 0, 1, 2, 4, .. the phases give
-the frequencies by doubling: an estimate good to d at position p predicts the phase at 2p to 2pd, which is unwrapped and
-gives d/2. The frequencies give base and factor, phi at 0 the offset, and one position after another what was used for it.
+Every pair of the output over the same pair of the input is the complex number  magnitude e^{i phi}. Which features form a pair
+is that of a listed mistake, or is seen from basis vectors. Over positions 0, 1, 2, 4, .. the phases give the frequencies by
+doubling: an estimate good to d at position p predicts the phase at 2p to 2pd, which is unwrapped and gives d/2. Against what is
+read of the right answer, the frequencies give base and factor, phi at 0 the offset, and one position after another what was
+used for it. What is read is a mistake like any other and has to fit; the fewest digits that fit are taken.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.call import Callee
-from posref.check.rotation import Asked, Pairs, paired
+from posref.check.call import Caller, Misbehaved
+from posref.check.engine import NO_ANSWER, Named, Question, together
+from posref.check.ranged import ALL_MODELS, growth
+from posref.ops import Arguments, Mistake, using
+from posref.ops.common import per_head
 
+TURNED = {"rope.rotate": "x", "rope.gradient": "g", "rope.tables": ""}  # op -> what is turned by it
+FREQUENCIES = ("rope.inv_freq", "sinusoidal.frequencies")
+NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
+DIGITS = (1, 2, 3, 4, 6, 9)
 ZERO = 2.0**-26  # below the smallest number of float16
 
+Stage = list[Named]
 
-class Impulse(NamedTuple):
-    """Pairs as found, None if the features do not fall into pairs, and a sentence."""
 
-    pairs: Pairs | None
-    sentence: str
+class Pairs(NamedTuple):
+    """Pair t reads features first[t], second[t] and writes to_first[t], to_second[t]."""
+
+    first: np.ndarray
+    second: np.ndarray
+    to_first: np.ndarray
+    to_second: np.ndarray
 
 
 class Phases(NamedTuple):
-    """Of every pair: `positions` `(m,)`, `phases` `(m, pairs)` in radians, one magnitude and its relative spread."""
+    """Of every pair: `positions` `(m,)`, `phases` `(m, pairs)` in radians, and one magnitude."""
 
     positions: np.ndarray
     phases: np.ndarray
     magnitude: float
-    spread: float
 
 
 class Fit(NamedTuple):
-    """Frequencies as found, positive; sign +1 or -1; offset of the positions; base and factor of the fitted geometric law."""
+    """Frequencies, positive; sign +1 or -1; offset of the positions."""
 
     frequencies: np.ndarray
     sign: int
     offset: float
-    base: float
-    factor: float
 
 
-def impulse(call: Callee, asked: Asked, limit: int) -> Impulse:
-    """Which features reach which, from basis vectors at a few positions."""
-    at = np.unique(np.minimum([0, 1, 2, 3, 19, 100, limit], limit))
-    x = np.broadcast_to(np.eye(asked.dim)[:, None, None, :], (asked.dim, 1, len(at), asked.dim))
-    response = np.abs(call(x, np.broadcast_to(at, (asked.dim, len(at)))))
-    if response.shape != x.shape or not np.isfinite(response).all():
-        return Impulse(None, "basis vectors give another shape or values that are not finite")
-    return _grouped(response[:, 0], asked)
+class Base(NamedTuple):
+    """Mistakes that are known already, by name."""
+
+    parts: tuple[Named, ...] = ()
+
+    def plus(self, name: str, mistake: Mistake) -> "Base":
+        return Base((*self.parts, (name, mistake)))
+
+    def named(self) -> Stage:
+        """As one candidate; none without mistakes."""
+        if not self.parts:
+            return []
+        return [(" and ".join(name for name, _ in self.parts), together(*(m for _, m in self.parts)))]
+
+    def answer(self, question: Question) -> np.ndarray | None:
+        return question.answer(self.named()[0][0], self.named()[0][1].wrong) if self.parts else question.right
 
 
-def _grouped(response: np.ndarray, asked: Asked) -> Impulse:
-    """`response[i, p, j]`: how much of feature i of the input shows in feature j of the output, for a few positions p."""
-    supports = [tuple(np.flatnonzero(row).tolist()) for row in response.max(axis=1) > ZERO]
+def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> Iterator[Stage]:
+    """What may explain the output, most telling first; with `call`, basis vectors show the pairs."""
+    if question.op.name in FREQUENCIES:
+        yield from (
+            _laws(question, Base(), Fit(got, 1, 0.0), Fit(question.right, 1, 0.0)) if len(got) > 2 and (got > 0).all() else ()
+        )
+    if question.op.name not in TURNED:
+        return
+    seen: list[Pairs | None] = []
+    for base, pairs in _bases(question, got, call):
+        answer = base.answer(question)
+        read = None if answer is None or answer.shape != got.shape else _read(question, got, pairs)
+        if answer is None or read is None:
+            continue
+        fresh = not any(_same(pairs, other) for other in seen)
+        seen.append(pairs)
+        yield from _from_phases(question, got, base, pairs, fresh)
+
+
+def _bases(question: Question, got: np.ndarray, call: Caller | None) -> Iterator[tuple[Base, Pairs | None]]:
+    """The pairs that an output may have turned: as asked, of a listed layout, of another width, as basis vectors show."""
+    turned = TURNED[question.op.name]
+    if not turned:
+        yield Base(), None
+        return
+    bases = [Base()]
+    changed = np.flatnonzero((got != question.a[turned]).any(axis=tuple(range(got.ndim - 1))))
+    width = 2 * (int(changed.max(initial=0)) // 2 + 1)
+    if width < question.a.dim:
+        bases.append(Base((_width(width),)))
+    bases += [base.plus(name, m) for base in bases for name, m in question.op.mistakes.items() if m.kind == "layout"]
+    found = _impulse(question, call) if call else None
+    known = [(base, _pairs(question, _spec(question, base))) for base in bases]
+    yield from ((base, pairs) for base, pairs in known if pairs and (found is None or _same(found, pairs)))
+    asked = known[0][1]
+    if found and asked and len(found.first) == len(asked.first) and not any(_same(found, pairs) for _, pairs in known):
+        yield Base((_other_pairs(found, asked),)), found
+
+
+def _spec(question: Question, base: Base) -> Callable[[Arguments], Any]:
+    f = question.op.spec
+    return (lambda a: base.named()[0][1].wrong(f, a)) if base.parts else lambda a: f(**a)
+
+
+def _impulse(question: Question, call: Caller) -> Pairs | None:
+    try:
+        return _pairs(question, call)
+    except Misbehaved:
+        return None
+
+
+def _pairs(question: Question, f: Callable[[Arguments], Any]) -> Pairs | None:
+    """Which features reach which, from basis vectors at a few positions; None if they are no pairs."""
+    a, turned = question.a, TURNED[question.op.name]
+    dim, at = a[turned].shape[-1], np.unique(np.minimum([0, 1, 2, 3, 19, 100], np.max(a.positions)))
+    basis = np.broadcast_to(np.eye(dim)[:, None, None, :], (dim, 1, len(at), dim)).copy()
+    rows = np.broadcast_to(at, (dim, len(at))) if a.positions.ndim > 1 else at
+    try:
+        with np.errstate(all="ignore"):
+            response = np.abs(np.asarray(f(Arguments(a | {turned: basis, "positions": rows})), dtype=float))
+    except NO_ANSWER:
+        return None
+    if response.shape != basis.shape or not np.isfinite(response).all():
+        return None
+    reached = [tuple(np.flatnonzero(row).tolist()) for row in response[:, 0].max(axis=1) > ZERO]
     groups: dict[tuple[int, ...], list[int]] = {}
-    for feature, support in enumerate(supports):
+    for feature, support in enumerate(reached):
         if support != (feature,):
             groups.setdefault(support, []).append(feature)
-    odd = [(inputs, support) for support, inputs in groups.items() if len(support) != 2 or len(inputs) != 2]
-    if odd:
-        inputs, support = odd[0]
-        return Impulse(None, f"features {_few(inputs)} reach features {_few(support)}: not a pair that turns")
-    if not groups:
-        return Impulse(None, "no feature reaches another: nothing turns")
+    if not groups or any(len(support) != 2 or len(inputs) != 2 for support, inputs in groups.items()):
+        return None
     ordered = sorted((inputs, support) for support, inputs in groups.items())
     (first, second), (to_first, to_second) = (np.array(side).T for side in zip(*ordered, strict=True))
-    if not np.array_equal(first, to_first) and (response[first, 0, to_second] > response[first, 0, to_first]).mean() > 0.5:
+    if (response[first, 0, 0, to_second] > response[first, 0, 0, to_first]).mean() > 0.5:
         to_first, to_second = to_second, to_first  # the output is permuted, and at the first position it says how
-    column = np.arange(len(first))
-    pairs = Pairs(first, second, to_first, to_second, column, column)
-    return Impulse(pairs, f"{_named(pairs, asked)}; {2 * len(first)} of {asked.dim} features turn")
+    return Pairs(first, second, to_first, to_second)
 
 
-def _few(features: tuple[int, ...] | list[int]) -> str:
-    shown = ", ".join(str(int(f)) for f in features[:4])
-    return f"({shown}{', ..' if len(features) > 4 else ''})"
+def _same(one: Pairs | None, other: Pairs | None) -> bool:
+    return one is other or (one is not None and other is not None and all(map(np.array_equal, one, other)))
 
 
-def same_pairs(one: Pairs, other: Pairs) -> bool:
-    """Equal features read and written."""
-    return all(np.array_equal(a, b) for a, b in zip(one[:4], other[:4], strict=True))
-
-
-def _named(pairs: Pairs, asked: Asked) -> str:
-    width = 2 * len(pairs.first)
-    for layout in ("half", "interleaved"):
-        if same_pairs(pairs, paired(layout, width)):
-            return f'pairs as in layout="{layout}"'
-    return one_pair(pairs)
-
-
-def one_pair(pairs: Pairs) -> str:
-    """What pair 1 reads and writes; pair 0 if there is no other."""
-    t = min(1, len(pairs.first) - 1)
-    read, written = (int(pairs.first[t]), int(pairs.second[t])), (int(pairs.to_first[t]), int(pairs.to_second[t]))
-    return f"pair {t} reads features {read} and writes {written}"
-
-
-def phases(x: np.ndarray, y: np.ndarray, positions: np.ndarray, pairs: Pairs) -> Phases | None:
-    """Phases from any x and y `(b, h, n, d)` at positions `(b, 1, n)`, heads averaged; None if pairs do not turn rigidly."""
-    before = x[..., pairs.first] + 1j * x[..., pairs.second]
-    after = y[..., pairs.to_first] + 1j * y[..., pairs.to_second]
-    if not np.isfinite(after).all():
-        return None
-    ratio = (after * before.conj()).sum(axis=1) / (np.abs(before) ** 2).sum(axis=1)
-    at = np.broadcast_to(positions, (x.shape[0], 1, x.shape[2]))[:, 0].reshape(-1)
+def _read(question: Question, y: np.ndarray, pairs: Pairs | None) -> Phases | None:
+    """Phases, heads averaged; None if pairs do not turn rigidly."""
+    at = question.a.positions
+    if pairs is None:  # cosines, then sines
+        half = y.shape[-1] // 2
+        ratio = y[..., :half] + 1j * y[..., half:]
+    else:
+        x = question.a[TURNED[question.op.name]]
+        at = per_head(at, x)
+        at = at.reshape((1,) * (x.ndim - 1 - at.ndim) + at.shape)
+        before = x[..., pairs.first] + 1j * x[..., pairs.second]
+        after = y[..., pairs.to_first] + 1j * y[..., pairs.to_second]
+        shared = tuple(axis for axis, size in enumerate(at.shape) if size == 1)
+        with np.errstate(all="ignore"):
+            ratio = (after * before.conj()).sum(shared, keepdims=True) / (np.abs(before) ** 2).sum(shared, keepdims=True)
     sizes = np.abs(ratio)
     magnitude = float(np.median(sizes))
-    if magnitude == 0:
+    if not np.isfinite(ratio).all() or magnitude == 0 or np.abs(sizes / magnitude - 1).max() > 0.1:
         return None
-    spread = float(np.abs(sizes / magnitude - 1).max())
-    return Phases(at, np.angle(ratio).reshape(len(at), -1), magnitude, spread)
+    return Phases(at.reshape(-1), np.angle(ratio).reshape(at.size, -1), magnitude)
 
 
-def wrap(angle: np.ndarray) -> np.ndarray:
+def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs | None, fresh: bool) -> Iterator[Stage]:
+    """The parameters fitted to the phases; near positions alone say what far ones may hide.
+
+    A base is fitted to `fresh` pairs only: over another width of the exponent, another base would give the same frequencies.
+    """
+    answer = base.answer(question)
+    theirs, ours = _read(question, got, pairs), None if answer is None else _read(question, answer, pairs)
+    if theirs is None or ours is None:
+        return
+    turning = np.abs(ours.phases).max(axis=0) > 0
+    theirs, ours = (each._replace(phases=each.phases[:, turning]) for each in (theirs, ours))
+    exact, prepared = _fit(ours), base
+    magnitude = _plain(
+        theirs.magnitude / ours.magnitude,
+        ALL_MODELS[question.models[0].removesuffix("-iterative").removesuffix("-given")].c_out,
+    )
+    if magnitude != 1:
+        prepared = base.plus(*_magnitude(magnitude))
+    for limit in (np.inf, NEAR):
+        fit = _fit(theirs, limit)
+        if fit is None or exact is None:
+            continue
+        start = prepared
+        if fit.sign != exact.sign and "sign" in question.op.mistakes:
+            start = start.plus("sign", question.op.mistakes["sign"])
+        yield start.named()
+        offset = round(fit.offset - exact.offset)
+        if offset:
+            start = start.plus(*_offset(offset))
+            yield start.named()
+        yield from _positions(question, start, theirs, exact.sign * exact.frequencies * (fit.sign * exact.sign))
+        for stage in _laws(question, start, fit, exact, turning) if fresh else ():
+            yield stage
+            for name, mistake in stage:
+                if question.fits(got, name, mistake.wrong, _near(question, got)):
+                    law = _known(question, name, mistake, pairs)
+                    if law is not None:
+                        yield from _positions(question, Base(((name, mistake),)), theirs, law.sign * law.frequencies)
+        yield from _one_more(question, start)
+    yield from _one_more(question, prepared)
+    if exact is not None and theirs.phases.shape[1] >= 4:
+        yield _used(question, prepared, theirs, exact)
+
+
+def _known(question: Question, name: str, mistake: Mistake, pairs: Pairs | None) -> Fit | None:
+    """What is read of a mistake's own answer."""
+    answer = question.answer(name, mistake.wrong)
+    read = None if answer is None else _read(question, answer, pairs)
+    return None if read is None else _fit(read)
+
+
+def _one_more(question: Question, base: Base) -> Iterator[Stage]:
+    """A named mistake on top of what was read."""
+    taken = {m.kind for _, m in base.parts}
+    if base.parts:
+        yield [each for name, m in question.op.mistakes.items() if m.kind not in taken for each in base.plus(name, m).named()]
+
+
+def _near(question: Question, got: np.ndarray) -> np.ndarray:
+    rows = per_head(question.a.positions, got) if TURNED[question.op.name] else question.a.positions
+    return np.broadcast_to(rows <= NEAR, got.shape[:-1])
+
+
+def _fit(read: Phases, limit: float = np.inf) -> Fit | None:
+    """Frequencies by doubling along the positions up to `limit`; None without positions 0 and 1 or with nothing that turns."""
+    order = [int(np.flatnonzero(read.positions == p)[0]) for p in np.unique(read.positions) if p <= limit]
+    at, phase = read.positions[order], read.phases[order]
+    if len(at) < 3 or at[0] != 0 or at[1] != 1 or not phase.size:
+        return None
+    start, estimate = phase[0], _wrap(phase[1] - phase[0])
+    for p, row in zip(at[2:], phase[2:], strict=True):
+        estimate = estimate + _wrap(row - start - p * estimate) / p
+    sign = 1 if np.median(estimate[: max(1, len(estimate) // 2)]) >= 0 else -1
+    if (sign * estimate <= 0).any():
+        return None
+    return Fit(sign * estimate, sign, sign * float(_positions_of(start[None], estimate)[0]))
+
+
+def _wrap(angle: np.ndarray) -> np.ndarray:
     """The same angle in [-pi, pi)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def fit(read: Phases, limit: float = np.inf) -> Fit | None:
-    """Frequencies by doubling along the positions up to `limit`; None without positions 0 and 1 or with nothing that turns."""
-    order = [int(np.flatnonzero(read.positions == p)[0]) for p in np.unique(read.positions) if p <= limit]
-    at, phase = read.positions[order], read.phases[order]
-    if len(at) < 3 or at[0] != 0 or at[1] != 1:
-        return None
-    start, estimate = phase[0], wrap(phase[1] - phase[0])
-    for p, row in zip(at[2:], phase[2:], strict=True):
-        estimate = estimate + wrap(row - start - p * estimate) / p
-    sign = 1 if np.median(estimate[: max(1, len(estimate) // 2)]) >= 0 else -1
-    frequencies = sign * estimate
-    if (frequencies <= 0).any():
-        return None
-    base, factor = geometric(frequencies)
-    return Fit(frequencies, sign, sign * float(positions_of(start[None], estimate)[0]), base, factor)
-
-
-def geometric(frequencies: np.ndarray) -> tuple[float, float]:
-    """base and factor of factor base^(-2t/dim), least squares with weights that fall with the frequency."""
-    if len(frequencies) == 1:
-        return float("nan"), float(frequencies[0])
-    t = np.arange(len(frequencies)) / len(frequencies)
-    slope, intercept = np.polyfit(t, np.log(frequencies), 1, w=np.sqrt(frequencies))
-    return float(np.exp(min(-slope, 100.0))), float(np.exp(intercept))
-
-
-def positions_of(phase: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def _positions_of(phase: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """The positions that phases `(m, pairs)` belong to, nearest to 0, from the slowest pair to the fastest.
 
     A slow pair places the position roughly, each faster one says where within its turn: mixed radix, as on a clock.
     """
     order = np.argsort(np.abs(frequencies))
-    found = wrap(phase[:, order[0]]) / frequencies[order[0]]
+    found = _wrap(phase[:, order[0]]) / frequencies[order[0]]
     for t in order[1:]:
-        found = found + wrap(phase[:, t] - frequencies[t] * found) / frequencies[t]
+        found = found + _wrap(phase[:, t] - frequencies[t] * found) / frequencies[t]
     return found
 
 
-def limits(read: Phases, frequencies: np.ndarray, noise: float, relative: np.ndarray) -> tuple[list[int], list[int]]:
+def _positions(question: Question, base: Base, read: Phases, theta: np.ndarray) -> Iterator[Stage]:
     """Where positions may be clamped, and moduli by which they may wrap: up to four of each that agree with all phases.
 
-    Both lie between the last position before the first wrong one and that one. A phase may be off by `noise`, and by the
-    fraction `relative` `(pairs,)` of its angle.
+    Both lie between the last position before the first wrong one and that one. A phase may be off by the error of an entry, and
+    by a fraction of its angle.
     """
+    model = ALL_MODELS[question.models[-1].removesuffix("-iterative").removesuffix("-given")]
+    noise, relative = 1.04 * (np.sqrt(2) * model.c_amp + model.c_out), model.c_phase * growth(theta)
 
     def agree(phase: np.ndarray, used: np.ndarray, t: int) -> np.ndarray:
-        angle = used * frequencies[t]
-        return np.abs(wrap(phase - angle)) <= noise + relative[t] * np.abs(angle)
+        angle = used * theta[t]
+        return np.abs(_wrap(phase - angle)) <= noise + relative[t] * np.abs(angle)
 
-    pairs = range(len(frequencies))
-    right = np.all([agree(read.phases[:, t], read.positions, t) for t in pairs], axis=0)
+    right = np.all([agree(read.phases[:, t], read.positions, t) for t in range(len(theta))], axis=0)
     if right.all() or (read.positions != np.rint(read.positions)).any():
-        return [], []
+        return
     first = int(read.positions[~right].min())
     low = int(read.positions[read.positions < first].max(initial=0))
     wrong_first = np.argsort(right, kind="stable")
-    found = []
-    for used_of in (np.minimum, np.mod):
+    stage: Stage = []
+    for used_of, mistake in ((np.minimum, _clamped), (np.mod, _modulo)):
         candidates = np.arange(max(low, 1), first + 1)
         for position, phase in zip(read.positions[wrong_first], read.phases[wrong_first], strict=True):
-            for t in pairs if len(candidates) else ():
+            for t in range(len(theta)) if len(candidates) else ():
                 candidates = candidates[agree(phase[t], used_of(int(position), candidates), t)]
-        found.append(candidates[:4].tolist())
-    return found[0], found[1]
+        stage += [each for number in candidates[:4].tolist() for each in base.plus(*mistake(number)).named()]
+    yield stage
+
+
+def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = None) -> Iterator[Stage]:
+    """Geometric frequencies with a plain base, a plain factor, both, in more and more digits; then those that were measured."""
+    a, theirs = question.a, fit.frequencies
+    given = a.get("frequencies") is not None
+    slope, factor = 1.0, float(theirs[0] / exact.frequencies[0])
+    if len(theirs) > 1:
+        exponent = np.log(exact.frequencies) if not given else -2 * np.flatnonzero(turning) / a.dim
+        line = np.polyfit(exponent, np.log(theirs), 1, w=np.sqrt(theirs))
+        slope, factor = float(line[0]), float(np.exp(line[1]))
+    number = np.exp(np.clip(slope, -700, 700)) if given else a.base ** np.clip(slope, -100, 100)
+    for digits in DIGITS if 0 < number < np.inf else ():
+        plain = float(f"{number:.{digits}g}")
+        starts = [base]
+        if abs(factor - 1) > 1e-3:
+            starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
+        others = [start.plus(*_other_base(plain, given)) for start in starts if given or plain != a.base]
+        yield [each for made in (*starts[1:], *others) for each in made.named()]
+    if turning is not None:
+        yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
+
+
+def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
+    """The positions that were really used, entry by entry. With few pairs nearly any phases belong to some positions."""
+    used = np.rint(_positions_of(read.phases, exact.sign * exact.frequencies))
+    wrong = np.flatnonzero(used != read.positions)
+    if not len(wrong):
+        return []
+    first = wrong[np.argmin(read.positions[wrong])]
+    words = f"{len(wrong)} of {len(used)} differ, position {read.positions[first]:g} is turned as {used[first]:g}"
+    table = used.reshape(np.shape(question.a.positions))
+    return base.plus(
+        "other_positions",
+        _mistake(using(positions=table), f"other positions: {words}", "Follow the positions from the call to the tables."),
+    ).named()
+
+
+# what was read, as mistakes
+
+
+def _mistake(wrong: Any, bug: str, remedy: str, kind: str = "positions") -> Mistake:
+    return Mistake(wrong, bug, "", "", (), remedy, kind)
+
+
+def _width(width: int) -> Named:
+    def wrong(f: Any, a: Arguments) -> Any:
+        given = a.get("frequencies")
+        return f(**a | {"dim": width, "frequencies": None if given is None else given[: width // 2]})
+
+    remedy = "Rotate as many features as asked."
+    return f"rotary_dim {width}", _mistake(wrong, f"the first {width} features turn", remedy, "layout")
+
+
+def _other_pairs(found: Pairs, asked: Pairs) -> Named:
+    """The pairs that basis vectors show, in the place of those that were asked for."""
+
+    def wrong(f: Any, a: Arguments) -> Any:
+        x, y = a.x.copy(), a.x.copy()
+        x[..., asked.first], x[..., asked.second] = a.x[..., found.first], a.x[..., found.second]
+        turned = f(**a | {"x": x})
+        y[..., found.to_first], y[..., found.to_second] = turned[..., asked.to_first], turned[..., asked.to_second]
+        return y
+
+    t = min(1, len(found.first) - 1)
+    read, written = (int(found.first[t]), int(found.second[t])), (int(found.to_first[t]), int(found.to_second[t]))
+    bug = f"other pairs: pair {t} reads features {read} and writes {written}"
+    return "other_pairs", _mistake(wrong, bug, "Rotate the pairs of the layout that was asked for.", "layout")
+
+
+def _magnitude(number: float) -> Named:
+    bug = f"cos and sin times {number:.6g}{_yarn(number)}"
+    remedy = "Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it."
+    return f"magnitude {number:.6g}", _mistake(using(magnitude=lambda a: number * a.magnitude), bug, remedy, "magnitude")
+
+
+def _yarn(number: float) -> str:
+    for power, word in ((1, ""), (2, ", squared")):
+        factor = np.exp((abs(number) ** (1 / power) - 1) / 0.1)
+        if 1 < factor < 1000 and abs(factor - round(factor)) < 1e-2 and round(factor) > 1:
+            return f", the YaRN attention factor 0.1 ln(s) + 1 of s = {round(factor)}{word}"
+    return ""
+
+
+def _plain(number: float, roundoff: float) -> float:
+    """1 within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
+
+    The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
+    """
+    if abs(number - 1) <= 2 * roundoff:
+        return 1.0
+    noise = max(roundoff / 32, 2.0**-23)
+    steps = 0.1 * np.log(np.arange(2, 129)) + 1
+    short = (float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4))
+    fitting = (float(each) for each in (*steps, *steps**2, *short) if abs(each / number - 1) <= noise)
+    return next(fitting, float(f"{number:.9g}"))
+
+
+def _offset(number: int) -> Named:
+    name = {1: "position_plus_one", -1: "position_minus_one"}.get(number, f"positions shifted {number:+d}")
+    wrong, remedy = using(positions=lambda a: a.positions + number), "Use the positions as they are given."
+    return name, _mistake(wrong, f"positions too {'large' if number > 0 else 'small'} by {abs(number)}", remedy)
+
+
+def _clamped(limit: int) -> Named:
+    wrong, remedy = using(positions=lambda a: np.minimum(a.positions, limit)), f"Make the table longer than {limit + 1} rows."
+    return f"positions_clamped {limit}", _mistake(wrong, f"positions beyond {limit} become {limit}", remedy)
+
+
+def _modulo(length: int) -> Named:
+    wrong, remedy = using(positions=lambda a: a.positions % length), f"Make the table longer than {length} rows."
+    return f"positions_modulo {length}", _mistake(wrong, f"positions modulo {length}", remedy)
+
+
+def _scaled(factor: float, question: Question) -> Named:
+    argument = "positions" if "positions" in question.a else "result"
+    twice = " (or the rotation applied twice)" if factor == 0.5 else ""
+    wrong: Any = using(positions=lambda a: a.positions / factor) if argument == "positions" else lambda f, a: f(**a) / factor
+    bug = f"frequencies or positions divided by {factor:g}{twice}"
+    return f"linear_scaling {factor:g}", _mistake(wrong, bug, "Remove the linear scaling, or ask for it.")
+
+
+def _other_base(number: float, given: bool) -> Named:
+    if not given:
+        return f"wrong_base {number:g}", _mistake(
+            using(base=number), f"base {number:.10g}", "Read rope_theta from the configuration.", "base"
+        )
+
+    def unscaled(a: Arguments) -> Any:
+        return (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / a.dim)
+
+    bug = f"frequencies {number:.10g}^(-2t/dim), not scaled; you asked for given ones"
+    remedy = "Use the given frequencies; check that the scaling of the configuration is read."
+    return f"wrong_base {number:g}", _mistake(using(frequencies=unscaled), bug, remedy, "base")
+
+
+def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:
+    ratio, whole = exact / frequencies, np.zeros(len(turning))
+    whole[turning] = frequencies
+    shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
+    bug = f"other frequencies: those asked divided by those used are {shown}"
+    remedy = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
+    return "other_frequencies", _mistake(using(frequencies=whole), bug, remedy, "base")

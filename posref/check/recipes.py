@@ -1,51 +1,71 @@
-"""Recipes: the ways in which float32 angles are computed. They differ at long positions, and even bfloat16 outputs show it."""
+"""Recipes: the ways in which float32 angles of RoPE are computed. They differ at long positions, and even bfloat16 shows it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from posref import pairing
-from posref.check import precision
-from posref.check.rotation import Asked, turn
-from posref.check.run import Run
+from posref.check.engine import Question, lifted
+from posref.check.ranged import Ranged, allowed, units
+from posref.ops import Arguments, inside
 from posref.rotary import rope
 
 f32 = np.float32
 
 
-def recognized(run: Run, model: str) -> tuple[str, ...]:
+def recognized(question: Question, got: np.ndarray, model: str) -> tuple[str, ...]:
     """The ways to compute float32 angles that explain most pairs, three quarters of them or more, but for later rounding.
 
     Libraries differ in the last bit of powers and exponentials, so the right recipe may miss a few pairs.
     """
-    first, second = pairing.indices(run.asked.rotary_dim, run.asked.layout)
-    turned = turn(run.start, run.x, run.positions)
-    exact = precision.tolerance(turned.amp, turned.phase(), turned.y, "f64")
-    explained = {}
-    for name, angles in angle_recipes(run.asked, run.positions).items():
-        y = rope.rotate(run.x, np.cos(angles), np.sin(angles), layout=run.asked.layout, rotary_dim=run.asked.rotary_dim)
-        inside = np.abs(run.got - y) <= precision.tolerance(turned.amp, 0 * turned.amp, y, model) + exact
-        explained[name] = (inside[..., first] & inside[..., second]).all(axis=(0, 1, 2)).mean()
+    if question.op.name != "rope.rotate":
+        return ()
+    a, u, explained = question.a, units(model), {}
+    first, second = pairing.indices(a.dim, a.layout.split("_to_")[-1])
+    for name, recipe in _recipes(a).items():
+        y, bounds = allowed(inside(rope, "tables", _tables(recipe, u))(question.op.spec, lifted(a, u)), u)
+        fits = (np.abs(got - y) <= 2 * bounds[model]).all(axis=tuple(range(got.ndim - 1)))  # a library's cos is off by twice u
+        explained[name] = (fits[first] & fits[second]).mean()
     best = max(explained.values())
     return tuple(name for name, share in explained.items() if share == best >= 0.75)
 
 
-def angle_recipes(asked: Asked, positions: np.ndarray) -> dict[str, np.ndarray]:
-    """Angles `positions.shape + (pairs,)` as float64, computed exactly and in float32 ways, functions well rounded."""
-    divisor, base, exact = asked.divisor, asked.base, asked.frequencies
-    m, frequencies = positions.astype(f32), {"exact frequencies cast to float32": exact.astype(f32)}
-    if asked.given is None:
-        even = np.arange(0, asked.rotary_dim, 2).astype(f32)
-        power = np.power(base, (even / f32(divisor)).astype(np.float64)).astype(f32)
+def _tables(recipe: Callable[..., Any], u: Any) -> Callable[..., Any]:
+    def tables(positions: Any, w: Any) -> tuple[Any, Any]:
+        angle = Ranged(recipe(positions).astype(float), u)
+        return np.cos(angle), np.sin(angle)
+
+    return lambda right: tables
+
+
+def _recipes(a: Arguments) -> dict[str, Callable[..., Any]]:
+    """Angles from positions, exactly and in float32 ways, functions well rounded."""
+    divisor, even = a.exponent_dim or a.dim, np.arange(0, a.dim, 2)
+    exact = a.base ** (-even / divisor) if a.frequencies is None else a.frequencies
+    frequencies = {"exact frequencies cast to float32": exact.astype(f32)}
+    if a.frequencies is None:
+        power = np.power(a.base, (even.astype(f32) / f32(divisor)).astype(float)).astype(f32)
         frequencies |= {
             "float32 1 / base**(2t/dim) (transformers)": f32(1) / power,
-            "float32 exp(-2t ln(base)/dim)": np.exp((even * f32(-np.log(base) / divisor)).astype(np.float64)).astype(f32),
+            "float32 exp(-2t ln(base)/dim)": np.exp((even.astype(f32) * f32(-np.log(a.base) / divisor)).astype(float)).astype(
+                f32
+            ),
         }
-    recipes = {"exact angles": positions[..., None] * exact}
-    recipes |= {name: (m[..., None] * theta).astype(np.float64) for name, theta in frequencies.items()}
-    if asked.given is not None:
-        return recipes
-    angle, steps, ratio = m, [], np.power(base, np.float64(f32(-2 / divisor))).astype(f32)
-    for _ in range(asked.rotary_dim // 2):
-        steps.append(angle)
-        angle = angle * ratio
-    recipes["float32 repeated multiplication (ggml)"] = np.stack(steps, axis=-1).astype(np.float64)
-    return recipes
+    recipes: dict[str, Callable[..., Any]] = {name: partial(_product, theta=theta) for name, theta in frequencies.items()}
+    if a.frequencies is None:
+        ratio = np.power(a.base, np.float64(f32(-2 / divisor))).astype(f32)
+        recipes["float32 repeated multiplication (ggml)"] = lambda p: _repeated(p.astype(f32), ratio, len(even))
+    return {"exact angles": lambda p: p[..., None] * exact} | recipes
+
+
+def _product(positions: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    return positions.astype(f32)[..., None] * theta
+
+
+def _repeated(angle: np.ndarray, ratio: np.float32, pairs: int) -> np.ndarray:
+    steps = [angle]
+    for _ in range(pairs - 1):
+        steps.append(steps[-1] * ratio)
+    return np.stack(steps, axis=-1)

@@ -103,8 +103,9 @@ def using(**change: Any) -> Wrong:
     def wrong(f: Spec, a: Arguments) -> Any:
         if not change.keys() <= a.keys():
             missing()
-        return f(**a | {name: _alike(a[name], new(a) if callable(new) else new) for name, new in change.items()})
+        return f(**a | {name: new(a) if callable(new) else new for name, new in change.items()})
 
+    wrong.change = change  # type: ignore[attr-defined]
     return wrong
 
 
@@ -262,13 +263,8 @@ def _op(module: ModuleType, f: Spec) -> Op:
     renamed = {m.wrong for m in module.MISTAKES.values() if isinstance(m.wrong, str)} | getattr(module, "REPLACED", set())
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
-    make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()))
+    make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
     return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes)
-
-
-def _alike(old: Any, new: Any) -> Any:
-    """A number in the place of one that carries its error carries the error of its own kind."""
-    return old.alike(new) if hasattr(old, "alike") and isinstance(new, (int, float)) else new
 
 
 def _varied(wrong: Wrong, f: Spec) -> Spec:

@@ -103,7 +103,7 @@ def _cap_after_bias(right, q, k, given):
 
 def _cap_before_scale(right, q, k, given):
     s = given["scale"] * right(q, k, **given | {"scale": 1, "bias": None})
-    return s if given["bias"] is None else s + given["bias"]
+    return s if given.get("bias") is None else s + given["bias"]
 
 
 def _cap_after_mask(right, a):

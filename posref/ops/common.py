@@ -1,6 +1,6 @@
 """Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from posref.ops import Mistake, Wrong, inside, missing, using
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
 OTHER_LAYOUT = dict(zip(pairing.LAYOUTS, reversed(pairing.LAYOUTS), strict=True))
+OTHER_LAYOUT |= {f"{read}_to_{written}": f"{written}_to_{read}" for read, written in OTHER_LAYOUT.items()}
 
 
 def count(positions: Any) -> np.ndarray:
@@ -24,7 +25,8 @@ def per_head(positions: Any, x: Any) -> Any:
 
 
 def rounded(x: Any, bits: int) -> Any:
-    """To so many significant bits; a number with error rounds itself, a symbol has no bits.
+    """To so many significant bits; a number with error rounds itself, a symbol has no bits. 11 are those of float16, which
+    ends at 65504.
 
     >>> rounded(np.array([257.0, 0.1]), 8)
     array([2.56000000e+02, 1.00097656e-01])
@@ -34,7 +36,21 @@ def rounded(x: Any, bits: int) -> Any:
     if np.asarray(x).dtype == object:
         missing()
     fraction, exponent = np.frexp(np.asarray(x, dtype=float))
-    return np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
+    short = np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
+    return np.where(np.abs(short) > 65504, np.copysign(np.inf, short), short) if bits == 11 else short
+
+
+def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake]:
+    """Mistakes of bfloat16 in float16, with what they are there."""
+    return {
+        name.replace("bf16", "f16"): bf16[name]._replace(
+            wrong=change,
+            bug=bf16[name].bug.replace("bfloat16", "float16"),
+            description=bf16[name].description.replace("8 bits", "11 bits"),
+            seen_in=(),
+        )
+        for name, change in wrong.items()
+    }
 
 
 def mistakes(arguments: Collection[str]) -> dict[str, Mistake]:
@@ -78,7 +94,11 @@ def _last_rows(a: Any) -> np.ndarray:
 
 
 def _in_bits(bits: int) -> Callable[[Any], Any]:
-    return lambda p: missing() if np.asarray(p).dtype == object else rounded(p, bits).astype(np.int64)
+    def change(p: Any) -> Any:
+        short = missing() if np.asarray(p).dtype == object else rounded(p, bits)
+        return short.astype(np.int64) if np.isfinite(short).all() else short
+
+    return change
 
 
 def _first_row(p: Any) -> np.ndarray:
@@ -204,6 +224,38 @@ EVERY_POSITION: dict[str, tuple[Any, ...]] = {
         (),
         "Count from 0; a cache that holds n tokens gives the next one position n.",
     ),
+    "position_minus_one_floored": (
+        lambda p: np.maximum(p - 1, 0) if (p == 0).any() else missing(),
+        "positions one too small, and 0 kept",
+        "Positions are counted from -1, and the index is clamped at 0.",
+        "Position 0 is right and nothing else.",
+        (),
+        "Count from 0, and advance the length of the cache after the step.",
+    ),
+    "positions_from_first": (
+        lambda p: p[..., :1] + np.arange(p.shape[-1]),
+        "positions that count on from the first one of each row",
+        "One offset a text is used.",
+        "Right without gaps; wrong with left padding, packing and eviction.",
+        (),
+        "Use every position; kernels that take one offset cannot serve gaps.",
+    ),
+    "positions_from_first_of_batch": (
+        lambda p: np.broadcast_to(p[:1, ..., :1] + np.arange(p.shape[-1]), p.shape) if p.ndim > 1 else missing(),
+        "positions that count on from the first one of the first row",
+        "One offset for the whole batch is used.",
+        "Right for texts that start alike and have no gaps.",
+        (),
+        "Use every position of every row.",
+    ),
+    "int16_positions": (
+        lambda p: (p + 2**15) % 2**16 - 2**15,
+        "positions as 16-bit integers",
+        "Positions wrap at 32768.",
+        "Right until 32767, then positions are negative.",
+        (),
+        "Hold positions in int32 or int64.",
+    ),
     "positions_zero": (
         lambda p: 0 * p,
         "all positions are 0",
@@ -300,7 +352,9 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {"base"},
         {
             "wrong_base": Mistake(
-                using(base=lambda a: 10000.0 if a.base != 10000 else 500000.0),
+                using(
+                    base=lambda a: missing() if a.get("frequencies") is not None else 10000.0 if a.base != 10000 else 500000.0
+                ),
                 "base 500000 instead of 10000; 10000 instead of another base",
                 "The default base is used where another is configured, or the reverse.",
                 "Near tokens are almost right, far ones are not.",

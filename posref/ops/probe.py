@@ -43,6 +43,34 @@ def keys_at(s: Any) -> np.ndarray:
     return np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)])
 
 
+LANDMARKS = (*(0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 2047, 2049, 4095, 4097), 15962, 48040, 65535, 131073, 999999)
+
+
+def marks_at(s: Any) -> np.ndarray:
+    """Positions up to `max_position` and exactly it: 0, 1, 2, 4, .. 2^k and 2^k + 1, from which phases are read; places where
+    numbers of 16 bits end, out of order; a run from an odd start. No row of a batch repeats another or starts at 0.
+
+    >>> marks_at(Arguments(EXTENTS) | {"n_key": 7, "max_position": 20})
+    array([[16, 17, 20,  0,  1,  2,  4],
+           [ 2, 20,  1,  5,  0,  3, 17],
+           [18,  2,  4,  8, 10, 14, 16]])
+    """
+    if s["positions"] in ("range", "offset"):
+        return keys_at(s)
+    limit, n = s["max_position"], np.arange(s["n_key"])
+    powers = [2**k for k in range(limit.bit_length())]
+    steps = np.roll(np.unique([0, *powers, min(powers[-1] + 1, limit), limit]), -5)
+    marks = np.array([*(p for p in LANDMARKS if p < limit), limit])
+    apart = next(step for step in (5, 7, 11) if len(marks) % step)
+    run = (1237 + 3 * n + n % 2) % (limit + 1)
+    rows = [np.resize(steps, len(n)), np.resize(marks[(np.arange(len(marks)) * apart + 2) % len(marks)], len(n)), run]
+    return (
+        rows[0]
+        if s["positions"] == "shared"
+        else np.stack([rows[i % 3] if i < 3 else (run + i) % (limit + 1) for i in range(s["batch"])])
+    )
+
+
 def queries_at(s: Any) -> np.ndarray:
     """The last queries of the sequence: with fewer queries than keys the cache is not empty."""
     return keys_at(s)[..., max(s.n_key - s.n_query, 0) :]
@@ -68,9 +96,13 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
 
 
 def maker(
-    f: Callable[..., Any], given: tuple[str, ...], arrays: Mapping[str, Callable[[Any], Any]], asked: Collection[str] = ()
+    f: Callable[..., Any],
+    given: tuple[str, ...],
+    arrays: Mapping[str, Callable[[Any], Any]],
+    asked: Collection[str] = (),
+    own: Mapping[str, Any] | None = None,
 ) -> Callable[..., Arguments]:
-    """`make(**settings)` of an op: its keyword arguments and the extents, and every array made from them.
+    """`make(**settings)` of an op: its keyword arguments and the extents, and every array made from them; `own` extents first.
 
     Its signature lists the settings; one without a default must be given. Arrays in `asked` are made if their setting is true.
     """
@@ -80,9 +112,10 @@ def maker(
     if "mask" in inspect.signature(f).parameters and "mask" not in known:
         settings["causal"] = inspect.Parameter("causal", keyword, default=True, annotation=bool)
     settings |= {name: inspect.Parameter(name, keyword, default=False, annotation=bool) for name in given if name in asked}
+    sizes = EXTENTS | dict(own or {})
     for name in {"n_query", "n_key"} & settings.keys():
-        settings[name] = settings[name].replace(default=EXTENTS[name])
-    extents = {name: inspect.Parameter(name, keyword, default=value) for name, value in EXTENTS.items() if name not in settings}
+        settings[name] = settings[name].replace(default=sizes[name])
+    extents = {name: inspect.Parameter(name, keyword, default=value) for name, value in sizes.items() if name not in settings}
     parameters = {name: p.replace(kind=keyword) for name, p in (settings | extents).items()}
 
     def make(**chosen: Any) -> Arguments:
@@ -103,12 +136,14 @@ def maker(
 
 
 def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:
-    """The arguments of f alone; where it takes a mask, the causal one if `causal` is true.
+    """The arguments of f alone, with its defaults; where it takes a mask, the causal one if `causal` is true.
 
     The mask is made of the positions as given: a wrong position is another mistake than a wrong mask.
     """
-    a = Arguments({name: named[name] for name in inspect.signature(f).parameters if name in named})
-    if "mask" in inspect.signature(f).parameters and "mask" not in a and "causal" in named:
+    parameters = inspect.signature(f).parameters
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty and name != "mask"}
+    a = Arguments(defaults | {name: named[name] for name in parameters if name in named})
+    if "mask" in parameters and "mask" not in a and "causal" in named:
         a["mask"] = _causal(a.query_positions, a.key_positions, a.q.ndim) if named["causal"] else None
     return a
 

@@ -1,30 +1,38 @@
 """RoPE: what an implementation can be asked for, and how it goes wrong."""
 
+import sys
+
 import numpy as np
 
 from posref import attention, pairing
 from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.attention import MISTAKES as ATTENTION
-from posref.ops.common import OTHER_LAYOUT, per_head, rounded
-from posref.ops.probe import painted
+from posref.ops.common import OTHER_LAYOUT, in_16_bits, per_head, rounded
+from posref.ops.probe import marks_at, painted
 from posref.rotary import layouts, rope
+
+HERE = sys.modules[__name__]
+EXTENTS = {"heads": 5, "n_key": 23, "max_position": 1_000_000}
 
 
 def inv_freq(dim, *, base=10000.0):
-    return rope.frequencies(dim, base)
+    return _theta(dim, base)
 
 
-def tables(positions, *, dim, base=10000.0):
-    return np.concatenate(rope.tables(positions, rope.frequencies(dim, base)), axis=-1)
+def tables(positions, *, dim, base=10000.0, exponent_dim=None, frequencies=None, magnitude=1, sign=1):
+    cos, sin = rope.tables(positions, _theta(dim, base, exponent_dim, frequencies))
+    return np.concatenate([magnitude * cos, sign * magnitude * sin], axis=-1)
 
 
-def rotate(x, positions, *, dim, base=10000.0, layout):
-    return rope.rotate(x, *_tables(x, positions, dim, base), layout=layout, rotary_dim=dim)
+def rotate(x, positions, *, dim, base=10000.0, layout, exponent_dim=None, frequencies=None, magnitude=1, sign=1):
+    # layout "a_to_b" reads pairs as a and writes them as b
+    tables = _tables(x, positions, _theta(dim, base, exponent_dim, frequencies), magnitude, sign)
+    return _turned(x, *tables, *_read_and_written(layout), dim)
 
 
 def scores(q, k, query_positions, key_positions, *, dim, base=10000.0, layout, scale, heads, key_heads):
-    q = rope.rotate(q, *_tables(q, query_positions, dim, base), layout=layout)
-    k = rope.rotate(k, *_tables(k, key_positions, dim, base), layout=layout)
+    q = rope.rotate(q, *_tables(q, query_positions, _theta(dim, base)), layout=layout)
+    k = rope.rotate(k, *_tables(k, key_positions, _theta(dim, base)), layout=layout)
     return attention.scores(q, np.repeat(k, heads // key_heads, axis=-3), scale=scale)
 
 
@@ -45,16 +53,17 @@ def attend(
     softcap=None,
     key_heads=None,
 ):
-    q = rope.rotate(q, *_tables(q, query_positions, dim, base), layout=layout, rotary_dim=dim)
-    k = rope.rotate(k, *_tables(k, key_positions, dim, base), layout=layout, rotary_dim=dim)
+    q = rope.rotate(q, *_tables(q, query_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
+    k = rope.rotate(k, *_tables(k, key_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
     if window is not None:
         near = attention.window_mask(per_head(query_positions, q), per_head(key_positions, k), width=window)
         mask = near if mask is None else mask & near
     return attention.attend(q, k, v, scale=scale, mask=mask, softcap=softcap, sinks=None if sinks is None else sinks[:, None])
 
 
-def gradient(g, positions, *, dim, base=10000.0, layout):
-    return rope.gradient(g, *_tables(g, positions, dim, base), layout=layout)
+def gradient(g, positions, *, dim, base=10000.0, layout, exponent_dim=None, frequencies=None, magnitude=1, sign=1):
+    tables = _tables(g, positions, _theta(dim, base, exponent_dim, frequencies), magnitude, -sign)
+    return _turned(g, *tables, *_read_and_written(layout)[::-1], dim)
 
 
 def gradient_tables(g, cos, sin, *, layout):
@@ -67,26 +76,70 @@ def permute(weight, *, heads, dim, source, target):
     return layouts.permute_projection(weight, heads=heads, rotary_dim=dim, source=source, target=target)
 
 
-def _tables(x, positions, dim, base):
-    return rope.tables(per_head(positions, x), rope.frequencies(dim, base))
+def _theta(dim, base, exponent_dim=None, frequencies=None):
+    if frequencies is not None:
+        return frequencies
+    return rope.frequencies(dim, base) if exponent_dim is None else base ** (-2 * np.arange(dim // 2) / exponent_dim)
+
+
+def _tables(x, positions, theta, magnitude=1, sign=1):
+    cos, sin = rope.tables(per_head(positions, x), theta)
+    return magnitude * cos, sign * magnitude * sin
+
+
+def _read_and_written(layout):
+    read, _, written = layout.partition("_to_")
+    return read, written or read
+
+
+def _turned(x, cos, sin, read, written, dim):
+    y = rope.rotate(x, cos, sin, layout=read, rotary_dim=dim)
+    return y if read == written else layouts.convert(y, source=read, target=written, rotary_dim=dim)
+
+
+def _tables_of(a):
+    theta = _theta(a.dim, a.base, a.exponent_dim, a.frequencies)
+    return _tables(a.x, a.positions, theta, a.magnitude, a.sign)
 
 
 def _frequencies(change):
-    """Other frequencies: change(right, dim, base, arguments of the op)."""
-    return inside(rope, "frequencies", lambda right, a: lambda dim, base: change(right, dim, base, a))
+    """Other frequencies: change(right) or change(right, arguments of the op)."""
+    return inside(HERE, "_theta", lambda right, a: lambda *x: change(right(*x), a))
 
 
-def _exponent(of):
-    """base^(-2 of(t, dim) / dim) for the pair t."""
-    return _frequencies(lambda right, dim, base, a: base ** (-2 * of(np.arange(dim // 2), dim) / dim))
+def _law(law):
+    """base^-law(t, divisor) for the pair t; where frequencies are given there is no law."""
+
+    def change(theta, a):
+        divisor = a.get("exponent_dim") or a.dim
+        return a.base ** -law(np.arange(len(theta)), divisor) if a.get("frequencies") is None else missing()
+
+    return _frequencies(change)
 
 
-def _to_the_end(t, dim):
-    return t * dim / (dim - 2) if dim > 2 else missing()
+def _over(width):
+    """The exponent over another width."""
+    return _law(lambda t, divisor: 2 * t / width if width != divisor else missing())
 
 
-def _over_the_head(right, dim, base, a):
-    return right(a.x.shape[-1], base)[: dim // 2] if "x" in a and a.x.shape[-1] > dim else missing()
+def _over_the_head(f, a):
+    return _over(a.x.shape[-1])(f, a) if _has_tail(a) else missing()
+
+
+def _inverted(theta, a):
+    # one over less: float32 angles are off by turns from position 1 on, and anything fits
+    return 1 / theta if (theta > 1e-8).all() else missing()
+
+
+def _not_as_given(theta, a):
+    return (theta != 0) * a.base ** (-2 * np.arange(a.dim // 2) / a.dim) if a.frequencies is not None else missing()
+
+
+def _continued(theta, a):
+    """Frequencies of 0 replaced by the law of the first two."""
+    if len(theta) < 2 or (theta != 0).all():
+        missing()
+    return theta[0] * (theta[1] / theta[0]) ** np.arange(len(theta))
 
 
 def _cos_sin(change):
@@ -94,27 +147,38 @@ def _cos_sin(change):
     return inside(rope, "tables", lambda right: lambda positions, w: change(*right(positions, w)))
 
 
-def _angles(of):
-    """Other angles: of(positions, frequencies)."""
+def _low_tables(bits):
+    return _cos_sin(lambda cos, sin: (rounded(cos, bits), rounded(sin, bits)))
+
+
+def _low_chain(bits, table_bits=53):
+    """Positions, frequencies and angles in few bits; the tables as well if so said."""
 
     def tables(positions, w):
-        angle = of(positions, w)
-        return np.cos(angle), np.sin(angle)
+        angle = rounded(rounded(positions, bits)[..., None] * rounded(w, bits), bits)
+        return rounded(np.cos(angle), table_bits), rounded(np.sin(angle), table_bits)
 
     return inside(rope, "tables", lambda right: tables)
-
-
-def _bf16_chain(positions, w):
-    return rounded(rounded(positions, 8)[..., None] * rounded(w, 8), 8)
 
 
 def _has_tail(a):
     return "x" in a and a.x.shape[-1] > a.dim
 
 
-def _third_layout(f, a):
-    y, dim = using(layout="interleaved")(f, a), a.dim
-    return y[..., [*range(0, dim, 2), *range(1, dim, 2), *range(dim, y.shape[-1])]]
+def _layout(of):
+    """Another layout; it has no place where it is the one that was asked for."""
+    return using(layout=lambda a: new if (new := of(*_read_and_written(a.layout))) != a.layout else missing())
+
+
+def _whole_head(change):
+    """All features turn, with other settings: change(arguments, width of the head)."""
+    return lambda f, a: f(**a | {"dim": a.x.shape[-1]} | change(a, a.x.shape[-1])) if _has_tail(a) else missing()
+
+
+def _proportional(f, a):
+    """Pairs across the head, of which the first dim/2 turn."""
+    some = _frequencies(lambda theta, whole: theta * (np.arange(len(theta)) < a.dim // 2))
+    return _whole_head(lambda a, head: {"layout": "half", "exponent_dim": head})(lambda **b: some(f, a.__class__(b)), a)
 
 
 def _quarter_turn(x, layout):
@@ -122,10 +186,15 @@ def _quarter_turn(x, layout):
     return pairing.join(-second, first, layout)
 
 
-def _tiled(f, a):
-    cos, sin = (pairing.join(t, t, OTHER_LAYOUT[a.layout]) for t in _tables(a.x, a.positions, a.dim, a.base))
-    x = a.x[..., : a.dim]
-    return np.concatenate([x * cos + _quarter_turn(x, a.layout) * sin, a.x[..., a.dim :]], axis=-1)
+def _tiled(pairs, tiles):
+    """Pairs of one layout with full-width tables of another, each by the layout asked for."""
+
+    def wrong(f, a):
+        cos, sin = (pairing.join(t, t, tiles(a.layout)) for t in _tables_of(a))
+        x = a.x[..., : a.dim]
+        return np.concatenate([x * cos + _quarter_turn(x, pairs(a.layout)) * sin, a.x[..., a.dim :]], axis=-1)
+
+    return wrong
 
 
 def _tail_rotated(f, a):
@@ -135,20 +204,28 @@ def _tail_rotated(f, a):
 
 
 def _across_head(f, a):
-    if not _has_tail(a) or a.layout != "half":
+    if not _has_tail(a) or a.layout != "half" or a.exponent_dim == a.x.shape[-1]:  # the last would be proportional
         missing()
-    cos, sin = _tables(a.x, a.positions, a.dim, a.base)
+    cos, sin = _tables_of(a)
     still = np.zeros((*cos.shape[:-1], (a.x.shape[-1] - a.dim) // 2), int)
     tables = np.concatenate([cos, still + 1], axis=-1), np.concatenate([sin, still], axis=-1)
     return rope.rotate(a.x, *tables, layout=a.layout)
 
 
-def _all_rotated(f, a):
-    return f(**a | {"dim": a.x.shape[-1]}) if _has_tail(a) else missing()
-
-
 def _dim_rounded(f, a):
     return f(**a | {"dim": a.dim + 2}) if _has_tail(a) else missing()
+
+
+def _places(of):
+    """Positions `(batch, heads, n)` from those given and the indices of batch, head and row."""
+
+    def wrong(f, a):
+        p = per_head(a.positions, a.x)
+        if a.x.ndim != 4 or p.ndim != 3 or p.shape[1] != 1:
+            missing()
+        return f(**a | {"positions": of(p, *np.indices(a.x.shape[:-1]))})
+
+    return wrong
 
 
 def _wrong_axis(f, a):
@@ -156,6 +233,11 @@ def _wrong_axis(f, a):
     if p.ndim < 2 or 1 not in p.shape[1:]:
         missing()
     return f(**a | {"positions": np.indices(a.x.shape[:-1])[p.shape.index(1, 1)]})
+
+
+def _tiled_over_heads(p, batch, head, row):
+    """Row n of head h is entry n heads + h of the flattened axis, and reads the positions modulo their number."""
+    return p[batch, 0, (row * head.shape[1] + head) % row.shape[2]]
 
 
 def _first_batch_row(f, a):
@@ -174,12 +256,21 @@ def _last_row_left(f, a):
     return np.concatenate([f(**a)[..., :-1, :], a.x[..., -1:, :]], axis=-2)
 
 
-def _in_place(f, a):
+def _members(change):
+    """The members of a pair as change(a, b, cos, sin)."""
+
+    def wrong(f, a):
+        x, (cos, sin) = a.x[..., : a.dim], _tables_of(a)
+        turned = change(*pairing.split(x, a.layout), cos, sin)
+        return np.concatenate([pairing.join(*turned, a.layout), a.x[..., a.dim :]], axis=-1)
+
+    return wrong
+
+
+def _in_place(a, b, cos, sin):
     """The second member of a pair reads the first after it was overwritten."""
-    x, (cos, sin) = a.x[..., : a.dim], _tables(a.x, a.positions, a.dim, a.base)
-    first, second = pairing.split(x, a.layout)
-    turned = first * cos - second * sin
-    return np.concatenate([pairing.join(turned, turned * sin + second * cos, a.layout), a.x[..., a.dim :]], axis=-1)
+    first = a * cos - b * sin
+    return first, first * sin + b * cos
 
 
 def _magnitude(f, a):
@@ -188,7 +279,7 @@ def _magnitude(f, a):
 
 def _forward(f, a):
     if "positions" in a:
-        return rope.rotate(a.g, *_tables(a.g, a.positions, a.dim, a.base), layout=a.layout)
+        return f(**a | {"positions": -a.positions})
     return a.g * a.cos + _quarter_turn(a.g, a.layout) * a.sin
 
 
@@ -201,6 +292,7 @@ def _modulo_heads(f, a):
 
 
 ARRAYS = {
+    "positions": marks_at,
     "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "g": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "cos": lambda s: painted((s.n_key, s.head_dim), 2),
@@ -226,15 +318,57 @@ MISTAKES = {
         ),
     ),
     "third_layout": Mistake(
-        _third_layout,
+        _layout(lambda read, written: "interleaved_to_half"),
         "reads interleaved, writes half",
         "Pairs are read as (2t, 2t+1) and written to (t, t + dim/2).",
         "Scores are right if q and k agree; rotated vectors are permuted.",
         ("modular/modular#5647",),
+        "Write a pair back where it was read.",
+        kind="layout",
+        only="rotate",
+    ),
+    "fourth_layout": Mistake(
+        _layout(lambda read, written: "half_to_interleaved"),
+        "reads half, writes interleaved",
+        "Pairs are read as (t, t + dim/2) and written to (2t, 2t+1).",
+        "Scores are right if q and k agree; rotated vectors are permuted.",
+        (),
+        "Write a pair back where it was read.",
+        kind="layout",
+        only="rotate",
+    ),
+    "written_as_read": Mistake(
+        _layout(lambda read, written: read),
+        "the result where the pair was read",
+        "The layout is kept where another one is written on purpose.",
+        "Scores are right if q and k agree; rotated vectors are permuted.",
+        (),
+        "Write the pairs in the layout that is asked for.",
+        kind="layout",
+        only="rotate gradient",
+    ),
+    "read_as_written": Mistake(
+        _layout(lambda read, written: written),
+        "pairs read where they are written",
+        "The input is taken for permuted already.",
+        "A valid rotation of the wrong features.",
+        (),
+        "Read the pairs in the layout of the weights.",
+        kind="layout",
+        only="rotate gradient",
+    ),
+    "tables_alone_right": Mistake(
+        _tiled(OTHER_LAYOUT.get, lambda layout: layout),
+        "pairs of the other layout, tables laid out for this one",
+        "Features are paired in the other layout while full-width tables are laid out for this one: pairs turn by two angles.",
+        "Not a rotation: norms change.",
+        (),
+        "The tables are right; exchange the members of the pairs in their layout.",
+        kind="layout",
         only="rotate",
     ),
     "tiled_tables": Mistake(
-        _tiled,
+        _tiled(lambda layout: layout, OTHER_LAYOUT.get),
         "tables laid out for the other layout",
         "Full-width tables are concatenated where they should be repeated, or the reverse: pairs turn by two angles.",
         "Not a rotation: norms change.",
@@ -242,6 +376,8 @@ MISTAKES = {
             "facebookresearch/vjepa2#15",
             "facebookresearch/xformers#779",
         ),
+        "Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved.",
+        kind="layout",
         only="rotate",
     ),
     "sign": Mistake(
@@ -255,6 +391,29 @@ MISTAKES = {
         "cos and sin exchanged",
         "The sine table is used as cosine.",
         "Position 0 is not the identity.",
+        (),
+        "Check the order in which the tables are returned and unpacked.",
+        kind="sign",
+    ),
+    "second_member_minus": Mistake(
+        _members(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+        "(a cos - b sin, b cos - a sin)",
+        "Both halves of the turned vector are negated.",
+        "Not a rotation: norms change.",
+        (),
+        "The second member is a sin + b cos.",
+        kind="sign",
+        only="rotate",
+    ),
+    "first_member_plus": Mistake(
+        _members(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
+        "(a cos + b sin, a sin + b cos)",
+        "No half of the turned vector is negated.",
+        "Not a rotation: norms change.",
+        (),
+        "The first member is a cos - b sin.",
+        kind="sign",
+        only="rotate",
     ),
     "position_plus_one": Mistake(
         "position_plus_one",
@@ -267,6 +426,36 @@ MISTAKES = {
         "counts from -1",
         "Positions are one too small.",
         "Cached and fresh keys disagree.",
+    ),
+    "positions_along_heads": Mistake(
+        _places(lambda p, batch, head, row: p[batch, 0, head % row.shape[2]]),
+        "positions along the heads",
+        "Head h turns by the position of row h: x is taken for (batch, n, heads, dim).",
+        "Heads differ, tokens do not.",
+        (),
+        "Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables.",
+        kind="positions",
+        only="rotate",
+    ),
+    "positions_tiled_over_heads": Mistake(
+        _places(_tiled_over_heads),
+        "positions tiled where rows and heads are flattened",
+        "Row i of n heads rows reads position i mod n.",
+        "Right with one head.",
+        (),
+        "Use repeat_interleave, or an axis for the heads: row i of n heads rows has position i // heads.",
+        kind="positions",
+        only="rotate",
+    ),
+    "batch_number": Mistake(
+        _places(lambda p, batch, head, row: batch),
+        "the number of the batch row as position",
+        "The index of the batch row is used as position.",
+        "Texts differ, tokens do not.",
+        (),
+        "Axis -2 of x is the sequence.",
+        kind="positions",
+        only="rotate",
     ),
     "positions_ignored": Mistake(
         "positions_ignored",
@@ -351,42 +540,98 @@ MISTAKES = {
         ),
     ),
     "exponent_head_dim": Mistake(
-        _frequencies(_over_the_head),
+        _over_the_head,
         "exponent over the head",
         "theta_t = base^(-2t/head_dim) although only dim features turn.",
         "Tables look plausible, every rotated pair but the first is wrong.",
         ("pie-project/pie#602",),
+        "Divide the exponent by the rotated width.",
+        kind="base",
+        only="rotate",
+    ),
+    "exponent_rotary_dim": Mistake(
+        lambda f, a: _over(a.dim)(f, a),
+        "exponent over the rotated features",
+        "theta_t = base^(-2t/dim) although the exponent runs over another width.",
+        "Tables look plausible, every rotated pair but the first is wrong.",
+        (),
+        "Divide the exponent by the width that was asked for.",
+        kind="base",
         only="rotate",
     ),
     "exponent_doubled": Mistake(
-        _exponent(lambda t, dim: 2 * t),
+        _law(lambda t, dim: 4 * t / dim),
         "exponent 4t/dim",
         "The exponent counts features, not pairs.",
         "Frequencies fall twice too fast.",
+        (),
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
+        kind="base",
     ),
     "exponent_halved": Mistake(
-        _exponent(lambda t, dim: t / 2),
+        _law(lambda t, dim: t / dim),
         "exponent t/dim",
         "The exponent divides by 2 dim.",
         "Frequencies fall half as fast.",
+        (),
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
+        kind="base",
     ),
     "exponent_shifted": Mistake(
-        _exponent(lambda t, dim: t + 1),
+        _law(lambda t, dim: 2 * (t + 1) / dim),
         "exponent 2(t+1)/dim",
         "Pairs are counted from 1.",
         "No pair turns by one radian a position.",
+        (),
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
+        kind="base",
     ),
     "exponent_to_end": Mistake(
-        _exponent(_to_the_end),
+        _law(lambda t, dim: 2 * t / (dim - 2) if dim > 2 else missing()),
         "exponent 2t/(dim - 2)",
         "The last frequency is 1/base exactly.",
         "All but the first are off.",
+        (),
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1; tensor2tensor's sinusoids have the other.",
+        kind="base",
+    ),
+    "frequencies_inverted": Mistake(
+        _frequencies(_inverted),
+        "one over the frequencies",
+        "The exponent is positive, or a wavelength is taken for a frequency.",
+        "All but the first pair turn too fast.",
+        (),
+        "theta is in radians per position; a timescale is its inverse.",
+        kind="base",
     ),
     "frequencies_ascending": Mistake(
-        _frequencies(lambda right, dim, base, a: right(dim, base)[::-1]),
+        _frequencies(lambda theta, a: theta[::-1] if len(theta) > 1 else missing()),
         "lowest frequency first",
         "The frequencies are in reverse order.",
         "Pairs exchange speeds.",
+        (),
+        "The fastest pair comes first.",
+        kind="base",
+    ),
+    "frequencies_ignored": Mistake(
+        _frequencies(_not_as_given),
+        "frequencies base^(-2t/dim), not those that are given",
+        "The scaling of the configuration is not read.",
+        "Right for short texts, worse with length.",
+        (),
+        "Use the given frequencies.",
+        kind="base",
+        only="rotate",
+    ),
+    "still_pairs_turn": Mistake(
+        _frequencies(_continued),
+        "all pairs turn, none with frequency 0",
+        "Frequencies of 0 are filled by the law of the others.",
+        "Features turn that should pass.",
+        (),
+        "Keep the frequencies of 0: pairs that pass.",
+        kind="base",
+        only="rotate",
     ),
     "linear_scaling": Mistake(
         "linear_scaling",
@@ -399,6 +644,19 @@ MISTAKES = {
         "tables times 1.138629",
         "YaRN's magnitude for factor 4 where none is configured.",
         "Scores grow by 1.2965.",
+        (),
+        "Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it with magnitude=.",
+        kind="magnitude",
+        only="rotate tables",
+    ),
+    "proportional": Mistake(
+        _proportional,
+        "proportional RoPE: pairs (t, t + head_dim/2), exponent over the head",
+        "The first dim/2 pairs of the whole head turn, frequencies base^(-2t/head_dim); the others pass.",
+        "Another encoding (p-RoPE, Gemma 4): right for weights trained with it, garbage for others.",
+        (),
+        "Pair within the rotated features; for p-RoPE ask for the whole head and frequencies= that end in zeros.",
+        kind="layout",
         only="rotate",
     ),
     "pairs_across_head": Mistake(
@@ -407,6 +665,8 @@ MISTAKES = {
         "With partial rotation, pairs span the head instead of the rotated width.",
         "Rotates features that should pass.",
         ("apple/coreai-models#66",),
+        "Pair within the rotated features.",
+        kind="layout",
         only="rotate",
     ),
     "tail_rotated": Mistake(
@@ -414,13 +674,29 @@ MISTAKES = {
         "the last features turn",
         "Partial rotation of the wrong end.",
         "Rotates features that should pass.",
+        (),
+        "The first features turn, the last pass.",
+        kind="layout",
         only="rotate",
     ),
     "all_rotated": Mistake(
-        _all_rotated,
+        _whole_head(lambda a, head: {}),
         "the whole head turns",
         "head_dim is used instead of dim.",
         "Rotates features that should pass.",
+        (),
+        "Rotate the first features and pass the others.",
+        kind="layout",
+        only="rotate",
+    ),
+    "all_rotated_same_exponent": Mistake(
+        _whole_head(lambda a, head: {"exponent_dim": a.exponent_dim or a.dim}),
+        "the whole head turns, exponent over the rotated features",
+        "As many pairs as the head has; their frequencies go on where those of the rotated features end.",
+        "Rotates features that should pass.",
+        (),
+        "Rotate the first features and pass the others.",
+        kind="layout",
         only="rotate",
     ),
     "rotary_dim_rounded": Mistake(
@@ -428,14 +704,19 @@ MISTAKES = {
         "rotary_dim rounded",
         "int(100 * 0.29) is 28 in float64, where the product is 28.999999999999996; rounding gives 29, made even 30.",
         "Two features too many turn, and all frequencies change.",
+        (),
+        "Round the rotated width down to an even number.",
+        kind="layout",
         only="rotate",
     ),
     "bf16_inv_freq": Mistake(
-        _frequencies(lambda right, dim, base, a: rounded(right(dim, base), 8)),
+        _frequencies(lambda theta, a: rounded(theta, 8)),
         "frequencies in bfloat16",
         "theta is rounded to 8 bits, for instance by casting the module.",
         "Phase errors of radians beyond a thousand positions.",
         ("huggingface/transformers#29496",),
+        "Keep inv_freq in float32 when the model is cast; .to(dtype) and .half() of a module reach its buffers.",
+        kind="precision",
     ),
     "bf16_positions": Mistake(
         "bf16_positions",
@@ -457,11 +738,13 @@ MISTAKES = {
         "Neighbors get one position.",
     ),
     "bf16_tables": Mistake(
-        _cos_sin(lambda cos, sin: (rounded(cos, 8), rounded(sin, 8))),
+        _low_tables(8),
         "tables in bfloat16",
         "cos and sin are rounded to 8 bits although the arithmetic is finer.",
         "Errors of up to 0.4 % of every product.",
         ("EleutherAI/gpt-neox#1003",),
+        "Keep the tables in float32 and round the result once.",
+        kind="precision",
     ),
     "gradient_forward": Mistake(
         _forward,
@@ -477,6 +760,16 @@ MISTAKES = {
         "Right as long as both members of a pair share their table entries.",
         ("PaddlePaddle/Paddle#74716",),
         only="gradient_tables",
+    ),
+    "interleaved_tables": Mistake(
+        result(lambda y: pairing.join(*pairing.split(y, "half"), "interleaved")),
+        "cos and sin in alternating columns",
+        "The columns are cos, sin, cos, sin, .. instead of all cosines, then all sines.",
+        "Every table but that of one pair is permuted.",
+        (),
+        "All cosines come first, (n, dim/2), then all sines.",
+        kind="layout",
+        only="tables",
     ),
     "permuted_back": Mistake(
         using(source=lambda a: a.target, target=lambda a: a.source),
@@ -537,7 +830,11 @@ MISTAKES = {
     **{name: ATTENTION[name]._replace(only="attend") for name in OF_ATTENTION.split()},
     **{name: ATTENTION[name] for name in ("scale_ignored", "mask_inverted")},
     "values_turned": Mistake(
-        using(v=lambda a: rope.rotate(a.v, *_tables(a.v, a.key_positions, a.dim, a.base), layout=a.layout, rotary_dim=a.dim)),
+        using(
+            v=lambda a: rope.rotate(
+                a.v, *_tables(a.v, a.key_positions, _theta(a.dim, a.base)), layout=a.layout, rotary_dim=a.dim
+            )
+        ),
         "values turned too",
         "Values are rotated with the keys.",
         "Outputs depend on the positions themselves.",
@@ -545,7 +842,7 @@ MISTAKES = {
         remedy="Turn queries and keys alone; a model that turns values turns the outputs back (rotary.value).",
     ),
     "in_place": Mistake(
-        _in_place,
+        _members(_in_place),
         "the first member of a pair overwritten before the second is made",
         "b' = a' sin + b cos with the new a': input and output share memory.",
         "Position 0 is right; every first member of a pair is right and no second.",
@@ -567,14 +864,31 @@ MISTAKES = {
         only="rotate",
     ),
     "bf16_chain": Mistake(
-        _angles(_bf16_chain),
+        _low_chain(8),
         "positions, frequencies and angles in bfloat16, the rest in float32",
         "The buffers were cast with the model, x was not.",
         "Good for the first positions, then the phase is noise; far worse than rounded tables.",
         only="rotate tables gradient",
         remedy="Keep inv_freq and positions in float32 when the model is cast: make the angles in float32.",
+        kind="precision",
+    ),
+    "bf16_chain_and_tables": Mistake(
+        _low_chain(8, 8),
+        "positions, frequencies, angles and tables in bfloat16, the products in float32",
+        "The buffers were cast with the model, x was not.",
+        "Good for the first positions, then the phase is noise; far worse than rounded tables.",
+        only="rotate tables gradient",
+        remedy="Keep inv_freq and positions in float32 when the model is cast: make the angles in float32.",
+        kind="precision",
     ),
 }
+MISTAKES |= in_16_bits(
+    MISTAKES,
+    bf16_inv_freq=_frequencies(lambda theta, a: rounded(theta, 11)),
+    bf16_tables=_low_tables(11),
+    bf16_chain=_low_chain(11),
+    bf16_chain_and_tables=_low_chain(11, 11),
+)
 
 GRADIENTS = {"rotate": ("gradient", "x", "g")}  # op -> its gradient op, with respect to what, and how the flow is called there
 PRESETS = {name: ("rotate", {"head_dim": values["dim"], **values}) for name, values in rope.PRESETS.items()}

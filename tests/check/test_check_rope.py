@@ -182,13 +182,11 @@ def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
 
 
 def test_right_in_float32_for_inputs_in_bfloat16():
-    """The output is wider than the input, so a second call sees it rounded: no fault of the function."""
     options = {"dim": 64, "base": 1e4, "layout": "half", "to": lambda a: low(a, "bfloat16"), "to_positions": np.asarray}
     report = check_rope(plain, **options)
     assert report.ok, report
-    assert "composition" in {c.name for c in report.checks if c.status == "passed"}, report
     moved = check_rope(lambda x, p: plain(x, p, mapped=lambda p: p + 1), **options)
-    assert "composition" in {c.name for c in moved.checks if c.status == "failed"}, moved
+    assert named(moved) == ["position_plus_one"], moved
 
 
 def test_right_in_float64():
@@ -272,51 +270,48 @@ def theta_of(exponent):
 
 # name of the mistake -> keywords of `plain`, or a function
 WRONG = {
-    "layout interleaved": {"layout": "interleaved"},
-    "interleaved in, half out": third_layout,
-    "tables tiled for the other layout": {"tiling": "interleaved"},
-    "pairs and tables of different layouts": {"layout": "interleaved", "tiling": "half"},
+    "other_layout": {"layout": "interleaved"},
+    "third_layout": third_layout,
+    "tiled_tables": {"tiling": "interleaved"},
+    "tables_alone_right": {"layout": "interleaved", "tiling": "half"},
     "sign": {"tables": lambda cos, sin: (cos, -sin)},
-    "cos and sin swapped": {"tables": lambda cos, sin: (sin, cos)},
-    "no rotation": lambda x, p: x.copy(),
-    "positions ignored": positions(lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape)),
-    "only the first position used": positions(lambda p: p[:, :1] + np.arange(p.shape[-1])),
-    "positions shared across the batch": positions(lambda p: np.broadcast_to(p[:1], p.shape)),
-    "positions reversed": positions(lambda p: p[:, ::-1]),
-    "positions along the heads": along_heads,
-    "head number as position": head_number,
-    "positions +1": positions(lambda p: p + 1),
-    "positions -1": positions(lambda p: p - 1),
-    "positions -1, not below 0": positions(lambda p: np.maximum(p - 1, 0)),
-    "positions clamped at 4095": positions(lambda p: np.minimum(p, 4095)),
-    "positions clamped at 2999": positions(lambda p: np.minimum(p, 2999)),
-    "positions modulo 2048": positions(lambda p: p % 2048),
-    "positions modulo 5000": positions(lambda p: p % 5000),
-    "positions times 0.25": positions(lambda p: p / 4),
-    "positions times 2": lambda x, p: plain(plain(x, p), p),
-    "base 500000": {"base": 5e5},
-    "base 12345": {"base": 12345.0},
-    "exponent t/dim": theta_of(lambda t: t / 64),
-    "exponent 4t/dim": theta_of(lambda t: 4 * t / 64),
-    "exponent 2(t+1)/dim": theta_of(lambda t: 2 * (t + 1) / 64),
-    "exponent 2t/(dim-2)": theta_of(lambda t: t / 31),
-    "frequencies ascending": theta_of(lambda t: 2 * t[::-1] / 64),
-    "magnitude 1.13863": {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))},
-    "frequencies in bfloat16": {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")},
-    "frequencies in float16": {"theta": low(inverse_frequencies(64, 1e4), "float16")},
-    "positions in bfloat16": positions(lambda p: low(p, "bfloat16")),
-    "positions in float16": positions(lambda p: low(p, "float16")),
-    "angles in bfloat16": {
+    "cos_sin_swapped": {"tables": lambda cos, sin: (sin, cos)},
+    "positions_zero": lambda x, p: x.copy(),
+    "positions_ignored": positions(lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape)),
+    "positions_from_first": positions(lambda p: p[:, :1] + np.arange(p.shape[-1])),
+    "positions_shared_across_batch": positions(lambda p: np.broadcast_to(p[:1], p.shape)),
+    "positions_reversed": positions(lambda p: p[:, ::-1]),
+    "positions_along_heads": along_heads,
+    "wrong_axis": head_number,
+    "position_plus_one": positions(lambda p: p + 1),
+    "position_minus_one": positions(lambda p: p - 1),
+    "position_minus_one_floored": positions(lambda p: np.maximum(p - 1, 0)),
+    "positions_clamped": positions(lambda p: np.minimum(p, 4095)),
+    "positions_clamped 2999": positions(lambda p: np.minimum(p, 2999)),
+    "positions_modulo 2048": positions(lambda p: p % 2048),
+    "positions_modulo 5000": positions(lambda p: p % 5000),
+    "linear_scaling": positions(lambda p: p / 4),
+    "linear_scaling 0.5": lambda x, p: plain(plain(x, p), p),
+    "wrong_base": {"base": 5e5},
+    "wrong_base 12345": {"base": 12345.0},
+    "exponent_halved": theta_of(lambda t: t / 64),
+    "exponent_doubled": theta_of(lambda t: 4 * t / 64),
+    "exponent_shifted": theta_of(lambda t: 2 * (t + 1) / 64),
+    "exponent_to_end": theta_of(lambda t: t / 31),
+    "frequencies_ascending": theta_of(lambda t: 2 * t[::-1] / 64),
+    "magnitude": {"tables": lambda cos, sin: (cos * f32(1.138629436), sin * f32(1.138629436))},
+    "bf16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "bfloat16")},
+    "f16_inv_freq": {"theta": low(inverse_frequencies(64, 1e4), "float16")},
+    "bf16_positions": positions(lambda p: low(p, "bfloat16")),
+    "f16_positions": positions(lambda p: low(p, "float16")),
+    "bf16_chain": {
         "theta": low(inverse_frequencies(64, 1e4), "bfloat16"),
         "angle_of": lambda p, theta: low(low(p, "bfloat16")[..., None] * theta, "bfloat16"),
     },
-    "tables in bfloat16": table("bfloat16"),
+    "bf16_tables": table("bfloat16"),
 }
 # mistakes that are also seen at 16-bit precision; a bfloat16 table is right in a bfloat16 model
-VISIBLE_IN_16_BITS = [name for name in WRONG if name not in ("tables in bfloat16", "frequencies in float16")]
-
-
-SAME_NUMBERS = {"exponent t/dim": ["base 100"]}  # 10000^(-t/64) is 100^(-2t/64)
+VISIBLE_IN_16_BITS = [name for name in WRONG if name not in ("bf16_tables", "f16_inv_freq")]
 
 
 def wrong(name):
@@ -332,7 +327,7 @@ def named(report):
 def test_named_in_float32(name):
     report = check_rope(wrong(name), dim=64, layout="half")
     assert not report.ok
-    assert named(report) == [*SAME_NUMBERS.get(name, []), name], report
+    assert named(report) == [name], report
     assert report.diagnosis[0].residual <= 1
     assert report.nearest[0][1] > 1
     assert report.advice
@@ -353,10 +348,10 @@ def test_named_in_16_bits(name, dtype):
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
-        ("exponent 2t/96", {"theta": (1e4 ** (-2 * np.arange(12) / 96)).astype(f32)}),
-        ("all 96 features rotated, exponent 2t/96", {"rotary_dim": 96}),
-        ("all 96 features rotated, exponent 2t/24", {"rotary_dim": 96, "theta": (1e4 ** (-np.arange(48) / 12)).astype(f32)}),
-        ("layout interleaved", {"layout": "interleaved"}),
+        ("exponent_head_dim", {"theta": (1e4 ** (-2 * np.arange(12) / 96)).astype(f32)}),
+        ("all_rotated", {"rotary_dim": 96}),
+        ("all_rotated_same_exponent", {"rotary_dim": 96, "theta": (1e4 ** (-np.arange(48) / 12)).astype(f32)}),
+        ("other_layout", {"layout": "interleaved"}),
     ],
 )
 def test_named_with_partial_rotation(name, choices, dtype):
@@ -399,23 +394,22 @@ def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
 @DTYPES
 def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
     report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
-    assert named(report) == ["exponent 2t/24"], report
-    assert "base^(-2t/24), over the 24 rotated features instead of the 96 features of the head" in report.diagnosis[0].sentence
-    assert any("base 1e+16 with exponent 2t/96" in text for text in report.ambiguous)
+    assert named(report) == ["exponent_rotary_dim"], report
+    assert "exponent over the rotated features" in report.diagnosis[0].sentence
 
 
 @DTYPES
 def test_any_base_with_the_exponent_over_the_head(dtype):
     choices = {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}
     report = check_rope(returning(dtype, **choices), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
-    assert named(report) == ["base 12345"], report
+    assert named(report) == ["wrong_base 12345"], report
 
 
 def test_half_of_the_head_cannot_tell_two_mistakes_apart():
-    """2t/32 is 4t/64: over the rotated half, or a factor 2 too many."""
+    """2t/32 is 4t/64: over the rotated half, or a factor 2 too many. Both are named."""
     report = check_rope(returning("float32", rotary_dim=32), dim=64, rotary_dim=32, exponent_dim=64, layout="half")
-    assert named(report) == ["exponent 2t/32", "exponent 4t/dim"], report
-    assert any("all fit this data" in text for text in report.ambiguous)
+    assert named(report) == ["exponent_rotary_dim", "exponent_doubled"], report
+    assert any("all give these numbers" in text for text in report.ambiguous)
 
 
 def proportional(x, p, proportion=0.25, base=1e4):
@@ -439,10 +433,10 @@ def test_the_proportional_implementation_is_that_of_the_references():
 def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     kind, asked = rounded(dtype), {"dim": 96, "rotary_dim": 24, "layout": layout, "exponent_dim": exponent_dim}
     report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
-    assert named(report) == ["proportional RoPE"], report
-    assert report.diagnosis[0].sentence.startswith("your output is proportional RoPE: pairs (t, t + 48) across the whole head")
+    assert named(report) == ["proportional"], report
+    assert "proportional RoPE: pairs (t, t + head_dim/2), exponent over the head" in report.diagnosis[0].sentence
     report = check_rope(lambda x, p: proportional(x, p, base=1e6).astype(kind), **asked)
-    assert named(report) == ["proportional RoPE and base 1e+06"], report
+    assert named(report) == ["proportional and wrong_base 1e+06"], report
 
 
 @DTYPES
@@ -451,16 +445,14 @@ def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
     asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
     report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
     assert report.ok, report
-    assert any(check.name == "impulse response" for check in report.checks) is False
     report = check_rope(returning(dtype, rotary_dim=24, theta=over_the_head(12, 96)), **asked)
-    assert named(report) == ["first 24 features rotated"], report
+    assert named(report) == ["rotary_dim 24"], report
     report = check_rope(lambda x, p: proportional(x, p + 1).astype(kind), **asked)
-    assert named(report) == ["positions +1"], report
-    assert [check.status for check in report.checks if check.name == "impulse response"] == ["passed"]
-    for base, name in ((1e6, "base 1e+06"), (12345.0, "base 12345")):
+    assert named(report) == ["position_plus_one"], report
+    for base, name in ((1e6, "wrong_base 1e+06"), (12345.0, "wrong_base 12345")):
         report = check_rope(lambda x, p, base=base: proportional(x, p, base=base).astype(kind), **asked)
         assert named(report) == [name], report
-    assert named(check_rope(returning(dtype), **asked)) == ["all 96 features turn"]
+    assert named(check_rope(returning(dtype), **asked)) == ["still_pairs_turn"]
 
 
 def llama3(theta, low, high, factor, length):
@@ -480,7 +472,7 @@ IN_FLOAT32 = {
     "linear": transformers(128, 1e4) / f32(4),
     "llama3": llama3(transformers(128, 5e5), f32(1), f32(4), f32(8), f32(8192)),
 }
-UNSCALED = {"linear": (1e4, "base 10000"), "llama3": (5e5, "base 500000")}
+UNSCALED = {"linear": (1e4, "frequencies_ignored"), "llama3": (5e5, "wrong_base 500000")}
 
 
 @DTYPES
@@ -500,7 +492,7 @@ def test_given_frequencies_that_no_base_explains():
     report = check_rope(lambda x, p: plain(x, p, theta=steep), dim=40, layout="half", frequencies=steep)
     assert report.ok, report
     report = check_rope(plain, dim=40, layout="half", frequencies=steep)
-    assert named(report) == ["base 10000"], report
+    assert named(report) == ["frequencies_ignored"], report
 
 
 def test_frequencies_that_are_computed_are_told_from_given_ones():
@@ -519,24 +511,24 @@ def test_frequencies_that_were_not_scaled(schedule, dtype):
     base, name = UNSCALED[schedule]
     asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
     report = check_rope(returning(dtype, base=base), **asked)
-    assert named(report) == [*["positions times 4"][: schedule == "linear"], name], report
-    assert f"with frequencies {base:.10g}^(-2t/128), not scaled; you asked for given ones" in report.diagnosis[-1].sentence
+    assert named(report) == [name], report
+    assert schedule == "linear" or "frequencies 500000^(-2t/dim), not scaled" in report.diagnosis[0].sentence
 
 
 @DTYPES
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
-        ("layout interleaved", {"layout": "interleaved"}),
-        ("frequencies in bfloat16", {"theta": low(EXACT["llama3"], "bfloat16")}),
-        ("positions +1", {"mapped": lambda p: p + 1}),
-        ("frequencies ascending", {"theta": EXACT["llama3"][::-1].astype(f32)}),
-        ("frequencies inverted", {"theta": (1 / EXACT["llama3"]).astype(f32)}),
-        ("positions times 0.125 and base 500000", {"theta": (double(128, 5e5) / 8).astype(f32)}),
-        ("base 600000", {"theta": double(128, 6e5).astype(f32)}),
-        ("first 64 features rotated", {"rotary_dim": 64, "theta": EXACT["llama3"][:32].astype(f32)}),
-        ("positions clamped at 8191", {"mapped": lambda p: np.minimum(p, 8191)}),
-        ("positions clamped at 6000", {"mapped": lambda p: np.minimum(p, 6000)}),
+        ("other_layout", {"layout": "interleaved"}),
+        ("bf16_inv_freq", {"theta": low(EXACT["llama3"], "bfloat16")}),
+        ("position_plus_one", {"mapped": lambda p: p + 1}),
+        ("frequencies_ascending", {"theta": EXACT["llama3"][::-1].astype(f32)}),
+        ("frequencies_inverted", {"theta": (1 / EXACT["llama3"]).astype(f32)}),
+        ("linear_scaling 8 and wrong_base 500000", {"theta": (double(128, 5e5) / 8).astype(f32)}),
+        ("wrong_base 600000", {"theta": double(128, 6e5).astype(f32)}),
+        ("rotary_dim 64", {"rotary_dim": 64, "theta": EXACT["llama3"][:32].astype(f32)}),
+        ("positions_clamped 8191", {"mapped": lambda p: np.minimum(p, 8191)}),
+        ("positions_clamped 6000", {"mapped": lambda p: np.minimum(p, 6000)}),
     ],
 )
 def test_mistakes_beside_given_frequencies(name, choices, dtype):
@@ -547,29 +539,28 @@ def test_mistakes_beside_given_frequencies(name, choices, dtype):
 
 def test_partial_rotation_where_all_should_turn():
     report = check_rope(lambda x, p: plain(x, p, rotary_dim=32), dim=64, layout="half")
-    assert named(report) == ["first 32 features rotated, exponent 2t/32"], report
+    assert named(report) == ["rotary_dim 32"], report
 
 
 def test_tables_for_the_other_layout_are_not_a_rotation():
-    report = check_rope(wrong("tables tiled for the other layout"), dim=64, layout="half")
-    assert "not a rotation" in report.diagnosis[0].sentence
-    assert [check.status for check in report.checks if check.name == "norm kept"] == ["failed"]
+    report = check_rope(wrong("tiled_tables"), dim=64, layout="half")
+    assert "Not a rotation: norms change." in report.diagnosis[0].remedy
 
 
 @pytest.mark.parametrize(
     ("parts", "fn"),
     [
-        ({"layout interleaved", "base 500000"}, lambda x, p: plain(x, p, layout="interleaved", base=5e5)),
-        ({"layout interleaved", "base 7777"}, lambda x, p: plain(x, p, layout="interleaved", base=7777.0)),
-        ({"layout interleaved", "positions +1"}, lambda x, p: plain(x, p + 1, layout="interleaved")),
-        ({"layout interleaved", "positions in bfloat16"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
+        ({"other_layout", "wrong_base 500000"}, lambda x, p: plain(x, p, layout="interleaved", base=5e5)),
+        ({"other_layout", "wrong_base 7777"}, lambda x, p: plain(x, p, layout="interleaved", base=7777.0)),
+        ({"other_layout", "position_plus_one"}, lambda x, p: plain(x, p + 1, layout="interleaved")),
+        ({"other_layout", "bf16_positions"}, lambda x, p: plain(x, low(p, "bfloat16"), layout="interleaved")),
         (
-            {"layout interleaved", "base 500000", "positions clamped at 69999"},
+            {"other_layout", "wrong_base 500000", "positions_clamped 69999"},
             lambda x, p: plain(x, np.minimum(p, 69999), layout="interleaved", base=5e5),
         ),
-        ({"sign", "base 1e+06"}, lambda x, p: plain(x, -p, base=1e6)),
-        ({"magnitude 1.34657", "base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
-        ({"interleaved in, half out", "base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
+        ({"sign", "wrong_base 1e+06"}, lambda x, p: plain(x, -p, base=1e6)),
+        ({"magnitude 1.34657", "wrong_base 150000"}, lambda x, p: plain(x, p, base=150000.0) * f32(1.3465736)),
+        ({"third_layout", "wrong_base 50000"}, lambda x, p: third(plain(x, p, layout="interleaved", base=5e4))),
     ],
 )
 def test_several_mistakes_at_once(parts, fn):
@@ -586,10 +577,10 @@ def third(y):
 @pytest.mark.parametrize(
     ("parts", "choices"),
     [
-        ({"positions clamped at 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
-        ({"positions modulo 5000"}, {"mapped": lambda p: p % 5000}),
-        ({"layout interleaved", "positions modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
-        ({"base 500000", "positions clamped at 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
+        ({"positions_clamped 2999"}, {"mapped": lambda p: np.minimum(p, 2999)}),
+        ({"positions_modulo 5000"}, {"mapped": lambda p: p % 5000}),
+        ({"other_layout", "positions_modulo 300"}, {"mapped": lambda p: p % 300, "layout": "interleaved"}),
+        ({"wrong_base 500000", "positions_clamped 69999"}, {"mapped": lambda p: np.minimum(p, 69999), "base": 5e5}),
     ],
 )
 def test_limits_and_moduli_of_any_number(parts, choices, dim, dtype):
@@ -603,19 +594,19 @@ def test_other_frequencies_are_measured():
     wavelength = 2 * np.pi / theta
     scaled = np.where(wavelength > 8192, theta / 8, theta).astype(f32)
     report = check_rope(lambda x, p: plain(x, p, theta=scaled), dim=128, base=5e5, layout="half")
-    assert named(report) == ["other frequencies"], report
+    assert named(report) == ["other_frequencies"], report
     assert "1 at pair 0" in report.diagnosis[0].sentence
     assert "8 at pair 63" in report.diagnosis[0].sentence
 
 
-def test_a_permutation_without_a_name_is_read_from_the_impulse_response():
+def test_pairs_without_a_name_are_read_from_basis_vectors():
     order = np.random.default_rng(0).permutation(64)
     back = np.argsort(order)
     report = check_rope(lambda x, p: plain(x[..., order], p)[..., back], dim=64, layout="half")
     assert not report.ok
-    assert any(check.name == "impulse response" and check.status == "failed" for check in report.checks)
+    assert named(report) == [], report
     report = check_rope(lambda x, p: plain(x, p)[..., ::-1], dim=64, layout="half")
-    assert named(report) == ["other pairs"], report
+    assert named(report) == ["other_pairs"], report
     assert "pair 1 reads features (1, 33) and writes (62, 30)" in report.diagnosis[0].sentence
 
 
@@ -631,12 +622,12 @@ def test_16_bit_numbers_in_a_wider_dtype(dtype):
         report = check_rope(fn, dim=64, layout="half")
         assert named(report) == [f"computed in {dtype}"], report
         report = check_rope(lambda x, p, fn=fn: fn(x, p, layout="interleaved"), dim=64, layout="half")
-        assert named(report) == [f"layout interleaved and computed in {dtype}"], report
+        assert named(report) == [f"other_layout and computed in {dtype}"], report
 
 
 def test_float16_tables_are_told_from_bfloat16_tables():
     report = check_rope(lambda x, p: plain(x, p, **table("float16")), dim=64, layout="half")
-    assert named(report) == ["tables in float16"], report
+    assert named(report) == ["f16_tables"], report
 
 
 def test_nothing_fits_and_nothing_is_claimed():
@@ -652,7 +643,7 @@ def test_nothing_fits_and_nothing_is_claimed():
 
 def test_the_advice_names_the_setting_that_gives_what_was_asked():
     half = str(check_rope(lambda x, p: plain(x, p, layout="interleaved"), dim=64, layout="half"))
-    assert 'equals RoPE with layout="interleaved"; you asked for layout="half"' in half
+    assert 'equals rope.rotate with layout="interleaved"; you asked for layout="half"' in half
     for setting in ("MLX traditional=False", "is_neox_style=True", "interleaved=0", "LLAMA_ROPE_TYPE_NEOX"):
         assert setting in half
     assert "traditional=True" not in half
@@ -663,22 +654,22 @@ def test_the_advice_names_the_setting_that_gives_what_was_asked():
 
 
 def test_identities_are_listed():
-    report = check_rope(wrong("no rotation"), dim=64, layout="half")
-    assert any("all positions zero" in text for text in report.ambiguous)
-    report = check_rope(wrong("positions times 2"), dim=64, layout="half")
-    assert any("applied twice" in text for text in report.ambiguous)
+    report = check_rope(wrong("positions_zero"), dim=64, layout="half")
+    assert "All positions are 0." in report.diagnosis[0].remedy
+    report = check_rope(wrong("linear_scaling 0.5"), dim=64, layout="half")
+    assert "applied twice" in report.diagnosis[0].sentence
 
 
 def test_one_pair_has_one_layout():
     report = check_rope(lambda x, p: plain(x, p, layout="interleaved"), dim=2, layout="half")
     assert report.ok, report
-    assert any("layout interleaved" in text for text in report.ambiguous)
+    assert any("other_layout" in text for text in report.ambiguous)
 
 
 def test_short_positions_do_not_show_bfloat16_positions():
-    report = check_rope(wrong("positions in bfloat16"), dim=64, layout="half", max_position=255)
+    report = check_rope(wrong("bf16_positions"), dim=64, layout="half", max_position=255)
     assert report.ok, report
-    assert any("positions in bfloat16" in text for text in report.ambiguous)
+    assert any("bf16_positions" in text for text in report.ambiguous)
 
 
 # misbehavior -----------------------------------------------------------------------------------------------------------
@@ -720,16 +711,16 @@ def test_misbehavior_is_reported_not_raised():
     failing(lambda x, p: None, "call", "None")
     failing(lambda x, p: x + 0j, "call", "complex")
     failing(lambda x, p: "text", "call", "str")
-    failing(lambda x, p: x[..., :32], "shape", "(3, 5,")
+    failing(lambda x, p: x[..., :32], "shape", "(3, 5, 23, 32), expected (3, 5, 23, 64)")
     failing(lambda x, p: np.swapaxes(plain(x, p), 1, 2), "shape", "(batch, n, heads, dim), not (batch, heads, n, dim)")
     failing(lambda x, p: x.astype(int), "dtype", "int64")
     failing(lambda x, p: x * np.nan, "finite", "from position 0 on")
-    failing(lambda x, p: np.ones_like(x), "linear in x", "does not depend on x")
+    failing(lambda x, p: np.ones_like(x), "values", "differ")
 
 
 def test_sixteen_bit_positions_overflow_and_are_named():
-    report = failing(wrong("positions in float16"), "finite", "from position 65535 on")
-    assert named(report) == ["positions in float16"]
+    report = failing(wrong("f16_positions"), "finite", "from position 65535 on")
+    assert named(report) == ["f16_positions"]
 
 
 def test_positions_that_to_would_round_are_refused():
@@ -771,7 +762,7 @@ def test_arguments_that_make_no_sense(options, match):
 def test_the_report_is_plain_data():
     import json
 
-    for fn in (plain, wrong("sign"), wrong("positions in float16"), raising):
+    for fn in (plain, wrong("sign"), wrong("f16_positions"), raising):
         report = check_rope(fn, dim=64, layout="half")
         data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
         assert data["ok"] is report.ok
@@ -779,7 +770,7 @@ def test_the_report_is_plain_data():
 
 
 @pytest.mark.parametrize(
-    ("example", "name"), [*zip(broken.EXAMPLES, ["layout interleaved", "positions in bfloat16", "positions +1"], strict=True)]
+    ("example", "name"), [*zip(broken.EXAMPLES, ["other_layout", "bf16_positions", "position_plus_one"], strict=True)]
 )
 def test_the_examples_that_ship(example, name):
     assert named(check_rope(example.function, dim=broken.DIM, layout="half")) == [name]

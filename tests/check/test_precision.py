@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from posref.check import precision
+from posref.check.ranged import growth
 from posref.rotary import rope
+from posref.vectors.models import F32
 
 f32 = np.float32
 POSITIONS = np.array([0, 1, 2, 3, 17, 255, 257, 1000, 4095, 65535, 131073, 1000000, 1048575])
@@ -53,10 +54,7 @@ def relative_error(angle, dim, base):
 @pytest.mark.parametrize("recipe", [transformers, exp_log_python, exp_log_single, cast])
 def test_angles_stay_within_k_unit_roundoffs(recipe):
     worst = [
-        (
-            relative_error(angles(recipe(dim, base)), dim, base)
-            / (precision.F32 * precision.phase_growth(rope.frequencies(dim, base)))
-        ).max()
+        (relative_error(angles(recipe(dim, base)), dim, base) / (F32 * growth(rope.frequencies(dim, base)))).max()
         for dim in DIMS
         for base in BASES
     ]
@@ -69,9 +67,9 @@ def test_iterative_angles_stay_within_their_own_bound_and_leave_the_direct_one()
     for dim in DIMS:
         for base in BASES:
             w = rope.frequencies(dim, base)
-            error = relative_error(iterative_angles(dim, base), dim, base) / precision.F32
-            own.append((error / precision.phase_growth(w, "repeated")).max())
-            direct.append((error / precision.phase_growth(w)).max())
+            error = relative_error(iterative_angles(dim, base), dim, base) / F32
+            own.append((error / growth(w, "repeated")).max())
+            direct.append((error / growth(w)).max())
     assert 0.2 <= max(own) <= 1
     assert max(direct) > 1
 
@@ -84,25 +82,25 @@ def given_angles(theta, factor):
 
 @pytest.mark.parametrize("factor", [3.0, 8.0, 32.7])
 def test_given_frequencies_stay_within_four_unit_roundoffs(factor):
-    k, worst = precision.phase_growth(np.array([1.0, 1e-3, 1e-7]), "given"), []
+    k, worst = growth(np.array([1.0, 1e-3, 1e-7]), "given"), []
     assert k.tolist() == [4, 4, 4]
     for dim in DIMS:
         theta = exact_frequencies(dim, 5e5)
         for angle, scale in zip(given_angles(theta, factor), (1, f32(factor), f32(factor)), strict=True):
             exact = POSITIONS[1:, None] * theta / np.longdouble(scale)
-            worst.append((np.abs(angle.astype(np.longdouble) - exact) / exact).max() / precision.F32)
+            worst.append((np.abs(angle.astype(np.longdouble) - exact) / exact).max() / F32)
     assert 1.5 <= max(worst) <= 4
 
 
 def test_frequencies_from_float32_powers_leave_the_bound_of_given_ones():
-    error = relative_error(angles(exp_log_single(128, 5e5)), 128, 5e5) / precision.F32
+    error = relative_error(angles(exp_log_single(128, 5e5)), 128, 5e5) / F32
     assert error.max() > 4
-    assert (error <= precision.phase_growth(rope.frequencies(128, 5e5))).all()
+    assert (error <= growth(rope.frequencies(128, 5e5))).all()
 
 
 def test_the_uniform_bound_would_accuse_correct_implementations():
     worst = max(
-        (relative_error(angles(exp_log_single(dim, base)), dim, base) / (precision.F32 * (np.log(base) + 4))).max()
+        (relative_error(angles(exp_log_single(dim, base)), dim, base) / (F32 * (np.log(base) + 4))).max()
         for dim in DIMS
         for base in BASES
     )

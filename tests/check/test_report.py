@@ -12,7 +12,7 @@ from posref import pairing
 from posref.check import broken, check_rope, diagnose
 
 ROOT = Path(__file__).resolve().parents[2]
-SENTENCE = 'your output equals RoPE with layout="interleaved"; you asked for layout="half"'
+SENTENCE = 'your output equals rope.rotate with layout="interleaved"; you asked for layout="half"'
 
 TESTS = """
 from posref.check import broken, check_rope
@@ -67,7 +67,7 @@ def test_repr_has_every_line_and_the_reason_first():
     report = check_rope(lambda x, positions: None, dim=8, layout="half")
     assert "it returned None" in repr(report)[:118]
     assert sorted(map(str.strip, repr(report).splitlines())) == sorted(map(str.strip, str(report).splitlines()))
-    assert repr(right()).splitlines()[0] == "posref: rope dim=8 base=10000 layout=half ok"
+    assert repr(right()).splitlines()[0] == "posref: rope.rotate dim=8 layout=half base=10000 ok"
 
 
 def test_pytest_prints_the_sentence(tmp_path):
