@@ -74,6 +74,10 @@ class Arrays(NamedTuple):
     def __str__(self):
         return f"{self.kind.name} {self.axes}"
 
+    def __call__(self):
+        """Python 3.10 takes for the type of a field only what can be called."""
+        raise TypeError(f"{self} is an annotation")
+
 
 class Scalar(NamedTuple):
     """The annotation of a single number: its name in errors, whether it can be the extent of an axis, and what it satisfies."""
