@@ -34,7 +34,7 @@ def run(spec, arguments, style):
     def low(name, value):
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             return Low(value, style)
-        return Low(np.float64(value), style) if name in CONSTANTS else value
+        return Low(np.float64(value), style) if name in CONSTANTS and isinstance(value, (int, float)) else value
 
     y = spec(**{name: low(name, value) for name, value in arguments.items()})
     return np.real(rounded(lifted(y, style).v, style.stored))

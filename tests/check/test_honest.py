@@ -8,7 +8,7 @@ import pytest
 
 from posref import ops, vectors
 from posref.check import engine
-from posref.check.implementation import MODELS
+from posref.check.ranged import BY_DTYPE as MODELS
 from posref.ops.probe import painted
 
 pytestmark = pytest.mark.slow
