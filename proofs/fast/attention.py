@@ -286,10 +286,24 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, m = 5 and n = 4, m = 1, d = 2, d_v = 1
     of=[*KERNELS, fast._meet, fast._band],
     sizes=SIZES + "; causal, windows and both; with and without sinks",
     equivalent={
+        "_attend: s, accumulator, straight = (products.reshape(tile, lanes), sums.reshape(even, lanes), "
+        "np.zeros((0, 0), q.dtype))  ->  s, accumulator, straight = (products.reshape(tile, lanes), sums.reshape(even, lanes), "
+        "np.zeros((1, 0), q.dtype))": "no column either way",
+        "_attend: turned[t, r] = factors[0, i + r] * queries[r, t]  ->  turned[t, r] = factors[-1, i + r] * queries[r, t]": (
+            "one row"
+        ),
+        "_attend: top[:] = sinks[h % len(sinks), 0]  ->  top[:] = sinks[h % len(sinks), -1]": "one column",
+        "_attend_few: queries[a, i, t] *= factors[0, i]  ->  queries[a, i, t] *= factors[-1, i]": "one row",
+        "_attend_few: maximum[h], denominator[h], out[h] = (sinks[h % len(sinks), 0], sunk, 0)  ->  "
+        "maximum[h], denominator[h], out[h] = (sinks[h % len(sinks), -1], sunk, 0)": "one column",
+        "_meet: if len(bias) > 0:  ->  if len(bias) > 1:": "a bias has LANES numbers more than offsets",
+        "_attend: if bias.shape[1] > 0:  ->  if bias.shape[1] > 1:": "likewise",
         "_attend: group, blocks, even = (heads // k.shape[0], (n_query + lanes - 1) // lanes, width + width % 2)  ->  "
         "group, blocks, even = (heads // k.shape[0], (n_query + lanes - 0) // lanes, width + width % 2)": (
             "one block more, without rows"
         ),
+        "_attend: group, blocks, even = (heads // k.shape[0], (n_query + lanes - 1) // lanes, width + width % 2)  ->  "
+        "group, blocks, even = (heads // k.shape[0], (n_query + lanes - 1) // lanes, width + (width + 2))": "even, and more",
     },
 )
 def kernels_pinned():
