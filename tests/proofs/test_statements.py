@@ -5,6 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
+pytest.importorskip("numba", reason="needs posref[fast]: some theorems are about compiled functions")
+
 import proofs.__main__ as command
 from posref import statements
 from proofs.kit import statements as written
