@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from proofs.kit import cases
+from proofs.kit import cases, paths
 from proofs.kit.cases import at_case, settled, special
 from proofs.kit.normal_form import coefficients, is_zero, never_zero
 from proofs.kit.paths import compared
@@ -29,6 +29,8 @@ def prove_equal(left, right, mention=()):
     Arrays of Scalars, lists of expressions, single ones. Raises Refuted with a witness, NotProved (other shapes, nothing
     to compare, a symbol that does not occur) or Undecided.
     """
+    if paths.in_numbers_now():
+        return  # the calls of the body are noted; it is proved elsewhere
     left, right = _cells(left), _cells(right)
     if left.shape != right.shape:
         raise NotProved(f"shapes {left.shape} and {right.shape}")
