@@ -279,7 +279,7 @@ def the_maximum_is_no_part_of_the_state():
 
 
 MASKS = [(False, None), (True, None), (False, 3), (True, 2)]
-SIZES = "h = 4 on 2 heads of keys, n = 3, m = 5 and n = 4, m = 1, d = 2, d_v = 1, 3, lanes = 2, tile = 4"
+SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 2, d_v = 1, 3, lanes = 2, tile = 4"
 
 
 @theorem(
@@ -308,7 +308,7 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, m = 5 and n = 4, m = 1, d = 2, d_v = 1
 )
 def kernels_pinned():
     """The kernels are attend_by_offset: tiles, heads, blocks, bands, sinks, the division, and zeros where there is no key."""
-    for (n, m), (causal, window) in (*(((3, 5), mask) for mask in MASKS), ((4, 1), (True, None))):
+    for (n, m), (causal, window) in (*(((4, 5), mask) for mask in MASKS), ((4, 1), (True, None))):
         q, k, v, b = example(n, m, width=1 if m > 1 else 3)
         b = b if m > 1 else None
         rules = {"sinks": symbol("unit", positive=True) * np.array([[3], [-5], [40], [0]])} if window == 2 else {}
