@@ -50,10 +50,10 @@ def _box(p, x, y, w, label):
 def map_wide():
     """Where position enters attention: at the token, at queries and keys, or at the score."""
     p, y = Panel(1060, 306, map_wide.__doc__), 36
-    for x, w, label in ((6, 92, "token x"), (300, 124, "queries, keys"), (606, 96, "scores q . k"), (872, 88, "softmax")):
+    for x, w, label in ((6, 92, "token x"), (300, 124, "queries, keys"), (606, 96, "scores q . k"), (846, 84, "softmax")):
         _box(p, x, y, w, label)
     p.text(1054, y + 5, "times values", "b", "end")
-    for x1, x2 in ((100, 177), (215, 298), (426, 492), (530, 604), (704, 761), (799, 870), (962, 990)):
+    for x1, x2 in ((100, 177), (215, 298), (426, 492), (530, 604), (704, 761), (799, 844), (932, 952)):
         p.arrow(x1, y, x2, y)
     for family, x, left in (("absolute", 196, 6), ("rotary", 511, 370), ("relative", 780, 730)):
         colour = COLOURS[family]
