@@ -202,7 +202,7 @@ def multimodal(parts: Any, *, merge: Count) -> Integers[Array, "n 3"]:
         counts = _merged(part, merge)
         places = np.argwhere(np.ones(counts))
         positions.append(np.broadcast_to(start + places, (len(places), 3)))
-        start += max(counts[-2:])
+        start = start + max(counts[-2:])
     return np.concatenate([np.zeros((0, 3), dtype=int), *positions])
 
 

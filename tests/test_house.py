@@ -27,6 +27,27 @@ BRANCHES_ON_SIZES = {
     "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
     "offsets._wide": "offsets.offsets_pinned on symbols; integers of every width in tests/test_offsets.py",
 }
+# Numbers beside 0 to 3 that a formula holds, where it branches on one, and where it rounds: the theorem that fixes it.
+NUMBERS = {
+    "absolute.complex_order.released_frequencies": {10000},
+    "absolute.floater.step": {8},
+    "rotary.scaling.yarn_magnitude": {10},
+    "rotary.xpos.scales": {7, 10},
+}
+BRANCHES_ON_NUMBERS = {
+    "position_ids._merged": "position_ids.pinned_multimodal",
+    "rotary.scaling.dynamic_length": "rotary.scaling.lengths_by_rule",
+    "rotary.scaling.longrope_list": "rotary.scaling.lengths_by_rule",
+}
+ROUNDS = {
+    "absolute.zero_padding._pad": "absolute.zero_padding.pinned",
+    "attention._group": "attention.grouped_heads",
+    "position_ids._merged": "position_ids.pinned_multimodal",
+    "position_ids.temperature": "position_ids.pinned_temperature",
+    "relative.alibi.slopes": "relative.alibi.slopes_pinned",
+    "rotary.scaling.proportional": "rotary.scaling.pinned_proportional",
+    "rotary.scaling.yarn_range": "rotary.scaling.yarn_range_counts_turns",
+}
 
 FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}
 FORBIDDEN_IMPORTS = {"math", "cmath", "warnings", "functools"}
@@ -176,6 +197,132 @@ def _size(node, sizes):
     return False
 
 
+TYPES = re.compile(r"(float|u?int|complex|longlong|half|single|double|longdouble|short|byte|ubyte|intc|intp)\d*_?")
+ROUNDING = re.compile(
+    r"int|round|divmod|np\.(floor|ceil|rint|trunc|round|fix|around|mod|fmod|floor_divide|remainder|divmod|modf)"
+)
+MAKERS = re.compile(r"np\.(zeros|ones|full|empty|eye|zeros_like|ones_like|full_like)")
+
+
+def only_formulas(text, module=""):
+    """A body does not treat one size, one large value or one fraction otherwise, narrows nothing and writes to nothing given.
+
+    So: it branches on words and on what is not given; it holds the numbers of its formula; it names no type, rounds nothing but
+    whole numbers, and stores only into arrays that it made. Checks, which only raise, may ask anything.
+    """
+    for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
+        name, nodes = f"{module}.{function.name}", [*_but_checks(function.body)]
+        found = [*_stores(nodes), *_types(nodes)]
+        if not function.name.startswith("_require"):
+            found += [node for node in nodes if isinstance(node, ast.Constant) and _odd(node.value, NUMBERS.get(name, ()))]
+            found += [] if name in ROUNDS else _roundings(function, nodes)
+            found += [] if name in {**BRANCHES_ON_SIZES, **BRANCHES_ON_NUMBERS} else _branches(function, nodes)
+        yield from (f"{function.name}, line {node.lineno}: {ast.unparse(node)}" for node in found)
+
+
+def _but_checks(statements):
+    for statement in statements:
+        if not (isinstance(statement, ast.If) and all(isinstance(each, ast.Raise) for each in statement.body)):
+            yield statement
+            yield from _but_checks(each for each in ast.iter_child_nodes(statement))
+
+
+def _odd(value, allowed):
+    return type(value) in (int, float) and value not in (0, 1, 2, 3, *allowed)
+
+
+def _maker(node):
+    return isinstance(node, ast.Call) and bool(MAKERS.fullmatch(ast.unparse(node.func)))
+
+
+def _stores(nodes):
+    """Writes, but into an array that the function made."""
+    assigned = [(target, node.value) for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    made = {t.id for t, v in assigned if isinstance(t, ast.Name) and _maker(v)}
+    made -= {t.id for t, v in assigned if isinstance(t, ast.Name) and not _maker(v)}
+    for node in nodes:
+        if isinstance(node, (ast.AugAssign, ast.Delete)) or (isinstance(node, ast.keyword) and node.arg == "out"):
+            yield node
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield from [] if isinstance(node.value, ast.Name) and node.value.id in made else [node]
+
+
+def _types(nodes):
+    """Types of numbers, named or as text; the rule above knows `astype`."""
+    for node in nodes:
+        named = isinstance(node, ast.Attribute) and TYPES.fullmatch(node.attr) and ast.unparse(node) != "np.int64"
+        if named or (isinstance(node, ast.keyword) and node.arg == "dtype" and ast.unparse(node.value) not in ("bool", "int")):
+            yield node
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("np."):
+            yield from (each for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+def _annotated(function, *words):
+    """The arguments whose annotation has one of the words."""
+    arguments = [a for a in (*function.args.args, *function.args.kwonlyargs) if a.annotation is not None]
+    return {a.arg for a in arguments if any(word in ast.unparse(a.annotation) for word in words)}
+
+
+def _roundings(function, nodes):
+    """What cuts a fraction off, but where whole numbers are divided."""
+    names = _annotated(function, "Even", "Count", "Integer", "Integers")
+    for node in [node for node in nodes if isinstance(node, ast.Assign)] * 2:
+        pairs = [(node.targets[0], node.value)]
+        if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = zip(node.targets[0].elts, node.value.elts, strict=True)
+        names |= {t.id for target, value in pairs if _whole(value, names) for t in ast.walk(target) if isinstance(t, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+            if not (_whole(node.left, names) and _whole(node.right, names)):
+                yield node
+        elif isinstance(node, ast.Call) and ROUNDING.fullmatch(ast.unparse(node.func)):
+            yield from [] if all(_whole(each, names) for each in node.args) else [node]
+
+
+def _whole(node, names):
+    """Whether an expression is made from whole numbers."""
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.op, (ast.Div, ast.Pow)) and _whole(node.left, names) and _whole(node.right, names)
+    if isinstance(node, ast.Call):
+        reduced = isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and _whole(node.func.value, names)
+        counted = ast.unparse(node.func) == "np.arange" and all(_whole(each, names) for each in node.args)
+        return reduced or counted or ast.unparse(node.func) == "len"
+    if isinstance(node, (ast.Subscript, ast.UnaryOp)):
+        return _whole(getattr(node, "value", None) or node.operand, names)
+    if isinstance(node, ast.IfExp):
+        return _whole(node.body, names) and _whole(node.orelse, names)
+    plain = (isinstance(node, ast.Name) and node.id in names) or (isinstance(node, ast.Attribute) and node.attr == "shape")
+    return plain or (isinstance(node, ast.Constant) and isinstance(node.value, int))
+
+
+def _branches(function, nodes):
+    """Tests of anything but words, `None` and switches, and comparisons of single numbers with one another."""
+    switches = _annotated(function, "bool")
+    numbers = _annotated(function, "Even", "Count", "Integer", "Number", "Positive", "Factor", "Fraction")
+    numbers -= _annotated(function, "Array")
+    for node in nodes:
+        if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not _of_words(node.test, switches):
+            yield node.test
+        elif isinstance(node, (ast.BoolOp, ast.Match)) or (isinstance(node, ast.comprehension) and node.ifs):
+            if not _of_words(node, switches):
+                yield node if isinstance(node, ast.expr) else function
+        elif isinstance(node, ast.Compare) and not _of_words(node, switches):
+            names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - {"np"}
+            if names <= numbers:
+                yield node
+
+
+def _of_words(node, switches):
+    if isinstance(node, ast.BoolOp):
+        return all(_of_words(value, switches) for value in node.values)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not) and _of_words(node.operand, switches)
+    if isinstance(node, ast.Compare):
+        words = [part for right in node.comparators for part in getattr(right, "elts", [right])]
+        return all(isinstance(word, ast.Constant) and isinstance(word.value, (str, type(None))) for word in words)
+    return isinstance(node, ast.Name) and node.id in switches
+
+
 def short(text):
     """Code fits on a few screens, a function on one; a statement counts once however it is wrapped."""
     tree = ast.parse(text)
@@ -254,6 +401,16 @@ def test_docstring(name):
 @pytest.mark.parametrize("name", CONVERTED)
 def test_bodies_ask_no_size(name):
     assert list(asks_no_size(source(name), name)) == []
+
+
+def test_exceptions_are_proved():
+    named = {**BRANCHES_ON_NUMBERS, **ROUNDS}.values()
+    assert set(named) <= {theorem.partition("/")[0] for theorem in statements.statements()}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_bodies_are_only_formulas(name):
+    assert list(only_formulas(source(name), name)) == []
 
 
 def shapes(page):
@@ -541,6 +698,54 @@ def test_asks_no_size_can_fail(body):
 )
 def test_asks_no_size_lets_formulas_pass(body):
     assert list(asks_no_size(f"def f(x, mask=None):\n    {body}")) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x / (dim + 1 if dim == 2 else dim)",
+        "return x * (dim == 2)",
+        "return x * (dim == 1 + heads)",
+        "return x if dim else -x",
+        "return dim and x",
+        "return [a for a in x if dim]",
+        "return np.minimum(x, 1024)",
+        "return np.where(x > 1e9, 0, x)",
+        "return x // 1",
+        "return x - center // 1",
+        "return x - np.floor(center)",
+        "return x - round(center)",
+        "return x * np.float32(1)",
+        "return np.cumsum(x, dtype=np.int16)",
+        "return np.zeros(2, 'f4') + x",
+        "x[..., :1] = 0",
+        "y = x\n    y[...] = 0",
+        "y = np.zeros(2)\n    y = x\n    y[...] = 0",
+        "x *= 2",
+        "return np.exp(x, out=x)",
+        "x.shape = (dim,)",
+    ],
+)
+def test_only_formulas_can_fail(body):
+    assert list(only_formulas(f"def f(x: Array, *, dim: Even, heads: Count, center: Number) -> Array:\n    {body}"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "half = dim // 2\n    return x[..., : x.shape[-1] // 2] * (half % 2)",
+        "if dim > 4096:\n        raise ValueError\n    return x",
+        "return x if layout == 'half' and center is not None else np.where(x < dim, 0, x)",
+        "y = np.zeros(dim)\n    y[0], y[1] = x[0], x[1]\n    return y if causal else x",
+    ],
+)
+def test_only_formulas_lets_formulas_pass(body):
+    assert (
+        list(
+            only_formulas(f"def f(x: Array, *, dim: Even, layout: Layout, center: Number, causal: bool) -> Array:\n    {body}")
+        )
+        == []
+    )
 
 
 def test_short_can_fail():
