@@ -88,7 +88,7 @@ def softmax(
     total = weights.sum(axis=-1, keepdims=True)
     if sinks is not None:
         total = total + np.exp(sinks[..., None] - highest)
-    elif mask is not None:
+    if mask is not None:
         total = np.where(mask.any(axis=-1, keepdims=True), total, 1)
     return weights / total
 
