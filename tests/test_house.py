@@ -48,6 +48,25 @@ ROUNDS = {
     "rotary.scaling.proportional": "rotary.scaling.pinned_proportional",
     "rotary.scaling.yarn_range": "rotary.scaling.yarn_range_counts_turns",
 }
+# What an argument is that is not given, in every public function.
+DEFAULTS = {
+    "base": 10000.0,  # Vaswani et al., section 3.5
+    "beta_fast": 32.0,  # YaRN
+    "beta_slow": 1.0,
+    "buckets": 32,  # Raffel et al., section 2.1
+    "causal": False,
+    "divisor": "dim",  # Vaswani et al., section 3.5
+    "factor": 1,
+    "in_place": False,
+    "max_bias": 8,  # Press et al., section 3
+    "max_distance": 128,  # Raffel et al., section 2.1
+    "merge": 1,
+    "mscale": 1.0,
+    "ramp": "index",
+    "scale_base": 512.0,  # Sun et al., Algorithm 1
+    "steps": 2,  # He et al., DeBERTa
+    "variant": "relative_key",
+}
 
 FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}
 FORBIDDEN_IMPORTS = {"math", "cmath", "warnings", "functools"}
@@ -350,6 +369,16 @@ def no_default_where_the_world_disagrees(text):
                 yield f"{function.name}: {argument.arg} must have no default"
 
 
+def defaults_as_published(text):
+    """An argument that has a default has that of its name; `None` says that something is not there."""
+    for function in public_functions(ast.parse(text)):
+        arguments = function.args.args[len(function.args.args) - len(function.args.defaults) :] + function.args.kwonlyargs
+        for argument, default in zip(arguments, function.args.defaults + function.args.kw_defaults, strict=True):
+            known = repr(DEFAULTS.get(argument.arg))
+            if default is not None and ast.unparse(default) != known:
+                yield f"{function.name}: {argument.arg} = {ast.unparse(default)}, expected {known}"
+
+
 def positions_are_arguments(text):
     """A function that is given positions counts none of its own from the shape of another argument."""
     for function in public_functions(ast.parse(text)):
@@ -411,6 +440,11 @@ def test_exceptions_are_proved():
 @pytest.mark.parametrize("name", CONVERTED)
 def test_bodies_are_only_formulas(name):
     assert list(only_formulas(source(name), name)) == []
+
+
+@pytest.mark.parametrize("name", [*SPECIFICATIONS, *(f"fast.{path.stem}" for path in (ROOT / "posref" / "fast").glob("*.py"))])
+def test_defaults_as_published(name):
+    assert list(defaults_as_published(source(name))) == []
 
 
 def shapes(page):
@@ -762,6 +796,12 @@ def test_short_can_fail():
 def test_no_default_can_fail(snippet):
     assert list(no_default_where_the_world_disagrees(snippet))
     assert list(no_default_where_the_world_disagrees("def f(x, *, layout, scale=1): pass")) == []
+
+
+@pytest.mark.parametrize("snippet", ["def f(base=1000.0): pass", "def f(*, base=None): pass", "def f(x, *, scale=1): pass"])
+def test_defaults_as_published_can_fail(snippet):
+    assert list(defaults_as_published(snippet))
+    assert list(defaults_as_published("def f(x, mask=None, *, scale, base=10000.0): pass")) == []
 
 
 @pytest.mark.parametrize("length", ["x.shape[-2]", "1, len(x) + 1"])
