@@ -72,7 +72,7 @@ def check(
     if model is not None:
         _require.choice("check.check", "model", model, [name for dtype in BY_DTYPE for name in models(dtype, a)])
     report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
-    got = _called(report, caller, op, settings, a)
+    settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
         _battery(report, caller, op, settings, question)
@@ -143,29 +143,51 @@ def _said(value: Any) -> str:
     )
 
 
-def _called(report: Report, caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> np.ndarray | None:
-    """The output; None if it raised or returned no array, with what works instead."""
+def _called(
+    report: Report, caller: Caller, op: Op, settings: dict[str, Any], a: Arguments
+) -> tuple[dict[str, Any], Arguments, np.ndarray | None]:
+    """Settings, arguments and output. No output if it raised or returned no array, with what works instead.
+
+    Far positions that nobody asked for may be beyond its table: then the nearer ones are the question.
+    """
     try:
         got = caller(a)
     except Misbehaved as error:
+        near = {} if "max_position" in settings else _near(caller, op, settings, a)
+        if near:
+            limit = near["max_position"]
+            beyond = f"at positions up to {a.positions.max()} {error}; up to {limit} it runs, and all else was checked there"
+            report.skipped("far positions", f"{beyond}; pass max_position= with the last position of its table")
+            return _called(report, caller, op, near, op.make(**near))
         report.failed("call", str(error))
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
         contract = f"The contract is fn({', '.join(op.given)}); wrap the implementation, or pass to=."
         report.advice.append(next(working, contract))
-        return None
+        return settings, a, None
     report.passed("call", f"the input {caller.modified} was modified: it works in place" if caller.modified else "")
-    return got
+    return settings, a, got
+
+
+def _near(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, Any]:
+    """The settings with the farthest positions that it serves; empty if there are none."""
+    shorter = _shorter(op, settings, a)
+    return next((near for near in shorter if _works(caller, op.make(**near))), {})
+
+
+def _shorter(op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[dict[str, Any]]:
+    """The settings with positions where tables end."""
+    if "max_position" in _settings(op):
+        yield from (settings | {"max_position": limit} for limit in SHORTER if limit < a.positions.max())
 
 
 def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[tuple[str, Caller, Arguments]]:
     """What else may work: tensors, shorter positions, positions of one axis."""
     for words, other in caller.others():
         yield words, other, a
+    for near in _shorter(op, settings, a):
+        limit = near["max_position"]
+        yield f"It runs with positions up to {limit}: pass max_position={limit}.", caller, op.make(**near)
     if "max_position" in _settings(op):
-        for limit in SHORTER:
-            if limit < a.positions.max():
-                advice = f"It runs with positions up to {limit}: pass max_position={limit} or the length of its table."
-                yield advice, caller, op.make(**settings | {"max_position": limit})
         yield (
             'It runs with one-dimensional positions: pass positions="shared".',
             caller,

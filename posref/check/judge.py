@@ -46,7 +46,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if not bad.any():
         report.failed("values", _worst(question, got))
     low = None if found.fits else _grid(got, found.model)
-    if low is not None:
+    if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
+        found = question.ask(got, stages)
+    if low is not None and not found.fits:
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
         _named(report, question, narrow.ask(got, stages), low)

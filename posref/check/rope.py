@@ -36,9 +36,9 @@ def check_rope(
     `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
     sorted and different in every row; it returns the rotated x in the same axes. With `positions="shared"` it receives
     positions `(n,)` for all rows; whether rows with their own positions are served is then not tested. `to` converts numpy
-    arrays to tensors, `to_positions` the positions if `to` would round them. `max_position` is the largest position used;
-    lower it for an implementation with a shorter table. `model` demands one precision model (`posref.check.ranged`) instead of
-    those its output dtype allows.
+    arrays to tensors, `to_positions` the positions if `to` would round them. `max_position` is the largest position used; if it
+    is not given and an implementation raises there, nearer positions are tried and the report says so. `model` demands one
+    precision model (`posref.check.ranged`) instead of those its output dtype allows.
 
     The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs

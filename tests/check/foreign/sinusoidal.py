@@ -145,12 +145,10 @@ CASES = [
         {
             "right": [frequencies_by_exp, frequencies_in_torch],
             "divisor": [frequencies_of_tensor2tensor],
-            "unlisted": [
-                frequencies_of_every_feature,
-                frequencies_inverted,
-                frequencies_counted_from_one,
-                frequencies_with_a_square,
-            ],
+            "= wrong_base 100": [frequencies_of_every_feature],
+            "= wrong_base 0.0001": [frequencies_inverted],
+            "= linear_scaling 10": [frequencies_counted_from_one],
+            "= wrong_base 1e+08": [frequencies_with_a_square],
         },
     ),
     (
