@@ -33,7 +33,7 @@ Try:
 
 CHECK_OPTIONS = (
     *("dim", "rotary_dim", "base", "exponent_dim", "frequencies", "layout", "to", "to_positions"),
-    *("max_position", "positions", "model"),
+    *("max_position", "positions", "model", "schedule"),
 )
 
 
@@ -167,7 +167,11 @@ def _parser():
     check.add_argument(
         "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
     )
-    check.add_argument("--config", metavar="FILE", help="rotate as this model does: its config.json, see `posref explain`")
+    check.add_argument(
+        "--config",
+        metavar="FILE",
+        help="rotate as this model does, scaled and in part too: its config.json, see `posref explain`",
+    )
     check.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
     check.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
     check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b")
@@ -179,6 +183,11 @@ def _parser():
     check.add_argument("--exponent-dim", type=int, help="what their exponent 2t is divided by, if not the rotated width")
     check.add_argument(
         "--frequencies", metavar="LIST|FILE", help="instead of a base: numbers with commas, or a .npy or .json file of them"
+    )
+    check.add_argument(
+        "--schedule",
+        metavar="NAME",
+        help="scale them as this function of rotary.scaling, whose keywords are options: --schedule linear --factor 4",
     )
     check.add_argument("--layout", help="which features form a pair: half or interleaved (`posref aliases` translates)")
     check.add_argument(
@@ -371,9 +380,9 @@ def _check(arguments):
     if not rope and arguments.preset is None and (arguments.system or "").count(".") != 1:
         return _contract(arguments)
     options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
+    scaled = _of_a_schedule(arguments) if rope else {}
     if rope:
         parameters, run = inspect.signature(check.check_rope).parameters, check.check_rope
-        _refuse(arguments.rest)
     else:
         name = arguments.system or ops.presets().get((arguments.preset or "").replace("-", "_"), ("",))[0]
         settings = _usage(ops.op, name).make if name else check.check
@@ -398,7 +407,7 @@ def _check(arguments):
         _known_layout(options["layout"])
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    options |= asked
+    options |= asked | scaled
     with _prints_go_to_stderr():
         function = _function(arguments.function)
         library = options.get("to", "").partition(".")[0]
@@ -411,6 +420,17 @@ def _check(arguments):
             raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _of_a_schedule(arguments):
+    """The keywords of `--schedule`: those of its function; its name is judged by check_rope."""
+    from posref import ops
+
+    if arguments.schedule not in ops.system("scaling"):
+        _refuse(arguments.rest if arguments.schedule is None else None)
+        return {}
+    found = _settings(inspect.signature(ops.op(f"scaling.{arguments.schedule}").spec).parameters, arguments.rest)
+    return found | {"factors": _numbers("--factors", found["factors"])} if "factors" in found else found
 
 
 def _of_a_model(arguments):

@@ -39,7 +39,7 @@ BATTERY: tuple[dict[str, int], ...] = (
 
 def check(
     fn: Callable[..., Any],
-    name: str | None = None,
+    name: str | Op | None = None,
     *,
     preset: str | None = None,
     to: Callable[[Any], Any] | None = None,
@@ -117,8 +117,10 @@ def _described(value: Any) -> str:
     return f"{'integers' if value.dtype.kind in 'iu' else 'numbers'} {value.shape}"
 
 
-def _asked(name: str | None, preset: str | None, settings: dict[str, Any]) -> tuple[Op, dict[str, Any]]:
+def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) -> tuple[Op, dict[str, Any]]:
     """The op and its settings; those of a preset first."""
+    if isinstance(name, Op):
+        return name, settings
     if preset is None:
         if name is None:
             raise ValueError(f"check.check: name an op, for instance 'alibi.bias'; systems are {', '.join(ops.names())}")

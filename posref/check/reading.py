@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posref.check import schedules
 from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
@@ -105,6 +106,10 @@ def _bases(question: Question, got: np.ndarray, call: Caller | None) -> Iterator
     known = [(base, _pairs(question, _spec(question, base))) for base in bases]
     yield from ((base, pairs) for base, pairs in known if pairs and (found is None or _same(found, pairs)))
     asked = known[0][1]
+    if found and asked and len(found.first) < len(asked.first):
+        turns = np.isin(asked.first, found.first)
+        if _same(found, Pairs(*(side[turns] for side in asked))):
+            yield Base((_still(question.a, turns),)), asked
     if found and asked and len(found.first) == len(asked.first) and not any(_same(found, pairs) for _, pairs in known):
         yield Base((_other_pairs(found, asked),)), found
 
@@ -314,9 +319,20 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         if abs(factor - 1) > 1e-3:
             starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
         others = [start.plus(*_other_base(plain, given)) for start in starts if given or plain != a.base]
-        yield [each for made in (*starts[1:], *others) for each in made.named()]
+        scaled = [base.plus(*_schedule(each)) for each in _known_schedules(a, theirs, turning, digits)]
+        yield [each for made in (*starts[1:], *others, *scaled) for each in made.named()]
     if turning is not None:
         yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
+
+
+def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int) -> Iterator[schedules.Known]:
+    """Those that the frequencies of an output may be; a linear one is named elsewhere, and few pairs fit many."""
+    if turning is None or len(theirs) < 4 or digits > max(schedules.DIGITS):
+        return
+    whole = np.zeros(len(turning))
+    whole[turning] = theirs
+    bases = [each for each in (a.base, schedules.first_base(whole, digits)) if each > 1]
+    yield from (each for each in schedules.known(whole, bases, digits) if each.name != "linear")
 
 
 def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
@@ -430,6 +446,25 @@ def _other_base(number: float, given: bool) -> Named:
     bug = f"frequencies {number:.10g}^(-2t/dim), not scaled; you asked for given ones"
     remedy = "Use the given frequencies; check that the scaling of the configuration is read."
     return f"wrong_base {number:g}", _mistake(using(frequencies=unscaled), bug, remedy, "base")
+
+
+def _schedule(known: schedules.Known) -> Named:
+    bug = f"frequencies {known}"
+    if known.name == "ntk":
+        base = schedules.first_base(known.frequencies, 6)
+        bug += f", or dynamic_ntk at a length that makes this factor: base {base:g}"
+    remedy = "Scale frequencies as asked: compare rope_type and the lengths of the configuration with what is read."
+    return f"schedule {known.name}", _mistake(using(frequencies=known.frequencies), bug, remedy, "base")
+
+
+def _still(a: Arguments, turns: np.ndarray) -> Named:
+    """The frequencies asked for, and 0 for those pairs, of the ones that should turn, that pass."""
+    law = a.base ** (-2 * np.arange(a.dim // 2) / (a.exponent_dim or a.dim)) if a.frequencies is None else a.frequencies
+    used, first = np.copy(law), int(np.argmin(turns))
+    used[np.flatnonzero(law)[: len(turns)][~turns]] = 0
+    proportional = "" if turns[first:].any() else f"; schedule proportional has such, with fraction {first / len(law):g}"
+    bug = f"{int((~turns).sum())} of {len(turns)} pairs do not turn, from pair {first} on{proportional}"
+    return "pairs_still", _mistake(using(frequencies=used), bug, "Turn every pair that is to turn.", "base")
 
 
 def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -> Named:

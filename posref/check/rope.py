@@ -4,10 +4,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from posref import _require, pairing
+import numpy as np
+
+from posref import _require, ops, pairing
+from posref.check import schedules
 from posref.check.implementation import check
 from posref.check.report import Report
 from posref.check.tensors import as_float64
+from posref.ops import Mistake
 
 LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
 WIDEST = 2**16
@@ -30,6 +34,8 @@ def check_rope(
     model: str | None = None,
     magnitude: float = 1.0,
     sign: int = 1,
+    schedule: str | None = None,
+    **settings: Any,
 ) -> Report:
     """Check `fn(x, positions) -> rotated x` and say what it computes if that is not RoPE as asked: `check` of "rope.rotate".
 
@@ -42,11 +48,14 @@ def check_rope(
 
     The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
-    over the head. Or pass `frequencies` `(rotary_dim/2,)`, for YaRN, Llama 3, linear scaling; 0 for pairs that do not turn.
+    over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords. Or pass
+    `frequencies` `(rotary_dim/2,)`; 0 for pairs that do not turn. The report says if they are a known schedule.
 
-    `magnitude` multiplies cos and sin (YaRN, LongRoPE); `sign=-1` is a turn by -m; `layout="interleaved_to_half"` reads pairs
-    (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. `positions="range"` passes none, which count from 0, and `"offset"`
-    the integer where they start: fewer mistakes show.
+    `magnitude` multiplies cos and sin (YaRN, LongRoPE; no schedule does it); `sign=-1` is a turn by -m;
+    `layout="interleaved_to_half"` reads pairs (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. `positions="range"`
+    passes none, which count from 0, and `"offset"` the integer where they start: fewer mistakes show. Several axes and xPos are
+    `check(fn, "axes.rotate", ..)` and `check(fn, "xpos.rotate", ..)`; what a configuration asks for is
+    `posref check MODULE:FUNCTION --config FILE`.
 
     ValueError for arguments that make no sense; whatever `fn` does wrong is in the report, not raised.
 
@@ -59,6 +68,8 @@ def check_rope(
     True
     >>> check_rope(rotate, dim=8, layout="half").diagnosis[0].name
     'other_layout'
+    >>> check_rope(rotate, dim=8, layout="interleaved", schedule="linear", factor=4.0).diagnosis[0].name
+    'unscaled'
     """
     width = dim if rotary_dim is None else rotary_dim
     _require.even("check.check_rope", "dim" if rotary_dim is None else "rotary_dim", width)
@@ -72,11 +83,24 @@ def check_rope(
         raise ValueError(f"check.check_rope: rotary_dim is {width} and dim {dim}; rotary_dim cannot exceed dim")
     asked: dict[str, Any] = {"dim": int(width), "layout": layout}
     asked |= {"head_dim": int(dim)} if width < dim else {}
-    asked |= _law(width, base, exponent_dim) if frequencies is None else _given(frequencies, width, base, exponent_dim)
+    op = ops.op("rope.rotate")
+    if schedule is not None:
+        asked["frequencies"], wrong, known = _scheduled(schedule, width, base, exponent_dim, frequencies, settings)
+        asked["base"] = known.settings["base"]
+        op = op._replace(mistakes={name: m for name, m in op.mistakes.items() if name != "frequencies_ignored"} | wrong)
+    elif settings:
+        raise TypeError(f"check.check_rope: there is no {next(iter(settings))}=; settings of a schedule stand beside schedule=")
+    elif frequencies is None:
+        asked, known = asked | _law(width, base, exponent_dim), None
+    else:
+        asked |= _given(frequencies, width, base, exponent_dim)
+        known = schedules.named(asked["frequencies"])
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
-    return check(lambda *given: fn(*given), "rope.rotate", to=to, to_positions=to_positions, model=model, **asked)
+    report = check(lambda *given: fn(*given), op, to=to, to_positions=to_positions, model=model, **asked)
+    report.subject += f"; frequencies: {known}" if known else ""
+    return report
 
 
 def _law(width: int, base: float | None, exponent_dim: int | None) -> dict[str, Any]:
@@ -90,6 +114,17 @@ def _law(width: int, base: float | None, exponent_dim: int | None) -> dict[str, 
             f"1e-{EXTREME} .. 1e{EXTREME}, where float32 can compute angles"
         )
     return {"base": float(base)} | ({} if exponent_dim in (None, width) else {"exponent_dim": int(exponent_dim or 0)})
+
+
+def _scheduled(
+    schedule: str, width: int, base: float | None, exponent_dim: int | None, frequencies: Any, settings: dict[str, Any]
+) -> tuple[np.ndarray, dict[str, Mistake], schedules.Known]:
+    if frequencies is not None or exponent_dim is not None:
+        raise ValueError("check.check_rope: a schedule is given; leave out frequencies and exponent_dim, which it makes")
+    _require.choice("check.check_rope", "schedule", schedule, schedules.NAMES)
+    base = _law(width, base, None)["base"]
+    theta, wrong = schedules.asked(schedule, width, base, settings)
+    return theta, wrong, schedules.Known(schedule, {"base": base, **settings}, theta)
 
 
 def _given(frequencies: Any, width: int, base: float | None, exponent_dim: int | None) -> dict[str, Any]:

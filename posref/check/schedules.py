@@ -1,0 +1,96 @@
+"""Schedules: RoPE's frequencies by the name of their scaling, its mistakes, and which schedule some frequencies are."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import ops
+from posref.check.engine import NO_ANSWER
+from posref.ops import Mistake, using
+from posref.ops.probe import completed
+
+NAMES = ("linear", "ntk", "dynamic_ntk", "yarn", "llama3", "longrope", "proportional")
+BASES = (1e4, 5e5, 1e6)  # of released models; NTK shows base and factor as one number
+LENGTHS = tuple(2**power for power in range(9, 21))  # tokens of training
+DIGITS = (1, 2, 3)  # of a base and a factor that somebody chose
+
+
+class Known(NamedTuple):
+    """A schedule, its settings and what it gives."""
+
+    name: str
+    settings: dict[str, Any]
+    frequencies: np.ndarray
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={_said(value)}' for name, value in self.settings.items())})"
+
+
+def asked(schedule: str, dim: int, base: float, settings: dict[str, Any]) -> tuple[np.ndarray, dict[str, Mistake]]:
+    """The frequencies of a schedule, and its mistakes as those of "rope.rotate"; ValueError naming settings that do not fit."""
+    op = ops.op(f"scaling.{schedule}")
+    own = {name: p.default for name, p in signature(op.spec).parameters.items() if name not in ("dim", "base")}
+    absent = [name for name, default in own.items() if default is Parameter.empty and name not in settings]
+    unknown = [name for name in settings if name not in own]
+    if absent or unknown:
+        words = [f"{verb} {', '.join(names)}" for verb, names in (("needs", absent), ("has no", unknown)) if names]
+        length = "; original_length is original_max_position_embeddings" if "original_length" in own else ""
+        raise ValueError(f"check.check_rope: schedule {schedule} {' and '.join(words)}; it takes {', '.join(own)}{length}")
+    arrays = {name: np.asarray(value, dtype=float) if isinstance(value, list) else value for name, value in settings.items()}
+    a = completed(op.spec, {**arrays, "dim": dim, "base": base})
+    right, found = op.spec(**a), {}
+    for name, mistake in op.mistakes.items():
+        with suppress(*NO_ANSWER), np.errstate(all="ignore"):
+            wrong = mistake.wrong(op.spec, a)
+            found[name] = mistake._replace(wrong=using(frequencies=wrong), kind="base", only="")
+    return right, found
+
+
+def known(frequencies: np.ndarray, bases: Iterable[float], digits: int, near: float = 1e-3) -> Iterator[Known]:
+    """The schedules within `near` of frequencies, relatively, with a factor of so many digits."""
+    dim, turning = 2 * len(frequencies), frequencies > 0
+    for base in dict.fromkeys(bases):
+        last = np.flatnonzero(turning)[-1]
+        factor = float(f"{base ** (-2 * last / dim) / frequencies[last]:.{digits}g}")
+        for name, settings in _settings(factor, turning):
+            with suppress(*NO_ANSWER):
+                made = ops.op(f"scaling.{name}").spec(dim=dim, base=base, **settings)
+                if np.allclose(made, frequencies, rtol=near, atol=0):
+                    yield Known(name, {"base": base, **settings}, made)
+
+
+def first_base(frequencies: np.ndarray, digits: int) -> float:
+    """The base that the first two frequencies have, which most schedules keep or divide alike."""
+    first, second = frequencies[:2]
+    with np.errstate(all="ignore"):
+        base = (first / second) ** len(frequencies)
+    return float(f"{base:.{digits}g}") if 1 < base < 1e30 else BASES[0]
+
+
+def named(frequencies: np.ndarray) -> Known | None:
+    """The schedule that given frequencies are, as far as float32 tells; of several the one with the fewest digits."""
+    if len(frequencies) < 2 or not (frequencies[:2] > 0).all():
+        return None
+    found = (each for digits in DIGITS for each in known(frequencies, (first_base(frequencies, digits), *BASES), digits, 1e-5))
+    return next(found, None)
+
+
+def _settings(factor: float, turning: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Schedules with this factor and what configurations have beside it."""
+    if not turning.all():
+        yield "proportional", {"fraction": float(turning.mean()), "factor": factor}
+        return
+    if factor == 1:  # not scaled
+        return
+    yield from (("linear", {"factor": factor}), ("ntk", {"factor": factor}))
+    for length in LENGTHS:
+        given = {"factor": factor, "original_length": length}
+        yield "llama3", {**given, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        yield from (("yarn", {**given, "truncate": truncate}) for truncate in (True, False))
+
+
+def _said(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value) if np.ndim(value) == 0 else f"{len(value)} numbers"

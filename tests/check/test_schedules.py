@@ -1,0 +1,175 @@
+"""Schedules asked for by name, and those that somebody else's frequencies are. The implementations are loops over pairs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from posref.check import check_rope
+
+f32 = np.float32
+DIM = 64
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_length": 8192}
+GPT_OSS = {"factor": 32.0, "original_length": 4096, "truncate": False}
+
+
+def turned(theta):
+    def rotate(x, positions):
+        y, half = x.copy(), len(theta)
+        for t, w in enumerate(theta):
+            angle = positions[:, None].astype(f32) * f32(w)
+            cos, sin = np.cos(angle), np.sin(angle)
+            y[..., t], y[..., t + half] = (
+                x[..., t] * cos - x[..., t + half] * sin,
+                x[..., t] * sin + x[..., t + half] * cos,
+            )
+        return y
+
+    return rotate
+
+
+def plain(base, dim=DIM):
+    return [base ** (-2 * t / dim) for t in range(dim // 2)]
+
+
+def linear(base, factor):
+    return [w / factor for w in plain(base)]
+
+
+def ntk(base, factor):
+    return plain(base * factor ** (DIM / (DIM - 2)))
+
+
+def llama3(base, factor, low, high, length):
+    """Meta's loop."""
+    found = []
+    for w in plain(base):
+        wavelength = 2 * math.pi / w
+        if wavelength < length / high:
+            found.append(w)
+        elif wavelength > length / low:
+            found.append(w / factor)
+        else:
+            smooth = (length / wavelength - low) / (high - low)
+            found.append((1 - smooth) * w / factor + smooth * w)
+    return found
+
+
+def yarn(base, factor, length, truncate, fast=32, slow=1):
+    low, high = (DIM * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (fast, slow))
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, DIM - 1)
+    shares = [min(1, max(0, (t - low) / (high - low))) for t in range(DIM // 2)]
+    return [w * (1 - share) + w / factor * share for w, share in zip(plain(base), shares, strict=True)]
+
+
+ASKED = {
+    "linear": (linear(1e4, 4), {"base": 1e4, "factor": 4.0}),
+    "ntk": (ntk(1e4, 4), {"base": 1e4, "factor": 4.0}),
+    "dynamic_ntk": (ntk(1e4, 5), {"base": 1e4, "factor": 4.0, "length": 4096, "original_length": 2048}),  # 4 * 2 - 3 is 5
+    "llama3": (llama3(5e5, 8, 1, 4, 8192), {"base": 5e5, **LLAMA3}),
+    "yarn": (yarn(15e4, 32, 4096, False), {"base": 15e4, **GPT_OSS}),
+    "longrope": ([w / (1 + t) for t, w in enumerate(plain(1e4))], {"factors": [1.0 + t for t in range(DIM // 2)]}),
+    "proportional": ([*plain(1e4)[:8], *[0.0] * 24], {"fraction": 0.25}),
+}
+
+
+def named(theta, **asked):
+    report = check_rope(turned(theta), dim=DIM, layout="half", **asked)
+    assert not report.ok
+    return [finding.name for finding in report.diagnosis]
+
+
+@pytest.mark.parametrize("schedule", ASKED)
+def test_asked_by_name(schedule):
+    theta, settings = ASKED[schedule]
+    report = check_rope(turned(theta), dim=DIM, layout="half", schedule=schedule, **settings)
+    assert report.ok, report
+    assert f"frequencies: {schedule}(base=" in report.subject
+    assert named(plain(settings.get("base", 1e4)), schedule=schedule, **settings)[-1] == "unscaled"
+
+
+@pytest.mark.parametrize(
+    ("name", "theta", "schedule"),
+    [
+        ("truncated", yarn(15e4, 32, 4096, True), "yarn"),
+        ("every_frequency", linear(15e4, 32), "yarn"),
+        ("no_blend", llama3(5e5, 8, 3.999999, 4, 8192), "llama3"),
+        ("at_its_longest", ntk(1e4, 13), "dynamic_ntk"),
+        ("partial_rotary", [*plain(1e4, 16), *[0.0] * 24], "proportional"),
+        ("schedule yarn", yarn(5e5, 8, 8192, True), "llama3"),
+        ("pairs_still", [*plain(1e4)[:5], *[0.0] * 27], "proportional"),
+    ],
+)
+def test_mistakes_beside_a_schedule(name, theta, schedule):
+    assert named(theta, schedule=schedule, **ASKED[schedule][1]) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "theta", "base"),
+    [
+        ("schedule llama3", llama3(5e5, 8, 1, 4, 8192), 5e5),
+        ("schedule llama3", llama3(5e5, 32, 1, 4, 8192), 1e4),
+        ("schedule yarn", yarn(15e4, 32, 4096, False), 15e4),
+        ("schedule yarn", yarn(15e4, 32, 4096, True), 15e4),
+        ("schedule ntk", ntk(1e4, 4), 1e4),
+        ("wrong_base 40000", plain(4e4), 1e4),
+        ("linear_scaling 8", linear(1e4, 8), 1e4),
+        ("pairs_still", [*plain(1e4)[:8], *[0.0] * 24], 1e4),
+    ],
+)
+def test_schedules_where_none_is_asked(name, theta, base):
+    assert named(theta, base=base) == [name]
+
+
+def test_an_unlisted_ramp_is_no_schedule():
+    theta = [w / (1 + 7 * (t / 31) ** 2) for t, w in enumerate(plain(5e5))]
+    assert named(theta, base=5e5) == ["other_frequencies"]
+
+
+@pytest.mark.parametrize(
+    ("theta", "words"),
+    [
+        (llama3(5e5, 8, 1, 4, 8192), "frequencies: llama3(base=500000, factor=8, original_length=8192,"),
+        (yarn(15e4, 32, 4096, False), "frequencies: yarn(base=150000, factor=32, original_length=4096, truncate=False)"),
+        (yarn(15e4, 32, 4096, True), "frequencies: yarn(base=150000, factor=32, original_length=4096, truncate=True)"),
+        (ntk(1e4, 4), "frequencies: ntk(base=10000, factor=4)"),
+        (linear(1e4, 4), "frequencies: linear(base=10000, factor=4)"),
+        ([*plain(1e4)[:8], *[0.0] * 24], "frequencies: proportional(base=10000, fraction=0.25, factor=1)"),
+        (plain(5e5), ""),
+        ([1 / (1 + t) for t in range(32)], ""),
+    ],
+)
+def test_given_frequencies_that_are_a_known_schedule(theta, words):
+    report = check_rope(turned(theta), dim=DIM, layout="half", frequencies=np.array(theta, dtype=f32))
+    assert report.ok, report
+    assert words in report.subject
+    assert words or "frequencies:" not in report.subject
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"schedule": "ntkk"}, "schedule is 'ntkk', expected one of 'linear'"),
+        ({"schedule": "yarn_tables"}, "schedule is 'yarn_tables'"),
+        ({"schedule": "yarn", "factor": 4.0, "original_length": 64}, "schedule yarn needs truncate; it takes factor"),
+        ({"schedule": "linear", "factor": 4.0, "beta": 1}, "schedule linear has no beta; it takes factor"),
+        ({"schedule": "linear", "factor": 0.5}, "factor is 0.5"),
+        ({"schedule": "longrope", "factors": [1.0, 2.0]}, "factors"),
+        (
+            {"schedule": "llama3", **LLAMA3 | {"low_freq_factor": 5.0}},
+            "low_freq_factor is 5.0 and high_freq_factor 4.0",
+        ),
+        ({"schedule": "linear", "factor": 4.0, "frequencies": [1.0] * 32}, "leave out frequencies"),
+        ({"schedule": "linear", "factor": 4.0, "exponent_dim": 128}, "exponent_dim"),
+    ],
+)
+def test_schedules_that_make_no_sense(options, match):
+    with pytest.raises(ValueError, match=match):
+        check_rope(turned(plain(1e4)), dim=DIM, layout="half", **options)
+
+
+def test_settings_without_a_schedule():
+    with pytest.raises(TypeError, match="there is no factor="):
+        check_rope(turned(plain(1e4)), dim=DIM, layout="half", factor=4.0)
