@@ -135,7 +135,8 @@ def output(result: Any) -> np.ndarray:
 def converted(function: str, name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:
     """What the converter makes of the array, and its values."""
     try:
-        made = converter(array)
+        with np.errstate(over="ignore"):  # infinities are refused with the remedy
+            made = converter(array)
         return made, as_float64(made).copy()
     except (Exception, SystemExit) as error:
         raise ValueError(

@@ -52,8 +52,8 @@ def marks_at(s: Any) -> np.ndarray:
 
     >>> marks_at(Arguments(EXTENTS) | {"n_key": 7, "max_position": 20})
     array([[16, 17, 20,  0,  1,  2,  4],
-           [ 2, 20,  1,  5,  0,  3, 17],
-           [18,  2,  4,  8, 10, 14, 16]])
+           [ 2,  0, 17,  3,  1, 20,  5],
+           [19,  2,  4,  8, 10, 14, 16]])
     """
     if s["positions"] in ("range", "offset"):
         return keys_at(s)

@@ -151,11 +151,17 @@ def _low_tables(bits):
     return _cos_sin(lambda cos, sin: (rounded(cos, bits), rounded(sin, bits)))
 
 
+def _short(positions, bits):
+    """Positions in so many bits; with 11, those of float16, they end at 65504."""
+    short = missing() if np.asarray(positions).dtype == object else rounded(positions, bits)
+    return np.where(np.abs(short) > 65504, np.copysign(np.inf, short), short) if bits == 11 else short
+
+
 def _low_chain(bits, table_bits=53):
     """Positions, frequencies and angles in few bits; the tables as well if so said."""
 
     def tables(positions, w):
-        angle = rounded(rounded(positions, bits)[..., None] * rounded(w, bits), bits)
+        angle = rounded(_short(positions, bits)[..., None] * rounded(w, bits), bits)
         return rounded(np.cos(angle), table_bits), rounded(np.sin(angle), table_bits)
 
     return inside(rope, "tables", lambda right: tables)
@@ -726,10 +732,12 @@ MISTAKES = {
         ("EleutherAI/gpt-neox#1016",),
     ),
     "f16_positions": Mistake(
-        "f16_positions",
+        using(positions=lambda a: _short(a.positions, 11)),
         "positions in float16",
         "Positions beyond 2048 collide.",
         "Neighbors get one position.",
+        remedy="Keep positions as integers, or in float32, until the angle is made.",
+        kind="positions",
     ),
     "f32_positions": Mistake(
         "f32_positions",
