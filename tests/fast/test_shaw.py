@@ -186,8 +186,8 @@ def test_values_within_two_orders_of_a_sum(dtype, table_heads):
         q, k, key_table, at = inputs(n, m, reach=reach, dtype=dtype)
         v, value_table = random(2, 3, m, 4, dtype=dtype), random(*table_heads, 2 * reach + 1, 4, dtype=dtype, seed=5)
         arguments = (q, k, v, key_table, value_table, at)
-        mask = np.random.default_rng(0).random((n, m)) < 0.7
-        for allowed in (None, mask):
+        masks = np.random.default_rng(0).random((2, 1, n, m)) < 0.7
+        for allowed in (None, masks[0, 0], masks):
             expected = shaw.attend(*arguments, scale=0.3, mask=allowed)
             got = fast.attend(*arguments, scale=0.3, mask=allowed, threads=2)
             assert got.dtype == expected.dtype
