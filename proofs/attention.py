@@ -234,15 +234,20 @@ def blind_to_a_row_shift_with_a_cap_over_the_sum():
     prove_equal([first - second], [third - fourth])
 
 
-@theorem(of=[attention.repeat_heads], sizes="1 to 6 heads, all divisors")
+@theorem(of=[attention.repeat_heads, attention.with_heads_of], sizes="1 to 6 heads, all divisors")
 def pinned_repeat_heads():
-    """Head a of the result is head floor(a h_key / heads) of the keys: consecutive heads share."""
+    """Head a of the result is head floor(a h_key / heads) of the keys: consecutive heads share. Beside queries of so many
+    heads with_heads_of is the same, one head being broadcast; keys without heads stay."""
     for heads in range(1, 7):
+        q = symbols("q", heads, 1, 1)
         for key_heads in (n for n in range(1, heads + 1) if heads % n == 0):
             k = symbols("k", key_heads, 2, 1)
-            prove_equal(
-                attention.repeat_heads(k, heads=heads), k[[a * key_heads // heads for a in range(heads)]], mention=[k[0, 0, 0]]
-            )
+            repeated = k[[a * key_heads // heads for a in range(heads)]]
+            prove_equal(attention.repeat_heads(k, heads=heads), repeated, mention=[k[0, 0, 0]])
+            prove_equal(np.broadcast_to(attention.with_heads_of(q, k), repeated.shape), repeated)
+            prove_equal(attention.with_heads_of(q[:1], k), k)
+        prove_equal(attention.with_heads_of(q, k[0]), k[0])
+        prove_equal(attention.with_heads_of(q[0], k), k)
 
 
 @pinned_repeat_heads.claim("Consecutive heads share: head a of 4 uses head a // 2 of 2.")
