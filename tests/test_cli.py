@@ -267,6 +267,18 @@ def test_check_frequencies(shell, tmp_path, form):
     assert "frequencies_ignored" in [finding["name"] for finding in json.loads(out)["diagnosis"]]
 
 
+def test_check_a_schedule(shell):
+    asked = ("--as", "rope", "--dim", "8", "--layout", "half", "--schedule", "linear")
+    code, out, err = shell("check", "my_ops:quarter", *asked, "--factor", "4")
+    assert code == 0, out + err
+    code, out, _ = shell("check", "my_ops:half", *asked, "--factor", "4")
+    assert code == 1
+    assert "unscaled" in out
+    code, _, err = shell("check", "my_ops:half", *asked)
+    assert code == 2
+    assert "schedule linear needs factor" in err
+
+
 def test_check_exponent_dim(shell):
     asked = ("--as", "rope", "--dim", "16", "--rotary-dim", "8", "--layout", "half")
     code, out, err = shell("check", "my_ops:partial", *asked, "--exponent-dim", "16")
