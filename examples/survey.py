@@ -2,7 +2,7 @@
 
 J. Su, Transformer Position Encodings That Rack Researchers' Brains, kexue.fm/archives/8130. Each step is computed from words x
 and weights W_Q, W_K, W_V twice: as the survey writes it, and by posref; the two must agree. What is proved about the step is
-printed from `posref.statements`, what the survey gets wrong by `posref claims su`.
+printed from `posref.statements`, with the name of its picture; what the survey gets wrong is printed by `posref claims su`.
 
     python examples/survey.py
 """
@@ -192,6 +192,19 @@ STEPS = (
     *(convolutional, equations_12_and_13, equations_14_and_15, equations_16_and_17, fusion_on_values),
 )
 
+PICTURES = {  # of the system that a step is about; the others are on the sheet of all encodings
+    "absolute.learned": "learned-similarity",
+    "absolute.hierarchical": "stretched-table",
+    "absolute.sinusoidal": "heatmap",
+    "absolute.zero_padding": "border",
+    "relative.shaw": "shaw-clip",
+    "relative.transformer_xl": "shift",
+    "relative.t5": "t5-buckets",
+    "relative.deberta": "deberta-sum",
+    "rotary.rope": "clocks",
+    "rotary.value": "turned-values",
+}
+
 
 def main():
     known = statements.statements()
@@ -201,6 +214,7 @@ def main():
         print(f"\n{step.__name__.replace('_', ' ')}. {step.__doc__}")
         print(np.array2string(np.asarray(found)[:3], precision=3, suppress_small=True, max_line_width=120))
         print(textwrap.fill(f"proved, {theorem}: {known[theorem].statement}", 120, subsequent_indent="  "))
+        print(f"picture: docs/figures/{PICTURES.get(theorem.rpartition('.')[0], 'sheet')}.svg")
     print(f"\n{len(STEPS)} steps agree with the survey. What it says otherwise: posref claims su")
 
 

@@ -23,7 +23,11 @@ def survey():
 
 def test_every_step_agrees(survey, capsys):
     survey.main()
-    assert f"{len(survey.STEPS)} steps agree" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{len(survey.STEPS)} steps agree" in printed
+    pictures = {line.removeprefix("picture: ") for line in printed.splitlines() if line.startswith("picture: ")}
+    assert len(pictures) > 10
+    assert all((SCRIPT.parents[1] / picture).is_file() for picture in pictures)
     assert {step()[2] for step in survey.STEPS} <= statements.statements().keys()
 
 
