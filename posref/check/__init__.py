@@ -13,7 +13,8 @@ output)` does the same for an output that another program computed from a golden
 `implementation` calls somebody's function (`call`) at a first probe, then at other shapes and for its `gradients`; `golden`
 reads a golden case. `judge` holds the output against the right answer and every mistake of `posref.ops` (`engine`) within
 bounds that are derived by running formulas on numbers with error (`ranged`), says where it is wrong (`boxes`), and for RoPE
-reads what no list has from the phases (`reading`), known `schedules` among them, and how right angles were made (`recipes`).
+reads what no list has from the phases (`reading`), known `schedules` among them, what is kept (`properties`), and how right
+angles were made (`recipes`).
 `rope` is `check` with RoPE's own words.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """

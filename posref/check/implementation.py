@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops
-from posref.check import engine, reading, recipes
+from posref.check import engine, properties, reading, recipes
 from posref.check.call import Caller, Misbehaved
 from posref.check.gradients import check_gradient
 from posref.check.judge import blind, judged
@@ -217,7 +217,10 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
 
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
-    if not judged(report, question, _reshaped(got, question), partial(reading.stages, call=caller), pairs=True):
+    got = _reshaped(got, question)
+    right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True)
+    properties.check(report, question, got)
+    if not right:
         return False
     blind(report, question)
     if report.precision:

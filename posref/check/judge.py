@@ -152,10 +152,24 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         report.diagnosis.append(Finding(name, sentence, "\n".join(remedies), worst))
         report.advice += [line for remedy in remedies for line in remedy.split("\n") if line not in report.advice]
     if any("other_layout" in name for name, _, _ in fits) and question.a.get("layout") in pairing.LAYOUTS:
+        report.advice.insert(0, _pairing(question.a))
         report.advice.append(f"Settings {frameworks.advice(question.a.layout)}.")
     if len(fits) > 1:
         report.ambiguous.append("; ".join(name for name, _, _ in fits) + ": all give these numbers here.")
     report.nearest, report.ruled_out = list(found.nearest), found.tried
+
+
+def _pairing(a: Any) -> str:
+    """What to do about the other layout.
+
+    >>> from posref.ops import Arguments
+    >>> _pairing(Arguments(layout="half", dim=64))
+    'Pair features t and t + 32, not 2t and 2t + 1.'
+    """
+    half = a.dim // 2 if "dim" in a else "dim/2"
+    pairs = {"half": f"t and t + {half}", "interleaved": "2t and 2t + 1"}
+    asked = pairs.pop(a.layout)
+    return f"Pair features {asked}, not {pairs.popitem()[1]}."
 
 
 def _claim(question: Question, name: str, mistake: Mistake) -> str:

@@ -731,6 +731,20 @@ def test_a_table_that_ends_is_said_and_not_accused():
     assert named(wrong) == ["position_plus_one"], wrong
 
 
+def test_the_report_says_what_a_wrong_answer_keeps():
+    """Another layout turns nothing at position 0 and keeps lengths; a magnitude changes both."""
+
+    def status(report):
+        return {check.name: check.status for check in report.checks}
+
+    other = status(check_rope(plain, dim=64, layout="interleaved"))
+    assert (other["right at position 0"], other["lengths kept"]) == ("passed", "passed")
+    longer = status(check_rope(lambda x, p: plain(x, p) * f32(1.25), dim=64, layout="half"))
+    assert (longer["right at position 0"], longer["lengths kept"]) == ("failed", "failed")
+    later = status(check_rope(lambda x, p: plain(x, p + 1), dim=64, layout="half"))
+    assert (later["right at position 0"], later["lengths kept"]) == ("failed", "passed")
+
+
 def test_sixteen_bit_positions_overflow_and_are_named():
     report = failing(wrong("f16_positions"), "finite", "from position 65535 on")
     assert named(report) == ["f16_positions"]
