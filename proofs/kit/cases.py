@@ -22,15 +22,9 @@ from proofs.kit.verdicts import Refuted, Undecided
 KIT = str(Path(__file__).parent)
 CONTRACT = "<contract of"
 CHECKS = ("_require.py", "_contract.py")
-BRANCHES = {}  # "module.function" of a body that branches on a size -> the theorem that takes both branches
-UNCONVERTED = {  # checks of arguments that still stand in a body; they go when they become contracts
-    "absolute.index._require_inside",
-    "absolute.index.encode_normalized",
-    "absolute.learned.similarity",
-    "relative.deberta._require_offsets",
-    "offsets._wide",
-    "offsets.clip",
-    "rotary.linear_attention._require_nonzero",
+BRANCHES = {  # "module.function" of a body that branches on a size or a dtype -> the theorem that takes both branches
+    "absolute.index.encode_normalized": "absolute.index.unique",
+    "offsets._wide": "offsets.offsets_pinned",
 }
 
 _bounds = {}  # index symbol -> length, 0 <= index < length
@@ -85,7 +79,7 @@ def is_contract(frame):
 def may_ask(frame):
     """Whether a question about a size or a dtype may be asked there."""
     name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
-    return _kernel or is_contract(frame) or name.removeprefix("posref.") in BRANCHES.keys() | UNCONVERTED
+    return _kernel or is_contract(frame) or name.removeprefix("posref.") in BRANCHES
 
 
 @contextmanager
