@@ -159,7 +159,7 @@ def with_heads_of(q: Any, k: Any) -> Any:
     array([1., 1., 2., 2.])
     """
     heads, key_heads = q.shape[-3:-2], k.shape[-3:-2]
-    return k if () in (heads, key_heads) or heads == key_heads or 1 in heads + key_heads else repeat_heads(k, heads=heads[0])
+    return k if () in (heads, key_heads) or heads == key_heads or 1 in heads + key_heads else repeat_heads(k, heads=q.shape[-3])
 
 
 @contract(sinks=SINKS)

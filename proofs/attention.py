@@ -245,6 +245,7 @@ def pinned_repeat_heads():
             repeated = k[[a * key_heads // heads for a in range(heads)]]
             prove_equal(attention.repeat_heads(k, heads=heads), repeated, mention=[k[0, 0, 0]])
             prove_equal(np.broadcast_to(attention.with_heads_of(q, k), repeated.shape), repeated)
+            prove_equal(np.broadcast_to(attention.with_heads_of(q[None], k[None])[0], repeated.shape), repeated)
             prove_equal(attention.with_heads_of(q[:1], k), k)
         prove_equal(attention.with_heads_of(q, k[0]), k[0])
         prove_equal(attention.with_heads_of(q[0], k), k)
