@@ -53,7 +53,7 @@ def user(tmp_path, monkeypatch):
     tables = rope.tables(case.tensors["positions"] + 1, rope.frequencies(8))
     rope.rotate(case.tensors["x"], *tables, layout="half").astype(np.float32).tofile(tmp_path / "out.bin")
     monkeypatch.chdir(tmp_path)
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"}
 
 
 CONSOLE = [tuple(block.removeprefix("$ ").split("\n", 1)) for block in blocks("console")]
