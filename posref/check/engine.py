@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.ranged import Ranged, Units, allowed, constant, units
+from posref.check.ranged import ALL_MODELS, Ranged, Units, allowed, constant, units
 from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
@@ -185,7 +185,9 @@ class Question:
         got, answer, exact = (y.ravel()[some] for y in (got, answer, self.tolerance[model]))
         with np.errstate(all="ignore"):
             error = np.quantile(np.nan_to_num(np.abs(got - answer), nan=0.0), 0.3)
-            size, exact = np.median(np.abs(np.nan_to_num(answer))), np.median(exact)
+            size = np.median(np.abs(np.nan_to_num(answer)))
+            # a right answer that is 0 or given allows nothing; its mistakes round their results
+            exact = max(np.median(exact), ALL_MODELS[model.removesuffix("-iterative").removesuffix("-given")].c_out * size)
         return bool(error <= np.sqrt(size * exact) + 8 * exact)
 
     def _closest(

@@ -190,6 +190,11 @@ def matmul(a, b):
 
 
 def total(x, axis=None, keepdims=False, **_):
+    if isinstance(axis, tuple):  # one axis after another
+        for one in sorted((each % x.ndim for each in axis), reverse=True):
+            x = total(x, one, keepdims)
+        return x
+
     def folded(v, dtype):
         if axis is None:
             return added(list(v.ravel()), dtype, x.style)
