@@ -121,6 +121,15 @@ def oldest():
     return f"{OLDEST}: {run.stdout.splitlines()[-1].strip('= ')}"
 
 
+def grids():
+    """The tests that are marked slow: whole grids of shapes, dtypes, mistakes and styles."""
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "-q", "-m", "slow"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6000)
+    if run.returncode:
+        raise AssertionError("\n".join(run.stdout.splitlines()[-20:]))
+    return run.stdout.splitlines()[-1].strip("= ")
+
+
 def browser():
     """The site in a browser: `run()` of tests/release/browser.py."""
     if importlib.util.find_spec("tests.release.browser") is None:
@@ -134,7 +143,8 @@ STAGES = {
     "drift": Stage(drift, ("posref/explain/families.py", "posref/explain/types.json", "tests/parity/drift.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
-    "browser": Stage(browser, ("docs/make.py", "tests/release/browser.py")),
+    "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract.py")),
+    "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 
 
