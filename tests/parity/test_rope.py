@@ -298,7 +298,8 @@ def test_check_finds_the_layout(subject):
     assert report.diagnosis == []
     report = subject.check(wrong)
     assert not report.ok
-    assert [finding.name for finding in report.diagnosis] == [f"layout {right}"], str(report)
+    assert [finding.name for finding in report.diagnosis] == ["other_layout"], str(report)
+    assert f'layout="{right}"; you asked for layout="{wrong}"' in report.diagnosis[0].sentence
 
 
 @pytest.mark.parametrize("row", named(example.BROKEN))
