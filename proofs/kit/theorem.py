@@ -28,6 +28,7 @@ listed in `equivalent`, by its label, with the reason.
 import ast
 import contextlib
 import inspect
+import re
 import signal
 import textwrap
 import time
@@ -307,6 +308,11 @@ class Result:
     silent: str = ""  # why none is
 
 
+def _said(entries):
+    """Entries as text; the number of a bound index depends on what ran before."""
+    return list(dict.fromkeys(re.sub(r"#\d+", "", str(entry)) for entry in entries))
+
+
 def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
     start = time.process_time()
@@ -314,7 +320,7 @@ def examine(t):
     ground, cases = ([], [], []), []
     try:
         obligations, trivial, cases = t.prove(), RECORD.trivial, list(dict.fromkeys(RECORD.cases))
-        ground = [[str(entry) for entry in entries] for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
+        ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         t.check_tripwires()
     except Exception as error:
