@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-OLDEST = "numpy==1.24.*"
+OLDEST, OLDEST_PYTHON = "numpy==1.24.*", "3.10"
 
 
 class Stage(NamedTuple):
@@ -96,9 +96,13 @@ def exp():
 
 
 def oldest():
-    """The oldest numpy that setup.cfg allows, in a virtual environment of its own: specifications, vectors, doctests."""
-    if f"numpy>={OLDEST[7:11]}" not in _read("setup.cfg"):
-        raise AssertionError(f"setup.cfg allows another oldest numpy than {OLDEST}")
+    """The oldest Python and numpy that setup.cfg allows, in an environment of their own: specifications, vectors, doctests."""
+    for said in (f"numpy>={OLDEST[7:11]}", f"python_requires = >={OLDEST_PYTHON}"):
+        if said not in _read("setup.cfg"):
+            raise AssertionError(f"setup.cfg does not say {said}")
+    interpreter = f"python{OLDEST_PYTHON}"
+    if shutil.which(interpreter) is None:
+        raise RuntimeError(f"{interpreter} is not installed: the oldest Python was not tested")
     chosen = [
         "absolute",
         "relative",
@@ -111,14 +115,14 @@ def oldest():
     ]
     with tempfile.TemporaryDirectory() as scratch:
         python = str(Path(scratch) / "bin" / "python")
-        subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
+        subprocess.run([interpreter, "-m", "venv", scratch], check=True)
         packages = [OLDEST, "pytest>=8", "sympy", "jsonschema"]
         subprocess.run([python, "-m", "pip", "install", "-q", *packages, "-e", "."], cwd=ROOT, check=True, timeout=600)
         command = [python, "-m", "pytest", "-q", "--ignore=posref/fast", "posref", *(f"tests/{name}" for name in chosen)]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=os.environ | {"CI": "true"})
     if run.returncode:
         raise AssertionError("\n".join(run.stdout.splitlines()[-5:]))
-    return f"{OLDEST}: {run.stdout.splitlines()[-1].strip('= ')}"
+    return f"Python {OLDEST_PYTHON}, {OLDEST}: {run.stdout.splitlines()[-1].strip('= ')}"
 
 
 def grids():
