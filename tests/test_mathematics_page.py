@@ -15,15 +15,19 @@ def test_tables_of_who_expresses_whom(meaning):
     assert expressivity.page(meaning) in PAGE
 
 
+# A frequency is made within 4 units of float32 or 1 of float64, half a unit at best, and the product adds half a unit: machines
+# differ by (4 + 1/2) / (1/2 + 1/2) at most. A table in float64 that is then rounded is the same on all of them.
+MADE_HERE = {"float64": 1.5, "float32": 4.5, "float32 by exp and log": 4.5, "float32, pair from pair": 4.5}
+
+
 @pytest.mark.parametrize("recipe", precision.RECIPES)
 def test_figures_of_precision(recipe):
-    """Tables of float32 differ a little between machines."""
     longest, phase = [row[1:] for row in ROWS if row[0] == recipe]
+    times = MADE_HERE.get(recipe, 1.02)
     for (dim, base), last, bound in zip(precision.USUAL, longest, phase, strict=True):
         found = precision.phase(recipe, dim, base, 131072)
-        near = 0.5 if recipe.startswith("float32") and "float64" not in recipe else 0.02
-        assert float(last) == pytest.approx(precision.longest(recipe, dim, base, tolerance=0.01), rel=near)
-        assert bound == "lost" if found >= 3.14 else float(bound) == pytest.approx(found, rel=near)
+        assert 1 / times <= float(last) / precision.longest(recipe, dim, base, tolerance=0.01) <= times
+        assert found >= 3.14 if bound == "lost" else 1 / times <= float(bound) / found <= times
 
 
 def test_first_sign_changes():
