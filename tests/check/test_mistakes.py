@@ -13,20 +13,21 @@ pytestmark = pytest.mark.slow
 
 # the wrong answer needs what the op has no argument for, or leaves the range of float64
 DECLARED = {("t5/cross/h3-d4/attend", "bias_in_cross_attention"), ("floater/field/d2-s3/field", "whole_size")}
+CONSTANT_IN_BF16 = {("alibi/signed/h8/collision", "f16_key_form")}  # steps of 4 at 4096 are below its spacing: no bias is left
 
 
 @pytest.mark.parametrize("case", vectors.cases(), ids=lambda case: case.id)
 def test_every_flag_of_a_case_is_named(case):
     """What a mistake gives, rounded to float32 and where the case allows it to bfloat16, has its name among the diagnoses."""
     op, arguments = ops.of_case(case)
-    low = [("float32", "f32"), ("bf16", "bf16-f32math")] if case.cond else [("float32", "f32")]
     for flag in case.flags:
         if (case.id, flag) in DECLARED:
             continue
         with np.errstate(all="ignore"), contextlib.suppress(ValueError):  # of another shape: it stays as it is
             got = np.asarray(op.mistakes[flag].wrong(op.spec, arguments))
             got = np.broadcast_to(got, case.expected.shape)
-        for dtype, model in low:
+        coarse = case.cond and (case.id, flag) not in CONSTANT_IN_BF16
+        for dtype, model in [("float32", "f32"), ("bf16", "bf16-f32math")][: 1 + bool(coarse)]:
             if model in case.models and got.shape == case.expected.shape:
                 rounded = round_to(got, "float32" if dtype == "float32" else "bfloat16")
                 report = diagnose(case, rounded, dtype=dtype)
