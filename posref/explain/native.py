@@ -1,4 +1,4 @@
-"""Parameter files of Meta, Mistral and DeepSeek, and of others in their form, as a configuration of transformers.
+"""Parameter files of Meta, Mistral, DeepSeek and ChatGLM, and of others in their form, as a configuration of transformers.
 
 These weights are those of the authors' code: pairs are adjacent features, unless the file says that its rotation is that of
 transformers. What such a file leaves to the code stands here with its source.
@@ -17,6 +17,15 @@ NAMES = {
     "max_seq_len": "max_position_embeddings",
     "no_rope_layer_interval": "no_rope_layer_interval",
 }
+# ChatGLM2 to GLM-4, whose code is transformers' glm: modeling_chatglm.py turns half of every head, in adjacent pairs
+GLM = {
+    "hidden_size": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "multi_query_group_num": "num_key_value_heads",
+    "kv_channels": "head_dim",
+    "seq_length": "max_position_embeddings",
+}
 LATENT = ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank")
 # llama-models, models/llama3/model.py, apply_scaling: constants, whatever the model
 LLAMA3 = {
@@ -31,12 +40,18 @@ DEEPSEEK = {"rope_type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, 
 
 
 def recognised(config):
-    """Whether a dictionary is a parameter file and no configuration."""
-    return {"dim", "n_layers", "n_heads"} <= set(config)
+    """Whether a dictionary is a parameter file and no configuration of transformers."""
+    return {"dim", "n_layers", "n_heads"} <= set(config) or _of_glm(config)
+
+
+def _of_glm(config):
+    return {"num_layers", "kv_channels", "multi_query_attention"} <= set(config)
 
 
 def translate(config):
     """The same in the words of a configuration, with `posref_layout` for the order of its weights."""
+    if _of_glm(config):
+        return _glm(config)
     found = {name: config[key] for key, name in NAMES.items() if config.get(key) is not None}
     found["rope_theta"] = config.get("rope_theta", config.get("rope_freq_base", 10000.0))
     found["posref_layout"] = "half" if config.get("use_hf_rope") else "interleaved"
@@ -51,6 +66,14 @@ def translate(config):
     if config.get("yarn"):
         found["rope_scaling"] = _mistral(config["yarn"])
     return found
+
+
+def _glm(config):
+    ratio = config.get("rope_ratio", 1)
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
+        raise ValueError(f"rope_ratio is {shown(ratio)}, expected a number")
+    found = {name: config[key] for key, name in GLM.items() if key in config}
+    return {**found, "model_type": "glm", "rope_theta": 10000.0 * ratio}
 
 
 def _model_type(config):

@@ -56,6 +56,26 @@ def test_native_deepseek_scales_as_the_released_model():
     assert group["scaling"]["ramp"] == [10.0, 23.0]
 
 
+CHATGLM = {
+    "model_type": "chatglm",
+    "hidden_size": 4096,
+    "num_layers": 28,
+    "num_attention_heads": 32,
+    "kv_channels": 128,
+    "multi_query_attention": True,
+    "multi_query_group_num": 2,
+}
+
+
+def test_the_first_files_of_chatglm_are_read_as_its_code_does():
+    group = one(CHATGLM | {"rope_ratio": 500, "seq_length": 8192})
+    assert (group["layout"], group["rotary_dim"], group["head_dim"], group["kv_heads"]) == ("interleaved", 64, 128, 2)
+    assert (group["base"], group["trained_length"], len(group["indices"])) == (5e6, 8192, 28)
+    assert one(CHATGLM)["base"] == 1e4
+    with pytest.raises(ValueError, match=r"^rope_ratio is 'many', expected a number$"):
+        explain(CHATGLM | {"rope_ratio": "many"})
+
+
 def gguf_bytes(entries):
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
