@@ -69,6 +69,7 @@ OUTSIDE = {
     "absolute.complex_order": "positions multiply each word by its own frequency; not affine in the content",
     "absolute.merge": "how a table joins the input, not a table",
     "absolute.zero_padding": "position comes from the border of a convolution",
+    "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
     "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
     "rotary.layouts": "an order of features",
     "rotary.linear_attention": "weights that are no softmax of scores",

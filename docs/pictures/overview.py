@@ -6,7 +6,7 @@ from pictures.draw import Panel
 from posref import attention, discovery
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal, zero_padding
 from posref.offsets import offsets
-from posref.relative import alibi, deberta, nezha, shaw, t5, transformer_xl, tupe, xlnet
+from posref.relative import alibi, deberta, forgetting, nezha, shaw, t5, transformer_xl, tupe, xlnet
 from posref.rotary import axes, decoupled, linear_attention, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
@@ -176,6 +176,11 @@ def encodings(size=24):
         settings = {"layout": "half", "feature_map": linear_attention.elu_plus_one, "causal": False}
         return linear_attention.attend(q, k, one, *tables, **settings)[0]
 
+    def forgets(x, m):
+        gates = forgetting.log_sigmoid(x @ v[0] + 2)[None]
+        bias = forgetting.bias(gates, form="difference")
+        return weights(attention.scores((x @ w_q)[None], (x @ w_k)[None], scale=scale, bias=np.tril(bias)))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -206,6 +211,7 @@ def encodings(size=24):
             lambda q, k, o, m: deberta.scores(q, k, q_r, k_r, o, scale=(3 * d) ** -0.5, convention="paper")
         ),
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
+        "relative.forgetting": forgets,
     }
 
 

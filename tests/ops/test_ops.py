@@ -51,6 +51,7 @@ SETTINGS = {
     "width": 3,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
+    "forgetting.bias": {"form": "difference"},
     "layouts.scores": {"source": "interleaved", "head_dim": 12},
     "rope.permute": {"source": "interleaved"},
     "position_ids.zigzag": {"n": 16, "ranks": 2, "rank": 1},

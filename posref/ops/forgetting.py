@@ -1,0 +1,90 @@
+"""Forgetting attention: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, inside, instead, using
+from posref.ops.probe import painted
+from posref.relative import forgetting
+
+
+def log_sigmoid(x):
+    return forgetting.log_sigmoid(x)
+
+
+def bias(log_gates, *, form):
+    return forgetting.bias(log_gates, form=form)
+
+
+ARRAYS = {
+    "x": lambda s: 4 * painted((s.batch, s.heads, s.n_key), 1),
+    "log_gates": lambda s: -np.abs(painted((s.batch, s.heads, s.n_key), 2)),
+}
+
+
+def _one_token_early(log_gates, form):
+    """The key's own gate instead of the query's."""
+    c = np.cumsum(log_gates, axis=-1) - log_gates
+    return -c[..., None, :] if form == "key" else c[..., :, None] - c[..., None, :]
+
+
+MISTAKES = {
+    "gate_not_logarithm": Mistake(
+        inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x))),
+        "f instead of ln f",
+        "The logarithm is left out.",
+        "What should be forgotten is rewarded.",
+        remedy="Add the logarithm of the gate to the scores.",
+    ),
+    "gate_of_the_negative": Mistake(
+        using(x=lambda a: -a.x),
+        "ln(1 - f)",
+        "The gate is taken for how much is forgotten.",
+        "Tokens that should keep forget.",
+        remedy="f = 1 keeps everything.",
+    ),
+    "sign": Mistake(
+        inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form)),
+        "c_j - c_i",
+        "The difference has the wrong sign.",
+        "Far tokens are preferred.",
+        remedy="The bias is 0 or below for keys in the past.",
+    ),
+    "key_gate_included": Mistake(
+        instead(_one_token_early),
+        "sum over j .. i - 1",
+        "The running sum is exclusive: the key's gate acts, and the query's does not.",
+        "Each token forgets itself and not what was before it.",
+        remedy="Sum the gates of j + 1 .. i: the running sum includes the token itself.",
+    ),
+    "not_summed": Mistake(
+        using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),
+        "ln f_i - ln f_j",
+        "The gates are not summed.",
+        "A gate acts on its own token alone.",
+        remedy="Take running sums along the sequence.",
+    ),
+    "summed_over_heads": Mistake(
+        using(
+            log_gates=lambda a: (
+                np.cumsum(a.log_gates, axis=-2)
+                - np.concatenate([0 * a.log_gates[..., :1], np.cumsum(a.log_gates, axis=-2)[..., :-1]], axis=-1)
+            )
+        ),
+        "running sums along the heads",
+        "The sum runs along the wrong axis.",
+        "Gates of one head act in the next.",
+        remedy="Put heads before the sequence.",
+    ),
+    "gates_of_the_first_head": Mistake(
+        using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape)),
+        "one gate for all heads",
+        "All heads use the gates of head 0; with grouped keys there is still one gate a query head.",
+        "Head 0 is right and no other.",
+        remedy="One gate a query head.",
+    ),
+}
+
+
+def _head(t):
+    gates = forgetting.log_sigmoid(t.x @ t.parameter(t.dim) + t.parameter(1))
+    return t.attended(*t.projected(t.x), forgetting.bias(gates[None], form="difference")[0])

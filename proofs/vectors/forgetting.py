@@ -1,0 +1,53 @@
+"""Forgetting attention: the sum of the logarithms of the gates in between."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.forgetting import definition, log_gate
+from proofs.vectors import case, painted, terms
+
+SOURCES = ("Lin et al., Forgetting Transformer, arXiv 2503.02130, section 3",)
+
+CONVENTIONS = {
+    "axes": "log_gates is (batch, heads, n), a bias (batch, heads, n, n), or (batch, heads, 1, n) where form is key",
+    "form": "difference: c_i - c_j, the sum of log_gates over j + 1 .. i; key: -c_j",
+    "op bias": "from the logarithms of the gates",
+    "op log_sigmoid": "-ln(1 + exp(-x))",
+}
+
+
+def vectors():
+    x = np.concatenate([4 * painted((2, 3, 4), 1), [[[-96.0], [0.5], [96.0]]] * 2], axis=-1)
+    gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
+    yield case(
+        "forgetting/gates/h3/log-sigmoid",
+        op="log_sigmoid",
+        params={},
+        tensors={"x": x},
+        expected=gates,
+        # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
+        cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
+        kills="gate_not_logarithm gate_of_the_negative",
+    )
+    for form in ("difference", "key"):
+        yield _bias(form)
+
+
+def _bias(form):
+    log_gates = -abs(painted((2, 3, 6), 2))
+    exact, n = log_gates.astype(object), 6
+    numbers = np.vectorize(mpmath.mpf, otypes=[object])(exact)
+    sums = np.cumsum(numbers, axis=-1)
+    expected, size = -sums[..., None, :], abs(sums)[..., None, :]
+    if form == "difference":
+        cells = [[[[definition(list(head), i, j) for j in range(n)] for i in range(n)] for head in text] for text in numbers]
+        expected, size = np.array(cells, dtype=object), size + np.swapaxes(size, -1, -2)
+    return case(
+        f"forgetting/{form}/h3/painted",
+        op="bias",
+        params={"form": form},
+        tensors={"log_gates": log_gates},
+        expected=expected,
+        cond={"amp": terms(n, size)},
+        kills="sign key_gate_included not_summed summed_over_heads gates_of_the_first_head",
+    )
