@@ -154,7 +154,7 @@ def noticed(edit, function, file, theorems, agreeing):
 
 
 def _by_rules(edit, file):
-    count = len(RULES) if file in house.CONVERTED else 1
+    count = len(RULES) if file in house.SPECIFICATIONS else 1
     return any([*rule(edit.text)] for rule in RULES[:count]) or any([*rule(edit.text, file)] for rule in NAMED_RULES[:count])
 
 

@@ -18,9 +18,6 @@ DOCUMENTED = [name for name in SPECIFICATIONS if name != "pairing"]  # which def
 TWINS = [f"fast.{path.stem}" for path in sorted((ROOT / "posref" / "fast").glob("*.py"))]
 MAX_LINES, MAX_STATEMENTS = 270, 25
 
-# Modules whose docstring, bodies or annotations are still to be written as `posref._pages` and `posref._contract` say.
-NOT_CONVERTED: set[str] = set()
-CONVERTED = [name for name in SPECIFICATIONS if name not in NOT_CONVERTED]
 # Where a function branches on a size all the same: the theorems that take both branches.
 BRANCHES_ON_SIZES = {
     "attention._summed_over_sharing": "attention.gradient_by_calculus, with and without shared heads",
@@ -158,18 +155,6 @@ def in_the_grammar(text):
         yield f"the rows begin with {lines[0].strip()!r}, expected {' | '.join(_pages.COLUMNS)!r}"
     if len(lines) != len(page.differ) + 1:
         yield f"{len(lines) - 1} rows, of which {len(page.differ)} have the cells {' | '.join(_pages.COLUMNS)}"
-
-
-def sections_in_order(text):
-    """One-line title `Name: what it is.`, then the sections, each once and in order (modules that are not converted)."""
-    docstring = ast.get_docstring(ast.parse(text)) or ""
-    title = docstring.split("\n")[0]
-    if ": " not in title or not title.endswith(".") or docstring.split("\n")[1:2] != [""]:
-        yield f"the title is {title!r}, expected one line `Name: what it is.`"
-    wanted = (*_pages.SECTIONS[:-1], "Properties", _pages.SECTIONS[-1])
-    found = re.findall(rf"^({'|'.join(wanted)})\. ", docstring, flags=re.MULTILINE)
-    if tuple(found) != wanted:
-        yield f"the sections are {found}, expected {list(wanted)}"
 
 
 def asks_no_size(text, module=""):
@@ -429,11 +414,10 @@ def test_no_default_where_the_world_disagrees(name):
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_docstring(name):
-    rule = sections_in_order if name in NOT_CONVERTED else in_the_grammar
-    assert list(rule(source(name))) == []
+    assert list(in_the_grammar(source(name))) == []
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_bodies_ask_no_size(name):
     assert list(asks_no_size(source(name), name)) == []
 
@@ -443,7 +427,7 @@ def test_exceptions_are_proved():
     assert set(named) <= {theorem.partition("/")[0] for theorem in statements.statements()}
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_bodies_are_only_formulas(name):
     assert list(only_formulas(source(name), name)) == []
 
@@ -503,9 +487,9 @@ def test_symbols_that_are_not_those_of_the_contracts_are_noticed():
         assert not fits(axes, argument, {"n_query", "n_key", "d"})
 
 
-def test_converted_modules_are_contracts():
+def test_public_functions_are_contracts():
     bare = []
-    for name in CONVERTED:
+    for name in SPECIFICATIONS:
         functions = [
             member for member in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(member)
         ]
@@ -647,23 +631,6 @@ def test_exact_numbers_can_fail():
 @pytest.mark.parametrize("snippet", ["def f(x): return x", 'def f(x):\n    """No example."""', "class Pair:\n    a = 1"])
 def test_doctested_can_fail(snippet):
     assert list(doctested(snippet))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text.replace("Symbols. ", ""),
-        lambda text: text.replace("Definition. ", "Symbols. ").replace("Symbols. x", "Definition. x"),
-        lambda text: text.replace("Null: nothing.", "Null"),
-        lambda text: text.replace("Null: nothing.\n", "Null: nothing.\nMore"),
-        lambda text: text + "\n\nProperties. again",
-    ],
-)
-def test_sections_in_order_can_fail(change):
-    names = (*_pages.SECTIONS[:-1], "Properties", _pages.SECTIONS[-1])
-    good = "Null: nothing.\n\n" + "\n\n".join(f"{name}. x" for name in names)
-    assert list(sections_in_order(f'"""{good}"""')) == []
-    assert list(sections_in_order(f'"""{change(good)}"""'))
 
 
 GOOD_PAGE = """Null: nothing.
