@@ -19,14 +19,14 @@ Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles. To first order in u every output is within
 
     sum_j a_ij |v_je| (E_ij + sum_l a_il E_il + u),
-    E_ij = u ((d + 4) |f_i| sum_t |q_it k_jt| + 7 c + |b_ij| + m_i - s_ij + n_i + 4 T_i + 4)
+    E_ij = u ((d + 4) |f_i| sum_t |q_it k_jt| + 6 c + |b_ij| + m_i - s_ij + n_i + 3 T_i + 3)
 
-of the exact one, with f_i = scale row_scale_i and the softcap c or 0: d roundings in an inner product in any order, three of
-the factor and its product with the query, and one of the sum with the bias, whose last u |s_ij| is in (d + 4), or in 7 c as
-are the quotient by c, 5 u of tanh and the product; tanh enlarges no error. Further exp of a rounded difference and
-its own error of 3 u; for every tile a factor of the same kind, whose differences add up to m_i minus the maximum then; n_i
-additions and the division. m_i and n_i count the sink as a key. Weights below e^-87 (float32) or e^-708 (float64) count as 0.
-The maximum is subtracted before exp, so results are finite whenever the scores are.
+of the exact one, with f_i = scale row_scale_i and the softcap c or 0. m_i and n_i count the sink as a key. Weights below e^-87
+(float32) or e^-708 (float64) count as 0. The maximum is subtracted before exp, so results are finite whenever the scores are.
+proofs/mathematics/streaming.py derives each term from the source: inner_products (d, and three of the factor and its product
+with the query), bias_and_cap, tanh_is_within_four_units, exp_is_within_two_units, sums_of_weights (n_i additions, a rescaling
+for each tile, whose differences add up to m_i minus the maximum then), the_division; the_bound_covers_every_operation adds up
+what whole kernels round.
 
 One difference to the specification: results are float32 or float64, for other dtypes there is a TypeError. Inputs of several
 dtypes are all converted to that of the result first.
@@ -222,9 +222,8 @@ def _exp(x):
 
     x = n ln 2 + r with |r| <= ln 2 / 2. The series of e^r ends with r^7 / 7!, for float64 r^13 / 13!: the rest is below
     0.09 u, or 0.04 u. The first part of ln 2 has few bits, so its product with n is exact, and so is the difference by
-    cancellation; the second part leaves an error of r below 0.5 u. The rounded sum adds at most 2.4 u: the last addition
-    rounds by u, the last product and what is below it by 1.4 u. Together less than 3 u, fused or not. `python -m
-    tests.release exp` asks every float32 of the range: 1.33 u at most, fused.
+    cancellation; the second part leaves an error of r below 0.5 u. With the rounded sum it is less than 2 u, fused or not
+    (proofs/mathematics/streaming.py). `python -m tests.release exp` asks every float32 of the range: 1.33 u at most, fused.
     """
     return np.exp(x)
 
@@ -273,9 +272,9 @@ def _compiled_exp(x):
 
 
 def _tanh(x):
-    """tanh x, compiled (1 - t) / (1 + t) with t = e^(-2 |x|): within 5 u of it, an absolute error.
+    """tanh x, compiled (1 - t) / (1 + t) with t = e^(-2 |x|): within 4 u of it, an absolute error.
 
-    t is off by 3 u t, which moves the quotient by at most 6 u t / (1 + t)^2 <= 1.5 u; the sum, the difference and the quotient
+    t is off by 2 u t, which moves the quotient by at most 4 u t / (1 + t)^2 <= u; the sum, the difference and the quotient
     round by u each, at most.
     """
     return np.tanh(x)

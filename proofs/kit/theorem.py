@@ -183,9 +183,9 @@ def theorem(*, of, sizes, equivalent=None, argument="", citation="", silent=""):
     return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, citation, silent)
 
 
-def example(*, of, sizes, equivalent=None, argument=""):
+def example(*, of, sizes, equivalent=None, argument="", silent=""):
     """As `theorem`, for a statement that is evaluated at concrete numbers alone."""
-    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, is_example=True)
+    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, silent=silent, is_example=True)
 
 
 def sentence(body):
