@@ -6,7 +6,7 @@ from pictures.draw import Panel
 from posref import attention, discovery
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal, zero_padding
 from posref.offsets import offsets
-from posref.relative import alibi, deberta, forgetting, nezha, shaw, t5, transformer_xl, tupe, xlnet
+from posref.relative import alibi, deberta, forgetting, nezha, shaw, stick_breaking, t5, transformer_xl, tupe, xlnet
 from posref.rotary import axes, decoupled, linear_attention, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
@@ -181,6 +181,9 @@ def encodings(size=24):
         bias = forgetting.bias(gates, form="difference")
         return weights(attention.scores((x @ w_q)[None], (x @ w_k)[None], scale=scale, bias=np.tril(bias)))
 
+    def breaks(x, m):
+        return stick_breaking.weights((x @ w_q) @ (x @ w_k).T * scale, np.tril(np.ones((len(m), len(m)), bool), -1))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -212,6 +215,7 @@ def encodings(size=24):
         ),
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
         "relative.forgetting": forgets,
+        "relative.stick_breaking": breaks,
     }
 
 

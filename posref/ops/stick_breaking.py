@@ -1,0 +1,101 @@
+"""Stick-breaking attention: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, instead, result
+from posref.ops.probe import padded_mask, painted
+from posref.relative import stick_breaking
+from posref.relative.forgetting import log_sigmoid
+
+
+def weights(scores, mask):
+    return stick_breaking.weights(scores, mask)
+
+
+def remainder(scores, mask):
+    return stick_breaking.remainder(scores, mask)
+
+
+ARRAYS = {"scores": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 1), "mask": padded_mask}
+
+
+def _from_the_far_end(scores, mask):
+    return stick_breaking.weights(scores[..., ::-1], mask[..., ::-1])[..., ::-1]
+
+
+def _shares(scores, mask):
+    return np.where(mask, 1 / (1 + np.exp(-scores)), 0)
+
+
+def _all_keys_break(scores, mask):
+    return np.where(mask, stick_breaking.weights(scores, np.ones_like(mask)), 0)
+
+
+MISTAKES = {
+    "softmax": Mistake(
+        instead(lambda scores, mask: attention.softmax(scores, mask)),
+        "softmax",
+        "The scores go through a softmax.",
+        "There is no order of the keys left.",
+        remedy="Break the stick: no softmax, no other position.",
+        only="weights",
+    ),
+    "normalized": Mistake(
+        result(lambda y: y / np.where(y.sum(axis=-1, keepdims=True) == 0, 1, y.sum(axis=-1, keepdims=True))),
+        "A / sum A",
+        "Rows are divided by their sum.",
+        "A query that wants nothing attends all the same.",
+        remedy="Leave the remainder out, or give it to the value of the token itself.",
+        only="weights",
+    ),
+    "from_the_far_end": Mistake(
+        instead(_from_the_far_end),
+        "prod over l < j",
+        "The stick is broken from the first key on.",
+        "The oldest key comes first.",
+        remedy="Sum the logarithms from the last key backwards.",
+        only="weights",
+    ),
+    "never_broken": Mistake(
+        instead(_shares),
+        "sigmoid(z)",
+        "The product over later keys is left out.",
+        "Sigmoid attention, which knows no order.",
+        remedy="Multiply by what later keys left.",
+        only="weights",
+    ),
+    "own_share_left": Mistake(
+        result(lambda y, a: y * (1 - _shares(a.scores, a.mask))),
+        "prod over j <= l",
+        "The running sum is inclusive: a key shrinks by its own share.",
+        "Strong keys get nearly nothing.",
+        remedy="The product begins after the key.",
+        only="weights",
+    ),
+    "masked_keys_break": Mistake(
+        instead(_all_keys_break),
+        "masked keys take their share",
+        "The mask is applied to the weights alone.",
+        "Keys in the future shrink those in the past.",
+        remedy="Leave masked keys out of the product.",
+        only="weights",
+    ),
+    "remainder_of_the_last": Mistake(
+        instead(lambda scores, mask: 1 - _shares(scores, mask).sum(axis=-1)),
+        "1 - sum of sigmoid(z)",
+        "The remainder is one less the shares, not less the weights.",
+        "It is negative.",
+        remedy="Multiply what every key leaves.",
+        only="remainder",
+    ),
+}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    scores = attention.scores(q, k, scale=t.scale)
+    left = log_sigmoid(-scores)
+    c = np.cumsum(left, axis=-1) - left  # the logarithm of the weight, and its continuation to keys in the future
+    mask = np.tril(np.ones(scores.shape, dtype=bool), -1)
+    return scores + np.diagonal(c)[:, None] - c, stick_breaking.weights(scores, mask) @ v

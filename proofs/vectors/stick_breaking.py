@@ -1,0 +1,72 @@
+"""Stick-breaking attention: shares of what later keys have left."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.stick_breaking import definition
+from proofs.vectors import case, painted, terms
+
+SOURCES = ("Tan et al., Scaling Stick-Breaking Attention, arXiv 2410.17980",)
+
+CONVENTIONS = {
+    "axes": "scores are (batch, heads, n_query, n_key), scaled; seen broadcasts to them",
+    "seen": "the mask as integers: 1 may take, 0 may not; the last key that is seen takes first",
+    "op remainder": "what no key took, one number a query",
+    "op weights": "what each key took",
+}
+
+
+def vectors():
+    strict = np.tri(4, 4, -1, dtype=int)
+    yield _weights("strict", strict, "own_share_left masked_keys_break")
+    yield _weights("current", np.tri(4, 4, dtype=int), "own_share_left masked_keys_break normalized")
+    yield _weights("decode", np.array([[0, 1, 1, 0], [0, 0, 1, 1]]), "own_share_left masked_keys_break mask_left_aligned")
+    yield _remainder(strict)
+
+
+def _scores(seen):
+    return painted((2, 2, *seen.shape), 1)
+
+
+def _rows(scores, seen):
+    exact = np.vectorize(mpmath.mpf, otypes=[object])(scores)
+    at = np.broadcast_to(seen != 0, scores.shape)
+    return [(where, *definition(exact[where], at[where], mpmath)) for where in np.ndindex(scores.shape[:-1])]
+
+
+def _weights(probe, seen, kills):
+    scores, expected, amp = _scores(seen), np.zeros((2, 2, *seen.shape), object), np.zeros((2, 2, *seen.shape), object)
+    for where, weights, _ in _rows(scores, seen):
+        expected[where], amp[where] = weights, _sensitivity(weights, scores[where], seen[where[-1]])
+    return case(
+        f"stick_breaking/weights/h2/{probe}",
+        op="weights",
+        params={},
+        tensors={"scores": scores, "seen": seen},
+        expected=expected,
+        cond={"amp": amp},
+        kills=f"softmax from_the_far_end never_broken mask_inverted {kills}",
+    )
+
+
+def _sensitivity(weights, scores, seen):
+    """A logarithm of a share left is off by 3 roundings of ln 2 and two of its own; a sum of them is an exponent."""
+    size = [mpmath.log1p(mpmath.exp(z)) + 1 if s else mpmath.mpf(0) for z, s in zip(scores, seen, strict=True)]
+    return [terms(5, w * (sum(size[j:]) + abs(scores[j]) + 1)) for j, w in enumerate(weights)]
+
+
+def _remainder(seen):
+    scores = _scores(seen)
+    rows = _rows(scores, seen)
+    shape = scores.shape[:-1]
+    expected = np.array([left for _, _, left in rows], dtype=object).reshape(shape)
+    amp = [_sensitivity([left], [*scores[where]], seen[where[-1]])[0] for where, _, left in rows]
+    return case(
+        "stick_breaking/remainder/h2/strict",
+        op="remainder",
+        params={},
+        tensors={"scores": scores, "seen": seen},
+        expected=expected,
+        cond={"amp": np.array(amp, dtype=object).reshape(shape)},
+        kills="remainder_of_the_last mask_inverted",
+    )
