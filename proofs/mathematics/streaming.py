@@ -347,10 +347,10 @@ def tanh_is_within_four_units():
 
 @tanh_is_within_four_units.control
 def tanh_of_an_exact_exp():
-    """What exp is off does not show in tanh."""
+    """What exp is off does not show in tanh: the sum, the difference and the quotient are all."""
     (x,) = positive("x")
-    exact, off = (compiled_tanh(Rounded(x), exp).off for exp in (lambda x: Rounded(sp.exp(x.exact)), Rounded.exp))
-    prove_equal(*[[each.replace(sp.Abs, lambda positive: positive)] for each in (exact, off)])
+    off = compiled_tanh(Rounded(x), Rounded.exp).off.replace(sp.Abs, lambda positive: positive)
+    prove_equal([off], [3 * expression(fast._tanh(array(x)[()])).rewrite(sp.exp)])
 
 
 def fold(gap, score_off, before, values):
@@ -395,6 +395,11 @@ def rescaling_is_free():
     prove_equal([total.off], [low * sp.exp(-over) + 1])
 
 
+def divided(accumulator, denominator):
+    cells = (column(x).reshape(1, 1) for x in (0, denominator, accumulator))
+    return shards.finish(shards.State(*cells))[0, 0]
+
+
 @theorem(
     of=[shards.finish],
     sizes="any sums",
@@ -404,8 +409,7 @@ def rescaling_is_free():
 def the_division():
     """A quotient A / l is off by (off A + |A / l| off l) / l + |A / l|: sum_j a_j |v_j| (E_j + sum_l a_l E_l + 1)."""
     a, low, x, y = positive("A l X Y")
-    state = shards.State(column(0).reshape(1, 1), column(Rounded(low, y)).reshape(1, 1), column(Rounded(a, x)).reshape(1, 1))
-    quotient = shards.finish(state)[0, 0]
+    quotient = divided(Rounded(a, x), Rounded(low, y))
     prove_equal([quotient.exact], [a / low])
     prove_equal([quotient.off], [(x + a / low * y) / low + a / low])
 
@@ -414,7 +418,7 @@ def the_division():
 def errors_of_numerator_and_denominator_cancel():
     """What both sums are off by cancels in the quotient, which is off by its own rounding alone."""
     a, low, x, y = positive("A l X Y")
-    prove_equal([(Rounded(a, x) / Rounded(low, y)).off], [a / low])
+    prove_equal([divided(Rounded(a, x), Rounded(low, y)).off], [a / low])
 
 
 # whole kernels, at their tiles and lanes
@@ -457,11 +461,11 @@ CASES = (  # queries, keys, features, spread of the contents, size of the bias, 
 
 def shares(case, stated=units):
     """The share of the bound that the operations of the kernel use, for every output of one case."""
-    n_query, n_key, d, spread, size, cap = case
+    n_query, n_key, d, spread, slope, cap = case
     random, scale = np.random.default_rng(n_key), d**-0.5
     q, k, v = (spread * random.normal(size=(1, n, w)) for n, w in ((n_query, d), (n_key, d), (n_key, 2)))
     v = abs(v)  # else sums of values cancel, and round less than their sizes
-    bias, high = size * random.normal(size=n_query + n_key - 1), n_key - n_query
+    bias, high = slope * random.normal(size=n_query + n_key - 1), n_key - n_query
     got, _ = attend(fast._attend_few if n_query <= fast.FEW else fast._attend, q, k, v, bias, high, scale, cap)
     offset = np.arange(n_key) - np.arange(n_query)[:, None]
     seen, b = offset <= high, bias[offset + n_query - 1]
