@@ -370,6 +370,27 @@ def causal_aligned_at_the_start():
         prove_equal(out[0, 0], v[0, 0])
 
 
+@theorem(of=[attention.attend_by_offset, *WHOLE, attention.cap], sizes="one query, one key; every path")
+def offsets_and_the_rest():
+    """A row's factor, a cap and a sink act in attend_by_offset as in attend: one key has the weight e^s / (e^s + e^sink) with
+    s = c tanh(scale r q k / c) + b."""
+    q, k, v, sink = symbols("q", 1, 1, 1), symbols("k", 1, 1, 1), symbols("v", 1, 1, 1), symbols("sink", 1, 1)
+    scale, r, b, c = symbol("scale"), symbols("r", 1, 1), symbols("b", 1, 1), symbol("c", positive=True)
+    s = expression(c * np.tanh(scale * r[0, 0] * q[0, 0, 0] * k[0, 0, 0] / c) + b[0, 0])
+    more = {"bias_by_offset": b, "row_scale": r, "softcap": c, "sinks": sink}
+    for _, out in all_paths(lambda: attention.attend_by_offset(q, k, v, scale=scale, **more)):
+        stated = sp.exp(s) / (sp.exp(s) + sp.exp(sink[0, 0].e)) * v[0, 0, 0].e
+        prove_equal(out[0, 0], [stated], mention=[r[0, 0], c, sink[0, 0]])
+
+
+@offsets_and_the_rest.control
+def sink_left_out():
+    """One key has the whole weight."""
+    q, v = symbols("q", 1, 1, 1), symbols("v", 1, 1, 1)
+    for _, out in all_paths(lambda: attention.attend_by_offset(q, q, v, scale=1, sinks=symbols("sink", 1, 1))):
+        prove_equal(out, v)
+
+
 # what attention knows about position
 
 
