@@ -10,6 +10,8 @@ from the index functions of posref. A no comes with its witness: an equation bet
 yes is found for texts up to `MOST` tokens; for all lengths it is an inclusion of spaces, which `reason` says, and its
 constructions are proofs/mathematics/expressivity.py.
 
+A system of two axes reads the places in rows of `COLUMNS`.
+
 Three meanings: exact; up to a row constant, which a softmax without sinks and caps does not see (u and b of T may add any
 function of i); and that for causal attention, j <= i. Masks, values and the caps of single models are not looked at.
 """
@@ -23,7 +25,7 @@ import numpy as np
 
 from posref import discovery
 from posref.offsets import clip, offsets
-from posref.relative import alibi, deberta, t5
+from posref.relative import alibi, deberta, swin, t5
 
 __all__ = ["MEANINGS", "MOST", "SYSTEMS", "left_out", "outside", "page", "reason", "records", "sentence", "verdict"]
 
@@ -34,7 +36,7 @@ TITLES = {
     "row": "Scores are equal up to a constant for each row",
     "causal": "Scores are equal on j <= i, up to a constant for each row",
 }
-CLIP, SPAN, BUCKETS, MAX_DISTANCE = 2, 3, 8, 6  # small, so that clips and buckets show within MOST tokens
+CLIP, SPAN, BUCKETS, MAX_DISTANCE, COLUMNS = 2, 3, 8, 6, 3  # small, so that all of them show within MOST tokens
 
 
 class System(NamedTuple):
@@ -54,6 +56,7 @@ SYSTEMS = {
     "t5 encoder": System(("one", "one", "one", "buckets"), "relative.t5"),
     "t5 decoder": System(("one", "one", "one", "causal buckets"), "relative.t5"),
     "any bias": System(("one", "one", "one", "offset"), ""),
+    "swin": System(("one", "one", "one", "vector"), "relative.swin"),
     "alibi signed": System(("one", "one", "one", "signed"), "relative.alibi"),
     "alibi absolute": System(("one", "one", "one", "absolute"), "relative.alibi"),
     "alibi key": System(("one", "one", "one", "key form"), "relative.alibi"),
@@ -105,6 +108,11 @@ def _offsets(n):
     return offsets(np.arange(n), np.arange(n))
 
 
+def _grid(n):
+    """Places in rows of COLUMNS."""
+    return np.stack(np.divmod(np.arange(n), COLUMNS), axis=-1)
+
+
 def _line(form):
     """A free slope, and the constants of a constant feature."""
 
@@ -132,6 +140,7 @@ SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, intege
     "key": lambda n: _indicators(np.repeat(np.arange(n)[None], n, axis=0)),
     "any": lambda n: np.eye(n * n, dtype=int).reshape(-1, n, n),
     "offset": lambda n: _indicators(_offsets(n)),
+    "vector": lambda n: _indicators(swin.rows(_grid(n), height=n, width=COLUMNS)),
     "clipped": lambda n: _indicators(clip(_offsets(n), -CLIP, CLIP)),
     "c2p": lambda n: _indicators(deberta.position_index(_offsets(n), span=SPAN)),
     "p2c": _p2c,

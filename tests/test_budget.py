@@ -14,6 +14,7 @@ MORE = {
     "posref/ops/rope.py": "the mistakes that the world makes most, and the readers of phases for those that no list has",
     "posref/ops/scaling.py": "seven schedules, their ranges and their magnitudes",
     "posref/ops/shaw.py": "keys, values and gradients, with and without clipping",
+    "posref/ops/swin.py": "two versions, BEiT's table, shifted windows and released masks",
     "posref/ops/t5.py": "buckets of two sides, exact and by logarithm, and gradients",
     "posref/ops/transformer_xl.py": "tables, the shift and its garbage, four terms",
     "posref/ops/xlnet.py": "four streams of positions, and segments",

@@ -29,6 +29,10 @@ BRANCHES_ON_SIZES = {
 NUMBERS = {
     "absolute.complex_order.released_frequencies": {10000},
     "absolute.floater.step": {8},
+    "relative.swin.continuous_bias": {16},
+    "relative.swin.log_spaced": {8},
+    "relative.swin.scores": {100},
+    "relative.swin.shift_bias": {100},
     "rotary.scaling.yarn_magnitude": {10},
     "rotary.xpos.scales": {7, 10},
 }

@@ -6,7 +6,7 @@ from pictures.draw import Panel
 from posref import attention, discovery
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal, zero_padding
 from posref.offsets import offsets
-from posref.relative import alibi, deberta, forgetting, nezha, shaw, stick_breaking, t5, transformer_xl, tupe, xlnet
+from posref.relative import alibi, deberta, forgetting, nezha, shaw, stick_breaking, swin, t5, transformer_xl, tupe, xlnet
 from posref.rotary import axes, decoupled, linear_attention, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
@@ -105,6 +105,7 @@ def encodings(size=24):
     u_q, u_k = rng.normal(size=(2, 1, d, d)) / d**0.5
     buckets, word = rng.normal(size=(32, 1)), rng.normal(size=(3, d))
     kernel, turn = rng.normal(size=(3, d, d)) / d**0.5, floater.antisymmetric(frequencies, layout="half")
+    vectors, patches = rng.normal(size=(77, 1)), lambda m: np.stack(np.divmod(m, 6), axis=-1)
     across = axes.interleaved_sections(np.array([2, 3, 3]), leftover="transformers")
 
     def weights(scores):
@@ -209,6 +210,7 @@ def encodings(size=24):
         "relative.transformer_xl": transformer_xls,
         "relative.xlnet": xlnets,
         "relative.t5": biased(lambda m: t5.bias(m, m, buckets, bidirectional=True), 1),
+        "relative.swin": biased(lambda m: swin.bias(swin.rows(patches(m), height=4, width=6), vectors)),
         "relative.tupe": tupes,
         "relative.deberta": by_offset(
             lambda q, k, o, m: deberta.scores(q, k, q_r, k_r, o, scale=(3 * d) ** -0.5, convention="paper")
@@ -231,7 +233,7 @@ def token():
 def sheet():
     """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is an
     even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
-    else means that the place does. Random weights, 16 features; RoPE over several axes sees a grid of 4 by 6."""
+    else means that the place does. Random weights, 16 features; systems of two axes see a grid of 4 by 6."""
     return [_attention(name, attend, 152) for name, attend in encodings().items()]
 
 

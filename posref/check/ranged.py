@@ -425,6 +425,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "exp": _exp,
     "tanh": _tanh,
     "log": _log,
+    "log2": lambda x: _multiply(_log(x), Ranged(1 / np.log(2), x.u)),
     "sqrt": _sqrt,
     "cos": _table(np.cos),
     "sin": _table(np.sin),

@@ -124,6 +124,7 @@ UFUNCS |= {
     np.sin: _elementwise(sp.sin, "f"),
     np.exp: _elementwise(sp.exp, "f"),
     np.log: _elementwise(sp.log, "f"),
+    np.log2: _elementwise(lambda a: sp.log(a, 2), "f"),
     np.tanh: _elementwise(sp.tanh, "f"),
     np.sqrt: _elementwise(sp.sqrt, "f"),
     np.absolute: _of_numbers(lambda a: a if decide(sp.Ge(a, 0)) else -a),

@@ -138,6 +138,7 @@ for _name, _op in {"lt": sp.Lt, "le": sp.Le, "gt": sp.Gt, "ge": sp.Ge, "eq": sp.
     setattr(Scalar, f"__{_name}__", _comparison(_op))
 for _name in ("cos", "sin", "exp", "sqrt", "log", "cosh", "sinh", "tanh"):
     setattr(Scalar, _name, _function(getattr(sp, _name)))
+Scalar.log2 = _function(lambda e: sp.log(e, 2))
 
 
 # sizes

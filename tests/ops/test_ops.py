@@ -49,6 +49,8 @@ SETTINGS = {
     "truncate": True,
     "of": "q",
     "width": 3,
+    "height": 2,
+    "shift": 1,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "forgetting.bias": {"form": "difference"},

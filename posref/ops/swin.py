@@ -1,0 +1,230 @@
+"""Swin: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops.probe import painted
+from posref.relative import swin
+
+
+def bias(coordinates, table, *, height, width):
+    return swin.bias(swin.rows(coordinates, height=height, width=width), table)
+
+
+def bias_with_cls(coordinates, table, *, height, width):
+    return swin.bias(swin.rows_with_cls(coordinates, height=height, width=width), table)
+
+
+def attend(q, k, v, coordinates, table, *, height, width, scale):
+    return attention.attend(q, k, v, scale=scale, bias=bias(coordinates, table, height=height, width=width))
+
+
+def continuous_bias(coordinates, w_1, b_1, w_2, *, height, width):
+    return swin.continuous_bias(coordinates, w_1, b_1, w_2, height=height, width=width)
+
+
+def shift_mask(coordinates, *, height, width, shift):
+    return swin.shift_mask(coordinates, height=height, width=width, shift=shift)
+
+
+def attend_v2(q, k, v, logit_scale, bias, mask):
+    return attention.softmax(swin.scores(q, k, logit_scale) + bias, mask) @ v
+
+
+def _grid(s):
+    return np.stack(np.divmod(np.arange(s.get("height", 2) * s.get("width", 3)), s.get("width", 3)), axis=-1)
+
+
+def _features(tag):
+    return lambda s: painted((s.batch, s.heads, len(_grid(s)), s.head_dim), tag)
+
+
+ARRAYS = {
+    "coordinates": _grid,
+    "table": lambda s: painted(((2 * s.height - 1) * (2 * s.width - 1) + 3, s.heads), 6),
+    "q": _features(1),
+    "k": _features(2),
+    "v": _features(4),
+    "logit_scale": lambda s: np.array([2.5, 5.0, 1.25, 4.0] * s.heads)[: s.heads],
+    "bias": lambda s: 2 * painted((s.heads, 6, 6), 6),
+    "mask": lambda s: np.arange(6)[:, None] // 2 == np.arange(6) // 2,
+    "w_1": lambda s: painted((5, 2), 8),
+    "b_1": lambda s: painted((5,), 9),
+    "w_2": lambda s: painted((s.heads, 5), 10),
+}
+
+
+def _exchanged(a):
+    return a.coordinates[..., ::-1]
+
+
+def _stride(right):
+    """Rows of the table as far apart as the window is high, and not wide; beyond the table, its last row."""
+
+    def rows(coordinates, *, height, width):
+        dy, dx = np.divmod(right(coordinates, height=height, width=width), 2 * width - 1)
+        return np.minimum(dy * (2 * height - 1) + dx, (2 * height - 1) * (2 * width - 1) - 1)
+
+    return rows
+
+
+def _transposed(a):
+    rows, columns = 2 * a.height - 1, 2 * a.width - 1
+    if rows == columns:
+        missing()
+    patches = a.table[: rows * columns].reshape(columns, rows, -1)
+    y, x = (np.arange(n)[:, None] for n in (rows, columns))
+    down, right = _bilinear(y, rows, columns), _bilinear(x, columns, rows)
+    resized = np.einsum("yc,xr,crh->yxh", down, right, patches)
+    return np.concatenate([resized.reshape(rows * columns, -1), a.table[rows * columns :]])
+
+
+def _bilinear(places, new, old):
+    """Weights of `old` samples at the centres of `new` ones."""
+    at = np.clip((places + 0.5) * old / new - 0.5, 0, old - 1)
+    return np.maximum(1 - np.abs(at - np.arange(old)), 0)
+
+
+def _cls_last(y):
+    order = np.roll(np.arange(y.shape[-1]), -1)
+    return y[..., order[:, None], order]
+
+
+def _masked_by(amount):
+    def wrong(q, k, v, logit_scale, bias, mask):
+        return attention.softmax(swin.scores(q, k, logit_scale) + bias + amount * swin.shift_bias(mask)) @ v
+
+    return instead(wrong)
+
+
+def _uncapped(right):
+    return lambda q, k, s: right(q, k, 0 * s) * np.exp(s)[:, None, None]
+
+
+def _scaled(right):
+    return lambda q, k, s: right(q, k, s) / np.sqrt(q.shape[-1])
+
+
+def _linear(right):
+    return lambda offsets, *, window: offsets / (window - 1)
+
+
+def _no_sigmoid(y):
+    return np.log(y / (16 - y))
+
+
+MISTAKES = {
+    "sign": Mistake(
+        using(coordinates=lambda a: -a.coordinates),
+        "key - query",
+        "The offset has this project's usual sign, not Swin's.",
+        "Images are seen upside down and mirrored.",
+        remedy="Subtract the key's coordinates from the query's.",
+        only="bias bias_with_cls attend continuous_bias",
+    ),
+    "rows_and_columns_exchanged": Mistake(
+        using(coordinates=_exchanged, height=lambda a: a.width, width=lambda a: a.height),
+        "columns before rows",
+        "Rows of the table are counted by columns first.",
+        "Images are transposed.",
+        remedy="row = (dy + H - 1)(2W - 1) + dx + W - 1.",
+        only="bias bias_with_cls attend continuous_bias shift_mask",
+    ),
+    "stride_of_the_height": Mistake(
+        inside(swin, "rows", _stride),
+        "(dy + H - 1)(2H - 1) + dx + W - 1",
+        "The stride is that of the other axis.",
+        "Right for square windows; else vectors share rows of the table.",
+        remedy="A row of the table's grid has 2W - 1 entries.",
+    ),
+    "transposed_table": Mistake(
+        using(table=_transposed),
+        "the table read as (2W - 1, 2H - 1) and resized",
+        "Height and width of the table are exchanged before it is resized, as in transformers' BEiT.",
+        "Right for square windows alone.",
+        remedy="Reshape the table to (2H - 1, 2W - 1, h); do not resize what fits.",
+        only="bias_with_cls",
+    ),
+    "cls_last": Mistake(
+        result(_cls_last),
+        "[CLS] behind the patches",
+        "The three extra rows are laid at the end.",
+        "[CLS] has the bias of a patch.",
+        remedy="[CLS] is token 0.",
+        only="bias_with_cls",
+    ),
+    "divided_by_the_window": Mistake(
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
+        "offsets over W, not W - 1",
+        "Offsets are divided by the extent of the window.",
+        "Coordinates end before 1.0566.",
+        remedy="Divide by the trained window less one.",
+        only="continuous_bias",
+    ),
+    "linear_coordinates": Mistake(
+        inside(swin, "log_spaced", _linear),
+        "x / (W - 1)",
+        "Coordinates are not spaced by a logarithm.",
+        "Near offsets are hardly told apart.",
+        remedy="sign(x) log2(1 + 8 |x| / (W - 1)) / 3.",
+        only="continuous_bias",
+    ),
+    "no_sigmoid": Mistake(
+        result(_no_sigmoid),
+        "the network's output as it is",
+        "16 sigmoid is left out.",
+        "Biases are negative or too small.",
+        remedy="16 sigmoid(..) of what the network gives.",
+        only="continuous_bias",
+    ),
+    "uncapped": Mistake(
+        inside(swin, "scores", _uncapped),
+        "e^s",
+        "The temperature is not capped at 100.",
+        "Heads that learned a large one are too sharp.",
+        remedy="exp(min(s, ln 100)).",
+    ),
+    "scaled": Mistake(
+        inside(swin, "scores", _scaled),
+        "tau cos(q, k) / sqrt(d)",
+        "The usual scale is applied as well.",
+        "Attention is too even.",
+        remedy="Cosines have no 1/sqrt(d).",
+    ),
+    "mask_of_100": Mistake(
+        _masked_by(1),
+        "-100 where the mask forbids",
+        "The released mask is a number, not minus infinity.",
+        "Where logits are as large, tokens of other regions are seen.",
+        remedy="Pass the boolean mask to the softmax.",
+        kind="mask",
+        only="attend_v2",
+    ),
+    "mask_added_twice": Mistake(
+        _masked_by(2),
+        "-200 where the mask forbids",
+        "The mask of -100 is added twice, as in transformers.",
+        "Closer to a mask than the released one: another model.",
+        remedy="Pass the boolean mask to the softmax.",
+        kind="mask",
+        only="attend_v2",
+    ),
+    "not_rolled": Mistake(
+        using(shift=0),
+        "the shift is ignored",
+        "The mask is that of an image that was not rolled.",
+        "The two ends of the image see each other.",
+        remedy="Split each axis at n - shift.",
+        only="shift_mask",
+    ),
+}
+
+PRESETS = {name: ("bias", swin.PRESETS[name]) for name in swin.PRESETS}
+
+
+def _head(t):
+    """Rows of eight, in one window as large as the text that was trained."""
+    coordinates, height = np.stack(np.divmod(t.positions, 8), axis=-1), -(-t.trained // 8)
+    rows = swin.rows(coordinates, height=height, width=8)
+    return t.attended(*t.projected(t.x), swin.bias(rows, t.parameter((2 * height - 1) * 15, 1))[0])

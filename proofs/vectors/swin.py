@@ -1,0 +1,151 @@
+"""Swin: tables of a window's vectors, BEiT's with [CLS], version 2's network, capped cosines and shifted windows."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.swin import grid, network, region, row, spaced
+from proofs.vectors import attend, average, case, dot, exact, painted, product, softmax, stored, terms, total
+
+SOURCES = (
+    "Liu et al., Swin Transformer, arXiv 2103.14030, Eq. (4) and section 3.2",
+    "Liu et al., Swin Transformer V2, arXiv 2111.09883, Eqs. (2) to (4)",
+    "Bao et al., BEiT, arXiv 2106.08254, and unilm 006195f51b beit/modeling_finetune.py",
+)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n, n), queries first; table is (rows, heads); q, k, v are (batch, heads, n, d)",
+    "coordinates": "(n, 2): row and column of each token",
+    "height, width": "of the window; for continuous_bias of the window that was trained, for shift_mask of the image",
+    "seen": "the mask as integers: 1 may attend, 0 may not",
+    "op attend": "softmax(scale q k^T + bias) v",
+    "op attend_v2": "softmax(min(e^s, 100) cos(q, k) + bias) v over the keys that are seen",
+    "op bias": "the table's row (dy + H - 1)(2W - 1) + dx + W - 1 for (dy, dx) = query - key",
+    "op bias_with_cls": "the same with [CLS] in front: rows N - 3, N - 2, N - 1 for (CLS, any), (any, CLS), (CLS, CLS)",
+    "op continuous_bias": "16 sigmoid(w_2 max(w_1 g + b_1, 0)) with g = sign(x) log_8(1 + 8 |x| / (W - 1)) on both axes",
+    "op shift_mask": "1 where two tokens of the rolled image may attend to each other",
+}
+
+
+FINE = (
+    "f64",
+    "f32",
+    "f16-f32math",
+    "bf16-f32math",
+)  # a network leaves nothing to 16 bits, logits of 100 not even to a result of 16
+
+
+def vectors():
+    oblong = "sign rows_and_columns_exchanged stride_of_the_height"
+    yield _bias(2, 3, oblong)
+    yield _bias(3, 2, oblong)
+    yield _bias(3, 3, "sign rows_and_columns_exchanged")
+    yield _bias(2, 3, oblong + " cls_last transposed_table", cls=True)
+    yield _attend(2, 3, oblong + " bias_before_scale no_bias")
+    every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
+    yield _continuous((2, 3), (4, 5), every)
+    yield _continuous((3, 2), (3, 2), every)
+    yield _shifted(4, 6, 2, 1)
+    yield _cosines("capped", painted((2, 2, 6, 4), 1), painted((2, 2, 6, 4), 2), "uncapped scaled no_mask mask_inverted")
+    x, far = np.array([[1.0, 0.5]] * 6), np.where(np.arange(6) % 2 == 0, -1.0, 1.0)[:, None]
+    yield _cosines("leak", x + np.zeros((1, 2, 6, 2)), far * x + np.zeros((1, 2, 6, 2)), "mask_of_100 mask_added_twice no_mask")
+
+
+def _biases(table, height, width, cls=False):
+    places, last = grid(height, width), len(table)
+    rows = [[row(q, k, height, width) for k in places] for q in places]
+    if cls:
+        rows = [[last - 1] + [last - 3] * len(places), *([last - 2, *each] for each in rows)]
+    return np.moveaxis(table[np.array(rows)], -1, 0)
+
+
+def _bias(height, width, mistakes, cls=False):
+    table = painted(((2 * height - 1) * (2 * width - 1) + 3 * cls, 2), 6)
+    return case(
+        f"swin/{'beit' if cls else 'table'}/w{height}x{width}-h2/bias",
+        op="bias_with_cls" if cls else "bias",
+        params={"height": height, "width": width},
+        tensors={"coordinates": grid(height, width), "table": table},
+        expected=_biases(table, height, width, cls),
+        kills=mistakes,
+        comment="Entries of the table, unchanged.",
+    )
+
+
+def _attend(height, width, mistakes):
+    table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
+    q, k, v = (painted((2, 2, n, 4), tag) for tag in (1, 2, 4))
+    expected, cond = attend(exact(q), exact(k), exact(v), 0.5, exact(_biases(table, height, width)))
+    return case(
+        f"swin/table/w{height}x{width}-h2/attend",
+        op="attend",
+        params={"height": height, "width": width, "scale": 0.5},
+        tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width), "table": table},
+        expected=expected,
+        cond=cond,
+        kills=mistakes,
+    )
+
+
+def _continuous(window, trained, mistakes):
+    places, (w_1, b_1, w_2) = grid(*window), (painted(shape, tag) for shape, tag in (((5, 2), 8), ((5,), 9), ((2, 5), 10)))
+    between = (places[:, None] - places).reshape(-1, 2)
+    x = np.array([[spaced(int(a), n, mpmath) for a, n in zip(v, trained, strict=True)] for v in between])
+    size = stored(x, {"amp": terms(4, x) + terms(2, np.ones(x.shape))})  # log_8 of 1 + y, where y met two roundings
+    hidden = total(dot(size, exact(w_1)), exact(b_1))
+    hidden = np.where(hidden[0] > 0, hidden[0], 0), hidden[1]
+    cond = {name: 4 * each for name, each in dot(hidden, exact(w_2))[1].items()}  # 4 is the largest slope of 16 sigmoid
+    heads = [[network(*map(int, v), w_1, b_1, w, trained, mpmath) for v in between] for w in w_2]
+    expected, cond = stored(heads, {name: each.T for name, each in cond.items()} | {"amp": cond["amp"].T + terms(8, heads)})
+    square = lambda x: np.reshape(x, (2, len(places), len(places)))
+    return case(
+        f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/continuous-bias",
+        op="continuous_bias",
+        params={"height": trained[0], "width": trained[1]},
+        tensors={"coordinates": places, "w_1": w_1, "b_1": b_1, "w_2": w_2},
+        expected=square(expected),
+        cond={name: square(each) for name, each in cond.items()},
+        kills=mistakes,
+        models=FINE,
+    )
+
+
+def _shifted(height, width, window, shift):
+    """The tokens of one window of the rolled image: the last."""
+    places = grid(window, window) + np.array([height, width]) - window
+    regions = [[region(int(x), n, window, shift) for x, n in zip(p, (height, width), strict=True)] for p in places]
+    return case(
+        f"swin/shift/{height}x{width}-w{window}-s{shift}/mask",
+        op="shift_mask",
+        params={"height": height, "width": width, "shift": shift},
+        tensors={"coordinates": places},
+        expected=[[int(a == b) for b in regions] for a in regions],
+        kills="not_rolled",
+    )
+
+
+def _cosines(name, q, k, mistakes):
+    s, v = np.array([2.5, 5.0]), painted((len(q), 2, 6, 3), 4)
+    bias, seen = 2 * painted((2, 6, 6), 6), np.array([[(i + j) % 2 == 0 or i == j + 3 for j in range(6)] for i in range(6)])
+    if name == "leak":
+        bias, seen = 0 * bias, np.broadcast_to(np.arange(6) % 2 == 0, (6, 6))
+    tau = np.array([min(mpmath.exp(x), mpmath.mpf(100)) for x in s])[:, None, None]
+    scores = product(stored(tau, {"amp": terms(4, tau)}), dot(_unit(q), _unit(k)))
+    weighed = softmax(total(scores, exact(np.broadcast_to(bias, scores[0].shape))), seen, models=FINE[:2])
+    expected, cond = average(weighed, exact(v))
+    return case(
+        f"swin/v2/cosine-d{q.shape[-1]}/{name}",
+        op="attend_v2",
+        params={},
+        tensors={"q": q, "k": k, "v": v, "logit_scale": s, "bias": bias, "seen": seen.astype(int)},
+        expected=expected,
+        cond=cond,
+        kills=mistakes,
+        models=FINE[:2],
+    )
+
+
+def _unit(x):
+    """Vectors over their norms, whose sums of d squares meet d roundings under the root."""
+    x = np.frompyfunc(mpmath.mpf, 1, 1)(x)
+    y = x / np.frompyfunc(mpmath.sqrt, 1, 1)((x * x).sum(axis=-1, keepdims=True))
+    return stored(y, {"amp": terms(x.shape[-1] // 2 + 3, y)})

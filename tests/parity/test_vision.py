@@ -1,0 +1,66 @@
+"""Systems of images against transformers' own code: random weights, tiny configurations, eager attention."""
+
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.relative import swin
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
+pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")
+
+
+def numpy(tensor):
+    return tensor.detach().to(torch.float64).numpy()
+
+
+def grid(height, width):
+    return np.array([*np.ndindex(height, width)])
+
+
+def heads(layer, x, count):
+    """The rows of a projection, an axis for the heads."""
+    return numpy(layer(x).view(*x.shape[:-1], count, -1).transpose(-3, -2))
+
+
+# Swin
+
+
+def test_swin_bias_and_shift_mask():
+    from transformers.models.swin.modeling_swin import SwinConfig, SwinLayer, SwinRelativePositionBias
+
+    for window in ((2, 3), (3, 2), (4, 4)):
+        theirs = SwinRelativePositionBias(3, window)
+        torch.nn.init.normal_(theirs.relative_position_bias_table)
+        index = swin.rows(grid(*window), height=window[0], width=window[1])
+        ours = swin.bias(index, numpy(theirs.relative_position_bias_table))
+        assert np.array_equal(ours, numpy(theirs())[0])  # a gather
+    layer = SwinLayer(SwinConfig(window_size=4), 8, (8, 12), 2, shift_size=2)
+    masks = numpy(layer.get_attn_mask(8, 12, torch.float32, "cpu"))
+    corners = [(y, x) for y in (0, 4) for x in (0, 4, 8)]
+    for mask, corner in zip(masks, corners, strict=True):
+        ours = swin.shift_mask(grid(4, 4) + np.array(corner), height=8, width=12, shift=2)
+        assert np.array_equal(swin.shift_bias(ours), mask)
+
+
+@pytest.mark.parametrize("trained", [0, 6])
+def test_swin_v2_attention(trained):
+    """The mask is added twice: with a mask of -2 the weights are those of -4, and not of -2."""
+    from transformers import Swinv2Config
+    from transformers.models.swinv2.modeling_swinv2 import Swinv2SelfAttention
+
+    torch.manual_seed(0)
+    theirs = Swinv2SelfAttention(Swinv2Config(), 8, 2, (3, 3), [trained, trained]).double().eval()
+    theirs.relative_coords_table = theirs.create_coords_table_and_index()[0].double()
+    torch.nn.init.constant_(theirs.logit_scale[1], 5.0)  # beyond the cap
+    x, mask = torch.randn(2, 9, 8).double(), -2.0 * (torch.arange(9)[:, None] // 5 != torch.arange(9) // 5)[None].double()
+    weights = numpy(theirs(x, attention_mask=mask, output_attentions=True)[1])
+    scores = swin.scores(*(heads(layer, x, 2) for layer in (theirs.query, theirs.key)), numpy(theirs.logit_scale).ravel())
+    network = theirs.continuous_position_bias_mlp
+    given = [numpy(p) for p in (network[0].weight, network[0].bias, network[2].weight)]
+    side = trained or 3
+    scores = scores + swin.continuous_bias(grid(3, 3), *given, height=side, width=side)
+    for times in (1, 2):
+        ours = attention.softmax(scores + times * numpy(mask))
+        # their table of coordinates is made in float32: g is off by 4 units of it, and the bias has a slope of 4
+        assert np.allclose(ours, weights, rtol=0, atol=2.0**-16) == (times == 2)

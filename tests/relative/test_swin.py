@@ -1,0 +1,69 @@
+"""Swin: the released index and masks by loops, refused tokens, values of the official code, a mask that leaks."""
+
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.relative import swin
+from posref.vectors import case
+
+
+def grid(height, width):
+    return np.array([*np.ndindex(height, width)])
+
+
+def painted(shape, tag):
+    n = np.arange(np.prod(shape))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def sums(values):
+    """The sum of all entries, and of each times (1 + n mod 13) / 16."""
+    n = np.arange(np.size(values))
+    return [np.sum(values), np.sum(np.ravel(values) * (1 + n % 13) / 16)]
+
+
+def test_values_of_the_official_code():
+    """Swin-Transformer f82860bfb5 and unilm 006195f51b, run in float64 on painted tables."""
+    index = swin.rows(grid(2, 3), height=2, width=3)
+    assert (index[0, 0], index[3, 0], index.sum()) == (7, 12, 252)
+    assert sums(swin.bias(index, painted((15, 2), 1))) == [-36.296875, -15.544921875]
+    beit = swin.rows_with_cls(grid(2, 3), height=2, width=3)
+    assert (beit[0, 0], beit[3, 3], beit.sum()) == (17, 7, 455)
+    assert sums(swin.bias(beit, painted((18, 2), 1))) == [-20.296875, -12.6328125]
+    offsets = np.stack(np.meshgrid(np.arange(-1, 2), np.arange(-2, 3), indexing="ij"), axis=-1)
+    for trained, wsum in (((2, 3), 0.4139072274), ((12, 12), 0.0774386539875)):
+        coordinates = [swin.log_spaced(offsets[..., axis], window=trained[axis]) for axis in (0, 1)]
+        np.testing.assert_allclose(sums(np.stack(coordinates, axis=-1)), [0, wsum], rtol=1e-10, atol=1e-14)
+
+
+def test_tokens_beyond_the_window_are_refused():
+    for places, text in (([[0, 0], [2, 0]], "offsets of rows run from -2 to 2"), ([[0, 0], [0, 3]], "offsets of columns")):
+        with pytest.raises(ValueError, match=text):
+            swin.rows(np.array(places), height=2, width=3)
+    with pytest.raises(ValueError, match="rows runs from 0 to 14 and table has 14 rows"):
+        swin.bias(swin.rows(grid(2, 3), height=2, width=3), np.zeros((14, 1)))
+    with pytest.raises(ValueError, match="window is 1"):
+        swin.log_spaced(np.array([0]), window=1)
+    with pytest.raises(ValueError, match="norm 0"):
+        swin.scores(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros(1))
+
+
+def test_the_temperature_is_capped():
+    q = np.array([[[1.0, 0.0]]])
+    assert swin.scores(q, q, np.array([4.0])).item() == np.exp(4.0)
+    assert abs(swin.scores(q, q, np.array([5.0])).item() - 100) <= 2.0**-44  # the exponential of a rounded logarithm
+
+
+def test_the_released_mask_leaks():
+    """Two tokens of an image's two ends in one window; the forbidden key is the query itself, the other its opposite."""
+    mask = swin.shift_mask(np.array([[0, 2], [0, 3]]), height=1, width=4, shift=1)
+    scores = np.array([[-100.0, 100.0]])
+    added = [attention.softmax(scores + times * swin.shift_bias(mask)[:1])[0, 1] for times in (1, 2)]
+    assert added == [1.0, 0.5]
+    assert attention.softmax(scores, mask[:1])[0, 1] == 0
+
+
+def test_it_is_in_the_vectors():
+    leak = case("swin/v2/cosine-d2/leak")
+    assert {"mask_of_100", "mask_added_twice"} <= set(leak.flags)
