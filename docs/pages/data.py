@@ -168,7 +168,7 @@ def function(f):
 
 def mistakes(last):
     """Every mistake of a system, made on the first golden case that tells it, and what `posref diagnose` says to it."""
-    found, known = [], sorted(vectors.load(last).cases, key=lambda case: case.expected.size)
+    found, known = [], sorted(vectors.cases(f"{last}/*"), key=lambda case: case.expected.size)
     for flag, m in pages.mistakes(last).items():
         if flag in ops.flags(last):
             made = next(filter(None, (_made(flag, case) for case in known if flag in case.flags)), None)

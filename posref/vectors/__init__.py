@@ -105,10 +105,10 @@ def _system(document):
 
 
 def released(model):
-    """The vectors of a released model at its own sizes: its frequencies, and turned features out to its trained length.
+    """The vectors of a released model at its own sizes: frequencies, turned features, a step at the end of its trained length.
 
     >>> [c.id for c in released("llama-3.1-8b").cases]
-    ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned']
+    ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned', 'rope/llama-3.1-8b/all/step']
     """
     found = sorted(path.stem for path in DIRECTORY.glob("released/*.json"))
     if model.lower() not in found:
@@ -116,17 +116,21 @@ def released(model):
     return _system(read(DIRECTORY / "released" / f"{model.lower()}.json"))
 
 
-def cases(pattern="*"):
-    """All active cases whose id matches the shell pattern, in file order: a list.
+def cases(pattern="*", status="active"):
+    """All cases of a status whose id matches the shell pattern, in file order: a list.
+
+    Those of status "reject" are what an implementation must refuse.
 
     >>> [c.id for c in cases("rope/*/d4-b1e4/one")]
     ['rope/half/d4-b1e4/one', 'rope/interleaved/d4-b1e4/one']
+    >>> [c.comment for c in cases("rope/*odd-dim", status="reject")]
+    ['range: Features turn in pairs.', 'range: Features turn in pairs.']
     """
     if not isinstance(pattern, str):
         raise TypeError(f"vectors.cases: pattern is {pattern!r}, expected a string such as 'rope/half/*'")
     system = pattern.split("/")[0]
     chosen = [name for name in names() if fnmatch.fnmatchcase(name, system)]
-    return [c for name in chosen for c in load(name).cases if c.status == "active" and fnmatch.fnmatchcase(c.id, pattern)]
+    return [c for name in chosen for c in load(name).cases if c.status == status and fnmatch.fnmatchcase(c.id, pattern)]
 
 
 def case(id):

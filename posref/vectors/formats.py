@@ -189,7 +189,7 @@ def export(directory, format, pattern="*"):
     suffix = ALIASES.get(format, format)
     if suffix not in FORMATS:
         raise ValueError(f"vectors.export: format is {format!r}, expected 'json', 'txt', 'npz', 'safetensors', 'raw' or 'c'")
-    wanted = {case.id for case in vectors.cases(pattern)}
+    wanted = {case.id for status in ("active", "reject") for case in vectors.cases(pattern, status)}
     if not wanted:
         raise ValueError(
             f"vectors.export: no case matches {pattern!r}; write 'rope/*' for a system, "

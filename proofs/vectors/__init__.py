@@ -55,6 +55,7 @@ __all__ = [
     "average",
     "cap",
     "case",
+    "described",
     "dot",
     "exact",
     "growth",
@@ -179,6 +180,16 @@ def _wrong_answers(case, flags):
 def _broadcasts(wrong, case):
     sizes = zip(wrong.shape[::-1], case.expected.shape[::-1], strict=False)
     return all(own in (1, other) for own, other in sizes)
+
+
+def described(name):
+    """The system's own mistakes, then those that it shares with others, in the words of a vector file."""
+    own = ops.flags(name)
+    shared = {flag: m for op in ops.system(name).values() for flag, m in op.mistakes.items() if flag not in own}
+    return own | {
+        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
+        for flag, m in shared.items()
+    }
 
 
 def tensor(values):

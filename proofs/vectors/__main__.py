@@ -18,10 +18,9 @@ from pathlib import Path
 import mpmath
 
 import proofs.vectors
-from posref import ops
 from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS, _archive, _matrix, _model
+from proofs.vectors import BITS, _archive, _matrix, _model, _rejected, described
 
 VERSION = "1.1.0"
 
@@ -34,20 +33,11 @@ def systems(names=()):
     return {name: importlib.import_module(f"proofs.vectors.{name}") for name in sorted(names or found)}
 
 
-def _flags(name):
-    """The system's own mistakes, then those that it shares with others, in the words of a vector file."""
-    own = ops.flags(name)
-    shared = {flag: m for op in ops.system(name).values() for flag, m in op.mistakes.items() if flag not in own}
-    return own | {
-        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
-        for flag, m in shared.items()
-    }
-
-
 def document(name, module, flags):
     """The whole file of one system; `flags` explains its mistakes. ValueError: a double or foreign id, an unknown flag."""
     with mpmath.workprec(BITS):
         records = list(module.vectors())
+        records += _rejected.of(name, records)
     ids = [record["id"] for record in records]
     used = {flag for record in records for flag in record["flags"]}
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
@@ -74,7 +64,7 @@ def render(names=(), directory=DIRECTORY):
     files, documents = {}, {}
     for name, module in ({} if names == ["released"] else systems([n for n in names if n != "released"])).items():
         start = time.perf_counter()
-        documents[f"{name}.json"] = content = document(name, module, _flags(name))
+        documents[f"{name}.json"] = content = document(name, module, described(name))
         files[f"{name}.txt"] = to_text(content)
         size = len(files[f"{name}.txt"]) / 1000
         print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)

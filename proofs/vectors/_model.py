@@ -15,11 +15,12 @@ import numpy as np
 import posref.explain as explain_package
 from posref import ops
 from posref.explain import command, explain, output
-from posref.vectors import MODELS, SCHEMA
-from proofs.vectors import BITS, case, growth, painted, rope
+from posref.vectors import MODELS, SCHEMA, error
+from posref.vectors import _case as read_case
+from proofs.vectors import BITS, average, cap, case, described, dot, exact, growth, painted, rope, softmax, stored
 
 POSITIONS = (0, 1, 2, 257, 4095)
-FLAGS = ops.flags("scaling") | ops.flags("rope")
+FLAGS = ops.flags("scaling") | described("rope")
 
 
 def document(file, layer=None, part=None, *, version):
@@ -83,7 +84,7 @@ def _last(group):
 
 
 def cases(group, prefix, rows=None):
-    """Frequencies first, then turned features: near, and at the last positions of the trained length."""
+    """Frequencies first, then turned features, near and at the last positions of the trained length, and a step of decoding."""
     base, divisor = mpmath.mpf(group["base"]), _divisor(group)
     plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group["frequencies"]))]  # RoFormer, Eq. (15)
     theta, magnitude = scaled(group, plain), _magnitude(group)
@@ -112,11 +113,72 @@ def cases(group, prefix, rows=None):
             op="rotate",
             params=params,
             tensors={"x": x, "positions": np.array(positions)},
-            stages={"inv_freq": theta},
             expected=turned(group, x, positions, theta, magnitude=magnitude),
             cond=_sensitivity(group, x, positions, theta, magnitude),
             mistakes={name: value if name != "sign" else value * magnitude for name, value in wrong.items()},
+            comment=f"Its frequencies are those of {prefix}/inv_freq.",
         )
+    yield _step(group, prefix, plain, theta, magnitude, params)
+
+
+STEP = "The new token at the end of the trained length; frequencies are those of inv_freq. A wider head has zeros beside these."
+
+
+def _step(group, prefix, plain, theta, magnitude, params):
+    """One new token against three keys of the cache: the first that its window holds, the one before, and its own."""
+    last, width = _last(group), 2 * len(theta)
+    first = max(last + 1 - group["window"], 2) if group["window"] else last - 256
+    at, scale = np.array([first - 1, first, last]), float(group["softmax_scale"])
+    size = 1.0 if group["softcap"] else 0.25
+    q, k = _halves((1, width), 1) * size / 2.0 ** round(np.log2(scale * np.sqrt(width))), _halves((3, width), 9)
+    sinks, v = np.array([0.5]) if group["sinks"] else None, painted((3, 4), 4)
+    seen = np.array([[at[0] > last - (group["window"] or last), True, True]])
+
+    def attended(
+        theta=theta,
+        layout=None,
+        magnitude=magnitude,
+        scale=scale,
+        seen=seen,
+        sinks=sinks,
+        softcap=group["softcap"],
+        models=("f64",),
+    ):
+        read = group if layout is None else {**group, "layout": layout}
+        turn = lambda x, at: stored(
+            turned(read, x, at, theta, magnitude=magnitude), _sensitivity(read, x, at, theta, magnitude)
+        )
+        scores = dot(turn(q, at[2:]), turn(k, at), scale, bits=24)
+        scores = cap(scores, softcap) if softcap else scores
+        sunk = None if sinks is None else sinks[:, None]
+        return average(
+            softmax((scores[0][None], {n: c[None] for n, c in scores[1].items()}), seen, sunk, models), exact(v[None])
+        )
+
+    wrong = {"other_layout": {"layout": _other(group)}}
+    wrong |= {"scale_ignored": {"scale": 1.0}} if scale != 1 else {}
+    wrong |= {"unscaled": {"theta": plain}} if group["scaling"] and plain != theta else {}
+    wrong |= {"no_magnitude": {"magnitude": 1}} if magnitude != 1 else {}
+    wrong |= {"window_ignored": {"seen": seen | True}} if not seen.all() else {}
+    wrong |= {"sink_left_out": {"sinks": None}} if sinks is not None else {}
+    wrong |= {"cap_left_out": {"softcap": None}} if group["softcap"] else {}
+    words = {name: group[name] for name in ("window", "softcap") if group[name]}
+    tensors = {"q": q[None], "k": k[None], "v": v[None], "q_positions": at[2:], "k_positions": at, "seen": seen.astype(int)}
+    tensors |= {} if sinks is None else {"sinks": sinks}
+    given = {"op": "attend", "params": {**params, "scale": scale, **words}, "tensors": tensors, "comment": STEP}
+    answers = {name: attended(**change)[0] for name, change in wrong.items()}
+    for models in (rope.MATH_IN_F32, ("f64",))[last >= 2**20 :]:  # float32 has no angles after a million tokens
+        given["expected"], given["cond"] = attended(models=models)
+        right = read_case(case(f"{prefix}/step", **given, models=models))
+        told = {n: y for n, y in answers.items() if min(error(right, y.astype(float), m) for m in models) > 2}
+        if told:
+            return case(f"{prefix}/step", **given, models=models, mistakes=told)
+    raise ValueError(f"{prefix}/step tells none of {', '.join(answers)} from the right answer")
+
+
+def _halves(shape, tag):
+    """`painted` in halves, which are short in a file."""
+    return np.round(2 * painted(shape, tag)) / 2
 
 
 def _divisor(group):

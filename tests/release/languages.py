@@ -81,12 +81,17 @@ def dump(given, kind, path):
     if kind == "json":
         path.write_text(json.dumps([{"Id": id, "Got": got} for id, got in words]))
     else:
-        path.write_text("\n".join(f"case {id}\ntensor got 1 {len(got)} {' '.join(got)}" for id, got in words) + "\n")
+        path.write_text("\n".join(f"case {id}\ntensor got 1 {' '.join([str(len(got)), *got])}" for id, got in words) + "\n")
+
+
+def _every(name):
+    """What must be refused too: there no number is right, and any is wrong."""
+    return [*vectors.cases(f"{name}/*"), *vectors.cases(f"{name}/*", status="reject")]
 
 
 def judge(command, language, name, folder):
     """How many results of the system were judged, and sentences about those judged otherwise than posref does."""
-    given = [(case, got) for case in vectors.cases(f"{name}/*") for got in results(case)]
+    given = [(case, got) for case in _every(name) for got in results(case)]
     rows = [row for case, got in given for row in wanted(case, got)]
     vectors.export(folder, READS[language], f"{name}/*")
     dump([(case.id, got.ravel().tolist()) for case, got in given], READS[language], folder / "got")

@@ -46,6 +46,29 @@ def languages():
     return f"{', '.join(of.LANGUAGES)}: {total} verdicts as in Python; the right rotation passes, the other is named"
 
 
+def sources():
+    """The archive of the sources, packed, unpacked, and tested by the README's own command in an environment of its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, folder = Path(scratch) / "source", Path(scratch) / "unpacked"
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in filter(None, listed.split("\0")):  # what is not committed is not in a checkout
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
+        pack = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", pack, scratch], cwd=source, capture_output=True, check=True, timeout=600)
+        (archive,) = Path(scratch).glob("posref-*.tar.gz")
+        shutil.unpack_archive(archive, folder, filter="data")
+        (root,) = folder.iterdir()
+        command = next(line for line in (root / "README.md").read_text().splitlines() if line.endswith("pytest -n auto"))
+        run = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command], cwd=root, capture_output=True, text=True, timeout=3000
+        )
+    said = run.stdout.splitlines()[-20:] or run.stderr.splitlines()[-20:]
+    if run.returncode:
+        raise AssertionError("\n".join(said))
+    return f"{archive.name}: {said[-1].strip('= ')}"
+
+
 def wall():
     """The page of verdicts is what its program prints today, but for the date."""
     missing = [name for name in ("equinox", "keras_hub", "diffusers", "mlx", "litgpt") if not importlib.util.find_spec(name)]
@@ -144,6 +167,7 @@ def browser():
 STAGES = {
     "languages": Stage(languages, ("posref/vectors/languages", "posref/vectors/*.py", "tests/release")),
     "wall": Stage(wall, ("examples/wild.py", "docs/wild.md", "tests/parity/models.py")),
+    "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(drift, ("posref/explain/families.py", "posref/explain/types.json", "tests/parity/drift.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from posref import vectors
+from posref import attention, vectors
 from posref.explain import command, explain
 from posref.rotary import rope
 from proofs.vectors import _model
@@ -26,7 +26,7 @@ def test_vectors_of_a_model(name, tmp_path):
     assert vectors.verify(tmp_path) == []
     document = json.loads((tmp_path / "rope.json").read_text(encoding="ascii"))
     group = command.chosen(explain(name), *((int(options[1]), options[3]) if len(options) > 2 else ()))["layers"][0]
-    table, near, far = document["cases"]
+    table, near, far, _ = document["cases"]
     assert set(near["flags"]) == flags
     expected = np.array(table["expected"]["data"])
     # 64-bit powers and quotients against 200 bits: a dozen roundings
@@ -42,6 +42,26 @@ def test_vectors_of_a_model(name, tmp_path):
         assert np.abs(turned - y).max() <= (positions.max() + 16) * 2.0**-51
 
 
+def decoded(group, w, step):
+    """The step by posref's functions, with what the configuration says of the layer."""
+    read, given = group["layout"].partition("_to_")[0], step.tensors
+
+    def turn(x, at):
+        return rope.rotate(x, *rope.tables(at, w), layout=read) * group["magnitude"]
+
+    words = {
+        "scale": group["softmax_scale"],
+        "softcap": group["softcap"],
+        "sinks": given["sinks"][:, None] if group["sinks"] else None,
+    }
+    at = given["k_positions"]
+    seen = attention.causal_mask(given["q_positions"], at)
+    if group["window"]:
+        seen &= attention.window_mask(given["q_positions"], at, width=group["window"])
+    assert np.array_equal(seen, given["seen"] != 0)
+    return attention.attend(turn(given["q"], given["q_positions"]), turn(given["k"], at), given["v"], mask=seen, **words)
+
+
 RELEASED = sorted(path.stem for path in vectors.DIRECTORY.glob("released/*.json"))
 
 
@@ -49,7 +69,7 @@ RELEASED = sorted(path.stem for path in vectors.DIRECTORY.glob("released/*.json"
 def test_released(name):
     """The frequencies are those that `explain` reads for that layer, and the turned features those of the specification."""
     groups, system = _model._rotations(name), vectors.released(name)
-    for group, table, turned in zip(groups, system.cases[0::2], system.cases[1::2], strict=True):
+    for group, table, turned, step in zip(groups, *(system.cases[n::3] for n in range(3)), strict=True):
         assert turned.id.split("/")[2] in ("all", f"layer{group['indices'][0]}")
         np.testing.assert_allclose(group["frequencies"], table.expected, rtol=2.0**-47, atol=0)
         cos, sin = rope.tables(turned.tensors["positions"], table.expected)
@@ -58,6 +78,9 @@ def test_released(name):
         assert vectors.error(turned, y, "f64") <= 1
         assert vectors.named(turned, 2 * turned.expected) == []
         assert {"other_layout", "sign"} <= set(turned.flags)
+        assert vectors.error(step, decoded(group, table.expected, step), "f64") <= 1
+        assert step.tensors["k_positions"][-1] == step.tensors["q_positions"][0] == turned.tensors["positions"][-1]
+        assert step.flags
 
 
 def test_no_released_model_without_vectors():
