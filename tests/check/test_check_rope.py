@@ -33,6 +33,7 @@ def rotate_every_two(x):
     return y
 
 
+FLOATS = ["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
 TURNED = {"half": rotate_half, "interleaved": rotate_every_two}
 
 
@@ -130,7 +131,7 @@ def correct(width, base, layout, rotary_dim, recipe, out=lambda y: y):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize(("dim", "base", "rotary_dim", "layout"), CONFIGURATIONS)
 def test_right_in_float32_mathematics(dim, base, rotary_dim, layout, recipe, dtype):
@@ -153,7 +154,7 @@ def all_low(x, p, theta, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS[1:])
 @pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
 def test_right_with_everything_but_the_angles_in_16_bits(dim, base, dtype):
     kind, theta = rounded(dtype), inverse_frequencies(dim, base)
@@ -173,7 +174,7 @@ def iterative(x, p, base):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("dim", "base"), [(64, 1e4), (80, 5e5), (128, 1e6), (256, 1e4)])
 def test_right_with_angles_by_repeated_multiplication(dim, base, dtype):
     kind = rounded(dtype)
@@ -335,7 +336,7 @@ def test_named_in_float32(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS[1:])
 @pytest.mark.parametrize("name", VISIBLE_IN_16_BITS)
 def test_named_in_16_bits(name, dtype):
     kind = rounded(dtype)
@@ -345,7 +346,7 @@ def test_named_in_16_bits(name, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
@@ -366,7 +367,7 @@ def over_the_head(pairs, dim, base=1e4):
     return np.array([base ** (-2 * t / dim) for t in range(pairs)]).astype(f32)
 
 
-DTYPES = pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+DTYPES = pytest.mark.parametrize("dtype", FLOATS)
 
 
 @DTYPES
@@ -611,7 +612,7 @@ def test_pairs_without_a_name_are_read_from_basis_vectors():
     assert "pair 1 reads features (1, 33) and writes (62, 30)" in report.diagnosis[0].sentence
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", FLOATS[1:])
 def test_16_bit_numbers_in_a_wider_dtype(dtype):
     def once(x, p, **choices):
         return low(plain(x, p, **choices), dtype)

@@ -16,15 +16,15 @@ from posref.vectors.formats import canonical, tensors, to_json
 
 @pytest.fixture
 def copy(tmp_path):
+    """The vectors of RoPE alone, with a catalogue and a manifest of their own."""
     target = tmp_path / "vectors"
     target.mkdir()
-    for path in (
-        *vectors.data_files(vectors.DIRECTORY),
-        *vectors.DIRECTORY.glob("*.txt"),
-        vectors.DIRECTORY / "MANIFEST.sha256",
-    ):
-        (target / path.relative_to(vectors.DIRECTORY)).parent.mkdir(exist_ok=True)
-        shutil.copy(path, target / path.relative_to(vectors.DIRECTORY))
+    for name in ("rope.json", "rope.txt", "schema.json"):
+        shutil.copy(vectors.DIRECTORY / name, target)
+    (target / vectors.CATALOGUE).write_text(vectors.catalogue({"rope.json": vectors.read(target / "rope.json")}))
+    (target / "MANIFEST.sha256").touch()
+    for name in ("rope.json", "schema.json", vectors.CATALOGUE):
+        sign(target, name)
     return target
 
 
