@@ -73,6 +73,7 @@ OUTSIDE = {
     "absolute.merge": "how a table joins the input, not a table",
     "absolute.zero_padding": "position comes from the border of a convolution",
     "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
+    "relative.kerple": "a curve of the distance in place of a line; alibi absolute where its power is 1",
     "relative.stick_breaking": "weights that are no softmax of scores",
     "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
     "rotary.layouts": "an order of features",

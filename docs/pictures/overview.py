@@ -6,7 +6,20 @@ from pictures.draw import Panel
 from posref import attention, discovery
 from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal, zero_padding
 from posref.offsets import offsets
-from posref.relative import alibi, deberta, forgetting, nezha, shaw, stick_breaking, swin, t5, transformer_xl, tupe, xlnet
+from posref.relative import (
+    alibi,
+    deberta,
+    forgetting,
+    kerple,
+    nezha,
+    shaw,
+    stick_breaking,
+    swin,
+    t5,
+    transformer_xl,
+    tupe,
+    xlnet,
+)
 from posref.rotary import axes, decoupled, linear_attention, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
@@ -217,6 +230,7 @@ def encodings(size=24):
         ),
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
         "relative.forgetting": forgets,
+        "relative.kerple": biased(lambda m: kerple.bias(m, m, np.ones(1), np.ones(1), form="log")),
         "relative.stick_breaking": breaks,
     }
 

@@ -54,6 +54,7 @@ SETTINGS = {
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "forgetting.bias": {"form": "difference"},
+    "kerple.bias": {"form": "log"},
     "layouts.scores": {"source": "interleaved", "head_dim": 12},
     "rope.permute": {"source": "interleaved"},
     "position_ids.zigzag": {"n": 16, "ranks": 2, "rank": 1},

@@ -1,0 +1,85 @@
+"""KERPLE: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, inside, instead, result, using
+from posref.ops.probe import painted
+from posref.relative import kerple
+
+
+def bias(query_positions, key_positions, p, a, *, form):
+    return kerple.bias(query_positions, key_positions, p, a, form=form)
+
+
+ARRAYS = {"p": lambda s: abs(painted((s.heads,), 1)), "a": lambda s: abs(painted((s.heads,), 2))}
+REPLACED = {"sign"}  # of positions: distances have none
+
+
+def _past_alone(right):
+    def bias(queries, keys, p, a, *, form):
+        return np.where(keys[..., None, None, :] <= queries[..., None, :, None], right(queries, keys, p, a, form=form), 0)
+
+    return bias
+
+
+MISTAKES = {
+    "sign_of_the_bias": Mistake(
+        result(lambda y: -y),
+        "a reward for distance",
+        "The bias is added with the wrong sign.",
+        "Far tokens are preferred.",
+        remedy="The bias is 0 or below.",
+    ),
+    "numbers_exchanged": Mistake(
+        using(p=lambda a: a.a, a=lambda a: a.p),
+        "p and a exchanged",
+        "The two numbers of a head change places.",
+        "Every curve is another.",
+        remedy="In log, p multiplies and a is inside; in power, a multiplies and p is the exponent.",
+    ),
+    "other_form": Mistake(
+        using(form=lambda a: {"log": "power", "power": "log"}[a.form]),
+        "the other form",
+        "The logarithm is taken for the power, or the reverse.",
+        "Far tokens weigh much too little, or too much.",
+        remedy="pos_emb kerple_log or kerple_power of the configuration.",
+    ),
+    "a_of_zero": Mistake(
+        using(a=lambda a: 0 * a.a),
+        "a = 0",
+        "a begins at 0 and is not trained.",
+        "The bias is 0 everywhere.",
+        remedy="Begin above 0 and train both numbers.",
+    ),
+    "alibi": Mistake(
+        using(p=lambda a: 0 * a.p + 1, form="power"),
+        "p = 1",
+        "The exponent is left out.",
+        "ALiBi.",
+        remedy="Raise the distance to the power p, or take its logarithm.",
+    ),
+    "no_one_inside": Mistake(
+        instead(lambda query_positions, key_positions, p, a, form: _bare(query_positions, key_positions, p, a)),
+        "ln(max(a |j - i|, 1))",
+        "The 1 inside the logarithm is a bound instead of a term.",
+        "Near tokens are one.",
+        remedy="ln(1 + a |j - i|).",
+    ),
+    "past_alone": Mistake(
+        inside(kerple, "bias", _past_alone),
+        "0 for keys in the future",
+        "The distance is taken from the lower triangle.",
+        "Right with a causal mask; without one the future is near.",
+        remedy="Take the absolute value.",
+    ),
+}
+
+
+def _bare(queries, keys, p, a):
+    distance = abs(keys[..., None, None, :] - queries[..., None, :, None])
+    return -p[:, None, None] * np.log(np.maximum(a[:, None, None] * distance, 1))
+
+
+def _head(t):
+    bias = kerple.bias(t.positions, t.positions, abs(t.parameter(1)), abs(t.parameter(1)), form="log")[0]
+    return t.attended(*t.projected(t.x), bias)

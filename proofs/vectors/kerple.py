@@ -1,0 +1,48 @@
+"""KERPLE: the logarithm and the power of a distance."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.kerple import definition
+from proofs.vectors import FAR, NARROW, case, terms
+
+SOURCES = ("Chi et al., KERPLE, arXiv 2205.09921", "github.com/chijames/KERPLE, megatron/mpu/layers.py")
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); p and a have an entry a head",
+    "form": "log: -p ln(1 + a |j - i|); power: -a |j - i|^p",
+    "op bias": "from positions",
+}
+P, A = np.array([0.75, 1.5, 1.25]), np.array([0.5, 0.25, 3.0])
+
+
+def vectors():
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
+    every = "sign_of_the_bias numbers_exchanged other_form a_of_zero alibi no_one_inside"
+    for form in ("log", "power"):
+        yield _bias(form, "square", range(5), range(5), f"{every} past_alone")
+        both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"
+        yield _bias(form, "padded", padded[:, 2:], padded, both)
+        yield _bias(form, "far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
+        yield _bias(form, "beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+
+
+def _bias(form, probe, queries, keys, kills):
+    queries, keys = np.array(queries), np.array(keys)
+    distance = abs(keys[..., None, None, :] - queries[..., None, :, None])
+    p, a = (np.array([*map(mpmath.mpf, x)], dtype=object)[:, None, None] for x in (P, A))
+    at = np.vectorize(lambda t, p, a: definition(mpmath.mpf(int(t)), p, a, form, mpmath), otypes=[object])
+    expected = at(distance, p, a)
+    # log: two roundings inside are a relative error of 1 + a t, and so p times that; power: an exponent
+    steps = np.vectorize(lambda t, p: 3 * p * mpmath.log(max(int(t), 1)) + 4, otypes=[object])
+    amp = terms(2, p + 0 * expected) + terms(4, expected)
+    power = {"amp": terms(2, expected), "phase": abs(expected) * steps(distance, p)}
+    return case(
+        f"kerple/{form}/h3/{probe}",
+        op="bias",
+        params={"form": form},
+        tensors={"queries": queries, "keys": keys, "p": P, "a": A},
+        expected=expected,
+        cond={"amp": amp} if form == "log" else power,
+        kills=kills,
+    )

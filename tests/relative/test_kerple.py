@@ -1,0 +1,43 @@
+"""KERPLE: the released layer, numbers of types, refusals."""
+
+import numpy as np
+import pytest
+
+from posref.relative import kerple
+
+P, A = np.array([0.75, 1.5]), np.array([0.5, 0.25])
+
+
+def released(n, p, a, form):
+    """megatron/mpu/layers.py, ParallelKerpleLog and ParallelKerplePower without weights, in numpy: distances of the past."""
+    diff = np.tril(np.arange(n)[:, None] - np.arange(n)[None])
+    p, a = np.maximum(p, 0.01)[:, None, None], np.maximum(a, 0.01)[:, None, None]
+    return -p * np.log(1 + a * diff) if form == "log" else -a * diff ** np.minimum(p, 2)
+
+
+@pytest.mark.parametrize("form", kerple.FORMS)
+def test_released(form):
+    i = np.arange(9)
+    got = kerple.bias(i, i, P, A, form=form)
+    np.testing.assert_allclose(np.tril(got), released(9, P, A, form), rtol=1e-14)
+    assert np.array_equal(got, np.swapaxes(got, -1, -2))
+    assert np.array_equal(kerple.bias(i[-1:], i, P, A, form=form), got[:, -1:])
+
+
+@pytest.mark.parametrize("form", kerple.FORMS)
+def test_falls_with_the_distance_and_batches(form):
+    queries, keys = np.array([[7], [3]]), np.stack([np.arange(7, -1, -1), np.arange(3, 11)])
+    got = kerple.bias(queries, keys, P, A, form=form)
+    assert got.shape == (2, 2, 1, 8)
+    assert (np.diff(got[..., 0, :]) < 0).all()
+    np.testing.assert_array_equal(got[0], got[1])
+
+
+def test_refused():
+    i = np.arange(3)
+    with pytest.raises(ValueError, match=r"kerple\.bias: a has shape \(3,\)"):
+        kerple.bias(i, i, P, np.ones(3), form="log")
+    with pytest.raises(ValueError, match=r"kerple\.bias: form is 'linear', expected one of 'log', 'power'"):
+        kerple.bias(i, i, P, A, form="linear")
+    with pytest.raises(TypeError, match=r"kerple\.bias: p is a list"):
+        kerple.bias(i, i, [1.0], A, form="log")
