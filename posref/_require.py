@@ -40,6 +40,13 @@ def inside(function, argument, offsets, target, size, lowest):
         )
 
 
+def between(function, argument, values, low, high=None):
+    """Every entry is `low` at least, and `high` at most if that is given."""
+    if values.dtype.kind != "O" and not np.all((low <= values) & (high is None or values <= high)):
+        end = "or more" if high is None else f".. {high}"
+        raise ValueError(f"{function}: {argument} runs from {values.min()} to {values.max()}, expected {low} {end}")
+
+
 def at_most(function, argument, number, target, size, remedy):
     """A number that counts entries of something does not exceed them."""
     if number > size:

@@ -74,6 +74,7 @@ OUTSIDE = {
     "absolute.zero_padding": "position comes from the border of a convolution",
     "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
     "relative.kerple": "a curve of the distance in place of a line; alibi absolute where its power is 1",
+    "relative.sandwich": "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it",
     "relative.stick_breaking": "weights that are no softmax of scores",
     "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
     "rotary.layouts": "an order of features",

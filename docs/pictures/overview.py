@@ -12,6 +12,7 @@ from posref.relative import (
     forgetting,
     kerple,
     nezha,
+    sandwich,
     shaw,
     stick_breaking,
     swin,
@@ -231,6 +232,7 @@ def encodings(size=24):
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
         "relative.forgetting": forgets,
         "relative.kerple": biased(lambda m: kerple.bias(m, m, np.ones(1), np.ones(1), form="log")),
+        "relative.sandwich": biased(lambda m: sandwich.bias(m, m, sandwich.frequencies(d), sandwich.slopes(1))),
         "relative.stick_breaking": breaks,
     }
 

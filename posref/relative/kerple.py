@@ -47,6 +47,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from posref import _require
 from posref._contract import Array, Numbers, Signed, contract, wide
 from posref.offsets import offsets
 
@@ -65,9 +66,13 @@ def bias(
 ) -> Numbers[Array, "... h n_query n_key"]:
     """-p ln(1 + a |j - i|) or -a |j - i|^p, to be added to scaled scores: `(..., h, n_query, n_key)`.
 
+    ValueError for a number below 0, and for a power above 2, which is no kernel.
+
     >>> bias(np.array([3]), np.array([0, 3]), np.array([1.0]), np.array([0.5]), form="power")
     array([[[-1.5, -0. ]]])
     """
+    _require.between("kerple.bias", "p", p, 0, None if form == "log" else 2)
+    _require.between("kerple.bias", "a", a, 0)
     p, a = p[:, None, None], a[:, None, None]
     distance = np.abs(offsets(query_positions, key_positions))[..., None, :, :]
     return -p * np.log(1 + a * distance) if form == "log" else -a * distance**p

@@ -97,7 +97,7 @@ def without_p_alone():
 def form_of(p, weights):
     """sum_ij c_i c_j b_ij on the points 0, 1, .. for the power p and a = 1."""
     i = np.arange(len(weights))
-    return weights @ kerple.bias(i, i, np.array([p]), np.ones(1, int), form="power")[0] @ weights
+    return weights @ kerple.bias(i, i, array([p]), np.ones(1, int), form="power")[0] @ weights
 
 
 @theorem(of=WHOLE, sizes="four points, all weights of sum 0")

@@ -13,7 +13,7 @@ CONVENTIONS = {
     "form": "log: -p ln(1 + a |j - i|); power: -a |j - i|^p",
     "op bias": "from positions",
 }
-P, A = np.array([0.75, 1.5, 1.25]), np.array([0.5, 0.25, 3.0])
+P, A = np.array([0.75, 1.5, 1.25]), np.array([0.5, 0.25, 1.75])
 
 
 def vectors():

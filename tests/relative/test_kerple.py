@@ -39,5 +39,9 @@ def test_refused():
         kerple.bias(i, i, P, np.ones(3), form="log")
     with pytest.raises(ValueError, match=r"kerple\.bias: form is 'linear', expected one of 'log', 'power'"):
         kerple.bias(i, i, P, A, form="linear")
+    with pytest.raises(ValueError, match=r"kerple\.bias: a runs from -0\.25 to 0\.5, expected 0 or more"):
+        kerple.bias(i, i, P, np.array([0.5, -0.25]), form="log")
+    with pytest.raises(ValueError, match=r"kerple\.bias: p runs from 0\.75 to 3\.0, expected 0 \.\. 2"):
+        kerple.bias(i, i, np.array([3.0, 0.75]), A, form="power")
     with pytest.raises(TypeError, match=r"kerple\.bias: p is a list"):
         kerple.bias(i, i, [1.0], A, form="log")

@@ -1,0 +1,79 @@
+"""Sandwich: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, inside, result
+from posref.relative import sandwich
+
+
+def bias(query_positions, key_positions, *, heads, dim, base=10000.0):
+    return sandwich.bias(query_positions, key_positions, sandwich.frequencies(dim, base), sandwich.slopes(heads))
+
+
+REPLACED = {"sign"}  # of positions: cosines have none
+
+
+def _slopes(change):
+    return inside(sandwich, "slopes", lambda right: lambda heads: change(right, heads))
+
+
+def _bias(change):
+    return inside(sandwich, "bias", lambda right: lambda i, j, w, m: change(right, i, j, w, m))
+
+
+MISTAKES = {
+    "sign_of_the_bias": Mistake(
+        result(lambda y: -y),
+        "a reward for distance",
+        "The bias is subtracted.",
+        "Far tokens are preferred.",
+        remedy="The bias is 0 or below.",
+    ),
+    "frequency_one": Mistake(
+        inside(sandwich, "frequencies", lambda right: lambda dim, base: base ** (-2 * np.arange(dim // 2) / dim)),
+        "t from 0",
+        "The frequencies of the sinusoid are taken, which begin at 1.",
+        "Every second or third token is preferred.",
+        remedy="Begin at t = 1.",
+    ),
+    "slopes_multiplied": Mistake(
+        _slopes(lambda right, heads: 1 / right(heads)),
+        "8 a / h",
+        "The bias is multiplied by what divides it.",
+        "The last head is the sharpest.",
+        remedy="Divide by 8 a / h.",
+    ),
+    "slopes_of_alibi": Mistake(
+        _slopes(lambda right, heads: 2 ** (-8 * np.arange(1, heads + 1) / heads)),
+        "2^(-8 a / h)",
+        "The slopes of ALiBi are taken.",
+        "All heads but one are off.",
+        remedy="h / (8 a).",
+    ),
+    "heads_from_zero": Mistake(
+        _slopes(lambda right, heads: heads / (8 * np.arange(2, heads + 2))),
+        "h / (8 (a + 1))",
+        "Heads are counted one too far.",
+        "All heads are too flat.",
+        remedy="The first head has h / 8.",
+    ),
+    "average": Mistake(
+        _bias(lambda right, i, j, w, m: right(i, j, w, m) / w.shape[-1]),
+        "the mean over frequencies",
+        "The cosines are averaged.",
+        "d/2 times too flat.",
+        remedy="Add them up.",
+    ),
+    "no_constant": Mistake(
+        _bias(lambda right, i, j, w, m: right(i, j, w, m) + w.shape[-1] * m[:, None, None]),
+        "the sum of cosines itself",
+        "d/2 is not subtracted.",
+        "Equal after softmax, not before.",
+        remedy="Subtract d/2, or compare after the softmax.",
+    ),
+}
+
+
+def _head(t):
+    bias = sandwich.bias(t.positions, t.positions, sandwich.frequencies(t.dim), sandwich.slopes(1))[0]
+    return t.attended(*t.projected(t.x), bias)

@@ -1,0 +1,46 @@
+"""Sandwich: the inner product of two sinusoids as a bias."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.sandwich import definition, frequency
+from proofs.vectors import FAR, NARROW, case, growth, terms
+
+SOURCES = ("Chi et al., arXiv 2212.10356",)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key)",
+    "frequencies": "base^(-2t/dim), t = 1 .. dim/2",
+    "slopes": "heads / (8 a), a = 1 .. heads",
+    "op bias": "from positions",
+}
+
+
+def vectors():
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
+    every = "sign_of_the_bias frequency_one slopes_multiplied slopes_of_alibi heads_from_zero average no_constant"
+    yield _bias("square", range(4), range(5), every)
+    both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position wrong_base"
+    yield _bias("padded", padded[:, 2:], padded, both)
+    yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
+    yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+
+
+def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):
+    queries, keys = np.array(queries), np.array(keys)
+    distance = abs(keys[..., None, None, :] - queries[..., None, :, None])
+    w = [frequency(t, dim, mpmath.mpf(base), mpmath) for t in range(1, dim // 2 + 1)]
+    slopes = np.array([mpmath.mpf(heads) / (8 * a) for a in range(1, heads + 1)], dtype=object)[:, None, None]
+    at = lambda f: np.vectorize(f, otypes=[object])
+    angles = at(lambda t, m: m * sum(int(t) * each * growth(each) for each in w))
+    return case(
+        f"sandwich/bias/h{heads}-d{dim}/{probe}",
+        op="bias",
+        params={"heads": heads, "dim": dim, "base": base},
+        tensors={"queries": queries, "keys": keys},
+        expected=at(lambda t, m: definition(mpmath.mpf(int(t)), w, m, mpmath))(distance, slopes),
+        # a cosine, the 1, their sum, the slope and the product
+        cond={"amp": terms(2 * len(w) + 3, slopes * 2 * len(w) + 0 * distance), "phase": angles(distance, slopes)},
+        kills=kills,
+        models=("f64", "f32"),  # cosines near 1 less 1: 16 bits say little
+    )
