@@ -23,9 +23,9 @@ def jit(kernel=None, **options):
     if kernel is None:
         return functools.partial(jit, **options)
     try:
-        return numba.njit(nogil=True, cache=True, **options)(kernel)
+        return numba.njit(nogil=True, no_cfunc_wrapper=True, cache=True, **options)(kernel)
     except RuntimeError:  # numba found no folder to write to, as in a read-only installation
-        return numba.njit(nogil=True, **options)(kernel)
+        return numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(kernel)
 
 
 def thread_count(function, threads, size):

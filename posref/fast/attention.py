@@ -1,19 +1,21 @@
 """Attention with a bias by offset, compiled: it streams over the keys. The definition is `posref.attention.attend_by_offset`.
 
 The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
-accumulator of every row are carried along (online softmax). Memory is O(n d) for copies of inputs that are not contiguous,
-O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are skipped. Queries lie side
-by side in the vectors. Up to FEW queries, as in a decoding step, are taken one by one, with keys side by side, and a tile of
-the keys serves all heads that share it. Both ways results do not depend on `threads`.
+accumulator of every row are carried along (online softmax). Memory is O(n d) for scaled queries and copies of inputs that are
+turned or not contiguous, O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
+skipped. Queries lie side by side in the vectors. Up to FEW queries, as in a decoding step, are taken one by one, with keys side
+by side, and a tile of the keys serves all heads that share it. Both ways results do not depend on `threads`.
 
 A NaN among the keys is found where the scores are formed, not by another pass over them. Then `out` was written to.
 
 `partial_by_offset` stops before the division and returns the State that `merge` joins with those of other shards of the keys:
 what ring attention and context parallelism compute on each device. A State is that of `posref.shards`.
 
-RoPE on the fly. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and of k; rows are turned
-as they are read, by the operations of `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
+RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for the rows of q and of k, of one axis or of several;
+rows are turned first, by `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
+
+A call compiles what it needs: without a bias or a softcap the kernel has no code for them.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
 n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles. To first order in u every output is within
@@ -33,8 +35,8 @@ dtypes are all converted to that of the result first.
 
 Proofs, proofs/fast/attention.py: the source of the kernels, with exp and tanh themselves in place of what is compiled for them.
 step_keeps_the_sums: one step of the online softmax, on both branches of its maximum, hence any number of keys;
-kernels_attend_on_every_path, kernels_pinned, partial_pinned, rope_on_the_fly: the whole kernels are the specification, at small
-sizes. Rounding, threads and large sizes are tested.
+kernels_attend_on_every_path, kernels_pinned, partial_pinned: the whole kernels are the specification, at small sizes.
+Rounding, threads and large sizes are tested.
 """
 
 import math
@@ -45,7 +47,7 @@ from numba.core.compiler import Compiler
 
 from posref import _require, attention, pairing
 from posref._contract import Array, Integer, Numbers, twin
-from posref.fast import _machine
+from posref.fast import _machine, rope
 from posref.pairing import Layout
 from posref.shards import State, finish, merge
 
@@ -149,29 +151,43 @@ def _stream(function, q, k, v, scale, bias, band, rules, turn, divide, out, thre
     products = math.prod(batch) * heads * n_query * n_key * (q.shape[-1] + width)
     threads = _machine.thread_count(name, threads, products // 2)  # as long as it takes to write this many bytes
     low, high = _band(n_query, n_key, causal, window, n_query - n_key if shift is None else int(shift))
-    none = np.empty((max(n_query, n_key, 1), 0), dtype)
-    q, k, v, *turning = (np.require(x, dtype, "CA") for x in (q, k, v, *(tables.get(x, none) for x in TABLES)))
-    lowest = np.full((1, 1), np.finfo(dtype).min, dtype)
-    rows = (
-        none[:1] if bias is None else _padded(bias[..., ::-1], n_query + n_key - 1, dtype),  # forwards along the queries
-        _padded(np.full((1, n_query), scale) if row_scale is None else scale * row_scale, n_query, dtype),
-        lowest if sinks is None else _padded(sinks, 1 - LANES, dtype),
-    )
+    q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
+    q, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in ((q, turn[0]), (keys, turn[1])))
+    q = q * np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
+    rows = None if bias is None else _padded(bias[..., ::-1], heads, n_query + n_key - 1, dtype)  # forwards along the queries
     sums = out if out.flags.carray else np.empty(out.shape, dtype)
-    maximum, denominator = np.empty((2, *batch, heads, n_query), dtype)
-    numbers = dtype.type(softcap or 0), dtype.type(sinks is not None), low, high, turn[2] == "interleaved", divide
+    sums[...] = 0
+    maximum, denominator = np.empty((2, *batch, heads, n_query + -n_query % LANES), dtype)
+    maximum[...], denominator[...] = np.finfo(dtype).min if sinks is None else sinks, sinks is not None
     kernel, step = _attend_few if n_query <= FEW else _attend, PIECES * threads if threads > 1 else 1
+    softcap = None if softcap is None else dtype.type(softcap)
     calls = []
     for b in np.ndindex(*batch):
-        arrays = [_at(x, b) for x in (q, k, v)] + [_at(x[..., None], b)[..., 0] for x in rows]
-        arrays += [_at(x, b)[0] if x.ndim > 2 else x for x in turning]
+        arrays = [_at(x, b) for x in (q, keys, v)] + [None if rows is None else _at(rows[..., None], b)[..., 0]]
         arrays += [sums[b], maximum[b], denominator[b]]
-        calls += [(*arrays, *numbers, first, step) for first in range(step)]
-    _machine.run(kernel, calls, threads)
+        calls += [(kernel, *arrays, softcap, low, high, first, step) for first in range(step)]
+    _machine.run(_piece, calls, threads)
+    maximum, denominator = (x[..., :n_query, None] for x in (maximum, denominator))
     _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
+    if divide:
+        np.divide(sums, denominator, out=sums, where=denominator > 0)
     if sums is not out:
         out[...] = sums
-    return State(maximum[..., None], denominator[..., None], out)
+    return State(maximum, denominator, out)
+
+
+def _turned(x, tables, layout, threads):
+    """`x` rotated; its tables may have more leading axes."""
+    lead = np.broadcast_shapes(x.shape[:-3], tables[0].shape[:-3])
+    tables = (table.astype(x.dtype) for table in tables)
+    return rope.rotate(np.broadcast_to(x, (*lead, *x.shape[-3:])), *tables, layout=layout, threads=threads)
+
+
+def _piece(kernel, q, k, v, *rest):
+    """The kernel on a piece of the work, with tiles of its own."""
+    width = v.shape[-1] + v.shape[-1] % 2
+    shapes = [(q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES] if kernel is _attend else [TILE + 2]
+    kernel(q, k, v, *rest, *(np.zeros(shape, q.dtype) for shape in shapes))
 
 
 def _search(function, k, met, maximum, denominator):
@@ -203,10 +219,9 @@ def _band(n_query, n_key, causal, window, shift):
     return max(-reach - shift, -everything), min(high - shift, everything)
 
 
-def _padded(rows, count, dtype):
-    """`rows` (.., h, n), n at most `count`, with zeros to `count` and LANES more, which the last block reads in vain."""
-    rows = np.atleast_2d(rows)
-    padded = np.zeros((*rows.shape[:-1], max(0, count) + LANES), dtype)
+def _padded(rows, heads, count, dtype):
+    """`rows` (.., h, count), those of each head with LANES zeros more, which the last block reads in vain."""
+    padded = np.zeros((*rows.shape[:-2], heads, max(0, count) + LANES), dtype)
     padded[..., : rows.shape[-1]] = rows
     return padded
 
@@ -229,7 +244,7 @@ def _exp(x):
 
 
 def _exp_float32(x):
-    y = max(x, np.float32(-87))
+    y = x if x > np.float32(-87) else np.float32(-87)
     n = np.floor(y * np.float32(1.4426950408889634) + np.float32(0.5))
     r = y - n * np.float32(355 / 512) + n * np.float32(0.00021219444005469057)
     p = np.float32(1 / 5040)
@@ -245,7 +260,7 @@ def _exp_float32(x):
 
 
 def _exp_float64(x):
-    y = max(x, -708.0)
+    y = x if x > -708.0 else -708.0
     n = np.floor(y * 1.4426950408889634 + 0.5)
     r = y - n * (2977044472 / 2**32) + n * 4.2009150726810846e-11
     p = 1 / 6227020800
@@ -291,43 +306,6 @@ def _compiled_tanh(x):
     return tanh
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
-def _take(x, first, count, cos, sin, interleaved, tile):
-    """tile[c] = row first + c of x, turned where the tables have columns: the products and sums of `fast.rope`, unfused."""
-    pairs = cos.shape[1]
-    for c in range(count):
-        for t in range(x.shape[1]):
-            tile[c, t] = x[first + c, t]
-    for c in range(count):
-        for t in range(pairs):
-            a, b = (2 * t, 2 * t + 1) if interleaved else (t, t + pairs)
-            x0, x1 = x[first + c, a], x[first + c, b]
-            cosine, sine = cos[first + c, t], sin[first + c, t]
-            tile[c, a] = x0 * cosine - x1 * sine
-            tile[c, b] = x0 * sine + x1 * cosine
-
-
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _multiply(a, x, sums, lanes=LANES):
-    """sums += a x, x `(.., lanes)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
-    for i in range(0, a.shape[0], 2):
-        two = sums[i * lanes : (i + 2) * lanes]
-        for t in range(a.shape[1]):
-            a0, a1 = a[i, t], a[i + 1, t]
-            for r in range(lanes):
-                two[r] += a0 * x[t, r]
-                two[lanes + r] += a1 * x[t, r]
-
-
-@_machine.jit(fastmath={"contract", "reassoc", "nsz"})
-def _lost(x, total):
-    """`total`, or NaN if a number of x is not finite."""
-    zero = np.zeros(1, x.dtype)[0]  # a number of that dtype: an integer would make all of it float64
-    for r in range(len(x)):
-        total += zero * x[r]
-    return total
-
-
 @_machine.jit(fastmath={"contract"}, error_model="numpy")
 def _cap(x, softcap):
     """x becomes c tanh(x / c)."""
@@ -336,45 +314,59 @@ def _cap(x, softcap):
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _bias(s, count, bias, start, lanes=LANES):
-    """s[c, r] += bias[start - c + r]: row c is a key, lane r a query."""
+def _multiply(a, x, sums, lanes=LANES):
+    """sums += a x, x `(.., lanes)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
+    for i in range(0, a.shape[0], 2):
+        two, last = sums[i * lanes : (i + 2) * lanes], min(i + 1, a.shape[0] - 1)
+        for t in range(a.shape[1]):
+            a0, a1 = a[i, t], a[last, t]
+            for r in range(lanes):
+                two[r] += a0 * x[t, r]
+                two[lanes + r] += a1 * x[t, r]
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+def _adjust(s, count, softcap, bias, head, start, after, before, denominator, lanes=LANES):
+    """s[c, r], the score of key c for query r, is capped, s[c, r] += bias[head, start - c + r], and -infinity where masked.
+
+    Key c is met by lanes after + c to before + c - 1. A score that is not finite makes the denominator NaN.
+    """
     for c in range(count):
-        near = bias[start - c : start - c + lanes]
         for r in range(lanes):
-            s[c, r] += near[r]
+            denominator[r] += s[c, r] - s[c, r]
+        if softcap is not None:
+            _cap(s[c], softcap)
+        if bias is not None:
+            for r in range(lanes):
+                s[c, r] += bias[head, start - c + r]
+        if after + c > 0 or before + c < lanes:
+            for r in range(lanes):
+                s[c, r] = s[c, r] if after + c <= r < before + c else -np.inf
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _mask(s, count, after, before, lanes=LANES):
-    """Key c is met by lanes after + c to before + c; for the others its score becomes -infinity."""
-    for c in range(count):
-        for r in range(min(after + c, lanes)):
-            s[c, r] = -np.inf
-        for r in range(max(before + c + 1, 0), lanes):
-            s[c, r] = -np.inf
-
-
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _step(s, count, maximum, denominator, accumulator, shrink, lanes=LANES):
+def _step(s, count, maximum, denominator, accumulator, lanes=LANES):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
     denominator e^maximum grows by the sum of e^s, accumulator e^maximum stays; the weights times the values come later.
+    The old maximum is one score more, in row `count`: its weight moves the sums to the new one.
     """
     for r in range(lanes):
-        shrink[r] = maximum[r]
+        s[count, r] = maximum[r]
     for c in range(count):
         for r in range(lanes):
-            maximum[r] = max(maximum[r], s[c, r])
-    for r in range(lanes):
-        shrink[r] = _exp(shrink[r] - maximum[r])
-        denominator[r] *= shrink[r]
-    for c in range(count):
+            maximum[r] = s[c, r] if s[c, r] > maximum[r] else maximum[r]
+    for c in range(count + 1):
         for r in range(lanes):
             s[c, r] = _exp(s[c, r] - maximum[r])
+    for r in range(lanes):
+        denominator[r] *= s[count, r]
+    for c in range(count):
+        for r in range(lanes):
             denominator[r] += s[c, r]
     for e in range(accumulator.shape[0]):
         for r in range(lanes):
-            accumulator[e, r] *= shrink[r]
+            accumulator[e, r] *= s[count, r]
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
@@ -383,92 +375,73 @@ def _attend(
     k,
     v,
     bias,
-    factors,
-    sinks,
-    q_cos,
-    q_sin,
-    k_cos,
-    k_sin,
     out,
     maximum,
     denominator,
     softcap,
-    sunk,
     low,
     high,
-    interleaved,
-    divide,
     first,
     step,
+    turned,
+    products,
+    sums,
     lanes=LANES,
     tile=TILE,
 ):
     """One block in `step` of the (h, n_query / lanes): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
-    group, blocks, even = heads // k.shape[0], (n_query + lanes - 1) // lanes, width + width % 2
-    queries, turned = np.zeros((lanes, dim), q.dtype), np.zeros((dim, lanes), q.dtype)
-    keys, values = np.zeros((tile, dim), q.dtype), np.zeros((tile, even), q.dtype)
-    products, sums = np.zeros(tile * lanes, q.dtype), np.zeros(even * lanes, q.dtype)
-    s, accumulator, straight = products.reshape(tile, lanes), sums.reshape(even, lanes), np.zeros((0, 0), q.dtype)
-    top, total, shrink = np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype), np.zeros(lanes, q.dtype)
+    group, blocks = heads // k.shape[0], (n_query + lanes - 1) // lanes
+    s, accumulator = products.reshape(tile + 1, lanes), sums.reshape(len(sums) // lanes, lanes)
     for w in range(first, heads * blocks, step):
         h, i = w // blocks, (blocks - 1 - w % blocks) * lanes
-        rows = min(lanes, n_query - i)
-        _take(q[h], i, rows, q_cos, q_sin, interleaved, queries)
+        rows, top, total = min(lanes, n_query - i), maximum[h, i : i + lanes], denominator[h, i : i + lanes]
         for t in range(dim):
-            for r in range(lanes):
-                turned[t, r] = factors[0, i + r] * queries[r, t]
-        top[:] = sinks[h % len(sinks), 0]
-        total[:] = sunk
+            for r in range(rows):
+                turned[t, r] = q[h, i + r, t]
         sums[:] = 0
         end = min(n_key, i + rows + high)
         for j in range(max(0, i + low), end, tile):
             count = min(tile, end - j)
-            _take(k[h // group], j, count, k_cos, k_sin, interleaved, keys)
-            _take(v[h // group], j, count, straight, straight, interleaved, values)
             products[:] = 0
-            _multiply(keys[:, :dim], turned, products, lanes)
-            total[0] = _lost(products, total[0])
-            if softcap > 0:
-                _cap(products, softcap)
-            if bias.shape[1] > 0:
-                _bias(s, count, bias[h % len(bias)], n_key - 1 - j + i, lanes)
-            _mask(s, count, j - i - high, j - i - low, lanes)
-            _step(s, count, top, total, accumulator, shrink, lanes)
-            _multiply(values.T[:, :count], s, sums, lanes)
+            _multiply(k[h // group, j : j + count, :dim], turned, products, lanes)
+            _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, j - i - high, j - i - low + 1, total, lanes)
+            _step(s, count, top, total, accumulator, lanes)
+            _multiply(v[h // group, j : j + count, :width].T, s, sums, lanes)
         for r in range(rows):
-            maximum[h, i + r], denominator[h, i + r] = top[r], total[r]
             for e in range(width):
-                out[h, i + r, e] = accumulator[e, r] / total[r] if divide and total[r] > 0 else accumulator[e, r]
+                out[h, i + r, e] = accumulator[e, r]
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
-def _meet(q, keys, values, softcap, bias, start, after, before, s, sums, maximum, denominator):
+def _meet(q, keys, values, softcap, bias, head, start, after, before, s, sums, maximum, denominator):
     """A query meets the keys, of which those after to before - 1 may be seen: its new maximum and denominator."""
     count = len(keys)
     for c in range(count):
         s[c] = 0
         for t in range(len(q)):
             s[c] += q[t] * keys[c, t]
-    denominator = _lost(s[:count], denominator)
-    if softcap > 0:
+    for c in range(count):
+        denominator += s[-1] * s[c]  # 0 or NaN; the compiler may not take it for 0 as it does 0 * s or s - s
+    if softcap is not None:
         _cap(s[:count], softcap)
-    if len(bias) > 0:
+    if bias is not None:
         for c in range(count):
-            s[c] += bias[start - c]
-    s[: min(max(after, 0), count)] = -np.inf
-    s[min(max(before, 0), count) : count] = -np.inf
-    highest = maximum
+            s[c] += bias[head, start - c]
+    if after > 0 or before < count:
+        for c in range(count):
+            s[c] = s[c] if after <= c < before else -np.inf
+    s[count], highest = maximum, maximum
     for c in range(count):
-        highest = max(highest, s[c])
-    shrink = _exp(maximum - highest)
-    denominator *= shrink
-    for c in range(count):
+        highest = s[c] if s[c] > highest else highest
+    for c in range(count + 1):
         s[c] = _exp(s[c] - highest)
+    denominator *= s[count]
+    for c in range(count):
         denominator += s[c]
     for e in range(len(sums)):
-        sums[e] *= shrink
+        sums[e] *= s[count]
     for c in range(count):
         for e in range(len(sums)):
             sums[e] += s[c] * values[c, e]
@@ -476,55 +449,16 @@ def _meet(q, keys, values, softcap, bias, start, after, before, s, sums, maximum
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _attend_few(
-    q,
-    k,
-    v,
-    bias,
-    factors,
-    sinks,
-    q_cos,
-    q_sin,
-    k_cos,
-    k_sin,
-    out,
-    maximum,
-    denominator,
-    softcap,
-    sunk,
-    low,
-    high,
-    interleaved,
-    divide,
-    first,
-    step,
-    tile=TILE,
-):
+def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, s, tile=TILE):
     """One head in `step` of the keys, which pass once for all queries that share them."""
-    heads, n_query, dim = q.shape
-    n_key, width, group = v.shape[1], v.shape[2], heads // k.shape[0]
-    queries, turned, s = np.zeros((group, n_query, dim), q.dtype), np.zeros((tile, dim), q.dtype), np.zeros(tile, q.dtype)
+    heads, n_query = q.shape[:2]
+    n_key, group = v.shape[1], heads // k.shape[0]
     for g in range(first, k.shape[0], step):
-        for a in range(group):
-            h = g * group + a
-            _take(q[h], 0, n_query, q_cos, q_sin, interleaved, queries[a])
-            for i in range(n_query):
-                for t in range(dim):
-                    queries[a, i, t] *= factors[0, i]
-            maximum[h], denominator[h], out[h] = sinks[h % len(sinks), 0], sunk, 0
         for j in range(max(0, low), min(n_key, n_query + high), tile):
-            values = v[g, j : j + tile]
-            _take(k[g], j, len(values), k_cos, k_sin, interleaved, turned)
-            keys = turned[: len(values)]
-            for a in range(group):
-                h = g * group + a
+            keys, values = k[g, j : j + tile], v[g, j : j + tile]
+            for h in range(g * group, (g + 1) * group):
                 for i in range(n_query):
                     maximum[h, i], denominator[h, i] = _meet(
-                        *(queries[a, i], keys, values, softcap, bias[h % len(bias)]),
-                        *(n_key - 1 - j + i, i + low - j, i + high + 1 - j, s, out[h, i], maximum[h, i], denominator[h, i]),
+                        *(q[h, i], keys, values, softcap, bias, h, n_key - 1 - j + i, i + low - j, i + high + 1 - j),
+                        *(s, out[h, i], maximum[h, i], denominator[h, i]),
                     )
-        for h in range(g * group, (g + 1) * group):
-            for i in range(n_query):
-                if divide and denominator[h, i] > 0:
-                    for e in range(width):
-                        out[h, i, e] /= denominator[h, i]

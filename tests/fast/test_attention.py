@@ -16,7 +16,7 @@ import pytest
 
 import posref
 from posref import attention, shards
-from posref.rotary import rope
+from posref.rotary import axes, rope
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.attention")
@@ -463,12 +463,12 @@ def test_two_python_threads_at_once():
     assert right == [True] * 100
 
 
-# RoPE on the fly
+# RoPE
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
-def test_rope_on_the_fly_is_rope_before(layout, dtype):
+def test_tables_are_rope_before(layout, dtype):
     q, k, v, bias = inputs(70, 140, 6, 5, heads=(4, 2), dtype=dtype)
     cos, sin = (t.astype(dtype) for t in rope.tables(np.arange(140) + 1000, rope.frequencies(6)))
     arguments = {"scale": 0.4, "bias_by_offset": bias, "causal": True}
@@ -487,6 +487,16 @@ def test_batched_positions():
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((3, 2, 9, 4)) for _ in range(3))
     cos, sin = rope.tables(rng.integers(0, 50, (3, 1, 9)), rope.frequencies(4))
+    expected = fast.attend_by_offset(*(rope.rotate(x, cos, sin, layout="half") for x in (q, k)), v, scale=1.0)
+    out = fast.attend_by_offset(q, k, v, scale=1.0, query_tables=(cos, sin), key_tables=(cos, sin), layout="half")
+    assert np.array_equal(out, expected)
+
+
+def test_tables_of_several_axes():
+    """Images: half of the pairs turn with the row, half with the column of a token."""
+    q, k, v, _ = inputs(30, 30, 8, 5, dtype=np.float64)
+    angle = axes.angles(axes.grid(5, 6), rope.frequencies(8), axes.sections(np.array([2, 2])))
+    cos, sin = np.cos(angle), np.sin(angle)
     expected = fast.attend_by_offset(*(rope.rotate(x, cos, sin, layout="half") for x in (q, k)), v, scale=1.0)
     out = fast.attend_by_offset(q, k, v, scale=1.0, query_tables=(cos, sin), key_tables=(cos, sin), layout="half")
     assert np.array_equal(out, expected)
