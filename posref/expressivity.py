@@ -72,6 +72,7 @@ OUTSIDE = {
     "absolute.complex_order": "positions multiply each word by its own frequency; not affine in the content",
     "absolute.merge": "how a table joins the input, not a table",
     "absolute.zero_padding": "position comes from the border of a convolution",
+    "relative.fire": "a network of the distance and the query's position",
     "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
     "relative.kerple": "a curve of the distance in place of a line; alibi absolute where its power is 1",
     "relative.sandwich": "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it",

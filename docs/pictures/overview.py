@@ -9,6 +9,7 @@ from posref.offsets import offsets
 from posref.relative import (
     alibi,
     deberta,
+    fire,
     forgetting,
     kerple,
     nezha,
@@ -230,6 +231,9 @@ def encodings(size=24):
             lambda q, k, o, m: deberta.scores(q, k, q_r, k_r, o, scale=(3 * d) ** -0.5, convention="paper")
         ),
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
+        "relative.fire": biased(
+            lambda m: fire.network(fire.progress(m, m, c=1.0, threshold=6, eps=0), s[0], v[0], -u.T, v[0, :1])
+        ),
         "relative.forgetting": forgets,
         "relative.kerple": biased(lambda m: kerple.bias(m, m, np.ones(1), np.ones(1), form="log")),
         "relative.sandwich": biased(lambda m: sandwich.bias(m, m, sandwich.frequencies(d), sandwich.slopes(1))),

@@ -1,0 +1,104 @@
+"""FIRE: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, inside, instead, using
+from posref.ops.probe import painted
+from posref.relative import fire
+
+
+def bias(query_positions, key_positions, w_1, b_1, w_2, b_2, *, c=0.125, threshold=4.0, eps=2.0**-20):
+    x = fire.progress(query_positions, key_positions, c=c, threshold=threshold, eps=eps)
+    return fire.network(x, w_1, b_1, w_2, b_2)
+
+
+ARRAYS = {
+    "w_1": lambda s: painted((6,), 1),
+    "b_1": lambda s: painted((6,), 2),
+    "w_2": lambda s: painted((6, s.heads), 4),
+    "b_2": lambda s: painted((s.heads,), 6),
+}
+
+
+def _progress(change):
+    return inside(fire, "progress", lambda right: lambda i, j, *, c, threshold, eps: change(right, i, j, c, threshold, eps))
+
+
+def _share_of_the_key(right, i, j, c, threshold, eps):
+    swapped = right(j, i, c=c, threshold=threshold, eps=eps)
+    return np.swapaxes(swapped, -1, -2)
+
+
+def _no_logarithm(right, i, j, c, threshold, eps):
+    distance = abs(j[..., None, :] - i[..., None])
+    return distance / np.maximum(i, threshold)[..., None]
+
+
+def _not_normalized(right, i, j, c, threshold, eps):
+    return np.log(1 + c * abs(j[..., None, :] - i[..., None]))
+
+
+def _without_relu(w_1, b_1, w_2, b_2, query_positions, key_positions, c, threshold, eps):
+    x = fire.progress(query_positions, key_positions, c=c, threshold=threshold, eps=eps)
+    return np.moveaxis((x[..., None] * w_1 + b_1) @ w_2 + b_2, -1, -3)
+
+
+MISTAKES = {
+    "no_threshold": Mistake(
+        using(threshold=2.0**-20),
+        "max(i, 0)",
+        "The threshold is left out.",
+        "The first tokens see their neighbors as far away.",
+        remedy="max(i, |m L|) in the denominator.",
+    ),
+    "always_the_threshold": Mistake(
+        _progress(lambda right, i, j, c, threshold, eps: right(0 * i, j - i[..., :1], c=c, threshold=threshold, eps=eps)),
+        "|m L| in every row",
+        "The position of the query does not enter, and one row serves all.",
+        "Right for the first query alone.",
+        remedy="One denominator a query.",
+    ),
+    "not_normalized": Mistake(
+        _progress(_not_normalized),
+        "ln(1 + c |i - j|)",
+        "The denominator is left out.",
+        "Far tokens leave the range that was trained.",
+        remedy="Divide by the logarithm at the query.",
+    ),
+    "no_logarithm": Mistake(
+        _progress(_no_logarithm),
+        "|i - j| / max(i, L)",
+        "The logarithms are left out.",
+        "Near tokens are all at 0.",
+        remedy="Take ln(1 + c x) of both.",
+    ),
+    "share_of_the_key": Mistake(
+        _progress(_share_of_the_key),
+        "max(j, L)",
+        "The key's position is in the denominator.",
+        "Near keys of a late query look far.",
+        remedy="The denominator is the query's.",
+    ),
+    "no_relu": Mistake(
+        instead(_without_relu),
+        "W_2 (w_1 x + b_1) + b_2",
+        "The network has no hidden nonlinearity.",
+        "A line.",
+        remedy="relu between the layers.",
+    ),
+    "no_output_bias": Mistake(
+        using(b_2=lambda a: 0 * a.b_2),
+        "b_2 = 0",
+        "The last layer has no bias.",
+        "Equal after softmax, not before.",
+        remedy="Add b_2, or compare after the softmax.",
+    ),
+}
+REPLACED = {"sign"}  # of positions: distances have none
+
+
+def _head(t):
+    width = 4
+    x = fire.progress(t.positions, t.positions, c=0.1, threshold=t.trained / 8, eps=1e-6)
+    layers = t.parameter(width), t.parameter(width), t.parameter(width, 1), t.parameter(1)
+    return t.attended(*t.projected(t.x), fire.network(x, *layers)[0])

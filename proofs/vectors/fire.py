@@ -1,0 +1,54 @@
+"""FIRE: a network of the distance as a share of the way."""
+
+import mpmath
+import numpy as np
+
+from proofs.relative.fire import definition, hidden
+from proofs.vectors import FAR, NARROW, case, painted, terms
+
+SOURCES = ("Li et al., Functional Interpolation for Relative Positions, arXiv 2310.04418",)
+
+CONVENTIONS = {
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); w_1, b_1 (width,), w_2 (width, heads)",
+    "op bias": "w_2 relu(w_1 x + b_1) + b_2 with x = ln(1 + c |i - j|) / (ln(1 + c max(i, threshold)) + eps)",
+}
+WIDTH, HEADS = 6, 3
+LAYERS = {
+    "w_1": painted((WIDTH,), 1),
+    "b_1": painted((WIDTH,), 2) / 4,
+    "w_2": painted((WIDTH, HEADS), 4),
+    "b_2": painted((HEADS,), 6),
+}
+
+
+def vectors():
+    padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
+    every = "no_threshold always_the_threshold not_normalized no_logarithm share_of_the_key no_relu no_output_bias"
+    yield _bias("square", range(6), range(6), every)
+    both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"
+    yield _bias("padded", padded[:, 2:], padded, both)
+    yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
+    yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+
+
+def _bias(probe, queries, keys, kills, c=0.125, threshold=3.0, eps=2.0**-20):
+    queries, keys = np.array(queries), np.array(keys)
+    given = mpmath.mpf(c), mpmath.mpf(threshold), mpmath.mpf(eps)
+    cell = np.vectorize(lambda i, j: definition(mpmath.mpf(int(i)), mpmath.mpf(int(j)), *given, mpmath), otypes=[object])
+    x = cell(queries[..., :, None], keys[..., None, :])
+    w_1, b_1, w_2, b_2 = (np.vectorize(mpmath.mpf, otypes=[object])(each) for each in LAYERS.values())
+    layer = np.vectorize(hidden, otypes=[object])(x[..., None], w_1, b_1)
+    steps = (
+        abs(w_1 * x[..., None]) + abs(b_1) + abs(w_1)
+    )  # a logarithm near 0 is off by a rounding of 1, over ln of more than 1
+    heads = lambda y: np.moveaxis(y, -1, -3)
+    return case(
+        f"fire/bias/h{HEADS}-c{c}/{probe}",
+        op="bias",
+        params={"c": c, "threshold": threshold, "eps": eps},
+        tensors={"queries": queries, "keys": keys, **LAYERS},
+        expected=heads(layer @ w_2 + b_2),
+        cond={"amp": heads(terms(24, steps @ abs(w_2), bits=24) + terms(WIDTH + 1, layer @ abs(w_2) + abs(b_2), bits=24))},
+        kills=kills,
+        models=("f64", "f32"),  # x is made in float32 by the released code
+    )
