@@ -6,9 +6,10 @@ Every score here is affine in the content x of the query and in the content y of
 
 With a constant feature and as much width as is wanted, a system attains exactly the products of four linear spaces of functions
 of (i, j). S is expressed by T if each space of S lies in that of T: ranks of small integer matrices, calculated exactly, made
-from the index functions of posref. A no comes with its witness: an equation between entries that holds in T and fails in S. A
-yes is found for texts up to `MOST` tokens; for all lengths it is an inclusion of spaces, which `reason` says, and its
-constructions are proofs/mathematics/expressivity.py.
+from the index functions of posref. A no comes with its witness: an equation between entries that holds in T and fails in S, and
+in every longer text that begins with these tokens. A yes is found for texts up to `MOST` tokens, and `basis` names the theorems
+of proofs/mathematics/expressivity.py that have the inclusion for all lengths. The constructions are there too; that a system
+attains all products of its spaces is an argument: each component has features of its own, and their sum is the score.
 
 A system of two axes reads the places in rows of `COLUMNS`.
 
@@ -27,7 +28,7 @@ from posref import discovery
 from posref.offsets import clip, offsets
 from posref.relative import alibi, deberta, swin, t5
 
-__all__ = ["MEANINGS", "MOST", "SYSTEMS", "left_out", "outside", "page", "reason", "records", "sentence", "verdict"]
+__all__ = ["MEANINGS", "MOST", "SYSTEMS", "basis", "left_out", "outside", "page", "reason", "records", "sentence", "verdict"]
 
 MOST = 9  # tokens
 MEANINGS = ("exact", "row", "causal")
@@ -82,18 +83,23 @@ OUTSIDE = {
     "rotary.linear_attention": "weights that are no softmax of scores",
     "rotary.value": "scores of RoPE; the values turn too",
 }
-WIDTHS = (  # what, by what, the fewest features on n tokens
-    ("any bias by offset", "shaw, t5 in shaw, deberta p2c", "1, a constant feature"),
-    ("any bias by offset", "transformer_xl", "1, which contents do not use"),
-    ("any bias by offset", "rope, frequencies given", "2n - 1, one of which does not turn"),
-    ("any bias by offset", "rope, frequencies chosen after it", "not known: between 2 ceil((2n - 1)/3) and 2n - 1"),
-    ("any bias by offset, j <= i", "rope, frequencies given", "n"),
-    ("any matrix", "added, tupe", "its rank, n at most"),
-    ("alibi signed", "features that do not turn", "2"),
-    ("alibi signed", "rope, any frequencies", "2n - 2"),
-    ("alibi key", "features that do not turn", "1"),
-    ("alibi absolute and a constant, n odd", "rope", "n - 1"),
-    ("none", "rope without a frequency of 0", "2n"),
+WIDTHS = (  # what, by what, the fewest features on n tokens, on what that rests
+    ("any bias by offset", "shaw, t5 in shaw, deberta p2c", "1, a constant feature", "a_bias_by_offset"),
+    ("any bias by offset", "transformer_xl", "1, which contents do not use", "a_bias_by_offset"),
+    (
+        "any bias by offset",
+        "rope, frequencies given",
+        "2n - 1, one of which does not turn",
+        "any_bias_by_rope, width_of_an_arbitrary_bias + argument",
+    ),
+    ("any bias by offset", "rope, frequencies chosen after it", "not known: between 2 ceil((2n - 1)/3) and 2n - 1", "open"),
+    ("any bias by offset, j <= i", "rope, frequencies given", "n", "argument"),
+    ("any matrix", "added, tupe", "its rank, n at most", "any_matrix + argument"),
+    ("alibi signed", "features that do not turn", "2", "two_plain_features"),
+    ("alibi signed", "rope, any frequencies", "2n - 2", "argument"),
+    ("alibi key", "features that do not turn", "1", "two_plain_features"),
+    ("alibi absolute and a constant, n odd", "rope", "n - 1", "the_triangle_wave + argument"),
+    ("none", "rope without a frequency of 0", "2n", "argument"),
 )
 PARTS = "Muvb"
 WITNESS = ("part", "tokens", "equation")
@@ -105,10 +111,6 @@ def _one(n):
 
 def _indicators(values):
     return np.array([values == x for x in np.unique(values)]).astype(int)
-
-
-def _offsets(n):
-    return offsets(np.arange(n), np.arange(n))
 
 
 def _grid(n):
@@ -127,14 +129,21 @@ def _line(form):
 
 
 def _buckets(bidirectional):
-    return lambda n: _indicators(
-        t5.bucket(_offsets(n), buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=bidirectional)
-    )
+    return lambda o: t5.bucket(o, buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=bidirectional)
 
 
-def _p2c(n):
-    """The paper's delta(j, i)."""
-    return _indicators(deberta.position_index(-clip(_offsets(n), -SPAN, SPAN), span=SPAN))
+INDEX: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # name: offsets -> what a table is read at
+    "offset": lambda o: o,
+    "clipped": lambda o: clip(o, -CLIP, CLIP),
+    "c2p": lambda o: deberta.position_index(o, span=SPAN),
+    "p2c": lambda o: deberta.position_index(-clip(o, -SPAN, SPAN), span=SPAN),  # the paper's delta(j, i)
+    "buckets": _buckets(True),
+    "causal buckets": _buckets(False),
+}
+
+
+def _by_index(index):
+    return lambda n: _indicators(index(offsets(np.arange(n), np.arange(n))))
 
 
 SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, integers (functions, n, n)
@@ -142,14 +151,9 @@ SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, intege
     "query": lambda n: _indicators(np.repeat(np.arange(n)[:, None], n, axis=1)),
     "key": lambda n: _indicators(np.repeat(np.arange(n)[None], n, axis=0)),
     "any": lambda n: np.eye(n * n, dtype=int).reshape(-1, n, n),
-    "offset": lambda n: _indicators(_offsets(n)),
     "vector": lambda n: _indicators(swin.rows(_grid(n), height=n, width=COLUMNS)),
-    "clipped": lambda n: _indicators(clip(_offsets(n), -CLIP, CLIP)),
-    "c2p": lambda n: _indicators(deberta.position_index(_offsets(n), span=SPAN)),
-    "p2c": _p2c,
+    **{name: _by_index(index) for name, index in INDEX.items()},
     "c2p + p2c": lambda n: np.concatenate([SPACES["c2p"](n), SPACES["p2c"](n)]),
-    "buckets": _buckets(True),
-    "causal buckets": _buckets(False),
     "signed": _line("signed"),
     "absolute": _line("absolute"),
     "key form": _line("key"),
@@ -182,6 +186,34 @@ def reason(s, t, *, meaning):
     return ("; ".join(said) or "constants") + where
 
 
+def basis(s, t, *, meaning):
+    """What carries an answer for texts of all lengths: the theorems behind the inclusion of each part, or the witness.
+
+    >>> basis("shaw", "rope", meaning="exact")
+    'machine, all n: the same functions'
+    >>> basis("shaw clipped", "shaw", meaning="exact")
+    'machine, all n: mathematics.expressivity.functions_of_the_offset'
+    """
+    if verdict(s, t, meaning=meaning) is not None:
+        return "machine: integers; all longer texts hold these tokens"
+    parts = zip(SYSTEMS[s].spaces, SYSTEMS[t].spaces, strict=True)
+    named = dict.fromkeys(theorem for a, b in parts for theorem in _theorems(a, b))
+    return "machine, all n: " + (", ".join(f"mathematics.expressivity.{name}" for name in named) or "the same functions")
+
+
+def _theorems(small, large):
+    """The theorems that have the functions of one space among those of another; none where they are the same or all."""
+    if small in (large, "one") or large == "any":
+        return []
+    if small == "key form":
+        return ["forms_of_alibi", *_theorems("signed", large)]
+    if large == "vector":
+        return ["functions_of_a_vector", *_theorems(small, "offset")]
+    if large == "offset":
+        return ["functions_of_the_offset"]
+    return ["functions_of_an_index" if small in INDEX else "forms_of_alibi"]
+
+
 def outside():
     """Systems that are not in the table, with the reason; those that nobody has placed yet too.
 
@@ -195,14 +227,15 @@ def outside():
 def sentence(s, t, meaning):
     """One answer in words.
 
-    >>> sentence("alibi key", "alibi signed", "row")
-    'row: alibi signed expresses alibi key: b: key form in signed + query'
+    >>> print(sentence("alibi key", "alibi signed", "row"))
+    row: alibi signed expresses alibi key: b: key form in signed + query
+        machine, all n: mathematics.expressivity.forms_of_alibi
     >>> sentence("alibi key", "alibi signed", "exact")
     'exact: alibi signed does not express alibi key: at 2 tokens b_11 = b_00 in alibi signed, and not in alibi key'
     """
     found = verdict(s, t, meaning=meaning)
     if found is None:
-        return f"{meaning}: {t} expresses {s}: {reason(s, t, meaning=meaning)}"
+        return f"{meaning}: {t} expresses {s}: {reason(s, t, meaning=meaning)}\n    {basis(s, t, meaning=meaning)}"
     _, n, equation = found
     return f"{meaning}: {t} does not express {s}: at {n} tokens {equation} in {t}, and not in {s}"
 
@@ -217,6 +250,7 @@ def records(meanings, s=None, t=None):
             "meaning": meaning,
             "expressed": found is None,
             "witness": found and dict(zip(WITNESS, found, strict=True)),
+            "basis": basis(a, b, meaning=meaning),
         }
         for meaning in meanings
         for a, b in pairs
@@ -226,9 +260,10 @@ def records(meanings, s=None, t=None):
 
 def left_out():
     """What the table does not say, as text: the fewest features, and the systems that are not in it, with the reason."""
-    widths = [f"  {what}, by {by}: {width}" for what, by, width in WIDTHS]
+    widths = [f"  {what}, by {by}: {width} ({ground})" for what, by, width, ground in WIDTHS]
     reasons = [f"  {name}: {why}" for name, why in outside().items()]
-    return "\n".join(["Fewest features, on n tokens", *widths, "", "Not in the table", *reasons])
+    title = "Fewest features, on n tokens (theorems of mathematics.expressivity; arguments: docs/mathematics.md)"
+    return "\n".join([title, *widths, "", "Not in the table", *reasons])
 
 
 def page(meaning):

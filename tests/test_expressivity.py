@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from posref import cli, discovery, expressivity
+from posref import cli, discovery, expressivity, statements
 from posref.relative import alibi
 
 CELLS = [(s, t) for s in expressivity.SYSTEMS for t in expressivity.SYSTEMS]
@@ -73,6 +73,19 @@ def test_a_witness_holds_in_one_and_fails_in_the_other():
     assert absolute[1, 0] != 2 * absolute[0, 0] - absolute[0, 1]
 
 
+@pytest.mark.parametrize("meaning", expressivity.MEANINGS)
+def test_every_yes_rests_on_theorems_for_all_lengths(meaning):
+    """They are there, by machine alone; and where two spaces are not the same, each answer names one."""
+    proved = {name: record.basis for name, record in statements.statements().items()}
+    for s, t in CELLS:
+        if expressivity.verdict(s, t, meaning=meaning) is None:
+            ground = expressivity.basis(s, t, meaning=meaning).removeprefix("machine, all n: ")
+            named = [] if ground == "the same functions" else ground.split(", ")
+            assert all(proved[name] == "machine" for name in named), (s, t)
+            pairs = zip(expressivity.SYSTEMS[s].spaces, expressivity.SYSTEMS[t].spaces, strict=True)
+            assert bool(named) == any(a not in (b, "one") and b != "any" for a, b in pairs), (s, t)
+
+
 def test_every_system_has_a_place():
     placed = {name for system in expressivity.SYSTEMS.values() for name in system.of.split()}
     assert placed | set(expressivity.outside()) == set(discovery.names())
@@ -97,6 +110,7 @@ def test_command(capsys):
         "meaning": "exact",
         "expressed": False,
         "witness": {"part": "M", "tokens": 2, "equation": "M_01 = M_00"},
+        "basis": "machine: integers; all longer texts hold these tokens",
     }
     assert len(json.loads(printed(capsys, "--json"))) == 3 * len(CELLS)
 

@@ -3,54 +3,92 @@
 A score is taken apart into what the content of both, of the query, of the key and of neither decides.
 """
 
+import itertools
+
 import numpy as np
+import sympy as sp
 
 from posref import attention, expressivity, offsets
-from posref.relative import alibi, deberta, shaw, t5, transformer_xl, tupe
+from posref.relative import alibi, deberta, shaw, swin, t5, transformer_xl, tupe
 from posref.rotary import rope
-from proofs.kit import example, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import (
+    all_paths,
+    array,
+    assuming,
+    example,
+    prove_equal,
+    prove_induction,
+    prove_that,
+    size,
+    sized,
+    summing,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.mathematics.decay import dot, products, turned
 
 N, D = 4, 2
 PLACES = np.arange(N)
 OFFSETS = offsets.offsets(PLACES, PLACES)
+REACH = expressivity.MOST - 1  # offsets of the texts that the table is made of
+NEAR, FAR = np.arange(-REACH, REACH + 1), 10**9
 
 
-def parts(score):
-    """M, u, v and b of a score of two contents (n, d), at generic content that is the same at all places: four (n, n)."""
+def integers(names):
+    return [symbol(name, integer=True) for name in names.split()]
+
+
+def parts(score, n_query=N, n_key=N):
+    """M, u, v and b of a score of two contents, at generic content that is the same at all places: four (n_query, n_key)."""
     x, y = symbols("x", 1, D), symbols("y", 1, D)
-    at = lambda x, y: score(np.repeat(x, N, axis=0), np.repeat(y, N, axis=0))
+    at = lambda x, y: score(np.repeat(x, n_query, axis=0), np.repeat(y, n_key, axis=0))
     b = at(0 * x, 0 * y)
     u, v = at(x, 0 * y) - b, at(0 * x, y) - b
     return at(x, y) - u - v - b, u, v, b
 
 
+def tails():
+    """All offsets beyond the reach, on the left and on the right: one symbol for any number more."""
+    far = symbol("d", integer=True, nonnegative=True) + REACH
+    return -far, far
+
+
+def readings(name, causal=False):
+    """The index at all offsets: one number for everything beyond the reach on the left, and on the right, and the near ones."""
+    index, sides = expressivity.INDEX[name], tails()[: 1 if causal else 2]
+    far = [[int(x[0]) for _, x in all_paths(lambda side=side: index(array([side])))] for side in sides]
+    prove_that(all(len(set(numbers)) == 1 for numbers in far), f"{name} is one number from offset {REACH} on")
+    return [numbers[0] for numbers in far] + index(NEAR[NEAR <= 0] if causal else NEAR).tolist()
+
+
 def prove_spaces(name, score):
-    """Entries that the spaces of a system of the table hold together are equal."""
-    for part, space in zip(parts(score), expressivity.SYSTEMS[name].spaces, strict=True):
-        together = np.argmax(expressivity.SPACES[space](N), axis=0)
-        first = [np.argwhere(together == together[i, j])[0] for i in range(N) for j in range(N)]
-        prove_equal(part.ravel(), [part[i, j] for i, j in first])
+    """One query and keys at near offsets and far ones: entries that the spaces of a system hold together are equal."""
+    at = np.array([-FAR, FAR, *NEAR])
+    for part, space in zip(parts(lambda q, k: score(q, k, at), 1, len(at)), expressivity.SYSTEMS[name].spaces, strict=True):
+        together = [0] * len(at) if space == "one" else readings(space.split(" + ")[0])
+        prove_equal(part[0], [part[0, together.index(value)] for value in together])
 
 
-def with_table(q, k):
+def with_table(q, k, at):
     table = symbols("a", 2 * expressivity.CLIP + 1, D)
-    return shaw.scores(q, k, table, OFFSETS, scale=symbol("s"))
+    return shaw.scores(q, k, table, at[None], scale=symbol("s"))
+
+
+def disentangled(*terms):
+    rows = [symbols(name, 2 * expressivity.SPAN, D) if name in terms else None for name in ("p2c", "c2p")]
+    return lambda q, k, at: deberta.scores(q, k, *rows, at[None], scale=symbol("s"), convention="paper")
+
+
+def with_buckets(bidirectional):
+    table, rules = symbols("t", expressivity.BUCKETS, 1), {"max_distance": expressivity.MAX_DISTANCE}
+    bias = lambda at: t5.bias(np.array([0]), at, table, **rules, bidirectional=bidirectional)[0]
+    return lambda q, k, at: attention.scores(q, k, scale=1) + bias(at)
 
 
 def with_memory(q, k):
     r, u, v = symbols("r", 1, 2 * N - 1, D), symbols("g", 1, D), symbols("h", 1, D)
     return transformer_xl.scores(q[None], k[None], r, u, v, scale=symbol("s"))[0]
-
-
-def disentangled(q, k):
-    rows = 2 * expressivity.SPAN
-    return deberta.scores(q, k, symbols("b", rows, D), symbols("c", rows, D), OFFSETS, scale=symbol("s"), convention="paper")
-
-
-def with_buckets(q, k):
-    table = symbols("t", expressivity.BUCKETS, 1)
-    bias = t5.bias(PLACES, PLACES, table, max_distance=expressivity.MAX_DISTANCE, bidirectional=True)
-    return attention.scores(q, k, scale=1) + bias[0]
 
 
 def rotated(q, k):
@@ -60,38 +98,186 @@ def rotated(q, k):
 
 SHIPPED = {
     "shaw clipped": with_table,
-    "transformer_xl": with_memory,
-    "deberta": disentangled,
-    "t5 encoder": with_buckets,
+    "deberta": disentangled("p2c", "c2p"),
+    "deberta c2p": disentangled("c2p"),
+    "deberta p2c": disentangled("p2c"),
+    "t5 encoder": with_buckets(True),
+    "t5 decoder": with_buckets(False),
 }
 
 
-@theorem(of=[shaw.scores, transformer_xl.scores, deberta.scores, t5.bias], sizes="n = 4, d = 2, clip 2, span 3, 8 buckets to 6")
+@theorem(
+    of=[shaw.scores, deberta.scores, t5.bias],
+    sizes="offsets up to 8, beyond which an index is one number, and 10^9; d = 2, clip 2, span 3, 8 buckets to 6",
+)
 def scores_lie_in_their_spaces():
-    """Scores of Shaw, Transformer-XL, DeBERTa and T5 weigh products of contents alike at all places, and the query's content,
-    the key's, and what is left as the table of who expresses whom says."""
+    """Scores of Shaw, of DeBERTa's terms and of T5 weigh products of contents alike at all offsets, and the content of the
+    query, that of the key and what is left as the table of who expresses whom says: as functions of their index."""
     for name, score in SHIPPED.items():
         prove_spaces(name, score)
 
 
 @scores_lie_in_their_spaces.claim("The content of the query reads Shaw's table, which it does with no bias.")
 def a_relative_table_is_a_bias():
-    """A relative table is a bias by offset."""
-    prove_spaces("any bias", with_table)
+    """A relative table is a bias by offset: u is constant."""
+    prove_spaces("t5 encoder", with_table)
+
+
+def prove_alike(part, space):
+    """Entries of the same index, row or column are equal: what a function of the offset, the query or the key is."""
+    i, j = np.indices((N, N))
+    label = {"one": 0 * i, "offset": j - i, "query": i, "key": j}[space].ravel().tolist()
+    prove_equal(part.ravel(), [part.ravel()[label.index(each)] for each in label])
+
+
+@theorem(of=[transformer_xl.scores, attention.four_terms], sizes="n = 4, d = 2")
+def scores_of_memories_and_of_tables_lie_in_theirs():
+    """In Transformer-XL the parts of the query's content and of none are functions of the offset, the others constant. With an
+    added table p the query's content meets a function of the key alone, and the key's one of the query."""
+    for part, space in zip(parts(with_memory), expressivity.SYSTEMS["transformer_xl"].spaces, strict=True):
+        prove_alike(part, space)
+    p, w_q, w_k = symbols("p", N, D), symbols("w", D, D), symbols("z", D, D)
+    added = lambda q, k: sum(attention.four_terms(np.concatenate([q, k]), np.concatenate([p, p]), w_q, w_k))[:N, N:]
+    for part, space in zip(parts(added)[:3], expressivity.SYSTEMS["added"].spaces[:3], strict=True):
+        prove_alike(part, space)
+
+
+@scores_of_memories_and_of_tables_lie_in_theirs.control
+def an_added_table_is_relative():
+    """What an added table makes of the query's content is a function of the offset."""
+    p, w = symbols("p", N, D), symbols("w", D, D)
+    added = lambda q, k: sum(attention.four_terms(np.concatenate([q, k]), np.concatenate([p, p]), w, w))[:N, N:]
+    prove_alike(parts(added)[1], "offset")
 
 
 @theorem(of=[rope.rotate, rope.tables], sizes="n = 4, d = 2")
 def rotated_scores_lie_in_their_spaces():
     """What RoPE makes of a product of contents depends on the offset, and there is nothing beside it: u, v and b are 0."""
-    prove_spaces("rope", rotated)
-    _, u, v, b = parts(rotated)
+    m, u, v, b = parts(rotated)
+    prove_alike(m, "offset")
     prove_equal([*u.ravel(), *v.ravel(), *b.ravel()], [0] * (3 * N * N))
 
 
 @rotated_scores_lie_in_their_spaces.claim("RoPE weighs each product of contents by the offset; tables and biases never do.")
 def a_rotation_is_a_relative_table():
     """RoPE is Shaw's table, made of sines."""
-    prove_spaces("shaw clipped", rotated)
+    prove_alike(parts(rotated)[0], "one")
+
+
+# inclusions, for all lengths
+
+
+def needed():
+    """(small, large, causal) of every yes of the table whose spaces are functions of an index: what it rests on."""
+    found = set()
+    for meaning in expressivity.MEANINGS:
+        for s, t in itertools.product(expressivity.SYSTEMS, repeat=2):
+            if expressivity.verdict(s, t, meaning=meaning) is None:
+                spaces = zip(expressivity.SYSTEMS[s].spaces, expressivity.SYSTEMS[t].spaces, strict=True)
+                found |= {(a, b, meaning == "causal") for a, b in spaces if a in expressivity.INDEX and a != b}
+    return sorted((a, b, causal) for a, b, causal in found if b not in ("any", "offset", "vector"))
+
+
+def prove_function(small, large, causal):
+    """The index of one space is a function of the index of the other, at every integer."""
+    pairs = set(zip(readings(large, causal), readings(small, causal), strict=True))
+    prove_that(len({a for a, _ in pairs}) == len(pairs), f"{small} is a function of {large}")
+
+
+@theorem(of=[offsets.clip, deberta.position_index, t5.bucket], sizes="every offset, hence all n; the parameters of the table")
+def functions_of_an_index():
+    """Where the table lets one index stand in for another, clipped offsets, DeBERTa's index and T5's buckets, the first is a
+    function of the second, at every integer: what is read by it can be read by the other."""
+    for small, large, causal in needed():
+        prove_function(small, "c2p" if large == "c2p + p2c" and small != "p2c" else large.split(" + ")[-1], causal)
+
+
+@functions_of_an_index.claim(
+    "On the left alone the decoder's buckets are finer; a future key has that of its own token in them."
+)
+def buckets_of_the_decoder_are_finer():
+    """T5's decoder, with as many buckets for one side, tells apart all that its encoder does."""
+    prove_function("buckets", "causal buckets", False)
+
+
+@functions_of_an_index.control
+def clipped_offsets_are_the_wider_index():
+    """DeBERTa's index with span 3 is a function of the offset clipped to 2."""
+    prove_function("c2p", "clipped", False)
+
+
+@theorem(of=[offsets.offsets, alibi.bias, t5.bias], sizes="all positions, hence all n; slopes and tables")
+def functions_of_the_offset():
+    """Offsets, signed and absolute ALiBi and T5's bias are the same for the positions i and j as for i + s and j + s: they are
+    functions of the offset, as all is that is read from a table by an index of it."""
+    i, j, s, m, table = *integers("i j s"), symbols("m", 1), symbols("t", expressivity.BUCKETS, 1)
+    at = lambda make, i, j: make(array([i]), array([j])).ravel()
+    bucketed = {"max_distance": expressivity.MAX_DISTANCE}
+    for make in (
+        offsets.offsets,
+        lambda i, j: alibi.bias(i, j, m, form="signed"),
+        lambda i, j: alibi.bias(i, j, m, form="absolute"),
+        lambda i, j: t5.bias(i, j, table, **bucketed, bidirectional=True),
+        lambda i, j: t5.bias(i, j, table, **bucketed, bidirectional=False),
+    ):
+        for _, (moved, here) in all_paths(lambda make=make: (at(make, i + s, j + s), at(make, i, j))):
+            prove_equal(moved, here)
+
+
+@functions_of_the_offset.claim("It is one up to a constant in the row: weights depend on the offset, the bias does not.")
+def the_key_form_is_a_function_of_the_offset():
+    """ALiBi's key form is a function of the offset."""
+    i, j, s, m = *integers("i j s"), symbols("m", 1)
+    prove_equal(*(alibi.bias(array([i + t]), array([j + t]), m, form="key").ravel() for t in (s, 0 * s)))
+
+
+def row_of(*places):
+    """The row of Swin's table for the second of two places on a grid of 3 columns, seen from the first: on every path."""
+    at = np.stack([array(place) for place in places])
+    return [row for _, row in all_paths(lambda: swin.rows(at, height=FAR, width=expressivity.COLUMNS)[0, 1])]
+
+
+@theorem(of=[swin.rows], sizes="any number of rows, hence all n; 3 columns")
+def functions_of_a_vector():
+    """In rows of 3 places the row of Swin's table gives the offset in the text: its distance from the row of the own place is
+    5 down + right for a vector (down, right), and no other vector has it, since |right| <= 2; the offset is 3 down + right."""
+    columns, down = expressivity.COLUMNS, symbol("down", integer=True, nonnegative=True)
+    rights = range(1 - columns, columns)
+    for right, sign in itertools.product(rights, (-1, 1)):
+        here, there = [0, max(0, -right)], [sign * down, max(0, right)]
+        with assuming(sp.Ge(FAR - 1 - down.e, 0)):
+            (own,), rows = row_of([0, 0], [0, 0]), row_of(here, there)
+            prove_equal(rows, [own - (2 * columns - 1) * sign * down - right] * len(rows))
+        places = [columns * at[0] + at[1] for at in (here, there)]
+        prove_equal([places[1] - places[0]], [columns * sign * down + right])
+    prove_that(all((a - b) % (2 * columns - 1) for a in rights for b in rights if a != b), "one vector for each row")
+
+
+@functions_of_a_vector.claim("An offset in the text is several vectors: a row down and one column back is 2 places on.")
+def vectors_are_offsets():
+    """The offset in the text gives Swin's row."""
+    rows = swin.rows(np.stack(np.divmod(np.arange(9), 3), axis=-1), height=3, width=3)
+    prove_that(rows[0, 2] == rows[2, 4], "2 places on are one row of the table")
+
+
+@theorem(of=[alibi.bias], sizes="all positions, hence all n; all slopes")
+def forms_of_alibi():
+    """ALiBi's signed form is its key form less m i, one number in row i; on j <= i the absolute form is the signed one."""
+    i, j, m, back = *integers("i j"), symbols("m", 1), symbol("back", integer=True, positive=True)
+    at = lambda form, j: alibi.bias(array([i]), array([j]), m, form=form).ravel()
+    prove_equal(at("signed", j), at("key", j) - m * i)
+    prove_equal(at("absolute", i), at("signed", i))
+    for _, (absolute, signed) in all_paths(lambda: (at("absolute", i - back), at("signed", i - back))):
+        prove_equal(absolute, signed)
+
+
+@forms_of_alibi.claim("On j > i they differ in sign.")
+def forms_of_alibi_in_both_directions():
+    """The absolute form is the signed one, in both directions."""
+    for _, (absolute, signed) in all_paths(
+        lambda: (alibi.bias(PLACES, PLACES, symbols("m", 1), form=form).ravel() for form in ("absolute", "signed"))
+    ):
+        prove_equal(absolute, signed)
 
 
 # constructions
@@ -148,18 +334,18 @@ def any_matrix_of_lower_rank():
     prove_equal(tupe.positional_scores(one, one[:1][None], one[:1][None], scale=1)[0], bias)
 
 
-@theorem(of=[alibi.bias, attention.scores], sizes="n = 4, d = 2; all slopes")
+@theorem(of=[alibi.bias, attention.scores], sizes="all positions, hence all n; d = 2; all slopes")
 def two_plain_features():
     """Signed ALiBi is two more features that do not turn, (-m i, m) for queries and (1, j) for keys; its key form is one."""
-    q, k, m = symbols("q", N, D), symbols("k", N, D), symbols("m", 1)
-    place = PLACES[:, None] + 0 * m
-    plain = attention.scores(q, k, scale=1)
+    q, k, m, i, j = symbols("q", 1, D), symbols("k", 1, D), symbols("m", 1), *integers("i j")
+    query, key = array([[i]]), array([[j]])
+    plain, one = attention.scores(q, k, scale=1), 0 * m + 1
     signed = attention.scores(
-        wide(np.concatenate([q, -m * place], axis=1), m), np.concatenate([wide(k, 0 * m + 1), place], axis=1), scale=1
+        np.concatenate([q, -m * query, m[None]], axis=1), np.concatenate([wide(k, one), key], axis=1), scale=1
     )
-    prove_equal(signed, plain + alibi.bias(PLACES, PLACES, m, form="signed")[0])
-    key = attention.scores(wide(q, m), np.concatenate([k, place], axis=1), scale=1)
-    prove_equal(key, plain + np.broadcast_to(alibi.bias(PLACES, PLACES, m, form="key")[0], (N, N)))
+    prove_equal(signed, plain + alibi.bias(query[0], key[0], m, form="signed")[0])
+    lone = attention.scores(wide(q, m), np.concatenate([k, key], axis=1), scale=1)
+    prove_equal(lone, plain + alibi.bias(query[0], key[0], m, form="key")[0])
 
 
 @two_plain_features.control
@@ -181,11 +367,70 @@ def wave(n, terms=None):
     return attention.scores(*(rope.rotate(x, *tables, layout="half") for x in (query, key)), scale=1)
 
 
+@theorem(
+    of=[rope.rotate],
+    sizes="all n",
+    argument="for 0 < |x| < N = 2n - 1 sin(pi x / N) is not 0, so the kernel is; its weights on beta are the discrete Fourier "
+    "series of beta",
+)
+def any_bias_by_rope():
+    """Any bias beta(j - i) on n tokens is RoPE's on 2n - 1 constant features, one of them still: where each k_t is (1, 0) the
+    score is sum_t a_t cos(o w_t) + b_t sin(o w_t) with the features (a_t, b_t) of q; with w_t = 2 pi t / N, N = 2n - 1, the sum
+    K(x) over t < n of 2 cos(x w_t), and 1 for t = 0, is 0 at all integers x but multiples of N, where it is N; so beta(o) is
+    1/N sum_p beta(p) K(o - p)."""
+    h = size("h")
+    q, k, o = sized("q", 1, 2 * h), sized("k", 1, 2 * h), sized("o", h)
+    a, b = products(q, k)
+    with summing("half"):
+        prove_equal([dot(q, turned(k, o)).at(0)], [(a * np.cos(o) + b * np.sin(o)).sum(axis=-1).at(0)])
+    y, t, x = symbol("y"), sp.Symbol("t", integer=True, nonnegative=True), symbol("x", integer=True)
+    n = sp.Symbol("n", integer=True, positive=True)
+    above = array(t)[()] + 1
+    whole = array(t)[()] + sp.Rational(1, 2)
+    prove_induction(2 * np.sin(y / 2) * 2 * np.cos(above * y), 2 * np.sin(whole * y) - 2 * np.sin(y / 2), t)
+    at = 2 * sp.pi * x.e / (2 * n - 1)
+    prove_equal([sp.sin(sp.simplify((n - sp.Rational(1, 2)) * at))], [0])
+    prove_equal([(1 + 2 * sp.Sum(1, (t, 1, n - 1))).doit()], [2 * n - 1])
+
+
+@any_bias_by_rope.claim("A feature of the constant that does not turn is one of them.")
+def without_a_still_feature():
+    """cos(x w_t) and sin(x w_t) alone sum to 0 at offsets other than 0 (N = 3, x = 1): 2 cos(2 pi / 3) = 0."""
+    key = np.concatenate([symbols("q", 1, 1) * 0 + 1, symbols("q", 1, 1) * 0], axis=1)
+    prove_equal([2 * turned(key, array([2 * sp.pi / 3]))[0, 0]], [0])
+
+
+@theorem(
+    of=[rope.tables],
+    sizes="all odd n",
+    argument="two even functions with the same second differences on |o| < N and one value in common are equal there",
+)
+def the_triangle_wave():
+    """N/2 - |o| = sum_(r = 1 .. N/2) cos(o t_r) / (N sin^2(t_r / 2)) for |o| <= N = n - 1, t_r = (2r - 1) pi / N: the absolute
+    form of ALiBi and a constant. The second difference of cos(o t) is -4 sin^2(t/2) cos(o t); sum_r cos(o t_r), which is
+    sin(pi o) / (2 sin(pi o / N)), is 0 but at o = 0, where it is N/2 and the second difference -2; at o = N/2 every cosine is
+    0."""
+    o, t, y = symbol("o"), symbol("t"), symbol("y")
+    before, here, after = rope.tables(array([o - 1, o, o + 1]), array([t]))[0][:, 0]
+    prove_equal([after - 2 * here + before], [-4 * np.sin(t / 2) ** 2 * here])
+    r, x, n = sp.Symbol("r", integer=True, nonnegative=True), symbol("x", integer=True), sp.Symbol("N", positive=True)
+    term = array(r)[()]
+    prove_induction(2 * np.sin(y) * np.cos((2 * term + 1) * y), np.sin(2 * term * y), r)
+    prove_equal([sp.sin(sp.simplify(2 * (n / 2) * (sp.pi * x.e / n)))], [0])
+    prove_equal([sp.cos(sp.simplify((n / 2) * (2 * r - 1) * sp.pi / n)).rewrite(sp.sin).simplify()], [0])
+
+
+@the_triangle_wave.control
+def second_differences_of_a_wave_are_its_own():
+    """The second difference of cos(o t) is -t^2 cos(o t), as for derivatives."""
+    o, t = symbol("o"), symbol("t")
+    before, here, after = rope.tables(array([o - 1, o, o + 1]), array([t]))[0][:, 0]
+    prove_equal([after - 2 * here + before], [-(t**2) * here])
+
+
 @example(
     of=[rope.rotate, rope.tables],
     sizes="n = 3, 5, 9, 33, 129",
-    argument="for all odd n: both sides are even with period 2 (n - 1) and mean 0, and their second differences are equal by "
-    "the geometric sum",
 )
 def absolute_alibi_is_a_rotation():
     """(n - 1)/2 - |j - i|, absolute ALiBi and a constant, is a score of n - 1 constant features that turn on n tokens."""
