@@ -172,9 +172,9 @@ def _parser():
         metavar="FILE",
         help="rotate as this model does, scaled and in part too: its config.json, see `posref explain`",
     )
-    check.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
-    check.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
-    check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b")
+    check.add_argument("--layer", type=int, metavar="N", help="with --config or the --preset of a model, the layer")
+    check.add_argument("--part", metavar="NAME", help="the same, the part, for instance text_config")
+    check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b or llama-3.1-8b")
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
     check.add_argument("--axes", choices=("bhnd", "bnhd", "thd"), help="how the function wants arrays of four axes")
     check.add_argument("--dim", type=int, help="width of a head")
@@ -384,11 +384,12 @@ def _check(arguments):
     if rope:
         parameters, run = inspect.signature(check.check_rope).parameters, check.check_rope
     else:
-        name = arguments.system or ops.presets().get((arguments.preset or "").replace("-", "_"), ("",))[0]
+        name = arguments.system or _op_of(arguments)
         settings = _usage(ops.op, name).make if name else check.check
         parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
         options |= _settings(parameters, arguments.rest)
-        options |= {key: getattr(arguments, key) for key in ("preset", "axes") if getattr(arguments, key) is not None}
+        named = ("preset", "layer", "part", "axes")
+        options |= {key: getattr(arguments, key) for key in named if getattr(arguments, key) is not None}
 
         def run(function, **options):
             return check.check(function, arguments.system, **options)
@@ -397,7 +398,7 @@ def _check(arguments):
         if name not in parameters:
             raise Usage(f"{arguments.config}: its {name} is {value}, which check --as rope cannot ask for")
     for name in options:
-        if name not in parameters:
+        if name not in parameters and (arguments.preset is None or name not in ("layer", "part")):
             raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; leave it out")
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY
@@ -420,6 +421,17 @@ def _check(arguments):
             raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _op_of(arguments):
+    """The op of a preset or of a model; none for what `check` will refuse."""
+    from posref import ops
+    from posref.explain import presets
+
+    with contextlib.suppress(ValueError):
+        name = (arguments.preset or "").replace("-", "_")
+        return (ops.presets().get(name) or presets.asked(arguments.preset, arguments.layer, arguments.part))[0]
+    return ""
 
 
 def _of_a_schedule(arguments):
@@ -536,7 +548,7 @@ def _in_shell(text):
     for python, shell in SHELL.items():
         text = text.replace(python, shell)
     text = re.sub(r"check\.check(_\w+)?: ", "", text)
-    text = re.sub(r'\b(to|to_positions|max_position|positions)="?([\w.]*)"?', r"--\1 \2", text)
+    text = re.sub(r'\b(to|to_positions|max_position|positions|layer|part)="?([\w.]*)"?', r"--\1 \2", text)
     return text.replace("--to_positions", "--to-positions").replace("--max_position", "--max-position").replace(" , ", ", ")
 
 

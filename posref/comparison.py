@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref import attention, discovery, finding
+from posref import attention, discovery
 from posref.ops import layers
 
 DIM, TRAINED = 8, 16
@@ -59,7 +59,7 @@ def row(name: str) -> Row:
     ('scores', 'yes', 'yes', 'yes', 'continues', 'yes', 'yes', 'yes')
     """
     head = layers.layer(name)
-    models = ", ".join(finding.users(name)) or "-"
+    models = ", ".join(discovery.system(name).presets) or "-"
     if head is None:
         return Row._make((name, *["?"] * (len(Row._fields) - 2), models))
     relative, beyond, cache = _relative(head), _beyond(head), _cache(head)

@@ -1,7 +1,7 @@
 """Discovery: which systems there are, read from the modules themselves.
 
 A system is a public module of `posref.absolute`, `posref.rotary` or `posref.relative`. There is no registry: what `posref list`
-says about a system is its module's docstring, its `PRESETS` and the golden vectors of its name.
+says about a system is its module's docstring, its `PRESETS` and released models, and the golden vectors of its name.
 """
 
 import difflib
@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from posref import _pages as pages
 from posref import statements, vectors
+from posref.explain.presets import uses
 
 FAMILIES = ("absolute", "rotary", "relative")
+MANY = 4  # models are counted, not named
 COMMON = ("attention", "offsets", "pairing", "position_ids", "shards")  # no systems of their own, but shown like one
 
 
 class System(NamedTuple):
-    """What a module says about itself; `functions` are public and in the order of the file."""
+    """What a module says about itself; `presets` are models that use it and its own, `functions` in the order of the file."""
 
     name: str
     title: str
@@ -57,7 +59,7 @@ def system(name):
         title=said.title,
         family=name.split(".")[0],
         references=said.references,
-        presets=tuple(getattr(module, "PRESETS", ())),
+        presets=(*(model for model, used in uses().items() if name in used), *getattr(module, "PRESETS", ())),
         functions=tuple(member.__name__ for member in members(module) if inspect.isfunction(member)),
         vectors=case_ids(name),
     )
@@ -159,7 +161,9 @@ def table():
     """All systems as a Markdown table, one row each; the README holds it."""
     rows = [("System", "What it is", "Paper", "Presets", "Vectors", "Theorems"), ("---", "---", "---", "---", "--:", "--:")]
     for each in systems():
-        presets = ", ".join(each.presets) or "-"
+        models = [model for model in each.presets if model in uses()]
+        counted = models if len(models) < MANY else [f"{len(models)} models"]
+        presets = ", ".join([*counted, *each.presets[len(models) :]]) or "-"
         counts = str(len(each.vectors)), str(sum(s.is_theorem for s in statements.about(each.name)))
         rows.append((f"`{each.name}`", each.title.rstrip("."), papers(each.references), presets, *counts))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -7,21 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from posref import discovery
-from posref.explain import explain
 from posref.explain.families import FAMILIES
-from posref.explain.reading import models
-from posref.explain.settings import family
-
-SYSTEMS = {  # of the words of `posref.explain`
-    "rope": "rotary.rope",
-    "alibi": "relative.alibi",
-    "t5": "relative.t5",
-    "disentangled": "relative.deberta",
-    "relative": "relative.shaw",
-    "learned": "absolute.learned",
-    "learned_2d": "absolute.learned",
-    "sinusoidal": "absolute.sinusoidal",
-}
+from posref.explain.presets import of_type, uses
 
 
 class Hit(NamedTuple):
@@ -48,26 +35,6 @@ def meant(words: str) -> list[str]:
     return [hit.name for hit in hits if hit.rank == hits[0].rank]
 
 
-@cache
-def uses() -> dict[str, tuple[str, ...]]:
-    """The released models that `posref.explain` knows by name, and the systems that their layers use.
-
-    >>> uses()["gpt-oss-20b"]
-    ('rotary.rope', 'rotary.scaling')
-    """
-    return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
-
-
-def users(name: str) -> list[str]:
-    """Released configurations of a system: models that `posref.explain` knows by name, then presets.
-
-    >>> users("relative.t5")[0]
-    't5-base'
-    """
-    presets = getattr(importlib.import_module(f"posref.{name}"), "PRESETS", {})
-    return [*(model for model, used in uses().items() if name in used), *presets]
-
-
 def _hits(name, words):
     """Where the words stand in what is said about a system; whole words mean it more than beginnings."""
     places = _places(name)
@@ -88,34 +55,11 @@ def _places(name):
         ("function", [f"{name.split('.')[-1]}.{f.__name__}" for f in discovery.members(module)]),
         ("preset", list(getattr(module, "PRESETS", {}))),
         ("title", [page.title]),
-        ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in _of_type(t))]),
+        ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in of_type(t))]),
         ("motivation", [page.motivation]),
         ("implementation", [row.who for row in page.differ]),
         ("page", [inspect.getdoc(module) or ""]),
     )
-
-
-def _of_layers(layers):
-    for layer in layers:
-        yield from _of_type(layer["model_type"]) - {"rotary.axes"} if layer["encoding"] == "rope" else ()
-        if layer["encoding"] in SYSTEMS:
-            yield SYSTEMS[layer["encoding"]]
-        if layer.get("scaling"):
-            yield "rotary.scaling"
-        if layer.get("axes"):
-            yield "rotary.axes"
-
-
-@cache
-def _of_type(kind):
-    """The systems of a model type of transformers."""
-    row = family(kind)
-    found = {SYSTEMS[row["encoding"]]} if row["encoding"] in SYSTEMS else set()
-    if row.get("parameters") in ("axial", "mrope") or "axes" in row:
-        found.add("rotary.axes")
-    if row.get("rotated") == "last" and row.get("writes"):
-        found.add("rotary.decoupled")
-    return found
 
 
 @cache

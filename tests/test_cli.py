@@ -130,7 +130,8 @@ def test_list_json(run):
     assert rope["title"] == "RoPE: rotary position embedding."
     assert rope["family"] == "rotary"
     assert "2104.09864" in rope["references"]
-    assert "llama_2_7b" in rope["presets"]
+    assert {"Llama-2-7b-hf", "gpt-j-6b"} <= set(rope["presets"])
+    assert systems["rotary.axes"]["presets"][-1] == "eva_02"
     assert rope["vectors"] == [case.id for case in vectors.load("rope").cases]
 
 
@@ -149,7 +150,7 @@ def test_show(run, name):
         "RoPE: rotary",
         "Definition.",
         "References.",
-        "Preset llama_2_7b",
+        "Model Llama-2-7b-hf: rope.frequencies(128, 10000.0), half;",
         "def frequencies",
         "def rotate(",
     ]

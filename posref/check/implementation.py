@@ -1,5 +1,6 @@
 """Implementation: somebody else's function for any op of `posref.ops`, and where it is wrong which mistake it makes."""
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,6 +16,8 @@ from posref.check.gradients import check_gradient
 from posref.check.judge import blind, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
+from posref.explain import presets as released
+from posref.explain import reading as shipped
 from posref.ops import Arguments, Op
 
 AXES = ("bhnd", "bnhd", "thd")
@@ -23,7 +26,7 @@ SHORTER = (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15)  # tables end at
 EXAMPLES = {
     **{"form": "signed", "layout": "half", "convention": "released", "padding": "zero", "attn_type": "bi"},
     **{"bidirectional": True, "undo": True, "scale": 0.25, "alpha": 0.25, "low": -4, "max_position": 60},
-    **{"denominator": "length", "source": "microsoft"},
+    **{"denominator": "length", "source": "microsoft", "axis": (0, 1, 2, 0)},
 }
 # beside the first probe: one row, one text, one head, many heads, lengths that are no multiple of a tile
 BATTERY: tuple[dict[str, int], ...] = (
@@ -54,7 +57,8 @@ def check(
     that its own signature names (`mask` too). It returns one array in the axes of the specification. `to_positions` converts
     integers where `to` would round them. `axes` says how `fn` wants arrays of four axes and returns them: "bhnd", "bnhd", or
     "thd" `(batch n, heads, d)` with positions `(batch n,)`. `positions=` "batch", "shared", "range" (none passed, counted from
-    0) or "offset" (one integer, where they start). `preset` names a released configuration; `model` demands a precision.
+    0) or "offset" (one integer, where they start). `preset` names a released configuration, or a model of `posref.explain`,
+    whose `layer=` and `part=` choose among layers that differ; `model` demands a precision.
 
     After the first probe a battery of other shapes is tried, and the report says which; wrong elements that form a box are
     described. ValueError for settings that make no sense; whatever `fn` does wrong is in the report.
@@ -125,14 +129,25 @@ def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) 
         if name is None:
             raise ValueError(f"check.check: name an op, for instance 'alibi.bias'; systems are {', '.join(ops.names())}")
         return ops.op(name), settings
-    presets = ops.presets()
-    key = preset.replace("-", "_")
-    if key not in presets:
-        raise ValueError(f"check.check: there is no preset {preset!r}; there are {', '.join(presets)}")
-    default, values = presets[key]
+    default, values = _of_preset(preset, settings)
     op = ops.op(name or default)
     known = _settings(op)
     return op, {setting: value for setting, value in values.items() if setting in known} | settings
+
+
+def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The op and the settings of a preset, or of the layers of a shipped model that `layer` and `part` choose."""
+    presets = ops.presets()
+    if preset.replace("-", "_") in presets:
+        return presets[preset.replace("-", "_")]
+    if shipped.model(preset) is None:
+        near = difflib.get_close_matches(preset.lower(), [model.lower() for model in shipped.models()], n=3)
+        models = f"models like {', '.join(near)}" if near else "the models that `posref explain` knows by name"
+        raise ValueError(f"check.check: there is no preset {preset!r}; there are {', '.join(presets)} and {models}")
+    try:
+        return released.asked(preset, settings.pop("layer", None), settings.pop("part", None))
+    except ValueError as error:
+        raise ValueError(f"check.check: {preset}: {error}") from None
 
 
 def _said(value: Any) -> str:

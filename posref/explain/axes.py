@@ -53,7 +53,6 @@ RULES = {
     "blocks": _columns_then_rows,  # transformers calls the first one h, its image processor gives it x
     "hw_centred": _rows_then_columns,
     "wh_from_one": _columns_then_rows,
-    "llama4_vision": _columns_then_rows,
     "hw_split": _split,
     "wh_alternating": _alternating,
 }

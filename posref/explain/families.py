@@ -529,7 +529,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "like": "axial",
         "layout": "interleaved",
         "parameters": "llama4_vision",
-        "axes": "llama4_vision",
+        "axes": "wh_from_one",
         "head": "hidden",
     },
     # encoders

@@ -91,6 +91,11 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
     return {kind: found for kind in kinds}
 
 
+def _llama4_vision(settings, kinds):
+    """A table for each of two axes, which its class calls default."""
+    return {kind: {**values, "rope_type": "axial"} for kind, values in _flat(settings, kinds).items()}
+
+
 def _gpt_neox(settings, kinds):
     """GPT-NeoX has names of its own, and does not look at rope_theta beside the dictionary."""
     settings.raw.setdefault("rotary_emb_base", settings.facts.get("theta", 10000.0))
@@ -269,7 +274,7 @@ RULES = {
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,
     "axial": _flat,
-    "llama4_vision": _flat,
+    "llama4_vision": _llama4_vision,
     "esm": _fixed(10000.0, "rope_theta"),
     "dinov3": _fixed(100.0, "rope_theta", "axial"),
     "gptj": _fixed(10000.0),

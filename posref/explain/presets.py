@@ -1,9 +1,27 @@
 """Released models in the words of the specification: what `explain` makes of the one table of them."""
 
+import json
 from functools import cache
 
+import numpy as np
+
 from posref.explain import explain
+from posref.explain.command import chosen
+from posref.explain.output import attending
 from posref.explain.reading import models
+from posref.explain.settings import family
+
+SYSTEMS = {  # of the words of `posref.explain`
+    "rope": "rotary.rope",
+    "alibi": "relative.alibi",
+    "t5": "relative.t5",
+    "disentangled": "relative.deberta",
+    "relative": "relative.shaw",
+    "learned": "absolute.learned",
+    "learned_2d": "absolute.learned",
+    "sinusoidal": "absolute.sinusoidal",
+}
+BIASES = ("t5.bias", "alibi.bias")  # what `explain` says of them are settings of the op
 
 
 @cache
@@ -22,6 +40,71 @@ def of(system):
     ]
 
 
+@cache
+def uses():
+    """The released models that `posref.explain` knows by name, and the systems that their layers use.
+
+    >>> uses()["gpt-oss-20b"]
+    ('rotary.rope', 'rotary.scaling')
+    """
+    return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
+
+
+def asked(source, layer=None, part=None):
+    """What `posref.check` asks of a model: the name of an op and its settings. `source` is what `explain` takes.
+
+    `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention.
+    ValueError if they ask for several things, or for none that can be checked.
+    """
+    groups = _indexers(explain(source), layer) if part == "indexer" else chosen(explain(source), layer, part)["layers"]
+    found = {json.dumps(question): group for group in groups if (question := _question(group))}
+    if len(found) != 1:
+        places = [
+            f'layer={g["indices"][0]}, part="{g["part"]}"' if g["part"] else f"layer={g['indices'][0]}" for g in found.values()
+        ]
+        raise ValueError(
+            f"its layers ask for {len(found)} things; choose one: {'; '.join(places)}"
+            if found
+            else "no layer has what can be checked"
+        )
+    op, settings = json.loads(next(iter(found)))
+    return op, {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+def _indexers(explained, layer):
+    return [{**group, **group["indexer"]} for group in chosen(explained, layer)["layers"] if "indexer" in group]
+
+
+def _question(group):
+    """The op of one set of layers and its settings, or None."""
+    if group["encoding"] == "rope":
+        return _rotation(group)
+    bias = group.get("bias") or {}
+    return (bias["call"], {**bias, "heads": group["heads"]}) if bias.get("call") in BIASES else None
+
+
+def _rotation(group):
+    if group["layout"] is None:
+        raise ValueError("which features form a pair is not known; no key says it")
+    pairs = len(group["frequencies"]) if "index" not in group else len(group["index"])
+    settings = {"dim": 2 * pairs, "layout": group["layout"]}
+    if attending(group) > 2 * pairs:
+        settings["head_dim"] = attending(group)
+    if group.get("axes"):
+        return "axes.rotate", settings | _axes(group)
+    unusual = {name: group[name] for name in ("magnitude", "sign") if group[name] != 1}
+    return "rope.rotate", settings | {"frequencies": group["frequencies"]} | unusual
+
+
+def _axes(group):
+    """The frequency of every pair and the number of its axis: time, row, column, or row, column."""
+    numbers = {axis: i for i, axis in enumerate(axis for axis in "thw" if axis in group["axes"])}
+    return {
+        "frequencies": [group["frequencies"][i] for i in group["index"]],
+        "axis": [numbers[axis] for axis in group["axes"]],
+    }
+
+
 def _rotations(model):
     return [layer for layer in explain(model)["layers"] if layer["encoding"] == "rope"]
 
@@ -35,3 +118,24 @@ def _call(layer):
     width = f", {layer['rotary_dim']} of {layer['head_dim']}" if layer["rotary_dim"] != layer["head_dim"] else ""
     order = f", axes {layer['order']}" if layer.get("axes") else ""
     return f"{layer['call']}{width}{order}"
+
+
+def _of_layers(layers):
+    for layer in layers:
+        yield from of_type(layer["model_type"]) - {"rotary.axes", "rotary.rope"} if layer["encoding"] == "rope" else ()
+        if layer["encoding"] in SYSTEMS:
+            yield "rotary.axes" if layer.get("axes") else SYSTEMS[layer["encoding"]]
+        if layer.get("scaling"):
+            yield "rotary.scaling"
+
+
+@cache
+def of_type(kind):
+    """The systems of a model type of transformers."""
+    row = family(kind)
+    found = {SYSTEMS[row["encoding"]]} if row["encoding"] in SYSTEMS else set()
+    if row.get("parameters") in ("axial", "mrope") or "axes" in row:
+        found = {"rotary.axes"}
+    if row.get("rotated") == "last" and row.get("writes"):
+        found.add("rotary.decoupled")
+    return found

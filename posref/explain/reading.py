@@ -7,6 +7,7 @@ import difflib
 import functools
 import json
 import os
+import re
 from importlib import resources
 
 from posref.explain import gguf, native
@@ -33,15 +34,18 @@ def models():
     return json.loads(resources.files(__package__).joinpath("models.json").read_text(encoding="utf-8"))
 
 
-def _named(name):
-    """The configuration of a shipped model, or None; capitals do not matter."""
-    found = [record for model, record in models().items() if model.lower() == str(name).lower()]
-    return found[0]["config"] if found else None
+def model(name):
+    """The published name of a shipped model, or None; capitals do not matter, nor which of - _ . stands between its words."""
+    return next((each for each in models() if _plain(each) == _plain(name)), None)
+
+
+def _plain(name):
+    return re.sub(r"[-_.]+", "-", str(name).lower())
 
 
 def _from_file(path):
-    if not os.path.exists(path) and _named(path):
-        return _named(path)
+    if not os.path.exists(path) and model(path):
+        return models()[model(path)]["config"]
     if os.path.isdir(path):
         inside = os.path.join(path, "config.json")
         hint = f"; name {inside}" if os.path.isfile(inside) else "; name the configuration in it"

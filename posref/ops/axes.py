@@ -15,8 +15,9 @@ def interleaved_sections(sizes, *, leftover):
     return axes.interleaved_sections(sizes, leftover=leftover)
 
 
-def rotate(x, coordinates, axis, order, *, dim, base=10000.0, layout):
-    angle = axes.angles(coordinates, rope.frequencies(dim, base)[order], axis)
+def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=None, layout):
+    w = rope.frequencies(dim, base) if frequencies is None else frequencies
+    angle = axes.angles(coordinates, w if order is None else w[np.array(order)], np.array(axis))
     return rope.rotate(x, np.cos(angle), np.sin(angle), layout=layout, rotary_dim=dim)
 
 
@@ -39,15 +40,25 @@ def _other_leftover(a):
 
 def _same_frequencies(a):
     """Every axis has the frequencies of the first pairs, once more."""
-    count = max(np.count_nonzero(a.axis == each) for each in set(a.axis.tolist()))
-    return np.arange(len(a.axis)) % count * (len(a.axis) // count) if count < len(a.axis) else missing()
+    axis = np.array(a.axis)
+    count = max(np.count_nonzero(axis == each) for each in set(axis.tolist()))
+    return np.arange(len(axis)) % count * (len(axis) // count) if count < len(axis) else missing()
+
+
+def _natural(a):
+    order = a.order if a.order is not None else missing()
+    return np.arange(len(order)) if list(order) != [*range(len(order))] else missing()
+
+
+def _coordinates(s):
+    """Of a text with pictures: as many axes as the pairs read, a row of three, coarser and shuffled."""
+    n = np.arange(s.n_key)
+    return np.stack([n // 3, n % 3, n * 2 % 5, n * 3 % 4][: max(s.axis) + 1], axis=-1)
 
 
 ARRAYS = {
     "sizes": lambda s: np.array([4, 2, 2]),
-    "coordinates": lambda s: np.stack([np.arange(s.n_key) // 3, np.arange(s.n_key) % 3, np.arange(s.n_key) * 2 % 5], axis=-1),
-    "axis": lambda s: np.arange(s.dim // 2) % 3,
-    "order": lambda s: np.arange(s.dim // 2),
+    "coordinates": _coordinates,
 }
 
 MISTAKES = {
@@ -80,14 +91,14 @@ MISTAKES = {
         only="rotate",
     ),
     "first_axis_alone": Mistake(
-        using(axis=lambda a: 0 * a.axis),
+        using(axis=lambda a: 0 * np.array(a.axis)),
         "one-dimensional",
         "Every pair reads the first axis.",
         "Right for text; patches of an image have one position.",
         only="rotate",
     ),
     "order_ignored": Mistake(
-        using(order=lambda a: np.arange(len(a.order)) if (a.order != np.arange(len(a.order))).any() else missing()),
+        using(order=_natural),
         "frequencies in their natural order",
         "The frequencies of the whole width are taken one after the other.",
         "Columns are turned too slowly.",
@@ -108,6 +119,8 @@ MISTAKES = {
         only="rotate",
     ),
 }
+
+PRESETS = {name: ("rotate", values) for name, values in axes.PRESETS.items()}
 
 
 def _head(t):

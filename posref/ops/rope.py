@@ -899,7 +899,6 @@ MISTAKES |= in_16_bits(
 )
 
 GRADIENTS = {"rotate": ("gradient", "x", "g")}  # op -> its gradient op, with respect to what, and how the flow is called there
-PRESETS = {name: ("rotate", {"head_dim": values["dim"], **values}) for name, values in rope.PRESETS.items()}
 
 
 def _head(t):

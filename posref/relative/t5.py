@@ -69,8 +69,6 @@ from posref.offsets import clip
 from posref.offsets import offsets as offsets_between
 
 PRESETS = {
-    "t5_encoder": {"buckets": 32, "max_distance": 128, "bidirectional": True, "source": "arXiv 1910.10683 section 2.1"},
-    "t5_decoder": {"buckets": 32, "max_distance": 128, "bidirectional": False, "source": "arXiv 1910.10683 section 2.1"},
     "wavlm": {
         "buckets": 320,
         "max_distance": 800,

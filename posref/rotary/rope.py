@@ -62,15 +62,6 @@ from posref import pairing
 from posref._contract import Array, Complex, Even, Number, Numbers, Positive, contract, wide
 from posref.pairing import Layout
 
-PRESETS = {
-    "roformer": {"dim": 64, "base": 10000.0, "layout": "interleaved", "source": "arXiv 2104.09864"},
-    "gpt_j_6b": {"dim": 64, "head_dim": 256, "base": 10000.0, "layout": "interleaved", "source": "EleutherAI/gpt-j-6b config"},
-    "gpt_neox_20b": {"dim": 24, "head_dim": 96, "base": 10000.0, "layout": "half", "source": "EleutherAI/gpt-neox-20b config"},
-    "llama_2_7b": {"dim": 128, "base": 10000.0, "layout": "half", "source": "transformers, meta-llama/Llama-2-7b-hf"},
-    "code_llama_7b": {"dim": 128, "base": 1000000.0, "layout": "half", "source": "transformers, codellama/CodeLlama-7b-hf"},
-}
-
-
 TABLES = (
     "make both with rope.tables(positions, rope.frequencies(rotary_dim)), and batched ones with all axes of x: (batch, 1, n)"
 )

@@ -6,6 +6,7 @@ import numpy as np
 import sympy as sp
 
 from posref import attention, pairing
+from posref.explain import presets
 from posref.rotary import axes, rope
 from proofs.kit import (
     array,
@@ -228,26 +229,28 @@ def hunyuan_vl_keeps_lengths():
     prove_equal(dot(y, y), dot(x, x))
 
 
-@example(of=[axes.sections, axes.interleaved_sections], sizes="the presets")
-def presets_read_as_stated():
-    """The axes of the presets are those of their sections; every frequency is used, once, or once for each of two axes."""
+PICTURES = ("Qwen2.5-VL-7B-Instruct", "Llama-4-Scout-17B-16E-Instruct", "Devstral-Small-2-24B-Instruct")
+
+
+@example(of=[axes.sections, axes.interleaved_sections], sizes="released models")
+def models_read_as_stated():
+    """Pairs of released models read the axes of their sections; every frequency is used, once, or once for each of two axes."""
     stated = {
-        "qwen2_vl": axes.sections(np.array([16, 24, 24])),
-        "qwen3_vl": axes.interleaved_sections(np.array([24, 20, 20]), leftover="transformers"),
-        "qwen3_5": axes.interleaved_sections(np.array([11, 11, 10]), leftover="transformers"),
-        "glm_4v": axes.sections(np.array([8, 12, 12])),
+        "Qwen2-VL-2B-Instruct": axes.sections(np.array([16, 24, 24])),
+        "Qwen3-VL-8B-Instruct": axes.interleaved_sections(np.array([24, 20, 20]), leftover="transformers"),
+        "Qwen3.5-397B-A17B": axes.interleaved_sections(np.array([11, 11, 10]), leftover="transformers"),
     }
     for name, axis in stated.items():
-        prove_equal(axes.PRESETS[name]["axis"], axis)
-    for name, preset in axes.PRESETS.items():
-        prove_that(len(preset["axis"]) == len(preset["order"]) == preset["dim"] // 2, f"{name} has dim/2 pairs")
-        pairs = list(zip(preset["axis"], preset["order"], strict=True))
-        prove_that(len(set(pairs)) == len(pairs), f"{name} uses a frequency once on an axis")
+        prove_equal(presets.asked(name, part="text_config")[1]["axis"], axis)
+    for name, part in [*((name, "text_config") for name in stated), *((name, "vision_config") for name in PICTURES)]:
+        _, model = presets.asked(name, part=part)
+        pairs = list(zip(model["axis"].tolist(), model["frequencies"].tolist(), strict=True))
+        prove_that(len(set(pairs)) == len(pairs) == model["dim"] // 2, f"{name} uses a frequency once on an axis")
 
 
-@presets_read_as_stated.claim("Pixtral's rows and columns have different frequencies.")
+@models_read_as_stated.claim("Pixtral's rows and columns have different frequencies.")
 def pixtral_is_qwens_vision_tower():
     """Pixtral gives rows and columns the same frequencies, as Qwen2-VL's vision tower does."""
-    preset = axes.PRESETS["pixtral"]
-    prove_equal(preset["axis"], axes.sections(np.array([16, 16])))
-    prove_equal(preset["order"][:16], preset["order"][16:])
+    _, model = presets.asked("pixtral-12b", part="vision_config")
+    prove_equal(model["axis"], axes.sections(np.array([16, 16])))
+    prove_equal(model["frequencies"][:16], model["frequencies"][16:])

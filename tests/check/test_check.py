@@ -6,6 +6,8 @@ import pytest
 from posref import ops
 from posref.check import check, contract
 from posref.check.boxes import where
+from posref.explain import explain, presets, reading
+from posref.rotary import axes, rope, scaling
 
 
 def published_slopes(heads):
@@ -265,6 +267,61 @@ def test_presets_run(preset):
     known = {key: value for key, value in settings.items() if key in contract_settings(name)}
     a = op.make(**known)
     assert np.isfinite(op.spec(**a)).all()
+
+
+@pytest.mark.parametrize("model", reading.models())
+def test_layers_of_shipped_models_can_be_asked_for(model):
+    """What `posref.explain` says of every layer is a question whose right answer passes; a layer alone asks for one thing."""
+    for group in explain(model)["layers"]:
+        if group["layout"] or group["encoding"] == "t5":
+            name, settings = presets.asked(model, group["indices"][0], group["part"])
+            a = ops.op(name).make(**{key: value for key, value in settings.items() if key in contract_settings(name)})
+            assert np.isfinite(ops.op(name).spec(**a)).all()
+
+
+def test_a_model_by_name():
+    def rotated(w, layout):
+        return lambda x, positions: rope.rotate(x, *rope.tables(positions[:, None], w), layout=layout)
+
+    edges = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_length": 8192}
+    plain = rope.frequencies(128, 5e5)
+    scaled = scaling.llama3(plain, factor=8.0, **edges)
+    assert check(rotated(scaled, "half"), preset="llama_3.1_8b").ok
+    assert names(check(rotated(scaled, "interleaved"), preset="Llama-3.1-8B")) == ["other_layout"]
+    assert not check(rotated(plain, "half"), preset="Llama-3.1-8B").ok
+
+
+def test_a_model_of_several_axes_and_a_second_rotation():
+    def qwen(x, coordinates, axis):
+        angle = axes.angles(coordinates, rope.frequencies(128, 1e6), axis)
+        return rope.rotate(x, np.cos(angle), np.sin(angle), layout="half")
+
+    sizes = np.array([16, 24, 24])
+    asked = {"preset": "Qwen2-VL-2B-Instruct", "part": "text_config"}
+    assert check(lambda x, c: qwen(x, c, axes.sections(sizes)), **asked).ok
+    swapped = check(lambda x, c: qwen(x, c[:, [0, 2, 1]], axes.sections(sizes)), **asked)
+    assert names(swapped) == ["rows_and_columns_exchanged"]
+    main, indexer = (presets.asked("DeepSeek-V3.2", part=part)[1] for part in (None, "indexer"))
+    assert (main["layout"], indexer["layout"], indexer["head_dim"]) == ("interleaved_to_half", "half", 128)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"preset": "Qwen2-VL-2B-Instruct"},
+            r'ask for 2 things; choose one: layer=0, part="vision_config"; layer=0, part="text',
+        ),
+        ({"preset": "Olmo-3.1-32B-Instruct"}, r"ask for 2 things; choose one: layer=0; layer=3$"),
+        ({"preset": "Olmo-3.1-32B-Instruct", "layer": 64}, r"there is no layer 64 "),
+        ({"preset": "gpt2-medium"}, r"no layer has what can be checked"),
+        ({"preset": "internlm2_5-7b"}, r"which features form a pair is not known"),
+        ({"preset": "llama-3.1-9b"}, r"there is no preset 'llama-3.1-9b'; .* models like llama-3.1-8b"),
+    ],
+)
+def test_models_that_need_a_choice(asked, words):
+    with pytest.raises(ValueError, match=f"^check.check: .*{words}"):
+        check(bias, **asked)
 
 
 def contract_settings(name):

@@ -57,7 +57,7 @@ def test_as_transformers(record):
     if answer["tables"] and record["name"] not in NOT_BUILT:
         for group in rotating:
             shown = any(same(table, group) for table in answer["tables"])
-            assert shown or group.get("order") == "llama4_vision", (group["part"], "claims a table that no module has")
+            assert shown or group["model_type"] == "llama4_vision_model", (group["part"], "claims a table that no module has")
     for attention in answer["attention"]:
         fits = [group for group in groups if alike(group, attention)]
         short = attention["layers"] - sum(len(group["indices"]) for group in fits)

@@ -55,6 +55,7 @@ SETTINGS = {
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "forgetting.bias": {"form": "difference"},
     "kerple.bias": {"form": "log"},
+    "axes.rotate": {"axis": (0, 1, 2, 0), "order": (0, 2, 1, 3)},
     "layouts.scores": {"source": "interleaved", "head_dim": 12},
     "rope.permute": {"source": "interleaved"},
     "position_ids.zigzag": {"n": 16, "ranks": 2, "rank": 1},

@@ -1,4 +1,4 @@
-"""RoPE over several axes: the rotary classes of transformers turn each pair as the presets say."""
+"""RoPE over several axes: the rotary classes of transformers turn each pair as `explain` says of the models."""
 
 import importlib
 import math
@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from posref.explain import presets
 from posref.rotary import axes, rope, scaling
 
 torch = pytest.importorskip("torch", reason="pip install posref[parity]")
@@ -99,20 +100,41 @@ def single(table, pairs, layout):
     return first
 
 
-def test_every_preset_is_compared():
-    assert set(SUBJECTS) == set(axes.PRESETS)
+# what `explain` reads: a shipped model and its part, or keys of a file
+TEXT, VISION = "text_config", "vision_config"
+GLM_4V = {"model_type": "glm4v_text", "hidden_size": 4096, "rope_parameters": {"rope_theta": 1e4, **GLM}}
+MODELS = {
+    "qwen2_vl": ("Qwen2-VL-2B-Instruct", TEXT),
+    "qwen3_vl": ("Qwen3-VL-8B-Instruct", TEXT),
+    "qwen3_5": ("Qwen3.5-397B-A17B", TEXT),
+    "glm_4v": (GLM_4V, None),
+    "ernie_4_5_vl": ({"model_type": "ernie4_5_vl_moe_text"}, None),
+    "qwen2_vl_vision": ("Qwen2-VL-2B-Instruct", VISION),
+    "pixtral": ("pixtral-12b", VISION),
+    "llama_4_vision": ("Llama-4-Scout-17B-16E-Instruct", VISION),
+    "dinov3": ("dinov3-vitb16-pretrain-lvd1689m", None),
+}
+
+
+def of_a_model(name):
+    """Frequencies and axes of the pairs, and their layout."""
+    if name in axes.PRESETS:
+        preset = axes.PRESETS[name]
+        w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
+        return w, np.array(preset["axis"]), preset["layout"]
+    op, model = presets.asked(MODELS[name][0], part=MODELS[name][1])
+    assert op == "axes.rotate"
+    return model["frequencies"], model["axis"], model["layout"]
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_preset(name):
-    preset = axes.PRESETS[name]
+def test_model(name):
     positions, (cos, sin) = SUBJECTS[name]()
-    w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
-    angle = axes.angles(positions, w, np.array(preset["axis"]))
-    allowed = (np.abs(angle) * (math.log(preset["base"]) + 6) + 3) * F32
-    pairs = preset["dim"] // 2
-    assert (np.abs(single(cos, pairs, preset["layout"]) - np.cos(angle)) <= allowed).all()
-    assert (np.abs(single(sin, pairs, preset["layout"]) - np.sin(angle)) <= allowed).all()
+    w, axis, layout = of_a_model(name)
+    angle = axes.angles(positions, w, axis)
+    allowed = (np.abs(angle) * (6 - math.log(w.min())) + 3) * F32
+    assert (np.abs(single(cos, len(w), layout) - np.cos(angle)) <= allowed).all()
+    assert (np.abs(single(sin, len(w), layout) - np.sin(angle)) <= allowed).all()
 
 
 def test_gemma_4_vision_is_one_rope_for_each_half_of_the_head():

@@ -8,13 +8,6 @@ from posref.rotary import axes, rope
 W = rope.frequencies(8)
 
 
-def test_presets_run():
-    for name, preset in axes.PRESETS.items():
-        w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
-        positions = np.zeros((5, len(preset["axes"])), dtype=int)
-        assert axes.angles(positions, w, np.array(preset["axis"])).shape == (5, preset["dim"] // 2), name
-
-
 def test_batches_of_positions():
     positions, axis = np.arange(24).reshape(2, 4, 3), np.array([0, 1, 2, 0])
     got = axes.angles(positions, W, axis)

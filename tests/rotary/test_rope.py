@@ -53,16 +53,6 @@ def test_frequencies_divide_by_the_rotated_width():
     assert rope.frequencies(128, 1e6)[1] == pytest.approx(0.805842188, abs=5e-10)
 
 
-@pytest.mark.parametrize("name", rope.PRESETS)
-def test_presets_can_be_run(name):
-    preset = rope.PRESETS[name]
-    assert preset["source"]
-    x = np.ones((1, preset.get("head_dim", preset["dim"])))
-    tables = rope.tables(np.array([1]), rope.frequencies(preset["dim"], preset["base"]))
-    y = rope.rotate(x, *tables, layout=preset["layout"], rotary_dim=preset["dim"])
-    assert np.count_nonzero(y != x) == preset["dim"]
-
-
 @pytest.mark.parametrize("base", [10000.0, 500000.0])
 def test_tables_to_50_digits(base):
     cos, sin = rope.tables(np.array(POSITIONS), rope.frequencies(64, base))
