@@ -58,6 +58,7 @@ SYSTEMS = {
     "t5 decoder": System(("one", "one", "one", "causal buckets"), "relative.t5"),
     "any bias": System(("one", "one", "one", "offset"), ""),
     "swin": System(("one", "one", "one", "vector"), "relative.swin"),
+    "decomposed": System(("one", "row + column", "one", "row + column"), "relative.decomposed"),
     "alibi signed": System(("one", "one", "one", "signed"), "relative.alibi"),
     "alibi absolute": System(("one", "one", "one", "absolute"), "relative.alibi"),
     "alibi key": System(("one", "one", "one", "key form"), "relative.alibi"),
@@ -153,6 +154,7 @@ SPACES: dict[str, Callable[[int], np.ndarray]] = {  # name: n -> a basis, intege
     "any": lambda n: np.eye(n * n, dtype=int).reshape(-1, n, n),
     "vector": lambda n: _indicators(swin.rows(_grid(n), height=n, width=COLUMNS)),
     **{name: _by_index(index) for name, index in INDEX.items()},
+    "row + column": lambda n: np.concatenate([_indicators(offsets(x, x)) for x in _grid(n).T]),
     "c2p + p2c": lambda n: np.concatenate([SPACES["c2p"](n), SPACES["p2c"](n)]),
     "signed": _line("signed"),
     "absolute": _line("absolute"),
@@ -205,6 +207,8 @@ def _theorems(small, large):
     """The theorems that have the functions of one space among those of another; none where they are the same or all."""
     if small in (large, "one") or large == "any":
         return []
+    if large == "row + column":  # the offset is 3 down + right, a sum of a function of each
+        return ["functions_of_a_vector", "forms_of_alibi"]
     if small == "key form":
         return ["forms_of_alibi", *_theorems("signed", large)]
     if large == "vector":

@@ -46,15 +46,15 @@ def test_what_is_exact_holds_in_the_weaker_meanings():
 
 def test_top_and_known_cells():
     """RoPE is above every system that sees offsets alone, added tables above every bias; neither expresses the other."""
-    blind = [name for name in expressivity.SYSTEMS if name not in ("added", "tupe", "alibi key", "swin")]
+    blind = [name for name in expressivity.SYSTEMS if name not in ("added", "tupe", "alibi key", "swin", "decomposed")]
     assert all(expressivity.verdict(name, "rope", meaning="exact") is None for name in blind)
     assert expressivity.verdict("rope", "added", meaning="exact") == ("M", 2, "M_01 = M_00")
     assert expressivity.verdict("added", "rope", meaning="causal") == ("v", 2, "v_11 = v_00")
     assert expressivity.verdict("tupe", "added", meaning="exact") is None
-    assert (
-        expressivity.verdict("any bias", "swin", meaning="exact") is None
-    )  # the vector of a grid gives the offset in the text
+    assert expressivity.verdict("any bias", "swin", meaning="exact") is None  # a vector gives the offset in the text
     assert expressivity.verdict("swin", "rope", meaning="exact")[1] == expressivity.COLUMNS + 1
+    assert expressivity.verdict("decomposed", "swin", meaning="exact")[0] == "u"
+    assert expressivity.verdict("swin", "decomposed", meaning="exact")[1] == expressivity.COLUMNS + 1
     assert expressivity.verdict("alibi key", "alibi signed", meaning="exact") is not None
     assert expressivity.verdict("alibi key", "alibi signed", meaning="row") is None
     assert expressivity.verdict("alibi absolute", "alibi signed", meaning="row") is not None

@@ -9,6 +9,7 @@ from posref.offsets import offsets
 from posref.relative import (
     alibi,
     deberta,
+    decomposed,
     fire,
     forgetting,
     kerple,
@@ -200,6 +201,11 @@ def encodings(size=24):
     def breaks(x, m):
         return stick_breaking.weights((x @ w_q) @ (x @ w_k).T * scale, np.tril(np.ones((len(m), len(m)), bool), -1))
 
+    def decomposeds(x, m):
+        between = [decomposed.rows(p, p, query_size=n, key_size=n) for p, n in zip(patches(m).T, (4, 6), strict=True)]
+        q, k = (x @ w_q)[None], (x @ w_k)[None]
+        return weights(attention.scores(q, k, scale=scale) + decomposed.bias(q, row_table[:7], row_table[:11], *between))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -225,6 +231,7 @@ def encodings(size=24):
         "relative.transformer_xl": transformer_xls,
         "relative.xlnet": xlnets,
         "relative.t5": biased(lambda m: t5.bias(m, m, buckets, bidirectional=True), 1),
+        "relative.decomposed": decomposeds,
         "relative.swin": biased(lambda m: swin.bias(swin.rows(patches(m), height=4, width=6), vectors)),
         "relative.tupe": tupes,
         "relative.deberta": by_offset(

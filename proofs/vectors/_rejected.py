@@ -72,6 +72,7 @@ ROWS = (
     ("kerple/power/h3/square", "power", {"p": [0.75, 1.5, 2.5]}, "range", "A power above 2 is no kernel."),
     ("sandwich/bias/h3-d6/square", "odd-dim", {"dim": 5}, "range", "Frequencies belong to pairs of features."),
     ("swin/table/w2x3-h2/bias", "table", {"table": fewer}, "shape", "(2 height - 1) (2 width - 1) rows."),
+    ("decomposed/square/d4/bias", "table", {"row_table": fewer}, "range", "2 max(m, n) - 1 rows, or a resized table."),
     ("t5/bidirectional/h3-b32-d128/chunk", "odd-buckets", {"table": fewer}, "range", "31 buckets have no half for each side."),
     ("t5/bidirectional/h3-b32-d128/chunk", "no-direction", {"bidirectional": None}, "missing", "Encoder or decoder."),
     ("t5/side/b16-d128/starts", "max-distance", {"max_distance": 8}, "range", "8 distances are exact already."),

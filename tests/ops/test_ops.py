@@ -51,6 +51,8 @@ SETTINGS = {
     "width": 3,
     "height": 2,
     "shift": 1,
+    "query_size": 4,
+    "key_size": 3,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
     "forgetting.bias": {"form": "difference"},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from posref import attention
-from posref.relative import swin
+from posref.relative import decomposed, swin
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
 pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")
@@ -64,3 +64,39 @@ def test_swin_v2_attention(trained):
         ours = attention.softmax(scores + times * numpy(mask))
         # their table of coordinates is made in float32: g is off by 4 units of it, and the bias has a slope of 4
         assert np.allclose(ours, weights, rtol=0, atol=2.0**-16) == (times == 2)
+
+
+# decomposed positions
+
+
+def places(height, width):
+    return grid(height, width).T
+
+
+def test_sam_and_vitdet():
+    from transformers.models.sam.modeling_sam import SamVisionAttention, SamVisionConfig
+    from transformers.models.vitdet.modeling_vitdet import add_decomposed_relative_positions
+
+    torch.manual_seed(0)
+    theirs = SamVisionAttention(SamVisionConfig(hidden_size=8, num_attention_heads=2), window_size=3).double()
+    for query, key, lengths in (((3, 3), (3, 3), (5, 5)), ((2, 3), (2, 3), (5, 7)), ((4, 2), (2, 2), (7, 3))):
+        q = torch.randn(2, query[0] * query[1], 4).double()
+        tables = [torch.randn(length, 4).double() for length in lengths]
+        between = [decomposed.rows(places(*query)[a], places(*key)[a], query_size=query[a], key_size=key[a]) for a in (0, 1)]
+        fitting = [decomposed.resize(numpy(t), 2 * max(query[a], key[a]) - 1) for a, t in enumerate(tables)]
+        ours = decomposed.bias(numpy(q), *fitting, *between)
+        zero = torch.zeros(2, ours.shape[1], ours.shape[2]).double()
+        sam = numpy(theirs.get_decomposed_rel_pos(q, *tables, query, key)).reshape(ours.shape)
+        vitdet = numpy(add_decomposed_relative_positions(zero, q, *tables, query, key))
+        for got in (sam, vitdet):
+            np.testing.assert_allclose(got, ours, rtol=0, atol=64 * 2.0**-53 * np.abs(numpy(q)).max() * 16)
+
+
+def test_sam_rounds_rows():
+    """Rows of grids of two sizes are cut in float32; 8 of 48 are one too small."""
+    from transformers.models.vitdet.modeling_vitdet import get_rel_pos
+
+    theirs = numpy(get_rel_pos(8, 6, torch.arange(15.0)[:, None]))[..., 0]
+    ours = decomposed.rows(np.arange(8), np.arange(6), query_size=8, key_size=6)
+    assert ((ours - theirs) != 0).sum() == 8
+    assert set((ours - theirs).ravel()) == {0, 1}

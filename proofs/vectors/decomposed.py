@@ -1,0 +1,116 @@
+"""Decomposed positions: a table for the rows of an image and one for its columns, read by the query."""
+
+from fractions import Fraction as _fraction
+
+import numpy as np
+
+from proofs.relative.decomposed import row, stretched
+from proofs.vectors import attend, case, dot, exact, painted, terms
+
+SOURCES = (
+    "Li et al., MViTv2, arXiv 2112.01526, Eqs. (4), (5)",
+    "segment-anything dca509fe79, segment_anything/modeling/image_encoder.py, get_rel_pos, add_decomposed_rel_pos",
+)
+
+CONVENTIONS = {
+    "axes": "q, k, v are (batch, heads, n, d), patches row by row; row_table and column_table (rows, d)",
+    "rows, columns": "(n_query, n_key): which row of row_table, of column_table",
+    "op attend": "softmax(scale q k^T + q . row_table[rows] + q . column_table[columns]) v",
+    "op bias": "q . row_table[rows] + q . column_table[columns], q not scaled",
+    "op resize": "the table at `length` places, centres on centres, by lines between its rows",
+    "op rows": "floor(i M / m + (n - 1 - j) M / n), for m places of queries and n of keys, M the larger",
+}
+
+
+def vectors():
+    yield _rows(4, 4, "sign")
+    yield _rows(3, 2, "sign")
+    yield _rows(2, 4, "sign not_stretched")
+    yield _rows(8, 6, "sign not_stretched in_float32")
+    every = "sign exchanged query_scaled row_alone"
+    yield _bias("square", (2, 3), (2, 3), every)
+    yield _bias("pooled", (2, 4), (1, 2), "query_scaled row_alone")
+    yield _attend((2, 3), every + " no_bias bias_before_scale")
+    for m, length in ((3, 7), (9, 5)):
+        yield _resize(m, length, "from_corner_to_corner not_clamped")
+
+
+def _rows(m, n, mistakes):
+    return case(
+        f"decomposed/rows/m{m}-n{n}/rows",
+        op="rows",
+        params={"query_size": m, "key_size": n},
+        tensors={"query_places": range(m), "key_places": range(n)},
+        expected=[[row(i, j, m, n) for j in range(n)] for i in range(m)],
+        kills=mistakes,
+    )
+
+
+def _tables(query, key, d):
+    """Both tables, and which of their rows each pair reads."""
+    places = [[*np.ndindex(grid)] for grid in (query, key)]
+    rows = [np.array([[row(i[a], j[a], query[a], key[a]) for j in places[1]] for i in places[0]]) for a in (0, 1)]
+    sizes = [2 * max(query[a], key[a]) - 1 for a in (0, 1)]
+    return *(painted((size, d), tag) for size, tag in zip(sizes, (6, 8), strict=True)), *rows
+
+
+def _terms(q, row_table, column_table, rows, columns):
+    """One product of the query with the sum of both vectors, or two products."""
+    both = (exact(row_table[rows])[0] + column_table[columns])[None, None]
+    value, cond = dot(exact(q[..., None, :]), exact(both))
+    sizes = terms(q.shape[-1] + 2, (abs(q[..., None, :]) @ np.swapaxes(_sizes(row_table, column_table, rows, columns), -1, -2)))
+    return value[..., 0, :], {**{name: each[..., 0, :] for name, each in cond.items()}, "amp": sizes[..., 0, :]}
+
+
+def _sizes(row_table, column_table, rows, columns):
+    return (abs(row_table)[rows] + abs(column_table)[columns])[None, None]
+
+
+def _named(tables):
+    return dict(zip(("row_table", "column_table", "rows", "columns"), tables, strict=True))
+
+
+def _bias(name, query, key, mistakes):
+    q, tables = painted((2, 2, query[0] * query[1], 4), 1), _tables(query, key, 4)
+    expected, cond = _terms(q, *tables)
+    return case(
+        f"decomposed/{name}/d4/bias",
+        op="bias",
+        params={},
+        tensors={"q": q, **_named(tables)},
+        expected=expected,
+        cond=cond,
+        kills=mistakes,
+    )
+
+
+def _attend(grid, mistakes):
+    q, k, v = (painted((2, 2, grid[0] * grid[1], 4), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
+    tables = _tables(grid, grid, 4)
+    expected, cond = attend(exact(q), exact(k), exact(v), 0.5, _terms(q, *tables))
+    return case(
+        "decomposed/square/d4/attend",
+        op="attend",
+        params={"scale": 0.5},
+        tensors={"q": q, "k": k, "v": v, **_named(tables)},
+        expected=expected,
+        cond=cond,
+        kills=mistakes,
+        models=("f64", "f32", "f16-f32math"),
+    )
+
+
+def _resize(m, length, mistakes):
+    table = painted((m, 4), 9)
+    expected = np.array([stretched([*map(_fraction, column)], length) for column in table.T], dtype=object).T
+    mixed = np.array([stretched([*map(_fraction, column)], length) for column in abs(table).T], dtype=object).T
+    number = np.frompyfunc(lambda x: exact(x.numerator)[0] / x.denominator, 1, 1)
+    return case(
+        f"decomposed/resize/m{m}-to-{length}/table",
+        op="resize",
+        params={"length": length},
+        tensors={"table": table},
+        expected=number(expected),
+        cond={"amp": terms(6, number(mixed)) + terms(3 * m, np.full(mixed.shape, 2))},  # a place of size m, in the table's unit
+        kills=mistakes,
+    )
