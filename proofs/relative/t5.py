@@ -387,7 +387,7 @@ def bias_inside_the_scale():
 def bias_gradient_by_calculus():
     """bias_gradient is the gradient of <g, bias> by the table, by symbolic differentiation; a batch is summed."""
     table, g = symbols("w", 4, 2), symbols("g", 2, 2, 2, 4)
-    query, key = np.array([[0, 3], [5, 6]]), np.array([[0, 1, 2, 9], [3, 4, 5, 6]])
+    query, key = np.array([[0, 9], [5, 6]]), np.array([[0, 1, 2, 9], [3, 4, 5, 6]])
     for bidirectional in (True, False):
         given = {"max_distance": 8, "bidirectional": bidirectional}
         loss = expression((g * t5.bias(query, key, table, **given)).sum())

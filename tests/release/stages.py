@@ -157,6 +157,20 @@ def grids():
     return run.stdout.splitlines()[-1].strip("= ")
 
 
+def sabotage():
+    """Edits that operators of mutation miss, in every module: all are noticed."""
+    from tests import sabotage as of
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        survivors = of.run(of.everything())
+    rows = [line.strip("| ").split(" | ") for line in printed.getvalue().splitlines() if line.startswith("| ")]
+    if survivors:
+        raise AssertionError(f"{len(survivors)} edits are noticed by nobody, for instance {survivors[0]}")
+    count = sum(int(row[1]) for row in rows[1:])
+    return f"{count} edits of {len(rows) - 1} classes, all noticed but {len(of.EQUIVALENT)} that change nothing"
+
+
 def browser():
     """The site in a browser: `run()` of tests/release/browser.py."""
     if importlib.util.find_spec("tests.release.browser") is None:
@@ -172,6 +186,7 @@ STAGES = {
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract.py")),
+    "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 
