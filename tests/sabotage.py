@@ -66,7 +66,8 @@ def edits(public):
     for kind, (label, changed) in [*_returns(root, arrays), *_writes(root, arrays), *_keywords(root)]:
         code = code_of(function, copy.deepcopy(changed))
         yield Edit(kind, f"{function.__name__}: {label}", ast.unparse(changed), lambda code=code: swapped(function, code))
-    for name, parameter in inspect.signature(public).parameters.items():
+    parameters = {} if hasattr(public, "py_func") else inspect.signature(public).parameters  # compiled functions keep theirs
+    for name, parameter in parameters.items():
         other = _other(parameter.default)
         if other is not None:
             text = f"def {function.__name__}(*, {name}={other!r}): pass"
