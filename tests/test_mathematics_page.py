@@ -1,4 +1,4 @@
-"""docs/mathematics.md holds what the commands and the certificates say."""
+"""docs/mathematics.md holds what the commands and the certificates say; python tests/test_mathematics_page.py writes its tables."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import pytest
 
 from posref import expressivity, precision
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "mathematics.md").read_text(encoding="utf-8")
+FILE = Path(__file__).resolve().parents[1] / "docs" / "mathematics.md"
+PAGE = FILE.read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 
 
@@ -34,3 +35,15 @@ def test_first_sign_changes():
     decay = pytest.importorskip("proofs.mathematics.decay", reason="pip install posref[proofs]")
     stated = {(int(row[0]), int(row[1])): (int(row[2]), float(row[3])) for row in ROWS if row[0].isdigit()}
     assert stated == decay.FIRST
+
+
+def written(page):
+    """The page with the tables of who expresses whom as they are now."""
+    for meaning in expressivity.MEANINGS:
+        start = page.index(expressivity.TITLES[meaning])
+        page = page[:start] + expressivity.page(meaning) + "\n" + page[page.index("```", start) :]
+    return page
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(PAGE), encoding="utf-8")
