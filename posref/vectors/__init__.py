@@ -33,6 +33,7 @@ __all__ = [
     "error",
     "export",
     "fingerprint",
+    "kernels",
     "load",
     "named",
     "names",
@@ -114,6 +115,16 @@ def released(model):
     if model.lower() not in found:
         raise ValueError(f"vectors.released: there are no vectors of {model!r}; there are {', '.join(found)}")
     return _system(read(DIRECTORY / "released" / f"{model.lower()}.json"))
+
+
+def kernels(pattern="*"):
+    """Cases of the size of a kernel, as recipes: `posref.vectors.recipes` makes the inputs, and picks what is compared.
+
+    >>> [c.id for c in kernels("rope/kernel/d*")]
+    ['rope/kernel/decode-h4-k2-n1-m4097-d128']
+    """
+    files = sorted(DIRECTORY.glob("kernels/*.json"))
+    return [c for path in files for c in _system(read(path)).cases if fnmatch.fnmatchcase(c.id, pattern)]
 
 
 def cases(pattern="*", status="active"):
@@ -204,7 +215,7 @@ def _different_twin(path, document):
 
 def data_files(directory):
     """What MANIFEST.sha256 lists: all that is installed but the manifest."""
-    patterns = ("*.json", "released/*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
+    patterns = ("*.json", "released/*.json", "kernels/*.json", "*.tsv", "README.md", "LICENSE", "languages/*")
     return sorted(path for pattern in patterns for path in directory.glob(pattern))
 
 

@@ -20,9 +20,10 @@ import mpmath
 import proofs.vectors
 from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS, _archive, _matrix, _model, _rejected, described
+from proofs.vectors import BITS, _archive, _matrix, _model, _recipes, _rejected, described
 
 VERSION = "1.1.0"
+OTHERS = ("released", "kernels")  # files beside those of the systems
 
 
 def systems(names=()):
@@ -62,7 +63,8 @@ def document(name, module, flags):
 def render(names=(), directory=DIRECTORY):
     """What the files should contain: {file name: text}. ValueError if a case of the catalogue changed."""
     files, documents = {}, {}
-    for name, module in ({} if names == ["released"] else systems([n for n in names if n != "released"])).items():
+    chosen = [name for name in names if name not in OTHERS]
+    for name, module in (systems(chosen) if chosen or not names else {}).items():
         start = time.perf_counter()
         documents[f"{name}.json"] = content = document(name, module, described(name))
         files[f"{name}.txt"] = to_text(content)
@@ -71,6 +73,9 @@ def render(names=(), directory=DIRECTORY):
     if not names or "released" in names:
         documents |= {f"released/{name}.json": content for name, content in _model.released(version=VERSION)}
         print(f"released: {sum(name.startswith('released/') for name in documents)} models", flush=True)
+    if not names or "kernels" in names:
+        documents["kernels/rope.json"] = _recipes.document(version=VERSION)
+        print(f"kernels: {len(documents['kernels/rope.json']['cases'])} cases", flush=True)
     files |= {name: to_json(content) for name, content in documents.items()}
     if broken := list(changed(documents, Path(directory))):
         raise ValueError("\n".join(broken))
@@ -94,6 +99,7 @@ def listed(directory):
 
 def write(path, text):
     """Replace a file at once, or not at all."""
+    path.parent.mkdir(exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".posref-")
     try:
         with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
@@ -115,7 +121,9 @@ def differences(files, directory, *, complete):
             yield f"{name} differs, {_first_difference(found, text)}"
     if complete:
         expected = {*files, "schema.json"}
-        for path in sorted(path for pattern in ("*.json", "*.txt", "released/*") for path in directory.glob(pattern)):
+        for path in sorted(
+            path for pattern in ("*.json", "*.txt", "released/*", "kernels/*") for path in directory.glob(pattern)
+        ):
             if path.relative_to(directory).as_posix() not in expected:
                 yield f"{path.name} is there and no generator writes it"
     if not (directory / "MANIFEST.sha256").is_file() or (directory / "MANIFEST.sha256").read_text() != manifest(directory):
@@ -164,7 +172,7 @@ def _of_a_model(options):
 def main(arguments=None, directory=DIRECTORY):
     """Exit code 0 if all is well, 1 if --check finds a difference, 2 if the vectors cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="systems such as rope, or `released`; all if none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="systems such as rope, `released` or `kernels`; all if none")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
     parser.add_argument(
         "--config", metavar="FILE", help="vectors of the rotation of one model, from its configuration; needs -o"

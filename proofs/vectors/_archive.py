@@ -9,9 +9,14 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import mpmath
+
 from posref import vectors
+from posref.vectors import formats
+from proofs.vectors import BITS, _recipes
 
 FORMATS = ("json", "txt", "npz", "safetensors", "raw", "c")
+WHOLE = ("npz", "safetensors", "raw")
 
 
 def write(directory, version):
@@ -31,16 +36,30 @@ def write(directory, version):
 def _fill(root):
     for format in FORMATS:
         vectors.export(root / format, format)
-    for path in (root / "npz").iterdir():
+    for path in sorted(vectors.DIRECTORY.glob("kernels/*.json")):
+        _write_kernels(vectors.read(path), root, path.stem)
+    for path in (root / "npz").rglob("*.npz"):
         _without_dates(path)
     for path in vectors.data_files(vectors.DIRECTORY):
-        if path.suffix != ".json" or path.stem == "schema" or path.parent.name == "released":
+        if path.suffix != ".json" or path.stem == "schema" or path.parent.name in ("released", "kernels"):
             target = root / path.relative_to(vectors.DIRECTORY)
             target.parent.mkdir(exist_ok=True)
             shutil.copy(path, target)
     files = sorted(path for path in root.rglob("*") if path.is_file())
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in files]
     (root / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
+
+
+def _write_kernels(document, root, name):
+    """The recipes in every format, and beside them, where numbers are binary, what they say written out whole."""
+    with mpmath.workprec(BITS):
+        written = {**document, "flags": {}, "cases": [_recipes.whole(record) for record in document["cases"]]}
+    for format in FORMATS:
+        folder, suffix = root / format / "kernels", formats.ALIASES.get(format, format)
+        folder.mkdir()
+        formats.FORMATS[suffix](document, folder / f"{name}.{suffix}")
+        if format in WHOLE:
+            formats.FORMATS[suffix](written, folder / f"{name}-whole.{suffix}")
 
 
 def _without_dates(path):

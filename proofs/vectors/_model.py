@@ -31,19 +31,20 @@ def document(file, layer=None, part=None, *, version):
     with mpmath.workprec(BITS):
         records = list(cases(group, f"rope/{group['layout']}/model"))
     title = f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it."
-    return _document(title, group["source"], {"frequencies": group["call"], "layout": group["layout"]}, records, version)
+    return written(title, [group["source"]], {"frequencies": group["call"], "layout": group["layout"]}, records, version)
 
 
-def _document(title, source, conventions, records, version):
+def written(title, sources, conventions, records, version, known=FLAGS):
+    """The document of a file whose flags are those that its records use."""
     flags = {flag for record in records for flag in record["flags"]}
     return {
         "schema": SCHEMA,
         "vectors_version": version,
         "encoding": "rope",
         "title": title,
-        "source": [source],
+        "source": list(sources),
         "conventions": conventions,
-        "flags": {flag: note for flag, note in FLAGS.items() if flag in flags},
+        "flags": {flag: note for flag, note in known.items() if flag in flags},
         "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
         "cases": records,
     }
@@ -63,7 +64,7 @@ def released(*, version):
             with mpmath.workprec(BITS):
                 found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
         if found:
-            yield name, _document(f"Rotation of {model}.", facts["source"], conventions, found, version)
+            yield name, written(f"Rotation of {model}.", [facts["source"]], conventions, found, version)
 
 
 def _rotations(model):
