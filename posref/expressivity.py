@@ -74,6 +74,7 @@ OUTSIDE = {
     "absolute.complex_order": "positions multiply each word by its own frequency; not affine in the content",
     "absolute.merge": "how a table joins the input, not a table",
     "absolute.zero_padding": "position comes from the border of a convolution",
+    "relative.cope": "positions from the scores; with open gates a clipped table of shaw, causal",
     "relative.fire": "a network of the distance and the query's position",
     "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
     "relative.kerple": "a curve of the distance in place of a line; alibi absolute where its power is 1",

@@ -8,6 +8,7 @@ from posref.absolute import complex_order, floater, hierarchical, index, learned
 from posref.offsets import offsets
 from posref.relative import (
     alibi,
+    cope,
     deberta,
     decomposed,
     fire,
@@ -201,6 +202,11 @@ def encodings(size=24):
     def breaks(x, m):
         return stick_breaking.weights((x @ w_q) @ (x @ w_k).T * scale, np.tril(np.ones((len(m), len(m)), bool), -1))
 
+    def counts(x, m):
+        mask = np.tril(np.ones((len(m), len(m)), bool))
+        scored = cope.scores((x @ w_q)[None], (x @ w_k)[None], rows[:8], mask, scale=scale, convention="official")
+        return attention.softmax(scored, mask)[0]
+
     def decomposeds(x, m):
         between = [decomposed.rows(p, p, query_size=n, key_size=n) for p, n in zip(patches(m).T, (4, 6), strict=True)]
         q, k = (x @ w_q)[None], (x @ w_k)[None]
@@ -238,6 +244,7 @@ def encodings(size=24):
             lambda q, k, o, m: deberta.scores(q, k, q_r, k_r, o, scale=(3 * d) ** -0.5, convention="paper")
         ),
         "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
+        "relative.cope": counts,
         "relative.fire": biased(
             lambda m: fire.network(fire.progress(m, m, c=1.0, threshold=6, eps=0), s[0], v[0], -u.T, v[0, :1])
         ),

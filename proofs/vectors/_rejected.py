@@ -65,6 +65,7 @@ ROWS = (
     ("alibi/signed/h6/decode", "no-form", {"form": None}, "missing", "-m (i - j), m j and -m |i - j| are all in use."),
     ("alibi/signed/h6/decode", "form", {"form": "relative"}, "choice", "signed, absolute or key."),
     ("alibi/slopes/h1-b8/slopes", "no-heads", {"heads": 0}, "range", "At least one head."),
+    ("cope/nodiv/d4-r3/causal", "no-convention", {"convention": None}, "missing", "z is divided by sqrt(d), or not."),
     ("fire/bias/h3-c0.125/square", "c-0", {"c": 0.0}, "range", "Every distance would be 0."),
     ("forgetting/key/h3/painted", "no-form", {"form": None}, "missing", "c_i - c_j, or -c_j, which is the same after softmax."),
     ("stick_breaking/weights/h2/decode", "mask", {"seen": cut}, "shape", "A mask has a column for every key."),

@@ -55,6 +55,8 @@ SETTINGS = {
     "key_size": 3,
 }
 CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids", "token_ids", "embed")} | {
+    "cope.scores": {"convention": "nodiv"},
+    "cope.positions": {"rows": 3},
     "forgetting.bias": {"form": "difference"},
     "kerple.bias": {"form": "log"},
     "axes.rotate": {"axis": (0, 1, 2, 0), "order": (0, 2, 1, 3)},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from posref.relative import forgetting
+from posref.relative import cope, forgetting
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
 theirs = pytest.importorskip("x_transformers.x_transformers", reason="needs x-transformers: pip install posref[parity]")
@@ -31,3 +31,13 @@ def test_forgetting(causal):
     bias = [forgetting.bias(each, form="difference") for each in np.split(gates, gates.shape[1] // 3, axis=1)]
     expected = bias[0] if causal else np.tril(bias[0]) - np.triu(bias[1])
     np.testing.assert_allclose(numpy(module(x)), expected, **TOLERANCE)
+
+
+def test_cope():
+    module = theirs.CoPE(4, 3, 5)
+    torch.nn.init.normal_(module.pos_emb)
+    q, k, mask = torch.randn(2, 3, 7, 4), torch.randn(2, 3, 7, 4), np.tri(7, dtype=bool)
+    logits = (q @ k.transpose(-1, -2) / 2).masked_fill(~torch.from_numpy(mask), -torch.finfo(q.dtype).max)
+    expected = numpy(logits + module(q, logits))
+    ours = cope.scores(numpy(q), numpy(k), numpy(module.pos_emb), mask, scale=0.5, convention="nodiv")
+    np.testing.assert_allclose(ours[..., mask], expected[..., mask], **TOLERANCE)

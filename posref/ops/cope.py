@@ -1,0 +1,103 @@
+"""CoPE: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, inside, using
+from posref.ops.probe import painted
+from posref.relative import cope
+
+
+def positions(gates, *, rows):
+    return cope.positions(gates, rows=rows)
+
+
+def scores(q, k, table, mask, *, scale, convention):
+    """Entries that are masked have no meaning, and are 0 here."""
+    return mask * cope.scores(q, k, table, mask, scale=scale, convention=convention)
+
+
+ARRAYS = {
+    "gates": lambda s: abs(painted((s.batch, s.n_query, s.n_key), 1)) / 2,
+    "table": lambda s: painted((4, s.head_dim), 4),
+    "mask": lambda s: np.tri(s.n_query, s.n_key, s.n_key - s.n_query, dtype=bool),
+}
+
+
+def _positions(change):
+    return inside(cope, "positions", lambda right: lambda gates, *, rows: change(right, gates, rows))
+
+
+def _all_counted(right):
+    def scores(q, k, table, mask, *, scale, convention):
+        return right(q, k, table, np.ones_like(mask), scale=scale, convention=convention)
+
+    return scores
+
+
+def _plain_gates(right):
+    def scores(q, k, table, mask, *, scale, convention):
+        p = cope.positions(mask / (1 + np.exp(-attention.scores(q, k, scale=1))), rows=table.shape[-2])
+        z = cope.interpolate(q @ np.swapaxes(table, -1, -2), p)
+        return attention.scores(q, k, scale=scale) + (scale * z if convention == "official" else z)
+
+    return scores
+
+
+MISTAKES = {
+    "other_convention": Mistake(
+        using(convention=lambda a: {"official": "nodiv", "nodiv": "official"}[a.convention]),
+        "z scaled, or not",
+        "The other convention of the scale of z.",
+        "Positions weigh sqrt(d) times too little, or too much.",
+        remedy="Say which: the paper's code scales z, unless --cope-nodiv; x-transformers does not.",
+    ),
+    "own_gate_left_out": Mistake(
+        _positions(lambda right, gates, rows: np.minimum(right(gates, rows=10**6) - gates, rows - 1)),
+        "sum over l > j",
+        "The key's own gate is not counted.",
+        "The own token is at 0, and all others one gate too near.",
+        remedy="Count j as well.",
+    ),
+    "counted_from_the_start": Mistake(
+        _positions(lambda right, gates, rows: np.minimum(np.cumsum(gates, axis=-1), rows - 1)),
+        "sum over l <= j",
+        "Gates are summed from the first key on.",
+        "Absolute positions, and they fall short at the start.",
+        remedy="Sum from the last key backwards.",
+    ),
+    "not_clipped": Mistake(
+        _positions(lambda right, gates, rows: right(gates, rows=10**6)),
+        "no last row",
+        "Positions beyond the table are not clipped.",
+        "Far keys have no position at all.",
+        remedy="At most P - 1.",
+    ),
+    "nearest_row": Mistake(
+        inside(cope, "interpolate", lambda right: lambda by_row, p: right(by_row, np.rint(p))),
+        "E at the nearest row",
+        "Positions are rounded instead of interpolated.",
+        "Nothing can be learned through the gates.",
+        remedy="Interpolate between the two rows.",
+    ),
+    "future_counted": Mistake(
+        inside(cope, "scores", _all_counted),
+        "gates of masked keys",
+        "The gates of keys in the future are counted.",
+        "The positions of early queries depend on what comes.",
+        remedy="Mask before the sum.",
+    ),
+    "gates_not_scaled": Mistake(
+        inside(cope, "scores", _plain_gates),
+        "sigmoid(q . k)",
+        "The gate sees scores without the scale.",
+        "Gates are nearly open or closed.",
+        remedy="The gate takes the scaled score.",
+    ),
+}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    mask = np.tri(len(q), dtype=bool)
+    return t.scored(cope.scores(q, k, t.parameter(16, t.dim), mask, scale=t.scale, convention="nodiv"), v)

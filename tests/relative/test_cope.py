@@ -1,0 +1,65 @@
+"""CoPE: the published code transcribed, refusals; tests/parity has x-transformers."""
+
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.relative import cope
+
+
+def painted(shape, tag):
+    n = np.arange(np.prod(shape))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def published(q, k, table, convention):
+    """facebookresearch/RAM, projects/cope, in numpy: floor and ceil rows of a causal mask."""
+    n, d = q.shape[-2:]
+    mask = np.tri(n, dtype=bool)
+    logits = q @ np.swapaxes(k, -1, -2)
+    gates = mask / (1 + np.exp(-logits / d**0.5))
+    p = np.minimum(np.flip(np.flip(gates, -1).cumsum(-1), -1), len(table) - 1)
+    low, high = np.floor(p).astype(int), np.ceil(p).astype(int)
+    by_row = q @ table.T
+    w = p - low
+    z = np.take_along_axis(by_row, high, -1) * w + np.take_along_axis(by_row, low, -1) * (1 - w)
+    return (logits + z) / d**0.5 if convention == "official" else logits / d**0.5 + z
+
+
+@pytest.mark.parametrize("convention", ["official", "nodiv"])
+@pytest.mark.parametrize("rows", [1, 4, 20])
+def test_published(rows, convention):
+    q, k, table, mask = painted((2, 6, 4), 1), painted((2, 6, 4), 2), painted((rows, 4), 4), np.tri(6, dtype=bool)
+    got = cope.scores(q, k, table, mask, scale=0.5, convention=convention)
+    # sums of at most six numbers below 100
+    np.testing.assert_allclose(got[:, mask], published(q, k, table, convention)[:, mask], rtol=0, atol=600 * 2**-50)
+    last = cope.scores(q[:, -1:], k, table, mask[-1:], scale=0.5, convention=convention)
+    np.testing.assert_allclose(last, got[:, -1:], rtol=0, atol=600 * 2**-50)
+
+
+def test_positions_fall_along_the_keys():
+    gates = np.random.default_rng(0).random((5, 9))
+    p = cope.positions(gates, rows=4)
+    assert (np.diff(p) <= 0).all()
+    assert p.max() == 3
+
+
+def test_masked_keys_have_no_part():
+    q, k, table, mask = painted((3, 2), 1), painted((4, 2), 2), painted((3, 2), 4), np.tri(3, 4, 1, dtype=bool)
+    given = {"scale": 0.5, "convention": "nodiv"}
+    other = np.concatenate([k[:2], k[:2] * 5])
+    v = np.eye(4)
+    one, two = (attention.softmax(cope.scores(q, x, table, mask, **given), mask)[0] @ v for x in (k, other))
+    assert np.array_equal(one, two)
+
+
+def test_refused():
+    q, table, mask = np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 2), dtype=bool)
+    with pytest.raises(TypeError, match="convention"):
+        cope.scores(q, q, table, mask, scale=1.0)
+    with pytest.raises(ValueError, match=r"convention is 'paper', expected one of 'official', 'nodiv'"):
+        cope.scores(q, q, table, mask, scale=1.0, convention="paper")
+    with pytest.raises(ValueError, match=r"cope\.scores: table has shape \(4, 2\)"):
+        cope.scores(q, q, table[:, :2], mask, scale=1.0, convention="nodiv")
+    with pytest.raises(ValueError, match=r"cope\.positions: rows is 0"):
+        cope.positions(np.ones((2, 2)), rows=0)
