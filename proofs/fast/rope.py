@@ -59,10 +59,12 @@ def halves_may_be_written_early():
     equivalent={
         "_tables: for p in range(positions.shape[0]):  ->  for p in range(positions.shape[-1]):": "one axis",
         "_tables: for t in range(frequencies.shape[0]):  ->  for t in range(frequencies.shape[-1]):": "one axis",
+        "_tables: cos[p, t], sin[p, t] = _cosine_and_sine(positions[p] * frequencies[t], cos)  ->  "
+        "cos[p, t], sin[p, t] = _cosine_and_sine(positions[p] * frequencies[t], sin)": "both are of one dtype",
     },
 )
 def kernel_tabulates():
-    """The compiled tables are cos and sin of positions times frequencies."""
+    """The compiled tables are cos and sin of positions times frequencies, but for what is compiled for cos and sin."""
     positions, frequencies = sized("m", N), sized("w", P)
     cos, sin = Output((N, P)), Output((N, P))
     expected = rope.tables(positions, frequencies)

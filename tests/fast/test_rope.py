@@ -2,7 +2,9 @@
 
 import fractions
 import importlib
+import inspect
 import itertools
+import math
 import re
 
 import numpy as np
@@ -248,6 +250,90 @@ def test_float32_tables_are_correctly_rounded_from_the_float64_angle():
             error = abs(float(got) - want)
             neighbors = (np.nextafter(got, np.float32(side)) for side in (-2, 2))
             assert all(error <= abs(float(neighbor) - want) for neighbor in neighbors)
+
+
+def test_parts_of_half_pi():
+    """At most 22 bits each but the last, so that a product with n < 2^31 is exact; together they are off by 2^-141."""
+    mpmath = pytest.importorskip("mpmath", reason="needs posref[proofs]")
+    for part in fast.HALF_PI[:-1]:
+        numerator = fractions.Fraction(part).numerator
+        assert numerator.bit_length() <= 22
+    with mpmath.workprec(300):
+        assert abs(mpmath.fsum(map(mpmath.mpf, fast.HALF_PI)) - mpmath.pi / 2) < mpmath.mpf(2) ** -141
+
+
+def test_series_are_the_series():
+    """Coefficient by coefficient."""
+    for name, degree in (("c", 14), ("s", 13)):
+        found = re.findall(
+            rf"^    {name} = (?:{name} \* y )?([-+]?) ?([\d./ -]+)$", inspect.getsource(fast._series), re.MULTILINE
+        )
+        signs = [-1 if sign == "-" else 1 for sign, _ in found]
+        degrees = range(degree, -1, -2) if name == "c" else range(degree, 1, -2)
+        expected = [(-1) ** (k // 2) / math.factorial(k) for k in degrees]
+        assert [sign * eval(each) for sign, (_, each) in zip(signs, found, strict=True)] == expected
+
+
+def near_multiples():
+    """For each power of 2 below 2^31 the float64 above it that is nearest to a multiple of pi/2, and how near.
+
+    A float64 is M u, u = 2^(e - 52), and |M u - n pi/2| = u |M - n c|. Among all n up to q_(k+1) the convergents p_k / q_k of
+    c = pi/2 / u have the least |p - q c|.
+    """
+    mpmath = pytest.importorskip("mpmath", reason="needs posref[proofs]")
+    with mpmath.workprec(400):
+        for e in range(31):
+            u = mpmath.mpf(2) ** (e - 52)
+            x = c = mpmath.pi / 2 / u
+            p, q, last_p, last_q = int(c), 1, 1, 0
+            while True:
+                x = 1 / (x - mpmath.floor(x))
+                p, q, last_p, last_q = int(x) * p + last_p, int(x) * q + last_q, p, q
+                if q * c >= 2**53:
+                    break
+            yield float(last_p * u), abs(last_p - last_q * c) * u
+
+
+def test_no_angle_is_nearer_to_a_multiple_of_half_pi():
+    distances = [distance for _, distance in near_multiples()]
+    assert 2**-60.5 < min(distances) < 2**-60.4
+
+
+@pytest.mark.parametrize("largest", [1, 1e3, 1e6, fast.NEAR])
+def test_series_from_both_sides(largest):
+    """2^-44 of the value itself; and the bits of its Python source, which fuses nothing: those of every machine."""
+    compiled = numba.njit(fast._series)
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(-largest, largest, 20_000)
+    worst = 0
+    for x in angles:
+        got = compiled(x, None)
+        assert got == fast._series(x, None)
+        exact = np.cos(np.longdouble(x)), np.sin(np.longdouble(x))
+        worst = max(worst, *(abs(a / b - 1) for a, b in zip(got, exact, strict=True)))
+    assert 2**-45.1 < worst < 2**-44
+
+
+def test_float32_tables_where_cancellation_is_worst():
+    """Within 0.5 + 2^-20 units in the last place of 50 digits, at angles next to multiples of pi/2 and to NEAR."""
+    mpmath = pytest.importorskip("mpmath", reason="needs posref[proofs]")
+    angles = np.array([x for x, _ in near_multiples()] + [-(2**31 - 2**-21), 2**31 - 1, 2**31, 2**40, 1e300, 1e-300, 5e-324])
+    cos, sin = (table[:, 0] for table in fast.tables(angles, np.ones(1), dtype=np.float32))
+    with mpmath.workdps(400):
+        for x, *got in zip(angles, cos, sin, strict=True):
+            for value, exact in zip(got, (mpmath.cos(mpmath.mpf(float(x))), mpmath.sin(mpmath.mpf(float(x)))), strict=True):
+                unit = float(np.spacing(np.abs(np.float32(float(exact)))))
+                assert abs(mpmath.mpf(float(value)) - exact) <= (0.5 + 2**-20) * unit, x
+
+
+def test_a_far_angle_changes_no_other():
+    positions, frequencies = np.array([3.0, 2.0**31, 5.0]), np.array([1.0, 0.3])
+    for whole, near in zip(
+        fast.tables(positions, frequencies, dtype=np.float32),
+        fast.tables(positions[::2], frequencies, dtype=np.float32),
+        strict=True,
+    ):
+        assert same_bits(whole[::2], near)
 
 
 def test_float64_tables_are_one_of_the_two_floats_around_the_exact_value():
