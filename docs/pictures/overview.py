@@ -4,7 +4,18 @@ import numpy as np
 
 from pictures.draw import Panel
 from posref import attention, discovery
-from posref.absolute import complex_order, floater, hierarchical, index, learned, merge, recurrent, sinusoidal, zero_padding
+from posref.absolute import (
+    complex_order,
+    floater,
+    hierarchical,
+    index,
+    learned,
+    merge,
+    recurrent,
+    sinusoidal,
+    sinusoidal_2d,
+    zero_padding,
+)
 from posref.offsets import offsets
 from posref.relative import (
     alibi,
@@ -217,6 +228,9 @@ def encodings(size=24):
         "": lambda x, m: plain(x),
         "absolute.index": added(lambda m: np.repeat(index.encode(m), d, -1)),
         "absolute.sinusoidal": added(lambda m: sinusoidal.encode(m, frequencies, layout="interleaved")),
+        "absolute.sinusoidal_2d": added(
+            lambda m: sinusoidal_2d.encode(patches(m), sinusoidal.frequencies(d // 2), convention="mae")
+        ),
         "absolute.learned": added(lambda m: learned.encode(m, rows)),
         "absolute.hierarchical": added(lambda m: hierarchical.encode(m, rows[:8], alpha=0.4)),
         "absolute.recurrent": recurrence,

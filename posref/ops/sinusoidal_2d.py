@@ -1,0 +1,110 @@
+"""2-D sinusoids: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import sinusoidal, sinusoidal_2d
+from posref.ops import Mistake, instead, missing, result, using
+
+
+def encode(coordinates, *, dim, base=10000.0, convention):
+    return sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(dim // 2, base), convention=convention)
+
+
+def counted(mask):
+    return sinusoidal_2d.counted(mask)
+
+
+def normalized(mask):
+    return sinusoidal_2d.normalized(sinusoidal_2d.counted(mask))
+
+
+ARRAYS = {
+    "coordinates": lambda s: np.stack(np.divmod(np.arange(s.n_key), 3), axis=-1),
+    "mask": lambda s: np.arange(4)[:, None] + 0 * np.arange(5) < 3 + 2 * (np.arange(5) < 2),
+}
+
+
+def _as(convention):
+    return using(convention=lambda a: convention if a.convention != convention else missing())
+
+
+def _of_the_whole_width(coordinates, dim, base, convention):
+    return sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(dim, base)[: dim // 4], convention=convention)
+
+
+MISTAKES = {
+    "as_mae": Mistake(
+        _as("mae"),
+        "features in MAE's order",
+        "Columns come first, sines before cosines.",
+        "A permutation of features: harmless in training, wrong with somebody's weights.",
+        remedy="Permute the features, or the projection that reads them.",
+    ),
+    "as_detr": Mistake(
+        _as("detr"),
+        "features in DETR's order",
+        "Rows come first, sine and cosine in turn.",
+        "A permutation of features: harmless in training, wrong with somebody's weights.",
+        remedy="Permute the features, or the projection that reads them.",
+    ),
+    "as_timm": Mistake(
+        _as("timm"),
+        "features in timm's order",
+        "Sines of both axes come first.",
+        "A permutation of features: harmless in training, wrong with somebody's weights.",
+        remedy="Permute the features, or the projection that reads them.",
+    ),
+    "rows_and_columns_exchanged": Mistake(
+        using(coordinates=lambda a: a.coordinates[..., ::-1]),
+        "rows and columns exchanged",
+        "The axes are read in the other order.",
+        "Images are transposed.",
+        remedy="In MAE the first half is the column, in DETR and timm the row.",
+    ),
+    "starts_at_one": Mistake(
+        using(coordinates=lambda a: a.coordinates + 1),
+        "coordinates from 1",
+        "Patches are counted as DETR counts pixels.",
+        "Every patch has its diagonal neighbour's place.",
+        remedy="MAE and timm count from 0.",
+    ),
+    "frequencies_of_the_whole_width": Mistake(
+        instead(_of_the_whole_width),
+        "10000^(-2t / D)",
+        "The width of both axes is taken for that of one.",
+        "The slow half of the waves is missing.",
+        remedy="Each axis has D/2 features: 10000^(-4t / D).",
+    ),
+    "padding_counted": Mistake(
+        lambda f, a: f(mask=a.mask | True) if "coordinates" not in a else missing(),
+        "padding is counted",
+        "The mask is not read.",
+        "A padded image has other places than the same image alone.",
+        remedy="Sum up the mask.",
+        only="counted normalized",
+    ),
+    "from_zero": Mistake(
+        result(lambda y: y - 1),
+        "counts from 0",
+        "One is subtracted.",
+        "Every pixel has its neighbour's place.",
+        remedy="The sum includes the pixel itself.",
+        only="counted",
+    ),
+    "divided_by_the_size": Mistake(
+        lambda f, a: 2 * np.pi * sinusoidal_2d.counted(a.mask) / np.array(a.mask.shape[-2:]),
+        "counts over height and width",
+        "The padded image is the whole turn.",
+        "A padded image is squeezed.",
+        remedy="Divide by the last count.",
+        only="normalized",
+    ),
+}
+
+PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
+
+
+def _head(t):
+    """Rows of eight."""
+    coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)
+    return t.added(sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(t.dim // 2), convention="mae"))
