@@ -221,6 +221,13 @@ def test_gradient(layout):
     assert same_bits(out, expected)
 
 
+def test_threads_are_handed_on(monkeypatch):
+    given = []
+    monkeypatch.setattr(fast, "rotate", lambda *a, threads, out, **more: given.append(threads) or rope.rotate(*a, **more))
+    fast.gradient(random(3, 5, 8), *some_tables(5, 4), layout="half", threads=3)
+    assert given == [3]
+
+
 def test_frequencies_are_those_of_the_specification():
     assert fast.frequencies is rope.frequencies
 

@@ -198,14 +198,23 @@ def test_values_within_two_orders_of_a_sum(dtype, table_heads):
             assert (np.abs(got.astype(np.float64) - expected) <= error).all()
 
 
-def test_without_a_value_table_the_specification_bit_by_bit():
+@pytest.mark.parametrize("variant", shaw.VARIANTS)
+def test_without_a_value_table_the_specification_bit_by_bit(variant):
     q, k, table, at = inputs(9, 8)
     v = random(2, 3, 8, 4)
-    expected = shaw.attend(q, k, v, table, None, at, scale=0.3)
-    assert same_bits(fast.attend(q, k, v, table, None, at, scale=0.3), expected)
+    expected = shaw.attend(q, k, v, table, None, at, scale=0.3, variant=variant)
+    assert same_bits(fast.attend(q, k, v, table, None, at, scale=0.3, variant=variant), expected)
     for out in (np.empty_like(expected), np.asfortranarray(np.empty_like(expected))):
-        assert fast.attend(q, k, v, table, None, at, scale=0.3, out=out) is out
+        assert fast.attend(q, k, v, table, None, at, scale=0.3, variant=variant, out=out) is out
         assert same_bits(out, expected)
+
+
+def test_threads_are_handed_on(monkeypatch):
+    given = []
+    monkeypatch.setattr(fast, "scores", lambda *a, threads, **more: given.append(threads) or shaw.scores(*a, **more))
+    q, k, table, at = inputs(9, 8)
+    fast.attend(q, k, random(2, 3, 8, 4), table, None, at, scale=0.3, threads=3)
+    assert given == [3]
 
 
 def test_values_in_whole_numbers():
