@@ -1,15 +1,12 @@
-"""Absolute encodings of real libraries, run where they are installed and transcribed from their text where they are not.
+"""Absolute encodings of real libraries, run where they are installed; test_originals.py has those that are not.
 
 Libraries calculate sinusoids in float32; `sinusoid_bound` follows their roundings, entry by entry.
 """
 
-import math
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from posref.absolute import complex_order, floater, hierarchical, learned, merge, sinusoidal, zero_padding
+from posref.absolute import learned, sinusoidal, zero_padding
 
 torch = pytest.importorskip("torch", reason="pip install posref[parity]")
 pytest.importorskip("transformers", reason="pip install posref[parity]")
@@ -171,133 +168,3 @@ def test_circular_convolution_is_torchs(width):
         module.weight.copy_(kernel.permute(2, 1, 0))
         y = module(x.transpose(1, 2)).transpose(1, 2).numpy()
     assert np.array_equal(zero_padding.convolve(x.numpy(), kernel.numpy(), padding="circular"), y)
-
-
-def tensor2tensor_signal(length, channels, min_timescale=1.0, max_timescale=1.0e4, start_index=0):
-    """get_timing_signal_1d as its text says it: timescales in geometric progression, sines then cosines, odd widths padded."""
-    position = (np.arange(length) + start_index).astype(np.float32)
-    timescales = channels // 2
-    increment = math.log(max_timescale / min_timescale) / max(timescales - 1, 1)
-    inverse = np.float32(min_timescale) * np.exp(np.arange(timescales, dtype=np.float32) * np.float32(-increment))
-    scaled = position[:, None] * inverse[None, :]
-    signal = np.concatenate([np.sin(scaled), np.cos(scaled)], axis=1)
-    return np.pad(signal, [[0, 0], [0, channels % 2]])
-
-
-@pytest.mark.parametrize("channels", [4, 6, 512])
-@pytest.mark.parametrize("start", [0, 7])
-def test_tensor2tensor_transcribed(channels, start):
-    positions = start + np.arange(200)
-    signal = tensor2tensor_signal(200, channels, start_index=start)
-    ours = encode(positions, channels, divisor="dim - 2", layout="half")
-    assert (np.abs(signal - ours) <= sinusoid_bound(positions, channels)).all()
-
-
-def test_tensor2tensor_of_one_pair():
-    ours = encode(np.arange(5), 2, divisor="dim - 2", layout="half")
-    assert np.abs(tensor2tensor_signal(5, 2) - ours).max() <= F32
-
-
-class Bert4keras:
-    """PositionEmbedding.call and sinusoidal_embeddings, line by line."""
-
-    @staticmethod
-    def positions(embeddings, position_ids, hierarchical):
-        if not hierarchical:
-            return embeddings[position_ids]
-        input_dim = len(embeddings)
-        alpha = 0.4 if hierarchical is True else hierarchical
-        embeddings = embeddings - alpha * embeddings[:1]
-        embeddings = embeddings / (1 - alpha)
-        embeddings_x = embeddings[position_ids // input_dim]
-        embeddings_y = embeddings[position_ids % input_dim]
-        return alpha * embeddings_x + (1 - alpha) * embeddings_y
-
-    @staticmethod
-    def merge(inputs, embeddings, merge_mode):
-        if merge_mode == "add":
-            return inputs + embeddings
-        if merge_mode == "mul":
-            return inputs * (embeddings + 1.0)
-        return np.concatenate([inputs, np.tile(embeddings[None], [len(inputs), 1, 1])], axis=-1)
-
-    @staticmethod
-    def sinusoid(pos, dim, base=10000):
-        indices = np.power(float(base), -2 * np.arange(dim // 2) / dim)
-        embeddings = np.einsum("...,d->...d", pos, indices)
-        return np.stack([np.sin(embeddings), np.cos(embeddings)], axis=-1).reshape(*np.shape(pos), dim)
-
-
-def test_bert4keras_positions_transcribed():
-    table, ids = RNG.normal(size=(6, 4)), np.arange(36)
-    preset = hierarchical.PRESETS["bert4keras"]
-    theirs = Bert4keras.positions(table, ids, True)
-    # The operations are the same in another order at most: 8 roundings on |p| (1 + alpha) / (1 - alpha).
-    bound = 8 * F64 * np.abs(table).max() * 1.4 / 0.6
-    assert np.abs(hierarchical.extend(table, alpha=preset["alpha"]) - theirs).max() <= bound
-    assert np.abs(hierarchical.encode(ids, table, alpha=preset["alpha"]) - theirs).max() <= bound
-    assert np.abs(Bert4keras.positions(table, ids[:6], True) - Bert4keras.positions(table, ids[:6], False)).max() <= bound
-    p = encode(np.arange(50), 8, divisor="dim", layout="interleaved")
-    assert np.abs(p - Bert4keras.sinusoid(np.arange(50), 8)).max() <= 50 * 2 * F64
-
-
-def test_bert4keras_merge_modes_transcribed():
-    x, p = RNG.integers(-9, 10, size=(2, 5, 4)), RNG.integers(-9, 10, size=(5, 4))
-    assert np.array_equal(merge.add(x, p), Bert4keras.merge(x, p, "add"))
-    assert np.array_equal(merge.multiply(x, p, convention="released"), Bert4keras.merge(x, p, "mul"))
-    assert not np.array_equal(merge.multiply(x, p, convention="paper"), Bert4keras.merge(x, p, "mul"))
-    assert np.array_equal(merge.concatenate(x, p), Bert4keras.merge(x, p, "concat"))
-
-
-def torchdiffeq_rk4(func, y0, times, step_size):
-    """odeint(.., method="rk4", options={"step_size": ..}) where the times are multiples of the step; rk4_alt_step_func."""
-    y, solution = y0, [y0]
-    for t0, t1 in pairwise(times):
-        for t in np.arange(t0, t1 - step_size / 2, step_size):
-            k1 = func(t, y)
-            k2 = func(t + step_size / 3, y + step_size * k1 / 3)
-            k3 = func(t + step_size * 2 / 3, y + step_size * (k2 - k1 / 3))
-            k4 = func(t + step_size, y + step_size * (k1 - k2 + k3))
-            y = y + (k1 + 3 * (k2 + k3) + k4) * step_size * 0.125
-        solution.append(y)
-    return np.stack(solution)
-
-
-def test_floater_transcribed():
-    """The released flow: Linear, ReLU, Linear, each on [p, t]; biases of q, k, v of the first block."""
-    dim, preset = 4, floater.PRESETS["released"]
-    weights = [RNG.normal(size=(dim, dim + 1)) for _ in range(2)]
-    biases = [RNG.normal(size=dim) for _ in range(2)]
-
-    def flow(t, x):
-        for layer, (w, b) in enumerate(zip(weights, biases, strict=True)):
-            time = np.ones((*x.shape[:-1], 1)) * t
-            x = np.concatenate([x, time], axis=-1) @ w.T + b
-            x = np.maximum(x, 0) if layer == 0 else x
-        return x
-
-    start = RNG.normal(size=(3, 1, dim))
-    times = preset["step"] * np.arange(20)
-    theirs = torchdiffeq_rk4(flow, start, times, preset["step"] / preset["substeps"])
-    ours = floater.encode(flow, start, times, substeps=preset["substeps"])
-    # 95 steps of 20 roundings on values that stay below the largest; slopes of norm 40 over a time of 0.19 magnify them.
-    growth = math.exp(0.19 * np.prod([np.linalg.norm(w, 2) for w in weights]))
-    assert np.abs(np.moveaxis(theirs, 0, -2) - ours).max() <= 95 * 20 * F64 * np.abs(ours).max() * growth
-    assert np.abs(ours[..., -1, :] - start[..., 0, :]).max() > 0.01  # and it moved
-
-
-def test_complex_order_transcribed():
-    """Position_Embedding and ComplexMultiply of the released CNN: position times word frequency, no phase."""
-    vocabulary, dim = 30, 6
-    position_j = 1.0 / np.power(10000.0, 2 * np.arange(dim, dtype=np.float32) / dim)
-    position_ij = np.arange(vocabulary, dtype=np.float32)[:, None] @ position_j[None, :]
-    amplitude_table = RNG.normal(size=(vocabulary, dim))
-    words, positions = np.array([[3, 29, 7], [1, 1, 0]]), np.array([[1, 2, 3], [1, 2, 0]])
-    phase = positions[..., None] * position_ij[words]
-    real, imaginary = np.cos(phase) * amplitude_table[words], np.sin(phase) * amplitude_table[words]
-    frequency = complex_order.released_frequencies(words, dim)
-    g = complex_order.encode(positions, amplitude_table[words], frequency, np.zeros_like(frequency))
-    # The exponent is rounded to float32, times ln 10000 = 9.2; the power, the product and the angle are rounded once each.
-    bound = np.abs(amplitude_table[words]) * (positions[..., None] * frequency * (9.3 * 2 + 3) + 1) * F32
-    assert (np.abs(g.real - real) <= bound).all()
-    assert (np.abs(g.imag - imaginary) <= bound).all()
