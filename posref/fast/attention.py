@@ -34,7 +34,8 @@ One difference to the specification: results are float32 or float64, for other d
 dtypes are all converted to that of the result first.
 
 Proofs, proofs/fast/attention.py: the source of the kernels, with exp and tanh themselves in place of what is compiled for them.
-step_keeps_the_sums: one step of the online softmax, on both branches of its maximum, hence any number of keys;
+step_keeps_the_sums: one step of the online softmax, on both branches of its maximum; a_tile_of_any_size, products_of_any_size,
+a_band_of_any_size, keys_of_any_number, any_number_of_tiles: every loop by its invariant, for all lanes, keys and tiles;
 kernels_attend_on_every_path, kernels_pinned, partial_pinned: the whole kernels are the specification, at small sizes.
 Rounding, threads and large sizes are tested.
 """

@@ -8,6 +8,7 @@ import sympy as sp
 from posref import pairing
 from posref.absolute import floater, sinusoidal
 from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit.loops import Loop
 
 # nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others
 THREE_EIGHTS = (0, 1, 2, 3), ([], [1], [-1, 3], [3, -3, 3]), 3, (1, 3, 3, 1), 8
@@ -96,6 +97,39 @@ def substeps_of_the_whole_size():
     c, start = symbol("c"), symbols("p", 1)
     got = floater.encode(lambda t, p: c * p, start, np.array([0, 1]), substeps=2)
     prove_equal(got[1], reached(lambda t, p: [c.e * p[0]], TWICE, [start[0].e], 1)[2])
+
+
+@theorem(
+    of=[floater.encode, floater.step],
+    sizes="every field, every number of substeps and of times; d = 2",
+    silent="the loops are run turn by turn",
+)
+def every_number_of_substeps():
+    """From t_i to t_{i+1} turn k of the inner loop is one step of size (t_{i+1} - t_i) / substeps, at t_i + k size, from where
+    the turn before ended, for k = 0 .. substeps - 1; a turn of the outer loop appends where the last one ended."""
+    begin, end, count, k = symbol("t"), symbol("u"), symbol("n", integer=True, positive=True), symbol("k", integer=True)
+    p, loop = symbols("p", 2), Loop(floater.encode, 0, 0)
+    names = {"derivative": on_arrays(anything), "substeps": count, "begin": begin, "end": end, "p": p, "states": [p]}
+    size = loop.before(names)["size"]
+    prove_equal([size], [(end - begin) / count])
+    prove_that(loop.turns({**names, "size": size}) == [count.e], "turns 0 .. substeps - 1")
+    after = loop.turn({**names, "size": symbol("h")}, k=k)["p"]
+    prove_equal(after, definition(anything, (begin + k * symbol("h")).e, [x.e for x in p], symbol("h").e), mention=[k])
+    reached = symbols("z", 2)
+    states = loop.after({**names, "p": reached, "size": size})["states"]
+    prove_equal(states, [p, reached])
+    outer = Loop(floater.encode, 0)
+    prove_equal([outer.before({"start": p})[name] for name in ("p", "states")][1], [p])
+    prove_equal(outer.after({"states": [p, reached]})["returned"], [p, reached])
+
+
+@every_number_of_substeps.control
+def substeps_at_one_time():
+    """Each substep asks the field at the beginning of the interval."""
+    p, h, loop = symbols("p", 2), symbol("h"), Loop(floater.encode, 0, 0)
+    names = {"derivative": on_arrays(anything), "begin": symbol("t"), "p": p, "size": h}
+    after = loop.turn(names, k=symbol("k", integer=True))["p"]
+    prove_equal(after, definition(anything, symbol("t").e, [x.e for x in p], h.e))
 
 
 # how exact it is

@@ -7,6 +7,7 @@ from posref import pairing
 from posref.absolute import recurrent, sinusoidal
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit.loops import Loop
 
 LINEAR = [recurrent.encode, sinusoidal.shift_matrix, sinusoidal.encode, pairing.indices, pairing.join]
 
@@ -43,6 +44,39 @@ def first_row_is_a_step_already():
     """Position 0 is f(p_0)."""
     start = symbols("p", 1, 2)
     prove_equal(recurrent.encode(anything, start, 2)[:, 0], definition(anything, start, 1))
+
+
+def orbit(k):
+    """The state at k of a step about which nothing is known: (p(k, 0), p(k, 1))."""
+    return array([sp.Function("p", real=True)(expression(k), c) for c in range(2)])
+
+
+def along_the_orbit(p):
+    return array([expression(x).func(expression(x).args[0] + 1, expression(x).args[1]) for x in p])
+
+
+@theorem(of=[recurrent.encode], sizes="every step, every length; d = 2", silent="the loop is run turn by turn")
+def every_length():
+    """Before turn k the last state is p_{k-1}: at first it is p_0, the start, and a turn appends f(p_{k-1}) = p_k and leaves
+    the others; k runs from 1 to length - 1, and the rows are the states in their order."""
+    k, length, loop = symbol("k", integer=True, positive=True), symbol("length", integer=True), Loop(recurrent.encode, 0)
+    names = loop.before({"step": along_the_orbit, "start": orbit(0), "length": length})
+    prove_that(loop.turns(names) == [1, length.e], "turns 1 .. length - 1")
+    prove_equal(names["states"], [orbit(0)])
+    earlier = [orbit(0), orbit(k - 1)]
+    states = loop.turn({**names, "states": [*earlier]}, k=k)["states"]
+    prove_that(all(a is b for a, b in zip(states, earlier, strict=False)) and len(states) == 3, "one state more")
+    prove_equal(states[-1], orbit(k), mention=[k])
+    rows = loop.after({**names, "states": [orbit(0), orbit(1), orbit(2)]})["returned"]
+    prove_equal(rows, np.stack([orbit(0), orbit(1), orbit(2)]))
+
+
+@every_length.control
+def each_turn_begins_at_the_start():
+    """Row k is f(p_0) for each k from 1 on."""
+    loop, k = Loop(recurrent.encode, 0), symbol("k", integer=True, positive=True)
+    names = {"step": along_the_orbit, "start": orbit(0), "states": [orbit(0), orbit(k - 1)]}
+    prove_equal(loop.turn(names, k=k)["states"][-1], along_the_orbit(orbit(0)))
 
 
 @theorem(of=[recurrent.encode], sizes="every step; d = 2, length 5")

@@ -5,10 +5,24 @@ import itertools
 import types
 
 import numpy as np
+import sympy as sp
 
 from posref import attention, shards
 from posref.fast import attention as fast
-from proofs.kit import all_paths, array, prove_equal, prove_that, room, symbol, symbols, theorem
+from proofs.kit import (
+    all_paths,
+    array,
+    assuming,
+    expression,
+    nonnegative,
+    prove_equal,
+    prove_that,
+    room,
+    symbol,
+    symbols,
+    theorem,
+)
+from proofs.kit.loops import Cells, Loop
 
 
 def source(kernel):
@@ -188,6 +202,281 @@ def the_cap_is_a_clip():
     x = room("x", 1)
     source(fast._cap)(x, symbol("c", positive=True))
     prove_equal(x, symbols("x", 1))
+
+
+# any number of keys, of lanes and of tiles: loop by loop
+
+TURNS = "the loops are run turn by turn"
+
+
+def whole(names, **more):
+    """Symbols for integers of which nothing is known, or what `more` says."""
+    return [symbol(name, integer=True, **more) for name in names.split()]
+
+
+COUNT, LANES_, KEY, LANE, FEATURE = *whole("count lanes", positive=True), *whole("c r e", nonnegative=True)
+
+
+def cells(name, *shape):
+    return Cells(sp.Function(name, real=True), shape)
+
+
+def one_lane(*bounds):
+    """In the place of `range`: a loop over lanes, which do not see each other, runs for any one of them."""
+    prove_that([expression(bound) for bound in bounds] == [LANES_.e], "all lanes")
+    return [LANE]
+
+
+WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
+
+
+def stepped(number, index, **given):
+    """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
+    shapes = {"maximum": (), "denominator": (), "s": (), "accumulator": (WIDTH, LANES_)}
+    names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"count": COUNT, "lanes": LANES_, "range": one_lane}
+    names, loop = names | given, Loop(fast._step, number)
+    loop.turn(names, **{index: INDICES[index]})
+    return names, loop.turns(names)
+
+
+@theorem(of=[fast._step], sizes="all lanes, all numbers of keys, all d_v", silent=TURNS)
+def a_tile_of_any_size():
+    """With M the greatest of the old maximum m and the scores of a lane, the weights become e^(s_c - M), and that of the old
+    maximum e^(m - M); the denominator begins at l e^(m - M) and each turn adds the weight of its key, so that times e^M it is
+    l e^m + sum_(c < count) e^(s_c); the accumulator times e^M stays."""
+    cell = lambda name, *at: sp.Function(name, real=True)(*(expression(x) for x in at))
+    top, s, old = cell("maximum", LANE), cell("s", KEY, LANE), cell("old", LANE)
+    weight = sp.exp(old - top)
+    names, turns = stepped(0, "r")
+    prove_that(turns == [LANES_.e], "all lanes")
+    prove_equal([names["s"][COUNT, LANE]], [top])
+    for _, (names, turns) in all_paths(lambda: stepped(1, "c")):
+        prove_that(expression(names["maximum"][LANE]) in (top, s) and turns == [COUNT.e], "a number of its lane, of all keys")
+    names, turns = stepped(2, "c")
+    prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
+    prove_equal([names["s"][KEY, LANE]], [sp.exp(s - top)])
+    weights = Cells(lambda c, r: sp.exp((cell("s", c, r) if c != COUNT.e else old) - top))
+    names, turns = stepped(3, "r", s=weights)
+    prove_that(turns == [LANES_.e], "all lanes")
+    prove_equal([expression(names["denominator"][LANE]) * sp.exp(top)], [cell("denominator", LANE) * sp.exp(old)])
+    names, turns = stepped(4, "c", s=weights)
+    prove_that(turns == [COUNT.e], "all keys")
+    prove_equal([(expression(names["denominator"][LANE]) - cell("denominator", LANE)) * sp.exp(top)], [sp.exp(s)])
+    names, turns = stepped(5, "e", s=weights)
+    prove_that(turns == [WIDTH.e], "all features")
+    prove_equal([names["accumulator"][FEATURE, LANE]], [cell("accumulator", FEATURE, LANE) * weight])
+
+
+@a_tile_of_any_size.control
+def the_last_key_is_the_old_maximum():
+    """The weights of all keys but the last are added."""
+    _, turns = stepped(4, "c")
+    prove_equal(turns, [COUNT.e - 1])
+
+
+@theorem(of=[fast._multiply], sizes="all lanes, all numbers of rows and columns", silent=TURNS)
+def products_of_any_size():
+    """Rows i and i + 1 of the sums, i = 0, 2, .., grow in turn t by a_it x_tr and a_(i+1)t x_tr in every lane, for all columns
+    t of a; past an odd number of rows the last row is met again."""
+    rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
+    a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
+    names = {"a": a, "x": x, "sums": sums, "lanes": LANES_, "range": one_lane, "i": i, "t": t}
+    prove_that(Loop(fast._multiply, 0).turns(names) == [0, rows.e, 2], "rows two at a time")
+    for _, inside in all_paths(lambda: Loop(fast._multiply, 0, 0).before(names)):
+        prove_that(Loop(fast._multiply, 0, 0).turns(inside) == [columns.e], "all columns")
+        two = Cells(sums.contents, start=expression(i * LANES_))
+        Loop(fast._multiply, 0, 0).turn({**inside, "two": two}, t=t)
+        for row, at in ((i, LANE), (inside["last"], LANES_ + LANE)):
+            prove_equal([two[at]], [expression(sums[i * LANES_ + at]) + expression(a[row, t]) * expression(x[t, LANE])])
+        prove_that(expression(inside["last"]) in (i.e + 1, rows.e - 1), "the next row, or the last")
+
+
+@products_of_any_size.control
+def both_rows_are_the_first():
+    """Row i + 1 of the sums grows by a_it x_tr too."""
+    rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
+    a, x, two = cells("a", rows, columns), cells("x"), cells("two")
+    names = {"a": a, "x": x, "two": two, "lanes": LANES_, "range": one_lane, "i": i, "t": t, "last": i + 1}
+    Loop(fast._multiply, 0, 0).turn(names)
+    prove_equal([two[LANES_ + LANE]], [expression(cells("two")[LANES_ + LANE]) + expression(a[i, t]) * expression(x[t, LANE])])
+
+
+def adjusted_lane(after, before, bias):
+    """The score of one key in one lane after `_adjust`, on every path."""
+
+    def turn():
+        names = {name: cells(name) for name in ("s", "denominator")} | {"lanes": LANES_, "range": one_lane, "softcap": None}
+        names |= {"bias": bias, "head": 0, "start": symbol("start", integer=True), "after": after, "before": before}
+        Loop(fast._adjust, 0).turn(names, c=KEY)
+        return names["s"][KEY, LANE], names["denominator"][LANE]
+
+    with assuming(sp.Ge(LANES_.e - 1 - LANE.e, 0)):
+        return [result for _, result in all_paths(turn)]
+
+
+@theorem(of=[fast._adjust], sizes="all lanes, keys, bands", silent=TURNS)
+def a_band_of_any_size():
+    """Key c keeps its score, with the bias, in lane r where after + c <= r < before + c, and has -infinity on both sides."""
+    more, less = whole("x y", nonnegative=True)
+    score = sp.Function("s", real=True)(KEY.e, LANE.e)
+    bias = Cells(lambda head, at: sp.Function("b", real=True)(at))
+    added = sp.Function("b", real=True)(sp.expand((symbol("start", integer=True) - KEY + LANE).e))
+    start = sp.Function("denominator", real=True)(LANE.e)
+    for found, denominator in adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, bias):
+        prove_equal([found, denominator], [score + added, start])
+    for after, before in ((LANE - KEY + 1 + more, LANE - KEY + less), (LANE - KEY - more, LANE - KEY - less)):
+        for found, _ in adjusted_lane(after, before, None):
+            prove_that(found == -np.inf, "outside of the band")
+
+
+@a_band_of_any_size.control
+def a_band_with_its_end():
+    """Lane before + c meets the key too."""
+    for found, _ in adjusted_lane(LANE - KEY - 1, LANE - KEY, None):
+        prove_that(found != -np.inf, "the end of the band")
+
+
+NUMBERS = "n_query n_key low high i j h group rows dim width tile"
+
+
+class Parts:
+    """An array of which only the part that is taken is noted."""
+
+    shape = ()
+
+    def __init__(self, name):
+        self.name, self.T = name, (name, "T")
+
+    def __getitem__(self, at):
+        return Parts((self.name, at))
+
+    def __setitem__(self, at, value):
+        pass
+
+
+def tiled():
+    """The arguments of the kernels that one tile of `_attend` calls, by name, and the turns of its loop."""
+    names = dict(zip(NUMBERS.split(), whole(NUMBERS), strict=True))
+    called = {}
+    note = lambda name: lambda *arguments: called.setdefault(name, arguments)
+    arrays = {
+        name: Parts(name) for name in ("q", "k", "v", "bias", "turned", "products", "sums", "s", "accumulator", "top", "total")
+    }
+    names |= arrays | {"lanes": LANES_, "softcap": None, "end": symbol("end", integer=True)}
+    loop = Loop(fast._attend, 0, 1)
+    loop.turn(names | {name: note(name) for name in ("_multiply", "_adjust", "_step")}, j=names["j"])
+    return names, called, loop.turns(names)
+
+
+@theorem(
+    of=[fast._attend],
+    sizes="all lanes, tiles, queries and keys; any band",
+    argument="induction over the tiles, which begin where the last one ended and end with the keys: by the theorems on a tile, "
+    "its products and its band, the sums times e^M grow by those of its keys",
+    silent=TURNS,
+)
+def any_number_of_tiles():
+    """Tile j .. j + count - 1 of the keys, as long as a tile or up to the end, is asked for the offsets (j + c) - (i + r) from
+    low to high and no others, and reads the bias at n_key - 1 - offset, which is that of the offset, backwards. Keys before the
+    first tile and from the end on are met by no query of the block."""
+    for _, (names, called, turns) in all_paths(tiled):
+        _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
+        count, head, start, after, before, lanes = (called["_adjust"][at] for at in (1, 4, 5, 6, 7, 9))
+        offset = (j + KEY) - (i + LANE)
+        prove_equal([LANE - (after + KEY), (before + KEY) - 1 - LANE], [high - offset, offset - low])
+        prove_equal([start - KEY + LANE, head], [n_key - 1 - offset, h])
+        prove_that(expression(count) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
+        prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
+        prove_that(expression(called["_step"][1]) == expression(count) and lanes is LANES_, "all keys, all lanes")
+    early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
+    with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
+        prove_that(nonnegative((low - 1 - ((i + low + early) - (i + LANE))).e), "before the first tile: offsets below low")
+        prove_that(nonnegative(((i + rows + high + late) - (i + LANE) - high - 1).e), "from the end on: offsets above high")
+
+
+@any_number_of_tiles.control
+def the_band_counts_from_the_first_key():
+    """The band is counted from the first key, not from the query: lane r meets keys from low to high."""
+    for _, (names, called, _) in all_paths(tiled):
+        prove_equal([LANE - (called["_adjust"][6] + KEY)], [names["high"] - (names["j"] + KEY)])
+
+
+def met(number, index, **given):
+    """What one turn of a loop of `_meet` makes of any names, and of those given; and the turns that it runs for."""
+    names = {name: cells(name) for name in ("q", "s", "sums", "values")} | {"count": COUNT, "highest": symbol("highest")}
+    names |= {"keys": cells("keys"), "denominator": symbol("denominator"), "len": lambda x: x.shape[0]} | given
+    names["sums"].shape, loop = (WIDTH,), Loop(fast._meet, number)
+    return loop.turn(names, **{index: INDICES[index]}), loop.turns(names)
+
+
+@theorem(of=[fast._meet], sizes="all numbers of keys, all d_v", silent=TURNS)
+def keys_of_any_number():
+    """A query that meets its keys one by one: with M the greatest score and the old maximum m, in place `count`, weights become
+    e^(s_c - M); to the denominator each turn adds the weight of its key, and to the sums the weight times its values."""
+    s, highest = sp.Function("s", real=True)(KEY.e), symbol("highest")
+    for _, (names, turns) in all_paths(lambda: met(2, "c")):
+        prove_that(expression(names["highest"]) in (highest.e, s) and turns == [COUNT.e], "a score or the maximum, of all keys")
+    names, turns = met(3, "c")
+    prove_equal([names["s"][KEY]], [sp.exp(s - highest.e)])
+    prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
+    names, turns = met(4, "c")
+    prove_equal([names["denominator"]], [symbol("denominator").e + s])
+    names, scaled = met(5, "e")
+    at = lambda name, *ix: sp.Function(name, real=True)(*(expression(i) for i in ix))
+    prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) * at("s", COUNT)])
+    names, last = met(6, "c", range=lambda n: [FEATURE])
+    prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) + s * at("values", KEY, FEATURE)])
+    prove_that(turns == [COUNT.e] == last, "all keys")
+    prove_that(scaled == [WIDTH.e], "all features")
+
+
+@keys_of_any_number.control
+def sums_are_not_rescaled():
+    """The sums stay when the maximum moves."""
+    names, _ = met(5, "e")
+    prove_equal([names["sums"][FEATURE]], [cells("sums")[FEATURE]])
+
+
+@theorem(
+    of=[fast._attend_few],
+    sizes="all tiles, queries and keys; any band",
+    argument="induction over the tiles, as for the kernel with lanes",
+    silent=TURNS,
+)
+def any_number_of_tiles_for_few_queries():
+    """Query i meets key c of the tile at j exactly if low <= (j + c) - i <= high, and reads the bias at n_key - 1 - offset."""
+    n_query, n_key, low, high, i, j, h, g, group, tile = whole("n_query n_key low high i j h g group tile")
+    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
+    names = arrays | {
+        "n_query": n_query,
+        "n_key": n_key,
+        "low": low,
+        "high": high,
+        "g": g,
+        "group": group,
+        "tile": tile,
+        "j": j,
+    }
+    names |= {"softcap": None, "_meet": lambda *arguments: called.append(arguments) or (0, 0), "keys": 0, "values": 0}
+    Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
+    head, start, after, before = called[0][5:9]
+    offset = j + KEY - i
+    prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
+    prove_equal([start - KEY, head], [n_key - 1 - offset, h])
+    for _, turns in all_paths(lambda: Loop(fast._attend_few, 0, 0).turns(names)):
+        first, end, step = turns
+        prove_that(first in (0, low.e) and end in (n_key.e, (n_query + high).e) and step == tile.e, "the band of all queries")
+
+
+@any_number_of_tiles_for_few_queries.control
+def few_queries_count_from_their_own_tile():
+    """The first key that a query sees is at low, whatever the tile."""
+    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
+    low, high, i, j, h, n_key = whole("low high i j h n_key")
+    names = arrays | {"low": low, "high": high, "j": j, "n_key": n_key, "softcap": None, "keys": 0, "values": 0}
+    names["_meet"] = lambda *arguments: called.append(arguments) or (0, 0)
+    Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
+    prove_equal([called[0][7]], [low])
 
 
 # the whole kernels

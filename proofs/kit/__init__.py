@@ -10,7 +10,7 @@ How to prove something about a shipped function, from the simplest to the strong
    last axis is not paired; `t, a, b = pair("half", 2 * h)` are the indices of a generic pair. A sum over 2h features is taken
    over pairs: put both sides under `with summing("half")`.
 3. Kernels. `out = Output((n, 2 * h))`; `prove_kernel(kernel, [x, cos, sin, out], (out, specification(x, cos, sin)))`.
-4. All n by induction: `prove_induction(term, closed, n)`; reductions by an invariant of their step.
+4. All n by induction: `prove_induction(term, closed, n)`; a loop that carries something by its invariant, `proofs.kit.loops`.
 5. "Which W ..?": `solve_forall(expressions, unknowns)`. Facts about integers: `prove_that(fact, "in words")`.
 
 A symbolic size is any size. Where a contract or a kernel asks about it, the whole theorem is run for each answer, and each size

@@ -12,7 +12,7 @@ no iteration can see another one, and that is checked:
 
 Indices and sizes are Scalars: a comparison of them is answered by arithmetic or both ways in `all_paths`.
 
-Reductions do not fit: put the loop body into its own jitted step and prove an invariant of the step.
+Reductions do not fit: their loops are proved by an invariant, with `proofs.kit.loops`.
 """
 
 import ast
