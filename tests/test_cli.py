@@ -188,8 +188,8 @@ def test_short_names_are_unique():
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        ("roppe", "did you mean rotary.rope?"),
-        ("rotary.roqe", "did you mean rotary.rope?"),
+        ("roppe", "did you mean rotary.rope"),
+        ("rotary.roqe", "did you mean rotary.rope"),
         ("zzzz", "`posref list` prints all names"),
     ],
 )

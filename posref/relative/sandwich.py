@@ -22,7 +22,7 @@ the same on both sides, 0 at the distance 0 and never above. It is not monotone:
 Example. Two heads of 4 features, the last of three tokens.
 
 >>> positions = np.arange(3)
->>> bias(positions[2:], positions, frequencies(4), slopes(2)).round(4)
+>>> bias(positions[2:], positions, frequencies(4), slopes(2)).round(5)
 array([[[-5.e-05, -1.e-05, -0.e+00]],
 <BLANKLINE>
        [[-2.e-05, -1.e-05, -0.e+00]]])

@@ -8,7 +8,6 @@ import types
 from fractions import Fraction
 
 import mpmath
-import numba
 import numpy as np
 import sympy as sp
 
@@ -319,7 +318,7 @@ def a_cap_divides_errors():
 
 def compiled_tanh(x, exp):
     """tanh as it is compiled, for x > 0; its constants -2 and 1 are exact in every format."""
-    tanh = fast._compiled_tanh(numba.types.float32)
+    tanh = fast._compiled_tanh(fast.numba.types.float32)
     names = {"_exp": exp, "math": types.SimpleNamespace(copysign=lambda value, sign: value), "abs": abs}
     return types.FunctionType(tanh.__code__, names, closure=(types.CellType(int),))(x)
 
