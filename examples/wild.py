@@ -26,7 +26,7 @@ from posref import attention, ops, pairing
 from posref.absolute import sinusoidal
 from posref.check import check_rope
 from posref.relative import alibi
-from posref.rotary import rope, scaling
+from posref.rotary import axes, rope, scaling
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests/parity builds the modules, examples/ has the wrappers
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -143,6 +143,78 @@ def litgpt_rope(**extra: Any) -> tuple:
 
     cos, sin = litgpt.model.build_rope_cache(2, 64, base=150000, extra_config=extra or None)
     return torch.atan2(sin[1], cos[1])[:32].double().numpy(), float(torch.hypot(sin[1], cos[1])[0])
+
+
+def torchtune_rope(kind: str = "RotaryPositionalEmbeddings", **words: Any) -> Callable:
+    import torch
+    import torchtune.models.llama3_1
+    import torchtune.models.phi3
+    import torchtune.models.qwen2
+    import torchtune.modules
+
+    homes = (torchtune.modules, torchtune.models.llama3_1, torchtune.models.phi3, torchtune.models.qwen2)
+    module = next(getattr(home, kind) for home in homes if hasattr(home, kind))(64, max_seq_len=4096, **words)
+
+    def turn(x, positions):  # (batch, n, heads, dim) inside
+        return module(torch.tensor(x).swapaxes(1, 2), input_pos=torch.tensor(positions)).swapaxes(1, 2)
+
+    return turn
+
+
+def torchtune_llama3() -> str:
+    words = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_length": 8192}
+    expected = scaling.llama3(rope.frequencies(64, 500000.0), factor=8.0, **words)
+    return rotation(torchtune_rope("Llama3ScaledRoPE", base=500000), dim=64, frequencies=expected, max_position=4095)
+
+
+def torchtune_too_long() -> str:
+    import torch
+    from torchtune.modules import RotaryPositionalEmbeddings
+
+    try:
+        RotaryPositionalEmbeddings(64, max_seq_len=16)(torch.zeros(1, 32, 1, 64))
+    except RuntimeError as refusal:
+        return f"differs: refused, {type(refusal).__name__}, where its documentation says the cache is computed again"
+    return "agrees: computed again"
+
+
+def timm_rope(half: bool) -> str:
+    """Rows of a picture in the first half of the pairs, columns in the second, each pair twice in the tables."""
+    import torch
+    from timm.layers import apply_rot_embed_cat, build_rotary_pos_embed
+
+    x = np.random.default_rng(0).standard_normal((2, 3, 20, 64))
+    sin, cos = build_rotary_pos_embed([4, 5], dim=64, in_pixels=False, rotate_half=half)
+    found = apply_rot_embed_cat(torch.tensor(x), torch.cat([sin, cos], -1).double(), half=half)
+    angle = axes.angles(axes.grid(4, 5), np.tile(rope.frequencies(32), 2), axes.sections(np.array([16, 16])))
+    layout = "half" if half else "interleaved"
+    return f"{numbers(found, rope.rotate(x, np.cos(angle), np.sin(angle), layout=layout))}: layout {layout}, rows first"
+
+
+def timm_sincos(interleave: bool) -> str:
+    """Four blocks of 16 features; which, is measured."""
+    from timm.layers import build_sincos2d_pos_embed
+
+    found = build_sincos2d_pos_embed([4, 5], dim=64, interleave_sin_cos=interleave).numpy().reshape(20, 4, 16)
+    sinusoids = [f(axes.grid(4, 5)[:, a, None] * rope.frequencies(32)) for a in (0, 1) for f in (np.sin, np.cos)]
+    names = dict(zip(("sin h", "cos h", "sin w", "cos w"), sinusoids, strict=True))
+    blocks = [next((n for n, s in names.items() if np.allclose(found[:, b], s, atol=1e-5)), "?") for b in range(4)]
+    said = "agrees" if "?" not in blocks else "differs"
+    return f"{said}: blocks {', '.join(blocks)}" + ("; documented as sin, cos, sin, cos" if interleave else "")
+
+
+def flax_attention(module: str) -> str:
+    """Its attention with its own causal mask and a bias, scale 1 / sqrt(d); axes (batch, n, heads, d)."""
+    import importlib
+
+    home = importlib.import_module(f"flax.{module}")
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, 2, 7, 3, 8), dtype=np.float32)
+    bias = alibi.bias(np.arange(7), np.arange(7), alibi.slopes(3), form="signed").astype(np.float32)
+    mask = np.asarray(home.make_causal_mask(np.ones((2, 7)))) != 0
+    found = np.asarray(home.dot_product_attention(q, k, v, bias=bias[None], mask=mask)).swapaxes(1, 2)
+    q, k, v = (x.swapaxes(1, 2).astype(float) for x in (q, k, v))
+    return numbers(found, attention.attend(q, k, v, scale=8**-0.5, bias=bias.astype(float), mask=mask))
 
 
 GPT_OSS = {"factor": 32.0, "original_length": 4096, "base": 150000.0, "beta_fast": 32.0, "beta_slow": 1.0}
@@ -404,6 +476,32 @@ LIBRARIES = (
     Row("mlx", "sinusoid", mlx_sinusoid, "-"),
     Row("litgpt", "RoPE", lambda: numbers(litgpt_rope()[0], rope.frequencies(64, 150000.0)), "-"),
     Row("litgpt", "YaRN of gpt-oss", litgpt_yarn, "`build_rope_cache(2, 64, base=150000, extra_config={'factor': 32., ..})`"),
+    Row("torchtune", "RoPE", lambda: rotation(torchtune_rope(), dim=64, max_position=4095), "-"),
+    Row("torchtune", "RoPE of Llama 3.1", torchtune_llama3, "-"),
+    Row(
+        "torchtune",
+        "RoPE of Phi-3",
+        lambda: rotation(torchtune_rope("Phi3RotaryPositionalEmbeddings"), dim=64, max_position=4095),
+        "-",
+    ),
+    Row(
+        "torchtune",
+        "RoPE of Qwen 2",
+        lambda: rotation(torchtune_rope("Qwen2RotaryPositionalEmbeddings", base=10000), dim=64, max_position=4095),
+        "-",
+    ),
+    Row(
+        "torchtune",
+        "RoPE beyond max_seq_len",
+        torchtune_too_long,
+        "`RotaryPositionalEmbeddings(64, max_seq_len=16)` on 32 tokens",
+    ),
+    Row("timm", "RoPE of pictures, half False", lambda: timm_rope(False), "-"),
+    Row("timm", "RoPE of pictures, half True", lambda: timm_rope(True), "-"),
+    Row("timm", "sinusoid of pictures", lambda: timm_sincos(False), "-"),
+    Row("timm", "sinusoid of pictures, interleave_sin_cos", lambda: timm_sincos(True), "-"),
+    Row("flax", "linen.dot_product_attention", lambda: flax_attention("linen"), "-"),
+    Row("flax", "nnx.dot_product_attention", lambda: flax_attention("nnx"), "-"),
     Row("x-transformers", "ALiBi, 12 heads", x_transformers_alibi, "-"),
     Row(
         "onnxruntime",
@@ -430,7 +528,7 @@ def main(wanted: str = "") -> int:
     warnings.simplefilter("ignore")
     print("# Released libraries, measured\n")
     print(f"`python examples/wild.py` printed this on {datetime.date.today()}, Python {platform.python_version()}.")
-    print("Every verdict is computed by that run; a library that is not installed has no row.\n")
+    print("Every verdict is measured. A library that is not installed has no row; those that exclude each other run in turn.\n")
     print("| library | version | what | verdict | shows it |\n| --- | --- | --- | --- | --- |")
     failed = 0
     for row, version, verdict in measured(wanted):

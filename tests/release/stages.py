@@ -71,7 +71,11 @@ def sources():
 
 def wall():
     """The page of verdicts is what its program prints today, but for the date."""
-    missing = [name for name in ("equinox", "keras_hub", "diffusers", "mlx", "litgpt") if not importlib.util.find_spec(name)]
+    missing = [
+        name
+        for name in ("equinox", "keras_hub", "diffusers", "mlx", "litgpt", "timm", "flax", "torchtune")
+        if not importlib.util.find_spec(name)
+    ]
     if missing:
         raise RuntimeError(f"not installed: {', '.join(missing)}; pip install -e '.[parity,wall]'")
     run = subprocess.run([sys.executable, "examples/wild.py"], cwd=ROOT, capture_output=True, text=True, timeout=3000)
