@@ -51,8 +51,8 @@ SYSTEMS = {
     "none": System(("one", "one", "one", "one"), ""),
     "added": System(
         ("one", "key", "query", "any"),
-        "absolute.index absolute.learned absolute.sinusoidal absolute.sinusoidal_2d absolute.hierarchical absolute.recurrent "
-        "absolute.floater",
+        "absolute.index absolute.learned absolute.sinusoidal absolute.sinusoidal_2d absolute.hierarchical "
+        "absolute.recurrent absolute.resizing absolute.floater",
     ),
     "tupe": System(("one", "one", "one", "any"), "relative.tupe"),
     "t5 encoder": System(("one", "one", "one", "buckets"), "relative.t5"),

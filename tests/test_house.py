@@ -29,6 +29,8 @@ BRANCHES_ON_SIZES = {
 NUMBERS = {
     "absolute.complex_order.released_frequencies": {10000},
     "absolute.floater.step": {8},
+    "absolute.resizing.cubic": {4, 5, 8},
+    "absolute.resizing.weights": {4, 10},
     "absolute.sinusoidal_2d.normalized": {1000000},
     "relative.swin.continuous_bias": {16},
     "relative.sandwich.slopes": {8},

@@ -12,6 +12,7 @@ from posref.absolute import (
     learned,
     merge,
     recurrent,
+    resizing,
     sinusoidal,
     sinusoidal_2d,
     zero_padding,
@@ -223,6 +224,7 @@ def encodings(size=24):
         q, k = (x @ w_q)[None], (x @ w_k)[None]
         return weights(attention.scores(q, k, scale=scale) + decomposed.bias(q, row_table[:7], row_table[:11], *between))
 
+    stretched = resizing.resize(rows[:6].reshape(2, 3, d), 4, 6, convention="transformers")
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -231,6 +233,7 @@ def encodings(size=24):
         "absolute.sinusoidal_2d": added(
             lambda m: sinusoidal_2d.encode(patches(m), sinusoidal.frequencies(d // 2), convention="mae")
         ),
+        "absolute.resizing": added(lambda m: stretched.reshape(24, d)[m]),
         "absolute.learned": added(lambda m: learned.encode(m, rows)),
         "absolute.hierarchical": added(lambda m: hierarchical.encode(m, rows[:8], alpha=0.4)),
         "absolute.recurrent": recurrence,

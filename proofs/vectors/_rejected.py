@@ -48,6 +48,7 @@ ROWS = (
     ("sinusoidal/interleaved-dim-2/d10-b1e4/offset", "no-layout", {"layout": None}, "missing", "Sines first, or in turn."),
     ("sinusoidal/interleaved-dim-2/d10-b1e4/offset", "divisor", {"divisor": "half"}, "choice", "dim or dim - 2."),
     ("sinusoidal_2d/mae/d8-b1e4/grid", "no-convention", {"convention": None}, "missing", "MAE, DETR and timm differ."),
+    ("resizing/timm/3x5-to-4x2/table", "no-convention", {"convention": None}, "missing", "Five are in use."),
     ("learned/any/r10-d3/encode", "beyond-the-table", {"positions": [[0, 10]]}, "range", "The table has rows 0 to 9."),
     ("learned/any/r10-d3/encode", "negative", {"positions": [[0, -1]]}, "range", "Row -1 is not the last row."),
     ("learned/any/r10-d3/encode", "fractional", {"positions": [[0.5, 1.0]]}, "type", "There is no row between two rows."),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from posref import attention
-from posref.absolute import sinusoidal, sinusoidal_2d
+from posref.absolute import resizing, sinusoidal, sinusoidal_2d
 from posref.relative import decomposed, swin
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
@@ -129,3 +129,69 @@ def test_detr():
         got = numpy(Theirs.build_sine_position_embedding((1, 0, 4, 6), "cpu", torch.float64, **given))[0]
         got = got if got.shape == ours.shape else got.transpose(1, 2, 0)
         np.testing.assert_allclose(got, ours, rtol=0, atol=2.0**-46)
+
+
+# tables that are resized
+
+
+def test_vit_and_dinov2_resize():
+    from transformers.models.dinov2.modeling_dinov2 import Dinov2Config, Dinov2Embeddings
+    from transformers.models.vit.modeling_vit import ViTConfig, ViTEmbeddings
+
+    for config, make in ((ViTConfig, ViTEmbeddings), (Dinov2Config, Dinov2Embeddings)):
+        theirs = make(config(hidden_size=6, image_size=20, patch_size=4))
+        theirs.position_embeddings = torch.nn.Parameter(torch.randn(1, 26, 6).double())
+        table = numpy(theirs.position_embeddings)[0]
+        got = numpy(theirs.interpolate_pos_encoding(torch.zeros(1, 1 + 7 * 3, 6).double(), 28, 12))[0]
+        ours = resizing.resize(table[1:].reshape(5, 5, 6), 7, 3, convention="transformers").reshape(-1, 6)
+        bound = 2.0**-23 if make is Dinov2Embeddings else 2.0**-44  # which computes in float32
+        assert np.array_equal(got[0], table[0])  # [CLS]
+        np.testing.assert_allclose(got[1:], ours, rtol=0, atol=64 * bound * np.abs(table).max())
+
+
+@pytest.mark.parametrize(("m", "n"), [(4, 6), (7, 3), (5, 5), (1, 4), (6, 1)])
+def test_torch_resizes(m, n):
+    table = torch.randn(1, 2, m, m + 1).double()
+    given = {
+        "transformers": {"mode": "bicubic"},
+        "timm": {"mode": "bicubic", "antialias": True},
+        "vilt": {"mode": "bilinear", "align_corners": True},
+        "beit": {"mode": "bilinear"},
+    }
+    for name, how in given.items():
+        theirs = numpy(torch.nn.functional.interpolate(table, size=(n, n + 2), **how))[0]
+        ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n + 2, convention=name)
+        np.testing.assert_allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42)
+    scale = ((n + 0.1) / m, (n + 2.1) / (m + 1))
+    theirs = numpy(torch.nn.functional.interpolate(table, scale_factor=scale, mode="bicubic"))[0]
+    ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n + 2, convention="dino")
+    np.testing.assert_allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42)
+
+
+def test_glm4v_resizes():
+    from transformers.models.glm4v.modeling_glm4v import Glm4vVisionConfig, Glm4vVisionEmbeddings
+
+    theirs = Glm4vVisionEmbeddings(Glm4vVisionConfig(hidden_size=6, image_size=16, patch_size=4))
+    torch.nn.init.normal_(theirs.position_embedding.weight)
+    places = torch.from_numpy(grid(6, 3))
+    shapes = torch.tensor([[1, 6, 3]])
+    got = numpy(theirs(torch.zeros(18, 6), [18], shapes, places[:, 0], places[:, 1]))
+    table = numpy(theirs.position_embedding.weight).reshape(4, 4, 6)
+    ours = resizing.resize(table, 6, 3, convention="transformers").reshape(-1, 6)
+    np.testing.assert_allclose(got, ours, rtol=0, atol=64 * 2.0**-24 * np.abs(table).max())
+
+
+def test_beit_reads_its_table_of_offsets_transposed():
+    from transformers.models.beit.modeling_beit import BeitConfig, BeitRelativePositionBias
+
+    for side, same in (((8, 12), False), ((12, 12), True)):
+        theirs = BeitRelativePositionBias(BeitConfig(image_size=side, patch_size=4, num_attention_heads=2))
+        torch.nn.init.normal_(theirs.relative_position_bias_table)
+        table, (h, w) = numpy(theirs.relative_position_bias_table), theirs.window_size
+        rows = swin.rows_with_cls(grid(h, w), height=h, width=w)
+        got = numpy(theirs((h, w)))[0]
+        assert np.allclose(swin.bias(rows, table), got, rtol=0, atol=2.0**-20) == same
+        as_released = table[:-3].reshape(2 * w - 1, 2 * h - 1, 2)  # width by height
+        as_released = resizing.resize(as_released, 2 * h - 1, 2 * w - 1, convention="beit").reshape(-1, 2)
+        released = swin.bias(rows, np.concatenate([as_released, table[-3:]]))
+        np.testing.assert_allclose(released, got, rtol=0, atol=2.0**-20)

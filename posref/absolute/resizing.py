@@ -1,0 +1,109 @@
+r"""Resizing: a trained table of patches read at more, or fewer, places than it has.
+
+A model that was trained on one size of images is used on another; what stands between two rows of its table is a convention.
+
+Also called: position interpolation, interpolate_pos_encoding, resample_abs_pos_embed, bicubic, ViT, CLIP, DINO.
+
+Definition. A table T of H by W patches, read at h by w places; each axis has its weights, n new places of m old ones:
+
+    P[y, x] = sum_ab A[y, a] B[x, b] T[a, b]
+    place(t) = (t + 1/2) m / n - 1/2              transformers, timm, beit
+    place(t) = (t + 1/2) m / (n + 1/10) - 1/2     dino
+    place(t) = t (m - 1) / (n - 1)                vilt: corners on corners
+    A[t, a] = sum of cubic(place(t) - b, -3/4) over all b whose nearest row is a        transformers, dino
+    A[t, a] = cubic((place(t) - a) / max(m / n, 1), -1/2), divided by its sum over a    timm
+    A[t, a] = max(1 - |place(t) - a|, 0)          beit, place held in 0 .. m - 1; vilt
+    cubic(x, c) = (c + 2)|x|^3 - (c + 3)|x|^2 + 1          |x| <= 1
+    cubic(x, c) = c |x|^3 - 5c |x|^2 + 8c |x| - 4c         1 < |x| < 2, else 0
+
+Symbols.
+
+    table T (height, width, d)      one vector a patch; [CLS] is left out and put in front again
+    A, B (n, m)                     weights of the rows, of the columns
+
+Conventions. Named by who follows them. "bicubic" names three of them: with c = -3/4 (torch), with c = -1/2 and a kernel that
+widens when patches get fewer (torch's antialias, timm), and with a scale that is a little too large (DINO). With as many places
+as rows nothing changes, but for "dino", whose code returns the table then.
+
+Example. Two rows read at four places.
+
+>>> for convention in CONVENTIONS:
+...     print(f"{convention:13}", weights(2, 4, convention=convention)[:, 1].round(4))
+transformers  [-0.1055  0.2266  0.7734  1.1055]
+timm          [-0.0882  0.2071  0.7929  1.0882]
+dino          [-0.1063  0.2078  0.7417  1.0977]
+vilt          [0.     0.3333 0.6667 1.    ]
+beit          [0.   0.25 0.75 1.  ]
+
+Where implementations differ.
+
+    what | who | value | version | source
+    convention | transformers' ViT, CLIP, DINOv2, BEiT's absolute table | transformers | 5.23.0 | interpolate_pos_encoding
+    convention | MAE, detectron2 | transformers | 55145baee5 | detectron2 modeling/backbone/utils.py get_abs_pos
+    convention | GLM-4V: grid_sample, bicubic, border | transformers | 5.23.0 | modeling_glm4v.py
+    convention | timm, open_clip | timm | 1.0.31 | timm/layers/pos_embed.py resample_abs_pos_embed
+    convention | DINO, DINOv2 | dino | - | vision_transformer.py interpolate_pos_encoding, interpolate_offset
+    convention | transformers' ViLT, Qwen3-VL | vilt | 5.23.0 | align_corners=True
+    convention | google vision_transformer | vilt, as zoom of order 1 | 16fc24d273 | vit_jax/checkpoint.py
+    convention | transformers' BEiT, its table of offsets | beit | 5.23.0 | modeling_beit.py
+    another size | OpenAI's CLIP, transformers' CLIP unless asked | an error | 5.23.0 | modeling_clip.py
+    equal count, not square | transformers | resized all the same, from a square | 5.23.0 | modeling_vit.py
+
+References. Dosovitskiy et al., ViT, arXiv 2010.11929, section 3.2; Keys, Cubic convolution interpolation, 1981.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from posref._contract import Array, Count, Number, Numbers, contract, wide
+
+Convention = Literal["transformers", "timm", "dino", "vilt", "beit"]
+CONVENTIONS = get_args(Convention)
+
+
+@contract
+def cubic(x: Numbers[Array, "..."], *, a: Number) -> Numbers[Array, "..."]:
+    """Keys's kernel of four rows, 1 at 0 and 0 at all other integers: shape of `x`. Eq. (15) of Keys has a = -1/2.
+
+    >>> cubic(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), a=-0.75)
+    array([ 1.     ,  0.59375,  0.     , -0.09375,  0.     ])
+    """
+    x = np.abs(x)
+    near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+@contract
+def weights(length: Count, new: Count, *, convention: Convention) -> Numbers[Array, "new length"]:
+    """A, of one axis: how much of each of `length` rows is read at `new` places, `(new, length)`; every row sums to 1.
+
+    >>> weights(3, 2, convention="beit")
+    array([[0.75, 0.25, 0.  ],
+           [0.  , 0.25, 0.75]])
+    """
+    rows, odd = np.arange(length), 2 * np.arange(new)[:, None] + 1
+    if convention == "vilt":
+        return np.maximum(1 - np.abs((odd - 1) / 2 * (length - 1) / max(new - 1, 1) - rows), 0)
+    place = (odd * (10 * length) / (10 * new + (1 if convention == "dino" else 0)) - 1) / 2
+    if convention == "beit":
+        return np.maximum(1 - np.abs(np.clip(place, 0, length - 1) - rows), 0)
+    if convention == "timm":
+        kernel = cubic((place - rows) / max(length / new, 1), a=-1 / 2)
+        return kernel / kernel.sum(axis=-1, keepdims=True)
+    beyond = np.arange(-2, length + 2)  # rows beyond an end are its row
+    return cubic(place - beyond, a=-3 / 4) @ np.where(np.clip(beyond, 0, length - 1)[:, None] == rows, 1, 0)
+
+
+@contract
+def resize(
+    table: Numbers[Array, "m_height! m_width! d", wide], height: Count, width: Count, *, convention: Convention
+) -> Numbers[Array, "height width d"]:
+    """P, the table at `height` x `width` places: `(height, width, d)`. A table in one row of patches is reshaped first.
+
+    >>> resize(np.array([[[0.0], [4.0]]]), 1, 3, convention="vilt")[..., 0]
+    array([[0., 2., 4.]])
+    """
+    rows = weights(table.shape[0], height, convention=convention)
+    columns = weights(table.shape[1], width, convention=convention)
+    return np.swapaxes(rows @ np.swapaxes(columns @ table, 0, 1), 0, 1)

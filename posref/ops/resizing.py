@@ -1,0 +1,92 @@
+"""Tables that are resized: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.absolute import learned, resizing
+from posref.ops import Mistake, inside, instead, missing, using
+from posref.ops.probe import painted
+
+
+def weights(length, new, *, convention):
+    return resizing.weights(length, new, convention=convention)
+
+
+def resize(table, *, height, width, convention):
+    return resizing.resize(table, height, width, convention=convention)
+
+
+ARRAYS = {"table": lambda s: painted((3, 5, s.head_dim), 6)}
+NAMES = ("transformers", "timm", "dino", "vilt", "beit")
+
+
+def _as(convention):
+    return using(convention=lambda a: convention if a.convention != convention else missing())
+
+
+def _kernel():
+    """Another cubic where there is one."""
+    return inside(resizing, "cubic", lambda right: lambda x, *, a: right(x, a=_other(a)))
+
+
+def _other(a):
+    return -1 / 2 if a == -3 / 4 else -3 / 4
+
+
+def _nearest(table, height, width, convention):
+    rows, columns = (np.arange(n) * m // n for m, n in zip(table.shape[:2], (height, width), strict=True))
+    return table[rows][:, columns]
+
+
+def _flattened(table, height, width, convention):
+    """One axis in the place of two: all patches in a row."""
+    row = table.reshape(1, -1, table.shape[-1])
+    return resizing.resize(row, 1, height * width, convention=convention).reshape(height, width, -1)
+
+
+MISTAKES = {
+    **{
+        f"as_{name}": Mistake(
+            _as(name),
+            f"resized as in {name}",
+            "Another kernel, or other places, stand between the rows.",
+            "Close at every patch, and nowhere the same.",
+            remedy="Take the kernel and the places of the model whose weights these are.",
+        )
+        for name in NAMES
+    },
+    "other_kernel": Mistake(
+        _kernel(),
+        "-1/2 for -3/4 in the cubic, or the reverse",
+        "The bicubic of another library is taken.",
+        "Close at every patch, and nowhere the same.",
+        remedy="-3/4 without antialias (torch), -1/2 with it.",
+    ),
+    "sides_exchanged": Mistake(
+        using(height=lambda a: a.width, width=lambda a: a.height),
+        "width x height",
+        "The sides of the image are exchanged.",
+        "Right for square images alone.",
+        remedy="Rows first.",
+    ),
+    "nearest": Mistake(
+        instead(_nearest),
+        "the nearest row",
+        "Rows are repeated or left out.",
+        "Neighbouring patches share a place.",
+        remedy="Interpolate.",
+    ),
+    "all_in_a_row": Mistake(
+        instead(_flattened),
+        "patches as one row",
+        "The table is resized as text.",
+        "Rows of the image run into each other.",
+        remedy="Reshape the table to its grid first.",
+    ),
+}
+
+
+def _head(t):
+    """Rows of eight; the table has half as many rows as the text that was trained."""
+    height = -(-t.trained // 16)
+    grown = resizing.resize(t.parameter(height, 8, t.dim), 2 * height, 8, convention="transformers")
+    return t.added(learned.encode(t.positions, grown.reshape(-1, t.dim)))

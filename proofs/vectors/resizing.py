@@ -1,0 +1,69 @@
+"""Resizing: a trained table of patches at other places, in five conventions."""
+
+import mpmath
+import numpy as np
+
+from proofs.absolute.resizing import stated
+from proofs.vectors import case, painted, terms
+
+SOURCES = (
+    "torch 2.13.0, upsample_bicubic2d and its antialiased kind, upsample_bilinear2d",
+    "timm 1.0.31, timm/layers/pos_embed.py, resample_abs_pos_embed",
+    "dino and DINOv2, vision_transformer.py, interpolate_pos_encoding with an offset of 0.1",
+    "vision_transformer 16fc24d273, vit_jax/checkpoint.py, interpolate_posembed",
+)
+
+CONVENTIONS = {
+    "axes": "table (rows, columns, d), the result (height, width, d); weights (new, length)",
+    "convention": "transformers: bicubic -3/4; timm: antialiased, -1/2; dino: a scale of (n + 0.1) / m; vilt: linear, corners "
+    "on corners; beit: linear, centres on centres",
+    "op resize": "the table at height x width places",
+    "op weights": "of one axis: how much of each of `length` rows is read at `new` places",
+}
+NAMES = ("transformers", "timm", "dino", "vilt", "beit")
+FINE = ("f64", "f32")  # conventions are close, and 256 roundings bound a weight (proofs/absolute/resizing.py)
+
+
+def vectors():
+    for name in NAMES:
+        others = " ".join(f"as_{other}" for other in NAMES if other != name)
+        kernel = "" if name in ("vilt", "beit") else " other_kernel"
+        for length, new in ((4, 6), (5, 3)):
+            yield _weights(length, new, name, others + kernel)
+        yield _resize((3, 5), (4, 2), name, others + kernel + " sides_exchanged nearest all_in_a_row")
+
+
+def _numbers(fractions):
+    return np.vectorize(lambda x: mpmath.mpf(x.numerator) / x.denominator, otypes=[object])(fractions)
+
+
+def _weights(length, new, name, mistakes):
+    values = _numbers(stated(length, new, name))
+    return case(
+        f"resizing/{name}/{length}-to-{new}/weights",
+        op="weights",
+        params={"length": length, "new": new, "convention": name},
+        tensors={},
+        expected=values,
+        cond={"amp": terms(100, np.full(values.shape, 3))},
+        kills=mistakes,
+        models=FINE,
+    )
+
+
+def _resize(old, new, name, mistakes):
+    table = painted((*old, 2), 6)
+    rows, columns = (_numbers(stated(m, n, name)) for m, n in zip(old, new, strict=True))
+    cells = np.ndindex(*new)
+    values = [sum(rows[y, a] * columns[x, b] * table[a, b] for a, b in np.ndindex(*old)) for y, x in cells]
+    largest = np.broadcast_to(abs(table).sum(axis=(0, 1)), (*new, 2))
+    return case(
+        f"resizing/{name}/3x5-to-{new[0]}x{new[1]}/table",
+        op="resize",
+        params={"height": new[0], "width": new[1], "convention": name},
+        tensors={"table": table},
+        expected=np.reshape(values, (*new, 2)),
+        cond={"amp": terms(100, 9 * largest)},
+        kills=mistakes,
+        models=FINE,
+    )

@@ -1,0 +1,60 @@
+"""Resizing: values of torch and SciPy on a painted table, sizes of one, refused conventions."""
+
+import numpy as np
+import pytest
+
+from posref.absolute import resizing
+
+
+def painted(shape, tag):
+    n = np.arange(np.prod(shape))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def sums(values):
+    """The sum of all entries, and of each times (1 + n mod 13) / 16."""
+    n = np.arange(np.size(values))
+    return [np.sum(values), np.sum(np.ravel(values) * (1 + n % 13) / 16)]
+
+
+@pytest.mark.parametrize(
+    ("convention", "side", "expected"),
+    [
+        ("transformers", 6, [-13.0358072917, -3.75125249227]),
+        ("timm", 6, [-13.1409071852, -3.94216913395]),
+        ("timm", 3, [-3.23011597614, -0.809234732364]),
+        ("transformers", 3, [-3.28504774306, -0.869156747198]),
+        ("vilt", 6, [-12.834375, -4.0296484375]),
+        ("beit", 6, [-13.078125, -4.10416666667]),
+        ("dino", 6, [-13.1246661882, -3.7323103446]),
+    ],
+)
+def test_values_of_torch(convention, side, expected):
+    """torch 2.13.0 in float64 on a painted table of 4 x 4."""
+    got = resizing.resize(painted((4, 4, 1), 1), side, side, convention=convention)
+    np.testing.assert_allclose(sums(got), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("convention", resizing.CONVENTIONS)
+def test_one_row_is_repeated_and_one_place_is_read(convention):
+    table = painted((1, 1, 3), 6)
+    assert np.abs(resizing.resize(table, 3, 2, convention=convention) - table).max() <= 2.0**-45
+    assert resizing.weights(5, 1, convention=convention).shape == (1, 5)
+
+
+def test_the_conventions_differ():
+    table = painted((4, 4, 1), 1)
+    of = {name: resizing.resize(table, 6, 6, convention=name) for name in resizing.CONVENTIONS}
+    assert np.abs(of["timm"] - of["transformers"]).max().round(2) == 0.19
+    assert np.abs(of["dino"] - of["transformers"]).max().round(3) == 0.125
+
+
+def test_whole_numbers_are_resized_as_numbers():
+    assert resizing.resize(np.array([[[0], [4]]]), 1, 3, convention="vilt").ravel().tolist() == [0, 2, 4]
+
+
+def test_refused():
+    with pytest.raises(ValueError, match="convention is 'bicubic', expected one of"):
+        resizing.weights(2, 4, convention="bicubic")
+    with pytest.raises(ValueError, match="table has shape"):
+        resizing.resize(np.zeros((4, 8)), 2, 2, convention="vilt")
