@@ -19,13 +19,13 @@ Symbols.
 Conventions. The sum of cosines less its value at the distance 0: the -1 is a constant, which a softmax does not see. It is
 the same on both sides, 0 at the distance 0 and never above. It is not monotone: with d = 128 it rises at 14 for the first time.
 
-Example. Two heads of 4 features, the last of three tokens.
+Example. Two heads of 4 features, a token at 200 and what it sees 200 and 100 tokens before.
 
->>> positions = np.arange(3)
->>> bias(positions[2:], positions, frequencies(4), slopes(2)).round(5)
-array([[[-5.e-05, -1.e-05, -0.e+00]],
+>>> positions = np.array([0, 100, 200])
+>>> bias(positions[2:], positions, frequencies(4), slopes(2)).round(3)
+array([[[-0.354, -0.115,  0.   ]],
 <BLANKLINE>
-       [[-2.e-05, -1.e-05, -0.e+00]]])
+       [[-0.177, -0.057,  0.   ]]])
 
 Where implementations differ.
 
