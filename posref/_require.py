@@ -47,6 +47,15 @@ def between(function, argument, values, low, high=None):
         raise ValueError(f"{function}: {argument} runs from {values.min()} to {values.max()}, expected {low} {end}")
 
 
+def halved(function, s):
+    """Rows of a matrix whose exponential is a short series sum to 1 at most."""
+    if s.dtype.kind != "O" and s.size and not (most := np.abs(s).sum(axis=-1).max()) <= 1:
+        more = np.ceil(np.log2(most))
+        raise ValueError(
+            f"{function}: after the halvings rows of x S sum to {most:.3g}, expected 1 at most; take {more:g} more"
+        )
+
+
 def at_most(function, argument, number, target, size, remedy):
     """A number that counts entries of something does not exceed them."""
     if number > size:

@@ -82,6 +82,7 @@ OUTSIDE = {
     "relative.sandwich": "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it",
     "relative.stick_breaking": "weights that are no softmax of scores",
     "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
+    "rotary.generators": "positions of more than one axis, turned in planes of their own; on one axis it is RoPE",
     "rotary.layouts": "an order of features",
     "rotary.linear_attention": "weights that are no softmax of scores",
     "rotary.value": "scores of RoPE; the values turn too",

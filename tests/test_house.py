@@ -52,6 +52,7 @@ ROUNDS = {
     "position_ids.temperature": "position_ids.pinned_temperature",
     "relative.alibi.slopes": "relative.alibi.slopes_pinned",
     "relative.decomposed.rows": "relative.decomposed.rows_pinned",
+    "rotary.generators.partition": "rotary.generators.constructors_pinned",
     "rotary.scaling.proportional": "rotary.scaling.pinned_proportional",
     "rotary.scaling.yarn_range": "rotary.scaling.yarn_range_counts_turns",
 }

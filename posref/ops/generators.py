@@ -1,0 +1,130 @@
+"""Generators: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, instead, layers, result, using
+from posref.ops.probe import painted
+from posref.rotary import generators, rope
+
+
+def skew(matrix):
+    return generators.skew(matrix)
+
+
+def circulant(row):
+    return generators.circulant(row)
+
+
+def partition(blocks, *, count):
+    return generators.partition(blocks, count)
+
+
+def planes(frequencies, *, layout):
+    return generators.planes(frequencies, layout=layout)
+
+
+def turn(x, coordinates, matrices, *, terms=18, halvings=6):
+    turns = generators.exponential(coordinates, generators.skew(matrices), terms=terms, halvings=halvings)
+    return (turns @ x[..., None])[..., 0]
+
+
+ARRAYS = {
+    "matrix": lambda s: painted((2, 4, 4), 1),
+    "row": lambda s: painted((2, 5), 2),
+    "blocks": lambda s: painted((3, 2, 2), 4),
+    "frequencies": lambda s: painted((2, 3), 6),
+    "x": lambda s: painted((s.n_key, 4), 1),
+    "coordinates": lambda s: painted((s.n_key, 2), 2),
+    "matrices": lambda s: painted((2, 4, 4), 4),
+}
+
+
+def _one_after_the_other(x, coordinates, matrices, terms, halvings):
+    for a in range(matrices.shape[0]):
+        x = turn(x, coordinates[..., a : a + 1], matrices[a : a + 1], terms=terms, halvings=halvings)
+    return x
+
+
+MISTAKES = {
+    "lower_triangle": Mistake(
+        using(matrix=lambda a: np.swapaxes(a.matrix, -1, -2)),
+        "L - L^T",
+        "The entries below the diagonal are read.",
+        "Other generators.",
+        remedy="U - U^T with the entries above it.",
+    ),
+    "whole_matrix": Mistake(
+        instead(lambda matrix: matrix - np.swapaxes(matrix, -1, -2)),
+        "P - P^T",
+        "Both triangles are read.",
+        "Skew too: other generators.",
+        remedy="The upper triangle alone.",
+    ),
+    "symmetric": Mistake(
+        instead(lambda matrix: np.triu(matrix, 1) + np.swapaxes(np.triu(matrix, 1), -1, -2)),
+        "U + U^T",
+        "The matrix is symmetric.",
+        "Lengths are not kept.",
+        remedy="Subtract the transpose.",
+    ),
+    "turned_back": Mistake(
+        result(lambda y: np.swapaxes(y, -1, -2)),
+        "the transpose",
+        "Rows are columns.",
+        "Everything turns backwards.",
+        only="circulant planes",
+        remedy="Matrices act on column vectors.",
+    ),
+    "blocks_in_runs": Mistake(
+        result(
+            lambda y, a: np.stack(
+                [
+                    np.where(
+                        (np.arange(y.shape[-1]) // a.blocks.shape[1] * a.count // len(a.blocks) == i)[:, None], y.sum(axis=0), 0
+                    )
+                    for i in range(a.count)
+                ]
+            )
+        ),
+        "the first blocks for the first axis",
+        "Blocks are given to the axes in runs.",
+        "Blocks turn with another axis.",
+        remedy="Block b turns with axis b mod A.",
+        only="partition",
+    ),
+    "axes_exchanged": Mistake(
+        using(coordinates=lambda a: a.coordinates[..., ::-1]),
+        "rows for columns",
+        "The axes of a grid are exchanged ('ij' for 'xy').",
+        "Right on the diagonal of a square.",
+        remedy="Columns first.",
+    ),
+    "backwards": Mistake(
+        using(coordinates=lambda a: -a.coordinates),
+        "R(-x)",
+        "Vectors are multiplied from the left instead of the right.",
+        "The scores of queries and keys are exchanged.",
+        remedy="R(x) acts on column vectors.",
+    ),
+    "one_after_the_other": Mistake(
+        instead(_one_after_the_other),
+        "exp(x_2 S_2) exp(x_1 S_1)",
+        "The axes turn one after the other.",
+        "Right if the generators commute.",
+        remedy="Add, then take the exponential.",
+    ),
+    "first_order": Mistake(
+        using(terms=1),
+        "1 + S, squared back",
+        "The series is cut too early.",
+        "Lengths grow with the distance.",
+        remedy="18 terms, and halve until the rows sum to 1.",
+    ),
+}
+
+
+def _head(t):
+    coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)  # rows of 8
+    angles = coordinates @ t.parameter(2, t.dim // 2)  # what generators.planes turn by
+    q, k, v = t.projected(t.x)
+    return t.attended(*(rope.rotate(y, np.cos(angles), np.sin(angles), layout=layers.LAYOUT) for y in (q, k)), v)

@@ -1,0 +1,225 @@
+"""Generators: the exponential of a sum of skew matrices, relative exactly if they commute."""
+
+import numpy as np
+import sympy as sp
+
+from posref import pairing
+from posref.rotary import generators, rope
+from proofs.kit import Scalar, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+
+MADE = [generators.skew, generators.circulant, generators.partition, generators.planes, pairing.indices]
+
+
+def expand(matrix):
+    return np.vectorize(lambda each: expression(each), otypes=[object])(matrix)
+
+
+def definition(coordinates, matrices, terms):
+    """1 + S + S^2/2 + .. for S = sum_a x_a S_a, up to a power; the paper's exponential is the limit."""
+    s = sum((x * m for x, m in zip(coordinates, matrices, strict=True)), 0 * matrices[0])
+    power = total = sp.eye(s.rows)
+    for n in range(1, terms + 1):
+        power = power * s / n
+        total = total + power
+    return total
+
+
+@theorem(
+    of=[generators.exponential],
+    sizes="2 axes, d = 2, 1 to 3 terms; one halving, and three",
+    equivalent={"exponential: i = np.arange(s.shape[-1])  ->  i = np.arange(s.shape[-2])": "square"},
+)
+def pinned():
+    """R(x) is the series of S = sum_a x_a S_a up to its last term, and with a halving the square of that of S / 2."""
+    x, s = symbols("x", 2), symbols("s", 2, 2, 2)
+    as_matrices = [sp.Matrix(2, 2, [each.e for each in m.ravel()]) for m in s]
+    halves = [each.e / 2 for each in x]
+    for terms in (1, 2, 3):
+        series = definition(halves, as_matrices, terms)
+        prove_equal(generators.exponential(x, s, terms=terms, halvings=1).ravel(), list(series * series), mention=[x[0]])
+
+    eighth = generators.exponential(x[:1], s[:1, :1, :1], terms=1, halvings=3)
+    prove_equal([eighth[0, 0]], [(1 + x[0] * s[0, 0, 0] / 8) ** 8])
+
+
+@pinned.control
+def the_axes_turn_one_after_the_other():
+    """R(x) is the product of the exponentials of the axes."""
+    x, s = symbols("x", 2), symbols("s", 2, 2, 2)
+    turn = lambda a: generators.exponential(x[a : a + 1], s[a : a + 1], terms=2, halvings=1)
+    prove_equal(generators.exponential(x, s, terms=2, halvings=1), turn(0) @ turn(1))
+
+
+def defect(made):
+    """R(t e_1) R(t e_2) - R(t (e_1 + e_2)) up to t^2, by its derivatives at t = 0: orders 0, 1, 2."""
+    t, zero = sp.Symbol("t", real=True), 0
+    at = lambda *x: generators.exponential(array([[Scalar(each) for each in x]]), made, terms=2, halvings=1)[0]
+    gap = expand(at(t, zero) @ at(zero, t) - at(t, t))
+    for order in range(3):
+        yield np.vectorize(lambda e, order=order: sp.diff(e, t, order).subs(t, 0), otypes=[object])(gap)
+
+
+def in_space():
+    """Any two skew matrices of d = 3, in the basis in which the first one turns the plane of features 0 and 1 alone."""
+    a, b, c = symbols("s", 3)
+    return generators.skew(array([[[0, a, 0], [0, 0, 0], [0, 0, 0]], [[0, b, 0], [0, 0, c], [0, 0, 0]]]))
+
+
+LEMMA = [generators.exponential, generators.commutators]
+
+
+@theorem(
+    of=LEMMA,
+    sizes="all skew S_1, S_2 of d = 3, in the basis of the first one",
+    argument="a function that is zero for all t has no term of order 2",
+)
+def relative_only_if_they_commute():
+    """R(t e_1) R(t e_2) = R(t e_1 + t e_2) + t^2 (S_1 S_2 - S_2 S_1)/2 + ..: if they do not commute it is not relative."""
+    s = in_space()
+    zeroth, first, second = defect(s)
+    prove_equal([*zeroth.ravel(), *first.ravel()], [0] * 18)
+    prove_equal(second.ravel(), generators.commutators(s)[0, 1].ravel(), mention=symbols("s", 3)[::2])
+
+
+@relative_only_if_they_commute.claim("It is so for those that commute.")
+def any_skew_matrices_are_relative():
+    """The exponential of any skew matrices is relative."""
+    *_, second = defect(in_space())
+    prove_equal(second.ravel(), [0] * 9)
+
+
+def commuting():
+    """The constructors whose generators commute, on symbols."""
+    yield "circulant", generators.circulant(symbols("c", 2, 4))
+    yield "circulant", generators.circulant(symbols("c", 2, 5))
+    blocks = generators.skew(symbols("b", 3, 2, 2))
+    yield "axis partition", generators.partition(blocks, 2)
+    yield "linearly dependent", symbols("h", 2)[:, None, None] * generators.skew(symbols("p", 3, 3))
+    for layout in pairing.LAYOUTS:
+        yield "planes", generators.planes(symbols("w", 2, 2), layout=layout)
+
+
+@theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6")
+def constructors_commute():
+    """Generators of STRING (circulant), ComRoPE (axis partition, linearly dependent) and RoPE-Mixed are skew and commute, so
+    by the binomial theorem their exponential is relative."""
+    for _, made in commuting():
+        prove_equal((made + np.swapaxes(made, -1, -2)).ravel(), [0] * made.size)
+        zero = generators.commutators(made)
+        prove_equal(zero.ravel(), [0] * zero.size)
+
+
+@constructors_commute.claim("Its matrices do not commute, and nothing in its training makes them.")
+def lieres_generators_commute():
+    """LieRE's generators commute, so LieRE is relative."""
+    made = generators.commutators(generators.skew(symbols("u", 2, 3, 3)))
+    prove_equal(made.ravel(), [0] * made.size)
+
+
+@theorem(
+    of=MADE,
+    sizes="d = 3, 4, 6",
+    equivalent={
+        "skew: i = np.arange(matrix.shape[-1])  ->  i = np.arange(matrix.shape[-2])": "square",
+        "skew: upper = (i[:, None] < i) * matrix  ->  upper = (i[:, None] <= i) * matrix": "the diagonal cancels",
+    },
+)
+def constructors_pinned():
+    """skew has u_ij above the diagonal and -u_ij below; circulant c_{j - i} - c_{i - j}; a block of the partition has its
+    number, and the axis of its number; each pair of planes has -w and w."""
+    u, c, b, w = symbols("u", 3, 3), symbols("c", 2, 4), symbols("b", 3, 2, 2), symbols("w", 2, 3)
+    made = generators.skew(u), generators.circulant(c), generators.partition(b, 2)
+    for i, j in np.ndindex(3, 3):
+        prove_equal([made[0][i, j]], [u[i, j] if i < j else -u[j, i] if j < i else 0], mention=[])
+    for n, i, j in np.ndindex(2, 4, 4):
+        prove_equal([made[1][n, i, j]], [c[n, (j - i) % 4] - c[n, (i - j) % 4]])
+    for a, i, j in np.ndindex(2, 6, 6):
+        inside = i // 2 == j // 2 and i // 2 % 2 == a
+        prove_equal([made[2][a, i, j]], [b[i // 2, i % 2, j % 2] if inside else 0])
+    for layout in pairing.LAYOUTS:
+        turn = generators.planes(w, layout=layout)
+        for a, t in np.ndindex(2, 3):
+            one, two = (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + 3)
+            prove_equal(turn[a, [one, two], [two, one]], [-w[a, t], w[a, t]], mention=[w[a, t]])
+        prove_equal([(turn * turn)[0].sum()], [2 * (w[0] * w[0]).sum()])
+
+
+@constructors_pinned.control
+def the_lower_triangle():
+    """skew reads the entries below the diagonal."""
+    u = symbols("u", 2, 2)
+    prove_equal(generators.skew(u)[1, 0], u[1, 0])
+
+
+@theorem(of=[generators.planes, pairing.indices, rope.matrix], sizes="2 axes, d = 4, both layouts, all x")
+def planes_turn_as_rope():
+    """The rotation by the angles sum_a x_a w_at is 1 at x = 0 and its derivative along axis a is S_a times it: so it is the
+    exponential of the planes, and RoPE-Mixed is RoPE with these angles."""
+    x, w = symbols("x", 2), symbols("w", 2, 2)
+    for layout in pairing.LAYOUTS:
+        turn = rope.matrix(1, x @ w, layout=layout)
+        prove_equal(rope.matrix(1, 0 * x @ w, layout=layout).ravel(), np.eye(4, dtype=int).ravel())
+        for a in range(2):
+            slope = np.vectorize(lambda e, a=a: sp.diff(expression(e), x[a].e), otypes=[object])(turn)
+            prove_equal(slope.ravel(), (generators.planes(w, layout=layout)[a] @ turn).ravel(), mention=[x[a], w[a, 0]])
+
+
+@planes_turn_as_rope.control
+def it_turns_clockwise():
+    """The derivative is minus S_a times it."""
+    x, w = symbols("x", 1), symbols("w", 1, 1)
+    turn = rope.matrix(1, x @ w, layout="half")
+    slope = np.vectorize(lambda e: sp.diff(expression(e), x[0].e), otypes=[object])(turn)
+    prove_equal(slope.ravel(), (-generators.planes(w, layout="half")[0] @ turn).ravel())
+
+
+def moved(basis):
+    """q^T P R(x)^T P^T P R(y) P^T k and (P^T q)^T R(y - x) P^T k, for d = 4 and one axis."""
+    q, k, w, x, y = symbols("q", 4), symbols("k", 4), symbols("w", 2), symbol("x"), symbol("y")
+    at = lambda position: basis @ rope.matrix(position, w, layout="half") @ basis.T
+    plain = (basis.T @ q) @ (rope.matrix(y - x, w, layout="half") @ (basis.T @ k))
+    return (at(x) @ q) @ (at(y) @ k), plain
+
+
+@theorem(of=[rope.matrix], sizes="d = 4, P a turn of features 0 and 1")
+def a_basis_is_absorbed():
+    """With an orthogonal P the scores of P R(x) P^T are those of R after q -> P^T q and k -> P^T k: STRING by Cayley's P is
+    RoPE, and its P is absorbed by the projections."""
+    phi = sp.Symbol("phi", real=True)
+    basis = np.eye(4, dtype=int).astype(object)
+    basis[:2, :2] = [[sp.cos(phi), -sp.sin(phi)], [sp.sin(phi), sp.cos(phi)]]
+    prove_equal(*([each] for each in moved(array(basis))))
+
+
+@a_basis_is_absorbed.control
+def by_any_matrix():
+    """So it is for any matrix P."""
+    prove_equal(*([each] for each in moved(array(np.diag([2, 1, 1, 1])))))
+
+
+def scores_of_liere(entries):
+    """R(x)^T R(y) for (0, 0), (1, 1) and for both moved along the second axis."""
+    made = generators.skew(entries)
+    at = lambda *x: generators.exponential(np.array(x, dtype=float), made, terms=18, halvings=4)
+    return at(0, 0).T @ at(1, 1), at(0, 1).T @ at(1, 2)
+
+
+@example(of=[generators.exponential, generators.skew], sizes="d = 3, two axes")
+def lieres_scores_depend_on_the_place():
+    """With S_1 the turn about one axis of space and S_2 about another, the patches (0, 0), (1, 1) and (0, 1), (1, 2) have other
+    scores, by more than 0.3; with S_2 = S_1 / 2 they are the same within rounding."""
+    one = np.zeros((2, 3, 3))
+    one[0, 0, 1] = one[1, 1, 2] = 1
+    here, there = scores_of_liere(one)
+    prove_that(bool(np.abs(here - there).max() > 0.3), "they differ")
+    here, there = scores_of_liere(np.stack([one[0], one[0] / 2]))
+    prove_that(bool(np.abs(here - there).max() < 1e-13), "they are the same")
+
+
+@lieres_scores_depend_on_the_place.claim("Only where the generators commute.")
+def liere_is_relative():
+    """LieRE's scores depend on the difference of two patches alone."""
+    one = np.zeros((2, 3, 3))
+    one[0, 0, 1] = one[1, 1, 2] = 1
+    here, there = scores_of_liere(one)
+    prove_that(bool(np.abs(here - there).max() < 1e-6), "they are the same")

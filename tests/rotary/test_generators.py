@@ -1,0 +1,78 @@
+"""Generators: the exponential against other roads, Cayley's basis, timm's RoPE-Mixed, refusals."""
+
+import numpy as np
+import pytest
+
+from posref.rotary import generators, rope
+
+EXACT = {"terms": 18, "halvings": 8}
+
+
+def painted(shape, tag):
+    n = np.arange(np.prod(shape))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def by_eigenvectors(coordinates, made):
+    """exp of a skew matrix from the eigenvectors of i S, which is Hermitian."""
+    values, vectors = np.linalg.eigh(1j * np.tensordot(coordinates, made, 1))
+    return (vectors * np.exp(-1j * values)) @ vectors.conj().T
+
+
+def test_exponential_by_eigenvectors():
+    made = generators.skew(painted((2, 6, 6), 1))
+    for coordinates in painted((7, 2), 2) / 2:
+        got, stated = generators.exponential(coordinates, made, **EXACT), by_eigenvectors(coordinates, made)
+        # 2^8 squarings of matrices of length 1, with 6 sums of 6 products each
+        np.testing.assert_allclose(got, stated, rtol=0, atol=256 * 36 * 6 * 2**-53)
+        np.testing.assert_allclose(got @ got.T, np.eye(6), rtol=0, atol=256 * 36 * 6 * 2**-53)
+
+
+def test_a_constant_in_all_entries_cancels():
+    """LieRE's code subtracts 0.5 from a triangle with zeros below it, and takes the difference to the transpose then."""
+    u = np.triu(painted((4, 4), 1), 1)
+    assert np.array_equal((u - 0.5) - (u - 0.5).T, generators.skew(u))
+
+
+def test_a_basis_by_cayley():
+    """P = (I - S)(I + S)^-1 is orthogonal, and scores are those of RoPE after P^T on both sides."""
+    s, one = generators.skew(painted((6, 6), 1)), np.eye(6)
+    p = (one - s) @ np.linalg.inv(one + s)
+    np.testing.assert_allclose(p @ p.T, one, rtol=0, atol=1e-13)
+    q, k, w = painted((6,), 2), painted((6,), 4), rope.frequencies(6)
+
+    def at(m):
+        return p @ rope.matrix(m, w, layout="half") @ p.T
+
+    got = (at(3) @ q) @ (at(7) @ k)
+    np.testing.assert_allclose(got, (p.T @ q) @ rope.matrix(4, w, layout="half") @ (p.T @ k), rtol=1e-12)
+
+
+def test_circulant_turns_are_circulant_and_relative():
+    made = generators.circulant(painted((2, 6), 1))
+
+    def at(*x):
+        return generators.exponential(np.array(x, dtype=float), made, **EXACT)
+
+    turn = at(2, 3)
+    np.testing.assert_allclose(turn, np.roll(np.roll(turn, 1, 0), 1, 1), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(at(1, 2).T @ at(2, 0), at(1, -2), rtol=0, atol=1e-11)
+
+
+def test_batches():
+    made = generators.partition(generators.skew(painted((4, 2, 2), 1)), 2)
+    assert made.shape == (2, 8, 8)
+    assert generators.exponential(painted((3, 5, 2), 2), made, **EXACT).shape == (3, 5, 8, 8)
+
+
+def test_refused():
+    with pytest.raises(ValueError, match=r"generators\.skew: matrix has shape \(2, 3\)"):
+        generators.skew(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"generators\.exponential: generators has shape \(3, 2, 2\)"):
+        generators.exponential(np.ones(2), np.ones((3, 2, 2)), **EXACT)
+    with pytest.raises(ValueError, match=r"rows of x S sum to 25, expected 1 at most; take 5 more"):
+        generators.exponential(np.array([50.0]), np.array([[[0.0, 1.0], [-1.0, 0.0]]]), terms=18, halvings=1)
+    with pytest.raises(TypeError, match="layout"):
+        generators.planes(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"generators\.partition: axes is 0"):
+        generators.partition(np.ones((2, 2, 2)), 0)
