@@ -5,6 +5,7 @@ numbers is split in two.
 """
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -110,6 +111,12 @@ def test_scores_are_within_their_bound(dim, length):
     assert turned[0].dtype == np.float32
     assert off.max() <= bound
     assert off.max() >= bound / 50  # the worst pair of positions is rare
+
+
+def test_the_page_of_rope_states_the_bound():
+    """Its row on angles in float32, of a table that is the same on every machine."""
+    stated, last = re.search(r"phase off by up to ([0-9.e-]+) rad near position (\d+)", rope.__doc__).groups()
+    assert precision.phase("float32 of a float64 table", 128, 1e4, int(last)) == pytest.approx(float(stated), rel=0.01)
 
 
 def test_explain_states_the_bound():

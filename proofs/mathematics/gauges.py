@@ -6,9 +6,9 @@ That a softmax does not see a constant in a row, and that with a sink or a cap o
 import numpy as np
 
 from posref import attention, offsets, shards
-from posref.relative import alibi, deberta, shaw, t5, transformer_xl
-from posref.rotary import rope
-from proofs.kit import all_paths, prove_equal, symbol, symbols, theorem
+from posref.relative import alibi, deberta, shaw, swin, t5, transformer_xl, tupe, xlnet
+from posref.rotary import decoupled, rope, xpos
+from proofs.kit import all_paths, array, prove_equal, symbol, symbols, theorem
 
 N, D = 3, 2
 PLACES = np.arange(N)
@@ -136,3 +136,95 @@ def pairs_may_be_mixed():
     tables = rope.tables(PLACES, w)
     score = lambda q, k: attention.scores(*(rope.rotate(x, *tables, layout="half") for x in (q, k)), scale=1)
     prove_equal(score(q[:, [1, 0, 3, 2]], k[:, [1, 0, 3, 2]]), score(q, k))
+
+
+@theorem(of=[attention.scores], sizes="n = 3, d = 2")
+def a_bias_of_the_keys():
+    """What a projection adds to all keys alike is free, in every system that scores q . k: no weight depends on it."""
+    q, k, a = symbols("q", N, D), symbols("k", N, D), symbols("a", 1, D)
+    prove_free(*(attention.scores(q, each, scale=symbol("s")) for each in (k + a, k)))
+
+
+@a_bias_of_the_keys.claim("RoPE turns what is added with its key: it meets the query at every angle.")
+def a_bias_of_turned_keys():
+    """It is free in RoPE too, added before the keys are turned."""
+    q, k, a = symbols("q", N, 2), symbols("k", N, 2), symbols("a", 1, 2)
+    tables = rope.tables(PLACES, symbols("w", 1))
+    score = lambda k: attention.scores(*(rope.rotate(x, *tables, layout="half") for x in (q, k)), scale=1)
+    prove_free(score(k + a), score(k))
+
+
+@theorem(
+    of=[xlnet.scores, tupe.positional_scores, swin.bias],
+    sizes="n = 3, d = 2; segments 1, 1, 2; a grid of one row",
+)
+def left_free_by_segments_grids_and_untied_positions():
+    """In XLNet one vector in all rows of the table is free, and one in both vectors of segments; in TUPE what is added to the
+    keys of all positions, once they are projected; in Swin one number a head in all rows."""
+    q, k, scale, a = symbols("q", N, D), symbols("k", N, D), symbol("s"), symbols("a", 1, D)
+    (u, v, w), rows, kinds = (symbols(name, 1, D) for name in "uvw"), symbols("r", 1, 2 * N, D), symbols("e", 2, 1, D)
+    same = np.equal.outer([1, 1, 2], [1, 1, 2])
+    score = lambda r, e: xlnet.scores(q[None], k[None], r, e, u, v, w, same, scale=scale)
+    prove_free(score(rows + a, kinds), score(rows, kinds))
+    prove_free(score(rows, kinds + a), score(rows, kinds))
+    places, w_q, w_k = symbols("p", N, D), symbols("x", 1, D, D), symbols("y", 1, D, D)
+    one = lambda p: np.concatenate([p, 0 * p[:, :1] + 1], axis=1)
+    more = lambda w, b: np.concatenate([w, b[None]], axis=1)
+    untied = lambda b: tupe.positional_scores(one(places), more(w_q, 0 * a), more(w_k, b), scale=scale)
+    prove_free(untied(a), untied(0 * a))
+    table, grid = symbols("t", 2 * N - 1, 1), swin.rows(np.stack([0 * PLACES, PLACES], axis=-1), height=1, width=N)
+    prove_free(swin.bias(grid, table + symbol("c")), swin.bias(grid, table))
+
+
+@left_free_by_segments_grids_and_untied_positions.claim(
+    "Only both vectors may move together: their difference is what is learned."
+)
+def one_vector_of_segments():
+    """In XLNet the vector of other segments is free by itself."""
+    q, k, a = symbols("q", 1, N, 1), symbols("k", 1, N, 1), symbol("a")
+    z, rows, same = symbols("z", 1, 1), symbols("r", 1, 2 * N, 1), np.equal.outer([1, 1, 2], [1, 1, 2])
+    score = lambda e: xlnet.scores(q, k, rows, array([[[symbol("x")]], [[e]]]), z, z, z, same, scale=1)
+    prove_free(score(symbol("y") + a), score(symbol("y")))
+
+
+@theorem(of=[xpos.rotate, decoupled.scores], sizes="n = 3, d = 4 and 2")
+def left_free_by_xpos_and_by_parts():
+    """xPos leaves free in each pair what RoPE does: one turn, and one factor of queries that keys are divided by. A decoupled
+    score leaves that free in its turned part, and in the other any matrix that keys undo."""
+    q, k, angle, factor = symbols("q", N, 4), symbols("k", N, 4), symbols("p", 1, 2), symbols("f", 2, positive=True)
+    tables = *rope.tables(PLACES, symbols("w", 2)), symbols("z", N, 2, positive=True)
+    side = lambda x, side: xpos.rotate(x, *tables, layout="half", side=side)
+    score = lambda q, k: attention.scores(side(q, "query"), side(k, "key"), scale=1)
+    turned = lambda x: rope.rotate(x, np.cos(angle), np.sin(angle), layout="half")
+    both = np.concatenate([factor, factor])
+    prove_equal(score(turned(q) * both, turned(k) / both), score(q, k))
+    m = symbols("m", 2, 2)
+    determinant = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
+    undone = np.array([[m[1, 1], -m[1, 0]], [-m[0, 1], m[0, 0]]]) / determinant  # the inverse, transposed
+    (c, r), (d, s) = (symbols("c", N, 2), symbols("r", N, 2)), (symbols("d", N, 2), symbols("s", N, 2))
+    prove_equal(decoupled.scores(c @ m, r, d @ undone, s, scale=1), decoupled.scores(c, r, d, s, scale=1))
+
+
+@left_free_by_xpos_and_by_parts.claim("Keys are multiplied by the inverse, transposed.")
+def keys_undo_by_the_same_matrix():
+    """Queries and keys of the part without position may be multiplied by one matrix."""
+    m, c, d, z = symbols("m", 1, 1), symbols("c", 1, 1), symbols("d", 1, 1), symbols("z", 1, 1)
+    prove_equal(decoupled.scores(c @ m, z, d @ m, z, scale=1), decoupled.scores(c, z, d, z, scale=1))
+
+
+@theorem(of=[attention.cap, attention.softmax], sizes="n = 2, a cap; every path")
+def a_cap_sees_everything():
+    """With a cap c the weights tell the scores: the logarithm of a ratio of two is c tanh(s_1 / c) - c tanh(s_0 / c), which a
+    constant in the row changes."""
+    s, c = symbols("s", 1, 2), symbol("c", positive=True)
+    for _, weights in all_paths(lambda: attention.softmax(attention.cap(s, softcap=c))):
+        capped = c * np.tanh(s[0] / c)
+        prove_equal(weights[0, 1] / weights[0, 0], np.exp(capped[1] - capped[0]))
+
+
+@a_cap_sees_everything.claim("Only what adds to all capped scores alike is not seen.")
+def a_constant_under_a_cap():
+    """A constant in a row is not seen under a cap either."""
+    s = symbols("s", 1, 2)
+    for _, (shifted, plain) in all_paths(lambda: (attention.cap(s + symbol("a"), softcap=1), attention.cap(s, softcap=1))):
+        prove_free(shifted, plain)

@@ -1,11 +1,13 @@
 """Exact truths beside what people say: components in [0, 1], rounded positions that collide, mirrored texts, causal masks."""
 
+import functools
+
 import numpy as np
 
 from posref import attention, offsets, precision
 from posref.absolute import sinusoidal
 from posref.relative import alibi
-from proofs.kit import all_paths, array, example, prove_equal, prove_that, symbols, theorem
+from proofs.kit import all_paths, array, example, prove_equal, prove_that, symbol, symbols, theorem
 
 
 @example(
@@ -45,18 +47,32 @@ def squared_distances(dim):
     return sum(4 * np.sin(k * t / 2) ** 2 for t in w)
 
 
+NEAREST = {  # width: the smallest distance of two rows below LENGTH, and their offset
+    4: (0.0016, 84823),
+    6: (0.0559, 32082),
+    8: (0.0353, 100531),
+    16: (1.0147, 1),
+    64: (1.4718, 1),
+    128: (1.9526, 1),
+}
+FORMATS = {"bfloat16": -9, "float16": -12, "float32": -25}  # rounding moves a number of [-1, 1] by at most this power of 2
+
+
 @example(
     of=[sinusoidal.frequencies],
-    sizes="d = 6, 8, 16; base 10000; positions below 131072",
-    argument="rounding to bfloat16 moves an entry by at most 2^-9: rows farther apart than 2 sqrt(d) 2^-9 stay different",
+    sizes="d = 6, 8, 16, 64, 128; base 10000; positions below 131072",
+    argument="rounding moves an entry by at most 2^-9 in bfloat16 and 2^-12 in float16: rows that are farther apart than "
+    "2 sqrt(d) times that stay different",
 )
 def rounded_rows_are_different():
-    """Rows of the sinusoid that are rounded to bfloat16 are all different below 131072 at d = 6, 8 and 16, and at d = 16
-    neighbours are the closest, if angles are computed in float64."""
-    for dim in (6, 8, 16):
+    """Rows of the sinusoid that are rounded to bfloat16 or float16 are all different below 131072 from d = 6 on, if angles are
+    computed in float64: the closest are 0.0559 apart at d = 6 (offset 32082), 0.0353 at d = 8 (100531), and neighbours from
+    d = 16 on, 1.0147, 1.4718 at d = 64 and 1.9526 at 128."""
+    for dim, (nearest, offset) in NEAREST.items():
         distance = np.sqrt(squared_distances(dim))
-        prove_that(distance.min() > 2 * np.sqrt(dim) * 2.0**-9 + 1e-6, f"d = {dim}: {distance.min():.4f}")
-        prove_that(dim < 16 or distance.argmin() == 0, "neighbours are the closest")
+        prove_that(abs(distance.min() - nearest) < 5e-5 and distance.argmin() + 1 == offset, f"d = {dim}: {distance.min():.5f}")
+        reach = 2 * np.sqrt(dim) * 2.0 ** FORMATS["bfloat16"] + 1e-6
+        prove_that(bool(distance.min() > reach) == (dim > 4), f"d = {dim}: beyond what bfloat16 moves, from d = 6 on")
 
 
 @rounded_rows_are_different.claim("At d = 4 rows 7 and 84830 are one in bfloat16.")
@@ -72,33 +88,60 @@ def determinant(w):
     return np.log(abs(np.sin(w))).sum() + pairs
 
 
-def filled(dim, n, bits):
-    """In how many directions n positions of the sinusoid reach farther than 2^-bits of their largest extent."""
+def filled(dim, n):
+    """In how many directions n positions of the sinusoid reach farther than 2^-8, and 2^-24, of their largest extent."""
     p = sinusoidal.encode(np.arange(n), sinusoidal.frequencies(dim), layout="half")
-    extents = np.linalg.svd(p, compute_uv=False)
-    return int((extents > extents[0] * 2.0**-bits).sum())
+    extents = np.linalg.svd(np.linalg.qr(p, mode="r"), compute_uv=False)
+    return tuple(int((extents > extents[0] * 2.0**-bits).sum()) for bits in (8, 24))
+
+
+MAGNITUDES = {16: -127, 64: -2590, 128: -10780, 512: -177883}  # width: the power of 10 of the determinant, base 10000
+DIRECTIONS = {(128, 512): (51, 56), (128, 4096): (81, 85)}  # width, positions: directions above 2^-8, and above 2^-24
 
 
 @example(
     of=[sinusoidal.encode, sinusoidal.frequencies],
-    sizes="determinants at d = 4, 6, 8; extents at d = 128, 512 positions",
+    sizes="determinants at d = 4, 6, 8; their size at d = 16 to 512; extents at d = 128, 512 and 4096 positions",
     argument="one linear map takes each p_m to p_(m+k) and no other does, as p_0 .. p_(d-1) span: w_t in (0, 1] are distinct",
 )
 def the_shift_is_unique_and_cannot_be_measured():
     """A shift has one map, for |det [p_0 .. p_(d-1)]| = prod |sin w_t| prod 4 (cos w_a - cos w_b)^2 is not 0; but it is
-    10^-127 at d = 16, and 512 positions at d = 128 fill 56 directions in float32."""
+    10^-127 at d = 16, 10^-2590 at 64 and 10^-10780 at 128; and of the 128 directions at d = 128 512 positions reach farther
+    than 2^-8 of the largest extent in 51 and than 2^-24 in 56, and 4096 positions in 81 and 85."""
     for dim in (4, 6, 8):
         w = sinusoidal.frequencies(dim, 4.0)
         rows = sinusoidal.encode(np.arange(dim), w, layout="half")
         prove_that(abs(np.linalg.slogdet(rows)[1] - determinant(w)) < 1e-6, f"d = {dim}")
-    prove_that(round(determinant(sinusoidal.frequencies(16)) / np.log(10)) == -127, "d = 16")
-    prove_that(filled(128, 512, 24) == 56, "56 of 128 directions")
+    for dim, power in MAGNITUDES.items():
+        prove_that(round(determinant(sinusoidal.frequencies(dim)) / np.log(10)) == power, f"10^{power} at d = {dim}")
+    for (dim, n), directions in DIRECTIONS.items():
+        prove_that(filled(dim, n) == directions, f"{directions} of {dim}, {n} positions")
 
 
 @the_shift_is_unique_and_cannot_be_measured.claim("float32 holds 56 of the 128 directions; on the others any map does.")
 def the_shift_can_be_fitted():
     """Least squares in float32 over 512 positions finds the matrix of the shift (d = 128)."""
-    prove_that(filled(128, 512, 24) == 128, "all directions are filled")
+    prove_that(filled(128, 512)[1] == 128, "all directions are filled")
+
+
+@theorem(of=[offsets.offsets, alibi.bias], sizes="all positions, hence all n")
+def mirrored_distances():
+    """Seen from the end, at n - 1 - i and n - 1 - j, an offset is its negative, and ALiBi's absolute form is the same."""
+    n, i, m = (*(symbol(name, integer=True) for name in "ni"), symbols("m", 1))
+    for far in (0 * i, symbol("o", integer=True, positive=True), -symbol("o", integer=True, positive=True)):
+        here, there = (array([i]), array([i + far])), (array([n - 1 - i]), array([n - 1 - i - far]))
+        prove_equal(offsets.offsets(*there), -offsets.offsets(*here))
+        both = functools.partial(lambda *pairs: [alibi.bias(*at, m, form="absolute").ravel() for at in pairs], there, here)
+        for _, (mirrored, plain) in all_paths(both):
+            prove_equal(mirrored, plain)
+
+
+@mirrored_distances.claim("Its sign is the order of the two tokens.")
+def mirrored_offsets():
+    """The signed form is the same seen from the end."""
+    n, i, j, m = (*(symbol(name, integer=True) for name in "nij"), symbols("m", 1))
+    pairs = (array([n - 1 - i]), array([n - 1 - j])), (array([i]), array([j]))
+    prove_equal(*(alibi.bias(*at, m, form="signed").ravel() for at in pairs))
 
 
 def attended(x, bias):
