@@ -10,6 +10,8 @@ Definition. Positions are integers from 0; where no positions of queries and key
     zigzag        rank r of c has the chunks r and 2c - 1 - r of 2c equal ones
     streaming     of n tokens the first s and the last w stay, at the positions 0 .. s + w - 1 of their slots
     self_extend   j - i if i - j < w, else floor(j/g) - (floor(i/g) + w - floor(w/g))
+    rerope        j - i if i - j < w, else -w; leaky by k: -(w + (i - j - w)/k)
+    lambda_mask   keys with i - j < w, and the first n_g of the text; with the offsets of rerope it is LM-Infinite
     dual_chunk    j - i in a chunk of c = chunk_size - local tokens; j mod c - min(i mod c + c, chunk_size) in the next
     dual_chunk    j mod c - min(2c - 1, chunk_size) in chunks farther back
     multimodal    text: (p, p, p); a patch: (start + frame, start + row, start + column); then p = start + max(rows, columns)
@@ -20,7 +22,8 @@ Symbols.
     mask (..., n)                        boolean, True = token
     lengths (documents,)                 tokens of each document: the differences of cu_seqlens
     i (n_query,), j (n_key,)             positions of queries and of keys
-    g, w                                 group and window of Self-Extend
+    g, w                                 group and window of Self-Extend, window of ReRoPE
+    k, n_g                               `leak` of Leaky ReRoPE, `sinks` of LM-Infinite
     offsets (n_query, n_key)             key position minus query position
 
 Conventions. Positions and masks are arguments of attention, which is equivariant: tokens may come in any order if positions
@@ -34,13 +37,19 @@ Where implementations differ.
     w - floor(w/g) | Self-Extend's authors, prefill | w - w/g, a real number | 18950b5a | self_extend_patch/Llama.py
     w - floor(w/g) | Self-Extend's authors, decoding with flash-attn | w - w//g | 18950b5a | self_extend_patch/Llama.py
     chunks farther back | ChunkLlama | min(2c - 1, chunk_size) | 15c5787c | chunkllama_attn_replace.py
+    leak | Leaky ReRoPE's code | 16, by linear frequencies and an offset w (k - 1); w = 512 | acfe7884 | rerope
+    scale of queries | ReRoPE's code | q max(1, ln(i + 1) / ln L), L the trained length | acfe7884 | rerope
+    w | LM-Infinite's code | 4096, and 10 to 100 first tokens; a first one within the window keeps its distance | a0ce64c6
+      | LM-Infinite
+    ids | SHAPE's code | i + u with one random u a text up to K in training, and i + K in tests | a2b04a26 | fairseq
     temperature | Llama 4 | p + 1 for p, in layers without RoPE alone | 5.23.0 | modeling_llama4.py
     temperature | Ministral 3, Mistral 4 | p, in all layers | 5.23.0 | modeling_ministral3.py get_llama_4_attn_scale
     text after a video | transformers' Qwen2-VL | start + max(rows, columns): frames do not count | 5.23.0
       | modeling_qwen2_vl.py get_rope_index
 
 References. Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2; Jin et al., Self-Extend, arXiv 2401.01325, section 3; An
-et al., Dual Chunk Attention, arXiv 2402.17463; Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1.
+et al., Dual Chunk Attention, arXiv 2402.17463; Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1; Su,
+kexue.fm/archives/9708 (ReRoPE); Han et al., LM-Infinite, arXiv 2308.16137; Kiyono et al., SHAPE, arXiv 2109.05644.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -51,6 +60,7 @@ from posref._contract import (
     Array,
     Booleans,
     Count,
+    Factor,
     Integer,
     Integers,
     Number,
@@ -163,6 +173,45 @@ def self_extend(
     i, j = query_positions[:, None], key_positions[None, :]
     shift = window - window // group if phase == "decode" else window - window / group
     return np.where(i - j < window, j - i, j // group - (i // group + shift))
+
+
+@contract
+def rerope(
+    query_positions: SignedIntegers[Array, "n_query", wide],
+    key_positions: SignedIntegers[Array, "n_key", wide],
+    *,
+    window: Count,
+    leak: Factor | None = None,
+) -> Numbers[Array, "n_query n_key"]:
+    """Offsets of ReRoPE, `(n_query, n_key)`: exact below `window`, then one, or in steps of 1/`leak` for Leaky ReRoPE.
+
+    A function of the distance, unlike Self-Extend's. For causal attention: keys after the query keep their offset.
+
+    >>> rerope(np.array([9]), np.array([0, 4, 5, 6, 9]), window=4)
+    array([[-4, -4, -4, -3,  0]])
+    >>> rerope(np.array([9]), np.array([1, 5, 6]), window=4, leak=2)
+    array([[-6., -4., -3.]])
+    """
+    offset = key_positions[None, :] - query_positions[:, None]
+    beyond = np.minimum(offset + window, 0)
+    return offset - beyond if leak is None else offset - beyond + beyond / leak
+
+
+@contract
+def lambda_mask(
+    query_positions: SignedIntegers[Array, "n_query", wide],
+    key_positions: SignedIntegers[Array, "n_key", wide],
+    *,
+    window: Count,
+    sinks: Integer,
+) -> Booleans[Array, "n_query n_key"]:
+    """True for the last `window` keys up to the query and the first `sinks` of the text: boolean `(n_query, n_key)`.
+
+    >>> lambda_mask(np.array([5]), np.arange(7), window=2, sinks=1)
+    array([[ True, False, False, False,  True,  True, False]])
+    """
+    distance, first = query_positions[:, None] - key_positions[None, :], key_positions[None, :] < sinks
+    return (distance >= 0) & ((distance < window) | first)
 
 
 @contract

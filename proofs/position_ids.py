@@ -1,6 +1,7 @@
 """Position ids: padding, packing, caches, ranks, evicted and grouped positions, images, temperature."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 
@@ -61,6 +62,15 @@ def _self_extend(i, j, group, window, shift):
     return j - i if i - j < window else j // group - (i // group + shift)
 
 
+def _rerope(i, j, window, leak=None):
+    """Su, kexue.fm/archives/9708 (ReRoPE)."""
+    return j - i if i - j < window else -window if leak is None else -(window + Fraction(i - j - window) / Fraction(leak))
+
+
+def _lambda_mask(i, j, window, sinks):
+    return j <= i and (i - j < window or j < sinks)
+
+
 def _dual_chunk(i, j, size, local):
     chunk = size - local
     successive = min(i % chunk + chunk, size)
@@ -89,6 +99,8 @@ _RULES = {
     "zigzag": _zigzag,
     "streaming": _streaming,
     "self_extend": _self_extend,
+    "rerope": _rerope,
+    "lambda_mask": _lambda_mask,
     "dual_chunk": _dual_chunk,
     "multimodal": _multimodal,
 }
@@ -408,6 +420,31 @@ def prefill_is_decoding():
     given = {"group": 2, "window": 5}
     i, j = np.array([9]), np.array([0])
     prove_equal(*(position_ids.self_extend(i, j, **given, phase=phase) for phase in ("prefill", "decode")))
+
+
+@example(of=[position_ids.rerope, position_ids.lambda_mask], sizes="20 tokens, windows 1 to 8, leaks 1, 2, 4, 2 and 3 sinks")
+def pinned_rerope():
+    """The offset is j - i for i - j < w, else -w, or -(w + (i - j - w)/k): a function of j - i that never falls as keys come
+    nearer, and with k = 1 it is j - i. LM-Infinite sees the last w keys and the first n_g."""
+    i = np.arange(20)
+    for window, leak in itertools.product(range(1, 9), (None, 1, 2, 4)):
+        got = position_ids.rerope(i, i, window=window, leak=leak)
+        prove_equal(got, [[definition("rerope", a, b, window, leak) for b in range(20)] for a in range(20)])
+        prove_equal(got[1:, 1:], got[:-1, :-1])
+        prove_that(bool((np.diff(got) >= 0).all()), "it never falls")
+        prove_that((leak == 1) is bool((got == i - i[:, None]).all()), "the offset itself for k = 1 alone")
+        for sinks in (2, 3):
+            seen = position_ids.lambda_mask(i, i, window=window, sinks=sinks)
+            stated = [[definition("lambda_mask", a, b, window, sinks) for b in range(20)] for a in range(20)]
+            prove_that(seen.tolist() == stated, f"the mask of {window} and {sinks}")
+
+
+@pinned_rerope.claim("ReRoPE's are; Self-Extend groups positions, and at the distance 9 it is 8 or 9 (w = 8, g = 4).")
+def self_extend_is_a_function_of_the_distance():
+    """Offsets beyond the window are functions of the distance, in Self-Extend as in ReRoPE."""
+    i = np.arange(9, 14)
+    got = np.diagonal(position_ids.self_extend(i, i - 9, group=4, window=8, phase="decode"))
+    prove_equal(got, [got[0]] * 5)
 
 
 @example(of=[position_ids.dual_chunk], sizes="24 tokens, 9 settings")

@@ -36,6 +36,17 @@ def test_packed_documents_are_separate_runs():
         np.testing.assert_allclose(together[own], attention.attend(alone, alone, x[own], scale=1.0, mask=causal), rtol=1e-12)
 
 
+def test_rerope_and_lm_infinite_of_ten_tokens():
+    """Sums over ten tokens and eleven, from the offsets of the released code."""
+    i, causal = np.arange(10), np.tri(10, dtype=bool)
+    distance = -position_ids.rerope(i, i, window=4) * causal
+    assert (distance.sum(), distance[5].tolist()) == (130, [4, 4, 3, 2, 1, 0, 0, 0, 0, 0])
+    leaky = -position_ids.rerope(i, i, window=4, leak=16) * causal
+    assert (leaky.sum(), leaky[5, 0]) == (132.1875, 4.0625)
+    seen = position_ids.lambda_mask(np.arange(11), np.arange(11), window=4, sinks=2)
+    assert seen.sum(axis=-1).tolist() == [1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6]
+
+
 def test_self_extend_with_the_released_numbers():
     """w = 1022 and g = 8: the first grouped offset is 894.25 larger in prefill and 895 in decoding than its groups say."""
     given = {"group": 8, "window": 1022}
@@ -68,6 +79,12 @@ def test_dual_chunk_of_chunkllama():
         (lambda: position_ids.zigzag(8, ranks=2, rank=2), ValueError, "rank is 2 of 2, expected 0 to 1"),
         (lambda: position_ids.zigzag(8, ranks=2, rank=-1), ValueError, "rank is -1 of 2"),
         (lambda: position_ids.streaming(0, sinks=1, window=1), ValueError, "n is 0, expected an integer of at least 1"),
+        (
+            lambda: position_ids.rerope(I, I, window=4, leak=0.5),
+            ValueError,
+            "leak is 0.5, expected a finite number of at least 1",
+        ),
+        (lambda: position_ids.lambda_mask(I, I, window=0, sinks=1), ValueError, "window is 0"),
         (lambda: position_ids.self_extend(I, I, group=0, window=4, phase="decode"), ValueError, "group is 0"),
         (lambda: position_ids.self_extend(I, I, group=2, window=4, phase="both"), ValueError, "phase is 'both'"),
         (lambda: position_ids.self_extend(I.astype(np.uint8), I, group=2, window=4, phase="decode"), TypeError, "uint8"),

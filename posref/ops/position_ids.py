@@ -36,6 +36,15 @@ def self_extend(query_positions, key_positions, *, group, window, phase):
     return _past(found, query_positions, key_positions)
 
 
+def rerope(query_positions, key_positions, *, window, leak=None):
+    found = position_ids.rerope(query_positions, key_positions, window=window, leak=leak)
+    return _past(found, query_positions, key_positions)
+
+
+def lambda_mask(query_positions, key_positions, *, window, sinks):
+    return position_ids.lambda_mask(query_positions, key_positions, window=window, sinks=sinks) * 1
+
+
 def dual_chunk(query_positions, key_positions, *, chunk_size, local):
     found = position_ids.dual_chunk(query_positions, key_positions, chunk_size=chunk_size, local=local)
     return _past(found, query_positions, key_positions)
@@ -292,7 +301,7 @@ MISTAKES = {
         "The offset has the wrong sign.",
         "Past and future change places.",
         remedy="The offset is key - query.",
-        only="self_extend dual_chunk",
+        only="self_extend rerope dual_chunk",
     ),
     "groups_everywhere": Mistake(
         _otherwise(lambda a: self_extend(**a | {"window": 1})),
@@ -328,15 +337,50 @@ MISTAKES = {
         using(window=lambda a: a.window + 1),
         "i - j <= w",
         "The distance `window` itself is exact.",
-        "One key is at another position.",
-        only="self_extend",
+        "One key is at another position, or is seen.",
+        only="self_extend rerope lambda_mask",
     ),
     "no_groups": Mistake(
         _otherwise(_plain),
         "key - query",
         "The positions are used as they are.",
         "Right for short texts, garbage beyond the trained length.",
-        only="self_extend dual_chunk",
+        only="self_extend rerope dual_chunk",
+    ),
+    "leak_ignored": Mistake(
+        using(leak=lambda a: None if a.leak else 2.0),
+        "-w for all far keys, or steps where there are none",
+        "ReRoPE is taken for Leaky ReRoPE, or the reverse.",
+        "Far keys have other distances.",
+        only="rerope",
+    ),
+    "masked_beyond": Mistake(
+        lambda f, a: f(**a) * (a.query_positions[:, None] - a.key_positions < a.window),
+        "0 beyond the window",
+        "Far keys are at the query's own place.",
+        "Far keys are read as the own token.",
+        remedy="The offset is -w there.",
+        only="rerope",
+    ),
+    "first_tokens_left_out": Mistake(
+        using(sinks=0),
+        "a window alone",
+        "The first tokens are masked.",
+        "Perplexity explodes when the first token leaves the window.",
+        remedy="Keep the first tokens.",
+        only="lambda_mask",
+    ),
+    "future_seen": Mistake(
+        instead(
+            lambda query_positions, key_positions, window, sinks: (
+                1 * ((query_positions[:, None] - key_positions < window) | (key_positions < sinks))
+            )
+        ),
+        "keys after the query too",
+        "The mask is not causal.",
+        "Every token sees the future.",
+        remedy="And it with the causal mask.",
+        only="lambda_mask",
     ),
     "local_ignored": Mistake(
         _otherwise(_of_whole_chunks),

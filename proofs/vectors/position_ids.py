@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.position_ids import definition
-from proofs.vectors import case, terms
+from proofs.vectors import FAR, NARROW, case, terms
 
 SOURCES = (
     "Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2",
@@ -24,6 +24,9 @@ CONVENTIONS = {
     "op streaming": "two rows: the places in the text of the tokens that stay, and their positions, those of their slots",
     "op self_extend": "key - query for distances below window, else floor(j/g) - floor(i/g) - shift; shift is w - w/g in "
     "prefill, w - floor(w/g) in decoding; 0 for keys after the query",
+    "op rerope": "key - query for distances below window, else -window, or -(window + (distance - window) / leak); 0 for keys "
+    "after the query",
+    "op lambda_mask": "1 for the last window keys up to the query and the first sinks of the text, else 0",
     "op dual_chunk": "offsets of Dual Chunk Attention with chunks of chunk_size - local; 0 for keys after the query",
     "op multimodal": "time, row, column of every token, merge x merge patches being one",
     "op temperature": "1 + amount ln(1 + floor(p / length)); llama4 takes p + 1 for p",
@@ -61,6 +64,12 @@ def vectors():
     for phase in ("prefill", "decode"):
         yield _self_extend(2, 5, phase, "other_phase group_of_the_difference ")
         yield _self_extend(4, 8, phase, "")
+    bits = f"{NARROW} int16_positions"
+    for leak in (None, 4):
+        yield _rerope(5, leak, "near", NEAR, "sign leak_ignored masked_beyond" + " window_one_more" * bool(leak))
+        yield _rerope(5, leak, "across", ACROSS, bits)
+    yield _lambda_mask("near", NEAR, "window_one_more first_tokens_left_out future_seen")
+    yield _lambda_mask("across", ACROSS, bits)
     for size, local, flags in ((6, 2, "local_ignored next_chunk_as_far not_capped"), (8, 3, "local_ignored next_chunk_as_far")):
         yield _dual_chunk(size, local, flags)
     yield from _multimodal()
@@ -89,6 +98,24 @@ def _self_extend(group, window, phase, flags):
         expected,
         flags + "groups_everywhere shift_left_out window_one_more no_groups sign",
     )
+
+
+NEAR = [0, 3, 7, 13, 18], list(range(19))
+ACROSS = [32770, *FAR[1:]], [0, 32765, 32768, 32770, *FAR]  # where numbers of 16 and of 24 bits end
+
+
+def _rerope(window, leak, probe, places, flags):
+    expected = _past(*places, lambda i, j: definition("rerope", int(i), int(j), window, leak))
+    expected = [[mpmath.mpf(x.numerator) / x.denominator for x in row] for row in expected] if leak else expected
+    params = {"window": window, "leak": leak} if leak else {"window": window}
+    name, tensors = f"rerope/w{window}-{'leaky' if leak else 'flat'}/{probe}", {"queries": places[0], "keys": places[1]}
+    return _case(name, params, tensors, expected, f"no_groups {flags}")
+
+
+def _lambda_mask(probe, places, flags):
+    expected = [[int(definition("lambda_mask", i, j, 4, 2)) for j in places[1]] for i in places[0]]
+    tensors = {"queries": places[0], "keys": places[1]}
+    return _case(f"lambda_mask/w4-s2/{probe}", {"window": 4, "sinks": 2}, tensors, expected, flags)
 
 
 def _dual_chunk(size, local, flags):
