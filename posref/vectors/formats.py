@@ -135,9 +135,9 @@ ENDS = {
 }
 
 
-def to_c(document):
-    """A header: every tensor as an array of its own name, and `posref_SYSTEM_cases`, `_models`, `_conventions`, `_flags`."""
-    system = f"posref_{document['encoding']}"
+def to_c(document, name=None):
+    """A header: every tensor as an array of its own name, and `posref_NAME_cases`, `_models`, `_conventions`, `_flags`."""
+    system = f"posref_{_identifier(name or document['encoding'])}"
     lines = [f"/* {document['title']} {document['schema']}; CC0 1.0 */", TYPES, f"#ifndef {system.upper()}"]
     lines += [f"#define {system.upper()}"]
     table = []
@@ -172,7 +172,7 @@ FORMATS = {
     "npz": to_npz,
     "safetensors": to_safetensors,
     "bin": to_raw,
-    "h": lambda document, path: path.write_text(to_c(document), encoding="ascii"),
+    "h": lambda document, path: path.write_text(to_c(document, path.stem), encoding="ascii"),
 }
 ALIASES = {"raw": "bin", "c": "h"}
 

@@ -74,8 +74,8 @@ def render(names=(), directory=DIRECTORY):
         documents |= {f"released/{name}.json": content for name, content in _model.released(version=VERSION)}
         print(f"released: {sum(name.startswith('released/') for name in documents)} models", flush=True)
     if not names or "kernels" in names:
-        documents["kernels/rope.json"] = _recipes.document(version=VERSION)
-        print(f"kernels: {len(documents['kernels/rope.json']['cases'])} cases", flush=True)
+        documents["kernels/attend.json"] = _recipes.document(version=VERSION)
+        print(f"kernels: {len(documents['kernels/attend.json']['cases'])} cases", flush=True)
     files |= {name: to_json(content) for name, content in documents.items()}
     if broken := list(changed(documents, Path(directory))):
         raise ValueError("\n".join(broken))

@@ -36,12 +36,15 @@ def write(directory, version):
 def _fill(root):
     for format in FORMATS:
         vectors.export(root / format, format)
-    for path in sorted(vectors.DIRECTORY.glob("kernels/*.json")):
-        _write_kernels(vectors.read(path), root, path.stem)
+    for path in sorted(path for folder in ("released", "kernels") for path in vectors.DIRECTORY.glob(f"{folder}/*.json")):
+        document = vectors.read(path)
+        _write(document, root, path.parent.name, path.stem)
+        if path.parent.name == "kernels":
+            _write(_whole(document), root, "kernels", f"{path.stem}-whole", WHOLE)
     for path in (root / "npz").rglob("*.npz"):
         _without_dates(path)
     for path in vectors.data_files(vectors.DIRECTORY):
-        if path.suffix != ".json" or path.stem == "schema" or path.parent.name in ("released", "kernels"):
+        if path.suffix != ".json" or path.stem == "schema":
             target = root / path.relative_to(vectors.DIRECTORY)
             target.parent.mkdir(exist_ok=True)
             shutil.copy(path, target)
@@ -50,16 +53,18 @@ def _fill(root):
     (root / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
 
 
-def _write_kernels(document, root, name):
-    """The recipes in every format, and beside them, where numbers are binary, what they say written out whole."""
+def _write(document, root, folder, name, chosen=FORMATS):
+    """A file beside those of the systems, in the folder of each format."""
+    for format in chosen:
+        suffix, target = formats.ALIASES.get(format, format), root / format / folder
+        target.mkdir(exist_ok=True)
+        formats.FORMATS[suffix](document, target / f"{name}.{suffix}")
+
+
+def _whole(document):
+    """What the recipes say, written out."""
     with mpmath.workprec(BITS):
-        written = {**document, "flags": {}, "cases": [_recipes.whole(record) for record in document["cases"]]}
-    for format in FORMATS:
-        folder, suffix = root / format / "kernels", formats.ALIASES.get(format, format)
-        folder.mkdir()
-        formats.FORMATS[suffix](document, folder / f"{name}.{suffix}")
-        if format in WHOLE:
-            formats.FORMATS[suffix](written, folder / f"{name}-whole.{suffix}")
+        return {**document, "flags": {}, "cases": [_recipes.whole(record) for record in document["cases"]]}
 
 
 def _without_dates(path):

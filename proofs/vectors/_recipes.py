@@ -1,4 +1,4 @@
-"""Recipes: attention with RoPE at the sizes of kernels, from integers: `posref/vectors/kernels/rope.json`.
+"""Recipes: attention with RoPE at the sizes of kernels, from integers: `posref/vectors/kernels/attend.json`.
 
 What other generators do with mpf numbers, a few thousand tokens would take minutes: here a number is an integer over 2^BITS,
 tables come from one power each, e^(i (p + 1) w) = e^(i p w) e^(i w), and only exponentials are mpmath's. Sensitivities have

@@ -150,6 +150,7 @@ def test_ids_are_for_ever(copy, capsys):
 def test_archive(tmp_path, monkeypatch):
     """Every format of every system, what reads them, checksums that fit, and the same bytes again."""
     monkeypatch.setattr(vectors, "names", lambda: ["merge", "xpos"])
+    monkeypatch.setattr(_archive._recipes, "whole", lambda record: record)  # tests/vectors/test_recipes.py writes one out
     path = _archive.write(tmp_path / "new", "9.9.9")
     assert path.read_bytes() == _archive.write(tmp_path / "again", "9.9.9").read_bytes()
     subprocess.run(["sha256sum", "--check", "--quiet", f"{path.name}.sha256"], cwd=path.parent, check=True)
@@ -161,6 +162,11 @@ def test_archive(tmp_path, monkeypatch):
     assert {"catalogue.tsv", "schema.json", "README.md", "LICENSE", "languages/vectors.go", "raw/xpos.index"} <= found
     for format, suffix in (("json", "json"), ("txt", "txt"), ("npz", "npz"), ("safetensors", "safetensors"), ("c", "h")):
         assert {f"{format}/merge.{suffix}", f"{format}/xpos.{suffix}"} <= found
+        assert {f"{format}/released/llama-3.1-8b.{suffix}", f"{format}/kernels/attend.{suffix}"} <= found
+    assert {"npz/kernels/attend-whole.npz", "raw/kernels/attend-whole.bin"} <= found
+    headers = [path.read_text() for path in (root / "c").rglob("*.h")]
+    guards = [text.split("#ifndef ")[2].split()[0] for text in headers]
+    assert len(set(guards)) == len(guards)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ def test_inputs_are_painted():
 
 def test_every_element_of_a_recipe():
     """The padded one written out whole, and its sensitivities against those that all other cases have."""
-    (record,) = (r for r in vectors.read(vectors.DIRECTORY / "kernels" / "rope.json")["cases"] if "/padded-" in r["id"])
+    (record,) = (r for r in vectors.read(vectors.DIRECTORY / "kernels" / "attend.json")["cases"] if "/padded-" in r["id"])
     with mpmath.workprec(BITS):
         whole = vectors._case(_recipes.whole(record))
     case = vectors._case(record)
