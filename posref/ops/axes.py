@@ -23,6 +23,8 @@ def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=N
 
 def _exchanged(a):
     """The last two axes of the coordinates exchanged."""
+    if a.coordinates.shape[-1] < 2:
+        missing()
     return a.coordinates[..., [*range(a.coordinates.shape[-1] - 2), -1, -2]]
 
 

@@ -134,6 +134,9 @@ SPECIAL = {  # what a class needs beside its sizes
     },
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
     "dots3_note_vision_encoder": {"num_hidden_layers": 43},
+    "cohere_compass_text": {
+        "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
+    },
     "llama4_vision_model": {"intermediate_size": 256, "patch_size": 8},
     "mllama_text_model": {"cross_attention_layers": [3, 8]},
 }
