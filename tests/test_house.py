@@ -33,6 +33,7 @@ NUMBERS = {
     "absolute.resizing.weights": {4, 10},
     "absolute.sinusoidal_2d.normalized": {1000000},
     "relative.swin.continuous_bias": {16},
+    "relative.t5.gate": {4},
     "relative.sandwich.slopes": {8},
     "relative.swin.log_spaced": {8},
     "relative.swin.scores": {100},

@@ -31,6 +31,10 @@ def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, 
     return attention.attend(q, k, v, scale=1, bias=added)
 
 
+def gate(x, weight, offset, constant):
+    return t5.gate(x, weight, offset, constant)
+
+
 def cross_attend(q, k, v):
     return attention.attend(q, k, v, scale=1)
 
@@ -38,6 +42,9 @@ def cross_attend(q, k, v):
 ARRAYS = {
     "offsets": lambda s: np.arange(-s.max_distance - 9, s.max_distance + 10),
     "table": lambda s: painted((32, s.heads), 6),
+    "weight": lambda s: painted((8, s.head_dim), 2) / 4,
+    "offset": lambda s: painted((8,), 4) / 4,
+    "constant": lambda s: painted((s.heads,), 6),
     "score_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 9),
 }
 
@@ -118,6 +125,16 @@ def _scores(change):
 
 def _bias_scaled(right, q, k, bias, scale):
     return scale * right(q, k, scale=1, bias=bias) if bias is not None else missing()
+
+
+def _gated(change):
+    """change(u, r, c) in the place of u (r c - 1) + 2."""
+
+    def wrong(x, weight, offset, constant):
+        sums = (x @ weight.T + offset).reshape(*x.shape[:-1], 2, 4).sum(axis=-1)
+        return change(*np.moveaxis(1 / (1 + np.exp(-sums)), -1, 0), constant[:, None])
+
+    return instead(wrong)
 
 
 def _half(a):
@@ -236,6 +253,30 @@ MISTAKES = {
         "The bias is dropped, for instance on cached steps.",
         "The model sees no order.",
         ("NVIDIA/TensorRT-LLM#13870",),
+    ),
+    "gates_exchanged": Mistake(
+        _gated(lambda u, r, c: r * (u * c - 1) + 2),
+        "update and reset exchanged",
+        "The first four numbers are taken for the last.",
+        "Rows of the bias are weighed otherwise.",
+        remedy="The first four make u, the last four r.",
+        only="gate",
+    ),
+    "no_constant": Mistake(
+        _gated(lambda u, r, c: u * (r - 1) + 2),
+        "c = 1",
+        "The trained constant of the head is left out.",
+        "Right at initialization alone.",
+        remedy="Multiply r by c.",
+        only="gate",
+    ),
+    "halves_interleaved": Mistake(
+        using(weight=lambda a: a.weight.reshape(2, 4, -1).swapaxes(0, 1).reshape(8, -1)),
+        "even and odd numbers",
+        "The eight numbers are dealt out in turn.",
+        "Rows of the bias are weighed otherwise.",
+        remedy="View them as (2, 4) and sum the last axis.",
+        only="gate",
     ),
     "bias_in_cross_attention": Mistake(
         lambda f, a: missing(),

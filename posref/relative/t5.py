@@ -3,7 +3,7 @@ r"""T5 bias: one trained number a head and a bucket of offsets, added to the sco
 Near keys must be told apart one by one, far keys only roughly; so near offsets have a number each, and longer and longer
 ranges of far ones share one.
 
-Also called: bucketed bias, relative position bias, RPB.
+Also called: bucketed bias, relative position bias, RPB, MPNet, umT5, WavLM, gated relative position bias.
 
 Definition. One side has b buckets: the first e = floor(b/2) hold one distance each, the other L = b - e hold ranges that
 grow up to max_distance D. Query i and key j in head h, and a distance n >= 0:
@@ -19,6 +19,11 @@ The same without a logarithm, whose rounding would decide at some n: side(n) is 
     start_k = k                                                   for k < e
     start_{e+k} = the smallest integer n with n^L >= e^{L-k} D^k  for k = 0 .. L-1
 
+WavLM multiplies row i by a gate of the layer's input x_i, in heads; eight numbers of it make two, u and r:
+
+    u = sigmoid(sum of (W x_i + w)_1 .. _4),  r = sigmoid(sum of (W x_i + w)_5 .. _8)
+    gate_i = u (r c_h - 1) + 2
+
 Symbols.
 
     q (..., h, n_query, d)               queries
@@ -28,6 +33,9 @@ Symbols.
     b                                    buckets on one side
     D                                    max_distance, at which the formula would reach bucket b
     B[bucket(o), h] (..., h, n_query, n_key)    bias
+    x (..., h, n, d)                     WavLM: the layer's input, its features in heads
+    weight W (8, d), offset w (8,)       WavLM: shared by the heads
+    constant c (h,)                      WavLM: starts at 1, where gates are between 1 and 2
 
 Conventions. The offset is key minus query. Bidirectional: the first half of the buckets is for the past and the query itself,
 the other half, at +buckets/2, for the future. Causal: all buckets are for the past, and every future key shares bucket 0 with
@@ -52,10 +60,17 @@ Where implementations differ.
     rounding of the logarithm | transformers | float32, right for 32 buckets and 128 | 5.23.0 | modeling_t5.py
     rounding of the logarithm | t5x | eps is added inside the logarithm | - | t5x/examples/t5/layers.py
     rounding of the logarithm | log(n/e) (L / log(D/e)) in float64 | 5.999999999999999, not 6, for n = 64 in the encoder | - | -
+    buckets | transformers' MPNet | always 32, whatever relative_attention_num_buckets is | 5.23.0
+      | modeling_mpnet.py compute_position_bias
     max_distance | llama.cpp | always 128 | - | llama_relative_position_bucket
     table | t5x | (h, buckets) | - | t5x/examples/t5/layers.py
-    scale | WavLM | scores times 1/sqrt(d) | 5.23.0 | modeling_wavlm.py
-    bias | WavLM | row i times a gate made from the layer's input at i | 5.23.0 | modeling_wavlm.py
+    scale | WavLM, MPNet | scores times 1/sqrt(d) | 5.23.0 | modeling_wavlm.py, modeling_mpnet.py
+    bias | WavLM | times `gate`, of the layer's input; the last bucket starts at 778, its max_distance is 800 | 5.23.0
+      | modeling_wavlm.py
+    the gate's input | WavLM's own code, second branch (scripted, incremental) | the projected and scaled query | 666c9fce51
+      | unilm wavlm/modules.py
+    tables | T5, MPNet, WavLM | one, in the first layer, used by all | 5.23.0 | modeling_t5.py
+    tables | umT5 | one in every layer | 5.23.0 | modeling_umt5.py
 
 References. Raffel et al., arXiv 1910.10683, section 2.1; mesh_tensorflow/transformer/transformer_layers.py.
 """
@@ -64,11 +79,17 @@ from bisect import bisect_left
 
 import numpy as np
 
-from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract
+from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract, wide
 from posref.offsets import clip
 from posref.offsets import offsets as offsets_between
 
 PRESETS = {
+    "mpnet_base": {
+        "buckets": 32,
+        "max_distance": 128,
+        "bidirectional": True,
+        "source": "transformers 5.23.0 configuration_mpnet.py, modeling_mpnet.py",
+    },
     "wavlm": {
         "buckets": 320,
         "max_distance": 800,
@@ -141,6 +162,25 @@ def bias(
     offset = offsets_between(query_positions, key_positions)
     index = bucket(offset, buckets=table.shape[0], max_distance=max_distance, bidirectional=bidirectional)
     return np.moveaxis(table[index], -1, -3)
+
+
+@contract
+def gate(
+    x: Numbers[Array, "... h n d", wide],
+    weight: Numbers[Array, "8 d", wide],
+    offset: Numbers[Array, "8"],
+    constant: Numbers[Array, "h"],
+) -> Numbers[Array, "... h n"]:
+    """WavLM's u (r c - 1) + 2 for each row of the bias: `(..., h, n)`; `gate(..)[..., None] * bias(..)` is added to the scores.
+
+    `x` is the input of the layer, not the query.
+
+    >>> gate(np.zeros((1, 1, 2)), np.ones((8, 2)), np.zeros(8), np.array([1.0]))
+    array([[1.75]])
+    """
+    parts = x @ np.swapaxes(weight, 0, 1) + offset
+    update, reset = ((1 + np.tanh(half.sum(axis=-1) / 2)) / 2 for half in (parts[..., :4], parts[..., 4:]))
+    return update * (reset * constant[:, None] - 1) + 2
 
 
 @contract

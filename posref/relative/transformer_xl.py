@@ -3,7 +3,7 @@ r"""Transformer-XL: content and position meet in four terms, the query's own pos
 A model that keeps the keys of earlier segments in memory cannot number its tokens, for every segment begins at 0 again; it can
 say how far back a key is.
 
-Also called: XL, rel_shift.
+Also called: XL, rel_shift, Music Transformer, skewing.
 
 Definition. The score of x_i + p_i and x_j + p_j has four terms (`posref.attention.four_terms`):
 
@@ -50,6 +50,10 @@ Where implementations differ.
     beyond j = i + mem | Transformer-XL, PyTorch | the pad, then the next row's; 0 as in `shift` if zero_triu=True | 0110210
       | pytorch/mem_transformer.py _rel_shift
     beyond j = i + mem | Transformer-XL, TensorFlow | the pad, then the next row's | 3a0086f | tf/model.py rel_shift
+    beyond j = i + mem | Music Transformer's skew, which is this shift of q . r alone | a zero, then the next row's | bafdc1b677
+      | tensor2tensor common_attention.py _relative_position_to_absolute_position_masked
+    r beyond the table | Music Transformer | zeros, not the last row | bafdc1b677 | common_attention.py
+      get_relative_embeddings_left
     shift | ESPnet's first Conformer | the causal one in a bidirectional encoder; legacy_rel_pos keeps it for old checkpoints
       | - | -
     distances | Transformer-XL, PyTorch | n_key - 1 .. 0 | 0110210 | pytorch/mem_transformer.py _forward

@@ -96,6 +96,12 @@ def saturates_at_max_distance():
     prove_equal(t5.bucket_starts(*ENCODER)[-1:], [128])
 
 
+@starts_pinned.claim("It begins at 778: max_distance is where the formula would reach one bucket more.")
+def wavlm_saturates_at_max_distance():
+    """WavLM's last bucket begins at 800, its max_distance."""
+    prove_equal(t5.bucket_starts(160, 800)[-1:], [800])
+
+
 @starts_pinned.claim("With 128 buckets and max_distance 100 there are 27 that no distance reaches.")
 def every_bucket_is_used():
     """Each bucket holds a distance. With 128 buckets and max_distance 100 there are 27 that none reaches."""
@@ -381,6 +387,39 @@ def bias_inside_the_scale():
     """(q . k + B) / sqrt(d), with the queries multiplied by sqrt(d) to make up for it."""
     q, k, b, c = symbols("q", 1, 2), symbols("k", 2, 2), symbols("B", 1, 2), symbol("c")
     prove_equal(c * (attention.scores(q / c, k, scale=1) + b), attention.scores(q, k, scale=1) + b)
+
+
+def gated(x, weight, offset, c, m=sp):
+    """The paper's form for one row: with u, r the sigmoids of both sums, (1 + v) + (1 - v) r c at v = 1 - u. Chen et al.,
+    WavLM, arXiv 2110.13900, and transformers 5.23.0 modeling_wavlm.py."""
+    parts = [sum(a * b for a, b in zip(x, row, strict=True)) + o for row, o in zip(weight, offset, strict=True)]
+    u, r = ((1 + m.tanh(sum(half) / 2)) / 2 for half in (parts[:4], parts[4:]))  # 1 / (1 + e^-z)
+    return (2 - u) + u * r * c
+
+
+@theorem(of=[t5.gate], sizes="2 heads, 2 rows, d = 2; every weight")
+def gate_pinned():
+    """gate is u (r c - 1) + 2 = (1 + v) + (1 - v) r c with v = 1 - u; at c = 1 it is 1 + (1 - u) + u r = 2 - u (1 - r), so that
+    it lies between 1 and 2."""
+    x, w, o, c = symbols("x", 2, 2, 2), symbols("w", 8, 2), symbols("o", 8), symbols("c", 2)
+    got = t5.gate(x, w, o, c)
+    expected = [[gated(row, w, o, c[h]) for row in x[h]] for h in (0, 1)]
+    prove_equal(got, [[sp.expand(expression(y)) for y in row] for row in expected], mention=[c[0], w[0, 0], w[7, 0]])
+    at_one = t5.gate(x, w, o, 0 * c + 1)
+    u, r = ((1 + np.tanh(part / 2)) / 2 for part in ((x @ w.T + o)[..., :4].sum(-1), (x @ w.T + o)[..., 4:].sum(-1)))
+    prove_equal(at_one, 2 - u * (1 - r))
+    prove_equal(at_one, 1 + (1 - u) + u * r)
+
+
+GATE = {"x": symbols("x", 1, 1, 1), "weight": symbols("w", 8, 1), "offset": symbols("o", 8), "constant": symbols("c", 1)}
+gate_pinned.control_by("t5.gate", "halves_interleaved", **GATE)
+
+
+@gate_pinned.claim("Where u is 0 the gate is 2: no gate takes the bias away.")
+def a_closed_gate_takes_the_bias_away():
+    """Where u is 0 row i has no bias."""
+    got = t5.gate(np.zeros((1, 1, 1)), np.zeros((8, 1)), np.full(8, -200.0), np.ones(1))
+    prove_equal(got, [[0]])
 
 
 @theorem(of=[t5.bias_gradient], sizes="2 queries, 4 keys, 2 heads, 2 rows of a batch; 4 buckets")

@@ -5,7 +5,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.absolute import sinusoidal
-from posref.offsets import clip, skew
+from posref.offsets import clip, gather_rows, skew
 from posref.relative import transformer_xl
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import array, assuming, example, index, pair, prove_equal, prove_that, size, sized, symbol, symbols, theorem
@@ -162,6 +162,44 @@ def released_shift_where_defined():
             x = symbols("x", n, m)
             seen = transformer_xl.visible(n, m)
             prove_equal(transformer_xl.shift(x)[seen], padded(x)[1:].reshape(n, m)[seen], mention=x[:, -1])
+
+
+def skewed(x):
+    """Music Transformer's skew: a column of zeros on the left, read as n + 1 rows of n, the first one dropped; tensor2tensor
+    bafdc1b677, common_attention.py _relative_position_to_absolute_position_masked."""
+    n = len(x)
+    return np.concatenate([0 * x[:, :1], x], axis=1).reshape(n + 1, n)[1:]
+
+
+@theorem(of=[transformer_xl.shift, transformer_xl._shift, gather_rows], sizes="n <= 6, d = 2; every table")
+def music_transformer_skew():
+    """Music Transformer's skew of q E^T, row r of E for the offset r - (n - 1), is shift where j <= i: both are q_i . E at
+    j - i. Above the diagonal it holds a zero and then the next row's values, which must be masked."""
+    for n in range(1, 7):
+        q, table = symbols("q", n, 2), symbols("E", n, 2)
+        by_offset, seen = q @ table.T, np.tri(n, dtype=bool)
+        offset = np.minimum(np.arange(n) - np.arange(n)[:, None], 0)
+        expected = gather_rows(by_offset, offset, 1 - n)[seen]
+        prove_equal(transformer_xl.shift(by_offset)[seen], expected, mention=[q[0, 0], table[0, 0]])
+        prove_equal(skewed(by_offset)[seen], expected)
+        for i in range(n - 1):
+            prove_equal(skewed(by_offset)[i, i + 1 :], [0, *by_offset[i + 1, : n - i - 2]])
+
+
+@music_transformer_skew.claim("Above the diagonal it leaves a zero and the next row's values.")
+def the_skew_is_clean():
+    """The skew is shift, above the diagonal as well."""
+    x = symbols("x", 3, 3)
+    prove_equal(skewed(x), transformer_xl.shift(x))
+
+
+@music_transformer_skew.claim("Offsets beyond the table have a vector of zeros.")
+def far_offsets_are_clipped():
+    """Offsets beyond the table share its last vector, as in Shaw's attention (three queries, a table of two)."""
+    q, table = symbols("q", 3, 1), symbols("E", 2, 1)
+    offset = clip(np.arange(3) - np.arange(3)[:, None], -1, 0)
+    by_offset = q @ np.concatenate([0 * table[:1], table]).T
+    prove_equal(transformer_xl.shift(by_offset)[2], gather_rows(q @ table.T, offset, -1)[2])
 
 
 @released_shift_where_defined.claim("Both directions need n + m - 1 rows and another cut.")

@@ -1,9 +1,10 @@
 """T5 bias: one trained number a head and a bucket of offsets."""
 
+import mpmath
 import numpy as np
 
-from proofs.relative.t5 import DECODER, ENCODER, definition, one_side
-from proofs.vectors import BEYOND, NARROW, attend, case, exact, painted
+from proofs.relative.t5 import DECODER, ENCODER, definition, gated, one_side
+from proofs.vectors import BEYOND, NARROW, attend, case, exact, painted, terms
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -21,6 +22,7 @@ CONVENTIONS = {
     "op bias_gradient": "of the table, from that of every score: each is added to its bucket; (buckets, heads)",
     "op bucket": "the bucket of every offset, exactly",
     "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
+    "op gate": "WavLM's u (r c - 1) + 2, one number a head and row; x is the layer's input in heads",
     "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
 }
 
@@ -51,6 +53,7 @@ def vectors():
         yield _bias("beyond", queries, keys, both, every, 100)
         yield _attend("beyond", queries, keys, both, f"scaled bias_scaled no_bias direction {NARROW} max_distance_ignored", 100)
     yield _cross()
+    yield _gate()
     for bidirectional in (True, False):
         yield _gradient(bidirectional, padded[:, 2:], padded)
 
@@ -131,6 +134,26 @@ def _cross():
         cond=cond,
         kills="scaled",
         mistakes={"bias_in_cross_attention": attend(exact(q), exact(k), exact(v), 1, bias)[0]},  # the op has no table
+    )
+
+
+def _gate():
+    x, weight, offset, c = painted((1, 3, 2, 4), 1), painted((8, 4), 2) / 4, painted((8,), 4) / 4, painted((3,), 6)
+    exactly = np.frompyfunc(mpmath.mpf, 1, 1)
+    values = [
+        [[gated(row, exactly(weight), exactly(offset), k, mpmath) for row in h] for h, k in zip(t, c, strict=True)] for t in x
+    ]
+    inner = np.abs(x) @ np.abs(weight).T + np.abs(offset)
+    size = 1 + np.abs(c)[:, None] + 0 * inner.sum(axis=-1)
+    return case(
+        "t5/wavlm/h3-d4/gate",
+        op="gate",
+        params={"heads": 3},
+        tensors={"x": x, "weight": weight, "offset": offset, "constant": c},
+        expected=values,
+        cond={"amp": terms(14, inner.sum(axis=-1) * size) + terms(8, 2 * size)},  # sums of 20 terms; sigmoid has a slope of 1/4
+        kills="gates_exchanged no_constant halves_interleaved",
+        models=("f64", "f32", "f16-f32math", "bf16-f32math"),
     )
 
 

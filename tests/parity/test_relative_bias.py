@@ -77,6 +77,43 @@ def test_t5_scores_have_no_scale():
     np.testing.assert_allclose(weights, softmax(s), rtol=(16 * np.abs(s).max() + 8) * UNIT, atol=0)
 
 
+def test_mpnet_and_umt5_have_the_buckets_of_t5():
+    from transformers import MPNetConfig, UMT5Config
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+    from transformers.models.umt5.modeling_umt5 import UMT5Attention
+
+    sizes = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
+    with pytest.raises(IndexError):  # 32 buckets are asked for, whatever the configuration says
+        MPNetEncoder(MPNetConfig(**sizes, relative_attention_num_buckets=16)).compute_position_bias(torch.zeros(1, 150, 12))
+    mpnet = MPNetEncoder(MPNetConfig(**sizes))
+    table, positions = numpy(mpnet.relative_attention_bias.weight), np.arange(150)
+    theirs = numpy(mpnet.compute_position_bias(torch.zeros(1, 150, 12)))[0]
+    assert np.array_equal(t5.bias(positions, positions, table, bidirectional=True), theirs)
+    for causal in (False, True):
+        umt5 = UMT5Attention(UMT5Config(d_model=12, d_kv=4, num_heads=3, is_decoder=causal), True, 0, is_causal=causal)
+        theirs = numpy(umt5._relative_position_bucket(torch.arange(-200, 201)))
+        assert t5.bucket(np.arange(-200, 201), bidirectional=not causal).tolist() == theirs.tolist()
+
+
+def test_wavlm_gates_rows_of_the_bias():
+    """What its layer hands to attention, from the layer's input; the gate of the query is another."""
+    from transformers.models.wavlm.modeling_wavlm import WavLMAttention
+
+    torch.manual_seed(0)
+    theirs, seen = WavLMAttention(12, 3, num_buckets=320, max_distance=800, has_relative_position_bias=True), {}
+    theirs = theirs.double().eval()
+    torch.nn.init.normal_(theirs.gru_rel_pos_const)
+    theirs.torch_multi_head_self_attention = lambda x, mask, bias: (seen.update(bias=numpy(bias)), (x, None))[1]
+    x, positions = torch.randn(2, 5, 12).double(), np.arange(5)
+    theirs(x)
+    linear, constant = theirs.gru_rel_pos_linear, numpy(theirs.gru_rel_pos_const).ravel()
+    given = numpy(linear.weight), numpy(linear.bias), constant
+    bias = t5.bias(positions, positions, numpy(theirs.rel_attn_embed.weight), max_distance=800, bidirectional=True)
+    for y, same in ((x, True), (theirs.q_proj(x) * 0.5, False)):
+        ours = t5.gate(numpy(y.view(2, 5, 3, 4).transpose(1, 2)), *given)[..., None] * bias
+        assert np.allclose(ours.reshape(6, 5, 5), seen["bias"], rtol=0, atol=2.0**-46) == same
+
+
 # DeBERTa
 
 

@@ -292,3 +292,15 @@ def test_bias_gradient_refuses():
         t5.bias_gradient(np.zeros((2, 3, 4)), i, i, bidirectional=True)
     with pytest.raises(ValueError, match="buckets is 3"):
         t5.bias_gradient(np.zeros((2, 3, 3)), i, i, buckets=3, bidirectional=True)
+
+
+def test_the_gate_of_wavlm():
+    """Zeros give 2 - 1/2 + c/4; the middle of 0 and 1 in both sigmoids. Far sums end at 2, and at 1 + c."""
+    zeros, weight = np.zeros((2, 3, 1, 4)), np.zeros((8, 4))
+    c = np.array([1.0, -2.0, 4.0])
+    assert t5.gate(zeros, weight, np.zeros(8), c)[0, :, 0].tolist() == (1.5 + c / 4).tolist()
+    closed, open_ = np.repeat([-200.0, 200.0], 4), np.full(8, 200.0)
+    assert t5.gate(zeros, weight, closed, c)[1, :, 0].tolist() == [2.0, 2.0, 2.0]
+    assert t5.gate(zeros, weight, open_, c)[1, :, 0].tolist() == (1 + c).tolist()
+    with pytest.raises(ValueError, match="weight has shape"):
+        t5.gate(zeros, weight[:4], np.zeros(8), c)
