@@ -152,6 +152,7 @@ def papers(references):
     >>> papers("Su et al., RoFormer, arXiv 2104.09864, Eq. (15); Su, kexue.fm/archives/8265.")
     '[2104.09864](https://arxiv.org/abs/2104.09864), [kexue 8265](https://kexue.fm/archives/8265)'
     """
+    references = references.partition("Not here:")[0]
     links = [f"[{number}](https://arxiv.org/abs/{number})" for number in re.findall(r"\b(\d{4}\.\d{4,5})\b", references)]
     links += [f"[kexue {n}](https://kexue.fm/archives/{n})" for n in re.findall(r"kexue\.fm/archives/(\d+)", references)]
     return ", ".join(dict.fromkeys(links)) or " ".join(references.split(";")[0].split()).rstrip(".")

@@ -50,6 +50,8 @@ Where implementations differ.
 References. Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2; Jin et al., Self-Extend, arXiv 2401.01325, section 3; An
 et al., Dual Chunk Attention, arXiv 2402.17463; Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1; Su,
 kexue.fm/archives/9708 (ReRoPE); Han et al., LM-Infinite, arXiv 2308.16137; Kiyono et al., SHAPE, arXiv 2109.05644.
+Not here: randomized positions, arXiv 2305.16843, at every encoding: a sorted sample of n of 0 .. N - 1, in tests too;
+Self-Extend of llama.cpp, at the cache: when n_past reaches a + w, positions a .. a + w - 1 are divided by g, later ones moved.
 """
 
 from typing import Any, Literal, NamedTuple

@@ -3,7 +3,7 @@ r"""RoPE scaling: slower frequencies, so that a model trained on short texts rea
 Angles that were never seen in training are garbage to a model; a schedule keeps the angles of long texts within those of
 short ones.
 
-Also called: context extension, position interpolation, PI, NTK-aware, YaRN, LongRoPE.
+Also called: context extension, position interpolation, PI, NTK-aware, YaRN, LongRoPE, p-RoPE.
 
 Definition. With pairs t = 0 .. h - 1, h = dim/2, and n_t = L w_t / 2 pi turns of pair t in the L tokens of training:
 
@@ -72,6 +72,7 @@ Where implementations differ.
 
 References. Chen et al., Position Interpolation, arXiv 2306.15595, Eq. (4); Peng et al., YaRN, arXiv 2309.00071, Definitions 1
 to 3; Grattafiori et al., Llama 3, arXiv 2407.21783; Ding et al., LongRoPE, arXiv 2402.13753.
+Not here: p-RoPE, arXiv 2410.06205, at queries and keys, under a name of its own: it is `proportional` with fraction p.
 """
 
 from typing import Literal, NamedTuple
