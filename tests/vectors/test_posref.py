@@ -43,3 +43,32 @@ def test_large_numbers_overflow_nothing(name):
                     result = op.spec(**{**arguments, key: factor * given})
                     parts = result if isinstance(result, tuple) else (result,)
                     assert all(np.isfinite(part).all() for part in parts), f"{case.id}: {key} times {factor}"
+
+
+@pytest.mark.parametrize("width", [64, 128, 256])
+def test_prefill_chunks_and_steps_share_one_output(width):
+    """The parts of a text are the last rows of the whole, number by number, and its last queries."""
+    cases = [case for case in CASES if case.op == "attend" and case.id.startswith("rope/") and case.params["dim"] == width]
+    shared = 0
+    for whole in (case for case in cases if case.id.endswith(("attend-prefill", "attend-causal"))):
+        text = whole.id.rpartition("/")[0]
+        ends = ("attend-chunk", "attend-step") if whole.id.endswith("prefill") else ("causal-chunk", "causal-step")
+        for part in (case for case in cases if case.id.rpartition("/")[0] == text and case.id.endswith(ends)):
+            rows = part.expected.shape[-2]
+            assert np.array_equal(part.expected, whole.expected[..., -rows:, :])
+            assert np.array_equal(part.tensors["q"], whole.tensors["q"][..., -rows:, :])
+            assert all(np.array_equal(part.tensors[name], whole.tensors[name]) for name in ("k", "v", "k_positions"))
+            shared += 1
+    assert shared >= 2
+
+
+def test_every_schedule_and_order_of_axes_has_cases():
+    from posref.rotary import scaling
+    from proofs.vectors import _model
+
+    assert _model.SCHEDULES.keys() <= {case.op for case in CASES if case.id.startswith("scaling/")}
+    assert all(hasattr(scaling, name) for name in _model.SCHEDULES)
+    orders = {case.id.split("/")[2] for case in CASES if case.id.startswith("axes/rotate/")}
+    assert {"qwen2-vl", "qwen3-vl", "ernie4.5-vl", "qwen2-vl-vision", "pixtral"} <= orders
+    leftovers = {case.params.get("leftover") for case in CASES if case.op == "interleaved_sections"}
+    assert leftovers == {"transformers", "ggml"}
