@@ -475,6 +475,15 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 remedy="Add the bias after scaling.",
                 kind="scale",
             ),
+            "bias_twice": Mistake(
+                _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)),
+                "the bias twice",
+                "The bias is added by the caller and once more by the kernel.",
+                "Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.",
+                (),
+                "Add the bias once.",
+                "bias",
+            ),
             "no_bias": Mistake(
                 _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)),
                 "no bias",

@@ -16,10 +16,10 @@ def encode(offsets, *, dim, max_distance, convention):
     return nezha.encode(offsets, sinusoidal.frequencies(dim), max_distance=max_distance, convention=convention)
 
 
-def attend(q, k, v, query_positions, key_positions, *, scale, max_distance, convention):
+def attend(q, k, v, query_positions, key_positions, *, scale, max_distance, convention, mask=None):
     rows = nezha.table(max_distance, q.shape[-1], convention=convention)
     offsets = relative.offsets(query_positions, key_positions)
-    return nezha.attend(q, k, v, rows, offsets if offsets.ndim == 2 else offsets[:, None], scale=scale)
+    return nezha.attend(q, k, v, rows, offsets if offsets.ndim == 2 else offsets[:, None], scale=scale, mask=mask)
 
 
 ARRAYS = {"offsets": lambda s: np.arange(-2 * s.max_distance, 2 * s.max_distance + 1)}

@@ -110,7 +110,8 @@ def maker(
     keyword = inspect.Parameter.KEYWORD_ONLY
     settings = {name: p for name, p in inspect.signature(f).parameters.items() if name not in known and name != "mask"}
     if "mask" in inspect.signature(f).parameters and "mask" not in known:
-        settings["causal"] = inspect.Parameter("causal", keyword, default=True, annotation=bool)
+        always = inspect.signature(f).parameters["mask"].default is inspect.Parameter.empty
+        settings["causal"] = inspect.Parameter("causal", keyword, default=always, annotation=bool)
     settings |= {name: inspect.Parameter(name, keyword, default=False, annotation=bool) for name in given if name in asked}
     sizes = EXTENTS | dict(own or {})
     for name in {"n_query", "n_key"} & settings.keys():
@@ -144,10 +145,12 @@ def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:
     defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty and name != "mask"}
     a = Arguments(defaults | {name: named[name] for name in parameters if name in named})
     if "mask" in parameters and "mask" not in a and "causal" in named:
-        a["mask"] = _causal(a.query_positions, a.key_positions, a.q.ndim) if named["causal"] else None
+        a["mask"] = _causal(a) if named["causal"] else None
     return a
 
 
-def _causal(queries: np.ndarray, keys: np.ndarray, axes: int) -> np.ndarray:
+def _causal(a: Arguments) -> np.ndarray:
+    """By position, or by the place in the sequence where the op has no positions."""
+    queries, keys = a.get("query_positions", np.arange(a.q.shape[-2])), a.get("key_positions", np.arange(a.k.shape[-2]))
     mask = attention.causal_mask(queries, keys)
-    return mask[:, None] if mask.ndim == 3 and axes == 4 else mask
+    return mask[:, None] if mask.ndim == 3 and a.q.ndim == 4 else mask

@@ -26,9 +26,9 @@ def bias_gradient(score_gradient, query_positions, key_positions, *, buckets=32,
     return t5.bias_gradient(score_gradient, query_positions, key_positions, **given)
 
 
-def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, bidirectional: bool):
+def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, bidirectional: bool, mask=None):
     added = bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
-    return attention.attend(q, k, v, scale=1, bias=added)
+    return attention.attend(q, k, v, scale=1, bias=added, mask=mask)
 
 
 def gate(x, weight, offset, constant):

@@ -25,8 +25,8 @@ def scores(q, k, t, theta_1, theta_2, b=None, *, scale, convention):
     return tupe.scores(q, k, t, theta_1, theta_2, relative_bias=b, scale=scale, convention=convention)
 
 
-def attend(q, k, v, t, theta_1, theta_2, b=None, *, scale, convention):
-    return attention.softmax(scores(q, k, t, theta_1, theta_2, b, scale=scale, convention=convention)) @ v
+def attend(q, k, v, t, theta_1, theta_2, b=None, *, scale, convention, mask=None):
+    return attention.softmax(scores(q, k, t, theta_1, theta_2, b, scale=scale, convention=convention), mask) @ v
 
 
 ARRAYS = {

@@ -50,7 +50,10 @@ from proofs.vectors._sensitivity import attend, average, cap, dot, exact, produc
 __all__ = [
     "BEYOND",
     "FAR",
+    "HALVES",
     "NARROW",
+    "PLACES",
+    "WRAPPED",
     "attend",
     "average",
     "cap",
@@ -72,6 +75,10 @@ BITS = 200
 BEYOND = 2**24  # float32 has no odd numbers from here on; a multiple of every smaller modulus that is a power of two
 FAR = BEYOND + np.array([-3, -1, 0, 1, 3])  # keys on both sides of it; every narrow type moves some of them
 NARROW = "positions_clamped positions_modulo bf16_positions f16_positions f32_positions"  # what FAR tells from each other
+WRAPPED = "int16_positions positions_clamped positions_modulo bf16_positions f16_positions"  # told even within float32
+# A row in no order, from 0 and with gaps; two on both sides of where numbers of 16 and of 24 bits end, in no order.
+PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
+HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates of an image are no integers
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
 GAUGES = ("none", "row_constant")
 THREE_DIGITS = Context(prec=3, rounding=ROUND_UP)

@@ -179,17 +179,18 @@ def main(arguments=None, directory=DIRECTORY):
     )
     parser.add_argument("--layer", type=int, metavar="N", help="with --config, the layer")
     parser.add_argument("--part", metavar="NAME", help="with --config, the part, for instance text_config")
-    parser.add_argument("--matrix", action="store_true", help="print which mistakes the cases of every op kill")
+    parser.add_argument(
+        "--matrix", action="store_true", help="print which mistakes the cases of every op kill; exit 1 if one is open"
+    )
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)
     if options.config:
         return _of_a_model(options)
     if options.matrix:
-        text, still_open = _matrix.report()
-        cancel = [f"made together they cancel: {' '.join(row)}" for row in _matrix.cancelling(options.names)]
-        print("\n".join([text, *cancel]))
-        return int(still_open > _matrix.OPEN)
+        missing = _matrix.missing(options.names)
+        print("\n".join([_matrix.report(options.names), *missing]))
+        return int(bool(missing))
     if options.archive:
         print(_archive.write(Path(options.directory or "."), VERSION))
         return 0
@@ -206,7 +207,9 @@ def main(arguments=None, directory=DIRECTORY):
         write(Path(directory) / name, text)
     write(Path(directory) / CATALOGUE, listed(Path(directory)))
     write(Path(directory) / "MANIFEST.sha256", manifest(Path(directory)))
-    return 0
+    missing = [] if Path(directory) != DIRECTORY else _matrix.missing(options.names)
+    print("\n".join(missing), end="\n" if missing else "")
+    return int(bool(missing))
 
 
 if __name__ == "__main__":

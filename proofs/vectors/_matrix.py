@@ -1,28 +1,33 @@
 """Matrix: for every op and variant, which generic mistakes its cases kill: `python -m proofs.vectors --matrix`.
 
-A cell is (system, op, variant) x mistake, where `posref.ops` can make the mistake there. It is *killed* if some case tells it
-from the right answer by more than two tolerances in the strictest of f32 and f64 that the case is for; *refused* if the mistake
-is an error in every case, which nobody overlooks; *open* if every case passes it; *absent* if no case has what the mistake
-needs, while the op can be asked for it. Two mistakes made together *cancel* if each is killed and no case kills both at once.
+A cell is (system, op, variant) x mistake, where `posref.ops` can make the mistake there: at a case, or where the op is asked
+with the settings of one. It is *killed* if some case tells it from the right answer by more than two tolerances of f32, or of
+f64 where the case is for float64 alone; *refused* if it is an error in some case, which nobody overlooks; *explained* by a
+reason of `_reasons`; *open* otherwise, and then the vectors are not complete. *Absent* cells are none: the mistake has no
+place. Two mistakes made together *cancel* if each is killed and no case kills both at once.
 """
 
+import inspect
 import itertools
+import re
 import warnings
 from collections import Counter, defaultdict
+from functools import cache
 
 import numpy as np
 
 from posref import ops, vectors
-
-OPEN = 245  # no change may add to what is open; lower it when cases close some
+from proofs.vectors._reasons import AT_MOST, idle, reason
 
 UNDONE = """
 complex_order encode starts_at_one position_minus_one
+hierarchical encode counts_from_one position_plus_one
 index encode starts_at_one position_minus_one
 index encode_normalized starts_at_one position_minus_one
 layouts scores not_converted switch_forgotten
 offsets clip clip_one_early clip_one_late
 rope attend sign cos_sin_swapped
+rope gradient sign gradient_forward
 rope scores sign cos_sin_swapped
 scaling yarn_tables no_magnitude magnitude_squared
 value attend not_undone undone_twice
@@ -31,15 +36,81 @@ xpos rotate other_side both_multiplied
 """  # each of the two undoes the other: together they are the right answer at every input
 
 
-def cells():
-    """{(system, op, variant): {mistake: status}}."""
-    distances = defaultdict(lambda: defaultdict(list))
-    for case in vectors.cases():
-        system, variant = case.id.split("/")[:2]
-        op, arguments = ops.of_case(case)
-        for name, mistake in op.mistakes.items():
-            distances[system, case.op, variant][name].append(distance(case, mistake.wrong, op.spec, arguments))
-    return {place: {name: status(found) for name, found in row.items()} for place, row in distances.items()}
+MODULI = (2**7, 2**8, 2**10, 2**12, 2**15, 2**16)  # where narrow integers and tables end
+KINDS = ("killed", "refused", "explained", "open")
+REFUSALS = (IndexError, KeyError, TypeError, ValueError)
+ASKED = [
+    {},
+    {"positions": "shared"},
+    {"positions": "offset"},
+    {"causal": False},
+    {"heads": 3},
+    {"n_query": 7},
+    {"base": 500000.0},
+]
+POSITIONS = ("positions", "query_positions", "key_positions", "coordinates", "distances")
+
+
+def mistakes(op):
+    """Those of the op, and what only a matrix asks: every modulus, fractions cut off, settings that are numbers in the code."""
+    here = [name for name in POSITIONS if name in inspect.signature(op.spec).parameters]
+    found = {name: mistake.wrong for name, mistake in op.mistakes.items()}
+    for modulus in MODULI if here else ():
+        found[f"positions_modulo_{modulus}"] = ops.using(**{name: _wrapped(name, modulus) for name in here})
+    if here:
+        found["positions_truncated"] = ops.using(**{name: _truncated(name) for name in here})
+    if "base" in inspect.signature(op.spec).parameters:
+        found["base_of_10000"] = ops.using(base=lambda a: ops.missing() if a.base == 10000 else 10000.0)
+    return found
+
+
+def _wrapped(name, modulus):
+    return lambda a: a[name] % modulus
+
+
+def _truncated(name):
+    return lambda a: np.trunc(a[name]) if np.any(a[name] % 1) else ops.missing()
+
+
+@cache
+def cells(names=()):
+    """{(system, op, variant): {mistake: status}} of the systems named, or of all."""
+    cases = sorted((case for case in vectors.cases() if not names or case.id.split("/")[0] in names), key=_variant)
+    return {place: dict(_row(place, list(group))) for place, group in itertools.groupby(cases, key=_variant)}
+
+
+def _variant(case):
+    """Its system, op and variant; sizes in the place of a variant, such as a0.4-n5-d2, are none."""
+    system, variant = case.id.split("/")[:2]
+    return system, case.op, re.sub(r"(^|-)[a-z]-?[0-9.]+(?=-|$)", "", variant) or "any"
+
+
+def _row(place, cases):
+    asked = [ops.of_case(case) for case in cases]
+    for name, wrong in mistakes(asked[0][0]).items():
+        found = status([distance(case, wrong, op.spec, a) for case, (op, a) in zip(cases, asked, strict=True)])
+        if found == "open" or (found == "absent" and _possible(cases[0], asked[0][0], wrong)):
+            found = "explained" if reason(*place, name) else "open"
+        yield name, found
+
+
+def _possible(case, op, wrong):
+    """Whether the op can be asked for it with the settings of the case."""
+    known = inspect.signature(op.make).parameters
+    settings = {name: value for name, value in case.params.items() if name in known}
+    for other in ASKED:
+        made = op.make(**settings | {name: value for name, value in other.items() if name in known})
+        halves = {name: made[name] + 0.5 * (np.arange(made[name].shape[-1]) % 2) for name in POSITIONS if name in made}
+        for arguments in (made, ops.Arguments(made | halves)):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    op.spec(**arguments)
+                    wrong(op.spec, arguments)
+                return True
+            except (ops.NotHere, *REFUSALS):
+                continue
+    return False
 
 
 def distance(case, wrong, spec, arguments):
@@ -50,7 +121,7 @@ def distance(case, wrong, spec, arguments):
             got = np.asarray(wrong(spec, arguments)).astype(float)
     except ops.NotHere:
         return None
-    except (IndexError, KeyError, TypeError, ValueError):
+    except REFUSALS:
         return np.nan
     if got.ndim <= case.expected.ndim and got.size < case.expected.size:
         try:
@@ -65,9 +136,9 @@ def status(found):
     placed = [x for x in found if x is not None]
     if not placed:
         return "absent"
-    if np.isnan(placed).all():
-        return "refused"
-    return "killed" if np.nanmax(placed) > 2 else "open"
+    if max((x for x in placed if not np.isnan(x)), default=0) > 2:
+        return "killed"
+    return "refused" if np.isnan(placed).any() else "open"
 
 
 def cancelling(names=()):
@@ -93,15 +164,35 @@ def _place(case):
     return case.id.split("/")[0], case.op
 
 
-def report():
-    """The matrix as text, a line an op and variant, and the number of open cells."""
-    table, total = cells(), Counter()
-    lines = [f"{'system, op, variant':52} killed refused open absent"]
+def report(names=()):
+    """The matrix as text, a line an op and variant."""
+    table, total = cells(tuple(names)), Counter()
+    lines = [f"{'system, op, variant':52} killed refused explained open"]
     for place, row in sorted(table.items()):
-        counts = Counter(row.values())
-        total += counts
-        lines.append(f"{' '.join(place):52} {counts['killed']:6} {counts['refused']:7} {counts['open']:4} {counts['absent']:6}")
-        left = sorted(name for name, found in row.items() if found == "open")
-        lines += [f"    open: {', '.join(left)}"] * bool(left)
-    lines.append(f"{'all':52} {total['killed']:6} {total['refused']:7} {total['open']:4} {total['absent']:6}")
-    return "\n".join(lines), total["open"]
+        lines.append(_line(" ".join(place), Counter(row.values())))
+        total.update(row.values())
+    return "\n".join([*lines, _line("all", total)])
+
+
+def missing(names=()):
+    """What keeps the vectors of the systems named, or of all, from being complete: sentences."""
+    table = cells(tuple(names))
+    found = {
+        kind: [(*place, name) for place, row in table.items() for name, each in row.items() if each == kind] for kind in KINDS
+    }
+    said = [
+        f"open: no case kills {' '.join(cell)}; add one, or a reason to proofs/vectors/_reasons.py" for cell in found["open"]
+    ]
+    said += [f"made together they cancel: {' '.join(row)}" for row in cancelling(names)]
+    count = sum(map(len, found.values()))
+    if not names:
+        said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"])]
+    if not names and len(found["explained"]) > AT_MOST * count:
+        said.append(
+            f"{len(found['explained'])} of {count} cells have a reason in the place of a case; at most {AT_MOST:.0%} may"
+        )
+    return said
+
+
+def _line(name, counts):
+    return f"{name:52} {counts['killed']:6} {counts['refused']:7} {counts['explained']:9} {counts['open']:4}"

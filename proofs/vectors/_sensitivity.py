@@ -111,10 +111,10 @@ def average(weights, v):
     return stored(p @ v, cond)
 
 
-def attend(q, k, v, scale=1, bias=None, mask=None):
+def attend(q, k, v, scale=1, bias=None, mask=None, models=tuple(MODELS)):
     """softmax(scale q @ k^T + bias) @ v."""
     scores = dot(q, k, scale)
-    return average(softmax(scores if bias is None else total(scores, bias), mask), v)
+    return average(softmax(scores if bias is None else total(scores, bias), mask, models=models), v)
 
 
 def _bend(scores, mask, models):

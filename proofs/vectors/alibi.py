@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import FAR, NARROW, attend, case, exact, growth, painted, stored, terms
+from proofs.vectors import FAR, HALVES, NARROW, PLACES, WRAPPED, attend, case, exact, growth, painted, stored, terms
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -36,6 +36,7 @@ def vectors():
     ):
         yield _slopes_case(heads, max_bias, mistakes)
     yield _shard(6, 3, 3)
+    yield _shard(12, 4, 4, 16, " max_bias_ignored")
     yield _bias_case("square", 3, range(4), range(4), "signed", "sign absolute key_form sorted_slopes plain_geometric")
     yield _bias_case("square", 3, range(4), range(4), "absolute", "signed key_form sorted_slopes plain_geometric")
     yield _bias_case("square", 3, range(4), range(4), "key", "sign sorted_slopes plain_geometric")
@@ -55,6 +56,20 @@ def vectors():
     yield _attend("far", queries, "signed", apart + " sees_one_ahead no_mask", True, keys, 16, 0.375)
     yield _attend("far", queries, "absolute", apart + " signed", False, keys, 16, 0.375)
     yield _bias_case("beyond", 3, FAR[3:], FAR, "signed", NARROW + " max_bias_ignored", max_bias=16)
+    rows = f"{NARROW} int16_positions max_bias_ignored positions_ignored positions_shared_across_batch wrong_axis"
+    for form, wrong in (("signed", " sign"), ("absolute", " signed"), ("key", " sign f16_key_form")):
+        yield _bias_case(
+            "places", 2, PLACES[:, 1:3], PLACES, form, rows + wrong, max_bias=16, models=("f64", "f32")[: 1 + (form != "key")]
+        )
+        yield _bias_case("fractional", 2, HALVES[1:3], HALVES, form, f"positions_ignored {wrong.replace(' f16_key_form', '')}")
+    for form in ("signed", "absolute"):
+        wrong = "bias_before_scale bias_twice no_bias positions_ignored"
+        yield _attend("fractional", HALVES[None, 2:], form, wrong, form == "signed", HALVES[None], scale=0.1875)
+    rows = f"{WRAPPED} bias_before_scale bias_twice no_bias heads_exchanged positions_shared_across_batch"
+    for form, causal, wrong in (("signed", True, ""), ("absolute", True, ""), ("signed", False, "absolute sign")):
+        masked = " no_mask mask_left_aligned sees_one_ahead" * causal
+        probe, at = ("places", PLACES) if causal else ("places-both-directions", PLACES[:2])
+        yield _attend(probe, at, form, f"{rows} {wrong}{masked}", causal, at, 16, 0.1875)
 
 
 def _slopes(heads, max_bias=8):
@@ -78,15 +93,15 @@ def _slopes_case(heads, max_bias, mistakes):
     )
 
 
-def _shard(heads, first, count):
+def _shard(heads, first, count, max_bias=8, more=""):
     return case(
-        f"alibi/slopes/h{heads}-b8/rank-1-of-2",
+        f"alibi/slopes/h{heads}-b{max_bias}/rank-1-of-{heads // count}",
         op="shard",
-        params={"heads": heads, "max_bias": 8, "first": first, "count": count},
+        params={"heads": heads, "max_bias": max_bias, "first": first, "count": count},
         tensors={},
-        expected=_slopes(heads)[first : first + count],
-        cond={"phase": _reach(heads)[first : first + count]},
-        kills="slopes_of_the_shard first_slopes",
+        expected=_slopes(heads, max_bias)[first : first + count],
+        cond={"phase": _reach(heads, max_bias)[first : first + count]},
+        kills="slopes_of_the_shard first_slopes" + more,
     )
 
 
@@ -104,7 +119,7 @@ def _sensitivity(heads, queries, keys, form, max_bias=8):
     return {"amp": terms(2, size), "phase": error}
 
 
-def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none", max_bias=8):
+def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none", max_bias=8, **rest):
     queries, keys = np.array(queries), np.array(keys)
     cond = _sensitivity(heads, queries, keys, form, max_bias)
     if gauge == "row_constant":  # for either form
@@ -121,6 +136,7 @@ def _bias_case(probe, heads, queries, keys, form, mistakes, gauge="none", max_bi
         cond=cond,
         gauge=gauge,
         kills=mistakes,
+        **rest,
     )
 
 
@@ -140,13 +156,16 @@ def _collision():
 
 
 def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_bias=8, scale=0.5):
-    heads, queries, keys = 3, np.array(queries), np.array(keys)
-    q, k, v = painted((2, heads, 2, 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+    queries, keys = np.array(queries), np.array(keys)
+    placed = probe == "fractional" or probe.startswith("places")
+    batch, heads, n, m = len(queries) if placed else 2, 2 if placed else 3, queries.shape[-1], keys.shape[-1]
+    q, k, v = painted((batch, heads, n, 4), 1), painted((batch, heads, m, 4), 2), painted((batch, heads, m, 4), 4)
     mask = (keys[..., None, None, :] <= queries[..., None, :, None]) | (not causal)
 
     sensitivity = _sensitivity(heads, queries, keys, form, max_bias)
     bias = stored(_biases(_slopes(heads, max_bias), queries, keys, form), sensitivity)
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, bias, mask)
+    models = ("f64", "f32") if probe == "far" or placed else tuple(MODELS)  # one key of five is less than 16 bits tell
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, bias, mask, models if placed else tuple(MODELS))
     return case(
         f"alibi/{form}/h{heads}-d4/{probe}",
         op="attend",
@@ -156,6 +175,6 @@ def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_b
         expected=expected,
         cond=cond,
         kills=mistakes,
-        models=("f64", "f32") if probe == "far" else tuple(MODELS),  # one key of five is less than 16 bits tell
+        models=models,
         comment="Positions have gaps.",
     )

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.attention import definition
-from proofs.vectors import average, cap, case, dot, exact, painted, product, softmax, stored, terms, total
+from proofs.vectors import NARROW, PLACES, average, cap, case, dot, exact, painted, product, softmax, stored, terms, total
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, Eq. (1)",
@@ -40,9 +40,11 @@ def vectors():
     yield from _softmax()
     yield from _attend()
     yield from _by_offset()
+    yield _batch_by_offset()
     yield from _sequence()
     yield from _gradients()
     yield from _grouped_gradients()
+    yield from _batched_gradients()
     yield from _masks()
     yield _terms()
 
@@ -209,6 +211,9 @@ def _attend():
     capped = " ".join(f"cap_{name}" for name in CAPPED)
     yield _attend_case("softcap", capped, bias=bias, seen=causal, softcap=2.5, models=MATH_IN_F32)
     yield _attend_case("sinks", SUNK + " sink_scaled", seen=causal, sinks=sinks)
+    square = "queries_and_keys_swapped keys_of_the_first_batch_row heads_exchanged mask_inverted no_bias bias_before_scale"
+    both = np.array([[[np.tri(3, dtype=int)]], [[[[1, 0, 1], [1, 1, 0], [0, 1, 1]]]]])[:, 0]
+    yield _attend_case("square", "", kills=square, bias=bias[:, :, :3], seen=both, scale=0.1875, n_key=3, models=MATH_IN_F32)
     yield _attend_case("row-scale", "row_scale_left_out row_scale_after_bias", bias=bias, row_scale=rows)
     yield _attend_case("grouped", "heads_tiled values_of_the_first_head no_mask", heads=4, key_heads=2, seen=causal)
     together = "heads_tiled cap_left_out cap_after_mask sink_left_out row_scale_left_out no_mask scale_ignored"
@@ -217,9 +222,9 @@ def _attend():
 
 
 def _attend_case(probe, flags, *, heads=2, key_heads=None, seen=None, bias=None, sinks=None, row_scale=None, **more):
-    softcap, scale = more.pop("softcap", None), 0.5
+    softcap, scale, n_key = (more.pop(name, usual) for name, usual in (("softcap", None), ("scale", 0.5), ("n_key", 5)))
     batch = np.shape(seen)[:1] if np.ndim(seen) == 4 else ()
-    sizes = (3, 4), (5, 4), (5, 3)
+    sizes = (3, 4), (n_key, 4), (n_key, 3)
     counts = (heads, key_heads or heads, key_heads or heads)
     q, k, v = (painted((*batch, count, *size), tag) for count, size, tag in zip(counts, sizes, (1, 2, 4), strict=True))
     column = None if sinks is None else sinks[:, None]
@@ -285,6 +290,24 @@ def _offset_case(probe, n_query, n_key, flags, causal, window, **rest):
         cond=cond,
         mistakes={name: result(name)[0] for name in flags.split()},
         **rest,
+    )
+
+
+def _batch_by_offset():
+    """Two texts share a bias; each is a text of its own."""
+    q, k, v = painted((2, 2, 3, 4), 1), painted((2, 2, 3, 4), 2), painted((2, 2, 3, 4), 4)
+    by_offset, scale = painted((2, 5), 6), 0.1875
+    index = np.arange(3) - np.arange(3)[:, None] + 2
+    expected, cond = _output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(3, 3, True, None))
+    return case(
+        "attention/by-offset/h2-d4/batch",
+        op="attend_by_offset",
+        params={"heads": 2, "scale": scale, "causal": True},
+        tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
+        expected=expected,
+        cond=cond,
+        kills="keys_of_the_first_batch_row queries_and_keys_swapped no_bias bias_before_scale causal_ignored",
+        models=MATH_IN_F32,
     )
 
 
@@ -362,6 +385,24 @@ def _grouped_gradients():
         )
 
 
+def _batched_gradients():
+    """Two texts of two heads: the gradients of four heads."""
+    q, k, v, flow = painted((4, 3, 2), 1), painted((4, 3, 2), 2), painted((4, 3, 2), 4), painted((4, 3, 2), 8)
+    given = {"scale": 0.1875, "seen": np.tri(3, dtype=int), "bias": painted((4, 3, 3), 6)}
+    conds, split = _gradient_sensitivities(flow, q, k, v, **given), lambda x: x.reshape(2, 2, *x.shape[1:])
+    yield case(
+        "attention/gradient/h2-d2/k-batch",
+        op="attend_gradient",
+        params={"heads": 2, "scale": given["scale"], "of": "k"},
+        tensors={"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v)}
+        | {"bias": split(given["bias"]), "seen": given["seen"]},
+        expected=split(_derivative("k", flow, q, k, v, **given)),
+        cond={name: split(x) for name, x in conds["k"].items()},
+        kills="keys_of_the_first_batch_row queries_and_keys_swapped no_mask scale_ignored no_bias",
+        models=MATH_IN_F32,
+    )
+
+
 def _derivative(of, flow, q, k, v, *, scale, seen, bias):
     """The definition differentiated: (L(x + h) - L(x - h)) / 2h with h = 2^-60, for each entry x, off by about h^2."""
     at, h = {name: exact(x)[0] for name, x in (("q", q), ("k", k), ("v", v), ("bias", bias))}, mpmath.mpf(2) ** -60
@@ -427,6 +468,37 @@ def _wrong_gradient(name, of, flow, q, k, v, given):
 
 
 def _masks():
+    yield from _padded_masks()
+    here, there = PLACES[:, 1:3], PLACES
+    offset = there[:, None, :] - here[:, :, None]
+    for op, width in (("causal", None), ("window", 2)):
+        between, beside = np.array([2.5, 0.25]), np.array([0.5, 2.25, 2.75, 4.25, 4.75, 0.0])
+        apart = beside - between[:, None]
+        yield case(
+            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-fractional",
+            op=f"{op}_mask",
+            params=_tensors(width=width),
+            tensors={"queries": between, "keys": beside},
+            expected=(abs(apart) < width if width else apart <= 0).astype(int),
+            kills="positions_ignored",
+        )
+    given = {"tensors": {"queries": here, "keys": there}, "comment": "Where numbers of 16 and 24 bits end, in no order."}
+    narrow = f"{NARROW} int16_positions positions_ignored positions_shared_across_batch sign"
+    for op, width, seen, flags in (
+        ("causal", None, offset <= 0, "causal_strict sees_one_ahead causal_left_aligned"),
+        ("window", 4, abs(offset) < 4, "window_one_more window_one_less"),
+    ):
+        yield case(
+            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-places",
+            op=f"{op}_mask",
+            params=_tensors(width=width),
+            expected=seen.astype(int),
+            kills=f"{narrow if width is None else narrow.removesuffix(' sign')} {flags}",
+            **given,
+        )
+
+
+def _padded_masks():
     queries, keys = np.array([[3, 4], [1, 2]]), np.array([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
     offset = keys[:, None, :] - queries[:, :, None]
     plain = np.arange(5) - np.arange(2)[:, None] + 0 * offset

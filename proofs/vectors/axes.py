@@ -34,6 +34,10 @@ MODELS = {
 OTHER = {"half": "interleaved", "interleaved": "half"}
 
 
+PLACES = [[65536, 3], [5, 32768], [2.5, 7.25]]
+SMALL = "d8", 8, 500000.0, (0, 1, 0, 1), range(4), "half", PLACES
+
+
 def vectors():
     for sizes in ([16, 24, 24], [8, 12, 12], [2, 1], [5]):
         apart, dealt = _sections(sizes), _dealt(sizes, 0)
@@ -47,6 +51,7 @@ def vectors():
             yield _axes_of("interleaved_sections", sizes, {"leftover": leftover}, right, wrong)
     for name, settings in MODELS.items():
         yield _rotate(name, *settings)
+    yield _rotate(*SMALL)
 
 
 def _sections(sizes):

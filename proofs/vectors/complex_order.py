@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
-from proofs.vectors import BEYOND, NARROW, case, dot, growth, painted, stored, terms
+from proofs.vectors import BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
@@ -30,6 +30,18 @@ def vectors():
     yield _scores("paper", shared=False)
     yield _scores("shared", shared=True)
     yield _scores("shared", shared=True, far=BEYOND - 19)
+    yield _encode("paper", PLACES[2:], 3, NARROW, probe="beyond-f32")
+    yield _encode("released", PLACES[2:], 2, NARROW, phased=False, probe="beyond-f32")
+    for variant in ("paper", "released"):
+        given = {"phased": variant == "paper"}
+        yield _encode(variant, PLACES[:2], 2, f"{WRAPPED} positions_ignored sign", probe="places", **given)
+        yield _encode(variant, HALVES[None], 2, "positions_ignored sign", probe="fractional", **given)
+    yield _scores("paper", shared=False, far=BEYOND - 19)
+    for shared in (False, True):
+        variant = "shared" if shared else "paper"
+        yield _scores(variant, shared=shared, at=(PLACES[:2, ::2], PLACES[:2, 1:]))
+        halves = np.array([[2.5, 0.25], [7, 4.75]]), np.array([[0.5, 2.25, 9], [4.25, 40, 1.5]])
+        yield _scores(variant, shared=shared, at=halves, probe="fractional")
     v, dim = [0, 1, 7, 30521], 6
     rows = [[word / mpmath.mpf(10000) ** (mpmath.mpf(2 * t) / dim) for t in range(dim)] for word in v]
     yield case(
@@ -66,22 +78,23 @@ def _sensitivity(positions, r, w, theta):
     return {"amp": terms(3, _waves(positions, r, w, theta)), "phase": np.stack([phase, phase], axis=-1)}
 
 
-def _encode(variant, positions, dim, mistakes, *, phased=True):
-    (r, w, theta), word = _word((2, 5, dim), 1, phased)
+def _encode(variant, positions, dim, mistakes, *, phased=True, probe="encode"):
+    (r, w, theta), word = _word((*np.shape(positions), dim), 1, phased)
     return case(
-        f"complex_order/{variant}/d{dim}/encode",
+        f"complex_order/{variant}/d{dim}/{probe}",
         op="encode",
         params={},
         tensors={"positions": positions, "amplitude": r, "frequency": w, "phase": theta},
         expected=_waves(positions, *word),
         cond=_sensitivity(positions, *word),
         kills=mistakes,
+        models=("f64",) if probe == "beyond-f32" else tuple(MODELS),
         comment="" if phased else "The released code has no phase.",
     )
 
 
-def _scores(variant, *, shared, far=0):
-    here, there = np.array([[3, 40], [0, 7]]) + far, np.array([[0, 3, 50], [11, 1, 40]]) + far
+def _scores(variant, *, shared, far=0, at=None, probe="places"):
+    here, there = (np.array([[3, 40], [0, 7]]) + far, np.array([[0, 3, 50], [11, 1, 40]]) + far) if at is None else at
     (r, w, theta), q_word = _word((2, 2, 4), 1)
     (rho, u, eta), k_word = _word((2, 3, 4), 8)
     if shared:
@@ -95,7 +108,7 @@ def _scores(variant, *, shared, far=0):
     ]
     expected, cond = dot(*pairs)
     return case(
-        f"complex_order/{variant}/d4/scores" + "-far" * bool(far),
+        f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None),
         op="scores",
         params={},
         tensors={
@@ -110,7 +123,9 @@ def _scores(variant, *, shared, far=0):
         },
         expected=expected,
         cond=cond,
-        kills="no_conjugate imaginary modulus" + f" {NARROW}" * bool(far),
+        kills="no_conjugate imaginary modulus"
+        + f" {NARROW}" * bool(far)
+        + f" {WRAPPED}" * (at is not None and probe == "places"),
         models=("f64",) if far else tuple(MODELS),
         comment="All words share the frequencies, as in RoPE." if shared else "",
     )

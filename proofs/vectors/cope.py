@@ -18,10 +18,15 @@ CONVENTIONS = {
 MPF = np.vectorize(mpmath.mpf, otypes=[object])
 
 
+EVERY = "other_convention own_gate_left_out counted_from_the_start nearest_row gates_not_scaled scale_ignored"
+
+
 def vectors():
     yield _positions()
     for convention in ("official", "nodiv"):
         yield _scores(convention, "causal", np.tri(5, 5, dtype=int), "")
+        heads = "heads_exchanged keys_of_the_first_head keys_of_the_first_batch_row queries_and_keys_swapped"
+        yield _scores(convention, "heads", np.tri(3, dtype=int), heads, 2, 3, 0.1875, (2, 2))
         yield _scores(convention, "decode", np.tri(2, 5, 3, dtype=int), "mask_left_aligned")
 
 
@@ -39,23 +44,12 @@ def _positions():
     )
 
 
-def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5):
+def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
     queries, keys = seen.shape
-    q, k, table = painted((queries, d), 1), painted((keys, d), 2), painted((rows, d), 4)
-    exact_q, exact_k, exact_table = MPF(q), MPF(k), MPF(table)
-    expected, amp = np.zeros(seen.shape, dtype=object), np.zeros(seen.shape, dtype=object)
-    factor = scale if convention == "official" else 1
-    for i in range(queries):
-        content, by_row = scale * (exact_k @ exact_q[i]), exact_table @ exact_q[i]
-        gates = [s / (1 + mpmath.exp(-c)) for c, s in zip(content, seen[i], strict=True)]
-        p = count(gates, rows)
-        z = [between([*by_row], each, mpmath) for each in p]
-        expected[i] = seen[i] * (content + factor * np.array(z))
-        # a score of d products, a gate whose slope is at most 1/4, their sum, the rows on both sides
-        size = scale * (abs(exact_k) @ abs(exact_q[i])) + 1
-        rise, most = max(abs(np.diff(by_row))), abs(exact_table) @ abs(exact_q[i])
-        off = terms(d + 4, seen[i] @ size / 4 + sum(p) + 1, bits=24) * rise + terms(d + 5, max(most), bits=24)
-        amp[i] = seen[i] * (terms(d + 2, size, bits=24) + factor * off)
+    q, k, table = painted((*lead, queries, d), 1), painted((*lead, keys, d), 2), painted((rows, d), 4)
+    expected, amp = (np.zeros((*lead, *seen.shape), dtype=object) for _ in (0, 1))
+    for head in np.ndindex(lead):
+        expected[head], amp[head] = _of_a_head(MPF(q[head]), MPF(k[head]), MPF(table), seen, scale, convention)
     return case(
         f"cope/{convention}/d{d}-r{rows}/{probe}",
         op="scores",
@@ -63,6 +57,24 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5):
         tensors={"q": q, "k": k, "table": table, "seen": seen},
         expected=expected,
         cond={"amp": amp},
-        kills=f"other_convention own_gate_left_out counted_from_the_start nearest_row gates_not_scaled scale_ignored {kills}",
+        kills=kills if lead else f"{EVERY} {kills}",
         models=("f64", "f32"),  # a position in 16 bits is no position: rows are read between integers
     )
+
+
+def _of_a_head(q, k, table, seen, scale, convention):
+    """Scores and their amp."""
+    expected, amp, d = np.zeros(seen.shape, dtype=object), np.zeros(seen.shape, dtype=object), q.shape[-1]
+    factor = scale if convention == "official" else 1
+    for i in range(len(q)):
+        content, by_row = scale * (k @ q[i]), table @ q[i]
+        gates = [s / (1 + mpmath.exp(-c)) for c, s in zip(content, seen[i], strict=True)]
+        p = count(gates, len(table))
+        z = [between([*by_row], each, mpmath) for each in p]
+        expected[i] = seen[i] * (content + factor * np.array(z))
+        # a score of d products, a gate whose slope is at most 1/4, their sum, the rows on both sides
+        size = scale * (abs(k) @ abs(q[i])) + 1
+        rise, most = max(abs(np.diff(by_row))), abs(table) @ abs(q[i])
+        off = terms(d + 4, seen[i] @ size / 4 + sum(p) + 1, bits=24) * rise + terms(d + 5, max(most), bits=24)
+        amp[i] = seen[i] * (terms(d + 2, size, bits=24) + factor * off)
+    return expected, amp

@@ -3,8 +3,9 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.deberta import delta, log_bucket, rounded
-from proofs.vectors import attend, case, dot, exact, painted, terms, total
+from proofs.vectors import NARROW, PLACES, attend, case, dot, exact, painted, terms, total
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -29,6 +30,7 @@ CONVENTIONS = {
     "op scores": "scaled scores, from positions",
 }
 
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]
 FAR = FAR + [-offset for offset in FAR[-2::-1]] + [400, 510, 290, 150, 170]
 
@@ -61,6 +63,14 @@ def vectors():
     yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
     yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
     yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
+    rows = f"{NARROW} int16_positions positions_shared_across_batch positions_ignored wrong_axis queries_and_keys_swapped"
+    for convention in ("paper", "released"):
+        yield _scores("places", convention, PLACES, PLACES, 3, ("c2p", "p2c"), "direction", kills=rows, heads=2)
+    yield _scores("places-log", "released", PLACES, PLACES, 4, ("c2p", "p2c"), "", log=(18, 17), kills=rows, heads=2)
+    ends = "f32_logarithm logarithm_to_max_position sequence_length"
+    yield _scores("ties", "released", [20], [8, 35, 33, 20], 15, ("c2p", "p2c"), "", log=(18, 17), kills=ends, heads=1)
+    for convention, of in (("paper", "q"), ("released", "q_r")):
+        yield _gradient(convention, of, True)
     for convention, of in (("paper", "q"), ("paper", "q_r"), ("paper", "k_r"), ("released", "k"), ("released", "q_r")):
         yield _gradient(convention, of)
     yield _decoder("paper", 2, "other_start one_step keys_follow")
@@ -148,10 +158,11 @@ def _scored(vectors, offset, convention, wanted, mistake=None):
     return value, cond
 
 
-def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None):
+def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, *, heads=3, kills=""):
     queries, keys = np.array(queries), np.array(keys)
-    batch = 1 if probe == "square" else 2
-    shapes = ((batch, 3, queries.shape[-1], 4), (batch, 3, keys.shape[-1], 4), (3, 2 * span, 4), (3, 2 * span, 4))
+    batch = 1 if probe == "square" else len(queries) if queries.ndim == 2 else 2
+    sizes = ((batch, heads, queries.shape[-1]), (batch, heads, keys.shape[-1]), (heads, 2 * span), (heads, 2 * span))
+    shapes = [(*size, 4) for size in sizes]
     vectors = [painted(shape, tag) for shape, tag in zip(shapes, (1, 2, 4, 6), strict=True)]
 
     def result(mistake=None):
@@ -171,39 +182,44 @@ def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None):
     if log is not None:
         params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
     return case(
-        f"deberta/{convention}/h3-d4-k{span}/{probe}",
+        f"deberta/{convention}/h{heads}-d4-k{span}/{probe}",
         op="scores" if log is None else "log_scores",
         params=params,
         tensors=dict(zip(("q", "k", "q_r", "k_r"), vectors, strict=True)) | {"queries": queries, "keys": keys},
         expected=expected,
         cond=cond,
+        kills=kills,
         mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
     )
 
 
-def _gradient(convention, of):
-    q, k, flow = painted((1, 2, 3, 4), 1), painted((1, 2, 5, 4), 2), painted((1, 2, 3, 5), 9)
+def _gradient(convention, of, places=False):
+    queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
+    (batch, n), m = queries.shape, keys.shape[-1]
+    q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
     q_r, k_r, span, scale = painted((2, 4, 4), 6), painted((2, 4, 4), 8), 2, 1 / mpmath.sqrt(12)
-    queries, keys = [0, 2, 9], [0, 1, 2, 8, 9]
 
     def loss(flow, q, k, q_r, k_r):
         found = mpmath.mpf(0)
         for b, h, i, j in np.ndindex(flow.shape):
-            here, there = delta(queries[i], keys[j], span), delta(keys[j], queries[i], span)
+            here, there = delta(queries[b, i], keys[b, j], span), delta(keys[b, j], queries[b, i], span)
             content = q[b, h, i] @ (k[b, h, j] + k_r[h, here])
             found += flow[b, h, i, j] * scale * (content + k[b, h, j] @ q_r[h, there if convention == "paper" else here])
         return found
 
-    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, 16)
+    roundings = batch * n * m + 1 if places else 16
+    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, roundings)
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
     return case(
-        f"deberta/{convention}/h2-d4-k2/gradient-{of.replace('_', '-')}",
+        f"deberta/{convention}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}",
         op="scores_gradient",
         params={"convention": convention, "of": of},
-        tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r, "queries": queries, "keys": keys},
+        tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
+        | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
         expected=expected,
         cond=cond,
-        kills=f"rows_overwritten gradient_unscaled positions_ignored {wrong}",
+        kills=f"rows_overwritten gradient_unscaled positions_ignored {wrong}" + f" {NARROW} int16_positions" * places,
+        models=MATH_IN_F32 if places else tuple(MODELS),
         comment="Far keys share the rows at both ends.",
     )
 

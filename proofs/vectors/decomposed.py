@@ -31,6 +31,7 @@ def vectors():
     yield _bias("square", (2, 3), (2, 3), every)
     yield _bias("pooled", (2, 4), (1, 2), "query_scaled row_alone")
     yield _attend((2, 3), every + " no_bias bias_before_scale")
+    yield _attend((1, 3), "query_scaled bias_twice no_bias bias_before_scale", 2, 0.1875)
     for m, length in ((3, 7), (9, 5)):
         yield _resize(m, length, "from_corner_to_corner not_clamped")
 
@@ -84,14 +85,14 @@ def _bias(name, query, key, mistakes):
     )
 
 
-def _attend(grid, mistakes):
-    q, k, v = (painted((2, 2, grid[0] * grid[1], 4), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
-    tables = _tables(grid, grid, 4)
-    expected, cond = attend(exact(q), exact(k), exact(v), 0.5, _terms(q, *tables))
+def _attend(grid, mistakes, d=4, scale=0.5):
+    q, k, v = (painted((2, 2, grid[0] * grid[1], d), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
+    tables = _tables(grid, grid, d)
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables))
     return case(
-        "decomposed/square/d4/attend",
+        f"decomposed/square/d{d}/attend",
         op="attend",
-        params={"scale": 0.5},
+        params={"scale": scale},
         tensors={"q": q, "k": k, "v": v, **_named(tables)},
         expected=expected,
         cond=cond,

@@ -26,6 +26,9 @@ def vectors():
     yield _absorbed("tiny", (1, 2, 2, 3), 4, 2, 3)
     yield _absorbed("batch", (2, 3, 2, 4), 4, 4, 5)
     yield _attend("cached", (1, 2, 2, 4), 4, 2)
+    swapped = "queries_and_keys_swapped"
+    yield _scores("square", (2, 2, 3, 3), 6, 2, kills=swapped)
+    yield _attend("square", (2, 2, 3, 3), 6, 2, kills=f"{swapped} keys_of_the_first_batch_row heads_exchanged mask_inverted")
 
 
 def _inputs(shape, d, d_rope):
@@ -57,7 +60,7 @@ def _joined(q, p, k, r, scale):
     return dot(exact(np.concatenate([q, p], axis=-1)), exact(np.concatenate([k, r], axis=-1)), scale)[1]
 
 
-def _scores(name, shape, d, d_rope):
+def _scores(name, shape, d, d_rope, **rest):
     scale = (d + d_rope) ** -0.5
     (q, p, r), k = _inputs(shape, d, d_rope), painted((*shape[:2], shape[3], d), 4) / 4
     return case(
@@ -68,6 +71,7 @@ def _scores(name, shape, d, d_rope):
         expected=_values(q, p, k, r, scale),
         cond=_joined(q, p, k, r, scale),
         mistakes=_mistakes(q, p, k, r, scale),
+        **rest,
     )
 
 
@@ -90,7 +94,7 @@ def _absorbed(name, shape, d, d_rope, d_latent):
     )
 
 
-def _attend(name, shape, d, d_rope):
+def _attend(name, shape, d, d_rope, **rest):
     scale, lead = (d + d_rope) ** -0.5, shape[:2]
     (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
     q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int)
@@ -111,4 +115,5 @@ def _attend(name, shape, d, d_rope):
         cond=cond,
         mistakes={flag: weighed(exact(s))[0] for flag, s in wrong.items()} | {"no_mask": weighed(exact(right), None)[0]},
         models=("f64", "f32", "f16-f32math", "bf16-f32math"),
+        **rest,
     )

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.fire import definition, hidden
-from proofs.vectors import FAR, NARROW, case, painted, terms
+from proofs.vectors import FAR, HALVES, NARROW, case, painted, terms
 
 SOURCES = ("Li et al., Functional Interpolation for Relative Positions, arXiv 2310.04418",)
 
@@ -29,17 +29,18 @@ def vectors():
     yield _bias("padded", padded[:, 2:], padded, both)
     yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
     yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+    yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
 
 
 def _bias(probe, queries, keys, kills, c=0.125, threshold=3.0, eps=2.0**-20):
     queries, keys = np.array(queries), np.array(keys)
     given = mpmath.mpf(c), mpmath.mpf(threshold), mpmath.mpf(eps)
-    cell = np.vectorize(lambda i, j: definition(mpmath.mpf(int(i)), mpmath.mpf(int(j)), *given, mpmath), otypes=[object])
+    cell = np.vectorize(lambda i, j: definition(mpmath.mpf(float(i)), mpmath.mpf(float(j)), *given, mpmath), otypes=[object])
     x = cell(queries[..., :, None], keys[..., None, :])
     w_1, b_1, w_2, b_2 = (np.vectorize(mpmath.mpf, otypes=[object])(each) for each in LAYERS.values())
     layer = np.vectorize(hidden, otypes=[object])(x[..., None], w_1, b_1)
     # 1 + c t is rounded, and so is its logarithm: x is off by two units of 1 over its denominator, and three of its own
-    below = np.vectorize(lambda i: mpmath.log1p(c * max(int(i), threshold)), otypes=[object])(queries)[..., :, None, None]
+    below = np.vectorize(lambda i: mpmath.log1p(c * max(float(i), threshold)), otypes=[object])(queries)[..., :, None, None]
     off = terms(2, 1 / below * abs(w_1), bits=24) + terms(3, w_1 * x[..., None], bits=24)
     own = terms(2, w_1 * x[..., None], bits=24) + terms(1, b_1 + 0 * x[..., None], bits=24)
     heads = lambda y: np.moveaxis(y, -1, -3)

@@ -65,6 +65,8 @@ def vectors():
     models = {"models": ("f64", "f32")}
     flags = "sign unit_times whole_size start_skipped other_layout euler one_substep closed_form"
     yield _sinusoid("coarse", "half", 4, 5, 0.75, 2, flags, **models)
+    yield _sinusoid("released", "half", 4, 4, 0.01, 5, "sign other_layout wrong_base", base=100, **models)
+    yield _sinusoid("coarse", "interleaved", 4, 5, 0.75, 2, flags + " wrong_base", base=100, **models)
     for substeps in (1, 3):
         yield _field(substeps, "classical euler frozen_time" + (" one_substep" if substeps > 1 else ""), **models)
 
@@ -77,14 +79,14 @@ def _columns(pairs, layout):
     return [x for pair in pairs for x in pair] if layout == "interleaved" else [pair[m] for m in (0, 1) for pair in pairs]
 
 
-def _sinusoid(variant, layout, dim, length, step, substeps, flags, **rest):
-    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+def _sinusoid(variant, layout, dim, length, step, substeps, flags, base=10000, **rest):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(base), m=mpmath) for t in range(dim // 2)]
     rows = lambda w, step: _solved(w, step, length, substeps, layout)
     tracked = rows([Rounded(v, v * growth(v)) for v in w], Rounded(mpmath.mpf(step), mpmath.mpf(step)))
     return case(
         f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid",
         op="sinusoid",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length, "step": step, "substeps": substeps},
+        params={"dim": dim, "base": float(base), "layout": layout, "length": length, "step": step, "substeps": substeps},
         tensors={},
         expected=rows(w, mpmath.mpf(step)),
         cond={"amp": _errors(tracked)},

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.hierarchical import definition
-from proofs.vectors import case, painted, terms
+from proofs.vectors import WRAPPED, case, painted, terms
 
 SOURCES = ("Su, kexue.fm/archives/7947", "bert4keras 0.11.5, layers.py, PositionEmbedding: hierarchical, alpha 0.4")
 
@@ -21,9 +21,12 @@ def vectors():
         table = painted((n, d), 1)
         yield _case("extend", f"a{alpha}-n{n}-d{d}", alpha, table, np.arange(n * n))
     yield _case("encode", "a0.4-n5-d2", 0.4, painted((5, 2), 2), np.array([[0, 4, 5], [24, 7, 13]]))
+    far = np.array([[4095, 4096, 257], [32767, 32768, 66002]])
+    yield _case("encode", "a0.4-n257-d1", 0.4, painted((257, 1), 4), far, WRAPPED.removeprefix("int16_positions "))
+    yield _case("encode", "a0.25-n5-d2", 0.25, painted((5, 2), 4), np.array([[0, 4, 5], [24, 7, 13]]))
 
 
-def _case(op, params, alpha, table, positions):
+def _case(op, params, alpha, table, positions, more=""):
     n, exact = len(table), np.frompyfunc(mpmath.mpf, 1, 1)
     p, a = exact(table), mpmath.mpf(alpha)
     i, j = positions // n, positions % n
@@ -37,5 +40,5 @@ def _case(op, params, alpha, table, positions):
         tensors={"table": table, **({"positions": positions} if op == "encode" else {})},
         expected=definition(p[0], p[i], p[j], a),
         cond={"amp": terms(roundings, *(np.broadcast_to(x, p[i].shape) for x in sizes))},
-        kills="alpha_swapped digits_swapped no_base_vectors counts_from_one wrapped half",
+        kills=f"alpha_swapped digits_swapped no_base_vectors counts_from_one wrapped half {more}",
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.absolute.index import definition
-from proofs.vectors import BEYOND, FAR, NARROW, case, terms
+from proofs.vectors import BEYOND, FAR, HALVES, NARROW, PLACES, WRAPPED, case, terms
 
 SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
 
@@ -40,10 +40,20 @@ def vectors():
         models=("f64",),
         comment="Float32 has no place for the odd ones.",
     )
+    yield case(
+        "index/plain/any/fractional",
+        op="encode",
+        params={},
+        tensors={"positions": HALVES},
+        expected=HALVES[:, None],
+        kills="starts_at_one positions_ignored",
+    )
     for denominator, length in (("length", 16), ("length - 1", 17)):
         yield _normalized(denominator, length)
     for denominator in ("length", "length - 1"):
         yield _normalized(denominator, BEYOND + 8, FAR, NARROW)
+    for denominator in ("length", "length - 1"):
+        yield _normalized(denominator, 70001, PLACES[:2], WRAPPED.removeprefix("int16_positions "))
     for denominator, length in (("length", 10), ("length - 1", 13)):
         yield _steps(denominator, length)
 

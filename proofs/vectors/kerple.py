@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.kerple import definition
-from proofs.vectors import FAR, NARROW, case, terms
+from proofs.vectors import FAR, HALVES, NARROW, case, terms
 
 SOURCES = ("Chi et al., KERPLE, arXiv 2205.09921", "github.com/chijames/KERPLE, megatron/mpu/layers.py")
 
@@ -25,16 +25,17 @@ def vectors():
         yield _bias(form, "padded", padded[:, 2:], padded, both)
         yield _bias(form, "far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
         yield _bias(form, "beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+        yield _bias(form, "fractional", HALVES[1:3], HALVES, "positions_ignored")
 
 
 def _bias(form, probe, queries, keys, kills):
     queries, keys = np.array(queries), np.array(keys)
     distance = abs(keys[..., None, None, :] - queries[..., None, :, None])
     p, a = (np.array([*map(mpmath.mpf, x)], dtype=object)[:, None, None] for x in (P, A))
-    at = np.vectorize(lambda t, p, a: definition(mpmath.mpf(int(t)), p, a, form, mpmath), otypes=[object])
+    at = np.vectorize(lambda t, p, a: definition(mpmath.mpf(float(t)), p, a, form, mpmath), otypes=[object])
     expected = at(distance, p, a)
     # log: two roundings inside are a relative error of 1 + a t, and so p times that; power: an exponent
-    steps = np.vectorize(lambda t, p: 3 * p * mpmath.log(max(int(t), 1)) + 4, otypes=[object])
+    steps = np.vectorize(lambda t, p: 3 * p * abs(mpmath.log(float(t) or 1)) + 4, otypes=[object])
     amp = terms(2, p + 0 * expected) + terms(4, expected)
     power = {"amp": terms(2, expected), "phase": abs(expected) * steps(distance, p)}
     return case(

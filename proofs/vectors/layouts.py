@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 
 from proofs.rotary.layouts import BOTH, definition
-from proofs.vectors import case, dot, exact, painted, total
+from proofs.vectors import HALVES, NARROW, PLACES, case, dot, exact, painted, total
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -29,11 +29,20 @@ def vectors():
     for source, target in BOTH:
         yield _scores(source, target, head_dim=8, dim=4, flags="keys_permuted_with_query_heads tail_permuted")
         yield _scores(source, target, head_dim=8, dim=8, flags="permuted_back")
+        more = {"heads": 2, "key_heads": 1, "width": 3, "base": 500000, "scale": 0.1875, "models": ("f64",)}
+        own = {"kills": f"wrong_base {NARROW} int16_positions positions_shared_across_batch"}
+        yield _scores(source, target, 4, 4, "", at=PLACES[:, None], **more, **own)
+        more |= {"base": 100, "kills": "positions_ignored", "models": ("f64", "f32")}
+        yield _scores(source, target, 4, 4, "", at=HALVES[None, None], **more)
 
 
-def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5, scale=2.0**-4):
-    x, positions = painted((2, 4, width), 1), np.array([[[0, 3, 4, 48040]], [[7, 2, 4097, 11]]])
-    theta = [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
+BASES = {100: "b1e2", 10000: "b1e4", 500000: "b5e5"}
+NEAR = np.array([[[0, 3, 4, 48040]], [[7, 2, 4097, 11]]])
+
+
+def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5, scale=2.0**-4, base=10000, at=NEAR, **rest):
+    x, positions = painted((len(at), 4, width), 1), at
+    theta = [mpmath.power(base, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
     rows = {"q": heads * head_dim, "k": key_heads * head_dim}
     weights = {"w_q": painted((rows["q"], width), 2), "w_k": painted((rows["k"], width), 4)}
     biases = {"b_q": painted((rows["q"],), 6), "b_k": painted((rows["k"],), 8)}
@@ -70,14 +79,14 @@ def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5,
     }
     values, cond = pair_of_scores(weights | biases, source)
     return case(
-        f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-b1e4/scores",
+        f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-{BASES[base]}/scores",
         op="scores",
         params={
             "dim": dim,
             "head_dim": head_dim,
             "heads": heads,
             "key_heads": key_heads,
-            "base": 10000.0,
+            "base": float(base),
             "scale": scale,
             "source": source,
             "target": target,
@@ -88,4 +97,5 @@ def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5,
         mistakes={
             name: mistakes[name]() for name in f"not_converted switch_forgotten biases_forgotten keys_forgotten {flags}".split()
         },
+        **rest,
     )

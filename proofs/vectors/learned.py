@@ -28,6 +28,7 @@ def vectors():
     for convention, padding_idx in (("bert", None), ("generate", None), ("opt", None), ("roberta", 1), ("m2m100", 3)):
         yield _ids(convention, padding_idx)
     yield _encode()
+    yield _far()
     yield _embed()
     yield _similarity()
 
@@ -64,6 +65,19 @@ def _encode():
         expected=table[rows],
         kills="wrapped clipped",
         comment="Entries of the table, unchanged.",
+    )
+
+
+def _far():
+    table, rows = painted((260, 1), 4), np.array([[255, 256, 257, 4], [251, 129, 128, 0]])
+    return case(
+        "learned/any/r260-d1/encode",
+        op="encode",
+        params={},
+        tensors={"positions": rows, "table": table},
+        expected=table[rows],
+        kills="bf16_positions",
+        comment="Entries of the table, unchanged: one feature, so that the table is small.",
     )
 
 

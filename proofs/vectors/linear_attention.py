@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.rotary.linear_attention import definition
-from proofs.vectors import case, painted, stored, terms
+from proofs.vectors import HALVES, PLACES, WRAPPED, case, painted, stored, terms
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -46,6 +46,11 @@ def vectors():
         if (layout == "half") == causal:
             yield _attend("batch", (2, 3, 5, 6, 4), batch, layout, causal, ANY + " positions_shared_across_batch")
         yield _attend("far", (3, 5, 4, 6), [48040, 48043, 48050, 48053, 48056], layout, causal, ANY)
+        rows = f"{ANY} {WRAPPED} positions_shared_across_batch keys_of_the_first_batch_row wrong_axis wrong_base"
+        more = {"models": ("f64", "f32"), "base": 500000}
+        yield _attend("places", (2, 2, 4, 4, 1), PLACES[:2, None], layout, causal, rows, **more)
+        yield _attend("fractional", (1, 4, 4, 1), HALVES, layout, causal, "not_rotated positions_ignored sign", **more)
+        yield _attend("beyond-f32", (1, 4, 4, 1), PLACES[2], layout, causal, "f32_positions", models=("f64",))
 
 
 def _feature_map(x):
@@ -71,11 +76,11 @@ def _quotient(above, below):
     return stored(a / b, cond | {"amp": cond["amp"] + terms(1, a / b)})
 
 
-def _attend(probe, extents, positions, layout, causal, flags):
+def _attend(probe, extents, positions, layout, causal, flags, *, base=10000, **rest):
     *lead, n, dim, d_v = extents
     q, k, v = painted((*lead, n, dim), 1), painted((*lead, n, dim), 2), painted((*lead, n, d_v), 4)
     at = np.broadcast_to(positions, q.shape[:-1])
-    theta = [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
+    theta = [mpmath.power(base, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
     seen = np.tri(n, dtype=bool) | (not causal)
 
     out, options = np.empty(v.shape, dtype=object), {"layout": layout, "causal": causal, "phi": elu_plus_one, "m": mpmath}
@@ -85,13 +90,14 @@ def _attend(probe, extents, positions, layout, causal, flags):
     turned_q, turned_k = (turned(phi, at, theta, layout) for phi in (phi_q, phi_k))
     above, below = _summed(turned_q, turned_k, v, seen), _summed(phi_q, phi_k, np.ones((n, 1)), seen)
     return case(
-        f"linear_attention/{layout}-{'causal' if causal else 'all-keys'}/d{dim}-b1e4/{probe}",
+        f"linear_attention/{layout}-{'causal' if causal else 'all-keys'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
         op="attend",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "causal": causal},
+        params={"dim": dim, "base": float(base), "layout": layout, "causal": causal},
         tensors={"q": q, "k": k, "v": v, "positions": np.array(positions)},
         expected=out,
         cond=_quotient(above, below)[1],
         kills=f"{flags} {CAUSAL[causal]}",
+        **rest,
     )
 
 

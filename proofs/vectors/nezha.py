@@ -8,7 +8,7 @@ from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.offsets import clipped
-from proofs.vectors import FAR, NARROW, average, case, dot, exact, growth, painted, stored, terms, total
+from proofs.vectors import FAR, NARROW, PLACES, average, case, dot, exact, growth, painted, stored, terms, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged
 
@@ -36,6 +36,10 @@ def vectors():
         yield _encode(convention, 64, 16, every + " width_of_the_model")
         yield _attend(convention, "chunk", [1, 4], "other_convention transposed no_value_term value_transposed")
         yield _attend(convention, "far", FAR[3:], NARROW + " positions_ignored", FAR)
+        rows = "queries_and_keys_swapped positions_shared_across_batch wrong_axis keys_of_the_first_batch_row"
+        yield _attend(convention, "places", PLACES, f"{NARROW} int16_positions {rows}", PLACES)
+        masked = "no_mask mask_inverted mask_left_aligned sees_one_ahead mask_strict mask_of_the_future"
+        yield _attend(convention, "masked", PLACES[:2], masked, PLACES[:2], 0.1875, causal=True)
     yield _attend("paper", "decode", [4], "other_convention no_value_term no_position positions_ignored")
 
 
@@ -72,23 +76,27 @@ def _encode(convention, k, dim, mistakes):
     return _plain("encode", convention, k, dim, REACH, mistakes, {"offsets": list(REACH)})
 
 
-def _attend(convention, probe, queries, mistakes, keys=tuple(range(5))):
-    k, scale, keys = 2, mpmath.mpf(1) / 2, np.array(keys)
-    q, key, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
-
-    a = _vectors(keys - np.array(queries)[:, None], k, 4, convention)  # (n_query, n_key, 4)
+def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.5, **rules):
+    queries, keys, k, scale = np.array(queries), np.array(keys), 2, mpmath.mpf(scale)
+    mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
+    batch, heads = (len(queries), 2) if queries.ndim == 2 else (2, 3)
+    q, key, v = (painted((batch, heads, at.shape[-1], 4), tag) for at, tag in ((queries, 1), (keys, 2), (keys, 6)))
+    offset = keys[..., None, :] - queries[..., None]
+    a = _vectors(offset[:, None] if queries.ndim == 2 else offset, k, 4, convention)  # (.., n_query, n_key, 4)
     per_query = rearranged(lambda x: x[..., None, :], exact(q))  # (batch, heads, n_query, 1, 4)
     position = rearranged(lambda x: x[..., 0, :], dot(per_query, a, scale))
-    weights = weighted(total(dot(exact(q), exact(key), scale), position))
+    weights = weighted(total(dot(exact(q), exact(key), scale), position), mask)
     term = average(rearranged(lambda x: x[..., None, :], weights), a)
     expected, cond = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
     return case(
-        f"nezha/{convention}/h3-d4-k{k}/attend-{probe}",
+        f"nezha/{convention}/h{heads}-d4-k{k}/attend-{probe}",
         op="attend",
-        params={"scale": 0.5, "max_distance": k, "convention": convention},
+        params={"scale": float(scale), "max_distance": k, "convention": convention} | rules,
         tensors={"q": q, "k": key, "v": v, "queries": queries, "keys": keys},
         expected=expected,
         cond=cond,
         kills=mistakes,
-        models=tuple(name for name in MODELS if probe != "far" or not name.endswith("-all")),  # one key in 16 bits
+        models=tuple(
+            name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")
+        ),  # one key in 16 bits
     )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from proofs.offsets import clipped, definition
-from proofs.vectors import case, painted
+from proofs.vectors import HALVES, NARROW, PLACES, case, painted
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
 
@@ -24,6 +24,7 @@ def vectors():
     yield _offsets("chunk", [3, 4], range(5), "transposed positions_ignored")
     yield _offsets("decode", [131071], [0, 4097, 48040, 131071], "transposed positions_ignored")
     shared = "transposed positions_ignored positions_shared_across_batch"
+    yield _offsets("fractional", HALVES[1:3], HALVES, "transposed positions_ignored")
     yield _offsets("padded", [[1, 2, 9], [2, 3, 4]], padded, shared)
     ends = "no_clip clip_one_early clip_one_late clip_low_late wrapped transposed"
     yield _clip("shaw", -4, 4, ends)
@@ -35,6 +36,10 @@ def vectors():
     yield _skew(5, 2)
     yield _gather("chunk", [2, 3, 4], range(5), -4, 7, "transposed positions_ignored lowest_ignored")
     yield _gather("decode", [6], [0, 3, 4, 6, 2], -6, 8, "positions_ignored lowest_ignored")
+    yield _offsets("places", PLACES[:, 1:3], PLACES, f"{NARROW} {shared}")
+    rows = "positions_clamped bf16_positions f16_positions f32_positions positions_shared_across_batch lowest_ignored"
+    near = np.array([[3, 0, 1, 2], [32768, 32766, 32767, 32769], [65536, 65534, 65535, 65537], PLACES[2]])
+    yield _gather("places", near[:, 1:3], near, -3, 9, rows)
     packed = [[0, 1, 0, 1, 2], [0, 1, 2, 3, 0]]
     yield _gather("packed", packed, packed, -4, 9, "transposed positions_ignored positions_shared_across_batch lowest_ignored")
 

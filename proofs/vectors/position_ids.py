@@ -3,8 +3,9 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.position_ids import definition
-from proofs.vectors import FAR, NARROW, case, terms
+from proofs.vectors import BEYOND, FAR, NARROW, PLACES, case, terms
 
 SOURCES = (
     "Xiao et al., StreamingLLM, arXiv 2309.17453, section 3.2",
@@ -72,10 +73,14 @@ def vectors():
     yield _lambda_mask("across", ACROSS, bits)
     for size, local, flags in ((6, 2, "local_ignored next_chunk_as_far not_capped"), (8, 3, "local_ignored next_chunk_as_far")):
         yield _dual_chunk(size, local, flags)
+    yield _self_extend(2, 5, "prefill", NARROW + " int16_positions ", BEHIND)
+    yield _dual_chunk(6, 2, NARROW + " int16_positions", BEHIND)
     yield from _multimodal()
     for convention in ("llama4", "ministral3"):
         for length, positions in ((8192, [0, 8190, 8191, 8192, 16383, 131071]), (4, [*range(9), *range(11, 171, 8)])):
             yield _temperature(convention, length, positions)
+        rows = f"{NARROW} positions_shared_across_batch wrong_axis"
+        yield _temperature(convention, 2, PLACES, "places", kills=rows, models=("f64",))
 
 
 def _case(name, params, tensors, expected, flags, **rest):
@@ -87,16 +92,20 @@ def _past(queries, keys, rule):
     return [[rule(i, j) if j <= i else 0 for j in keys] for i in queries]
 
 
-def _self_extend(group, window, phase, flags):
-    queries, keys = [0, 3, 7, 13, 18], list(range(19))
+BEHIND = [4, 9, 32767, 32769, 65535, 65537, BEYOND - 1, BEYOND + 1, BEYOND + 3]  # where numbers of 16 and 24 bits end
+
+
+def _self_extend(group, window, phase, flags, far=None):
+    queries, keys = (far[1::2], far) if far else ([0, 3, 7, 13, 18], list(range(19)))
     shift = window - (mpmath.mpf(window) / group if phase == "prefill" else window // group)
     expected = _past(queries, keys, lambda i, j: definition("self_extend", i, j, group, window, shift))
     return _case(
-        f"self_extend/g{group}-w{window}/{phase}",
+        f"self_extend/g{group}-w{window}/{phase}{'-far' * bool(far)}",
         {"group": group, "window": window, "phase": phase},
         {"queries": queries, "keys": keys},
         expected,
         flags + "groups_everywhere shift_left_out window_one_more no_groups sign",
+        models=("f64",) if far else tuple(MODELS),  # float32 has no halves there
     )
 
 
@@ -118,11 +127,13 @@ def _lambda_mask(probe, places, flags):
     return _case(f"lambda_mask/w4-s2/{probe}", {"window": 4, "sinks": 2}, tensors, expected, flags)
 
 
-def _dual_chunk(size, local, flags):
-    queries, keys = [0, 4, 7, 13, 18], list(range(19))
+def _dual_chunk(size, local, flags, far=None):
+    queries, keys = (far[1::2], far) if far else ([0, 4, 7, 13, 18], list(range(19)))
     expected = _past(queries, keys, lambda i, j: definition("dual_chunk", i, j, size, local))
     params, tensors = {"chunk_size": size, "local": local}, {"queries": queries, "keys": keys}
-    return _case(f"dual_chunk/c{size}-l{local}/offsets", params, tensors, expected, flags + " no_groups sign")
+    return _case(
+        f"dual_chunk/c{size}-l{local}/offsets{'-far' * bool(far)}", params, tensors, expected, flags + " no_groups sign"
+    )
 
 
 def _multimodal():
@@ -137,15 +148,16 @@ def _multimodal():
         yield _case(f"multimodal/{name}/ids", {"merge": merge}, {"parts": rows}, expected, flags)
 
 
-def _temperature(convention, length, positions):
-    amount = mpmath.mpf(7) / 8
-    counted = [p + (convention == "llama4") for p in positions]
-    grown = [amount * mpmath.log(1 + p // length) for p in counted]
+def _temperature(convention, length, positions, probe="", *, kills="every_position_hot", **rest):
+    amount, positions = mpmath.mpf(7) / 8, np.array(positions)
+    counted = positions + (convention == "llama4")
+    grown = np.frompyfunc(lambda p: amount * mpmath.log(1 + p // length), 1, 1)(counted)
     return _case(
-        f"temperature/{convention}/f{length}",
+        f"temperature/{convention}/f{length}{f'-{probe}' * bool(probe)}",
         {"amount": 0.875, "length": length, "convention": convention},
-        {"positions": np.array(positions)},
-        [1 + each for each in grown],
-        "other_convention not_floored one_left_out every_position_hot",
-        cond={"amp": terms(3, [1 + each for each in grown])},
+        {"positions": positions},
+        1 + grown,
+        f"other_convention not_floored one_left_out {kills}",
+        cond={"amp": terms(3, 1 + grown)},
+        **rest,
     )

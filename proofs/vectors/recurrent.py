@@ -31,22 +31,23 @@ def vectors():
     )
     for layout in ("half", "interleaved"):
         yield _sinusoid(6, 7, layout)
+        yield _sinusoid(4, 5, layout, 500, kills="wrong_base start_skipped transposed one_step zero_start other_layout")
 
 
-def _sinusoid(dim, length, layout):
-    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+def _sinusoid(dim, length, layout, base=10000, kills="start_skipped transposed one_step zero_start other_layout"):
+    w = [frequency(mpmath.mpf(t), dim, mpmath.mpf(base), m=mpmath) for t in range(dim // 2)]
     # a step adds four roundings of |c| + |s|, and an error of the angle; orthogonal steps do not enlarge earlier ones
     spread = [mpmath.sin(x) + mpmath.cos(x) for x in w]
     columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
     return case(
-        f"recurrent/sinusoid/{layout}-d{dim}-b1e4/steps",
+        f"recurrent/sinusoid/{layout}-d{dim}-{'b1e4' if base == 10000 else 'b5e2'}/steps",
         op="sinusoid",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "length": length},
+        params={"dim": dim, "base": float(base), "layout": layout, "length": length},
         tensors={},
         expected=[sinusoid(k, w, layout, mpmath) for k in range(length)],
         cond={
             "amp": [[terms(4 * k, spread[t]) for t in columns] for k in range(length)],
             "phase": [[k * w[t] * growth(w[t]) for t in columns] for k in range(length)],
         },
-        kills="start_skipped transposed one_step zero_start other_layout",
+        kills=kills,
     )

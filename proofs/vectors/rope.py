@@ -7,7 +7,22 @@ import numpy as np
 import sympy
 
 from proofs.rotary.rope import definition, frequency
-from proofs.vectors import BITS, average, cap, case, dot, exact, growth, narrow, painted, softmax, stored, terms
+from proofs.vectors import (
+    BITS,
+    HALVES,
+    PLACES,
+    average,
+    cap,
+    case,
+    dot,
+    exact,
+    growth,
+    narrow,
+    painted,
+    softmax,
+    stored,
+    terms,
+)
 
 SOURCES = (
     "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
@@ -43,6 +58,7 @@ ANY = (
     "frequencies_ascending linear_scaling magnitude"
 )
 FAR = "positions_clamped positions_modulo bf16_inv_freq bf16_positions"
+FAR_NARROW = "positions_clamped positions_modulo bf16_positions int16_positions"  # float16 has no such numbers
 ORDER = "positions_ignored positions_reversed"
 
 
@@ -60,7 +76,7 @@ def vectors():
         yield _rotate("sparse1m", painted((16, 64), 2), SPARSE, 64, 10**4, layout, f"{ANY} {FAR} {ORDER}")
     yield _rotate("far", painted((2, 128), 4), (48040, 131071), 128, 5 * 10**5, "half", f"{ANY} {FAR} {ORDER}")
     yield _rotate("far", painted((2, 92), 6), (65535, 1048575), 92, 10**6, "interleaved", f"{ANY} {FAR} {ORDER}")
-    for parts in (_axes, _edges, _partial, _scores, _attention, _gradients, _permutations):
+    for parts in (_axes, _edges, _partial, _scores, _placed_scores, _attention, _gradients, _permutations):
         yield from parts()
 
 
@@ -90,6 +106,14 @@ def _edges():
     finer = ("f64", "f32", "f16-f32math", "bf16-f32math")
     yield _rotate("tables", painted((2, 64), 17), [1, 17], 64, 10**4, "half", "bf16_tables", models=finer)
     yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "half", "f32_positions", models=("f64",))
+    given = {"models": ("f64",)}
+    yield _rotate("beyond-f32", painted((1, 8), 18), [2**24 + 1], 8, 10**4, "interleaved", "f32_positions", **given)
+    yield _tables("beyond-f32", PLACES[2], 4, 10**4, "f32_positions sign", **given)
+    yield _tables(
+        "places", PLACES[:2], 4, 5 * 10**5, f"wrong_base sign positions_shared_across_batch {FAR_NARROW}", models=NO_TABLES
+    )
+    yield _tables("fractional", HALVES, 4, 10**4, "sign positions_ignored linear_scaling")
+    yield _rotate("fractional", painted((4, 4), 15), HALVES, 4, 10**4, "interleaved", "sign other_layout positions_ignored")
 
 
 def _partial():
@@ -147,6 +171,37 @@ TURNED = NEAR + " positions_zero"
 PARTS = {"prefill": 0, "chunk": 3, "step": 4}
 
 
+def _placed_scores():
+    """Two texts of two heads, positions in no order and on both sides of where narrow numbers end."""
+    q, k = painted((2, 2, 4, 4), 1), painted((2, 1, 4, 4), 2)
+    wrong = f"{FAR_NARROW} other_layout sign positions_ignored positions_shared_across_batch wrong_base row_for_position"
+    for layout in OTHER:
+        for probe, at, base, scale, flags in (
+            ("places", PLACES[:2, None], 5 * 10**5, 0.1875, wrong),
+            ("beyond-f32", PLACES[2], 10**4, 0.375, "f32_positions positions_ignored"),
+            ("fractional", HALVES, 5 * 10**5, 0.375, "positions_ignored sign"),
+        ):
+            theta = _theta(4, base)
+            turned = [stored(_turn(x, at, theta, layout), _sensitivity(x, at, theta, layout)) for x in (q, np.repeat(k, 2, 1))]
+            expected, cond = dot(*turned, scale)
+            given = {"dim": 4, "base": float(base), "layout": layout, "scale": scale, "heads": 2, "key_heads": 1}
+            yield case(
+                f"rope/{layout}/d4-{_base(base)}/scores-{probe}",
+                op="scores",
+                params=given,
+                tensors={
+                    "q": q,
+                    "k": k,
+                    "q_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
+                    "k_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
+                },
+                expected=expected,
+                cond=cond,
+                kills=flags,
+                models=("f64",) if probe == "beyond-f32" else ("f64", "f32"),
+            )
+
+
 def _attention():
     """Queries, keys and values as wide as a head, as kernels have them; the parts of one text share one output."""
     causal = {"causal": True}
@@ -165,6 +220,17 @@ def _attention():
     yield from _attend(64, 150000, "half", wrong, {"sinks": 0}, causal, n=2, heads=4, key_heads=2, sinks=sinks)
     wrong = "cap_left_out cap_without_division cap_without_factor"
     yield from _attend(64, 10**4, "half", wrong, {"softcap": 0}, causal | {"softcap": 0.5}, n=3)
+    rows = f"{FAR_NARROW} positions_shared_across_batch wrong_base keys_of_the_first_batch_row heads_exchanged no_mask"
+    for layout in OTHER:
+        two = {"n": 4, "heads": 2, "key_heads": 2, "divided": 1}
+        yield from _attend(4, 5 * 10**5, layout, rows, {"places": 0}, causal, at=PLACES[:2], **two)
+        cached = "mask_left_aligned queries_left_aligned positions_ignored no_mask"
+        if layout == "interleaved":  # halves have one already
+            yield from _attend(4, 5 * 10**5, layout, cached, {"places-cached": 2}, causal, at=PLACES[:2], **two)
+        more = {"models": ("f64", "f32"), "divided": 1}
+        yield from _attend(4, 5 * 10**5, layout, "positions_ignored", {"fractional": 0}, causal, n=4, at=HALVES, **more)
+        more = {"models": ("f64",), "scale": 0.375, "divided": 1}
+        yield from _attend(4, 10**4, layout, "f32_positions", {"beyond-f32": 0}, causal, n=4, at=PLACES[2], **more)
     at, seen = np.array([[0, 0, 0, 1], [0, 1, 2, 3]]), np.array([np.tri(4) * [0, 0, 1, 1], np.tri(4)])[:, None].astype(int)
     wrong = "other_layout positions_zero no_mask mask_inverted scale_ignored"
     note = "The first text is padded on the left: its first two queries see nothing."
@@ -172,21 +238,39 @@ def _attention():
 
 
 def _attend(
-    dim, base, layout, wrong, parts, rules, *, n, heads=1, key_heads=1, first=0, at=None, seen=None, sinks=None, **rest
+    dim,
+    base,
+    layout,
+    wrong,
+    parts,
+    rules,
+    *,
+    n,
+    heads=1,
+    key_heads=1,
+    first=0,
+    at=None,
+    seen=None,
+    sinks=None,
+    scale=None,
+    models=MATH_IN_F32,
+    divided=4,
+    **rest,
 ):
     """A case for each part: the rows from there to the end of one text."""
-    at, theta, scale = np.arange(n) + first if at is None else at, _theta(dim, base), float(narrow(1 / mpmath.sqrt(dim), 8))
+    at, theta = np.arange(n) + first if at is None else at, _theta(dim, base)
+    scale = scale or float(narrow(1 / mpmath.sqrt(dim), 8))
     batch, rows = (len(at), at[:, None]) if at.ndim == 2 else (1, at)
     size = lambda h: (batch, h, n, dim)
-    q, k, v = painted(size(heads), 1) / 2, painted(size(key_heads), 2) / 4, painted(size(key_heads), 4)
-    mask = seen != 0 if seen is not None else at[None, :] <= at[:, None]
+    q, k, v = painted(size(heads), 1) / min(divided, 2), painted(size(key_heads), 2) / divided, painted(size(key_heads), 4)
+    mask = seen != 0 if seen is not None else (at[..., None, :] <= at[..., None]).reshape(-1, 1, n, n)
     if "window" in rules:
-        mask = mask & (at[:, None] - at[None, :] < rules["window"])
+        mask = mask & (at[:, None] - at < rules["window"])
     turned = lambda x: stored(_turn(x, rows, theta, layout), _sensitivity(x, rows, theta, layout))
     shared = lambda x: np.repeat(x, heads // key_heads, axis=1)
     s = dot(turned(q), turned(shared(k)), scale, bits=24)
     s = cap(s, rules["softcap"]) if "softcap" in rules else s
-    weights = softmax(s, mask, None if sinks is None else sinks[:, None], MATH_IN_F32)
+    weights = softmax(s, mask, None if sinks is None else sinks[:, None], models)
     expected, cond = average(weights, exact(shared(v)))
     given = {"dim": dim, "base": float(base), "layout": layout, "scale": scale, "heads": heads, "key_heads": key_heads}
     for probe, start in parts.items():
@@ -202,7 +286,7 @@ def _attend(
             kills=_seen_from(
                 start, n, wrong if start or probe != "prefill" else wrong.replace("queries_left_aligned", "no_mask")
             ),
-            models=MATH_IN_F32,
+            models=models,
             **rest,
         )
 
@@ -215,6 +299,7 @@ def _seen_from(start, n, wrong):
 def _gradients():
     g, positions, theta = painted((3, 8), 21), np.array([1, 300, 4097]), _theta(8, 10**4)
     cos, sin = painted((3, 8), 27), painted((3, 8), 31)
+    placed, slow = painted((2, 4, 4), 21), _theta(4, 5 * 10**5)
     for layout in OTHER:
         yield case(
             f"rope/{layout}/d8-b1e4/gradient",
@@ -228,6 +313,21 @@ def _gradients():
                 "other_layout": _turn(g, -positions, theta, OTHER[layout]),
             },
         )
+        for probe, at, models, flags in (
+            ("places", PLACES[:2], ("f64", "f32"), f"{FAR_NARROW} positions_shared_across_batch wrong_base gradient_forward"),
+            ("beyond-f32", PLACES[1:], ("f64",), "f32_positions"),
+            ("fractional", HALVES[None], ("f64", "f32"), "positions_ignored"),
+        ):
+            yield case(
+                f"rope/{layout}/d4-b5e5/gradient-{probe}",
+                op="gradient",
+                params={"dim": 4, "base": 500000.0, "layout": layout},
+                tensors={"g": placed[: len(at)], "positions": at},
+                expected=_turn(placed[: len(at)], -at, slow, layout),
+                cond=_sensitivity(placed[: len(at)], at, slow, layout),
+                kills=flags,
+                models=models,
+            )
         right, forward, turned_first, size = (np.zeros((3, 8)) for _ in range(4))  # products of 8-bit numbers: exact
         for a, b in pairs(8, layout):
             (ga, gb), (ca, cb), (sa, sb) = ((z[:, a], z[:, b]) for z in (g, cos, sin))
@@ -415,27 +515,32 @@ def _angles(positions, theta):
     return np.array(positions, dtype=object)[..., None] * np.array(theta)
 
 
-def _tables(probe, positions, dim, base):
+NO_TABLES = ("f64", "f32", "f16-f32math", "bf16-f32math")  # small angles of far positions are less than 8 bits tell
+
+
+def _tables(probe, positions, dim, base, kills="", **rest):
     theta = _theta(dim, base)
     cos, sin = np.frompyfunc(mpmath.cos, 1, 1), np.frompyfunc(mpmath.sin, 1, 1)
 
     def tables(theta, first=cos, second=sin):
-        angles = _angles(list(positions), theta)
+        angles = _angles(positions, theta)
         return np.concatenate([first(angles), second(angles)], axis=-1)
 
     mistakes = {"cos_sin_swapped": tables(theta, sin, cos), "frequencies_ascending": tables(theta[::-1])}
-    if max(positions) > 256:
+    if not kills and max(positions) > 256:
         mistakes["bf16_inv_freq"] = tables([narrow(w, 8) for w in theta])
-    reach = abs(_angles(list(positions), [w * growth(w) for w in theta]))
+    reach = abs(_angles(positions, [w * growth(w) for w in theta]))
     return case(
         f"rope/any/d{dim}-{_base(base)}/tables-{probe}",
         op="tables",
         params={"dim": dim, "base": float(base)},
-        tensors={"positions": list(positions)},
+        tensors={"positions": np.array(positions)},
         stages={"inv_freq": theta},
         expected=tables(theta),
         cond={"amp": terms(3, tables(theta)), "phase": np.concatenate([reach, reach], axis=-1)},
+        kills=kills,
         mistakes=mistakes,
+        **rest,
     )
 
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.sandwich import definition, frequency
-from proofs.vectors import FAR, NARROW, case, growth, terms
+from proofs.vectors import FAR, HALVES, NARROW, case, growth, terms
 
 SOURCES = ("Chi et al., arXiv 2212.10356",)
 
@@ -24,6 +24,7 @@ def vectors():
     yield _bias("padded", padded[:, 2:], padded, both)
     yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
     yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
+    yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
 
 
 def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):
@@ -32,13 +33,13 @@ def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):
     w = [frequency(t, dim, mpmath.mpf(base), mpmath) for t in range(1, dim // 2 + 1)]
     slopes = np.array([mpmath.mpf(heads) / (8 * a) for a in range(1, heads + 1)], dtype=object)[:, None, None]
     at = lambda f: np.vectorize(f, otypes=[object])
-    angles = at(lambda t, m: m * sum(int(t) * each * growth(each) for each in w))
+    angles = at(lambda t, m: m * sum(mpmath.mpf(float(t)) * each * growth(each) for each in w))
     return case(
         f"sandwich/bias/h{heads}-d{dim}/{probe}",
         op="bias",
         params={"heads": heads, "dim": dim, "base": base},
         tensors={"queries": queries, "keys": keys},
-        expected=at(lambda t, m: definition(mpmath.mpf(int(t)), w, m, mpmath))(distance, slopes),
+        expected=at(lambda t, m: definition(mpmath.mpf(float(t)), w, m, mpmath))(distance, slopes),
         # a cosine, the 1, their sum, the slope and the product
         cond={"amp": terms(2 * len(w) + 3, slopes * 2 * len(w) + 0 * distance), "phase": angles(distance, slopes)},
         kills=kills,

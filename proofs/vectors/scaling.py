@@ -1,10 +1,11 @@
 """RoPE scaling: frequencies of the schedules of released models, and YaRN's tables."""
 
 import mpmath
+import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.scaling import definition
-from proofs.vectors import case, growth, terms
+from proofs.vectors import HALVES, PLACES, case, growth, terms
 
 SOURCES = (
     "Chen et al., Position Interpolation, arXiv 2306.15595; Peng et al., YaRN, arXiv 2309.00071",
@@ -49,9 +50,19 @@ def vectors():
     for name, settings in YARN.items():
         yield _yarn(name, *settings)
     yield _tables("gpt-oss", *YARN["gpt-oss"])
+    small = 16, 1000000.0, 4.0, 4096, True, (16, 2)
+    rows = "positions_clamped positions_modulo int16_positions bf16_positions positions_shared_across_batch wrong_axis"
+    yield _tables("d16", *small, probe="places", positions=PLACES[:2], kills=f"{rows} wrong_base", models=("f64", "f32"))
+    yield _tables("d16", *small, probe="beyond-f32", positions=PLACES[2], kills="f32_positions", models=("f64",))
+    yield _tables("d16", *small, probe="fractional", positions=HALVES, kills="positions_ignored sign", models=("f64", "f32"))
+    yield _yarn("d16", *small)
+    yield _simple("linear", "d16", 16, 1000000.0, 8.0, "unscaled twice inverted")
+    yield _simple("ntk", "d16", 16, 1000000.0, 2.0, f"{flags} base_times_factor")
+    yield _dynamic("d16", 16, 10000.0, 4.0, 4096, 1024)
     for name, settings in LLAMA3.items():
         yield _llama3(name, *settings)
     yield _longrope()
+    yield _longrope("eighths", 12, 500000.0, [1 + t / 8 for t in range(6)], kills="wrong_base")
     yield _proportional("gemma4", 512, 1000000.0, 0.25, 1.0)
     yield _proportional("third", 192, 10000.0, 0.334, 2.0)
 
@@ -90,10 +101,10 @@ def _sensitivity(values, w, blend=0):
     return {"phase": phase, "amp": terms(6, values)}
 
 
-def _of_the_ramp(dim, base, factor, original, truncate):
+def _of_the_ramp(dim, base, factor, original, truncate, betas=(32, 1)):
     """A pair in the ramp moves by |w - w/s| times the error of e = (t - low) / (high - low). An edge that is not rounded is a
     quotient of logarithms, off by at most 10 roundings of itself; the quotient e has 4 of its own."""
-    low, high = ramp(dim, base, original, truncate).values()
+    low, high = ramp(dim, base, original, truncate, betas).values()
     roundings = 4 + (0 if truncate else 10 * (low + high) / (high - low))
     w = plain(dim, base)
     return [roundings * (v - v / mpmath.mpf(factor)) if low < t < high else 0 for t, v in enumerate(w)]
@@ -151,59 +162,63 @@ def _dynamic(name, dim, base, factor, length, original):
     return _case(f"{name}-{length}", "dynamic_ntk", params, values, w, mistakes)
 
 
-def _blended(dim, base, factor, original, truncate, **changed):
+def _blended(dim, base, factor, original, truncate, betas=(32, 1), **changed):
     w = plain(dim, base)
-    given = {"along": lambda t: mpmath.mpf(t)} | ramp(dim, base, original, truncate) | changed
+    given = {"along": lambda t: mpmath.mpf(t)} | ramp(dim, base, original, truncate, betas) | changed
     return scaled("yarn", w, factor, **given)
 
 
-def _yarn(name, dim, base, factor, original, truncate):
+def _yarn(name, dim, base, factor, original, truncate, betas=(32, 1)):
     w, s = plain(dim, base), mpmath.mpf(factor)
-    values = _blended(dim, base, factor, original, truncate)
+    values = _blended(dim, base, factor, original, truncate, betas)
     turns = lambda t: -original * w[t] / (2 * mpmath.pi)
     mistakes = {
         "unscaled": w,
-        "twice": _blended(dim, base, factor * factor, original, truncate),
+        "twice": _blended(dim, base, factor * factor, original, truncate, betas),
         "every_frequency": [v / s for v in w],
-        "truncated" if not truncate else "not_truncated": _blended(dim, base, factor, original, not truncate),
+        "truncated" if not truncate else "not_truncated": _blended(dim, base, factor, original, not truncate, betas),
         "ramp_upside_down": [v + v / s - x for v, x in zip(w, values, strict=True)],
         "ramp_over_turns": _blended(
             dim, base, factor, original, truncate, along=turns, start=mpmath.mpf(-32), end=mpmath.mpf(-1)
         ),
         "betas_exchanged": _blended(dim, base, factor, original, truncate, **ramp(dim, base, original, truncate, (64, 1))),
     }
-    settings = dim, base, factor, original, truncate
+    settings = dim, base, factor, original, truncate, betas
     return _case(name, "yarn", _yarn_params(*settings), values, w, mistakes, _of_the_ramp(*settings))
 
 
-def _yarn_params(dim, base, factor, original, truncate):
-    betas = {"beta_fast": 32.0, "beta_slow": 1.0}
-    return {"dim": dim, "base": base, "factor": factor, "original_length": original, **betas, "truncate": truncate}
+def _yarn_params(dim, base, factor, original, truncate, betas=(32, 1)):
+    words = {"beta_fast": float(betas[0]), "beta_slow": float(betas[1])}
+    return {"dim": dim, "base": base, "factor": factor, "original_length": original, **words, "truncate": truncate}
 
 
-def _tables(name, dim, base, factor, original, truncate):
-    positions, w = [0, 1, 100, 48040], _blended(dim, base, factor, original, truncate)
+def _tables(
+    name, dim, base, factor, original, truncate, betas=(32, 1), *, probe="tables", positions=(0, 1, 100, 48040), **rest
+):
+    positions, w = np.array(positions), _blended(dim, base, factor, original, truncate, betas)
     magnitude = mpmath.log(factor) / 10 + 1
 
     def rows(w, g):
-        return [[g * f(p * v) for f in (mpmath.cos, mpmath.sin) for v in w] for p in positions]
+        angles = positions[..., None].astype(object) * np.array(w)
+        return g * np.concatenate([np.frompyfunc(f, 1, 1)(angles) for f in (mpmath.cos, mpmath.sin)], axis=-1)
 
-    values, blend = rows(w, magnitude), _of_the_ramp(dim, base, factor, original, truncate)
+    values, blend = rows(w, magnitude), _of_the_ramp(dim, base, factor, original, truncate, betas)
     by = [v * growth(x) + more for v, x, more in zip(w, plain(dim, base), blend, strict=True)]
-    phase = [[magnitude * p * each for _ in (0, 1) for each in by] for p in positions]
-    other = _blended(dim, base, factor, original, not truncate)
+    phase = magnitude * positions[..., None] * np.array(by * 2)
+    other = _blended(dim, base, factor, original, not truncate, betas)
     return case(
-        f"scaling/yarn_tables/{name}/tables",
+        f"scaling/yarn_tables/{name}/{probe}",
         op="yarn_tables",
-        params=_yarn_params(dim, base, factor, original, truncate),
+        params=_yarn_params(dim, base, factor, original, truncate, betas),
         tensors={"positions": positions},
         expected=values,
-        cond={"phase": phase, "amp": terms(3, [[magnitude] * dim for _ in positions])},
+        cond={"phase": phase, "amp": terms(3, 0 * values + magnitude)},
         mistakes={
             "no_magnitude": rows(w, 1),
             "magnitude_squared": rows(w, magnitude**2),
             "truncated" if not truncate else "not_truncated": rows(other, magnitude),
         },
+        **rest,
     )
 
 
@@ -222,13 +237,12 @@ def _llama3(name, dim, factor, high, flags):
     return _case(name, "llama3", {"dim": dim, "base": base, "factor": factor, **edges}, values, w, mistakes, blend)
 
 
-def _longrope():
-    dim, factors = 32, [1 + t / 4 for t in range(16)]
-    w = plain(dim, 10000)
+def _longrope(name="quarters", dim=32, base=10000.0, factors=tuple(1 + t / 4 for t in range(16)), **rest):
+    w = plain(dim, base)
     quotients = lambda factors: [v / mpmath.mpf(f) for v, f in zip(w, factors, strict=True)]
     mistakes = {"unscaled": w, "list_reversed": quotients(factors[::-1])}
-    params = {"dim": dim, "base": 10000.0}
-    return _case("quarters", "longrope", params, quotients(factors), w, mistakes, tensors={"factors": factors})
+    params = {"dim": dim, "base": base}
+    return _case(name, "longrope", params, quotients(factors), w, mistakes, tensors={"factors": list(factors)}, **rest)
 
 
 def _proportional(name, dim, base, fraction, factor):

@@ -4,8 +4,9 @@ import mpmath
 import numpy as np
 
 from posref.relative import shaw
+from posref.vectors import MODELS
 from proofs.offsets import clipped
-from proofs.vectors import FAR, NARROW, average, case, dot, exact, painted, total
+from proofs.vectors import FAR, NARROW, PLACES, average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors._slopes import slopes
 
@@ -23,6 +24,7 @@ CONVENTIONS = {
     "op scores": "scale q . (k + key vector of the offset), and + scale k . (that vector) for relative_key_query",
 }
 
+MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token
 
 
@@ -43,6 +45,12 @@ def vectors():
     yield _attend("far", FAR[3:], f"{mistakes} positions_ignored {NARROW} no_mask", causal=True, keys=FAR)
     for variant in shaw.VARIANTS:
         yield _scores("far", FAR[3:], FAR, variant, f"transposed positions_ignored {NARROW}")
+    rows = f"{NARROW} int16_positions positions_shared_across_batch wrong_axis queries_and_keys_swapped heads_exchanged"
+    for variant in shaw.VARIANTS:
+        yield _scores("places", PLACES, PLACES, variant, rows, heads=True, small=True)
+        yield _gradient(variant, "q" if variant == "relative_key" else "key_table", True)
+    wrong = f"{rows} table_of_the_first_head no_mask mask_left_aligned"
+    yield _attend("places", PLACES, wrong, True, heads=True, keys=PLACES, small=True)
     for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):
         yield _gradient(variant, of)
     yield _gradient("relative_key_query", "key_table")
@@ -91,56 +99,69 @@ def _case(op, probe, queries, keys, params, tensors, result, mistakes, comment="
     )
 
 
-def _scores(probe, queries, keys, variant, mistakes, heads=False):
-    scale, table = mpmath.mpf(1) / 2, painted((3, 5, 4) if heads else (5, 4), 4)
-    q, k = painted((2, 3, np.shape(queries)[-1], 4), 1), painted((2, 3, 5, 4), 2)
+def _sizes(queries, keys, small):
+    """(batch, heads, n, d) of queries and of keys: two heads for a batch of positions, three for one row."""
+    lead = (len(queries), 2) if small else (2, 3)
+    return (*lead, np.shape(queries)[-1], 4), (*lead, np.shape(keys)[-1], 4)
+
+
+def _scores(probe, queries, keys, variant, mistakes, heads=False, small=False):
+    of_q, of_k = _sizes(queries, keys, small)
+    scale, table = mpmath.mpf(3) / 16 if small else mpmath.mpf(1) / 2, painted((of_q[1], 5, 4) if heads else (5, 4), 4)
+    q, k = painted(of_q, 1), painted(of_k, 2)
 
     result = _all_scores(q, k, table, _rows(queries, keys, 2), scale, variant)
-    params = {"variant": variant, "scale": 0.5}
+    params = {"variant": variant, "scale": float(scale)}
     return _case("scores", probe, queries, keys, params, {"q": q, "k": k, "key_table": table}, result, mistakes)
 
 
-def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tuple(range(5))):
-    scale, keys, lead = mpmath.mpf(1) / 2, np.array(keys), (3,) if heads else ()
-    q, k, v = painted((2, 3, len(queries), 4), 1), painted((2, 3, 5, 4), 2), painted((2, 3, 5, 4), 6)
+def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tuple(range(5)), small=False):
+    queries, keys, (of_q, of_k) = np.array(queries), np.array(keys), _sizes(queries, keys, small)
+    scale, lead = mpmath.mpf(3) / 16 if small else mpmath.mpf(1) / 2, of_q[1:2] if heads else ()
+    q, k, v = painted(of_q, 1), painted(of_k, 2), painted(of_k, 6)
     table, value_table = painted((*lead, 5, 4), 4), painted((*lead, 5, 4), 8)
-    mask = (keys <= np.array(queries)[:, None]) | (not causal)
-
     at = _rows(queries, keys, 2)
+    mask = (keys[..., None, :] <= queries[..., None]).reshape(-1, 1, *at.shape[2:]) | (not causal)
     weights = weighted(_all_scores(q, k, table, at, scale, "relative_key"), mask)
     result = average(weights, exact(v))
     if values:
-        a = value_table[:, at[0, 0]] if heads else value_table[at[0, 0]]
+        a = np.stack([value_table[:, rows[0]] for rows in at]) if heads else value_table[at[:, 0]][:, None]
         term = average(rearranged(lambda x: x[..., None, :], weights), exact(a))
         result = total(result, rearranged(lambda x: x[..., 0, :], term))
     tensors = {"q": q, "k": k, "v": v, "key_table": table} | ({"value_table": value_table} if values else {})
-    params = {"variant": "relative_key", "scale": 0.5, "causal": causal}
+    params = {"variant": "relative_key", "scale": float(scale), "causal": causal}
     return _case("attend", probe, queries, keys, params, tensors, result, mistakes)
 
 
-def _gradient(variant, of):
-    q, k, table, flow = painted((1, 2, 3, 4), 1), painted((1, 2, 5, 4), 2), painted((5, 4), 6), painted((1, 2, 3, 5), 9)
-    queries, keys, scale = [0, 2, 9], [0, 1, 2, 8, 9], 0.375
-    at = _rows(queries, keys, 2)[0, 0]
+def _gradient(variant, of, places=False):
+    queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
+    (batch, n), m, table, scale = queries.shape, keys.shape[-1], painted((5, 4), 6), 0.1875 if places else 0.375
+    q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
+    at = _rows(queries, keys, 2)[:, 0]
 
     def loss(flow, q, k, key_table):
         found = mpmath.mpf(0)
         for b, h, i, j in np.ndindex(flow.shape):
-            vector = key_table[at[i, j]]
+            vector = key_table[at[b, i, j]]
             score = q[b, h, i] @ (k[b, h, j] + vector) + (k[b, h, j] @ vector if variant == "relative_key_query" else 0)
             found += flow[b, h, i, j] * scale * score
         return found
 
-    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 14)
+    expected, cond = slopes(
+        loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 2 * batch * n * m + 2 if places else 14
+    )
     wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
     wrong += " key_part_left_out" if of == "key_table" and variant == "relative_key_query" else ""
     return case(
-        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}",
+        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}",
         op="scores_gradient",
         params={"scale": scale, "variant": variant, "of": of},
-        tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table, "queries": queries, "keys": keys},
+        tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table}
+        | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
         expected=expected,
         cond=cond,
-        kills=f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}",
+        kills=f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}"
+        + f" {NARROW} int16_positions" * places,
+        models=MATH_IN_F32 if places else tuple(MODELS),
         comment="Far keys share the rows at both ends of the table.",
     )

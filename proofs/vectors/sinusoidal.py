@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import definition, frequency
-from proofs.vectors import case, growth, narrow, terms
+from proofs.vectors import HALVES, PLACES, case, growth, narrow, terms
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5",
@@ -30,6 +30,8 @@ def vectors():
     for dim in (4, 6, 10, 384, 512):
         for divisor in DIVISORS:
             yield _frequencies(dim, divisor)
+    for divisor in DIVISORS:
+        yield _frequencies(6, divisor, 500000, kills="wrong_base")
     for layout in OTHER:
         for divisor in DIVISORS:
             yield _encode("tiny", range(6), 8, layout, divisor, ANY)
@@ -38,6 +40,14 @@ def vectors():
     yield _encode("sparse", SPARSE, 32, "half", "dim - 2", f"{ANY} {precision}")
     yield _encode("far", [131071, 1048575], 128, "interleaved", "dim", f"{ANY} positions_ignored bf16_frequencies")
     yield _encode("float64", [65535, 1048575], 32, "half", "dim", "f32_angles", models=("f64",))
+    rows = "positions_shared_across_batch wrong_axis positions_ignored wrong_base"
+    rows += " int16_positions positions_clamped positions_modulo"
+    for layout in OTHER:
+        for divisor in DIVISORS:
+            more = {"models": ("f64", "f32"), "base": 500000}
+            yield _encode("places", PLACES[:2], 6, layout, divisor, "starts_at_one", kills=rows, **more)
+            yield _encode("beyond-f32", PLACES[2], 6, layout, divisor, "f32_angles", kills="f32_positions", models=("f64",))
+            yield _encode("fractional", HALVES, 6, layout, divisor, "starts_at_one degrees", kills="positions_ignored")
     batch = [[0, 1, 2, 3, 4], [7, 5000, 7, 3, 0]]
     yield _encode("batch", batch, 6, "half", "dim", ANY + " positions_ignored positions_shared_across_batch")
     yield _encode(
@@ -56,9 +66,9 @@ def _rows(positions, frequencies, layout):
     return np.array(rows, dtype=object).reshape(*at.shape, 2 * len(frequencies))
 
 
-def _mistake(name, positions, dim, layout, divisor):
+def _mistake(name, positions, dim, layout, divisor, base=10**4):
     """What `encode` gives with the mistake put in."""
-    w, at = _frequencies_of(dim, divisor), np.array(positions, dtype=object)
+    w, at = _frequencies_of(dim, divisor, base), np.array(positions, dtype=object)
     right = {"positions": at, "frequencies": w, "layout": layout}
     if name == "cos_first":
         rows = _rows(at, w, "half")
@@ -84,35 +94,34 @@ def _mistake(name, positions, dim, layout, divisor):
     return _rows(**right | changes[name]())
 
 
-def _frequencies(dim, divisor):
-    w = _frequencies_of(dim, divisor)
+def _frequencies(dim, divisor, base=10**4, **rest):
+    w = _frequencies_of(dim, divisor, base)
     return case(
-        f"sinusoidal/{divisor.replace(' - ', '-')}/d{dim}-b1e4/frequencies",
+        f"sinusoidal/{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/frequencies",
         op="frequencies",
-        params={"dim": dim, "base": 10000.0, "divisor": divisor},
+        params={"dim": dim, "base": float(base), "divisor": divisor},
         tensors={},
         expected=w,
         cond={"phase": [v * growth(v) for v in w]},
-        mistakes={
-            "divisor": _frequencies_of(dim, *set(DIVISORS) - {divisor}),
-            "wrong_base": _frequencies_of(dim, divisor, 1000),
-        },
+        mistakes={"divisor": _frequencies_of(dim, *set(DIVISORS) - {divisor}, base)}
+        | ({} if rest else {"wrong_base": _frequencies_of(dim, divisor, 1000)}),
+        **rest,
     )
 
 
-def _encode(probe, positions, dim, layout, divisor, flags, **rest):
-    w, at = _frequencies_of(dim, divisor), np.array(positions)
+def _encode(probe, positions, dim, layout, divisor, flags, *, base=10**4, **rest):
+    w, at = _frequencies_of(dim, divisor, base), np.array(positions)
     values = _rows(at.astype(object), w, layout)
     angles = np.abs(at.astype(object)[..., None] * np.array([v * growth(v) for v in w]))
     columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
     return case(
-        f"sinusoidal/{layout}-{divisor.replace(' - ', '-')}/d{dim}-b1e4/{probe}",
+        f"sinusoidal/{layout}-{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/{probe}",
         op="encode",
-        params={"dim": dim, "base": 10000.0, "divisor": divisor, "layout": layout},
+        params={"dim": dim, "base": float(base), "divisor": divisor, "layout": layout},
         tensors={"positions": at},
         stages={"frequencies": w} if dim <= 64 else {},
         expected=values,
         cond={"amp": terms(3, values), "phase": angles[..., columns]},
-        mistakes={name: _mistake(name, at.astype(object), dim, layout, divisor) for name in flags.split()},
+        mistakes={name: _mistake(name, at.astype(object), dim, layout, divisor, base) for name in flags.split()},
         **rest,
     )

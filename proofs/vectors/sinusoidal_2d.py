@@ -31,6 +31,8 @@ def vectors():
         others = " ".join(f"as_{name}" for name in ("mae", "detr", "timm") if name != convention)
         yield _encode("grid", grid, 8, convention, f"{shared} {others}")
         yield _encode("far", [[0, 255], [13, 0], [511, 64]], 16, convention, f"{shared} {others}")
+        far = [[65536, 3], [5, 32768], [2.5, 7.25]]
+        yield _encode("places", far, 8, convention, "rows_and_columns_exchanged wrong_base", 500000, models=("f64", "f32"))
     counts = places(SEEN)
     yield _counts("counted", counts, "padding_counted from_zero")
     last = [[[counts[-1][x][0], counts[y][-1][1]] for x in range(6)] for y in range(4)]
@@ -38,18 +40,19 @@ def vectors():
     yield _counts("normalized", turns, "padding_counted divided_by_the_size", {"amp": terms(6, turns)})
 
 
-def _encode(probe, coordinates, dim, convention, mistakes):
-    w = [frequency(t, dim // 2, mpmath.mpf(10000), m=mpmath) for t in range(dim // 4)]
+def _encode(probe, coordinates, dim, convention, mistakes, base=10000, **rest):
+    w = [frequency(t, dim // 2, mpmath.mpf(base), m=mpmath) for t in range(dim // 4)]
     values = [definition(y, x, w, convention, mpmath) for y, x in coordinates]
     sizes = [_ordered([c * v * growth(v) for c in (y, x) for v in w], convention) for y, x in coordinates]
     return case(
-        f"sinusoidal_2d/{convention}/d{dim}-b1e4/{probe}",
+        f"sinusoidal_2d/{convention}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
         op="encode",
-        params={"dim": dim, "base": 10000.0, "convention": convention},
+        params={"dim": dim, "base": float(base), "convention": convention},
         tensors={"coordinates": coordinates},
         expected=values,
         cond={"amp": terms(3, values), "phase": sizes},
         kills=mistakes,
+        **rest,
     )
 
 

@@ -3,8 +3,9 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.t5 import DECODER, ENCODER, definition, gated, one_side
-from proofs.vectors import BEYOND, NARROW, attend, case, exact, painted, terms
+from proofs.vectors import BEYOND, NARROW, PLACES, WRAPPED, attend, case, exact, painted, terms
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -30,6 +31,9 @@ NEAR = [*range(-130, 131), -100000, 100000]
 WAVLM = [*range(-811, 812, 7), *(sign * n for sign in (-1, 1) for n in (1, 79, 80, 81, 82, 160, 799, 800, 801, 10**6))]
 
 
+TIES = [0, 136, 137, 168, 184, 192, 208, 264]  # of one query at 200: distances at which a bucket begins, and one beside them
+
+
 def vectors():
     for buckets, max_distance in (ENCODER, DECODER, (9, 128), (128, 100), (160, 800)):
         yield _starts(buckets, max_distance)
@@ -37,6 +41,23 @@ def vectors():
     yield _buckets("t5", NEAR, 32, 128, True, every + " factor_first")
     yield _buckets("t5", NEAR, 32, 128, False, every)
     yield _buckets("ties", NEAR, 18, 128, True, "direction f64_logarithm rounded_up")
+    ties = "f64_logarithm factor_first bf16_logarithm no_minimum linear rounded_up"
+    yield _buckets("ties", NEAR, 9, 128, False, f"direction {ties}")
+    yield _buckets("nearer", NEAR, 32, 100, False, "direction max_distance_ignored")
+    rows = f"{NARROW} int16_positions positions_shared_across_batch"
+    for both in (True, False):
+        buckets, more = (18, "other_direction") if both else (9, "direction")
+        seen = ties if both else ties.replace(" no_minimum", "")  # a gather beyond the table reads its last row, which is right
+        yield _bias("ties", [200], TIES, both, f"{seen} {more}", table=painted((buckets, 3), 4))
+        yield _attend("ties", [200], TIES, both, seen, heads=2, table=painted((buckets, 2), 4))
+        yield _bias("places", PLACES[:, [0, 1, 3]], PLACES, both, rows, table=painted((32, 2), 4))
+        swapped = f"{WRAPPED} queries_and_keys_swapped keys_of_the_first_batch_row heads_exchanged no_bias"
+        yield _attend("places", PLACES[:2], PLACES[:2], both, swapped, heads=2, table=painted((8, 2), 4))
+        masked = "no_mask mask_inverted mask_left_aligned sees_one_ahead mask_strict mask_of_the_future bias_twice"
+        yield _attend("masked", PLACES[:2], PLACES[:2], both, masked, heads=2, table=painted((8, 2), 4), causal=True)
+        yield _gradient(both, np.array([[200]]), np.array([TIES]), "ties", buckets, 128, ties)
+        yield _gradient(both, PLACES[:, ::3], PLACES, "places", 8, 16, f"{rows} max_distance_ignored")
+    yield _cross(4)
     yield _buckets("wavlm", WAVLM, 320, 800, True, every + " max_distance_ignored")
     mistakes = "direction other_direction positions_ignored heads_of_the_transposed_table"
     yield _bias("chunk", [3, 4], range(5), True, mistakes)
@@ -91,10 +112,11 @@ def _biases(table, queries, keys, bidirectional, max_distance=128):
     return result
 
 
-def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128):
-    table, heads = painted((32, 3), 1), 3
+def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, table=None):
+    table = painted((32, 3), 1) if table is None else table
+    buckets, heads = table.shape
     return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b32-d{max_distance}/{probe}",
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-b{buckets}-d{max_distance}/{probe}",
         op="bias",
         params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional},
         tensors={"queries": np.array(queries), "keys": np.array(keys), "table": table},
@@ -104,35 +126,40 @@ def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128):
     )
 
 
-def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128):
-    heads, table = 3, 2 * painted((32, 3), 6)
-    q, k, v = painted((2, heads, np.shape(queries)[-1], 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, **rules):
+    models = tuple(MODELS) if table is None else ("f64", "f32")  # one key of many is less than 16 bits tell
+    table = 2 * painted((32, 3), 6) if table is None else table
+    size = lambda at: (2, heads, np.shape(at)[-1], 4)
+    q, k, v = painted(size(queries), 1), painted(size(keys), 2), painted(size(keys), 4)
 
-    expected, cond = attend(exact(q), exact(k), exact(v), 1, exact(_biases(table, queries, keys, bidirectional, max_distance)))
+    mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
+    bias = exact(_biases(table, queries, keys, bidirectional, max_distance))
+    expected, cond = attend(exact(q), exact(k), exact(v), 1, bias, mask, models)
     return case(
         f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
         op="attend",
-        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional},
+        params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional} | rules,
         tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
         expected=expected,
         cond=cond,
         kills=mistakes,
+        models=models,
     )
 
 
-def _cross():
-    heads, table = 3, 2 * painted((32, 3), 6)
-    q, k, v = painted((2, heads, 2, 4), 1), painted((2, heads, 5, 4), 2), painted((2, heads, 5, 4), 4)
+def _cross(square=None):
+    heads, table, n, m = (2, 2 * painted((32, 2), 6), square, square) if square else (3, 2 * painted((32, 3), 6), 2, 5)
+    q, k, v = painted((2, heads, n, 4), 1), painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
     expected, cond = attend(exact(q), exact(k), exact(v))
-    bias = exact(_biases(table, [0, 1], range(5), True))
+    bias = exact(_biases(table, range(n), range(m), True))
     return case(
-        f"t5/cross/h{heads}-d4/attend",
+        f"t5/cross/h{heads}-d4/attend{'-square' * bool(square)}",
         op="cross_attend",
         params={"heads": heads},
         tensors={"q": q, "k": k, "v": v},
         expected=expected,
         cond=cond,
-        kills="scaled",
+        kills="scaled" + " queries_and_keys_swapped" * bool(square),
         mistakes={"bias_in_cross_attention": attend(exact(q), exact(k), exact(v), 1, bias)[0]},  # the op has no table
     )
 
@@ -157,21 +184,25 @@ def _gate():
     )
 
 
-def _gradient(bidirectional, queries, keys):
-    flow, table = painted((2, 2, queries.shape[-1], keys.shape[-1]), 9), np.zeros((8, 2))
-    buckets = np.vectorize(lambda offset: definition(int(offset), 8, 16, bidirectional))(keys[:, None] - queries[..., None])
+OFTEN = "rows_overwritten first_batch_row averaged direction other_direction positions_shared_across_batch"
+
+
+def _gradient(bidirectional, queries, keys, probe="", count=8, reach=16, mistakes=OFTEN):
+    flow, table = painted((len(keys), 2, queries.shape[-1], keys.shape[-1]), 9), np.zeros((count, 2))
+    buckets = np.vectorize(lambda o: definition(int(o), count, reach, bidirectional))(keys[:, None] - queries[..., None])
 
     def loss(flow, table):
         return sum(flow[b, h, i, j] * table[buckets[b, i, j], h] for b, h, i, j in np.ndindex(flow.shape))
 
-    expected, cond = slopes(loss, {"flow": flow, "table": table}, "table", 2 * buckets[0].size)
+    expected, cond = slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size)
     return case(
-        f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b8-d16/gradient",
+        f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b{count}-d{reach}/gradient{f'-{probe}' * bool(probe)}",
         op="bias_gradient",
-        params={"buckets": 8, "max_distance": 16, "bidirectional": bidirectional},
+        params={"buckets": count, "max_distance": reach, "bidirectional": bidirectional},
         tensors={"score_gradient": flow, "queries": queries, "keys": keys},
         expected=expected,
         cond=cond,
-        kills="rows_overwritten first_batch_row averaged direction other_direction positions_shared_across_batch",
-        comment="Buckets that occur often, once and never; a batch of two, the first text padded on the left.",
+        kills=mistakes,
+        models=("f64", "f32", "f16-f32math", "bf16-f32math") if probe else tuple(MODELS),  # 8 bits lose a bucket in each sum
+        comment="" if probe else "Buckets that occur often, once and never; a batch of two, the first text padded on the left.",
     )

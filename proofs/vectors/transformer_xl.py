@@ -6,7 +6,7 @@ import numpy as np
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
-from proofs.vectors import average, case, dot, exact, growth, painted, softmax, terms, total
+from proofs.vectors import HALVES, average, case, dot, exact, growth, painted, softmax, terms, total
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -31,6 +31,10 @@ def vectors():
         yield _distances(4, 6, both, clamp)
     yield _embeddings("near", range(5, -4, -1), 6, "interleaved absolute_distances negated_distances")
     yield _embeddings("far", [2049, 1025, 300, 257, -257, -300], 16, "interleaved absolute_distances bf16_distances")
+    near, far = range(5, -4, -1), [65536, 32768, 4097, 4096, -4097, -32769]
+    yield _embeddings("near", near, 6, "interleaved absolute_distances negated_distances", 500000, kills="wrong_base")
+    yield _embeddings("far", far, 6, "interleaved absolute_distances bf16_distances", 500000, models=("f64", "f32"))
+    yield _embeddings("fractional", HALVES.tolist(), 6, "interleaved negated_distances", models=("f64", "f32"))
     every = "shift_dropped_at_the_end garbage_above_the_diagonal not_shifted"
     yield _shift(3, 3, every)
     yield _shift(2, 5, "shift_dropped_at_the_end not_shifted")
@@ -41,6 +45,9 @@ def vectors():
     yield _scores("memory", 2, 5, True, mistakes + " causal_shift negated_distances memory_ignored")
     yield _scores("decode", 1, 5, False, "u_and_v_swapped no_u no_v content_scaled_alone memory_ignored reversed_distances")
     yield _attend("memory", 2, 5, False, "u_and_v_swapped no_v not_shifted memory_ignored")
+    slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
+    yield _attend("square", 3, 3, True, "u_and_v_swapped no_u no_v negated_distances not_shifted", **slow)
+    yield _attend("memory", 2, 5, True, "u_and_v_swapped no_u no_v negated_distances memory_ignored causal_shift", **slow)
     yield _attend("square", 5, 5, False, "u_and_v_swapped not_shifted no_mask")
 
 
@@ -66,8 +73,8 @@ def _distances(n, m, both, clamp):
     )
 
 
-def _embeddings(probe, reach, dim, mistakes):
-    w = [frequency(t, dim, mpmath.mpf(10000), m=mpmath) for t in range(dim // 2)]
+def _embeddings(probe, reach, dim, mistakes, base=10000, **rest):
+    w = [frequency(t, dim, mpmath.mpf(base), m=mpmath) for t in range(dim // 2)]
     every = lambda distances, layout="half": np.array([sinusoid(o, w, layout, mpmath) for o in distances])
     expected = every(reach)
     wrong = {
@@ -77,13 +84,14 @@ def _embeddings(probe, reach, dim, mistakes):
         "bf16_distances": every([mpmath.mpf(mpmath.mpf(o), prec=8) for o in reach]),
     }
     return case(
-        f"transformer_xl/sinusoid/d{dim}-b1e4/{probe}",
+        f"transformer_xl/sinusoid/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
         op="embeddings",
-        params={"dim": dim, "base": 10000.0},
+        params={"dim": dim, "base": float(base)},
         tensors={"distances": list(reach)},
         expected=expected,
         cond={"amp": terms(3, expected), "phase": np.array([[abs(o) * x * growth(x) for x in w * 2] for o in reach])},
         mistakes={mistake: wrong[mistake] for mistake in mistakes.split()},
+        **rest,
     )
 
 
@@ -167,8 +175,8 @@ def _scores(probe, n, m, both, mistakes):
     )
 
 
-def _attend(probe, n, m, both, mistakes):
-    tensors, scale = _operands(n, m, both), mpmath.mpf(1) / 2
+def _attend(probe, n, m, both, mistakes, scale=0.5, **rest):
+    tensors, scale = _operands(n, m, both), mpmath.mpf(scale)
     values = painted((2, 3, m, 4), 9)
     seen = both | _seen(n, m)
 
@@ -180,8 +188,9 @@ def _attend(probe, n, m, both, mistakes):
     return case(
         f"{_name(n, m, both)}-h3-d4/attend-{probe}",
         op="attend",
-        params={"scale": 0.5, "bidirectional": both},
+        params={"scale": float(scale), "bidirectional": both},
         tensors={**tensors, "values": values},
+        **rest,
         expected=expected,
         cond=cond,
         mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},

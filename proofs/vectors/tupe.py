@@ -36,6 +36,8 @@ def vectors():
     for convention in tupe.CONVENTIONS:
         yield _scores("r", convention, True, common + " other_convention bias_transposed no_bias")
     yield _attend("released", "no_reset other_convention bias_transposed no_bias")
+    padded = np.array([[1, 1, 1, 1, 0], [1, 0, 1, 1, 0]])[:, None, None] | np.eye(TOKENS, dtype=int)
+    yield _attend("released", "no_reset no_mask mask_inverted", padded, mpmath.mpf(3) / 16)
 
 
 def _heads(how, size=TOKENS):
@@ -96,9 +98,9 @@ def _untie():
     )
 
 
-def _all_scores(q, k, t, one, two, b, convention):
+def _all_scores(q, k, t, one, two, b, convention, scale=SCALE):
     """Scores and their sensitivities; b is None for TUPE-A."""
-    content = dot(exact(q), exact(k), SCALE)
+    content = dot(exact(q), exact(k), scale)
     if b is None:
         return total(content, exact(_resets(t, one, two)))
     if convention == "released":
@@ -109,12 +111,12 @@ def _all_scores(q, k, t, one, two, b, convention):
     return total(content, (_resets(value, one, two), own))
 
 
-def _case(op, probe, convention, tensors, result, mistakes):
+def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE):
     expected, cond = result
     return case(
         f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}",
         op=op,
-        params={"scale": 0.25, "convention": convention},
+        params={"scale": float(scale), "convention": convention},
         tensors=tensors,
         expected=expected,
         cond=cond,
@@ -129,10 +131,13 @@ def _scores(probe, convention, biased, mistakes):
     return _case("scores", probe, convention, tensors, result, mistakes)
 
 
-def _attend(convention, mistakes):
+def _attend(convention, mistakes, seen=None, scale=SCALE):
     q, k, v = painted((2, 3, TOKENS, 8), 1) / 4, painted((2, 3, TOKENS, 8), 2), painted((2, 3, TOKENS, 4), 4)
     t, b, one, two = _parts()
 
-    result = average(softmax(_all_scores(q, k, t, one, two, b, convention)), exact(v))
-    tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b}
-    return _case("attend", "r", convention, tensors, result, mistakes)
+    scores = _all_scores(q, k, t, one, two, b, convention, scale)
+    result = average(softmax(scores, None if seen is None else seen != 0), exact(v))
+    tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b} | (
+        {} if seen is None else {"seen": seen}
+    )
+    return _case("attend", "r" if seen is None else "masked", convention, tensors, result, mistakes, scale)

@@ -5,9 +5,10 @@ import itertools
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.value import definition
-from proofs.vectors import attend, case, exact, growth, painted, stored
+from proofs.vectors import HALVES, PLACES, attend, case, exact, growth, painted, stored
 
 SOURCES = (
     "Su, kexue.fm/archives/8130, last section: rotated values, not undone",
@@ -27,6 +28,9 @@ ANY = "other_layout sign positions_ignored values_unturned values_other_layout"
 UNDONE = {True: "not_undone undone_twice undone_forward", False: "undone"}
 
 
+PLACED = PLACES[:2, None].tolist()
+
+
 def vectors():
     here, there = [[[0, 3, 7, 9]], [[2, 11, 4, 30]]], [[[0, 3, 5, 7, 9]], [[2, 3, 40, 11, 17]]]
     near, before = [2, 6, 7, 9], [1, 2, 6, 7, 9]
@@ -38,6 +42,14 @@ def vectors():
             yield _attend("batch", (2, 3, 4, 5, 6), here, there, layout, undo, batch)
         else:
             yield _attend("causal", (3, 4, 5, 6), near, before, layout, undo, ANY + " causal_ignored", causal=True)
+        rows = "int16_positions positions_clamped positions_modulo positions_shared_across_batch wrong_base wrong_axis"
+        rows += " queries_and_keys_swapped causal_ignored mask_left_aligned keys_of_the_first_batch_row other_layout"
+        more = {"base": 500000, "scale": 0.1875, "models": ("f64", "f32")}
+        yield _attend("places", (2, 2, 4, 4, 4), PLACED, PLACED, layout, undo, rows, causal=True, **more)
+        given = HALVES, HALVES, layout, undo, "positions_ignored"
+        yield _attend("fractional", (1, 4, 4, 4), *given, causal=True, **more)
+        given = PLACES[2], PLACES[2], layout, undo, "f32_positions"
+        yield _attend("beyond-f32", (1, 4, 4, 4), *given, causal=True, models=("f64",))
         yield _attend("decode", (2, 3, 1, 5, 4), far, cached, layout, undo, ANY, comment="One query, the last of five tokens.")
 
 
@@ -62,35 +74,35 @@ def _join(a, b, layout):
     return np.stack([a, b], axis=-1).reshape(*a.shape[:-1], -1) if layout == "interleaved" else np.concatenate([a, b], axis=-1)
 
 
-def _theta(dim):
-    return [mpmath.power(10000, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
+def _theta(dim, base=10000):
+    return [mpmath.power(base, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
 
 
-def _output(q, k, v, here, there, layout, *, undo, scale, mask):
+def _output(q, k, v, here, there, theta, layout, *, undo, scale, mask):
     """`definition` of every head."""
     out = np.empty(q.shape, dtype=object)
     for lead in np.ndindex(q.shape[:-2]):
         i, j = here[lead], there[lead]
-        heads = (q[lead].tolist(), k[lead].tolist(), v[lead].tolist(), i.tolist(), j.tolist(), _theta(q.shape[-1]))
+        heads = (q[lead].tolist(), k[lead].tolist(), v[lead].tolist(), i.tolist(), j.tolist(), theta)
         out[lead] = definition(
             *heads, layout=layout, scale=scale, undo=undo, mask=None if mask is None else mask[lead], m=mpmath
         )
     return out
 
 
-def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, scale=0.25, **rest):
+def _attend(probe, extents, here, there, layout, undo, flags, *, causal=False, scale=0.25, base=10000, **rest):
     *lead, n_query, n_key, dim = extents
     q, k, v = painted((*lead, n_query, dim), 1), painted((*lead, n_key, dim), 2), painted((*lead, n_key, dim), 4)
-    i, j, theta = np.broadcast_to(here, q.shape[:-1]), np.broadcast_to(there, k.shape[:-1]), _theta(dim)
+    i, j, theta = np.broadcast_to(here, q.shape[:-1]), np.broadcast_to(there, k.shape[:-1]), _theta(dim, base)
     mask = j[..., None, :] <= i[..., None] if causal else None
     options = {"undo": undo, "scale": scale, "mask": mask}
-    right = _output(q, k, v, i, j, layout, **options)
+    right = _output(q, k, v, i, j, theta, layout, **options)
     rotated_inputs = (turned(exact(x), at, theta, layout) for x, at in ((q, i), (k, j), (v, j)))
-    out = attend(*rotated_inputs, scale, mask=mask)
+    out = attend(*rotated_inputs, scale, mask=mask, models=rest.get("models", tuple(MODELS)))
     return case(
-        f"value/{layout}-{'undone' if undo else 'absolute'}/d{dim}-b1e4/{probe}",
+        f"value/{layout}-{'undone' if undo else 'absolute'}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
         op="attend",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "scale": scale, "undo": undo, "causal": causal},
+        params={"dim": dim, "base": float(base), "layout": layout, "scale": scale, "undo": undo, "causal": causal},
         tensors={"q": q, "k": k, "v": v, "q_positions": np.array(here), "k_positions": np.array(there)},
         expected=right,
         cond=(turned(out, -i, theta, layout) if undo else out)[1],

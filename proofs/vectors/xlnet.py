@@ -31,6 +31,12 @@ def vectors():
     yield _scores("memory", 2, 5, "bi", every + " memory_ignored", batched=True)
     yield _scores("memory", 2, 5, "uni", every + " memory_ignored", batched=True)
     yield _scores("decode", 1, 5, "bi", "first_row_kept segments_exchanged no_segments no_s segment_not_scaled vectors_rotated")
+    yield _scores("square", 3, 3, "uni", every.replace("first_row_kept ", ""), kills="queries_and_keys_swapped")
+    slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
+    masked = "segments_exchanged no_segments no_s not_shifted memory_ignored"
+    yield _attend("memory", 2, 5, "uni", masked + " no_mask", batched=True, **slow)
+    yield _attend("memory", 2, 5, "bi", masked, batched=True, **slow)
+    yield _attend("square", 3, 3, "bi", "segments_exchanged no_segments not_shifted", kills="queries_and_keys_swapped")
     yield _attend("square", 5, 5, "uni", "segments_exchanged no_segments no_mask not_shifted")
 
 
@@ -86,15 +92,16 @@ def _all_scores(q, k, r, e, u, v, s, same, scale, mistake):
     return rearranged(lambda x: np.where(seen, x, 0), total(*parts))
 
 
-def _case(op, probe, n, m, kind, tensors, result, mistakes):
+def _case(op, probe, n, m, kind, tensors, result, mistakes, scale=0.5, **rest):
     expected, cond = result()
     return case(
         f"xlnet/{kind}/q{n}-k{m}-h3-d4/{op}-{probe}",
         op=op,
-        params={"scale": 0.5, "attn_type": kind},
+        params={"scale": float(scale), "attn_type": kind},
         tensors=tensors,
         expected=expected,
         cond=cond,
+        **rest,
         ignore=kind == "uni" and op == "scores" and ~_seen(n, m),
         mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
     )
@@ -104,20 +111,21 @@ def _seen(n, m):
     return np.arange(m) <= np.arange(n)[:, None] + m - n
 
 
-def _scores(probe, n, m, kind, mistakes, batched=False):
+def _scores(probe, n, m, kind, mistakes, batched=False, **rest):
     tensors, scale = _operands(n, m, kind, batched), mpmath.mpf(1) / 2
     mistakes += " segment_of_the_first_batch" * batched
     result = lambda mistake=None: _all_scores(*tensors.values(), scale, mistake)
-    return _case("scores", probe, n, m, kind, tensors, result, mistakes)
+    return _case("scores", probe, n, m, kind, tensors, result, mistakes, **rest)
 
 
-def _attend(probe, n, m, kind, mistakes):
-    tensors, scale = _operands(n, m, kind, False), mpmath.mpf(1) / 2
+def _attend(probe, n, m, kind, mistakes, batched=False, scale=0.5, **rest):
+    tensors, scale = _operands(n, m, kind, batched), mpmath.mpf(scale)
     tensors |= {name: tensors[name] / 2 for name in "qkre"}  # scores of moderate size
-    values, seen = painted((2, 3, m, 4), 13), _seen(n, m)
+    values, seen = painted((2, 3, m, 4), 13), _seen(n, m) | (kind == "bi")
+    mistakes += " segment_of_the_first_batch" * batched
 
     def result(mistake=None):
         scores = _all_scores(*tensors.values(), scale, mistake)
         return average(softmax(scores, None if mistake == "no_mask" else seen), exact(values))
 
-    return _case("attend", probe, n, m, kind, {**tensors, "values": values}, result, mistakes)
+    return _case("attend", probe, n, m, kind, {**tensors, "values": values}, result, mistakes, scale, **rest)

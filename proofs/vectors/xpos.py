@@ -7,7 +7,7 @@ import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.xpos import definition
-from proofs.vectors import case, growth, painted, terms
+from proofs.vectors import HALVES, PLACES, case, growth, painted, terms
 
 SOURCES = (
     "Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, Algorithm 1",
@@ -28,6 +28,13 @@ OTHER = {"half": "interleaved", "interleaved": "half", "query": "key", "key": "q
 def vectors():
     for layout, side in itertools.product(("half", "interleaved"), ("query", "key")):
         yield _rotate("centered", [0, 5, 700, 1500], 8, layout, side, 32.0)
+        rows = "positions_clamped positions_modulo bf16_positions int16_positions"
+        rows += " positions_shared_across_batch wrong_axis wrong_base"
+        more = {"base": 500000, "scale_base": 65536.0}
+        yield _rotate("places", PLACES[:2], 4, layout, side, 32768.0, kills=rows, models=("f64", "f32"), **more)
+        more = {"scale_base": 2.0**24, "models": ("f64",)}
+        yield _rotate("beyond-f32", PLACES[2], 4, layout, side, 32768.0, kills="f32_positions f16_positions", **more)
+        yield _rotate("fractional", HALVES, 4, layout, side, 32.0, scale_base=2.0**22, kills="positions_ignored")
     yield _rotate("far", [4000, 4097, 5000], 16, "half", "key", 4097.0)
 
 
@@ -39,23 +46,29 @@ def _members(t, dim, layout):
     return (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2)
 
 
-def _values(x, positions, dim, layout, side, center, whole=2):
-    y = np.zeros(x.shape, dtype=object)
+def _values(x, positions, dim, layout, side, center, base, scale_base, whole=2):
+    y, at = np.zeros(x.shape, dtype=object), _of_every_row(positions, x)
     for *lead, i, t in np.ndindex(*x.shape[:-1], dim // 2):
         first, second = ((*lead, i, f) for f in _members(t, dim, layout))
         pair = mpmath.mpf(x[first]), mpmath.mpf(x[second])
-        given = mpmath.mpf(positions[i]), frequency(t, dim, mpmath.mpf(10000)), zeta(t, dim, whole), mpmath.mpf(center), 512
-        y[first], y[second] = definition(*pair, *given, side, m=mpmath)
+        given = mpmath.mpf(at[(*lead, i)]), frequency(t, dim, mpmath.mpf(base)), zeta(t, dim, whole), mpmath.mpf(center)
+        y[first], y[second] = definition(*pair, *given, mpmath.mpf(scale_base), side, m=mpmath)
     return y
 
 
-def _sensitivity(x, positions, dim, layout, side, center):
+def _of_every_row(positions, x):
+    """Positions (n,) or (batch, n) for each row of x, (batch, heads, n, d)."""
+    return np.broadcast_to(np.array(positions, dtype=object).reshape(-1, 1, x.shape[-2]), x.shape[:-1])
+
+
+def _sensitivity(x, positions, dim, layout, side, center, base, scale_base):
     """Those of a rotation, times the factor; its power has the roundings of an exponent and of zeta."""
-    phase, amp = np.zeros(x.shape, dtype=object), np.zeros(x.shape, dtype=object)
+    phase, amp, at = np.zeros(x.shape, dtype=object), np.zeros(x.shape, dtype=object), _of_every_row(positions, x)
     for *lead, i, t in np.ndindex(*x.shape[:-1], dim // 2):
         first, second = ((*lead, i, f) for f in _members(t, dim, layout))
-        a, b, w = abs(mpmath.mpf(x[first])), abs(mpmath.mpf(x[second])), frequency(t, dim, mpmath.mpf(10000))
-        power, angle = (mpmath.mpf(positions[i]) - mpmath.mpf(center)) / 512, positions[i] * w
+        a, b, w = abs(mpmath.mpf(x[first])), abs(mpmath.mpf(x[second])), frequency(t, dim, mpmath.mpf(base))
+        position = mpmath.mpf(at[(*lead, i)])
+        power, angle = (position - mpmath.mpf(center)) / scale_base, position * w
         factor = zeta(t, dim) ** (power if side == "query" else -power)
         cos, sin, roundings = abs(mpmath.cos(angle)), abs(mpmath.sin(angle)), 6 + 4 * abs(power) + 3 * abs(mpmath.log(factor))
         amp[first], amp[second] = (terms(roundings, factor * s) for s in (a * cos + b * sin, a * sin + b * cos))
@@ -63,23 +76,31 @@ def _sensitivity(x, positions, dim, layout, side, center):
     return {"phase": phase, "amp": amp}
 
 
-def _rotate(name, positions, dim, layout, side, center):
-    x, given = painted((1, 2, len(positions), dim), 1), (dim, layout, side, center)
-    factor = [[zeta(t, dim) ** ((mpmath.mpf(p) - center) / 512) for t in range(dim // 2)] for p in positions]
+def _rotate(name, positions, dim, layout, side, center, *, base=10000, scale_base=512.0, **rest):
+    positions = np.array(positions)
+    batch, given = len(positions) if positions.ndim > 1 else 1, (dim, layout, side, center, base, scale_base)
+    x = painted((batch, 2, positions.shape[-1], dim), 1)
     columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
-    scales, right = np.array(factor, dtype=object)[:, columns], _values(x, positions, *given)
+    scales = np.empty(x.shape, dtype=object)
+    for place, p in np.ndenumerate(_of_every_row(positions, x)):
+        factor = [zeta(t, dim) ** ((mpmath.mpf(p) - center) / mpmath.mpf(scale_base)) for t in range(dim // 2)]
+        scales[place] = np.array(factor, dtype=object)[columns]
+    right = _values(x, positions, *given)
     return case(
         f"xpos/{layout}-{side}/d{dim}/{name}",
         op="rotate",
-        params={"dim": dim, "base": 10000.0, "layout": layout, "side": side, "center": center, "scale_base": 512.0},
+        params={"dim": dim, "base": float(base), "layout": layout, "side": side, "center": center, "scale_base": scale_base},
         tensors={"x": x, "positions": positions},
         expected=right,
         cond=_sensitivity(x, positions, *given),
         mistakes={
-            "other_side": _values(x, positions, dim, layout, OTHER[side], center),
+            "other_side": _values(x, positions, dim, layout, OTHER[side], center, base, scale_base),
             "unscaled": right / scales if side == "query" else right * scales,
-            "other_center": _values(x, positions, dim, layout, side, center + 64),
-            "other_layout": _values(x, positions, dim, OTHER[layout], side, center),
+            "other_center": _values(x, positions, dim, layout, side, center + 64, base, scale_base),
+            "other_layout": _values(x, positions, dim, OTHER[layout], side, center, base, scale_base),
             "factor_of_the_feature": _values(x, positions, *given, whole=1),
-        },
+        }
+        if name not in ("beyond-f32", "fractional")
+        else None,  # so near the center, or with so slow a factor, its slips are rounding
+        **rest,
     )

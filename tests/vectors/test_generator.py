@@ -79,10 +79,10 @@ def test_schema(name):
 
 
 def test_size():
-    """What ships is small: at most 3 MB in a wheel, which is a zip, and 4 MB where it is installed."""
+    """What ships is small: at most 3 MB in a wheel, which is a zip, and 5 MB where it is installed."""
     files = [path.read_bytes() for path in vectors.data_files(vectors.DIRECTORY)]
     assert sum(len(zlib.compress(data)) for data in files) <= 3_000_000
-    assert sum(map(len, files)) <= 4_000_000
+    assert sum(map(len, files)) <= 5_000_000
 
 
 def test_text_holds_what_json_holds():
@@ -133,7 +133,7 @@ def test_writing_changes_only_what_is_named(copy, capsys):
     assert (copy / "sinusoidal.json").read_bytes() == (vectors.DIRECTORY / "sinusoidal.json").read_bytes()
     assert (copy / "rope.json").read_text() == other
     assert not list(copy.glob(".posref*"))
-    assert "sinusoidal: 23 cases" in capsys.readouterr().out
+    assert f"sinusoidal: {len(vectors.load('sinusoidal').cases)} cases" in capsys.readouterr().out
 
 
 def test_ids_are_for_ever(copy, capsys):

@@ -1,17 +1,59 @@
-"""The matrix of mistakes and cases: what it says can be wrong, and it may not get worse."""
+"""The matrix of mistakes and cases: what it says can be wrong, and nothing is open."""
 
 import numpy as np
 import pytest
 
 from posref import ops, vectors
-from proofs.vectors import _matrix
+from proofs.vectors import _matrix, _reasons
 
 
 @pytest.mark.slow
-def test_no_more_is_open_than_before():
-    """Every case is worth its place: what some case killed stays killed."""
-    text, still_open = _matrix.report()
-    assert still_open <= _matrix.OPEN, text
+def test_the_vectors_are_complete():
+    """Every mistake is killed by a case or has a reason, every reason is needed, and no two mistakes cancel."""
+    missing = _matrix.missing()
+    assert not missing, "\n".join(missing)
+
+
+def test_what_no_case_kills_is_open(monkeypatch):
+    """Of a mistake that changes nothing: its cell is open until a reason stands there."""
+    alibi = ops.op("alibi.slopes")
+    monkeypatch.setitem(alibi.mistakes, "nothing", ops.Mistake(ops.result(lambda y: y), "none", "None.", "None."))
+    cases = vectors.cases("alibi/slopes/h3-b8/slopes")
+    assert dict(_matrix._row(("alibi", "slopes", "slopes"), cases))["nothing"] == "open"
+    monkeypatch.setattr(_matrix, "reason", lambda *cell: "it is none")
+    assert dict(_matrix._row(("alibi", "slopes", "slopes"), cases))["nothing"] == "explained"
+
+
+def test_what_no_case_has_is_open_where_the_op_can_be_asked():
+    """A case without a batch says nothing of positions that its rows share."""
+    cases = vectors.cases("alibi/signed/h3/square")
+    assert dict(_matrix._row(("alibi", "bias", "signed"), cases))["positions_shared_across_batch"] == "open"
+    assert dict(_matrix._row(("alibi", "bias", "signed"), cases))["slopes_of_the_shard"] == "absent"
+
+
+def test_a_reason_that_explains_nothing_is_found():
+    assert "alibi bias key queries_left_aligned" in _reasons.idle([("alibi", "bias", "signed", "sign")])
+    assert "alibi bias key queries_left_aligned" not in _reasons.idle([("alibi", "bias", "key", "queries_left_aligned")])
+
+
+@pytest.mark.parametrize(
+    ("id", "variant"),
+    [
+        ("hierarchical/a0.4-n5-d2/encode", "any"),
+        ("hierarchical/a-0.5-n2-d3/extend", "any"),
+        ("index/length-1/n17/encode", "length-1"),
+        ("alibi/signed/h3/square", "signed"),
+    ],
+)
+def test_sizes_are_no_variant(id, variant):
+    assert _matrix._variant(vectors.case(id))[2] == variant
+
+
+@pytest.mark.parametrize("modulus", _matrix.MODULI)
+def test_a_wrap_at_every_modulus_is_a_mistake(modulus):
+    case = vectors.case("alibi/signed/h2/places")
+    op, arguments = ops.of_case(case)
+    assert _matrix.distance(case, _matrix.mistakes(op)[f"positions_modulo_{modulus}"], op.spec, arguments) > 2
 
 
 @pytest.mark.parametrize(
@@ -21,7 +63,8 @@ def test_no_more_is_open_than_before():
         ([None, 1.5, 0.0], "open"),
         ([0.0, 2.5], "killed"),
         ([float("nan"), None], "refused"),
-        ([float("nan"), 1.0], "open"),
+        ([float("nan"), 1.0], "refused"),
+        ([float("nan"), 3.0], "killed"),
         ([float("inf")], "killed"),
     ],
 )

@@ -114,8 +114,8 @@ def test_frequencies_by_decimal(case):
 
 @pytest.mark.parametrize("case", [c for c in vectors.cases("sinusoidal/*") if c.op == "frequencies"], ids=lambda c: c.id)
 def test_sinusoid_frequencies_by_decimal(case):
-    dim = case.params["dim"]
-    assert case.expected.tolist() == by_decimal(dim, 10**4, dim if case.params["divisor"] == "dim" else dim - 2)
+    dim, base = case.params["dim"], int(case.params["base"])
+    assert case.expected.tolist() == by_decimal(dim, base, dim if case.params["divisor"] == "dim" else dim - 2)
 
 
 def test_sinusoid_of_token_one():
