@@ -36,7 +36,7 @@ from posref.relative import (
     tupe,
     xlnet,
 )
-from posref.rotary import axes, decoupled, linear_attention, rope, scaling, xpos
+from posref.rotary import axes, decoupled, linear_attention, path, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
 WHERE = {  # where position enters, in two lines
@@ -225,6 +225,12 @@ def encodings(size=24):
         return weights(attention.scores(q, k, scale=scale) + decomposed.bias(q, row_table[:7], row_table[:11], *between))
 
     stretched = resizing.resize(rows[:6].reshape(2, 3, d), 4, 6, convention="transformers")
+
+    def reflected(x, m):
+        w = np.tile(v[0], (len(m), 1)) / (v[0] @ v[0]) ** 0.5
+        scored = path.scores(x @ w_q, x @ w_k, w, np.full(len(m), 1.75), scale=scale)
+        return attention.softmax(scored, np.tri(len(m), dtype=bool))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -246,6 +252,8 @@ def encodings(size=24):
         "rotary.rope": turned(lambda m: m[:, None] * frequencies),
         "rotary.scaling": turned(lambda m: m[:, None] * slow),
         "rotary.axes": turned(lambda m: axes.angles(np.stack([0 * m, m // 6, m % 6], -1), frequencies, across)),
+        "rotary.generators": turned(lambda m: np.stack([m // 6, m % 6], -1) @ np.stack([frequencies, frequencies[::-1]])),
+        "rotary.path": reflected,
         "rotary.xpos": xposes,
         "rotary.decoupled": decoupleds,
         "rotary.linear_attention": linear,

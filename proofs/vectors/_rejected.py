@@ -107,6 +107,7 @@ ROWS = (
     ("axes/sections/16-24-24/axis", "empty", {"sizes": [16, 0, 24]}, "range", "Every axis has a pair."),
     ("axes/rotate/pixtral/tokens", "third-axis", {"axis": lambda a: a + 1}, "range", "A picture has two axes."),
     ("generators/planes-half/painted/made", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),
+    ("path/scores/h2-d3/painted", "beta", {"beta": cut}, "shape", "A number for every token."),
     ("xpos/half-query/d8/centered", "side", {"side": "value"}, "choice", "query or key."),
     ("layouts/interleaved-to-half/h6-k3-d8-r4-b1e4/scores", "odd-dim", {"dim": 3}, "range", "Features turn in pairs."),
     ("value/half-undone/d4-b1e4/one", "no-undo", {"undo": None}, "missing", "Turned back: relative; not: absolute."),

@@ -1,0 +1,75 @@
+"""PaTH: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, instead, using
+from posref.ops.probe import painted
+from posref.rotary import path
+
+
+def scores(q, k, w, beta, *, scale):
+    """Keys after the query are not attended to: 0."""
+    return np.tri(q.shape[-2], dtype=int) * path.scores(q, k, w, beta, scale=scale)
+
+
+ARRAYS = {
+    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
+    "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
+    "w": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4) / 4,
+    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)),
+}
+
+
+def _one_step(q, k, w, beta, scale):
+    along = (q * w).sum(axis=-1)
+    turned = q - (beta * along)[..., None] * w
+    n = q.shape[-2]
+    whole = scale * (turned @ np.swapaxes(k, -1, -2)) * np.tri(n, k=-1, dtype=int)
+    return whole + scale * (q @ np.swapaxes(k, -1, -2)) * np.eye(n, dtype=int)
+
+
+MISTAKES = {
+    "own_reflection_of_the_key": Mistake(
+        using(k=lambda a: a.k - (a.beta * (a.k * a.w).sum(axis=-1))[..., None] * a.w),
+        "H_i .. H_j",
+        "The key's own reflection is applied to it.",
+        "A token does not see itself as it is.",
+        remedy="Begin with the token after the key.",
+    ),
+    "reflections_added": Mistake(
+        using(beta=lambda a: -a.beta),
+        "1 + b w w^T",
+        "The reflection has the wrong sign.",
+        "Scores grow without bound.",
+        remedy="Subtract b w w^T.",
+    ),
+    "half_beta": Mistake(
+        using(beta=lambda a: a.beta / 2),
+        "b = sigmoid",
+        "The factor 2 of b is left out.",
+        "Nothing is ever reflected, at most projected.",
+        remedy="b = 2 sigmoid.",
+    ),
+    "query_alone": Mistake(
+        instead(_one_step),
+        "H_i for all keys",
+        "The query's reflection alone is applied.",
+        "Right for the token before.",
+        remedy="Multiply the cached keys by every token's reflection as it comes.",
+    ),
+    "no_reflections": Mistake(
+        using(beta=lambda a: 0 * a.beta),
+        "q . k",
+        "The reflections are left out.",
+        "There are no positions.",
+        remedy="Apply them.",
+    ),
+}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    w = t.x @ t.parameter(t.dim, t.dim)
+    w = w / np.sqrt((w * w).sum(axis=-1, keepdims=True))
+    beta = 1 + np.tanh(t.x @ t.parameter(t.dim))
+    return t.scored(path.scores(q, k, w, beta, scale=t.scale), v)
