@@ -3,6 +3,7 @@
     pip install -e ".[parity,wall]"
     python examples/wild.py            what docs/wild.md shows; only libraries that are installed have rows
     python examples/wild.py keras      the rows of one library
+    python examples/wild.py types      the attention of every type of transformers, not only of the rows; minutes
 
 A verdict is measured when this runs: it agrees with posref (and in which convention, to which precision), or it differs, with
 the name of the mistake or the size of the difference. The line beside it shows it without posref. Layers of transformers come
@@ -336,8 +337,33 @@ def layers(model_type: str) -> str:
     return recomputed(models.run(models.build(models.tiny(model_type))).attentions)
 
 
+def every_type() -> str:
+    """The layers of all types that a tiny configuration builds and runs, and that call transformers' AttentionInterface."""
+    from tests.parity import models
+
+    count, layers, worst, different = 0, 0, 0.0, []
+    for model_type in models.types():
+        try:
+            weights = models.build(models.tiny(model_type), device="meta").parameters()
+            if sum(weight.numel() for weight in weights) > 3e7:  # its tiny configuration is not tiny
+                continue
+            calls = models.run(models.build(models.tiny(model_type))).attentions
+        except Exception:  # it needs a picture, a sound or sizes of its own: nothing is said of it
+            continue
+        error, names = judged(calls)
+        count, layers, worst = count + bool(calls), layers + len(calls), max(worst, error)
+        different += [f"{model_type}: {'; '.join(sorted(names))}"] * bool(names)
+    return f"differs: {', '.join(different)}" if different else f"{layers} layers of {count} types agree to {worst:.0e}"
+
+
 def recomputed(calls: list) -> str:
     """What posref makes of recorded calls; where it differs, the mistake of `attention.attend` that explains it."""
+    worst, names = judged(calls)
+    return f"differs: {'; '.join(sorted(names))}" if names else f"{len(calls)} layers agree to {worst:.0e}"
+
+
+def judged(calls: list) -> tuple[float, set]:
+    """The largest distance, and what explains those that are not rounding."""
     worst, names = 0.0, set()
     for call in calls:
         arguments = attention_of(call)
@@ -345,7 +371,7 @@ def recomputed(calls: list) -> str:
         worst = max(worst, error)
         if error > 1e-5:
             names |= set(explained(arguments, call.output)) or {f"nothing explains {error:.1g} in {call.layer}"}
-    return f"differs: {'; '.join(sorted(names))}" if names else f"{len(calls)} layers agree to {worst:.0e}"
+    return worst, names
 
 
 def attention_of(call: Any) -> dict:
@@ -355,6 +381,11 @@ def attention_of(call: Any) -> dict:
     if (added := call.keywords.get("position_bias")) is not None:
         bias = added.detach().double().numpy() + (0.0 if bias is None else bias)
     q, k, v = (x.astype(float) for x in (call.q, call.k, call.v))
+    if (own := call.keywords.get("sinks")) is not None:  # one a query: a key without features, whose bias it is
+        shape = (*q.shape[:-1], k.shape[-2])
+        bias = np.concatenate([np.broadcast_to(0.0 if bias is None else bias, shape), own.detach().double().numpy()], axis=-1)
+        open_ = np.pad(np.broadcast_to(True if open_ is None else open_, shape), [(0, 0)] * 3 + [(0, 1)], constant_values=True)
+        k, v = (np.pad(x, [(0, 0), (0, 0), (0, 1), (0, 0)]) for x in (k, v))
     sinks = call.keywords.get("s_aux")
     return {
         "q": q,
@@ -526,6 +557,9 @@ def measured(wanted: str = "") -> Iterator[tuple[Row, str, str]]:
 
 def main(wanted: str = "") -> int:
     warnings.simplefilter("ignore")
+    if wanted == "types":
+        print(every_type())
+        return 0
     print("# Released libraries, measured\n")
     print(f"`python examples/wild.py` printed this on {datetime.date.today()}, Python {platform.python_version()}.")
     print("Every verdict is measured. A library that is not installed has no row; those that exclude each other run in turn.\n")

@@ -35,6 +35,15 @@ def test_layers_agree(calls):
     assert re.fullmatch(r"13 layers agree to \de-07", wild.recomputed(calls))
 
 
+def test_sinks_of_every_query():
+    """A sink that the query computes is one key more."""
+    calls = models.run(models.build(models.tiny("inkling2_text", num_hidden_layers=1))).attentions
+    assert calls[0].keywords["sinks"].shape[2] == models.TOKENS
+    assert re.fullmatch(r"1 layers agree to \de-0[78]", wild.recomputed(calls))
+    forgotten = calls[0]._replace(keywords={**calls[0].keywords, "sinks": None})
+    assert "nothing explains" in wild.recomputed([forgotten])
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [("scale_squared", {"scale": 1 / 256}), ("scale_ignored", {"scale": 1.0}), ("no_mask", {"mask": None, "bias": None})],
