@@ -47,6 +47,14 @@ def between(function, argument, values, low, high=None):
         raise ValueError(f"{function}: {argument} runs from {values.min()} to {values.max()}, expected {low} {end}")
 
 
+def above_zero(function, argument, values, key):
+    """Every entry is positive; `key` is what a configuration calls them."""
+    if values.dtype.kind != "O" and not np.all(values > 0):
+        raise ValueError(
+            f"{function}: {argument} runs from {values.min()} to {values.max()}, expected positive numbers ({key})"
+        )
+
+
 def halved(function, s):
     """Rows of a matrix whose exponential is a short series sum to 1 at most."""
     if s.dtype.kind != "O" and s.size and not (most := np.abs(s).sum(axis=-1).max()) <= 1:

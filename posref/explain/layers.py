@@ -155,11 +155,20 @@ def _turned(settings, kind, values, width):
         layer["frequencies_long"] = found.long.tolist()
     if family.get("axes"):
         sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
+        _added_up(settings, values.get("mrope_section"), len(layer["frequencies"]))
         found = axes.pairs(family["axes"], len(layer["frequencies"]), sections)
         layer["axes"], layer["index"] = [axis for axis, _ in found], [i for _, i in found]
         layer["order"] = family["axes"]
         layer["learned_first"] = family.get("learned_first", False)
     return layer
+
+
+def _added_up(settings, given, pairs):
+    """Sections of a file that stand one after the other have all pairs."""
+    if given and settings.family["axes"] == "sections" and sum(given) != pairs:
+        raise ValueError(
+            f"{where(settings)}mrope_section {shown(given)} adds up to {sum(given)}, expected {pairs}: half the rotated width"
+        )
 
 
 def layout(settings):

@@ -17,8 +17,18 @@ def interleaved_sections(sizes, *, leftover):
 
 def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=None, layout):
     w = rope.frequencies(dim, base) if frequencies is None else frequencies
-    angle = axes.angles(coordinates, w if order is None else w[np.array(order)], np.array(axis))
+    angle = axes.angles(coordinates, w if order is None else w[_numbers("order", order, dim)], _numbers("axis", axis, dim))
     return rope.rotate(x, np.cos(angle), np.sin(angle), layout=layout, rotary_dim=dim)
+
+
+def _numbers(name, given, dim):
+    """Whole numbers from 0, one for each pair, and no more of them than pairs."""
+    found = np.array(given)
+    if found.shape != (dim // 2,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= dim // 2:
+        raise ValueError(
+            f"axes.rotate: {name} is {given}, expected {dim // 2} whole numbers from 0 to {dim // 2 - 1}, one a pair"
+        )
+    return found
 
 
 def _exchanged(a):
@@ -54,8 +64,8 @@ def _natural(a):
 
 def _coordinates(s):
     """Of a text with pictures: as many axes as the pairs read, a row of three, coarser and shuffled."""
-    n = np.arange(s.n_key)
-    return np.stack([n // 3, n % 3, n * 2 % 5, n * 3 % 4][: max(s.axis) + 1], axis=-1)
+    n, axis = np.arange(s.n_key), _numbers("axis", s.axis, s.dim)
+    return np.stack([n // 3, n % 3, n * 2 % 5, n * 3 % 4][: axis.max() + 1], axis=-1)
 
 
 ARRAYS = {

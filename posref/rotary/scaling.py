@@ -79,6 +79,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from posref import _require
 from posref._contract import AboveOne, Array, Even, Factor, Fraction, Integers, Number, Numbers, Positive, contract
 
 Ramp = Literal["index", "turns"]
@@ -230,6 +231,7 @@ def longrope(frequencies: Numbers[Array, "dim/2"], *, factors: Numbers[Array, "d
     >>> longrope(np.array([1.0, 0.01]), factors=np.array([1.0, 4.0]))
     array([1.    , 0.0025])
     """
+    _require.above_zero("scaling.longrope", "factors", factors, "short_factor, long_factor")
     return frequencies / factors
 
 

@@ -284,3 +284,11 @@ def test_strange_values(seed):
             continue
         json.dumps(explained, allow_nan=False)
         assert describe(explained, "file")
+
+
+def test_sections_that_do_not_add_up():
+    config = {"model_type": "qwen2_vl_text", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    asked = config | {"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
+    assert "".join(one(asked)["axes"]) == "tthhhwww"
+    with pytest.raises(ValueError, match=r"^mrope_section \[1, 1, 1\] adds up to 3, expected 8: half the rotated width$"):
+        explain(config | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 1]}})

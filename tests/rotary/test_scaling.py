@@ -270,6 +270,11 @@ LIST = {"length": 10, "original_length": 4096, "model_length": 4096}
         ),
         (lambda: scaling.llama3(W, **LLAMA3 | {"original_length": None}), TypeError, "original_max_position_embeddings"),
         (lambda: scaling.longrope(W, factors=np.ones(3)), ValueError, "(4|3).*(3|4)"),
+        (
+            lambda: scaling.longrope(W, factors=np.array([1.0, 0.0, 1.0, 2.0])),
+            ValueError,
+            "factors runs from 0.0 .*short_factor",
+        ),
         (lambda: scaling.proportional(W, fraction=1.5), ValueError, "fraction is 1.5, .*partial_rotary_factor"),
         (
             lambda: scaling.yarn_magnitude(0.5),
