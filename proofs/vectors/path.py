@@ -8,34 +8,38 @@ from proofs.vectors import case, painted, terms
 SOURCES = ("Yang et al., PaTH Attention, arXiv 2505.16381",)
 
 CONVENTIONS = {
-    "axes": "q, k, w (heads, n, d), beta (heads, n), scores (heads, n, n), 0 for keys after the query",
+    "axes": "q, k, w (.., heads, n, d), beta (.., heads, n), scores (.., heads, n, n), 0 for keys after the query",
     "w": "given as it is: of another length than 1 where an exact one is none",
     "op scores": "scale q_i . H_i .. H_(j+1) k_j with H_t = 1 - beta_t w_t w_t^T",
 }
+
+EVERY = "own_reflection_of_the_key reflections_added half_beta query_alone no_reflections scale_ignored scale_squared"
 
 
 def vectors():
     yield _scores("painted", painted((2, 5, 3), 4) / 4, abs(painted((2, 5), 6)))
     axes = np.eye(3)[np.array([[0, 1, 2, 1, 0], [2, 0, 0, 1, 2]])]
     yield _scores("units", axes, np.array([[2, 1, 0.5, 2, 1.5], [1, 2, 2, 0.25, 1]]))
+    more = "keys_of_the_first_batch_row"
+    yield _scores("batch", painted((2, 2, 3, 3), 6) / 4, abs(painted((2, 2, 3), 4)), more)
 
 
-def _scores(probe, w, beta, scale=0.5):
-    q, k = painted((2, 5, 3), 1), painted((2, 5, 3), 2)
-    expected, amp = np.zeros((2, 5, 5), dtype=object), np.zeros((2, 5, 5), dtype=object)
-    for h, i, j in np.ndindex(2, 5, 5):
+def _scores(probe, w, beta, kills="", scale=0.5):
+    q, k, shape = painted(w.shape, 1), painted(w.shape, 2), (*beta.shape, beta.shape[-1])
+    expected, amp = np.zeros(shape, dtype=object), np.zeros(shape, dtype=object)
+    for *at, i, j in np.ndindex(*shape):
         if j > i:
             continue
-        key, most = ([mpmath.mpf(f(x)) for x in k[h, j]] for f in (float, abs))
+        key, most = ([mpmath.mpf(f(x)) for x in k[(*at, j)]] for f in (float, abs))
         for t in range(j + 1, i + 1):
-            along, b = sum(a * mpmath.mpf(x) for a, x in zip(key, w[h, t], strict=True)), mpmath.mpf(beta[h, t])
-            key = [a - b * along * mpmath.mpf(x) for a, x in zip(key, w[h, t], strict=True)]
-            largest = sum(a * abs(mpmath.mpf(x)) for a, x in zip(most, w[h, t], strict=True))
-            most = [a + b * largest * abs(mpmath.mpf(x)) for a, x in zip(most, w[h, t], strict=True)]
-        expected[h, i, j] = scale * sum(mpmath.mpf(x) * a for x, a in zip(q[h, i], key, strict=True))
-        size = scale * sum(abs(mpmath.mpf(x)) * a for x, a in zip(q[h, i], most, strict=True))
+            along, b = sum(a * mpmath.mpf(x) for a, x in zip(key, w[(*at, t)], strict=True)), mpmath.mpf(beta[(*at, t)])
+            key = [a - b * along * mpmath.mpf(x) for a, x in zip(key, w[(*at, t)], strict=True)]
+            largest = sum(a * abs(mpmath.mpf(x)) for a, x in zip(most, w[(*at, t)], strict=True))
+            most = [a + b * largest * abs(mpmath.mpf(x)) for a, x in zip(most, w[(*at, t)], strict=True)]
+        expected[(*at, i, j)] = scale * sum(mpmath.mpf(x) * a for x, a in zip(q[(*at, i)], key, strict=True))
+        size = scale * sum(abs(mpmath.mpf(x)) * a for x, a in zip(q[(*at, i)], most, strict=True))
         # a step: a sum of d products, two more factors, a difference; then d products of the score and the scale
-        amp[h, i, j] = (i - j) * terms(6, size, bits=24) + terms(4, size, bits=24)
+        amp[(*at, i, j)] = (i - j) * terms(6, size, bits=24) + terms(4, size, bits=24)
     return case(
         f"path/scores/h2-d3/{probe}",
         op="scores",
@@ -43,6 +47,6 @@ def _scores(probe, w, beta, scale=0.5):
         tensors={"q": q, "k": k, "w": w, "beta": beta},
         expected=expected,
         cond={"amp": amp},
-        kills="own_reflection_of_the_key reflections_added half_beta query_alone no_reflections scale_ignored scale_squared",
+        kills=f"{EVERY} {kills}",
         models=("f64", "f32"),  # keys in a cache are multiplied again for every token
     )
