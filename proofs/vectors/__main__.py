@@ -1,7 +1,7 @@
 """`python -m proofs.vectors [--check] [NAME ..]`: write the golden vectors, or check that they would come out the same.
 
-`--matrix` says which mistakes the cases kill, `--archive -o DIR` writes the release, and `--config FILE -o DIR` the vectors
-of one model.
+`--matrix` says which mistakes the cases kill, `--second` computes every value by other code, `--archive -o DIR` writes the
+release, and `--config FILE -o DIR` the vectors of one model.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import mpmath
 import proofs.vectors
 from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import BITS, _archive, _matrix, _model, _recipes, _rejected, described
+from proofs.vectors import BITS, _archive, _matrix, _model, _recipes, _rejected, _second, described
 
 VERSION = "1.1.0"
 OTHERS = ("released", "kernels")  # files beside those of the systems
@@ -182,6 +182,7 @@ def main(arguments=None, directory=DIRECTORY):
     parser.add_argument(
         "--matrix", action="store_true", help="print which mistakes the cases of every op kill; exit 1 if one is open"
     )
+    parser.add_argument("--second", action="store_true", help="compute every value by other code; exit 1 if one differs")
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)
@@ -191,6 +192,10 @@ def main(arguments=None, directory=DIRECTORY):
         missing = _matrix.missing(options.names)
         print("\n".join([_matrix.report(options.names), *missing]))
         return int(bool(missing))
+    if options.second:
+        line, wrong = _second.report()
+        print("\n".join([line, *wrong]))
+        return int(bool(wrong))
     if options.archive:
         print(_archive.write(Path(options.directory or "."), VERSION))
         return 0
