@@ -40,6 +40,10 @@ def _features(tag):
     return lambda s: painted((s.batch, s.heads, len(_grid(s)), s.head_dim), tag)
 
 
+def _together(n):
+    return np.arange(n)[:, None] // 2 == np.arange(n) // 2
+
+
 ARRAYS = {
     "coordinates": _grid,
     "table": lambda s: painted(((2 * s.height - 1) * (2 * s.width - 1) + 3, s.heads), 6),
@@ -47,8 +51,8 @@ ARRAYS = {
     "k": _features(2),
     "v": _features(4),
     "logit_scale": lambda s: np.array([2.5, 5.0, 1.25, 4.0] * s.heads)[: s.heads],
-    "bias": lambda s: 2 * painted((s.heads, 6, 6), 6),
-    "mask": lambda s: np.arange(6)[:, None] // 2 == np.arange(6) // 2,
+    "bias": lambda s: np.where(_together(6), 2 * painted((s.heads, 6, 6), 6), 300),  # so that a mask of -200 shows
+    "mask": lambda s: _together(6),
     "w_1": lambda s: painted((5, 2), 8),
     "b_1": lambda s: painted((5,), 9),
     "w_2": lambda s: painted((s.heads, 5), 10),
@@ -129,7 +133,7 @@ MISTAKES = {
         "Rows of the table are counted by columns first.",
         "Images are transposed.",
         remedy="row = (dy + H - 1)(2W - 1) + dx + W - 1.",
-        only="bias bias_with_cls attend continuous_bias shift_mask",
+        only="bias bias_with_cls attend continuous_bias",
     ),
     "stride_of_the_height": Mistake(
         inside(swin, "rows", _stride),
