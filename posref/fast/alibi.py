@@ -1,23 +1,24 @@
 """ALiBi: attention with linear biases, compiled. The definition is `posref.relative.alibi`.
 
-For positions without gaps the first choice is a view, made in microseconds: `posref.offsets.toeplitz` of
-slopes (h, 1) times the n_query + n_key - 1 offsets. `bias` writes the matrix out, for any positions, bit for bit as the
-specification does: one difference and one product, each rounded once.
+Attention itself needs no array of it: `fast.attention` takes the `rule`. For positions without gaps a view is made in
+microseconds: `posref.offsets.toeplitz` of slopes (h, 1) times the n_query + n_key - 1 offsets. `bias` writes the matrix out,
+for any positions, bit for bit as the specification does: one difference and one product, each rounded once.
 
 Results are float32 or float64. Integer positions make the specification's float64, whatever the slopes; with dtype=float32, or
 an `out` of float32, that number is rounded once, when it is stored.
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 
-from posref._contract import twin
+from posref._contract import Array, Numbers, contract, finite, twin, wide
 from posref.fast import _machine, _pairs
 from posref.relative import alibi
 from posref.relative.alibi import slopes
 
-__all__ = ["bias", "slopes"]
+__all__ = ["bias", "rule", "slopes"]
 
 
 @twin(alibi.bias)
@@ -53,6 +54,19 @@ def bias(query_positions, key_positions, slopes, *, form, dtype=None, out=None, 
         ]
         _machine.run(kernel, calls, threads)
     return _pairs.finish(out, made)
+
+
+@contract(slopes="one entry a head")
+def rule(slopes: Numbers[Array, "h", wide, finite], *, form: Literal["signed", "absolute"]):
+    """m (j - i) or -m |j - i| as the `bias_rule` of `fast.attention.attend_by_offset`.
+
+    >>> from posref.fast import attention
+    >>> ones, v = np.ones((1, 3, 1)), np.array([[[0.0], [2.0], [4.0]]])
+    >>> by_rule = attention.attend_by_offset(ones, ones, v, scale=1.0, bias_rule=rule(slopes(1), form="absolute"))
+    >>> float(by_rule[0, 1, 0])
+    2.0
+    """
+    return np.zeros((len(slopes), 1), slopes.dtype), slopes, slopes if form == "signed" else -slopes
 
 
 @_machine.jit

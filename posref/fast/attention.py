@@ -15,6 +15,10 @@ RoPE. `query_tables` and `key_tables` are the (cos, sin) of `rope.tables` for th
 rows are turned first, by `fast.rope.rotate`: for arrays of one dtype the result is bit for bit that of
 `attend_by_offset(rotate(q, ..), rotate(k, ..), v, ..)`. That expression is the definition; attention itself knows no encoding.
 
+Bias by rule. `bias_rule` (near, before, after) needs no array of offsets: near `(h, 2 r + 1)` has the bias of offsets -r to r,
+of positions aligned at the end as masks are; before and after `(h,)` are its slopes beyond, on both sides. `fast.alibi.rule`
+and `fast.t5.rule` make those of ALiBi and T5. Results are bit for bit those of `bias_by_offset` with the same numbers.
+
 A call compiles what it needs: without a bias or a softcap the kernel has no code for them.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
@@ -47,7 +51,7 @@ import numpy as np
 from numba.core.compiler import Compiler
 
 from posref import _require, attention, pairing
-from posref._contract import Array, Integer, Numbers, twin
+from posref._contract import Array, Integer, Numbers, finite, twin
 from posref.fast import _machine, rope
 from posref.pairing import Layout
 from posref.shards import State, finish, merge
@@ -78,6 +82,8 @@ def attend_by_offset(
     *,
     scale,
     bias_by_offset=None,
+    bias_rule: tuple[Numbers[Array, "#h offsets", finite], Numbers[Array, "#h", finite], Numbers[Array, "=bias_rule[1]"]]
+    | None = None,
     causal=False,
     window=None,
     row_scale=None,
@@ -91,9 +97,10 @@ def attend_by_offset(
 ):
     """Attention with a bias that depends on the offset alone, and masks by rule: `(..., h, n_query, d_v)`.
 
-    Arguments and errors are those of `posref.attention.attend_by_offset`; `query_tables`, `key_tables` and `layout` turn the
-    rows of q and k first (see above). `out` is the array to write to, not overlapping any input; `threads` a number or None
-    to choose by size. ValueError or TypeError for an `out` that does not fit or overlaps, and for tables without `layout`.
+    Arguments and errors are those of `posref.attention.attend_by_offset`; `bias_rule` makes a bias on the way, `query_tables`,
+    `key_tables` and `layout` turn the rows of q and k first (see above). `out` is the array to write to, not overlapping any
+    input; `threads` a number or None to choose by size. ValueError or TypeError for an `out` that does not fit or overlaps, for
+    tables without `layout`, and for two biases.
 
     >>> ones = np.ones((1, 3, 1))
     >>> v = np.array([[[0.0], [2.0], [4.0]]])
@@ -101,7 +108,9 @@ def attend_by_offset(
     array([0., 1., 2.])
     """
     band, rules, turn = (causal, window, None), (row_scale, softcap, sinks), (query_tables, key_tables, layout)
-    return _stream(attend_by_offset, q, k, v, scale, bias_by_offset, band, rules, turn, True, out, threads).accumulator
+    return _stream(
+        attend_by_offset, q, k, v, scale, (bias_by_offset, bias_rule), band, rules, turn, True, out, threads
+    ).accumulator
 
 
 @twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
@@ -112,6 +121,8 @@ def partial_by_offset(
     *,
     scale,
     bias_by_offset=None,
+    bias_rule: tuple[Numbers[Array, "#h offsets", finite], Numbers[Array, "#h", finite], Numbers[Array, "=bias_rule[1]"]]
+    | None = None,
     causal=False,
     window=None,
     row_scale=None,
@@ -134,28 +145,34 @@ def partial_by_offset(
     State(maximum=array([[[1.]]]), denominator=array([[[2.]]]), accumulator=array([[[2.]]]))
     """
     band, rules, turn = (causal, window, shift), (row_scale, softcap, None), (query_tables, key_tables, layout)
-    return _stream(partial_by_offset, q, k, v, scale, bias_by_offset, band, rules, turn, False, None, threads)
+    return _stream(partial_by_offset, q, k, v, scale, (bias_by_offset, bias_rule), band, rules, turn, False, None, threads)
 
 
-def _stream(function, q, k, v, scale, bias, band, rules, turn, divide, out, threads):
+def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, threads):
     """The State over the keys, its accumulator divided by the denominator if `divide`."""
     name, (causal, window, shift), (row_scale, softcap, sinks) = function.contract.where, band, rules
+    bias, rule = biases
     tables = _tables(name, *turn)
     heads, n_query, n_key, width = q.shape[-3], q.shape[-2], k.shape[-2], v.shape[-1]
     batch = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
     added = {"bias_by_offset": bias, "row_scale": row_scale, "sinks": sinks}
     reads = {"q": q, "k": k, "v": v, **{argument: x for argument, x in added.items() if x is not None}, **tables}
+    reads |= {} if rule is None else _rule(name, bias, rule)
     dtype = np.result_type(scale, *reads.values())
     dtype = np.dtype(np.float64) if dtype.kind in "iu" else dtype
     _machine.floating(name, "the result", dtype)
     out = _machine.output(name, "out", out, (*batch, heads, n_query, width), dtype, reads=reads)
     products = math.prod(batch) * heads * n_query * n_key * (q.shape[-1] + width)
     threads = _machine.thread_count(name, threads, products // 2)  # as long as it takes to write this many bytes
-    low, high = _band(n_query, n_key, causal, window, n_query - n_key if shift is None else int(shift))
+    shift = n_query - n_key if shift is None else int(shift)
+    low, high = _band(n_query, n_key, causal, window, shift)
     q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
     q, keys = (x if pair is None else _turned(x, pair, turn[2], threads) for x, pair in ((q, turn[0]), (keys, turn[1])))
     q = q * np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
     rows = None if bias is None else _padded(bias[..., ::-1], heads, n_query + n_key - 1, dtype)  # forwards along the queries
+    if rule is not None:
+        near = np.ascontiguousarray(np.broadcast_to(rule[0], (heads, rule[0].shape[1])), dtype)
+        rule = (near, *(np.ascontiguousarray(np.broadcast_to(slopes, heads), dtype) for slopes in rule[1:]), shift)
     sums = out if out.flags.carray else np.empty(out.shape, dtype)
     sums[...] = 0
     maximum, denominator = np.empty((2, *batch, heads, n_query + -n_query % LANES), dtype)
@@ -166,7 +183,7 @@ def _stream(function, q, k, v, scale, bias, band, rules, turn, divide, out, thre
     for b in np.ndindex(*batch):
         arrays = [_at(x, b) for x in (q, keys, v)] + [None if rows is None else _at(rows[..., None], b)[..., 0]]
         arrays += [sums[b], maximum[b], denominator[b]]
-        calls += [(kernel, *arrays, softcap, low, high, first, step) for first in range(step)]
+        calls += [(kernel, *arrays, softcap, rule, low, high, first, step) for first in range(step)]
     _machine.run(_piece, calls, threads)
     maximum, denominator = (x[..., :n_query, None] for x in (maximum, denominator))
     _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
@@ -187,7 +204,8 @@ def _turned(x, tables, layout, threads):
 def _piece(kernel, q, k, v, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
     width = v.shape[-1] + v.shape[-1] % 2
-    shapes = [(q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES] if kernel is _attend else [TILE + 2]
+    shapes = [(1, TILE + LANES), (q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES]
+    shapes = shapes if kernel is _attend else [(1, TILE + LANES), TILE + 2]
     kernel(q, k, v, *rest, *(np.zeros(shape, q.dtype) for shape in shapes))
 
 
@@ -210,6 +228,18 @@ def _tables(name, query_tables, key_tables, layout):
             _require.choice(name, "layout", layout, pairing.LAYOUTS)
             tables |= {f"{argument}[0]": pair[0], f"{argument}[1]": pair[1]}
     return tables
+
+
+def _rule(name, bias, rule):
+    """The arrays of a rule by name, for what must not overlap; there is one bias."""
+    if bias is not None:
+        raise ValueError(f"{name}: bias_by_offset and bias_rule are given, expected one of them; add the rule to the array")
+    if rule[0].shape[1] % 2 == 0:
+        shape = rule[0].shape
+        raise ValueError(
+            f"{name}: bias_rule[0] has shape {shape}, expected an odd number of offsets; give as many on both sides"
+        )
+    return {f"bias_rule[{place}]": x for place, x in enumerate(rule)}
 
 
 def _band(n_query, n_key, causal, window, shift):
@@ -326,6 +356,16 @@ def _multiply(a, x, sums, lanes=LANES):
                 two[lanes + r] += a1 * x[t, r]
 
 
+@_machine.jit(pipeline_class=_Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
+def _extend(near, before, after, first, row):
+    """row[x] is the bias of the offset first - x: that of `near`, whose middle is the offset 0, then on with a slope a side."""
+    reach = len(near) // 2
+    for x in range(len(row)):
+        offset = first - x
+        end = min(max(offset, -reach), reach)
+        row[x] = near[end + reach] + (before if offset < 0 else after) * (offset - end)
+
+
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
 def _adjust(s, count, softcap, bias, head, start, after, before, denominator, lanes=LANES):
     """s[c, r], the score of key c for query r, is capped, s[c, r] += bias[head, start - c + r], and -infinity where masked.
@@ -380,10 +420,12 @@ def _attend(
     maximum,
     denominator,
     softcap,
+    rule,
     low,
     high,
     first,
     step,
+    row,
     turned,
     products,
     sums,
@@ -407,7 +449,13 @@ def _attend(
             count = min(tile, end - j)
             products[:] = 0
             _multiply(k[h // group, j : j + count, :dim], turned, products, lanes)
-            _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, j - i - high, j - i - low + 1, total, lanes)
+            after, before = j - i - high, j - i - low + 1
+            if rule is None:
+                _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, after, before, total, lanes)
+            else:
+                near, left, right, shift = rule
+                _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])
+                _adjust(s, count, softcap, row, 0, tile - 1, after, before, total, lanes)
             _step(s, count, top, total, accumulator, lanes)
             _multiply(v[h // group, j : j + count, :width].T, s, sums, lanes)
         for r in range(rows):
@@ -450,7 +498,7 @@ def _meet(q, keys, values, softcap, bias, head, start, after, before, s, sums, m
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, low, high, first, step, s, tile=TILE):
+def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=TILE):
     """One head in `step` of the keys, which pass once for all queries that share them."""
     heads, n_query = q.shape[:2]
     n_key, group = v.shape[1], heads // k.shape[0]
@@ -459,7 +507,11 @@ def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, low, high, fi
             keys, values = k[g, j : j + tile], v[g, j : j + tile]
             for h in range(g * group, (g + 1) * group):
                 for i in range(n_query):
-                    maximum[h, i], denominator[h, i] = _meet(
-                        *(q[h, i], keys, values, softcap, bias, h, n_key - 1 - j + i, i + low - j, i + high + 1 - j),
-                        *(s, out[h, i], maximum[h, i], denominator[h, i]),
-                    )
+                    query, after, before = (q[h, i], keys, values, softcap), i + low - j, i + high + 1 - j
+                    state = s, out[h, i], maximum[h, i], denominator[h, i]
+                    if rule is None:
+                        maximum[h, i], denominator[h, i] = _meet(*query, bias, h, n_key - 1 - j + i, after, before, *state)
+                    else:
+                        near, left, right, shift = rule
+                        _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])
+                        maximum[h, i], denominator[h, i] = _meet(*query, row, 0, tile - 1, after, before, *state)

@@ -3,8 +3,8 @@
 `rotate` and `gradient` are bitwise equal to the specification for the same tables: the kernels only multiply, add and
 subtract, in its order, without fused operations. `tables` forms the angle in float64 whatever the inputs and rounds each
 cosine and sine once to the dtype asked for, so float32 tables keep the phase of float64: within 0.5 + 2^-20 units in the last
-place of the exact value, the same bits on every machine, for angles below 2^31 (`_series`); beyond, and in float64, they are
-the C library's, in float64 within one unit in the last place of the specification, whose cosine is numpy's.
+place of the exact value, the same bits on every machine, for angles below 2^31 (`_series`). Beyond, and in float64, they are
+the C library's, in float64 one of the two floats around the exact value; those of the specification are numpy's.
 
 Results are float32 or float64; other dtypes are a TypeError.
 """

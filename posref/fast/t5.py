@@ -1,7 +1,8 @@
 """T5 bias: one trained number a head and a bucket of offsets, compiled. The definition is `posref.relative.t5`.
 
-For positions without gaps the first choice is a view, made in microseconds: `posref.offsets.toeplitz` of the bias of
-the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes the matrix out, for any positions.
+Attention itself needs no array of it: `fast.attention` takes the `rule`. For positions without gaps a view is made in
+microseconds: `posref.offsets.toeplitz` of the bias of the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes
+the matrix out, for any positions.
 
 The specification says the bias of every offset up to max_distance, beyond which there is one bucket a side; the kernels only
 copy these numbers, so the result is the specification's bit for bit, and no logarithm is taken.
@@ -11,13 +12,13 @@ import math
 
 import numpy as np
 
-from posref._contract import twin
+from posref._contract import Array, Integer, Numbers, contract, twin
 from posref.fast import _machine, _pairs
 from posref.fast.offsets import _dense, _dense_calls
 from posref.relative import t5
 from posref.relative.t5 import bucket, bucket_starts
 
-__all__ = ["bias", "bucket", "bucket_starts"]
+__all__ = ["bias", "bucket", "bucket_starts", "rule"]
 
 
 @twin(t5.bias)
@@ -47,6 +48,18 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
         calls = [c for at in np.ndindex(lead) for c in _calls(stacks, by_offset, query[at], key[at], made[at], threads)]
         _machine.run(lambda kernel, *arguments: kernel(*arguments), calls, threads)
     return _pairs.finish(out, made)
+
+
+@contract(table="one row a bucket, one column a head")
+def rule(table: Numbers[Array, "buckets h"], *, max_distance: Integer = 128, bidirectional: bool):
+    """The bias as the `bias_rule` of `fast.attention.attend_by_offset`: up to max_distance, beyond which it stays.
+
+    >>> near, before, after = rule(np.arange(8.0)[:, None], max_distance=4, bidirectional=True)
+    >>> near
+    array([[3., 3., 2., 1., 0., 5., 6., 7., 7.]])
+    """
+    flat = np.zeros(table.shape[1], table.dtype)
+    return _by_offset(table, max_distance, max_distance, bidirectional), flat, flat
 
 
 @_machine.jit

@@ -8,7 +8,10 @@ import numpy as np
 import sympy as sp
 
 from posref import attention, shards
+from posref.fast import alibi as rules
 from posref.fast import attention as fast
+from posref.fast import t5 as fast_t5
+from posref.relative import alibi, t5
 from proofs.kit import (
     all_paths,
     array,
@@ -39,7 +42,7 @@ def zeros(*shape):
     return array(np.zeros(shape, dtype=int))
 
 
-def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, **rules):
+def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, rule=None, **rules):
     """The State that a kernel writes, called as `_stream` calls it: in two pieces. `rules` are row_scale, softcap and sinks."""
     (heads, n_query, dim), width = q.shape, v.shape[2]
     q = q * rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
@@ -52,9 +55,10 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
     )
     for x in (out, *few, *many):
         x[...] = 0
+    row = room("r", 1, tile + lanes)
     for first in range(2):
         source(kernel)(
-            *(q, k, v, bias, out, maximum, denominator, rules.get("softcap"), low, high, first, 2),
+            *(q, k, v, bias, out, maximum, denominator, rules.get("softcap"), rule, low, high, first, 2, row),
             *((*many, lanes, tile) if kernel is fast._attend else (*few, tile)),
         )
     maximum, denominator = (x[:, :n_query, None] for x in (maximum, denominator))
@@ -204,6 +208,52 @@ def the_cap_is_a_clip():
     prove_equal(x, symbols("x", 1))
 
 
+def extended(rule, head, offsets):
+    """What `_extend` writes for some offsets, one by one."""
+    near, before, after = rule
+    row = room("r", len(offsets))
+    for x, offset in enumerate(offsets):
+        source(fast._extend)(near[head], before[head], after[head], int(offset), row[x : x + 1])
+    return row
+
+
+NEAR = "row[x] = near[end + reach] + "
+GROWS = f"_extend: {NEAR}(before if offset < 0 else after) * (offset - end)  ->  {NEAR}"
+
+
+@theorem(
+    of=[fast._extend, rules.rule, fast_t5.rule],
+    sizes="offsets -9 .. 9; T5 with 8 buckets, max_distance = 5",
+    equivalent={
+        GROWS + "(before if offset < 1 else after) * (offset - end)": "at offset 0 nothing is added",
+        GROWS + "(before if offset <= 0 else after) * (offset - end)": "likewise",
+    },
+)
+def rules_pinned():
+    """By their rules the biases are those of ALiBi, in both forms, and of T5, in both directions; row by row backwards."""
+    zero, offsets = np.array([0]), np.arange(-9, 10)
+    slopes, table = symbols("m", 2), symbols("B", 8, 2)
+    for head in range(2):
+        for form in ("signed", "absolute"):
+            expected = alibi.bias(zero, offsets, slopes, form=form)[head, 0]
+            prove_equal(extended(rules.rule(slopes, form=form), head, offsets), expected, mention=slopes[head : head + 1])
+        for both in (False, True):
+            rule = fast_t5.rule(table, max_distance=5, bidirectional=both)
+            expected = t5.bias(zero, offsets, table, max_distance=5, bidirectional=both)[head, 0]
+            prove_equal(extended(rule, head, offsets), expected)
+            row = room("r", 19)
+            source(fast._extend)(*(part[head] for part in rule), 9, row)
+            prove_equal(row, expected[::-1])
+
+
+@rules_pinned.control
+def rules_end_where_they_are_near():
+    """ALiBi by rule stays what it is at offset 0."""
+    slopes = symbols("m", 1)
+    got = extended(rules.rule(slopes, form="signed"), 0, [-1])
+    prove_equal(got, extended(rules.rule(slopes, form="signed"), 0, [0]))
+
+
 # any number of keys, of lanes and of tiles: loop by loop
 
 TURNS = "the loops are run turn by turn"
@@ -305,7 +355,12 @@ def adjusted_lane(after, before, bias):
     """The score of one key in one lane after `_adjust`, on every path."""
 
     def turn():
-        names = {name: cells(name) for name in ("s", "denominator")} | {"lanes": LANES_, "range": one_lane, "softcap": None}
+        names = {name: cells(name) for name in ("s", "denominator")} | {
+            "lanes": LANES_,
+            "range": one_lane,
+            "softcap": None,
+            "rule": None,
+        }
         names |= {"bias": bias, "head": 0, "start": symbol("start", integer=True), "after": after, "before": before}
         Loop(fast._adjust, 0).turn(names, c=KEY)
         return names["s"][KEY, LANE], names["denominator"][LANE]
@@ -362,7 +417,7 @@ def tiled():
     arrays = {
         name: Parts(name) for name in ("q", "k", "v", "bias", "turned", "products", "sums", "s", "accumulator", "top", "total")
     }
-    names |= arrays | {"lanes": LANES_, "softcap": None, "end": symbol("end", integer=True)}
+    names |= arrays | {"lanes": LANES_, "softcap": None, "rule": None, "end": symbol("end", integer=True)}
     loop = Loop(fast._attend, 0, 1)
     loop.turn(names | {name: note(name) for name in ("_multiply", "_adjust", "_step")}, j=names["j"])
     return names, called, loop.turns(names)
@@ -457,7 +512,13 @@ def any_number_of_tiles_for_few_queries():
         "tile": tile,
         "j": j,
     }
-    names |= {"softcap": None, "_meet": lambda *arguments: called.append(arguments) or (0, 0), "keys": 0, "values": 0}
+    names |= {
+        "softcap": None,
+        "rule": None,
+        "_meet": lambda *arguments: called.append(arguments) or (0, 0),
+        "keys": 0,
+        "values": 0,
+    }
     Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
     head, start, after, before = called[0][5:9]
     offset = j + KEY - i
@@ -473,7 +534,7 @@ def few_queries_count_from_their_own_tile():
     """The first key that a query sees is at low, whatever the tile."""
     called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
     low, high, i, j, h, n_key = whole("low high i j h n_key")
-    names = arrays | {"low": low, "high": high, "j": j, "n_key": n_key, "softcap": None, "keys": 0, "values": 0}
+    names = arrays | {"low": low, "high": high, "j": j, "n_key": n_key, "softcap": None, "rule": None, "keys": 0, "values": 0}
     names["_meet"] = lambda *arguments: called.append(arguments) or (0, 0)
     Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
     prove_equal([called[0][7]], [low])
@@ -533,6 +594,46 @@ def the_maximum_is_no_part_of_the_state():
     q, k, v, b = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1), symbols("b", 1, 2)
     for _, state in all_paths(lambda: attend(q, k, v, b, low=-9, high=9, lanes=1)):
         prove_equal(state.denominator[0], np.exp(q[0] @ k[0].T + b).sum(axis=-1, keepdims=True))
+
+
+@theorem(
+    of=[*KERNELS, fast._meet, fast._extend],
+    sizes="h = 4 on 2, n = 3, 4, m = 5, r = 1, lanes = 2, tile = 4; causal and not",
+    equivalent={
+        "_attend: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
+        "_extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[-1])": "one row",
+        "_attend: _adjust(s, count, softcap, row, 0, tile - 1, after, before, total, lanes)  ->  "
+        "_adjust(s, count, softcap, row, -1, tile - 1, after, before, total, lanes)": "one row",
+        "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
+        "_extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[-1])": "one row",
+        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*query, row, 0, tile - 1, after, before, *state)  ->  "
+        "maximum[h, i], denominator[h, i] = _meet(*query, row, -1, tile - 1, after, before, *state)": "one row",
+    },
+)
+def kernels_extend_rules():
+    """With a rule the kernels attend with its bias, of positions aligned at the end."""
+    unit = symbol("unit", positive=True)
+    near, before, after = (unit * (np.arange(4 * w).reshape(4, w) ** 3 % 7) for w in (3, 1, 1))
+    for n, causal in ((3, True), (4, False)):
+        q, k, v, _ = example(n, 5)
+        offset = np.arange(n + 4) - (n - 1) + n - 5
+        end = np.clip(offset, -1, 1)
+        b = near[:, end + 1] + np.where(offset < 0, before, after) * (offset - end)
+        expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=b, causal=causal)
+        rule = near, before[:, 0], after[:, 0], n - 5
+        for kernel in KERNELS:
+            got = attend(q, k, v, low=-9, high=5 - n if causal else 9, kernel=kernel, rule=rule)
+            prove_equal(got.accumulator, expected, mention=v)
+
+
+@kernels_extend_rules.control
+def rules_count_from_the_first_query():
+    """The first query and the first key are at offset 0."""
+    q, k, v, _ = example(3, 5)
+    flat, near = symbols("s", 4) * 0, symbol("unit", positive=True) * np.array([[3, 0, 1]] * 4)
+    by_offset = near[:, np.clip(np.arange(-2, 5), -1, 1) + 1]
+    expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=by_offset)
+    prove_equal(attend(q, k, v, low=-9, high=9, rule=(near, flat, flat, -2)).accumulator, expected)
 
 
 MASKS = [(False, None), (True, None), (False, 3), (True, 2)]

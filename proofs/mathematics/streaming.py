@@ -434,9 +434,9 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     out, top, total = zeros(1, n_query, width), zeros(1, n_query + lanes).view(Maxima), zeros(1, n_query + lanes)
     top[...] = -1e30
     many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + width % 2) * lanes)
-    buffers = [zeros(fast.TILE + 2)] if kernel is fast._attend_few else many
+    buffers = [None, *([zeros(fast.TILE + 2)] if kernel is fast._attend_few else many)]
     contents = [x.astype(object) for x in (k, v)]
-    source(kernel)(queries, *contents, by_query, out, top, total, softcap, 1 - n_query - n_key, high, 0, 1, *buffers)
+    source(kernel)(queries, *contents, by_query, out, top, total, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
     return out[0] / total[0, :n_query, None]
 
 

@@ -16,11 +16,14 @@ import pytest
 
 import posref
 from posref import attention, shards
+from posref.relative import alibi, t5
 from posref.rotary import axes, rope
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.attention")
 fast_rope = importlib.import_module("posref.fast.rope")
+fast_alibi = importlib.import_module("posref.fast.alibi")
+fast_t5 = importlib.import_module("posref.fast.t5")
 streaming = importlib.import_module("proofs.mathematics.streaming")
 
 FLOATS = (np.float32, np.float64)
@@ -139,6 +142,42 @@ def test_temperatures_of_a_batch():
     out = fast.attend_by_offset(q, k, v, scale=0.5, row_scale=factors)
     expected = attention.attend_by_offset(q, k, v, scale=0.5, row_scale=factors)
     assert np.allclose(out, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n_query", [1, 9, 100])
+def test_biases_by_rule_are_those_by_offset(n_query, dtype):
+    """Bit for bit: ALiBi in both forms, T5 in both directions, and a rule with a middle and slopes."""
+    q, k, v, _ = inputs(n_query, 130, 6, 5, heads=(4, 2), dtype=dtype)
+    rng, here, offsets = np.random.default_rng(0), np.array([0]), np.arange(n_query + 129) - 129
+    slopes, table = alibi.slopes(4).astype(dtype), rng.standard_normal((8, 4)).astype(dtype)
+    near, before, after = (rng.standard_normal((4, w)).astype(dtype) for w in (5, 1, 1))
+    end = np.clip(offsets, -2, 2)
+    biases = [(near[:, end + 2] + np.where(offsets < 0, before, after) * (offsets - end).astype(np.float64),
+               (near, before[:, 0], after[:, 0]))]  # fmt: skip
+    for form in ("signed", "absolute"):
+        biases.append((alibi.bias(here, offsets, slopes, form=form)[:, 0], fast_alibi.rule(slopes, form=form)))
+    for both in (False, True):
+        arguments = {"max_distance": 40, "bidirectional": both}
+        biases.append((t5.bias(here, offsets, table, **arguments)[:, 0], fast_t5.rule(table, **arguments)))
+    for (by_offset, rule), (causal, window) in itertools.product(biases, MASKS[:4]):
+        arguments = {"scale": 0.4, "causal": causal, "window": window}
+        expected = fast.attend_by_offset(q, k, v, bias_by_offset=by_offset.astype(dtype), **arguments)
+        for threads in (1, 3):
+            assert np.array_equal(fast.attend_by_offset(q, k, v, bias_rule=rule, threads=threads, **arguments), expected)
+        state = fast.partial_by_offset(q, k, v, bias_rule=rule, **arguments)
+        assert np.allclose(fast.finish(state), expected, rtol=0, atol=8 * np.finfo(dtype).eps)
+    one = fast.attend_by_offset(q, k, v, scale=0.4, bias_rule=tuple(x[:1] for x in rule))
+    assert np.array_equal(one[0], fast.attend_by_offset(q, k, v, scale=0.4, bias_rule=rule)[0])
+
+
+def test_a_rule_of_shards_counts_from_their_shift():
+    q, k, v, _ = inputs(20, 90, 4, 3, dtype=np.float64)
+    slopes, offset = alibi.slopes(2), np.arange(90) - np.arange(20)[:, None]
+    for shift in (-85, 0, 12):
+        state = fast.partial_by_offset(q, k, v, scale=0.5, shift=shift, bias_rule=fast_alibi.rule(slopes, form="absolute"))
+        bias = -slopes[:, None, None] * abs(offset + shift)
+        assert np.allclose(fast.finish(state), attention.attend(q, k, v, scale=0.5, bias=bias), rtol=0, atol=1e-14)
 
 
 SHAPES = [
@@ -575,6 +614,11 @@ def test_partial_against_the_specification(dtype):
         ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
          TypeError, "the result would have dtype float16"),
         ({"v": np.ones((2, 7, 2), np.longdouble)}, TypeError, "the result would have dtype float128"),
+        ({"bias_rule": (np.ones((2, 4)), np.ones(2), np.ones(2))}, ValueError, r"bias_rule\[0\] has .* an odd number"),
+        ({"bias_rule": (np.ones((3, 3)), np.ones(3), np.ones(3))}, ValueError, r"bias_rule\[0\] has shape \(3, 3\)"),
+        ({"bias_rule": (np.ones((2, 3)), np.ones(2), np.ones(1))}, ValueError, r"bias_rule\[2\] has shape \(1,\)"),
+        ({"bias_rule": (np.ones((1, 1)),) * 3, "bias_by_offset": np.ones(11)}, ValueError, "bias_rule"),
+        ({"bias_rule": (np.ones((1, 1)), *[np.ones(1)] * 2), "bias_by_offset": np.ones(11)}, ValueError, "one of them"),
         ({"out": np.empty((2, 5, 3))}, ValueError, r"out has shape \(2, 5, 3\) and the result has \(2, 5, 2\)"),
         ({"out": np.empty((2, 5, 2), np.float32)}, TypeError, "out has dtype float32"),
         ({"out": [0]}, TypeError, "out is a list"),
