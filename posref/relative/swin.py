@@ -8,7 +8,7 @@ Also called: shifted windows, Swin v2, SwinV2, log-CPB, continuous position bias
 Definition. (dy, dx) = query - key in a window of H rows and W columns, and T a table with a row for each of its values:
 
     row(dy, dx) = (dy + H - 1)(2W - 1) + dx + W - 1
-    s_ij = q_i . k_j / sqrt(d) + T[row(dy, dx), a]                         Swin
+    s_ij = q_i . k_j / sqrt(d) + T[row(dy, dx), a]                           Swin
     s_ij = tau_a cos(q_i, k_j) + 16 sigmoid(m_a(g(dy, H), g(dx, W)))         Swin v2
     g(x, W) = sign(x) log_8(1 + 8 |x| / (W - 1)),  tau = min(e^s, 100)
     m(x) = w_2 max(w_1 x + b_1, 0)
@@ -23,7 +23,7 @@ Symbols.
     k (..., h, n_key, d)          keys
     coordinates (..., n, 2)       row and column of every token
     H, W                          height and width: of the window; in g of the window that was trained
-    table T (vectors, h)            (2H - 1)(2W - 1) rows
+    table T (vectors, h)          (2H - 1)(2W - 1) rows
     logit_scale s (h,)            trained; starts at ln 10
     w_1 (hidden, 2)               the network, 512 hidden features in the release
     b_1 (hidden,)                 its bias
