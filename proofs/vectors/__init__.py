@@ -10,7 +10,7 @@ To add vectors for a new system, write proofs/vectors/<system>.py with the three
         return slope * offset
 
     SOURCES = ("Author et al., arXiv 1234.56789, Eq. (3)",)
-    CONVENTIONS = {"offset": "key position - query position"}
+    CONVENTIONS = {"op bias": "slope times (key position - query position)"}
 
     def vectors():
         slopes, offsets = [mpmath.mpf(2) ** -h for h in (1, 2, 3)], list(range(-4, 3))

@@ -45,6 +45,8 @@ def document(name, module, flags):
         raise ValueError(f"{name}: ids occur twice: {', '.join(twice)}")
     if foreign := [id for id in ids if not id.startswith(f"{name}/")]:
         raise ValueError(f"{name}: ids must begin with {name}/: {', '.join(foreign)}")
+    if silent := sorted({record["op"] for record in records if f"op {record['op']}" not in module.CONVENTIONS}):
+        raise ValueError(f"{name}: CONVENTIONS do not say what 'op {silent[0]}' computes")
     if unknown := sorted(used - flags.keys()):
         raise ValueError(f"{name}: flags that posref/ops/{name}.py does not have: {', '.join(unknown)}")
     return {

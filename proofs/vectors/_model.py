@@ -22,6 +22,14 @@ from proofs.vectors import BITS, average, cap, case, described, dot, exact, grow
 POSITIONS = (0, 1, 2, 257, 4095)
 FLAGS = ops.flags("scaling") | described("rope")
 
+CONVENTIONS = {
+    "layout": "interleaved pairs features (2t, 2t+1), half (t, t + dim/2); interleaved_to_half reads one and writes the other",
+    "op inv_freq": "radians per position of every pair",
+    "op rotate": "(a, b) -> magnitude (a cos - b sin, a sin + b cos) of every pair at position * inv_freq",
+    "op attend": "softmax(cap(scale <q, k>)) v of rotated q and k over the keys with 1 in `seen`; cap(s) = softcap "
+    "tanh(s / softcap) if given; sinks, one a head, enter the sum of the exponentials",
+}
+
 
 def document(file, layer=None, part=None, *, version):
     """The vectors of one rotation of a model, as the document of a file; ValueError if it has several, or one of a picture."""
@@ -31,7 +39,9 @@ def document(file, layer=None, part=None, *, version):
     with mpmath.workprec(BITS):
         records = list(cases(group, f"rope/{group['layout']}/model"))
     title = f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it."
-    return written(title, [group["source"]], {"frequencies": group["call"], "layout": group["layout"]}, records, version)
+    return written(
+        title, [group["source"]], {**CONVENTIONS, "frequencies": group["call"], "layout": group["layout"]}, records, version
+    )
 
 
 def written(title, sources, conventions, records, version, known=FLAGS):
@@ -55,7 +65,7 @@ def released(*, version):
     records = json.loads((Path(explain_package.__file__).parent / "models.json").read_text(encoding="ascii"))
     for model, facts in records.items():
         name, groups = model.lower(), list(_rotations(model))
-        conventions = {"configuration": json.dumps(facts["config"], sort_keys=True)}
+        conventions = {**CONVENTIONS, "configuration": json.dumps(facts["config"], sort_keys=True)}
         found = []
         for group in groups:
             place = f"layer{group['indices'][0]}" if len(groups) > 1 else "all"

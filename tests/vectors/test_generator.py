@@ -241,7 +241,9 @@ FLAGS = {"sign": {"bug": "bug", "description": "description", "effect": "effect"
 
 
 def module(*records):
-    return SimpleNamespace(__doc__="Linear: a bias.", SOURCES=("paper",), CONVENTIONS={"a": "b"}, vectors=lambda: iter(records))
+    return SimpleNamespace(
+        __doc__="Linear: a bias.", SOURCES=("paper",), CONVENTIONS={"op bias": "b"}, vectors=lambda: iter(records)
+    )
 
 
 def test_document(precise):

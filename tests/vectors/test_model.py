@@ -69,6 +69,7 @@ RELEASED = sorted(path.stem for path in vectors.DIRECTORY.glob("released/*.json"
 def test_released(name):
     """The frequencies are those that `explain` reads for that layer, and the turned features those of the specification."""
     groups, system = _model._rotations(name), vectors.released(name)
+    assert {f"op {case.op}" for case in system.cases} <= system.conventions.keys()
     for group, table, turned, step in zip(groups, *(system.cases[n::3] for n in range(3)), strict=True):
         assert turned.id.split("/")[2] in ("all", f"layer{group['indices'][0]}")
         np.testing.assert_allclose(group["frequencies"], table.expected, rtol=2.0**-47, atol=0)
