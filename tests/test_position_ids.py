@@ -45,6 +45,8 @@ def test_rerope_and_lm_infinite_of_ten_tokens():
     assert (leaky.sum(), leaky[5, 0]) == (132.1875, 4.0625)
     seen = position_ids.lambda_mask(np.arange(11), np.arange(11), window=4, sinks=2)
     assert seen.sum(axis=-1).tolist() == [1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6]
+    distance = -position_ids.rerope(np.arange(11), np.arange(11), window=4)
+    assert np.where(seen, distance, -1).sum() == 34
 
 
 def test_self_extend_with_the_released_numbers():
