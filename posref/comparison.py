@@ -181,7 +181,7 @@ for _name in ("mul", "truediv", "pow"):
 for _name in ("add", "sub", "mul", "truediv"):
     _reflected = _of(_exchanged(getattr(operator, _name)), counted=int(_name in ("mul", "truediv")))
     setattr(Counting, f"__r{_name}__", _reflected)
-for _name in ("exp", "log", "tanh", "sqrt", "conjugate"):
+for _name in ("cos", "sin", "exp", "log", "tanh", "sqrt", "conjugate"):
     setattr(Counting, _name, _of(getattr(np, _name)))
 
 
