@@ -19,6 +19,7 @@ MORE = {
     "posref/ops/transformer_xl.py": "tables, the shift and its garbage, four terms",
     "posref/ops/xlnet.py": "four streams of positions, and segments",
     "posref/rotary/scaling.py": "seven schedules, and the lengths and lists that they choose by",
+    "proofs/absolute/floater.py": "the solver's loops by their invariants, eight rooted trees, and what solves a linear field",
     "proofs/absolute/index.py": "the table of requirements of all absolute encodings",
     "proofs/absolute/sinusoidal.py": "the claims of four sources, most of them false",
     "proofs/relative/alibi.py": "three forms, where they agree, and the recursion of the slopes",
