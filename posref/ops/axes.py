@@ -80,6 +80,7 @@ MISTAKES = {
         "Axes are dealt out where they have sections.",
         "Right for text, wrong for images.",
         only="sections",
+        remedy="Repeat axis a for its `mrope_section[a]` pairs, one axis after the other.",
     ),
     "in_sections": Mistake(
         _apart,
@@ -87,6 +88,7 @@ MISTAKES = {
         "Axes have sections where they are dealt out.",
         "Right for text, wrong for images.",
         only="interleaved_sections",
+        remedy="Let pair t read axis t mod 3 while that axis has pairs left (mrope_interleaved).",
     ),
     "other_leftover": Mistake(
         using(leftover=_other_leftover),
@@ -94,6 +96,7 @@ MISTAKES = {
         "Pairs that are left over read a fourth stream of positions instead of time, or the reverse.",
         "Low frequencies of some pairs are not turned.",
         only="interleaved_sections",
+        remedy="Let pairs without an axis left read time; ggml's IMROPE keeps a fourth stream for them.",
     ),
     "rows_and_columns_exchanged": Mistake(
         using(coordinates=_exchanged),
@@ -101,6 +104,7 @@ MISTAKES = {
         "The last two axes are exchanged.",
         "Images are transposed.",
         only="rotate",
+        remedy="Order positions as time, row, column.",
     ),
     "first_axis_alone": Mistake(
         using(axis=lambda a: 0 * np.array(a.axis)),
@@ -108,6 +112,7 @@ MISTAKES = {
         "Every pair reads the first axis.",
         "Right for text; patches of an image have one position.",
         only="rotate",
+        remedy="Pick for every pair the position on its own axis before the angles are made.",
     ),
     "order_ignored": Mistake(
         using(order=_natural),
@@ -115,6 +120,7 @@ MISTAKES = {
         "The frequencies of the whole width are taken one after the other.",
         "Columns are turned too slowly.",
         only="rotate",
+        remedy="Take the frequencies in the order of the model: even ones for rows, then for columns.",
     ),
     "frequencies_anew": Mistake(
         using(order=_same_frequencies),
@@ -122,6 +128,7 @@ MISTAKES = {
         "Each axis has frequencies of its own in the place of those of its pairs.",
         "Text of the later axes is turned too fast.",
         only="rotate",
+        remedy="Make one list of frequencies for the whole width and let pair t keep entry t.",
     ),
     "other_layout": Mistake(
         using(layout=lambda a: OTHER_LAYOUT[a.layout]),
@@ -129,6 +136,7 @@ MISTAKES = {
         "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
         "A valid rotation of the wrong features.",
         only="rotate",
+        remedy="Change the pairing, or permute the projections (posref.rotary.layouts).",
     ),
 }
 

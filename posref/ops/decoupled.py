@@ -49,18 +49,21 @@ MISTAKES = {
         "no turned part",
         "The product of the turned parts is left out.",
         "The model sees no order.",
+        remedy="Add the product of the turned parts to the scores.",
     ),
     "turned_alone": Mistake(
         using(q=lambda a: 0 * a.q),
         "no content",
         "The product of the contents is left out.",
         "The model sees order alone.",
+        remedy="Add the product of the contents to the scores.",
     ),
     "scale_of_the_content": Mistake(
         using(scale=_of_the_content),
         "1/sqrt(d), not 1/sqrt(d + d_rope)",
         "The scale counts the width without the turned part: 128 for 192 in DeepSeek-V3.",
         "Attention is too sharp.",
+        remedy="Divide by the root of the whole width, content and turned part together.",
     ),
     "each_by_its_width": Mistake(
         _each_by_its_width,
@@ -74,6 +77,7 @@ MISTAKES = {
         "scale on the content alone",
         "The turned part is not scaled.",
         "Position outweighs content.",
+        remedy="Scale the sum of both products.",
     ),
     "heads_tiled": ATTENTION["heads_tiled"],
     "no_mask": Mistake(
@@ -81,12 +85,14 @@ MISTAKES = {
         "no mask",
         "Keys that are masked are seen.",
         "Loss is too good in training, text is bad in generation.",
+        remedy="Apply the mask to the scores before the softmax.",
     ),
     "features_reversed": Mistake(
         using(q_turned=lambda a: a.q_turned[..., ::-1]),
         "features of the query in another order",
         "Turned queries and keys have different orders of features, as two layouts have.",
         "Scores see noise.",
+        remedy="Turn queries and keys with one layout, and join their parts in one order.",
     ),
     "heads_share_a_matrix": Mistake(
         using(w_k=lambda a: np.broadcast_to(a.w_k[:1], a.w_k.shape)),
@@ -94,6 +100,7 @@ MISTAKES = {
         "All heads are absorbed by one matrix.",
         "Head 0 right, the others wrong.",
         only="absorbed_scores",
+        remedy="Absorb into every head its own matrix.",
     ),
 }
 

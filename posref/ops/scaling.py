@@ -96,6 +96,7 @@ MISTAKES = {
         "The schedule is not applied.",
         "Right for short texts in some schedules, garbage beyond the trained length.",
         only="linear ntk dynamic_ntk yarn llama3 longrope proportional",
+        remedy="Read rope_scaling (rope_parameters) and pass the frequencies through the schedule.",
     ),
     "twice": Mistake(
         using(factor=lambda a: a.factor * a.factor),
@@ -103,6 +104,7 @@ MISTAKES = {
         "Frequencies and positions are both divided.",
         "Order is blurred at any length.",
         only="linear yarn llama3",
+        remedy="Divide the frequencies or the positions by the factor, not both.",
     ),
     "inverted": Mistake(
         result(lambda y, a: y * a.factor * a.factor),
@@ -110,6 +112,7 @@ MISTAKES = {
         "Frequencies are multiplied where they are to be divided.",
         "Garbage at any length.",
         only="linear",
+        remedy="Divide the frequencies by the factor.",
     ),
     "every_frequency": Mistake(
         instead(_every_frequency),
@@ -117,6 +120,7 @@ MISTAKES = {
         "Linear scaling in the place of a schedule that keeps fast pairs.",
         "Near tokens are blurred.",
         only="ntk yarn llama3",
+        remedy="Keep the fast pairs: use the schedule that rope_type names, not linear.",
     ),
     "base_times_factor": Mistake(
         instead(_times_the_base),
@@ -125,6 +129,7 @@ MISTAKES = {
         "The last pair is stretched too little.",
         ("huggingface/diffusers",),
         only="ntk",
+        remedy="Multiply the base by factor^(dim / (dim - 2)).",
     ),
     "every_frequency_by_the_power": Mistake(
         instead(_keras),
@@ -133,6 +138,7 @@ MISTAKES = {
         "The first pair is slowed down too.",
         ("keras-team/keras-hub",),
         only="ntk",
+        remedy="Apply the power to the base, before the frequencies are made.",
     ),
     "at_its_longest": Mistake(
         using(length=lambda a: a.factor * a.original_length),
@@ -140,6 +146,7 @@ MISTAKES = {
         "The longest text decides for all.",
         "Short texts are stretched.",
         only="dynamic_ntk",
+        remedy="Make the frequencies from the present length, and the plain ones up to original_length.",
     ),
     "factor_alone": Mistake(
         using(length=lambda a: (2 * a.factor - 1) / a.factor * a.original_length),
@@ -147,6 +154,7 @@ MISTAKES = {
         "The schedule does not follow the length.",
         "Wrong at every length but one.",
         only="dynamic_ntk",
+        remedy="Stretch by factor * length / original_length - (factor - 1).",
     ),
     "truncated": Mistake(
         using(truncate=lambda a: True if not a.truncate else missing()),
@@ -155,6 +163,7 @@ MISTAKES = {
         "Frequencies in the ramp are off by up to a factor of 1.8 in gpt-oss.",
         ("vllm-project/vllm#27722", "vllm-project/vllm#28244"),
         only="yarn yarn_tables",
+        remedy="Keep the edges of the ramp as they are where the configuration has truncate: false.",
     ),
     "not_truncated": Mistake(
         using(truncate=lambda a: False if a.truncate else missing()),
@@ -162,6 +171,7 @@ MISTAKES = {
         "The edges are not rounded although they are to be.",
         "Frequencies in the ramp are off.",
         only="yarn yarn_tables",
+        remedy="Take floor of the low edge and ceil of the high one, unless the configuration has truncate: false.",
     ),
     "ramp_upside_down": Mistake(
         _upside_down,
@@ -170,6 +180,7 @@ MISTAKES = {
         "Near tokens are blurred, far ones garbage.",
         ("Lightning-AI/litgpt",),
         only="yarn",
+        remedy="Keep pairs below the ramp and divide those above it.",
     ),
     "ramp_over_turns": Mistake(
         instead(_over_turns),
@@ -177,6 +188,7 @@ MISTAKES = {
         "The ramp runs over the turns of a pair, as in the paper, not over its index, as in every release.",
         "Frequencies in the ramp are off.",
         only="yarn",
+        remedy="Let the ramp run over the index of the pair, as released code does.",
     ),
     "betas_exchanged": Mistake(
         using(beta_fast=lambda a: 2 * a.beta_fast),
@@ -184,6 +196,7 @@ MISTAKES = {
         "Another setting for the fast edge, 64 in the place of 32.",
         "The ramp begins too early.",
         only="yarn",
+        remedy="Read beta_fast and beta_slow; without them they are 32 and 1.",
     ),
     "no_blend": Mistake(
         using(low_freq_factor=lambda a: a.high_freq_factor if a.low_freq_factor != a.high_freq_factor else missing()),
@@ -191,6 +204,7 @@ MISTAKES = {
         "Pairs between the edges are divided like slow ones.",
         "Some pairs are too slow.",
         only="llama3",
+        remedy="Blend the pairs between low_freq_factor and high_freq_factor turns.",
     ),
     "blended_by_wavelength": Mistake(
         _of_the_wavelength,
@@ -198,6 +212,7 @@ MISTAKES = {
         "The blend is computed from the wavelength where the turns are meant.",
         "Pairs between the edges are off.",
         only="llama3",
+        remedy="Blend by the turns: (original_length / wavelength - low) / (high - low).",
     ),
     "list_reversed": Mistake(
         using(factors=lambda a: a.factors[::-1]),
@@ -205,6 +220,7 @@ MISTAKES = {
         "The last factor belongs to the first pair.",
         "Fast pairs are divided.",
         only="longrope",
+        remedy="Divide frequency t by entry t: the first factor belongs to the fastest pair.",
     ),
     "partial_rotary": Mistake(
         instead(_partial),
@@ -212,6 +228,7 @@ MISTAKES = {
         "The exponent divides by the part that turns, not by the whole head.",
         "Every pair but the first is off.",
         only="proportional",
+        remedy="Make the frequencies over the whole head and set those beyond the share to 0.",
     ),
     "no_magnitude": Mistake(
         _power_of_the_magnitude(-1),
@@ -219,6 +236,7 @@ MISTAKES = {
         "The magnitude of YaRN is left out.",
         "Attention is too flat.",
         only="yarn_tables",
+        remedy="Multiply cosine and sine by attention_factor, 0.1 ln(factor) + 1 where the file has none.",
     ),
     "magnitude_squared": Mistake(
         _power_of_the_magnitude(1),
@@ -226,6 +244,7 @@ MISTAKES = {
         "Tables carry the square, which belongs to the softmax scale.",
         "Attention is too sharp.",
         only="yarn_tables",
+        remedy="Multiply the tables by the magnitude once; its square belongs to the softmax scale.",
     ),
 }
 

@@ -32,36 +32,42 @@ MISTAKES = {
         "keys multiplied, queries divided",
         "The factor is on the wrong side.",
         "Scores grow with the distance.",
+        remedy="Multiply queries by the factor and divide keys by it.",
     ),
     "both_multiplied": Mistake(
         using(side=lambda a: "query" if a.side == "key" else missing()),
         "keys multiplied like queries",
         "Keys are not divided by the factor.",
         "Scores depend on the sum of the positions.",
+        remedy="Divide the keys by the factor.",
     ),
     "unscaled": Mistake(
         _unscaled,
         "RoPE",
         "The factors are left out.",
         "Scores do not decay.",
+        remedy="Multiply the turned queries by zeta^((m - c) / scale_base), and divide the keys.",
     ),
     "other_center": Mistake(
         using(center=lambda a: a.center + 64),
         "another centre",
         "Positions are counted from another place, here 64 later.",
         "Right if queries and keys agree, wrong with a cache of another centre.",
+        remedy="Use one centre for queries and keys, cached ones too.",
     ),
     "other_layout": Mistake(
         using(layout=lambda a: OTHER_LAYOUT[a.layout]),
         "pairs of the other layout",
         "Features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse.",
         "A valid map of the wrong features.",
+        remedy="Change the pairing, or permute the projections (posref.rotary.layouts).",
     ),
     "factor_of_the_feature": Mistake(
         _by_feature,
         "zeta of the half of the pair",
         "zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature.",
         "Slow pairs decay too fast.",
+        remedy="Take zeta_t = (2t / dim + 0.4) / 1.4 for pair t.",
     ),
 }
 
