@@ -66,4 +66,4 @@ def scores(
         along = k @ w[..., t, :, None]
         k = k - (tokens < t) * (beta[..., t, None, None] * along * w[..., None, t, :])
         rows.append((k * q[..., None, t, :]).sum(axis=-1))
-    return scale * np.stack(rows, axis=-1).swapaxes(-1, -2)
+    return scale * np.stack(rows, axis=-2)
