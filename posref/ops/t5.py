@@ -271,7 +271,7 @@ MISTAKES = {
         only="gate",
     ),
     "halves_interleaved": Mistake(
-        using(weight=lambda a: a.weight.reshape(2, 4, -1).swapaxes(0, 1).reshape(8, -1)),
+        using(weight=lambda a: np.swapaxes(a.weight.reshape(2, 4, -1), 0, 1).reshape(8, -1)),
         "even and odd numbers",
         "The eight numbers are dealt out in turn.",
         "Rows of the bias are weighed otherwise.",
