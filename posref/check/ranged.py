@@ -168,6 +168,9 @@ class Ranged(NDArrayOperatorsMixin):
         for layer, error in zip(self.e, given.charged(), strict=True):
             layer[key] = error
 
+    def swapaxes(self, first: int, second: int) -> "Ranged":
+        return np.swapaxes(self, first, second)  # type: ignore[call-overload, no-any-return]
+
     def reshape(self, *shape: Any) -> "Ranged":
         v = self.v.reshape(*shape)
         return Ranged(v, self.u, self.e.reshape(-1, *v.shape), self.s.reshape(v.shape), self.n, self.stored)

@@ -35,7 +35,7 @@ def first_wrong(name: str, mistake: str) -> Wrong | None:
     """The first wrong value that a mistake of a system makes in the smallest golden case that tells it; None if none does.
 
     >>> first_wrong("alibi", "sign")
-    Wrong(case='alibi/key/h3/square', at=(0, 0, 1), value=-0.0625, right=0.0625)
+    Wrong(case='alibi/key/h2/fractional', at=(0, 0, 0), value=-0.03125, right=0.03125)
     """
     system = name.partition(".")[0]
     known = [case for case in vectors.load(system).cases if mistake in case.flags] if system in vectors.names() else []
