@@ -36,7 +36,6 @@ learned position_ids bert zero_based | BERT counts from 0: the mistake is the ru
 learned token_ids generate padding_as_token | the positions of padding are not in the result of this op
 linear_attention attend * position_*_one | scores depend on the offset alone
 position_ids temperature * positions_truncated | floor(p / length) of an integer length is that of floor(p)
-swin shift_mask shift rows_and_columns_exchanged | which axis is called the row changes nothing where both change places
 swin * positions_modulo_* | coordinates are places in a window or among patches: fewer than 128 on a side
 t5 attend * bias_before_scale | T5 does not scale: the scale is 1
 t5 * causal no_minimum | a gather beyond the table reads its last row, which is right in causal attention

@@ -1,0 +1,81 @@
+"""Mutants: small wrong versions of the specification that no golden vector notices, `python -m proofs.vectors --mutants`.
+
+Every function of `posref` that a case runs is mutated as for the proofs (`proofs.kit.mutants`). A mutant is noticed if a case
+that runs the function raises an error or leaves the tolerance of its strictest model. Those that survive are printed: some
+change nothing, such as an axis that is numpy's default, and some want a case.
+"""
+
+import signal
+import sys
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+
+from posref import ops, vectors
+from proofs.kit.mutants import mutants, python_function, swapped
+
+SECONDS = 5  # a mutant may never end
+FAMILIES = ("posref.absolute.", "posref.rotary.", "posref.relative.")
+SHARED = ("posref.attention", "posref.offsets", "posref.pairing", "posref.position_ids")
+
+
+def survivors(names=()):
+    """Pairs (function, label of a mutant), function by function; with names only the cases of these systems are asked."""
+    cases = [case for case in vectors.cases() if not names or case.id.split("/")[0] in names]
+    for function, own in sorted(_run_by(cases).items(), key=lambda item: item[0].__qualname__):
+        for label, code in mutants(function):
+            with swapped(function, code):
+                if not any(_noticed(case) for case in own):
+                    yield function, label
+
+
+def _run_by(cases):
+    """{function of the specification: cases that run it}, those with the fewest numbers first."""
+    runs = [(case, _codes(case)) for case in sorted(cases, key=lambda case: case.expected.size)]
+    found = {f: [case for case, codes in runs if f.__code__ in codes] for f in map(python_function, _specification())}
+    return {f: own for f, own in found.items() if own}
+
+
+def _codes(case):
+    """The code of every function that runs."""
+    seen = set()
+    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
+    try:
+        _noticed(case)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def _specification():
+    for name, module in list(sys.modules.items()):
+        if name.startswith(FAMILIES) or name in SHARED:
+            own = (f for f in vars(module).values() if getattr(f, "__module__", None) == name)
+            yield from (f for f in own if hasattr(python_function(f), "__code__"))
+
+
+def _noticed(case):
+    """Whether a case is wrong, refused, or without an end."""
+    op, arguments = ops.of_case(case)
+    try:
+        with warnings.catch_warnings(), _at_most(SECONDS):
+            warnings.simplefilter("ignore")
+            got = np.asarray(op.spec(**arguments)).astype(float)
+    except Exception:
+        return True
+    return vectors.error(case, got, "f64" if "f64" in case.models else case.models[0]) > 1
+
+
+@contextmanager
+def _at_most(seconds):
+    def ended(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
