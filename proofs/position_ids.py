@@ -443,6 +443,7 @@ def pinned_rerope():
 def self_extend_is_a_function_of_the_distance():
     """Offsets beyond the window are functions of the distance, in Self-Extend as in ReRoPE."""
     i = np.arange(9, 14)
+    prove_equal(np.diagonal(position_ids.rerope(i, i - 9, window=8)), [-8] * 5)
     got = np.diagonal(position_ids.self_extend(i, i - 9, group=4, window=8, phase="decode"))
     prove_equal(got, [got[0]] * 5)
 

@@ -10,6 +10,7 @@ from tests.count_code import statements
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = {"posref/{name}": 60, "posref/ops/{system}": 40, "proofs/{name}": 120, "proofs/vectors/{system}": 60}
 MORE = {
+    "posref/ops/axes.py": "grids, sections and orders, and the axes of released models",
     "posref/ops/deberta.py": "three models with conventions of their own, three terms, and gradients",
     "posref/ops/rope.py": "the mistakes that the world makes most, and the readers of phases for those that no list has",
     "posref/ops/scaling.py": "seven schedules, their ranges and their magnitudes",
@@ -30,6 +31,7 @@ MORE = {
     "proofs/relative/transformer_xl.py": "the shift above the diagonal, and the derivation from the absolute score",
     "proofs/relative/tupe.py": "the reset in both conventions, and what is absolute in it",
     "proofs/rotary/axes.py": "grids, released maps that are no rotation, and presets",
+    "proofs/rotary/generators.py": "one lemma, five constructors and the one that does not commute",
     "proofs/rotary/layouts.py": "every conversion of features, weights and gains",
     "proofs/rotary/linear_attention.py": "prefix sums for every width, and why the denominator is not rotated",
     "proofs/rotary/rope.py": "the system that everything else is compared with",
@@ -42,7 +44,10 @@ MORE = {
     "proofs/vectors/shaw.py": "keys, values and gradients",
     "proofs/vectors/swin.py": "two versions, BEiT's table, shifted windows and released masks",
     "proofs/vectors/t5.py": "buckets of every size and side, and gradients",
+    "proofs/vectors/sinusoidal.py": "layouts, divisors, bases, and positions where numbers of few bits end",
     "proofs/vectors/transformer_xl.py": "tables, shift and four terms",
+    "proofs/vectors/tupe.py": "both conventions, with and without resets, masks and two texts",
+    "proofs/vectors/value.py": "turned back and not, with masks, caches and positions of two texts",
     "proofs/vectors/xlnet.py": "streams in both directions, and segments",
 }
 

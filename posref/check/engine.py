@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.ranged import ALL_MODELS, Ranged, Units, allowed, constant, units
+from posref.check.ranged import Ranged, Units, allowed, constant, units
+from posref.check.ranged import model as model_of
 from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
@@ -66,7 +67,11 @@ class Question:
         u = units(*models)
         with np.errstate(all="ignore"):
             bounds = allowed(self.op.spec(**lifted(self.a, u)), u)[1]
-        return {name: np.broadcast_to(bound, self.right.shape) for name, bound in bounds.items()}
+        return {name: np.broadcast_to(bound + self._inside(name), self.right.shape) for name, bound in bounds.items()}
+
+    def _inside(self, model: str) -> Any:
+        """What numbers that the op makes from whole numbers add to the allowed error."""
+        return model_of(model).c_amp * self.op.inside(self.a)
 
     @cached_property
     def wrong(self) -> dict[str, np.ndarray]:
@@ -102,6 +107,7 @@ class Question:
                     made = allowed(wrong(lambda **a: self.op.spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
             except NO_ANSWER:
                 made = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
+            made = made + self._inside(model)
             self._bounds[name, model] = np.broadcast_to(made, answer.shape)
         return self._bounds[name, model]
 
@@ -187,7 +193,7 @@ class Question:
             error = np.quantile(np.nan_to_num(np.abs(got - answer), nan=0.0), 0.3)
             size = np.median(np.abs(np.nan_to_num(answer)))
             # a right answer that is 0 or given allows nothing; its mistakes round their results
-            exact = max(np.median(exact), ALL_MODELS[model.removesuffix("-iterative").removesuffix("-given")].c_out * size)
+            exact = max(np.median(exact), model_of(model).c_out * size)
         return bool(error <= np.sqrt(size * exact) + 8 * exact)
 
     def _closest(

@@ -68,6 +68,11 @@ def models(dtype: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name + way for name in BY_DTYPE.get(dtype, ()) for way in ways)
 
 
+def model(name: str) -> Model:
+    """The roundings of a model, whichever way it makes frequencies."""
+    return ALL_MODELS[_split(name)[0]]
+
+
 def _split(name: str) -> tuple[str, str]:
     """A model without the way it makes frequencies, and that way."""
     plain = name.removesuffix("-iterative").removesuffix("-given")
@@ -218,7 +223,7 @@ def allowed(y: Any, u: Units) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Values of a result, and the allowed error of every element in each model: `{model: array}`."""
     y = y if isinstance(y, Ranged) else _lifted(y, u)
     e = Ranged(y.v, u, y.e, y.s, y.n).charged()
-    models = {name: ALL_MODELS[_split(name)[0]] for name in u.names}
+    models = {name: model(name) for name in u.names}
     out = {name: e[i] + m.c_out * np.abs(y.v) for i, (name, m) in enumerate(models.items())}
     return y.v, {name: (1 + 2**-5) * error + models[name].floor for name, error in out.items()}
 
@@ -484,4 +489,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "amin": lambda x, **named: x.min(**named),
 }
 
-__all__ = ["ALL_MODELS", "BY_DTYPE", "MEANING", "Ranged", "Units", "allowed", "constant", "growth", "models", "units"]
+__all__ = ["ALL_MODELS", "BY_DTYPE", "MEANING", "Ranged", "Units", "allowed", "constant", "growth", "model", "models", "units"]

@@ -111,6 +111,7 @@ def neighbours_are_symmetric():
 @neighbours_are_symmetric.claim("A turn is symmetric at the angles 0 and pi alone, and one step of PaTH always is.")
 def rope_is_a_special_case():
     """RoPE is PaTH with some reflections: its score of neighbours stays when query and key are exchanged, too."""
-    q, k, theta = symbols("q", 2), symbols("k", 2), symbols("theta", 1)
-    turn = rope.matrix(1, theta, layout="half")
-    prove_equal([q @ (turn @ k)], [k @ (turn @ q)])
+    q, k, w, b = symbols("q", 2, 2), symbols("k", 2, 2), symbols("w", 2, 2), symbols("b", 2)
+    turn = rope.matrix(1, symbols("theta", 1), layout="half")
+    score, exchanged = (path.scores(x, y, w, b, scale=1)[1, 0] for x, y in ((q, k), (k[::-1], q[::-1])))
+    prove_equal([q[1] @ (turn @ k[0]) - k[0] @ (turn @ q[1])], [score - exchanged])
