@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from posref.absolute import resizing
+from posref.check import check
 
 
 def painted(shape, tag):
@@ -58,3 +59,33 @@ def test_refused():
         resizing.weights(2, 4, convention="bicubic")
     with pytest.raises(ValueError, match="table has shape"):
         resizing.resize(np.zeros((4, 8)), 2, 2, convention="vilt")
+
+
+# Another program's float32
+
+
+def single(length, new, convention):
+    """The weights in float32 throughout, the cubic by Horner's rule."""
+    f = np.float32
+    a = f(-0.5 if convention == "timm" else -0.75)
+    place = (2 * np.arange(new)[:, None] + 1).astype(f) * f(length) / f(2 * new) - f(0.5)
+
+    def cubic(x):
+        near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return np.where(x <= 1, near, np.where(x < 2, far, f(0)))
+
+    if convention == "timm":
+        kernel = cubic(np.abs((place - np.arange(length, dtype=f)) / f(max(length / new, 1))))
+        return kernel / kernel.sum(axis=-1, keepdims=True)
+    beyond = np.arange(-2, length + 2)
+    rows = np.clip(beyond, 0, length - 1)[:, None] == np.arange(length)
+    return cubic(np.abs(place - beyond.astype(f))) @ rows.astype(f)
+
+
+@pytest.mark.parametrize("convention", ["timm", "transformers"])
+@pytest.mark.parametrize(("length", "new"), [(5, 3), (4, 6), (14, 16), (24, 7)])
+def test_correct_float32_is_not_accused(convention, length, new):
+    asked = {"length": length, "new": new, "convention": convention}
+    check(lambda length, new: single(length, new, convention), "resizing.weights", **asked).require()
+    shifted = check(lambda length, new: np.roll(single(length, new, convention), 1, -1), "resizing.weights", **asked)
+    assert not shifted.ok
