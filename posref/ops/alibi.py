@@ -55,6 +55,7 @@ MISTAKES = {
         "The slopes of a number of heads that is no power of two are put in order.",
         "Heads exchange their slopes: trained weights see other biases.",
         ("NVIDIA/TensorRT-LLM#1611",),
+        remedy="Keep the published order: the slopes of H heads, H the power of two below, then every other slope of 2H heads.",
     ),
     "plain_geometric": Mistake(
         _slopes(lambda right, heads, b: 2 ** (-b * np.arange(1, heads + 1) / heads)),
@@ -66,12 +67,14 @@ MISTAKES = {
             "ml-explore/mlx#3071",
             "huggingface/transformers#28380",
         ),
+        remedy="Take the slopes of H heads, H the power of two below, then every other slope of 2H heads.",
     ),
     "next_power": Mistake(
         _slopes(lambda right, heads, b: right(1 << heads.bit_length(), max_bias=b)[:heads]),
         "the first h slopes of 2P heads",
         "The next power of two is used and cut.",
         "The flat heads are missing.",
+        remedy="Take all slopes of the power of two below, then every other slope of the power of two above.",
     ),
     "heads_from_zero": Mistake(
         _slopes(lambda right, heads, b: 2 ** (-b * np.arange(heads) / heads)),
@@ -79,18 +82,21 @@ MISTAKES = {
         "Heads are counted from 0.",
         "The first slope is 1.",
         ("paiml/aprender#2143",),
+        remedy="Count heads from 1; the first slope of 8 heads is 1/2.",
     ),
     "max_bias_ignored": Mistake(
         using(max_bias=8),
         "8 instead of max_bias",
         "The configured max_bias is not read.",
         "Every slope is another.",
+        remedy="Read max_bias from the configuration; MPT calls it alibi_bias_max.",
     ),
     "slopes_of_the_shard": Mistake(
         using(heads=lambda a: a.count, first=0),
         "slopes of fewer heads",
         "A rank computes slopes for the number of its own heads.",
         "Another model with two ranks.",
+        remedy="Compute the slopes of all heads and slice those of the rank.",
     ),
     "first_slopes": Mistake(
         using(first=0),
@@ -101,18 +107,21 @@ MISTAKES = {
             "bigscience-workshop/Megatron-DeepSpeed#227",
             "flashinfer-ai/flashinfer#1606",
         ),
+        remedy="Slice from the first head of the rank on: slopes[first : first + count].",
     ),
     "sign": Mistake(
         inside(alibi, "bias", lambda right: lambda *x, form: -right(*x, form=form)),
         "query - key",
         "The distance has the wrong sign.",
         "Far tokens are preferred.",
+        remedy="Add m (j - i), or -m |j - i|, so that far keys lose.",
     ),
     "absolute": Mistake(
         _form("absolute"),
         "|j - i|",
         "The absolute form is used where signed is meant.",
         "Keys in the future are punished.",
+        remedy="Take j - i without the absolute value; the mask removes keys in the future.",
         kind="form",
     ),
     "signed": Mistake(
@@ -125,6 +134,7 @@ MISTAKES = {
             "Dao-AILab/flash-attention#540",
             "ofirpress/attention_with_linear_biases#5",
         ),
+        remedy="Add -m |j - i| where keys in the future are seen.",
         kind="form",
     ),
     "key_form": Mistake(
@@ -132,6 +142,7 @@ MISTAKES = {
         "m j",
         "The key form where entries of the signed form are meant.",
         "Equal after softmax, not before.",
+        remedy="Add m (j - i); with a sink, or a cap after the bias, m j is another model.",
         kind="form",
     ),
     "queries_left_aligned": Mistake(
@@ -177,6 +188,7 @@ MISTAKES = {
         "m j in float16",
         "The key form is rounded to 11 bits, which positions beyond 2048 do not fit.",
         "Neighboring keys get one bias.",
+        remedy="Make the bias in float32, or take the signed form, which is small for near keys.",
         kind="form",
     ),
 }

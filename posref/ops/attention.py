@@ -207,6 +207,7 @@ MISTAKES = {
         "- bias",
         "The bias has the wrong sign.",
         "What should be near is far.",
+        remedy="Add the bias; it carries its own sign.",
         kind="bias",
     ),
     "bias_of_the_first_head": Mistake(
@@ -214,6 +215,7 @@ MISTAKES = {
         "the bias of head 0 for all",
         "All heads add the bias of head 0.",
         "Head 0 is right and no other.",
+        remedy="Step along the head axis of the bias.",
         kind="bias",
     ),
     "no_mask": Mistake(
@@ -285,6 +287,7 @@ MISTAKES = {
         "c tanh(s)",
         "The scores are not divided by the cap before tanh.",
         "Nearly all scores are c or -c.",
+        remedy="Divide by the cap before tanh: c tanh(s / c).",
         kind="cap",
     ),
     "cap_without_factor": Mistake(
@@ -292,6 +295,7 @@ MISTAKES = {
         "tanh(s / c)",
         "The result is not multiplied by the cap.",
         "Attention is flat.",
+        remedy="Multiply by the cap after tanh: c tanh(s / c).",
         kind="cap",
     ),
     "cap_clipped": Mistake(
@@ -299,6 +303,7 @@ MISTAKES = {
         "min(max(s, -c), c)",
         "Scores are cut off, not bent.",
         "Right where scores are small.",
+        remedy="Bend the scores: c tanh(s / c).",
         kind="cap",
     ),
     "cap_before_scale": Mistake(
@@ -306,6 +311,7 @@ MISTAKES = {
         "scale cap(q k^T)",
         "The cap is applied to scores without scale.",
         "Large scores are capped at scale c.",
+        remedy="Scale first, then cap: cap(scale q k^T).",
         kind="cap",
     ),
     "cap_after_bias": Mistake(
@@ -313,6 +319,7 @@ MISTAKES = {
         "cap(scores + bias)",
         "The bias is capped too, as in flashinfer.",
         "Distance counts less.",
+        remedy="Cap the scores first, then add the bias.",
         kind="cap",
     ),
     "cap_after_mask": Mistake(
@@ -338,6 +345,7 @@ MISTAKES = {
         "1 + sum exp(s)",
         "Every head has the sink 0: softmax with one added below the fraction.",
         "The learned sinks are not loaded.",
+        remedy="Load the sinks; every head adds the exponential of its own below the fraction.",
         kind="sink",
     ),
     "sink_of_the_first_head": Mistake(
@@ -345,6 +353,7 @@ MISTAKES = {
         "the sink of head 0 for all",
         "All heads have the sink of head 0.",
         "Head 0 is right and no other.",
+        remedy="Give every head its own sink, as a column (h, 1).",
         kind="sink",
     ),
     "sink_beside_the_maximum": Mistake(
@@ -352,6 +361,7 @@ MISTAKES = {
         "exp(sink) beside exp(s - max)",
         "The maximum is subtracted from the scores and not from the sink.",
         "The share of the sink moves with the largest score.",
+        remedy="Subtract the maximum from the sink too: exp(sink - max).",
         kind="sink",
     ),
     "sink_scaled": Mistake(
@@ -359,6 +369,7 @@ MISTAKES = {
         "scale sink",
         "The sink is multiplied by the scale, as a score.",
         "Sinks are sqrt(d) times too small.",
+        remedy="Scale the scores alone; the sink enters the softmax as it is.",
         kind="sink",
         only="attend",
     ),
@@ -367,6 +378,7 @@ MISTAKES = {
         "no row_scale",
         "The temperature of the queries is left out.",
         "Right for the first positions alone.",
+        remedy="Multiply the scores of each query by its row_scale, before cap and bias.",
         kind="rows",
         only="attend",
     ),
@@ -375,6 +387,7 @@ MISTAKES = {
         "row_scale (scores + bias)",
         "The bias is multiplied too.",
         "Biases grow with the position.",
+        remedy="Multiply by row_scale first, then add the bias.",
         kind="rows",
     ),
     "heads_tiled": Mistake(
@@ -391,6 +404,7 @@ MISTAKES = {
         "values of the first head for all",
         "All heads read the values of head 0.",
         "Head 0 is right and no other.",
+        remedy="Step along the head axis of the values; head 0 serves all only where the model has one key head.",
         kind="heads",
     ),
     "causal_ignored": Mistake(
@@ -398,6 +412,7 @@ MISTAKES = {
         "all keys",
         "The causal mask is left out.",
         "Queries see the future.",
+        remedy="Mask the keys after the query wherever causal is asked for.",
         kind="mask",
         only="attend_by_offset",
     ),
@@ -415,6 +430,7 @@ MISTAKES = {
         "j < i",
         "A token does not see itself.",
         "The first row has nothing to attend to.",
+        remedy="Compare with <=: j <= i.",
         kind="mask",
     ),
     "sees_one_ahead": Mistake(
@@ -422,6 +438,7 @@ MISTAKES = {
         "j <= i + 1",
         "The triangle begins one key too late.",
         "Every token sees the next.",
+        remedy="Let the triangle end at the diagonal: j <= i.",
         kind="mask",
     ),
     "window_ignored": Mistake(
@@ -429,6 +446,7 @@ MISTAKES = {
         "no window",
         "All keys are within the window.",
         "Right for short texts.",
+        remedy="Mask the keys with |j - i| >= width.",
         kind="window",
     ),
     "window_one_more": Mistake(
@@ -445,6 +463,7 @@ MISTAKES = {
         "|j - i| < width - 1",
         "The query's own position is not counted.",
         "One key is missing, beyond the first `width` tokens.",
+        remedy="Compare |j - i| < width: a causal window holds width keys, the query's own among them.",
         kind="window",
     ),
     "window_left_aligned": Mistake(
@@ -452,6 +471,7 @@ MISTAKES = {
         "a window around row numbers",
         "Fewer queries than keys are aligned at the first key.",
         "Decoding with a cache sees the oldest keys.",
+        remedy="Give the queries their own positions; the last query stands at the last key.",
         kind="window",
     ),
     "window_backward_alone": Mistake(
@@ -459,6 +479,7 @@ MISTAKES = {
         "0 <= i - j < width",
         "A window in both directions looks back alone.",
         "An encoder cannot see what follows.",
+        remedy="Compare |j - i| < width; causal attention alone adds j <= i.",
         kind="window",
     ),
     "bias_reversed": Mistake(
@@ -466,6 +487,7 @@ MISTAKES = {
         "the entry of i - j",
         "The offset has the wrong sign.",
         "Past and future change places.",
+        remedy="Look up the offset j - i, key minus query.",
         kind="bias",
         only="attend_by_offset",
     ),
@@ -474,6 +496,7 @@ MISTAKES = {
         "the entry of j - i - 1",
         "The index of the offset 0 is one off.",
         "Every bias is that of the neighbor.",
+        remedy="Entry j - i + n_query - 1 belongs to row i and column j.",
         kind="bias",
         only="attend_by_offset",
     ),
@@ -495,6 +518,7 @@ MISTAKES = {
         "ds = a da",
         "sum_j a da is not subtracted.",
         "The gradients by the scores of a row do not add up to 0.",
+        remedy="Subtract the sum of each row: ds = a (da - sum_j a da).",
         kind="gradient",
         only="attend_gradient",
     ),
@@ -512,6 +536,7 @@ MISTAKES = {
         "dq = ds k, dk = ds^T q",
         "The gradients by queries and keys are not scaled.",
         "They are sqrt(d) times too large.",
+        remedy="Multiply both by the scale: dq = scale ds k, dk = scale ds^T q.",
         kind="gradient",
         only="attend_gradient",
     ),
@@ -520,6 +545,7 @@ MISTAKES = {
         "uniform weights in dv",
         "The weights of the forward pass are not remade in the backward pass.",
         "The gradient by the values is an average.",
+        remedy="Keep the weights of the forward pass, or make them again from the same scores: dv = a^T do.",
         kind="gradient",
         only="attend_gradient",
     ),
@@ -528,6 +554,7 @@ MISTAKES = {
         "(a), (c), (b), (d)",
         "Content with position and position with content change places.",
         "Transformer-XL's two vectors meet the wrong terms.",
+        remedy="Content with position comes before position with content: (b) is x_i W_Q W_K^T p_j, (c) is p_i W_Q W_K^T x_j.",
         only="four_terms",
     ),
     "matrices_exchanged": Mistake(
@@ -535,6 +562,7 @@ MISTAKES = {
         "W_K W_Q^T",
         "Queries and keys are exchanged.",
         "Every term is another.",
+        remedy="Multiply queries by W_Q and keys by W_K: W_Q W_K^T.",
         only="four_terms",
     ),
     "terms_transposed": Mistake(
@@ -542,6 +570,7 @@ MISTAKES = {
         "rows are keys",
         "Rows and columns are exchanged.",
         "Attention looks the wrong way.",
+        remedy="Rows are queries, columns are keys; transpose the terms.",
         only="four_terms",
     ),
 }

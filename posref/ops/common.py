@@ -263,6 +263,8 @@ EVERY_POSITION: dict[str, tuple[Any, ...]] = {
         "positions in the reverse order",
         "The first token has the last position.",
         "Everything is wrong but the middle.",
+        (),
+        "Keep positions in the order of the tokens; where one is flipped, flip the other.",
     ),
     "positions_repeated": (
         lambda p: p[..., np.arange(p.shape[-1]) // 2],
@@ -317,6 +319,8 @@ EVERY_POSITION: dict[str, tuple[Any, ...]] = {
         "positions in float32",
         "Positions are rounded to 24 significant bits.",
         "Good until 2^24 = 16777216.",
+        (),
+        "Keep positions as integers, or in float64.",
     ),
     "wrong_axis": (
         _wrong_axis,
@@ -381,6 +385,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "keys at or after the query",
                 "The causal comparison has the wrong direction.",
                 "Every token sees itself and the future.",
+                remedy="Let a query see the keys whose position is at most its own.",
                 kind="mask",
             ),
             "mask_strict": Mistake(
@@ -388,6 +393,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "keys before the query alone",
                 "A token does not see itself.",
                 "The first row has nothing to attend to.",
+                remedy="Compare with <=: a query sees the key at its own position.",
                 kind="mask",
             ),
             "sees_one_ahead": Mistake(
@@ -395,6 +401,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "one key ahead",
                 "The mask begins one key too late.",
                 "Every token sees the next.",
+                remedy="Mask from the first key after the query on, not from the second.",
                 kind="mask",
             ),
             "mask_left_aligned": Mistake(
@@ -436,6 +443,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "queries of the heads in the reverse order",
                 "Queries of one head meet keys of another.",
                 "Wrong with more than one head.",
+                remedy="Keep the heads of queries and keys in one order.",
                 kind="heads",
             ),
             "keys_of_the_first_head": Mistake(
@@ -443,6 +451,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "keys of the first head for all",
                 "All heads read the keys of head 0.",
                 "Head 0 is right and no other.",
+                remedy="Step along the head axis of the keys; head 0 serves all only where the model has one key head.",
                 kind="heads",
             ),
             "keys_of_the_first_batch_row": Mistake(
@@ -450,6 +459,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "keys of the first batch row for all",
                 "All texts read the keys of row 0.",
                 "Batch row 0 is right and nothing else.",
+                remedy="Step along the batch axis of the keys as along that of the queries.",
                 kind="heads",
             ),
             "queries_and_keys_swapped": Mistake(
@@ -460,6 +470,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 "queries and keys change places",
                 "Scores are transposed.",
                 "Right for symmetric scores alone.",
+                remedy="Pass queries first: rows of the scores are queries, columns are keys.",
                 kind="heads",
             ),
         },

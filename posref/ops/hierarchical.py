@@ -43,36 +43,42 @@ MISTAKES = {
         "1 - alpha for alpha",
         "The digits change their weights.",
         "The first n rows are not the table.",
+        remedy="Give alpha to the slow digit, position // n, and 1 - alpha to the fast one.",
     ),
     "digits_swapped": Mistake(
         _rows(lambda u, m, n, alpha, table: _mixed(u, m % n, m // n, alpha)),
         "position % n is the slow digit",
         "i and j change places.",
         "The first n rows are not the table.",
+        remedy="The slow digit is position // n, the fast one position % n.",
     ),
     "no_base_vectors": Mistake(
         _rows(lambda u, m, n, alpha, table: _mixed(table, m // n, m % n, alpha)),
         "p in the place of u",
         "Trained rows are mixed directly.",
         "The first n rows are not the table.",
+        remedy="Mix the base vectors: u = (p - alpha p_0) / (1 - alpha).",
     ),
     "counts_from_one": Mistake(
         _rows(lambda u, m, n, alpha, table: _mixed(u, np.maximum(m - 1, 0) // n, np.maximum(m - 1, 0) % n, alpha)),
         "positions from 1",
         "The printed 1-based digits meet 0-based ones.",
         "Rows are off by one.",
+        remedy="Count from 0: the digits are position // n and position % n.",
     ),
     "wrapped": Mistake(
         _rows(lambda u, m, n, alpha, table: table[m % n]),
         "position % n alone",
         "The table is repeated.",
         "Positions beyond n repeat.",
+        remedy="Use both digits, position // n and position % n.",
     ),
     "half": Mistake(
         using(alpha=0.5),
         "alpha = 1/2",
         "Both digits weigh the same.",
         "(i, j) and (j, i) collide.",
+        remedy="Take alpha in (0, 1) other than 1/2; bert4keras has 0.4.",
     ),
 }
 

@@ -37,6 +37,7 @@ MISTAKES = {
         "i + 1",
         "Positions are one too large.",
         "Token 0 has the encoding of token 1.",
+        remedy="Count from 0; the first token gets 0.",
         only="encode encode_normalized",
     ),
     "positions_ignored": Mistake(
@@ -50,6 +51,7 @@ MISTAKES = {
         "the other denominator",
         "length for length - 1, or the reverse.",
         "Only length - 1 reaches 1.",
+        remedy="Divide by length - 1 if the last token is to get 1, else by length.",
         only="encode_normalized",
     ),
     "centered": Mistake(
@@ -57,6 +59,7 @@ MISTAKES = {
         "2 (i + 1/2) / length - 1",
         "Coordinates of DINOv3.",
         "Values lie in (-1, 1).",
+        remedy="Divide the position itself; centers between -1 and 1 are DINOv3's.",
         only="encode_normalized steps",
     ),
     "unnormalized": Mistake(
@@ -64,6 +67,7 @@ MISTAKES = {
         "i",
         "The division is left out.",
         "Values grow with the position.",
+        remedy="Divide by length or by length - 1, as is asked for.",
         only="encode_normalized steps",
     ),
 }

@@ -51,24 +51,28 @@ MISTAKES = {
         "Weights trained for one layout are rotated in the other.",
         "Text begins well and turns into garbage.",
         ("huggingface/transformers#25199",),
+        remedy="Permute the rows of W_q and W_k with their biases, or rotate in the layout of the weights.",
     ),
     "switch_forgotten": Mistake(
         inside(rope, "rotate", _of_source),
         "layout as it was",
         "The weights are converted and the rotation keeps its layout.",
         "As not_converted.",
+        remedy="Rotate converted weights in the target's layout.",
     ),
     "biases_forgotten": Mistake(
         _permute(lambda right, a, w, rows: right(w, **rows) if w.ndim == 2 else w),
         "biases as they were",
         "Weights are converted, biases are not.",
         "Right without biases only.",
+        remedy="Permute the biases of queries and keys like the rows of their weights.",
     ),
     "keys_forgotten": Mistake(
         _permute(lambda right, a, w, rows: w if w is a.w_k or w is a.b_k else right(w, **rows)),
         "W_k as it was",
         "Queries are converted, keys are not.",
         "Wrong at position 0 as well.",
+        remedy="Permute W_k and its bias as well.",
     ),
     "keys_permuted_with_query_heads": Mistake(
         _permute(lambda right, a, w, rows: right(w, **rows | ({"heads": a.heads} if _of_keys(w, a) else {}))),
@@ -76,18 +80,21 @@ MISTAKES = {
         "With grouped queries the rows of k are permuted in too many, too narrow heads.",
         "Keys are garbled.",
         ("ggml-org/llama.cpp#3018",),
+        remedy="Cut the rows of k into key_heads heads.",
     ),
     "permuted_back": Mistake(
         _permute(lambda right, a, w, rows: right(w, **rows | {"source": a.target, "target": a.source})),
         "inverse permutation",
         "Rows move from target to source.",
         "Right for dim 4, wrong beyond.",
+        remedy="Exchange source and target of the permutation.",
     ),
     "tail_permuted": Mistake(
         _permute(lambda right, a, w, rows: right(w, **rows | {"rotary_dim": a.head_dim}) if a.head_dim > a.dim else missing()),
         "head_dim permuted",
         "Features that pass are moved as well.",
         "Heads are garbled.",
+        remedy="Permute the first rotary_dim rows of each head and leave the others.",
     ),
 }
 

@@ -66,12 +66,14 @@ MISTAKES = {
         "rotated denominator",
         "The rotated weights are divided by their sum.",
         "The denominator can vanish or turn negative.",
+        remedy="Divide by the sum of the unrotated phi(q) . phi(k).",
     ),
     "rotated_before_phi": Mistake(
         _attend(_turned_first),
         "phi(R x) instead of R phi(x)",
         "The feature map comes after the rotation.",
         "The weights depend on i and j, not on j - i.",
+        remedy="Apply the feature map first, then rotate.",
     ),
     "not_rotated": Mistake(
         "positions_zero",
@@ -90,6 +92,7 @@ MISTAKES = {
         "angle -m theta",
         "The sine has the wrong sign.",
         "Past and future change places in the weights.",
+        remedy="Turn by +m theta: (a cos - b sin, a sin + b cos).",
     ),
     "positions_ignored": Mistake(
         "positions_ignored",
@@ -108,30 +111,35 @@ MISTAKES = {
         "all keys",
         "The sums run over all keys.",
         "Queries see the future.",
+        remedy="Sum over the keys up to the query: j <= i.",
     ),
     "sees_one_ahead": Mistake(
         _attend(_turned, _plain, _if_causal(lambda offset: offset <= 1)),
         "j <= i + 1",
         "The prefix sums are one key ahead.",
         "Every token sees the next.",
+        remedy="Read the sums after key i is added and before key i + 1 is.",
     ),
     "denominator_of_all_keys": Mistake(
         _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf)),
         "z is no prefix sum",
         "Above the fraction the sums are causal, below they are not.",
         "Early rows are too small.",
+        remedy="Make z a prefix sum too: add up phi(k_j) for j <= i.",
     ),
     "elu": Mistake(
         instead(lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0 * x)) - 1)),
         "elu(x)",
         "The 1 is not added.",
         "The feature map is negative below 0.",
+        remedy="Add 1: phi(x) = elu(x) + 1.",
     ),
     "relu_plus_one": Mistake(
         instead(lambda x: np.maximum(x, 0 * x) + 1),
         "max(x, 0) + 1",
         "Another positive map.",
         "Negative features are constant.",
+        remedy="Take elu(x) + 1: x + 1 above 0, e^x below.",
     ),
 }
 

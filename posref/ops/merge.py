@@ -39,18 +39,21 @@ MISTAKES = {
         "x p",
         "The factor 1 + p is taken as p.",
         "Features whose encoding is 0 vanish.",
+        remedy="Multiply by 1 + p.",
     ),
     "one_plus": Mistake(
         _where("paper", "released"),
         "x (1 + p)",
         "The factor p is taken as 1 + p.",
         "A word is added.",
+        remedy="Multiply by p itself.",
     ),
     "added": Mistake(
         instead(lambda x, p: x + p),
         "x + p",
         "Sum in the place of product.",
         "Another model.",
+        remedy="Multiply feature by feature: x p, or x (1 + p).",
         only="multiply",
     ),
     "multiplied": Mistake(
@@ -58,6 +61,7 @@ MISTAKES = {
         "x p",
         "Product in the place of sum.",
         "Another model.",
+        remedy="Add feature by feature: x + p.",
         only="add",
     ),
     "scaled": Mistake(
@@ -65,6 +69,7 @@ MISTAKES = {
         "sqrt(d) x",
         "The embedding is scaled inside.",
         "Scaled twice where the caller scales.",
+        remedy="Leave x as it is; scaling by sqrt(d) is the caller's.",
         only="add",
     ),
     "position_first": Mistake(
@@ -72,6 +77,7 @@ MISTAKES = {
         "[p ; x]",
         "The parts are in the wrong order.",
         "A permutation of features.",
+        remedy="Put the embedding first: [x ; p].",
         only="concatenate",
     ),
     "shared_row": Mistake(
@@ -79,6 +85,7 @@ MISTAKES = {
         "p_0 for every token",
         "One row is broadcast.",
         "All tokens have one position.",
+        remedy="Take row i of p for token i.",
     ),
 }
 
