@@ -88,12 +88,14 @@ MISTAKES = {
         "query - key",
         "The offset has the wrong sign.",
         "Past and future change places.",
+        remedy="The offset is key - query.",
     ),
     "positions_ignored": Mistake(
         _positions_ignored,
         "0, 1, 2, .. instead of the positions given",
         "The cache is not counted.",
         "Decoding and packed sequences go wrong.",
+        remedy="Use the positions that are given, not an arange.",
     ),
     "positions_shared_across_batch": Mistake(
         "positions_shared_across_batch",
@@ -106,6 +108,7 @@ MISTAKES = {
         "no clip",
         "Far offsets are not limited.",
         "They read beyond the table, or wrap.",
+        remedy="Clip before the table is read: min(max(o, low), high).",
         only="clip",
     ),
     "clip_one_early": Mistake(
@@ -113,30 +116,35 @@ MISTAKES = {
         "high - 1",
         "The interval is one too short on the right.",
         "The last row is never used.",
+        remedy="Clip to high itself: both ends are included.",
     ),
     "clip_one_late": Mistake(
         using(high=lambda a: a.high + 1),
         "high + 1",
         "The interval is one too long on the right.",
         "A read beyond DeBERTa's table.",
+        remedy="Clip to the offset of the last row: k - 1 for DeBERTa's 2k rows.",
     ),
     "clip_low_late": Mistake(
         using(low=lambda a: a.low + 1),
         "low + 1",
         "The interval is one too short on the left.",
         "The first row is never used.",
+        remedy="Clip to low itself: both ends are included.",
     ),
     "wrapped": Mistake(
         instead(lambda offsets, low, high: (offsets - low) % (high - low + 1) + low),
         "modulo the width",
         "Far offsets count from the other end.",
         "The far past looks like the future.",
+        remedy="Clip to low and high; take no remainder.",
     ),
     "not_shifted": Mistake(
         _not_shifted,
         "the first n_key columns",
         "Rows are not shifted.",
         "Every row has the offsets of the last one.",
+        remedy="Begin row i at entry n_query - 1 - i.",
         only="toeplitz skew",
     ),
     "shift_dropped_at_the_end": Mistake(
@@ -145,6 +153,7 @@ MISTAKES = {
         "The pad and reshape drops the wrong end.",
         "Every entry is one offset too early.",
         ("labmlai/annotated_deep_learning_paper_implementations#185",),
+        remedy="With a spare column at the end, drop n_query - 1 entries in front and 1 behind.",
         only="skew",
     ),
     "lowest_ignored": Mistake(
@@ -152,5 +161,6 @@ MISTAKES = {
         "by_offset[offset]",
         "Negative offsets count from the end of the table.",
         "Silently another row, no error.",
+        remedy="Subtract lowest: by_offset[offset - lowest].",
     ),
 }

@@ -225,6 +225,7 @@ MISTAKES = {
         "documents counted from 1",
         "The first token of a document has position 1.",
         "Tables of positions are read one row too far.",
+        remedy="Count from 0: the position is i - start of the document.",
         only="packed",
     ),
     "end_to_the_document_before": Mistake(
@@ -240,6 +241,7 @@ MISTAKES = {
         "one document",
         "The boundaries are not used.",
         "Tokens attend into the text before theirs.",
+        remedy="Number the documents from cu_seqlens, and attend within one alone.",
         only="documents",
     ),
     "cache_ignored": Mistake(
@@ -255,6 +257,7 @@ MISTAKES = {
         "n_key + i for the last",
         "The length of the cache is read after the new tokens were put in.",
         "Every position is one too large.",
+        remedy="Read the length before the new tokens go in, or begin at n_key - n_query.",
         only="cached",
     ),
     "contiguous": Mistake(
@@ -262,6 +265,7 @@ MISTAKES = {
         "one piece a rank",
         "A rank takes the tokens that follow each other.",
         "Outputs belong to other tokens; with the right ids the last rank works longest.",
+        remedy="Give rank r the chunks r and 2 ranks - 1 - r.",
         only="zigzag",
     ),
     "striped": Mistake(
@@ -269,6 +273,7 @@ MISTAKES = {
         "rank, rank + ranks, ..",
         "Tokens are dealt out one by one.",
         "Outputs belong to other tokens.",
+        remedy="Give rank r the chunks r and 2 ranks - 1 - r.",
         only="zigzag",
     ),
     "second_chunk_in_order": Mistake(
@@ -308,6 +313,7 @@ MISTAKES = {
         "floor(j/g) - floor(i/g) for all",
         "Near keys are grouped too.",
         "Neighbors share positions.",
+        remedy="Keep j - i where i - j < w.",
         only="self_extend",
     ),
     "shift_left_out": Mistake(
@@ -323,6 +329,7 @@ MISTAKES = {
         "floor((i - j)/g)",
         "The distance is grouped, not the two positions.",
         "Off by one for part of the far keys; cannot be had by turning queries and keys.",
+        remedy="Divide each position by the group, then subtract.",
         only="self_extend",
     ),
     "other_phase": Mistake(
@@ -338,6 +345,7 @@ MISTAKES = {
         "i - j <= w",
         "The distance `window` itself is exact.",
         "One key is at another position, or is seen.",
+        remedy="Near is i - j < w.",
         only="self_extend rerope lambda_mask",
     ),
     "no_groups": Mistake(
@@ -345,6 +353,7 @@ MISTAKES = {
         "key - query",
         "The positions are used as they are.",
         "Right for short texts, garbage beyond the trained length.",
+        remedy="Keep key - query for near keys alone, those within the window or the chunk.",
         only="self_extend rerope dual_chunk",
     ),
     "leak_ignored": Mistake(
@@ -352,6 +361,7 @@ MISTAKES = {
         "-w for all far keys, or steps where there are none",
         "ReRoPE is taken for Leaky ReRoPE, or the reverse.",
         "Far keys have other distances.",
+        remedy="Pass leak for Leaky ReRoPE and None for ReRoPE.",
         only="rerope",
     ),
     "masked_beyond": Mistake(
@@ -403,6 +413,7 @@ MISTAKES = {
         "no minimum with chunk_size",
         "Offsets exceed chunk_size.",
         "Garbage beyond the trained length.",
+        remedy="Limit the position of the query to chunk_size.",
         only="dual_chunk",
     ),
     "after_the_largest": Mistake(
@@ -428,6 +439,7 @@ MISTAKES = {
         "every token at its place",
         "Images are treated as text.",
         "Right for text alone.",
+        remedy="A patch stands at (start + frame, start + row, start + column).",
         only="multimodal",
     ),
     "patches_from_zero": Mistake(
@@ -435,6 +447,7 @@ MISTAKES = {
         "patches counted from 0",
         "An image does not begin where the text before it ends.",
         "Right for an image at the start.",
+        remedy="Add start to frame, row and column.",
         only="multimodal",
     ),
     "rows_and_columns_exchanged": Mistake(
@@ -442,6 +455,7 @@ MISTAKES = {
         "columns before rows",
         "The last two axes are exchanged.",
         "Images are transposed.",
+        remedy="The order is (time, row, column).",
         only="multimodal",
     ),
     "time_of_the_frame_left_out": Mistake(
@@ -449,6 +463,7 @@ MISTAKES = {
         "every frame at the start",
         "Frames do not count.",
         "Right for images; a video has no time.",
+        remedy="Add the number of the frame to start in the first of the three.",
         only="multimodal",
     ),
     "other_convention": Mistake(
@@ -456,6 +471,7 @@ MISTAKES = {
         "p for p + 1, or the reverse",
         "Llama 4's temperature counts positions from 1, Ministral 3's from 0.",
         "One position in `length` is wrong.",
+        remedy="Take floor((p + 1) / length) for Llama 4, floor(p / length) for Ministral 3.",
         only="temperature",
     ),
     "not_floored": Mistake(
@@ -463,6 +479,7 @@ MISTAKES = {
         "ln(1 + p / length)",
         "The quotient is not rounded down.",
         "Temperature grows from the first token on.",
+        remedy="Round p / length down before the logarithm.",
         only="temperature",
     ),
     "one_left_out": Mistake(
@@ -470,6 +487,7 @@ MISTAKES = {
         "amount ln(1 + floor(p / length))",
         "The 1 before the sum is left out.",
         "Scores are 0 up to `length`.",
+        remedy="Add 1 to amount ln(..).",
         only="temperature",
     ),
     "every_position_hot": Mistake(
@@ -477,6 +495,7 @@ MISTAKES = {
         "ln(1 + p)",
         "Positions are not divided by the length.",
         "Attention is too sharp everywhere.",
+        remedy="Divide by length and round down before the logarithm.",
         only="temperature",
     ),
 }

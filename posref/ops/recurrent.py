@@ -36,24 +36,28 @@ MISTAKES = {
         "row 0 is f(p_0)",
         "A step is made before the first row.",
         "Positions are one too large.",
+        remedy="Row 0 is the start itself; step from there.",
     ),
     "transposed": Mistake(
         _transposed,
         "M^T",
         "The matrix acts on row vectors.",
         "The sinusoid turns backwards: sines have the wrong sign.",
+        remedy="Multiply columns, M p, or rows by the transpose, p M^T.",
     ),
     "one_step": Mistake(
         result(lambda y: y[..., np.minimum(np.arange(y.shape[-2]), 1), :]),
         "f(p_0) in every later row",
         "The step always starts from p_0.",
         "All positions but the first are equal.",
+        remedy="Step from the state before: p_{k+1} = f(p_k).",
     ),
     "zero_start": Mistake(
         result(lambda y: 0 * y),
         "p_0 = 0",
         "The state begins at zeros.",
         "A linear step stays at zero.",
+        remedy="Begin with the start that is given; the sinusoid's is encode(0).",
     ),
     "other_layout": Mistake(
         "other_layout",

@@ -491,6 +491,7 @@ MISTAKES = {
         "Later rows pass unchanged.",
         "Batched decoding goes wrong.",
         ("ml-explore/mlx#3494",),
+        remedy="Let the loop, or the grid of the kernel, cover every batch row.",
         only="rotate",
     ),
     "positions_reversed": Mistake(
@@ -517,6 +518,7 @@ MISTAKES = {
         "Fewer queries than keys are aligned at the start instead of the end.",
         "Decoding with a cache sees wrong offsets.",
         ("lucidrains/rotary-embedding-torch#2",),
+        remedy="Add n_key - n_query to the query positions: the last query stands at the last key.",
     ),
     "queries_from_zero": Mistake(
         "queries_left_aligned",
@@ -533,6 +535,7 @@ MISTAKES = {
             "facebookresearch/xformers#841",
             "mlfoundations/open_lm#4",
         ),
+        remedy="Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables.",
         only="rotate",
     ),
     "wrong_base": Mistake(
@@ -759,6 +762,7 @@ MISTAKES = {
         "turns the gradient forward",
         "The backward pass uses R(m), not R(-m).",
         "Training fails quietly.",
+        remedy="Turn the gradient by R(-m), the transpose of R(m).",
         only="gradient gradient_tables",
     ),
     "gradient_turned_first": Mistake(
@@ -767,6 +771,7 @@ MISTAKES = {
         "The sine multiplies after the exchange of the pair instead of before.",
         "Right as long as both members of a pair share their table entries.",
         ("PaddlePaddle/Paddle#74716",),
+        remedy="Multiply by the sine first: g cos - turned(g sin).",
         only="gradient_tables",
     ),
     "interleaved_tables": Mistake(
@@ -784,12 +789,14 @@ MISTAKES = {
         "inverse permutation",
         "Rows move from target to source.",
         "Right for heads of 4, wrong beyond.",
+        remedy="Exchange source and target: source is the layout that the weights have.",
     ),
     "not_permuted": Mistake(
         instead(lambda weight: weight),
         "rows as they were",
         "Weights or biases keep the other layout.",
         "Position 0 right, the rest garbage.",
+        remedy="Permute the rows of q and k, and their biases (posref.rotary.layouts).",
         only="permute",
     ),
     "permuted_across_heads": Mistake(
@@ -798,6 +805,7 @@ MISTAKES = {
         "Rows are permuted as if the projection had another number of heads, here 1; for k the count of q is the usual slip.",
         "Heads are mixed.",
         ("ggml-org/llama.cpp#3364",),
+        remedy="Permute each projection with its own number of heads; k of grouped queries has fewer than q.",
         only="permute",
     ),
     "tail_permuted": Mistake(
@@ -805,6 +813,7 @@ MISTAKES = {
         "head_dim permuted",
         "With partial rotation, features that pass are moved as well.",
         "Heads are garbled.",
+        remedy="Permute the first rotary_dim rows of a head and leave the others in place.",
         only="permute",
     ),
     "heads_modulo": Mistake(
@@ -812,6 +821,7 @@ MISTAKES = {
         "query head a uses key head a mod key_heads",
         "Grouped queries are tiled instead of repeated.",
         "Most heads read the wrong keys.",
+        remedy="Query head a uses key head a // (heads // key_heads): repeat each key head.",
         only="scores",
     ),
     "q_not_rotated": Mistake(
@@ -819,6 +829,7 @@ MISTAKES = {
         "only k turns",
         "Queries keep their features.",
         "Scores depend on the absolute position of the key.",
+        remedy="Turn the queries too, by their own positions.",
         only="scores attend",
     ),
     "magnitude_on_queries": Mistake(
@@ -826,6 +837,7 @@ MISTAKES = {
         "queries times 1.13863, keys as they were",
         "The attention factor of YaRN is on one of the two.",
         "Attention is too sharp by 1.14 instead of 1.30, or where none is meant.",
+        remedy="Multiply queries and keys alike by the attention factor, and neither where no YaRN is configured.",
         only="scores",
     ),
     "magnitude_squared": Mistake(
@@ -833,6 +845,7 @@ MISTAKES = {
         "queries and keys times 1.13863",
         "The attention factor of YaRN is on both where none is asked for.",
         "Attention is too sharp by 1.30.",
+        remedy="Leave the attention factor out where no YaRN or LongRoPE is configured.",
         only="scores",
     ),
     **{name: ATTENTION[name]._replace(only="attend") for name in OF_ATTENTION.split()},
@@ -862,6 +875,7 @@ MISTAKES = {
         "head 0 turned, the others as they were",
         "The kernel does not reach the other heads.",
         "Head 0 is right and no other.",
+        remedy="Let the loop, or the grid of the kernel, cover every head.",
         only="rotate",
     ),
     "last_row_left": Mistake(
@@ -869,6 +883,7 @@ MISTAKES = {
         "the last row as it was",
         "The loop over rows ends one short.",
         "All rows are right but the last.",
+        remedy="Let the loop reach row n - 1.",
         only="rotate",
     ),
     "bf16_chain": Mistake(

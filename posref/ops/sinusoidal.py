@@ -46,6 +46,7 @@ MISTAKES = {
         "cosines first",
         "Sine and cosine columns are exchanged.",
         "Position 0 is (1, 0, ..) instead of (0, 1, ..).",
+        remedy="The sine is the first of a pair, the cosine the second.",
     ),
     "divisor": Mistake(
         using(divisor=lambda a: {"dim": "dim - 2", "dim - 2": "dim"}[a.divisor]),
@@ -56,6 +57,7 @@ MISTAKES = {
             "wenet-e2e/wenet#2141",
             "tensorflow/tensor2tensor#1423",
         ),
+        remedy="Use the divisor of the weights: dim in the paper, dim - 2 in tensor2tensor, fairseq and Whisper.",
     ),
     "starts_at_one": Mistake(
         "position_plus_one",
@@ -80,18 +82,21 @@ MISTAKES = {
         "degrees",
         "The angle is taken in degrees.",
         "All frequencies are 57.3 times too small.",
+        remedy="Pass m w_t to sin and cos as it is: they take radians.",
     ),
     "turns": Mistake(
         _angle(lambda m, w: m * w * (2 * np.pi)),
         "full turns",
         "The angle is multiplied by 2 pi.",
         "The first pair is constant at whole positions.",
+        remedy="Leave out the 2 pi: frequencies are in radians per position.",
     ),
     "wrong_base": Mistake(
         using(base=1000.0),
         "base 1000",
         "1000 instead of 10000.",
         "Slow pairs turn too fast.",
+        remedy="Use the base of the configuration, 10000 in the paper.",
     ),
     "f16_positions": Mistake(
         "f16_positions",
@@ -110,18 +115,21 @@ MISTAKES = {
         "frequencies in bfloat16",
         "w is rounded to 8 bits.",
         "Phase errors of radians beyond a thousand positions.",
+        remedy="Keep the frequencies in float32 when the model is cast.",
     ),
     "bf16_angles": Mistake(
         _angle(lambda m, w: rounded(m * rounded(w, 8), 8)),
         "angles in bfloat16",
         "The product of position and frequency is rounded to 8 bits.",
         "As bf16_frequencies.",
+        remedy="Make frequencies, angles and sines in float32, and round the result once.",
     ),
     "f32_angles": Mistake(
         _angle(lambda m, w: rounded(m * rounded(w, 24), 24)),
         "float32 where float64 is meant",
         "Angles are rounded to 24 bits.",
         "Up to 0.06 rad at a million positions; only a float64 result can be told from it.",
+        remedy="Make frequencies and angles in float64.",
     ),
 }
 

@@ -149,6 +149,7 @@ MISTAKES = {
         "the mean over a bucket",
         "The gradients of a bucket are averaged.",
         "Buckets of far tokens hardly learn.",
+        remedy="Add up; do not divide by the number of entries.",
         kind="gradient",
         only="bias_gradient",
     ),
@@ -163,6 +164,7 @@ MISTAKES = {
         "bidirectional for causal",
         "The flag is the other one.",
         "Distances fall into other buckets, the future into one.",
+        remedy="Pass bidirectional=True in the encoder, False in the decoder.",
     ),
     "no_minimum": Mistake(
         inside(t5, "bucket", _no_minimum),
@@ -170,18 +172,21 @@ MISTAKES = {
         "Distances beyond the last bucket run on.",
         "Far keys read other rows of the table.",
         ("huggingface/candle#1312",),
+        remedy="Limit each side to its last bucket, b - 1.",
     ),
     "linear": Mistake(
         _bucket(lambda n, exact, steps, max_distance, side: np.minimum(n, side - 1)),
         "distance, cut at the last bucket",
         "Buckets are not spaced by a logarithm.",
         "Far keys share a bucket too early.",
+        remedy="Beyond e take e + floor(L log(n / e) / log(D / e)).",
     ),
     "rounded_up": Mistake(
         _logarithm(lambda x: np.ceil(x - 1e-9)),
         "logarithm rounded up",
         "ceil in the place of floor.",
         "Every bucket starts one distance late.",
+        remedy="Round down: floor, or a cast to integers.",
     ),
     "bf16_logarithm": Mistake(
         _logarithm(np.floor, 8),
@@ -189,30 +194,35 @@ MISTAKES = {
         "Operations are rounded to 8 bits.",
         "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
         ("mindspore-lab/mindone#670",),
+        remedy="Compare distances with t5.bucket_starts; in float32 the logarithm is right for 32 buckets and 128.",
     ),
     "factor_first": Mistake(
         _bucket(_factor_first),
         "log(n/e) (L / log(D/e)) in float64",
         "The factor is computed in advance.",
         "5.999999999999999 for 6 at distance 64.",
+        remedy="Compare distances with t5.bucket_starts, which are whole numbers.",
     ),
     "f64_logarithm": Mistake(
         _logarithm(np.floor),
         "the published order in float64",
         "A tie is rounded down; float32 happens to be right.",
         "Wrong at some ties, not with 32 buckets and max_distance 128.",
+        remedy="Compare distances with t5.bucket_starts, which are whole numbers.",
     ),
     "max_distance_ignored": Mistake(
         using(max_distance=128),
         "128 for max_distance",
         "The configured max_distance is not read.",
         "Far buckets are too narrow.",
+        remedy="Read relative_attention_max_distance from the configuration.",
     ),
     "half_the_buckets": Mistake(
         using(buckets=_half),
         "buckets of the other side count",
         "16 for 32 or the reverse.",
         "The list has another length.",
+        remedy="Pass the buckets of one side: 16 of 32 if bidirectional, else all.",
         only="starts",
     ),
     "positions_ignored": Mistake(
@@ -232,6 +242,7 @@ MISTAKES = {
         "table read as (h, buckets)",
         "The layout of t5x is taken.",
         "Rows are mixed up.",
+        remedy="The table is (buckets, heads): transpose one of t5x, do not reshape it.",
     ),
     "scaled": Mistake(
         _scores(lambda right, q, k, bias, scale: right(q, k, scale=scale, bias=bias)),
@@ -239,6 +250,7 @@ MISTAKES = {
         "T5 has no scale.",
         "Attention is too even.",
         ("huggingface/transformers#46946",),
+        remedy="Use scale 1: the scores of T5 are q k^T + bias.",
     ),
     "bias_scaled": Mistake(
         _scores(_bias_scaled),
@@ -246,6 +258,7 @@ MISTAKES = {
         "Scores and bias are scaled.",
         "Attention is too even.",
         ("tenstorrent/tt-metal#56406",),
+        remedy="Use scale 1: the scores of T5 are q k^T + bias.",
     ),
     "no_bias": Mistake(
         "no_bias",
@@ -287,6 +300,7 @@ MISTAKES = {
             "huggingface/transformers#8518",
             "huggingface/transformers#7323",
         ),
+        remedy="Add the bias in self-attention alone.",
         only="cross_attend",
     ),
 }

@@ -140,6 +140,7 @@ MISTAKES = {
         "The pad and reshape drops the last row instead of the first.",
         "Every entry has the distance of another.",
         ("labmlai/annotated_deep_learning_paper_implementations#185",),
+        remedy="Drop the first row after the reshape: [1:].",
         only="shift scores",
     ),
     "garbage_above_the_diagonal": Mistake(
@@ -147,6 +148,7 @@ MISTAKES = {
         "no mask after the shift",
         "Entries of the future hold the pad and values of the next row.",
         "Rows leak into each other.",
+        remedy="Mask the entries with j > i + mem (transformer_xl.visible).",
         only="shift scores",
     ),
     "not_shifted": Mistake(
@@ -154,18 +156,21 @@ MISTAKES = {
         "no shift",
         "Row i has the distances of the last row.",
         "Every query counts from the end.",
+        remedy="Shift each row, so that column j of row i has the distance i + mem - j.",
     ),
     "memory_ignored": Mistake(
         _shift(_memory_ignored),
         "distance i - j",
         "The memory is not counted.",
         "Distances are too small by its length.",
+        remedy="Add mem = n_key - n_query: the distance is i + mem - j.",
     ),
     "reversed_distances": Mistake(
         _reversed,
         "rows from distance 0 up",
         "r is in the reverse order.",
         "Near and far change places.",
+        remedy="Begin with the largest distance, n_key - 1, and descend.",
         only="distances scores",
     ),
     "negated_distances": Mistake(
@@ -173,6 +178,7 @@ MISTAKES = {
         "key - query",
         "Distances have the wrong sign.",
         "Past and future change places.",
+        remedy="The distance is query - key.",
     ),
     "absolute_distances": Mistake(
         using(distances=lambda a: np.abs(a.distances)),
@@ -180,6 +186,7 @@ MISTAKES = {
         "The sines of the future are not negated.",
         "Keys before and after the query at one distance look alike.",
         ("speechbrain/speechbrain#3070",),
+        remedy="Keep the sign of the distance when the sinusoid is made.",
     ),
     "causal_shift": Mistake(
         _causal_shift,
@@ -187,6 +194,7 @@ MISTAKES = {
         "n_key rows for a bidirectional score.",
         "Keys of the future have values of other rows.",
         ("espnet/espnet#2816",),
+        remedy="Make n_query + n_key - 1 rows, and shift with posref.offsets.skew.",
         only="scores attend",
     ),
     "u_and_v_swapped": Mistake(
@@ -194,24 +202,28 @@ MISTAKES = {
         "u with r, v with k",
         "The two vectors are exchanged.",
         "Both biases are wrong.",
+        remedy="u goes with the keys, v with r: (q + u) . k + (q + v) . r.",
     ),
     "no_u": Mistake(
         using(u=lambda a: 0 * a.u),
         "no u . k",
         "Term (c) is left out.",
         "No bias of the content.",
+        remedy="Add u to the queries before the product with the keys.",
     ),
     "no_v": Mistake(
         using(v=lambda a: 0 * a.v),
         "no v . r",
         "Term (d) is left out.",
         "No bias of the position.",
+        remedy="Add v to the queries before the product with r.",
     ),
     "content_scaled_alone": Mistake(
         _content_scaled,
         "scale on q . k alone",
         "Position is not scaled.",
         "Position outweighs content by sqrt(d).",
+        remedy="Add content and position first, then scale the sum.",
         only="scores",
     ),
     "interleaved": Mistake(
@@ -219,18 +231,21 @@ MISTAKES = {
         "sin, cos, sin, cos, ..",
         "The layout of Vaswani et al.",
         "Columns of R meet other weights.",
+        remedy="Write all sines, then all cosines.",
     ),
     "clamp_ignored": Mistake(
         using(clamp_len=lambda a: None if a.clamp_len else missing()),
         "no clamp_len",
         "Distances are not limited.",
         "Far tokens have unseen distances.",
+        remedy="Clip the distances to -clamp_len .. clamp_len before the sinusoid is made.",
     ),
     "clamp_one_side": Mistake(
         _one_side,
         "minimum alone",
         "Negative distances are not limited.",
         "Far keys of the future run on.",
+        remedy="Clip to -clamp_len .. clamp_len, both sides.",
         only="distances",
     ),
     "no_mask": Mistake(
@@ -238,12 +253,14 @@ MISTAKES = {
         "no mask",
         "Keys of the future are seen, at score 0.",
         "Training looks better than decoding.",
+        remedy="Pass the mask transformer_xl.visible to the softmax.",
     ),
     "bf16_distances": Mistake(
         using(distances=lambda a: rounded(a.distances, 8).astype(np.int64)),
         "distances in bfloat16",
         "Distances beyond 256 are rounded to 8 bits.",
         "Neighbors get one embedding.",
+        remedy="Keep distances as integers, or in float32, until the angle is made.",
     ),
 }
 

@@ -62,18 +62,21 @@ MISTAKES = {
         "bias after the reset, or before it",
         "The order of reset and bias is the other one.",
         "[CLS] sees offsets, or does not.",
+        remedy="Reset t + b for the paper's form; add b after the reset for the released one.",
     ),
     "thetas_swapped": Mistake(
         _reset(lambda right, t, a, b: right(t, b, a)),
         "theta_2 in the row",
         "The two numbers are exchanged.",
         "[CLS] is weighted wrongly.",
+        remedy="theta_1 fills the row of [CLS], theta_2 the rest of its column.",
     ),
     "column_over_row": Mistake(
         _reset(lambda right, t, a, b: _swapped(right(_swapped(t), b, a))),
         "the column is written last",
         "([CLS], [CLS]) is theta_2.",
         "One score of [CLS] is wrong.",
+        remedy="Write the row last: ([CLS], [CLS]) is theta_1.",
         kind="reset",
     ),
     "no_reset": Mistake(
@@ -81,6 +84,7 @@ MISTAKES = {
         "no reset",
         "[CLS] keeps its position.",
         "[CLS] is pulled to the first words.",
+        remedy="Write theta_1 into the row of [CLS] and theta_2 into the rest of its column.",
         kind="reset",
     ),
     "row_alone": Mistake(
@@ -88,6 +92,7 @@ MISTAKES = {
         "no theta_2",
         "The column of [CLS] keeps its positions.",
         "Far words see [CLS] less.",
+        remedy="Write theta_2 into column 0 of all other rows.",
         kind="reset",
     ),
     "scaled_by_sqrt_d": Mistake(
@@ -95,12 +100,14 @@ MISTAKES = {
         "1/sqrt(d)",
         "The 2 is left out.",
         "Scores are too large by sqrt(2).",
+        remedy="Scale both products by 1/sqrt(2 d).",
     ),
     "position_not_scaled": Mistake(
         using(scale=1),
         "scale on q . k alone",
         "p U_Q U_K p is not scaled.",
         "Position outweighs content.",
+        remedy="Multiply p U_Q U_K p by the scale, as q . k.",
         only="positional",
     ),
     "projections_exchanged": Mistake(
@@ -108,30 +115,35 @@ MISTAKES = {
         "U_K for queries",
         "The two projections are exchanged.",
         "The scores are transposed.",
+        remedy="U_Q makes the rows, which are queries, U_K the columns.",
     ),
     "bias_transposed": Mistake(
         using(b=_with_bias(lambda a: _swapped(a.b))),
         "b_{i - j}",
         "The bias has the wrong sign of the offset.",
         "Past and future change places.",
+        remedy="The bias is b_{j - i}: key - query.",
     ),
     "no_bias": Mistake(
         using(b=_with_bias(lambda a: None)),
         "no bias",
         "TUPE-A for TUPE-R.",
         "No relative position.",
+        remedy="Pass b for TUPE-R; TUPE-A has none.",
     ),
     "theta_of_the_first_head": Mistake(
         _reset(lambda right, t, a, b: right(t, a[:1] + 0 * a, b[:1] + 0 * b)),
         "one theta for all heads",
         "Every head reads the first theta.",
         "Heads look alike.",
+        remedy="Keep the axis of the heads: both thetas are (h,).",
     ),
     "extra_row_kept": Mistake(
         inside(tupe, "untie", lambda right: lambda t: (t[..., 1:, 1:], t[..., 0, 0], t[..., 1, 0])),
         "theta_2 = t_10",
         "The wrong entry of the larger matrix.",
         "Words see [CLS] wrongly.",
+        remedy="theta_1 is T_00, theta_2 is T_11.",
     ),
 }
 

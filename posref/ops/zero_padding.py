@@ -44,36 +44,42 @@ MISTAKES = {
         "W_{width - 1 - k}",
         "The kernel is turned around.",
         "Left and right change places.",
+        remedy="Correlate: entry k of the kernel meets x_{i + k - c}.",
     ),
     "wrapped": Mistake(
         _padding("zero", "circular"),
         "circular padding",
         "The ends of the sequence are neighbors.",
         "Nothing is known of the border.",
+        remedy="Pad both ends with zeros.",
     ),
     "zeros": Mistake(
         _padding("circular", "zero"),
         "zero padding",
         "Rows beyond the end are zero.",
         "The border shows.",
+        remedy="Take the rows beyond one end from the other: x_{i + n} = x_i.",
     ),
     "left_heavy": Mistake(
         _left(lambda width: width // 2),
         "width // 2 on the left",
         "An even width reaches to the left.",
         "The result is shifted by one.",
+        remedy="Pad (width - 1) // 2 on the left and width // 2 on the right.",
     ),
     "causal": Mistake(
         _left(lambda width: width - 1),
         "width - 1 on the left",
         "All padding is on the left.",
         "The result is shifted.",
+        remedy="Pad (width - 1) // 2 on the left and width // 2 on the right.",
     ),
     "padded": Mistake(
         _padding("valid", "zero"),
         "n rows",
         "A valid convolution is padded.",
         "The result is too long.",
+        remedy="Leave the ends as they are: n - width + 1 rows.",
     ),
 }
 
