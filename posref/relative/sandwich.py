@@ -47,7 +47,7 @@ from posref.offsets import offsets
 def frequencies(dim: Even, base: Positive = 10000.0) -> Numbers[Array, "dim/2"]:
     """base^(-2t/d) for t = 1 .. d/2: radians per position, float64 `(dim/2,)`. The sinusoid's begin at t = 0.
 
-    >>> frequencies(4)
+    >>> frequencies(4).round(6)
     array([0.01  , 0.0001])
     """
     return base ** (-2 * np.arange(1, dim // 2 + 1) / dim)
