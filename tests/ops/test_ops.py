@@ -127,6 +127,11 @@ def test_a_mistake_without_a_place_says_so():
         bias.mistakes["signed"].wrong(bias.spec, arguments)
 
 
+def test_every_mistake_says_what_to_change():
+    silent = {f"{op.name} {name}" for op in OPS for name, mistake in op.mistakes.items() if not mistake.remedy.endswith(".")}
+    assert not silent
+
+
 def test_unknown_names_are_answered_with_the_known():
     with pytest.raises(ValueError, match=r"no op 'alibi.biases'; there are .*alibi\.bias"):
         ops.op("alibi.biases")
