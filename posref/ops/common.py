@@ -373,7 +373,7 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 kind="mask",
             ),
             "mask_inverted": Mistake(
-                _mask(lambda a: ~a.mask),
+                _mask(lambda a: np.logical_not(a.mask)),
                 "the mask inverted",
                 "True is read as masked.",
                 "Every token sees the future alone.",

@@ -42,7 +42,7 @@ MISTAKES = {
         using(alpha=lambda a: 1 - a.alpha),
         "1 - alpha for alpha",
         "The digits change their weights.",
-        "The first n rows are not the table.",
+        "Right for the table's own rows, wrong beyond them.",
         remedy="Give alpha to the slow digit, position // n, and 1 - alpha to the fast one.",
     ),
     "digits_swapped": Mistake(

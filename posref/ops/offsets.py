@@ -151,7 +151,7 @@ MISTAKES = {
         instead(_dropped),
         "[:-1] for [1:]",
         "The pad and reshape drops the wrong end.",
-        "Every entry is one offset too early.",
+        "Rows begin n_query - 1 entries too early and end in those of their neighbours.",
         ("labmlai/annotated_deep_learning_paper_implementations#185",),
         remedy="With a spare column at the end, drop n_query - 1 entries in front and 1 behind.",
         only="skew",

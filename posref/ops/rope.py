@@ -391,6 +391,7 @@ MISTAKES = {
         "angle -m theta",
         "The sine has the wrong sign.",
         "Clockwise; scores see the negative offset.",
+        remedy="Turn by +m theta: (a cos - b sin, a sin + b cos).",
     ),
     "cos_sin_swapped": Mistake(
         _cos_sin(lambda cos, sin: (sin, cos)),
