@@ -171,16 +171,6 @@ def _of_a_model(options):
     return 0
 
 
-def _survivors(names):
-    """Print mutants that no case notices, as they are found; exit code 1 if there are any."""
-    alive = 0
-    for function, label in _mutants.survivors(names):
-        print(f"survives: {function.__module__}.{label}", flush=True)
-        alive += 1
-    print(f"{alive} mutants survive")
-    return int(alive > 0)
-
-
 def main(arguments=None, directory=DIRECTORY):
     """Exit code 0 if all is well, 1 if --check finds a difference, 2 if the vectors cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m proofs.vectors", description=__doc__.split(": ", 1)[1])
@@ -195,7 +185,11 @@ def main(arguments=None, directory=DIRECTORY):
         "--matrix", action="store_true", help="print which mistakes the cases of every op kill; exit 1 if one is open"
     )
     parser.add_argument("--second", action="store_true", help="compute every value by other code; exit 1 if one differs")
-    parser.add_argument("--mutants", action="store_true", help="print mutants of the specification that no case notices")
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="print mutants without a case or a reason; exit 1 if there is one",
+    )
     parser.add_argument("--archive", action="store_true", help="write the release: every format of every system, one archive")
     parser.add_argument("--directory", "-o", metavar="DIR", help="with --config or --archive, where to; it is made if missing")
     options = parser.parse_args(arguments)
@@ -205,12 +199,10 @@ def main(arguments=None, directory=DIRECTORY):
         missing = _matrix.missing(options.names)
         print("\n".join([_matrix.report(options.names), *missing]))
         return int(bool(missing))
-    if options.second:
-        line, wrong = _second.report()
+    if options.second or options.mutants:
+        line, wrong = _second.report() if options.second else _mutants.report(options.names)
         print("\n".join([line, *wrong]))
         return int(bool(wrong))
-    if options.mutants:
-        return _survivors(options.names)
     if options.archive:
         print(_archive.write(Path(options.directory or "."), VERSION))
         return 0

@@ -1,6 +1,8 @@
-"""Reasons: why no case kills a mistake. One page, at most one cell of twenty; a row that explains nothing any more is an error.
+"""Reasons: why no case kills a mistake or a mutant. One page; a row that explains nothing any more is an error.
 
-A row is a shell pattern for "system op variant mistake" and the reason. Rows are read by `_matrix`.
+A row is a shell pattern and the reason. REASONS are about "system op variant mistake", at most one cell of twenty; `_matrix`
+reads them. MUTANTS are about "module.function: statement  ->  its mutant"; `_mutants` reads them, and the proofs' own list of
+equivalent mutants, which is not repeated here.
 """
 
 from fnmatch import fnmatchcase
@@ -45,18 +47,39 @@ xlnet distances uni clamp_one_side | causal distances have one side
 """
 
 
-def rows():
+MUTANTS = """
+posref.attention._summed_over_sharing: heads, key_heads = * | heads that share nothing are summed alone: the same
+posref.attention._summed_over_sharing: return gradient if () in * | heads that share nothing are summed alone: the same
+posref.attention._summed_over_sharing: in_groups = *key_heads, -2,* | numpy infers the size that is negative, whichever it is
+posref.attention.row_maximum: if scores.shape* | one key is its own sum; and no case is without keys: C has no empty array
+posref.attention.row_maximum: return scores.sum(* | no case is without keys: C has no empty array
+posref.attention.with_heads_of: *0 in heads + key_heads* | one is broadcast; queries have as many heads as keys or more
+posref.absolute.hierarchical.extend: *q.reshape(-2,* | numpy infers the size that is negative, whichever it is
+posref.absolute.learned.position_ids: *tokens_so_far - 1, 0)* | the positions of padding are not in the result of `token_ids`
+posref.absolute.learned.similarity: *rows = table / 2 | a cosine does not depend on lengths
+posref.absolute.resizing.cubic: * | the cubic and what is beyond it are both 0 at 1 and at 2
+posref.relative.swin.log_spaced: *offsets < 1,* | offsets are integers, and 0 is its own negative
+posref.relative.transformer_xl.scores: return np.where(defined, total, 0)* | scores after the query are ignored
+posref.relative.tupe.reset: to_cls = * | position scores of a text with itself are square
+posref.relative.xlnet.scores: return np.where(defined, * | scores after the query are ignored
+posref.rotary.linear_attention.elu_plus_one: *np.minimum(x, -1 * x)* | equal where it is used, x <= 0
+posref.rotary.scaling.llama3: kept = *<= *_freq_factor* | on an edge a frequency is 2 pi times a fraction, which is no double
+posref.rotary.scaling.yarn: low, high, along = * | the paper's ramp has no op: for that of the released models it is a mistake
+posref.rotary.value.attend: key_cos, key_sin = * | the op is given the positions of keys; those of queries are the default
+"""
+
+
+def rows(page=REASONS):
     """Pairs (pattern, reason)."""
-    return [tuple(part.strip() for part in line.split("|", 1)) for line in REASONS.strip().splitlines()]
+    return [tuple(part.strip() for part in line.split(" | ", 1)) for line in page.strip().splitlines()]
 
 
-def reason(system, op, variant, mistake):
-    """The first reason that fits, or None."""
-    cell = f"{system} {op} {variant} {mistake}"
-    return next((why for pattern, why in rows() if fnmatchcase(cell, pattern)), None)
+def reason(*cell, page=REASONS):
+    """The first reason that fits (system, op, variant, mistake), or (mutant,), or None."""
+    return next((why for pattern, why in rows(page) if fnmatchcase(" ".join(cell), pattern)), None)
 
 
-def idle(explained):
-    """Patterns that fit none of the cells (system, op, variant, mistake) that needed a reason."""
+def idle(explained, page=REASONS):
+    """Patterns that fit none of the cells (system, op, variant, mistake), or (mutant,), that needed a reason."""
     cells = [" ".join(cell) for cell in explained]
-    return [pattern for pattern, _ in rows() if not any(fnmatchcase(cell, pattern) for cell in cells)]
+    return [pattern for pattern, _ in rows(page) if not any(fnmatchcase(cell, pattern) for cell in cells)]

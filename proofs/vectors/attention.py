@@ -46,7 +46,8 @@ def vectors():
     yield from _grouped_gradients()
     yield from _batched_gradients()
     yield from _masks()
-    yield _terms()
+    yield _terms("terms")
+    yield _terms("batch", 2)
 
 
 # one attention, with places for mistakes
@@ -158,6 +159,11 @@ def _softmax():
     yield _softmax_case("sinks", seen, [1.5, -0.75], SUNK + " no_mask", comment="The second row sees the sink alone.")
     large = np.where(painted((2, 3, 5), 1) > 0, 1000.0, 1004.0)
     yield _softmax_case("large", None, None, "base_two", large, comment="exp(s) overflows where no maximum is taken.")
+    far = np.where(painted((2, 3, 5), 1) > 0, 1000.0, -1000.0)
+    far[..., 0] = 1004
+    yield _softmax_case("far", None, [1.5, -0.75], "base_two sink_beside_the_maximum", far, comment="A row spans 2004.")
+    far[:] = [1000, -1000, -1004, 1004, -1000]
+    yield _softmax_case("far-masked", [[0, 1, 1, 0, 1]] * 3, None, "no_mask base_two", far, comment="The largest are masked.")
 
 
 def _softmax_case(probe, seen, sinks, flags, scores=None, **rest):
@@ -364,21 +370,23 @@ def _gradients():
 
 
 def _grouped_gradients():
-    """Four heads of queries share two of keys."""
-    q, k, v, flow = painted((4, 2, 2), 1), painted((2, 3, 2), 2), painted((2, 3, 2), 4), painted((4, 2, 2), 8)
-    given = {"scale": 0.375, "seen": np.tri(2, 3, 1, dtype=int), "bias": np.zeros((4, 2, 3))}
-    whole = _gradient_sensitivities(flow, q, _grouped(k, 4), _grouped(v, 4), **given)
-    for of in ("k", "v"):
-        parts = {name: x.reshape(2, 2, 3, 2) for name, x in whole[of].items()}
+    """Four heads of queries share two of keys, in one text or in each of two."""
+    for of, *texts in (("k",), ("v",), ("k", 2)):
+        heads, split = 4 * sum(texts or [1]), lambda x, texts=tuple(texts): x.reshape(*texts, -1, *x.shape[1:])
+        q, k, v = painted((heads, 2, 2), 1), painted((heads // 2, 3, 2), 2), painted((heads // 2, 3, 2), 4)
+        flow, given = painted((heads, 2, 2), 8), {"scale": 0.375, "seen": np.tri(2, 3, 1, dtype=int)}
+        given["bias"] = np.zeros((heads, 2, 3))
+        whole = _gradient_sensitivities(flow, q, _grouped(k, heads), _grouped(v, heads), **given)
+        parts = {name: x.reshape(-1, 2, 3, 2) for name, x in whole[of].items()}
         cond = {name: x.sum(axis=1) for name, x in parts.items()}
         cond["amp"] = cond["amp"] + terms(1, parts["out"][:, 0], parts["out"][:, 1])
         yield case(
-            f"attention/gradient/h4-d2/{of}-shared",
+            f"attention/gradient/h4-d2/{of}-shared{'-batch' * len(texts)}",
             op="attend_gradient",
             params={"heads": 4, "key_heads": 2, "scale": 0.375, "of": of},
-            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "seen": given["seen"]},
-            expected=_derivative(of, flow, q, k, v, **given),
-            cond=cond,
+            tensors={"output_gradient": split(flow), "q": split(q), "k": split(k), "v": split(v), "seen": given["seen"]},
+            expected=split(_derivative(of, flow, q, k, v, **given)),
+            cond={name: split(x) for name, x in cond.items()},
             kills="sharing_not_summed heads_tiled no_mask scale_ignored",
             models=MATH_IN_F32,
             comment="Heads 0 and 1 share the first key head, 2 and 3 the second: their gradients add up.",
@@ -531,8 +539,8 @@ def _padded_masks():
     )
 
 
-def _terms():
-    x, p, w_q, w_k = painted((3, 2), 1), painted((3, 2), 2), painted((2, 4), 4), painted((2, 4), 6)
+def _terms(probe, *batch):
+    x, p, w_q, w_k = painted((*batch, 3, 2), 1), painted((*batch, 3, 2), 2), painted((2, 4), 4), painted((2, 4), 6)
 
     def four(w_q, w_k):
         through = lambda y, w: dot(exact(y), exact(w.T))
@@ -541,7 +549,7 @@ def _terms():
     parts = four(w_q, w_k)
     expected = np.stack([value for value, _ in parts])
     return case(
-        "attention/four-terms/d2/terms",
+        f"attention/four-terms/d2/{probe}",
         op="four_terms",
         params={},
         tensors={"x": x, "p": p, "w_q": w_q, "w_k": w_k},

@@ -53,6 +53,7 @@ def vectors():
         reach = [offset for offset in FAR if abs(offset) <= 512 + beyond]
         yield _log_buckets(source, 256, 512, reach, "other_source rounded_down logarithm_to_max_position sequence_length")
         yield _log_buckets(source, 18, 17, range(-17, 18), "other_source rounded_down f32_logarithm")
+    yield _log_buckets("microsoft", 18, 12, range(-12, 13), "other_source")
     wrong = "direction symmetric_clip rows_exchanged position_to_position scale_of_one_term content_alone_scaled"
     for convention, other in (("paper", "released_index"), ("released", "paper_index")):
         yield _scores("square", convention, range(6), range(6), 4, ("c2p", "p2c"), f"{other} {wrong}")
@@ -63,6 +64,7 @@ def vectors():
     yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
     yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
     yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
+    yield _scores("one-text", "released", range(3), range(5), 3, ("c2p", "p2c"), "", kills="direction", one_text=True)
     rows = f"{NARROW} int16_positions positions_shared_across_batch positions_ignored wrong_axis queries_and_keys_swapped"
     for convention in ("paper", "released"):
         yield _scores("places", convention, PLACES, PLACES, 3, ("c2p", "p2c"), "direction", kills=rows, heads=2)
@@ -73,6 +75,8 @@ def vectors():
         yield _gradient(convention, of, True)
     for convention, of in (("paper", "q"), ("paper", "q_r"), ("paper", "k_r"), ("released", "k"), ("released", "q_r")):
         yield _gradient(convention, of)
+    for of in ("q_r", "k_r"):
+        yield _gradient("paper", of, one_text=True)
     yield _decoder("paper", 2, "other_start one_step keys_follow")
     yield _decoder("released", 2, "other_start one_step keys_follow")
 
@@ -158,7 +162,7 @@ def _scored(vectors, offset, convention, wanted, mistake=None):
     return value, cond
 
 
-def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, *, heads=3, kills=""):
+def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, *, heads=3, kills="", one_text=False):
     queries, keys = np.array(queries), np.array(keys)
     batch = 1 if probe == "square" else len(queries) if queries.ndim == 2 else 2
     sizes = ((batch, heads, queries.shape[-1]), (batch, heads, keys.shape[-1]), (heads, 2 * span), (heads, 2 * span))
@@ -178,6 +182,8 @@ def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, 
         return _scored(vectors, offset, convention, wanted, mistake)
 
     expected, cond = result()
+    if one_text:
+        vectors[:2], expected, cond = [x[0] for x in vectors[:2]], expected[0], {name: x[0] for name, x in cond.items()}
     params = {"convention": convention, "terms": "+".join(wanted)}
     if log is not None:
         params |= {"buckets": log[0], "max_position": log[1], "source": "microsoft"}
@@ -193,11 +199,12 @@ def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, 
     )
 
 
-def _gradient(convention, of, places=False):
+def _gradient(convention, of, places=False, one_text=False):
     queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
     (batch, n), m = queries.shape, keys.shape[-1]
     q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
-    q_r, k_r, span, scale = painted((2, 4, 4), 6), painted((2, 4, 4), 8), 2, 1 / mpmath.sqrt(12)
+    span, scale = 3 if one_text else 2, 1 / mpmath.sqrt(12)
+    q_r, k_r = painted((2, 2 * span, 4), 6), painted((2, 2 * span, 4), 8)
 
     def loss(flow, q, k, q_r, k_r):
         found = mpmath.mpf(0)
@@ -209,9 +216,11 @@ def _gradient(convention, of, places=False):
 
     roundings = batch * n * m + 1 if places else 16
     expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, roundings)
+    if one_text:  # the gradients of tables have no axis of texts
+        q, k, flow = q[0], k[0], flow[0]
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
     return case(
-        f"deberta/{convention}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}",
+        f"deberta/{convention}/h2-d4-k{span}/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}",
         op="scores_gradient",
         params={"convention": convention, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}

@@ -27,6 +27,7 @@ BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])
 def vectors():
     for convention, padding_idx in (("bert", None), ("generate", None), ("opt", None), ("roberta", 1), ("m2m100", 3)):
         yield _ids(convention, padding_idx)
+    yield _ids("roberta", None)
     yield _encode()
     yield _far()
     yield _embed()

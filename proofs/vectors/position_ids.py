@@ -57,9 +57,9 @@ def vectors():
         sizes = {"n_query": n_query, "n_key": n_key}
         expected = definition("cached", n_query, n_key)
         yield _case(f"cached/{n_query}-of-{n_key}/ids", sizes, {}, expected, flags + "cache_counted_twice")
-    for ranks, rank in ((2, 0), (2, 1), (4, 3)):
-        given, flags = {"n": 16, "ranks": ranks, "rank": rank}, "contiguous striped second_chunk_in_order"
-        yield _case(f"zigzag/{rank}-of-{ranks}/ids", given, {}, definition("zigzag", 16, ranks, rank), flags)
+    for n, ranks, rank in ((16, 2, 0), (16, 2, 1), (16, 4, 3), (24, 4, 1)):
+        given, flags = {"n": n, "ranks": ranks, "rank": rank}, "contiguous striped second_chunk_in_order"
+        yield _case(f"zigzag/{rank}-of-{ranks}/ids", given, {}, definition("zigzag", n, ranks, rank), flags)
     for n, flags in ((5, ""), (12, "positions_of_the_text sinks_evicted")):
         expected = definition("streaming", n, 2, 3)
         yield _case(f"streaming/s2-w3/n{n}", {"n": n, "sinks": 2, "window": 3}, {}, expected, flags)
@@ -74,6 +74,7 @@ def vectors():
     yield _lambda_mask("across", ACROSS, bits)
     for size, local, flags in ((6, 2, "local_ignored next_chunk_as_far not_capped"), (8, 3, "local_ignored next_chunk_as_far")):
         yield _dual_chunk(size, local, flags)
+    yield _dual_chunk(6, 4, "local_ignored")
     yield _self_extend(2, 5, "prefill", NARROW + " int16_positions ", BEHIND)
     yield _dual_chunk(6, 2, NARROW + " int16_positions", BEHIND)
     yield from _multimodal()

@@ -30,6 +30,8 @@ def vectors():
         kernel = "" if name in ("vilt", "beit") else " other_kernel"
         for length, new in ((4, 6), (5, 3)):
             yield _weights(length, new, name, others + kernel)
+        if name == "vilt":
+            yield _weights(3, 1, name, others)
         yield _resize((3, 5), (4, 2), name, others + kernel + " sides_exchanged nearest all_in_a_row")
 
 

@@ -36,6 +36,7 @@ LLAMA3 = {
     "llama3.1": (128, 8.0, 4.0, "no_blend blended_by_wavelength"),
     "llama3.2-1b": (64, 32.0, 4.0, "no_blend blended_by_wavelength"),
     "llama4-scout": (128, 16.0, 1.0, ""),
+    "d16": (16, 8.0, 2.0, "no_blend blended_by_wavelength"),
 }
 
 
@@ -56,6 +57,7 @@ def vectors():
     yield _tables("d16", *small, probe="beyond-f32", positions=PLACES[2], kills="f32_positions", models=("f64",))
     yield _tables("d16", *small, probe="fractional", positions=HALVES, kills="positions_ignored sign", models=("f64", "f32"))
     yield _yarn("d16", *small)
+    yield _yarn("cut", 8, 4.0, 4.0, 128, False, same=("truncated", "betas_exchanged"))
     yield _simple("linear", "d16", 16, 1000000.0, 8.0, "unscaled twice inverted")
     yield _simple("ntk", "d16", 16, 1000000.0, 2.0, f"{flags} base_times_factor")
     yield _dynamic("d16", 16, 10000.0, 4.0, 4096, 1024)
@@ -168,7 +170,7 @@ def _blended(dim, base, factor, original, truncate, betas=(32, 1), **changed):
     return scaled("yarn", w, factor, **given)
 
 
-def _yarn(name, dim, base, factor, original, truncate, betas=(32, 1)):
+def _yarn(name, dim, base, factor, original, truncate, betas=(32, 1), same=()):
     w, s = plain(dim, base), mpmath.mpf(factor)
     values = _blended(dim, base, factor, original, truncate, betas)
     turns = lambda t: -original * w[t] / (2 * mpmath.pi)
@@ -183,6 +185,7 @@ def _yarn(name, dim, base, factor, original, truncate, betas=(32, 1)):
         ),
         "betas_exchanged": _blended(dim, base, factor, original, truncate, **ramp(dim, base, original, truncate, (64, 1))),
     }
+    mistakes = {flag: each for flag, each in mistakes.items() if flag not in same}
     settings = dim, base, factor, original, truncate, betas
     return _case(name, "yarn", _yarn_params(*settings), values, w, mistakes, _of_the_ramp(*settings))
 

@@ -36,6 +36,7 @@ def vectors():
         yield _scores("decode", [48043], [0, 48041, 48042, 48043, 48050], variant, "transposed positions_ignored" + both)
     yield _scores("heads", [1, 4], range(5), "relative_key", every + " table_of_the_first_head", heads=True)
     yield _scores("padded", PADDED[:, 2:], PADDED, "relative_key", "transposed positions_shared_across_batch")
+    yield _scores("one-text", [1, 4], range(5), "relative_key_query", every, one_text=True)
     mistakes = "transposed no_position no_value_term value_transposed value_by_key_table"
     yield _attend("chunk", [1, 4], mistakes + " positions_ignored", causal=False)
     yield _attend("masked", [2, 4], mistakes + " no_mask", causal=True)
@@ -54,6 +55,7 @@ def vectors():
     for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):
         yield _gradient(variant, of)
     yield _gradient("relative_key_query", "key_table")
+    yield _gradient("relative_key_query", "key_table", one_text=True)
 
 
 def rearranged(how, pair):
@@ -88,7 +90,7 @@ def _case(op, probe, queries, keys, params, tensors, result, mistakes, comment="
     expected, cond = result
     q = tensors["q"]
     return case(
-        f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[1]}-d{q.shape[-1]}-k2/{op}-{probe}",
+        f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[-3]}-d{q.shape[-1]}-k2/{op}-{probe}",
         op=op,
         params=params,
         tensors={**tensors, "queries": np.array(queries), "keys": np.array(keys)},
@@ -105,12 +107,14 @@ def _sizes(queries, keys, small):
     return (*lead, np.shape(queries)[-1], 4), (*lead, np.shape(keys)[-1], 4)
 
 
-def _scores(probe, queries, keys, variant, mistakes, heads=False, small=False):
+def _scores(probe, queries, keys, variant, mistakes, heads=False, small=False, one_text=False):
     of_q, of_k = _sizes(queries, keys, small)
     scale, table = mpmath.mpf(3) / 16 if small else mpmath.mpf(1) / 2, painted((of_q[1], 5, 4) if heads else (5, 4), 4)
     q, k = painted(of_q, 1), painted(of_k, 2)
 
     result = _all_scores(q, k, table, _rows(queries, keys, 2), scale, variant)
+    if one_text:
+        q, k, result = q[0], k[0], rearranged(lambda x: x[0], result)
     params = {"variant": variant, "scale": float(scale)}
     return _case("scores", probe, queries, keys, params, {"q": q, "k": k, "key_table": table}, result, mistakes)
 
@@ -133,7 +137,7 @@ def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tup
     return _case("attend", probe, queries, keys, params, tensors, result, mistakes)
 
 
-def _gradient(variant, of, places=False):
+def _gradient(variant, of, places=False, one_text=False):
     queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
     (batch, n), m, table, scale = queries.shape, keys.shape[-1], painted((5, 4), 6), 0.1875 if places else 0.375
     q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
@@ -150,10 +154,12 @@ def _gradient(variant, of, places=False):
     expected, cond = slopes(
         loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 2 * batch * n * m + 2 if places else 14
     )
+    if one_text:  # the gradient of a table has no axis of texts
+        q, k, flow = q[0], k[0], flow[0]
     wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
     wrong += " key_part_left_out" if of == "key_table" and variant == "relative_key_query" else ""
     return case(
-        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}",
+        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}",
         op="scores_gradient",
         params={"scale": scale, "variant": variant, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table}

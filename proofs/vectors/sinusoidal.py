@@ -30,6 +30,15 @@ def vectors():
     for dim in (4, 6, 10, 384, 512):
         for divisor in DIVISORS:
             yield _frequencies(dim, divisor)
+    yield case(
+        "sinusoidal/dim-2/d2-b1e4/frequencies",
+        op="frequencies",
+        params={"dim": 2, "base": 10000.0, "divisor": "dim - 2"},
+        tensors={},
+        expected=[mpmath.mpf(1)],
+        cond={"phase": [growth(mpmath.mpf(1))]},
+        comment="One pair is the first and the last: the first is 1.",
+    )
     for divisor in DIVISORS:
         yield _frequencies(6, divisor, 500000, kills="wrong_base")
     for layout in OTHER:

@@ -40,6 +40,7 @@ def vectors():
     yield _bias(3, 2, oblong)
     yield _bias(3, 3, "sign rows_and_columns_exchanged")
     yield _bias(2, 3, oblong + " cls_last transposed_table", cls=True)
+    yield _bias(3, 2, oblong + " cls_last transposed_table", cls=True)
     yield _attend(2, 3, oblong + " bias_before_scale no_bias")
     every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
     yield _continuous((2, 3), (4, 5), every)

@@ -44,6 +44,7 @@ def vectors():
     ties = "f64_logarithm factor_first bf16_logarithm no_minimum linear rounded_up"
     yield _buckets("ties", NEAR, 9, 128, False, f"direction {ties}")
     yield _buckets("nearer", NEAR, 32, 100, False, "direction max_distance_ignored")
+    yield _buckets("nearest", NEAR, 32, 20, True, "direction max_distance_ignored")  # nearer than there are buckets
     rows = f"{NARROW} int16_positions positions_shared_across_batch"
     for both in (True, False):
         buckets, more = (18, "other_direction") if both else (9, "direction")

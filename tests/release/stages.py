@@ -176,6 +176,16 @@ def sabotage():
     return f"{count} edits of {len(rows) - 1} classes, all noticed but {len(of.EQUIVALENT)} that change nothing"
 
 
+def mutants():
+    """Small wrong versions of the specification: a golden vector notices each, or a reason says why none can."""
+    from proofs.vectors import _mutants
+
+    line, wrong = _mutants.report()
+    if wrong:
+        raise AssertionError(f"{len(wrong)} sentences, the first: {wrong[0]}")
+    return line
+
+
 def browser():
     """The site in a browser: `run()` of tests/release/browser.py."""
     if importlib.util.find_spec("tests.release.browser") is None:
@@ -192,6 +202,7 @@ STAGES = {
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract.py")),
     "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
+    "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 

@@ -3,7 +3,7 @@
 import time
 
 from posref import vectors
-from posref.absolute import recurrent
+from posref.absolute import learned, recurrent
 from proofs.kit.mutants import mutants
 from proofs.vectors import _mutants
 
@@ -18,6 +18,18 @@ def test_most_mutants_are_noticed():
     all_of_it = len(list(mutants(recurrent.encode)))
     alive = [label for function, label in _mutants.survivors(["recurrent"]) if function.__name__ == "encode"]
     assert len(alive) < all_of_it / 4
+
+
+def test_what_survives_needs_a_reason_and_a_reason_what_survives(monkeypatch):
+    labels = [f"similarity: rows = table / 1  ->  rows = table {end}" for end in ("* 1", "/ 2")]  # proved, and explained
+    alive = [(learned.similarity, label) for label in (*labels, "similarity: a  ->  b")]
+    monkeypatch.setattr(_mutants, "survivors", lambda names: alive)
+    line, said = _mutants.report(["learned"])
+    assert line == "3 survive: 1 equivalent, 1 with a reason, 1 open"
+    assert said == ["survives: posref.absolute.learned.similarity: a  ->  b"]
+    everything = _mutants.report()[1]
+    assert "a reason explains nothing: posref.absolute.resizing.cubic: *" in everything
+    assert not any("learned.similarity: *" in sentence for sentence in everything)
 
 
 def test_a_mutant_without_an_end_is_noticed(monkeypatch):
