@@ -126,6 +126,6 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
         kills="no_conjugate imaginary modulus"
         + f" {NARROW}" * bool(far)
         + f" {WRAPPED}" * (at is not None and probe == "places"),
-        models=("f64",) if far else tuple(MODELS),
+        models=("f64",) if far else tuple(name for name in MODELS if at is None or probe != "places" or name != "f16-all"),
         comment="All words share the frequencies, as in RoPE." if shared else "",
     )
