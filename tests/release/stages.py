@@ -169,6 +169,7 @@ def sabotage():
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         survivors = of.run(of.everything())
+    print(printed.getvalue())
     rows = [line.strip("| ").split(" | ") for line in printed.getvalue().splitlines() if line.startswith("| ")]
     if survivors:
         raise AssertionError(f"{len(survivors)} edits are noticed by nobody, for instance {survivors[0]}")
