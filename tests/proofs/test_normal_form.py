@@ -181,12 +181,12 @@ def equal_at_two_points(left, right):
 
 
 def test_fuzz_against_mpmath():
-    """200 random pairs, half of them one function in two forms: the procedure and 60 digits at two points never disagree.
+    """400 random pairs, half of them one function in two forms: the procedure and 60 digits at two points never disagree.
 
     Terms stay below 1e10, so 60 digits leave 50 behind the point, and the smallest perturbation is 1e-30.
     """
     rng, counted = random.Random(20), {True: 0, False: 0, None: 0}
-    for number in range(200):
+    for number in range(400):
         left = random_expression(rng, rng.randint(1, 3))
         right = rewritten(rng, left)
         if number % 2:
@@ -200,9 +200,9 @@ def test_fuzz_against_mpmath():
             continue
         counted[answer] += 1
         assert answer == equal_at_two_points(sp.sympify(left), sp.sympify(right)), (number, left, right)
-    assert counted[True] >= 75, counted
-    assert counted[False] >= 40, counted
-    assert counted[None] <= 30, counted
+    assert counted[True] >= 150, counted
+    assert counted[False] >= 80, counted
+    assert counted[None] <= 60, counted
 
 
 @pytest.mark.parametrize("name", [*TRUE, *FALSE])
@@ -298,7 +298,7 @@ def test_fuzz_of_nested_sums():
     sums = [random_sum(rng, (i, j, k)[: rng.randint(1, 3)], 0) for _ in range(30)]
     renamed = [s.xreplace({i: k, k: j, j: i}) for s in sums]
     assert all(decide(left, right) for left, right in zip(sums, renamed, strict=True))
-    for left in sums[:4]:
+    for left in sums[:12]:
         for right in [s.xreplace({F: G}) if s is left else s for s in sums] + [left.xreplace({x: y, y: x})]:
             if decide(left, right):
                 proved += 1
