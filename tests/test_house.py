@@ -409,50 +409,34 @@ def clean_text(text):
             yield f"line {number}: a path of one machine"
 
 
-# The rules hold
+# The rules hold, each in all files
+
+OF_A_SOURCE = {
+    runs_on_symbols: SPECIFICATIONS,
+    exact_numbers: SPECIFICATIONS,
+    doctested: SPECIFICATIONS,
+    short: SPECIFICATIONS,
+    positions_are_arguments: SPECIFICATIONS,
+    no_default_where_the_world_disagrees: DOCUMENTED,
+    in_the_grammar: DOCUMENTED,
+    defaults_as_published: [*SPECIFICATIONS, *TWINS],
+}
+OF_A_MODULE = {asks_no_size: SPECIFICATIONS, only_formulas: SPECIFICATIONS, no_other_numbers: [*SPECIFICATIONS, *TWINS]}
 
 
-@pytest.mark.parametrize(
-    "rule", [runs_on_symbols, exact_numbers, doctested, short, positions_are_arguments], ids=lambda rule: rule.__name__
-)
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_specification(rule, name):
-    assert list(rule(source(name))) == []
+@pytest.mark.parametrize("rule", OF_A_SOURCE, ids=lambda rule: rule.__name__)
+def test_source(rule):
+    assert [f"{name}: {said}" for name in OF_A_SOURCE[rule] for said in rule(source(name))] == []
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
-def test_no_default_where_the_world_disagrees(name):
-    assert list(no_default_where_the_world_disagrees(source(name))) == []
-
-
-@pytest.mark.parametrize("name", DOCUMENTED)
-def test_docstring(name):
-    assert list(in_the_grammar(source(name))) == []
-
-
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_bodies_ask_no_size(name):
-    assert list(asks_no_size(source(name), name)) == []
+@pytest.mark.parametrize("rule", OF_A_MODULE, ids=lambda rule: rule.__name__)
+def test_module(rule):
+    assert [f"{name}: {said}" for name in OF_A_MODULE[rule] for said in rule(source(name), name)] == []
 
 
 def test_exceptions_are_proved():
     named = {**BRANCHES_ON_NUMBERS, **ROUNDS}.values()
     assert set(named) <= {theorem.partition("/")[0] for theorem in statements.statements()}
-
-
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_bodies_are_only_formulas(name):
-    assert list(only_formulas(source(name), name)) == []
-
-
-@pytest.mark.parametrize("name", [*SPECIFICATIONS, *TWINS])
-def test_no_other_numbers(name):
-    assert list(no_other_numbers(source(name), name)) == []
-
-
-@pytest.mark.parametrize("name", [*SPECIFICATIONS, *TWINS])
-def test_defaults_as_published(name):
-    assert list(defaults_as_published(source(name))) == []
 
 
 def shapes(page):
@@ -483,14 +467,18 @@ def extents(contract):
     return {name for shape in shapes for axis in shape.axes for term in axis.terms for name in term.names}
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_symbols_are_those_of_the_contracts(name):
+def other_symbols(name):
     """A symbol of the page that is the name of arguments has the axes of one of them."""
     functions = [f for f in discovery.members(importlib.import_module(f"posref.{name}")) if hasattr(f, "contract")]
     for symbol, axes in shapes(discovery.page(name)):
         made = [f.contract for f in functions if symbol in f.contract.arguments]
         made = [c for c in made if c.arguments[symbol].shape and not c.arguments[symbol].shape.like]
-        assert not made or any(fits(axes, c.arguments[symbol], extents(c)) for c in made), (symbol, axes)
+        if made and not any(fits(axes, c.arguments[symbol], extents(c)) for c in made):
+            yield f"{name}: {symbol} {axes}"
+
+
+def test_symbols_are_those_of_the_contracts():
+    assert [said for name in SPECIFICATIONS for said in other_symbols(name)] == []
 
 
 def test_symbols_that_are_not_those_of_the_contracts_are_noticed():
@@ -515,14 +503,13 @@ def test_every_specification_is_proved():
     assert missing == [], f"no proof file for {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_system_has_a_worked_example(name):
-    assert ">>>" in discovery.page(name).example, f"{name}: `Example.` with a few tokens worked out, after `Conventions.`"
+def test_a_system_has_a_worked_example():
+    bare = [name for name in SYSTEMS if ">>>" not in discovery.page(name).example]
+    assert bare == [], "`Example.` with a few tokens worked out, after `Conventions.`"
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_system_is_whole(name):
-    """The five steps of CONTRIBUTING.md; the message names what is missing, the first step first."""
+def missing(name):
+    """The five steps of CONTRIBUTING.md: what a system lacks, the first step first."""
     family, system = name.split(".")
     files = [
         f"posref/ops/{system}.py",
@@ -531,13 +518,18 @@ def test_a_system_is_whole(name):
         f"posref/vectors/{system}.json",
         f"tests/{family}/test_{system}.py",
     ]
-    missing = [path for path in files if not (ROOT / path).is_file()]
-    assert missing == [], f"{name} is not whole; next: {missing[0]}, see CONTRIBUTING.md"
-    rejects = '"status": "reject"' in (ROOT / f"posref/vectors/{system}.json").read_text(encoding="ascii")
-    assert rejects, (
-        f"{name} refuses nothing: write a row in proofs/vectors/_rejected.py, and run python -m proofs.vectors {system}"
-    )
-    assert "\ndef _head(t):" in (ROOT / files[0]).read_text(encoding="utf-8"), f"{files[0]} has no _head(t)"
+    absent = [path for path in files if not (ROOT / path).is_file()]
+    yield from (f"{name} is not whole; next: {path}, see CONTRIBUTING.md" for path in absent[:1])
+    if absent:
+        return
+    if '"status": "reject"' not in (ROOT / f"posref/vectors/{system}.json").read_text(encoding="ascii"):
+        yield f"{name} refuses nothing: write a row in proofs/vectors/_rejected.py, and run python -m proofs.vectors {system}"
+    if "\ndef _head(t):" not in (ROOT / files[0]).read_text(encoding="utf-8"):
+        yield f"{files[0]} has no _head(t)"
+
+
+def test_systems_are_whole():
+    assert [said for name in SYSTEMS for said in missing(name)] == []
 
 
 def declared(path):
@@ -569,9 +561,9 @@ def test_no_proof_without_a_specification():
     assert proved - set(DOCUMENTED) == set()
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "posref").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_named_proofs_exist(path):
-    assert list(proofs_exist(path.read_text(encoding="utf-8"))) == []
+def test_named_proofs_exist():
+    files = sorted((ROOT / "posref").rglob("*.py"))
+    assert [f"{path}: {said}" for path in files for said in proofs_exist(path.read_text(encoding="utf-8"))] == []
 
 
 def tracked():
@@ -595,10 +587,9 @@ def test_no_cache_or_build_is_tracked():
     assert [path for path in tracked() if re.search(r"__pycache__|\.egg-info|\.venv|\.nb[ci]$|^(build|dist)/", path)] == []
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_presets_name_their_source(name):
-    presets = getattr(importlib.import_module(f"posref.{name}"), "PRESETS", {})
-    assert [preset for preset, values in presets.items() if not values.get("source")] == []
+def test_presets_name_their_source():
+    tables = {name: getattr(importlib.import_module(f"posref.{name}"), "PRESETS", {}) for name in SPECIFICATIONS}
+    assert [(name, preset) for name, table in tables.items() for preset in table if not table[preset].get("source")] == []
 
 
 # Each rule can fail
