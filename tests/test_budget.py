@@ -36,17 +36,14 @@ MORE = {
     "proofs/rotary/scaling.py": "seven schedules, each in the words of its paper and of released code",
     "proofs/vectors/alibi.py": "three forms, times scale, causal, far and of many heads",
     "proofs/vectors/deberta.py": "both conventions, buckets, the decoder, and gradients",
-    "proofs/vectors/floater.py": "a solver at 200 bits, and its sensitivity",
     "proofs/vectors/rope.py": "all layouts, widths, schedules of positions, scores and attention",
     "proofs/vectors/scaling.py": "seven schedules, and what released code makes of them",
     "proofs/vectors/shaw.py": "keys, values and gradients",
     "proofs/vectors/swin.py": "two versions, BEiT's table, shifted windows and released masks",
     "proofs/vectors/t5.py": "buckets of every size and side, and gradients",
-    "proofs/vectors/sinusoidal.py": "layouts, divisors, bases, and positions where numbers of few bits end",
     "proofs/vectors/transformer_xl.py": "tables, shift and four terms",
     "proofs/vectors/tupe.py": "both conventions, with and without resets, masks and two texts",
     "proofs/vectors/value.py": "turned back and not, with masks, caches and positions of two texts",
-    "proofs/vectors/xlnet.py": "streams in both directions, and segments",
 }
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from posref import _pages, discovery, statements
+from posref import _pages, discovery, ops, statements
+from posref.relative import alibi
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
@@ -400,6 +401,20 @@ def proofs_exist(text):
             yield f"{path} is named and does not exist"
 
 
+def computes_no_wrong_answer(text, mistakes):
+    """A generator knows mistakes by name alone, in what `kills` is given: it asks for none, and makes no answer of one."""
+    for node in ast.walk(ast.parse(text)):
+        words = []
+        if isinstance(node, ast.Compare):
+            words = [word for side in (node.left, *node.comparators) for word in getattr(side, "elts", [side])]
+        elif isinstance(node, (ast.Dict, ast.Subscript)):
+            words = node.keys if isinstance(node, ast.Dict) else [node.slice]
+        found = {word.value for word in words if isinstance(word, ast.Constant)} & mistakes
+        yield from (f"line {node.lineno}: {name} is written in posref/ops" for name in sorted(found))
+        if isinstance(node, ast.keyword) and node.arg == "mistakes":
+            yield f"line {node.lineno}: an answer beside those of posref/ops; name it in kills"
+
+
 def clean_text(text):
     """Nothing left to do, and no path of one machine."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -437,6 +452,17 @@ def test_module(rule):
 def test_exceptions_are_proved():
     named = {**BRANCHES_ON_NUMBERS, **ROUNDS}.values()
     assert set(named) <= {theorem.partition("/")[0] for theorem in statements.statements()}
+
+
+def wrong_answers(system):
+    taken = {name for op in ops.system(system).values() for name in inspect.signature(op.spec).parameters} | {*alibi.FORMS}
+    text = (ROOT / "proofs" / "vectors" / f"{system}.py").read_text(encoding="utf-8")
+    mistakes = {name for op in ops.system(system).values() for name in op.mistakes} - taken
+    yield from (f"{system}: {said}" for said in computes_no_wrong_answer(text, mistakes))
+
+
+def test_generators_compute_no_wrong_answer():
+    assert [said for system in ops.names() for said in wrong_answers(system)] == []
 
 
 def shapes(page):
@@ -780,6 +806,23 @@ def test_short_can_fail():
 def test_no_default_can_fail(snippet):
     assert list(no_default_where_the_world_disagrees(snippet))
     assert list(no_default_where_the_world_disagrees("def f(x, *, layout, scale=1): pass")) == []
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "if mistake == 'sign': x = -x",
+        "x = -x if mistake in ('sign', 'scale') else x",
+        "answers = {'sign': -x}",
+        "answers['sign'] = -x",
+        "case('a', mistakes=answers)",
+    ],
+)
+def test_computes_no_wrong_answer_can_fail(snippet):
+    assert list(computes_no_wrong_answer(snippet, {"sign"}))
+    assert list(computes_no_wrong_answer(f"yield case('a', kills='sign scale' + ' sign' * bool(x))\n{snippet}", {"wrong"})) == (
+        ["line 2: an answer beside those of posref/ops; name it in kills"] if "mistakes=" in snippet else []
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ To add vectors for a new system, write proofs/vectors/<system>.py with the three
             expected=[[definition(o, s, mpmath) for o in offsets] for s in slopes],  # int, mpf, or a float that is exact
             cond={"amp": terms(1, [[definition(o, s, mpmath) for o in offsets] for s in slopes])},  # None: equal, bit for bit
             gauge="none",  # "row_constant" where a softmax hides a constant
-            mistakes={"sign": [[definition(-o, s, mpmath) for o in offsets] for s in slopes]},
+            kills="sign",
         )
 
-`kills` names mistakes of posref/ops/<system>.py, the only place where they are written; `mistakes` maps a name to what it would
-give, where the op lacks what the mistake needs. `case` refuses one that some model in `models` (default: all) could not
-tell from the right answer with rounding on both sides, so every stored flag is a promise. Values are computed with 200 bits
+`kills` names mistakes of posref/ops/<system>.py, the only place where they are written: a generator computes no wrong answer.
+`case` refuses one that some model in `models` (default: all) could not tell from the right answer with rounding on both sides,
+so every stored flag is a promise. Values are computed with 200 bits
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
 |angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
@@ -115,8 +115,8 @@ def case(
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
 
-    `kills` names mistakes of posref/ops/<system>.py; `mistakes` maps a name to what it gives where the op cannot compute it;
-    `ignore` is true where elements of `expected` have no meaning.
+    `kills` names mistakes of posref/ops/<system>.py; `ignore` is true where elements of `expected` have no meaning. `mistakes`
+    maps a name to what it gives, in files of models and kernels alone, whose cases hold no arguments of an op.
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
@@ -157,7 +157,7 @@ def case(
                     f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
                 )
         if (sums := fingerprint(right, wrong)) is not None and _stands_out(right, sums):
-            record["fingerprints"][flag] = [float(f"{x:.4g}") for x in sums]
+            record["fingerprints"][flag] = [float(f"{x:.4g}") if abs(x) > 1e-7 * np.abs(sums).max() else 0.0 for x in sums]
     return record
 
 
@@ -176,7 +176,10 @@ def _wrong_answers(case, flags):
     answers = {}
     for flag in flags:
         try:
-            wrong = np.asarray(op.mistakes[flag].wrong(op.spec, arguments)).astype(float)
+            with np.errstate(over="raise"):
+                wrong = np.asarray(op.mistakes[flag].wrong(op.spec, arguments)).astype(float)
+        except FloatingPointError:
+            wrong = np.full(case.expected.shape, np.inf)  # it leaves the numbers
         except ops.NotHere:
             raise ValueError(f"case {case.id}: mistake {flag} has no place here") from None
         fits = wrong.ndim <= case.expected.ndim and wrong.size < case.expected.size

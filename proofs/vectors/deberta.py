@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from posref.vectors import MODELS
-from proofs.relative.deberta import delta, log_bucket, rounded
+from proofs.relative.deberta import delta, log_bucket
 from proofs.vectors import NARROW, PLACES, attend, case, dot, exact, painted, terms, total
 from proofs.vectors._slopes import slopes
 
@@ -42,10 +42,7 @@ def vectors():
         params={"span": 4},
         tensors={"offsets": list(range(-7, 8))},
         expected=[delta(0, offset, 4) for offset in range(-7, 8)],
-        mistakes={
-            "direction": [delta(offset, 0, 4) for offset in range(-7, 8)],
-            "symmetric_clip": [max(1, delta(0, offset, 4)) for offset in range(-7, 8)],
-        },
+        kills="direction symmetric_clip",
     )
     for buckets, max_position in ((8, 109), (18, 17), (256, 512)):
         yield _ends(buckets, max_position)
@@ -59,26 +56,26 @@ def vectors():
         yield _scores("square", convention, range(6), range(6), 4, ("c2p", "p2c"), f"{other} {wrong}")
         yield _scores("last", convention, [6], range(7), 3, ("c2p", "p2c"), f"{other} direction positions_ignored")
     padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens
-    mistakes = "paper_index positions_ignored positions_shared_across_batch"
-    yield _scores("padded", "released", padded[:, -1:], padded, 4, ("c2p", "p2c"), mistakes)
+    wrong = "paper_index positions_ignored positions_shared_across_batch"
+    yield _scores("padded", "released", padded[:, -1:], padded, 4, ("c2p", "p2c"), wrong)
     yield _scores("c2p", "released", [4], range(5), 3, ("c2p",), "direction scale_of_one_term positions_ignored")
     yield _scores("p2c", "released", [4], range(5), 3, ("p2c",), "direction paper_index positions_ignored")
     yield _scores("far", "released", [40, 0], [0, 1, 44, 39, 200], 6, ("c2p", "p2c"), "paper_index no_log_buckets", log=(6, 60))
-    yield _scores("one-text", "released", range(3), range(5), 3, ("c2p", "p2c"), "", kills="direction", one_text=True)
+    yield _scores("one-text", "released", range(3), range(5), 3, ("c2p", "p2c"), "direction", one_text=True)
     rows = f"{NARROW} int16_positions positions_shared_across_batch positions_ignored wrong_axis queries_and_keys_swapped"
     for convention in ("paper", "released"):
-        yield _scores("places", convention, PLACES, PLACES, 3, ("c2p", "p2c"), "direction", kills=rows, heads=2)
-    yield _scores("places-log", "released", PLACES, PLACES, 4, ("c2p", "p2c"), "", log=(18, 17), kills=rows, heads=2)
+        yield _scores("places", convention, PLACES, PLACES, 3, ("c2p", "p2c"), f"direction {rows}", heads=2)
+    yield _scores("places-log", "released", PLACES, PLACES, 4, ("c2p", "p2c"), rows, log=(18, 17), heads=2)
     ends = "f32_logarithm logarithm_to_max_position sequence_length"
-    yield _scores("ties", "released", [20], [8, 35, 33, 20], 15, ("c2p", "p2c"), "", log=(18, 17), kills=ends, heads=1)
+    yield _scores("ties", "released", [20], [8, 35, 33, 20], 15, ("c2p", "p2c"), ends, log=(18, 17), heads=1)
     for convention, of in (("paper", "q"), ("released", "q_r")):
         yield _gradient(convention, of, True)
     for convention, of in (("paper", "q"), ("paper", "q_r"), ("paper", "k_r"), ("released", "k"), ("released", "q_r")):
         yield _gradient(convention, of)
     for of in ("q_r", "k_r"):
         yield _gradient("paper", of, one_text=True)
-    yield _decoder("paper", 2, "other_start one_step keys_follow")
-    yield _decoder("released", 2, "other_start one_step keys_follow")
+    for convention in ("paper", "released"):
+        yield _decoder(convention, 2)
 
 
 def _ends(buckets, max_position):
@@ -92,31 +89,20 @@ def _ends(buckets, max_position):
     )
 
 
-def _log_bucket(offset, buckets, max_position, source, mistake=None):
-    """`log_bucket`, cut off as `source` does, with the mistake put in."""
-    goes_on = (source == "transformers") is not (mistake == "other_source")
-    distance, middle = min(abs(offset), max_position - 1 + goes_on), buckets // 2
-    other_end = {"sequence_length": 300, "logarithm_to_max_position": max_position + 1}
-    bucket = log_bucket(distance, buckets, other_end.get(mistake, max_position))
-    if mistake == "f32_logarithm":
-        bucket = rounded(distance, buckets, max_position, 24)
-    if mistake == "rounded_down" and distance > middle:
-        ratio = mpmath.log(mpmath.mpf(distance) / middle) / mpmath.log(mpmath.mpf(max_position - 1) / middle)
-        bucket = middle + int(mpmath.floor(ratio * (middle - 1) + mpmath.mpf(2) ** -100))
+def _log_bucket(offset, buckets, max_position, source):
+    """`log_bucket`, cut off as `source` does."""
+    bucket = log_bucket(min(abs(offset), max_position - (source == "microsoft")), buckets, max_position)
     return bucket if offset > 0 else -bucket
 
 
-def _log_buckets(source, buckets, max_position, reach, mistakes):
-    def every(mistake=None):
-        return [_log_bucket(offset, buckets, max_position, source, mistake) for offset in reach]
-
+def _log_buckets(source, buckets, max_position, reach, kills):
     return case(
         f"deberta/{source}/b{buckets}-p{max_position}/log-buckets",
         op="log_bucket",
         params={"buckets": buckets, "max_position": max_position, "source": source},
         tensors={"offsets": list(reach)},
-        expected=every(),
-        mistakes={mistake: every(mistake) for mistake in mistakes.split()},
+        expected=[_log_bucket(offset, buckets, max_position, source) for offset in reach],
+        kills=kills,
     )
 
 
@@ -137,51 +123,31 @@ def _transposed(pair):
     return np.swapaxes(value, -1, -2), {name: np.swapaxes(each, -1, -2) for name, each in cond.items()}
 
 
-def _scored(vectors, offset, convention, wanted, mistake=None):
-    """Scores and sensitivities, with the mistake put in."""
+def _scored(vectors, offset, convention, wanted):
+    """Scores and sensitivities."""
     q, k, q_r, k_r = vectors
-    span, count = q_r.shape[-2] // 2, 0 if mistake == "scale_of_one_term" else len(wanted)
-    scale = 1 / mpmath.sqrt(q.shape[-1] * (1 + count))
-    offset = -offset if mistake == "direction" else offset
-    if mistake in ("paper_index", "released_index"):
-        convention = mistake.removesuffix("_index")
-    if mistake == "rows_exchanged":
-        q_r, k_r = k_r, q_r
-    lowest = 1 if mistake == "symmetric_clip" else 0
-    first, mirrored = (np.clip(span - o, lowest, 2 * span - 1) for o in (offset, -offset))
+    span, scale = q_r.shape[-2] // 2, 1 / mpmath.sqrt(q.shape[-1] * (1 + len(wanted)))
+    first, mirrored = (np.clip(span - o, 0, 2 * span - 1) for o in (offset, -offset))
     second = mirrored if convention == "paper" else first
-    rest = 1 if mistake == "content_alone_scaled" else scale
     parts = [_term(q, k, scale)]
     if "c2p" in wanted:
-        parts.append(_gather(_term(q, k_r, rest), first))
+        parts.append(_gather(_term(q, k_r, scale), first))
     if "p2c" in wanted:
-        parts.append(_transposed(_gather(_term(k, q_r, rest), np.swapaxes(second, -1, -2))))
-    value, cond = total(*parts)
-    if mistake == "position_to_position":
-        value = value + scale * (q_r @ np.swapaxes(k_r, -1, -2))[:, second, first]
-    return value, cond
+        parts.append(_transposed(_gather(_term(k, q_r, scale), np.swapaxes(second, -1, -2))))
+    return total(*parts)
 
 
-def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, *, heads=3, kills="", one_text=False):
+def _scores(probe, convention, queries, keys, span, wanted, kills, log=None, *, heads=3, one_text=False):
     queries, keys = np.array(queries), np.array(keys)
     batch = 1 if probe == "square" else len(queries) if queries.ndim == 2 else 2
     sizes = ((batch, heads, queries.shape[-1]), (batch, heads, keys.shape[-1]), (heads, 2 * span), (heads, 2 * span))
     shapes = [(*size, 4) for size in sizes]
     vectors = [painted(shape, tag) for shape, tag in zip(shapes, (1, 2, 4, 6), strict=True)]
 
-    def result(mistake=None):
-        i, j = queries, keys
-        if mistake == "positions_ignored":
-            i, j = (np.broadcast_to(np.arange(at.shape[-1]), at.shape) for at in (i, j))
-        if mistake == "positions_shared_across_batch":
-            i, j = np.broadcast_to(i[0], i.shape), np.broadcast_to(j[0], j.shape)
-        offset = j[..., None, :] - i[..., :, None]
-        if log is not None and mistake != "no_log_buckets":
-            offset = np.vectorize(lambda o: _log_bucket(int(o), *log, "microsoft"), otypes=[int])(offset)
-        offset = offset[:, None] if offset.ndim == 3 else offset
-        return _scored(vectors, offset, convention, wanted, mistake)
-
-    expected, cond = result()
+    offset = keys[..., None, :] - queries[..., :, None]
+    if log is not None:
+        offset = np.vectorize(lambda o: _log_bucket(int(o), *log, "microsoft"), otypes=[int])(offset)
+    expected, cond = _scored(vectors, offset[:, None] if offset.ndim == 3 else offset, convention, wanted)
     if one_text:
         vectors[:2], expected, cond = [x[0] for x in vectors[:2]], expected[0], {name: x[0] for name, x in cond.items()}
     params = {"convention": convention, "terms": "+".join(wanted)}
@@ -195,7 +161,6 @@ def _scores(probe, convention, queries, keys, span, wanted, mistakes, log=None, 
         expected=expected,
         cond=cond,
         kills=kills,
-        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
     )
 
 
@@ -233,19 +198,13 @@ def _gradient(convention, of, places=False, one_text=False):
     )
 
 
-def _decoder(convention, steps, mistakes):
+def _decoder(convention, steps):
     hidden, positions = painted((2, 3, 4), 1) / 4, painted((3, 4), 2) / 4
-
-    def result(mistake=None):
-        released = (convention == "released") is not (mistake == "other_start")
-        start, keys = exact(np.broadcast_to(positions, hidden.shape)), exact(hidden)
-        query = total(keys, start) if released else start
-        for _ in range(1 if mistake == "one_step" else steps):
-            query = total(query, attend(query, keys, keys))
-            keys = query if mistake == "keys_follow" else keys
-        return query
-
-    expected, cond = result()
+    start, keys = exact(np.broadcast_to(positions, hidden.shape)), exact(hidden)
+    query = total(keys, start) if convention == "released" else start
+    for _ in range(steps):
+        query = total(query, attend(query, keys, keys))
+    expected, cond = query
     return case(
         f"deberta/{convention}/n3-d4/decoder",
         op="decoder",
@@ -253,5 +212,5 @@ def _decoder(convention, steps, mistakes):
         tensors={"hidden": hidden, "positions": positions},
         expected=expected,
         cond=cond,
-        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
+        kills="other_start one_step keys_follow",
     )

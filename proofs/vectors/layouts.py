@@ -6,7 +6,7 @@ Scores of a converted checkpoint; permutations alone are in rope.json.
 import mpmath
 import numpy as np
 
-from proofs.rotary.layouts import BOTH, definition
+from proofs.rotary.layouts import BOTH
 from proofs.vectors import HALVES, NARROW, PLACES, case, dot, exact, painted, total
 from proofs.vectors.value import turned
 
@@ -27,57 +27,37 @@ CONVENTIONS = {
 
 def vectors():
     for source, target in BOTH:
-        yield _scores(source, target, head_dim=8, dim=4, flags="keys_permuted_with_query_heads tail_permuted")
-        yield _scores(source, target, head_dim=8, dim=8, flags="permuted_back")
+        yield _scores(source, target, 8, 4, "keys_permuted_with_query_heads tail_permuted")
+        yield _scores(source, target, 8, 8, "permuted_back")
         more = {"heads": 2, "key_heads": 1, "width": 3, "base": 500000, "scale": 0.1875, "models": ("f64",)}
-        own = {"kills": f"wrong_base {NARROW} int16_positions positions_shared_across_batch"}
-        yield _scores(source, target, 4, 4, "", at=PLACES[:, None], **more, **own)
-        more |= {"base": 100, "kills": "positions_ignored", "models": ("f64", "f32")}
-        yield _scores(source, target, 4, 4, "", at=HALVES[None, None], **more)
+        own = f"wrong_base {NARROW} int16_positions positions_shared_across_batch"
+        yield _scores(source, target, 4, 4, own, at=PLACES[:, None], **more)
+        more |= {"base": 100, "models": ("f64", "f32")}
+        yield _scores(source, target, 4, 4, "positions_ignored", at=HALVES[None, None], **more)
 
 
 BASES = {100: "b1e2", 10000: "b1e4", 500000: "b5e5"}
 NEAR = np.array([[[0, 3, 4, 48040]], [[7, 2, 4097, 11]]])
 
 
-def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5, scale=2.0**-4, base=10000, at=NEAR, **rest):
+def _scores(source, target, head_dim, dim, kills, heads=6, key_heads=3, width=5, scale=2.0**-4, base=10000, at=NEAR, **rest):
     x, positions = painted((len(at), 4, width), 1), at
     theta = [mpmath.power(base, -mpmath.mpf(2 * t) / dim) for t in range(dim // 2)]
     rows = {"q": heads * head_dim, "k": key_heads * head_dim}
     weights = {"w_q": painted((rows["q"], width), 2), "w_k": painted((rows["k"], width), 4)}
     biases = {"b_q": painted((rows["q"],), 6), "b_k": painted((rows["k"],), 8)}
 
-    def projected(weight, bias, number, layout):
+    def projected(weight, bias, number):
         value, cond = total(dot(exact(x), exact(weight)), exact(bias))
         heads_first = lambda y: np.swapaxes(y.reshape(*x.shape[:-1], number, head_dim), 1, 2)
         value, cond = heads_first(value), {name: heads_first(each) for name, each in cond.items()}
-        part, part_cond = turned((value[..., :dim], {n: c[..., :dim] for n, c in cond.items()}), positions, theta, layout)
+        part, part_cond = turned((value[..., :dim], {n: c[..., :dim] for n, c in cond.items()}), positions, theta, source)
         together = lambda first, all_features: np.concatenate([first, all_features[..., dim:]], axis=-1)
         return together(part, value), {name: together(part_cond[name], cond[name]) for name in cond}
 
-    def pair_of_scores(arrays, layout):
-        q = projected(arrays["w_q"], arrays["b_q"], heads, layout)
-        k = projected(arrays["w_k"], arrays["b_k"], key_heads, layout)
-        shared = lambda y: np.repeat(y, heads // key_heads, axis=1)
-        return dot(q, (shared(k[0]), {name: shared(each) for name, each in k[1].items()}), scale)
-
-    def converted(keep=(), heads_of_k=key_heads, width=dim, ends=(source, target), layout=target):
-        arrays = dict(weights | biases)
-        for name in arrays.keys() - set(keep):
-            number = heads if name.endswith("q") else heads_of_k
-            arrays[name] = arrays[name][definition(len(arrays[name]), number, width, *ends)]
-        return pair_of_scores(arrays, layout)[0]
-
-    mistakes = {
-        "not_converted": lambda: pair_of_scores(weights | biases, target)[0],
-        "switch_forgotten": lambda: converted(layout=source),
-        "biases_forgotten": lambda: converted(keep=biases),
-        "keys_forgotten": lambda: converted(keep=["w_k", "b_k"]),
-        "keys_permuted_with_query_heads": lambda: converted(heads_of_k=heads),
-        "permuted_back": lambda: converted(ends=(target, source)),
-        "tail_permuted": lambda: converted(width=head_dim),
-    }
-    values, cond = pair_of_scores(weights | biases, source)
+    q, k = projected(weights["w_q"], biases["b_q"], heads), projected(weights["w_k"], biases["b_k"], key_heads)
+    shared = lambda y: np.repeat(y, heads // key_heads, axis=1)
+    values, cond = dot(q, (shared(k[0]), {name: shared(each) for name, each in k[1].items()}), scale)
     return case(
         f"layouts/{source}-to-{target}/h{heads}-k{key_heads}-d{head_dim}-r{dim}-{BASES[base]}/scores",
         op="scores",
@@ -94,8 +74,6 @@ def _scores(source, target, head_dim, dim, flags, heads=6, key_heads=3, width=5,
         tensors={"x": x, "positions": positions, **weights, **biases},
         expected=values,
         cond=cond,
-        mistakes={
-            name: mistakes[name]() for name in f"not_converted switch_forgotten biases_forgotten keys_forgotten {flags}".split()
-        },
+        kills=f"not_converted switch_forgotten biases_forgotten keys_forgotten {kills}",
         **rest,
     )

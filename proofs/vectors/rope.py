@@ -1,7 +1,5 @@
 """RoPE: rotary position embedding."""
 
-from types import SimpleNamespace
-
 import mpmath
 import numpy as np
 import sympy
@@ -48,8 +46,6 @@ CONVENTIONS = {
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 SPARSE = (0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 4095, 65535, 131073, 1048575)
-SWAPPED = SimpleNamespace(cos=mpmath.sin, sin=mpmath.cos)
-COARSE = SimpleNamespace(cos=lambda a: narrow(mpmath.cos(a), 8), sin=lambda a: narrow(mpmath.sin(a), 8))
 
 # What a probe can tell: any with a position beside 0, one with far positions, one with positions out of order.
 ANY = (
@@ -68,7 +64,7 @@ def vectors():
     for base in (5 * 10**5, 10**6):
         yield _inv_freq(128, base)
     yield _tables("tiny", range(8), 8, 10**4)
-    yield _tables("sparse", (1, 257, 4097, 131071, 1048575), 64, 10**4)
+    yield _tables("sparse", (1, 257, 4097, 131071, 1048575), 64, 10**4, "bf16_inv_freq")
     x = np.array([[1.0, 2.0, 3.0, 4.0]])
     for layout in OTHER:
         yield _rotate("one", x, [1], 4, 10**4, layout, "other_layout third_layout tiled_tables sign positions_zero")
@@ -135,10 +131,6 @@ def _scores():
         for probe, first in (("grouped", 0), ("grouped-far", 48040)):
             rows, columns = np.arange(2, 5) + first, np.arange(5) + first
 
-            def scores(q_at=rows, k_at=columns, layout=layout, heads=shared, turn_q=True):
-                turned_q = _turn(q, q_at, theta, layout) if turn_q else q.astype(object)
-                return scale * (turned_q @ np.swapaxes(_turn(k[:, heads], k_at, theta, layout), -1, -2))
-
             turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
             values, cond = dot(
                 stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
@@ -153,14 +145,7 @@ def _scores():
                 stages=turned if first == 0 else {},
                 expected=values,
                 cond=cond,
-                mistakes={
-                    "other_layout": scores(layout=OTHER[layout]),
-                    "sign": scores(q_at=-rows, k_at=-columns),
-                    "queries_left_aligned": scores(q_at=rows - 2),
-                    "positions_zero": scores(q_at=rows * 0, k_at=columns * 0),
-                    "heads_modulo": scores(heads=[0, 1, 0, 1]),
-                    "q_not_rotated": scores(turn_q=False),
-                },
+                kills="other_layout sign queries_left_aligned positions_zero heads_modulo q_not_rotated",
                 comment="3 queries are the last of 5 tokens; 4 query heads share 2 key heads.",
             )
 
@@ -308,10 +293,7 @@ def _gradients():
             tensors={"g": g, "positions": positions},
             expected=_turn(g, -positions, theta, layout),
             cond=_sensitivity(g, positions, theta, layout),
-            mistakes={
-                "gradient_forward": _turn(g, positions, theta, layout),
-                "other_layout": _turn(g, -positions, theta, OTHER[layout]),
-            },
+            kills="gradient_forward other_layout",
         )
         for probe, at, models, flags in (
             ("places", PLACES[:2], ("f64", "f32"), f"{FAR_NARROW} positions_shared_across_batch wrong_base gradient_forward"),
@@ -328,12 +310,10 @@ def _gradients():
                 kills=flags,
                 models=models,
             )
-        right, forward, turned_first, size = (np.zeros((3, 8)) for _ in range(4))  # products of 8-bit numbers: exact
+        right, size = np.zeros((3, 8)), np.zeros((3, 8))  # products of 8-bit numbers: exact
         for a, b in pairs(8, layout):
             (ga, gb), (ca, cb), (sa, sb) = ((z[:, a], z[:, b]) for z in (g, cos, sin))
             right[:, a], right[:, b] = ga * ca + gb * sb, gb * cb - ga * sa
-            forward[:, a], forward[:, b] = ga * ca - gb * sa, gb * cb + ga * sb
-            turned_first[:, a], turned_first[:, b] = ga * ca + gb * sa, gb * cb - ga * sb
             size[:, a], size[:, b] = abs(ga * ca) + abs(gb * sb), abs(gb * cb) + abs(ga * sa)
         yield case(
             f"rope/{layout}/d8/gradient-tables",
@@ -342,7 +322,7 @@ def _gradients():
             tensors={"g": g, "cos": cos, "sin": sin},
             expected=right,
             cond={"amp": terms(2, size)},
-            mistakes={"gradient_forward": forward, "gradient_turned_first": turned_first},
+            kills="gradient_forward gradient_turned_first",
             comment="The halves of the tables differ on purpose; these tables are no rotation.",
         )
 
@@ -356,20 +336,14 @@ def _permutations():
     ):
         weight = painted(shape, 1)
         for source, target in OTHER.items():
-            mistakes = {
-                "permuted_back": _permuted(weight, heads, dim, target, source),
-                "not_permuted": weight,
-                "permuted_across_heads": _permuted(weight, 1, len(weight), source, target),
-            }
-            if dim < len(weight) // heads:
-                mistakes["tail_permuted"] = _permuted(weight, heads, len(weight) // heads, source, target)
+            partial = dim < len(weight) // heads
             yield case(
                 f"rope/{source}-to-{target}/h{heads}-d{dim}/{name}",
                 op="permute",
                 params={"heads": heads, "dim": dim, "source": source, "target": target},
                 tensors={"weight": weight},
                 expected=_permuted(weight, heads, dim, source, target),
-                mistakes=mistakes,
+                kills="permuted_back not_permuted permuted_across_heads" + " tail_permuted" * partial,
             )
 
 
@@ -378,8 +352,8 @@ def pairs(dim, layout):
     return [(2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2) for t in range(dim // 2)]
 
 
-def _theta(dim, base, exponent=lambda t, dim: t):
-    exact = [frequency(exponent(sympy.Integer(t), dim), dim, sympy.Integer(base)) for t in range(dim // 2)]
+def _theta(dim, base):
+    exact = [frequency(sympy.Integer(t), dim, sympy.Integer(base)) for t in range(dim // 2)]
     return [mpmath.mpf(each._to_mpmath(BITS)) for each in exact]
 
 
@@ -389,12 +363,12 @@ def _every(x, positions):
     return [(index, at[index]) for index in np.ndindex(at.shape)]
 
 
-def _turn(x, positions, theta, layout, m=mpmath):
+def _turn(x, positions, theta, layout):
     """`definition` for every pair of every vector of x."""
     y = x.astype(object)
     for index, position in _every(x, positions):
         for w, (a, b) in zip(theta, pairs(2 * len(theta), layout), strict=True):
-            y[index][a], y[index][b] = definition(x[index][a].item(), x[index][b].item(), position, w, m)
+            y[index][a], y[index][b] = definition(x[index][a].item(), x[index][b].item(), position, w, mpmath)
     return y
 
 
@@ -410,18 +384,6 @@ def _sensitivity(x, positions, theta, layout):
     return {"amp": amp, "phase": phase}
 
 
-def _tiled(x, positions, theta, layout):
-    """Both members of a pair take the table entry of their own feature, in tables laid out for the other layout."""
-    y, half = x.astype(object), len(theta)
-    table = [theta[i % half] if layout == "interleaved" else theta[i // 2] for i in range(2 * half)]
-    for index, position in _every(x, positions):
-        for a, b in pairs(2 * half, layout):
-            first, second = x[index][a].item(), x[index][b].item()
-            y[index][a] = definition(first, second, position, table[a], mpmath)[0]
-            y[index][b] = definition(first, second, position, table[b], mpmath)[1]
-    return y
-
-
 def _permuted(weight, heads, dim, source, target):
     """Rows reordered in every head; pair t moves from where source keeps it to where target looks for it."""
     moved, width = weight.copy(), len(weight) // heads
@@ -430,62 +392,6 @@ def _permuted(weight, heads, dim, source, target):
             for i, j in zip(old, new, strict=True):
                 moved[head * width + j] = weight[head * width + i]
     return moved
-
-
-def _mistake(name, x, positions, dim, base, layout):
-    """What `rotate` gives with the mistake put in."""
-    theta, width = _theta(dim, base), x.shape[-1]
-    at = np.broadcast_to(np.array(positions, dtype=object), x.shape[:-1])
-    places = np.indices(at.shape).astype(object)
-    narrowed = np.frompyfunc(narrow, 2, 1)
-    positions_instead = {
-        "sign": lambda: -at,
-        "position_plus_one": lambda: at + 1,
-        "position_minus_one": lambda: at - 1,
-        "positions_ignored": lambda: places[-1],
-        "positions_zero": lambda: at * 0,
-        "positions_shared_across_batch": lambda: at[0],
-        "positions_reversed": lambda: at[..., ::-1],
-        "positions_clamped": lambda: np.minimum(at, 4095),
-        "positions_modulo": lambda: at % 4096,
-        "wrong_axis": lambda: places[np.shape(positions).index(1, 1)],  # positions have extent 1 along the heads
-        "linear_scaling": lambda: at / mpmath.mpf(4),
-        "bf16_positions": lambda: narrowed(at, 8),
-        "f16_positions": lambda: narrowed(at, 11),
-        "f32_positions": lambda: narrowed(at, 24),
-    }
-    theta_instead = {
-        "wrong_base": lambda: _theta(dim, 500000 if base == 10**4 else 10**4),
-        "exponent_head_dim": lambda: _theta(width, base)[: dim // 2],
-        "exponent_doubled": lambda: _theta(dim, base, lambda t, dim: 2 * t),
-        "exponent_halved": lambda: _theta(dim, base, lambda t, dim: t / 2),
-        "exponent_shifted": lambda: _theta(dim, base, lambda t, dim: t + 1),
-        "exponent_to_end": lambda: _theta(dim, base, lambda t, dim: t * dim / (dim - 2)),
-        "frequencies_ascending": lambda: theta[::-1],
-        "bf16_inv_freq": lambda: [narrow(w, 8) for w in theta],
-        "all_rotated": lambda: _theta(width, base),
-        "rotary_dim_rounded": lambda: _theta(dim + 2, base),
-        "pairs_across_head": lambda: theta + [mpmath.mpf(0)] * (width // 2 - dim // 2),
-    }
-    result_instead = {
-        "other_layout": lambda: _turn(x, at, theta, OTHER[layout]),
-        "third_layout": lambda: _turn(x, at, theta, "interleaved")[
-            ..., [*range(0, dim, 2), *range(1, dim, 2), *range(dim, width)]
-        ],
-        "tiled_tables": lambda: _tiled(x, at, theta, layout),
-        "cos_sin_swapped": lambda: _turn(x, at, theta, layout, SWAPPED),
-        "bf16_tables": lambda: _turn(x, at, theta, layout, COARSE),
-        "magnitude": lambda: _turn(x, at, theta, layout) * (1 + mpmath.log(4) / 10),
-        "batch_row_0_only": lambda: np.concatenate([_turn(x[:1], at[:1], theta, layout), x[1:].astype(object)]),
-        "tail_rotated": lambda: np.concatenate(
-            [x[..., :-dim].astype(object), _turn(x[..., -dim:], at, theta, layout)], axis=-1
-        ),
-    }
-    if name in positions_instead:
-        return _turn(x, positions_instead[name](), theta, layout)
-    if name in theta_instead:
-        return _turn(x, at, theta_instead[name](), layout)
-    return result_instead[name]()
 
 
 def _base(base):
@@ -501,12 +407,7 @@ def _inv_freq(dim, base):
         tensors={},
         expected=theta,
         cond={"phase": [w * growth(w) for w in theta]},
-        mistakes={
-            "wrong_base": _theta(dim, 500000 if base == 10**4 else 10**4),
-            "exponent_doubled": [w * w for w in theta],
-            "exponent_halved": [mpmath.sqrt(w) for w in theta],
-            "frequencies_ascending": theta[::-1],
-        },
+        kills="wrong_base exponent_doubled exponent_halved frequencies_ascending",
         comment="Compare before anything else: radians per position of every pair.",
     )
 
@@ -520,15 +421,7 @@ NO_TABLES = ("f64", "f32", "f16-f32math", "bf16-f32math")  # small angles of far
 
 def _tables(probe, positions, dim, base, kills="", **rest):
     theta = _theta(dim, base)
-    cos, sin = np.frompyfunc(mpmath.cos, 1, 1), np.frompyfunc(mpmath.sin, 1, 1)
-
-    def tables(theta, first=cos, second=sin):
-        angles = _angles(positions, theta)
-        return np.concatenate([first(angles), second(angles)], axis=-1)
-
-    mistakes = {"cos_sin_swapped": tables(theta, sin, cos), "frequencies_ascending": tables(theta[::-1])}
-    if not kills and max(positions) > 256:
-        mistakes["bf16_inv_freq"] = tables([narrow(w, 8) for w in theta])
+    values = np.concatenate([np.frompyfunc(f, 1, 1)(_angles(positions, theta)) for f in (mpmath.cos, mpmath.sin)], axis=-1)
     reach = abs(_angles(positions, [w * growth(w) for w in theta]))
     return case(
         f"rope/any/d{dim}-{_base(base)}/tables-{probe}",
@@ -536,15 +429,14 @@ def _tables(probe, positions, dim, base, kills="", **rest):
         params={"dim": dim, "base": float(base)},
         tensors={"positions": np.array(positions)},
         stages={"inv_freq": theta},
-        expected=tables(theta),
-        cond={"amp": terms(3, tables(theta)), "phase": np.concatenate([reach, reach], axis=-1)},
-        kills=kills,
-        mistakes=mistakes,
+        expected=values,
+        cond={"amp": terms(3, values), "phase": np.concatenate([reach, reach], axis=-1)},
+        kills=f"cos_sin_swapped frequencies_ascending {kills}",
         **rest,
     )
 
 
-def _rotate(probe, x, positions, dim, base, layout, flags, *, stages=False, params=None, **rest):
+def _rotate(probe, x, positions, dim, base, layout, kills, *, stages=False, params=None, **rest):
     theta, width = _theta(dim, base), x.shape[-1]
     tables = {name: np.frompyfunc(getattr(mpmath, name), 1, 1)(_angles(positions, theta)) for name in ("cos", "sin")}
     return case(
@@ -555,6 +447,6 @@ def _rotate(probe, x, positions, dim, base, layout, flags, *, stages=False, para
         stages={"inv_freq": theta, **tables} if stages else {},
         expected=_turn(x, positions, theta, layout),
         cond=_sensitivity(x, positions, theta, layout),
-        mistakes={name: _mistake(name, x, positions, dim, base, layout) for name in flags.split()},
+        kills=kills,
         **rest,
     )

@@ -119,7 +119,7 @@ def _of_the_turns(w, factor, original, low, high):
     return [more * (v - v / mpmath.mpf(factor)) for v, more in zip(w, span, strict=True)]
 
 
-def _case(name, op, params, values, w, mistakes, blend=0, **more):
+def _case(name, op, params, values, w, kills, blend=0, **more):
     return case(
         f"scaling/{op}/{name}/frequencies",
         op=op,
@@ -127,67 +127,36 @@ def _case(name, op, params, values, w, mistakes, blend=0, **more):
         tensors=more.pop("tensors", {}),
         expected=values,
         cond=_sensitivity(values, w, blend),
-        mistakes=mistakes,
+        kills=kills,
         models=("f64", "f32"),  # nobody means to keep frequencies in 16 bits
         **more,
     )
 
 
-def _wrong(dim, base, factor):
-    w, s = plain(dim, base), mpmath.mpf(factor)
-    power = s ** (mpmath.mpf(dim) / (dim - 2)) if dim > 2 else s
-    return {
-        "unscaled": w,
-        "twice": [v / s**2 for v in w],
-        "inverted": [v * s for v in w],
-        "every_frequency": [v / s for v in w],
-        "base_times_factor": plain(dim, mpmath.mpf(base) * s),
-        "every_frequency_by_the_power": [v / power for v in w],
-    }
-
-
-def _simple(op, name, dim, base, factor, flags):
-    w, wrong = plain(dim, base), _wrong(dim, base, factor)
+def _simple(op, name, dim, base, factor, kills):
+    w = plain(dim, base)
     values = scaled("linear", w, factor) if op == "linear" else stretched(w, factor)
-    params = {"dim": dim, "base": base, "factor": factor}
-    return _case(name, op, params, values, w, {flag: wrong[flag] for flag in flags.split()})
+    return _case(name, op, {"dim": dim, "base": base, "factor": factor}, values, w, kills)
 
 
 def _dynamic(name, dim, base, factor, length, original):
     w, s = plain(dim, base), mpmath.mpf(factor)
-    at = lambda length: stretched(w, s * max(length, original) / original - (s - 1))
-    wrong = {"unscaled": w, "at_its_longest": at(s * original), "factor_alone": stretched(w, s)}
-    values = at(mpmath.mpf(length))
-    same = {"unscaled"} if length <= original else {"at_its_longest"} if length == factor * original else set()
+    values = stretched(w, s * max(mpmath.mpf(length), original) / original - (s - 1))
+    kills = "factor_alone" + " unscaled" * (length > original) + " at_its_longest" * (length != factor * original)
     params = {"dim": dim, "base": base, "factor": factor, "length": length, "original_length": original}
-    mistakes = {flag: each for flag, each in wrong.items() if flag not in same}
-    return _case(f"{name}-{length}", "dynamic_ntk", params, values, w, mistakes)
+    return _case(f"{name}-{length}", "dynamic_ntk", params, values, w, kills)
 
 
-def _blended(dim, base, factor, original, truncate, betas=(32, 1), **changed):
-    w = plain(dim, base)
-    given = {"along": lambda t: mpmath.mpf(t)} | ramp(dim, base, original, truncate, betas) | changed
-    return scaled("yarn", w, factor, **given)
+def _blended(dim, base, factor, original, truncate, betas=(32, 1)):
+    along = {"along": lambda t: mpmath.mpf(t)}
+    return scaled("yarn", plain(dim, base), factor, **along, **ramp(dim, base, original, truncate, betas))
 
 
-def _yarn(name, dim, base, factor, original, truncate, betas=(32, 1), same=()):
-    w, s = plain(dim, base), mpmath.mpf(factor)
-    values = _blended(dim, base, factor, original, truncate, betas)
-    turns = lambda t: -original * w[t] / (2 * mpmath.pi)
-    mistakes = {
-        "unscaled": w,
-        "twice": _blended(dim, base, factor * factor, original, truncate, betas),
-        "every_frequency": [v / s for v in w],
-        "truncated" if not truncate else "not_truncated": _blended(dim, base, factor, original, not truncate, betas),
-        "ramp_upside_down": [v + v / s - x for v, x in zip(w, values, strict=True)],
-        "ramp_over_turns": _blended(
-            dim, base, factor, original, truncate, along=turns, start=mpmath.mpf(-32), end=mpmath.mpf(-1)
-        ),
-        "betas_exchanged": _blended(dim, base, factor, original, truncate, **ramp(dim, base, original, truncate, (64, 1))),
-    }
-    mistakes = {flag: each for flag, each in mistakes.items() if flag not in same}
-    settings = dim, base, factor, original, truncate, betas
-    return _case(name, "yarn", _yarn_params(*settings), values, w, mistakes, _of_the_ramp(*settings))
+def _yarn(name, *settings, same=()):
+    told = {"not_truncated" if settings[4] else "truncated", "betas_exchanged"} - set(same)
+    kills = " ".join(["unscaled twice every_frequency ramp_upside_down ramp_over_turns", *sorted(told)])
+    values, w = _blended(*settings), plain(*settings[:2])
+    return _case(name, "yarn", _yarn_params(*settings), values, w, kills, _of_the_ramp(*settings))
 
 
 def _yarn_params(dim, base, factor, original, truncate, betas=(32, 1)):
@@ -195,62 +164,46 @@ def _yarn_params(dim, base, factor, original, truncate, betas=(32, 1)):
     return {"dim": dim, "base": base, "factor": factor, "original_length": original, **words, "truncate": truncate}
 
 
-def _tables(
-    name, dim, base, factor, original, truncate, betas=(32, 1), *, probe="tables", positions=(0, 1, 100, 48040), **rest
-):
-    positions, w = np.array(positions), _blended(dim, base, factor, original, truncate, betas)
+def _tables(name, dim, base, factor, *ramp, probe="tables", positions=(0, 1, 100, 48040), kills="", **rest):
+    settings = dim, base, factor, *ramp
+    positions, w = np.array(positions), _blended(*settings)
     magnitude = mpmath.log(factor) / 10 + 1
-
-    def rows(w, g):
-        angles = positions[..., None].astype(object) * np.array(w)
-        return g * np.concatenate([np.frompyfunc(f, 1, 1)(angles) for f in (mpmath.cos, mpmath.sin)], axis=-1)
-
-    values, blend = rows(w, magnitude), _of_the_ramp(dim, base, factor, original, truncate, betas)
+    angles = positions[..., None].astype(object) * np.array(w)
+    values = magnitude * np.concatenate([np.frompyfunc(f, 1, 1)(angles) for f in (mpmath.cos, mpmath.sin)], axis=-1)
+    blend = _of_the_ramp(*settings)
     by = [v * growth(x) + more for v, x, more in zip(w, plain(dim, base), blend, strict=True)]
     phase = magnitude * positions[..., None] * np.array(by * 2)
-    other = _blended(dim, base, factor, original, not truncate, betas)
     return case(
         f"scaling/yarn_tables/{name}/{probe}",
         op="yarn_tables",
-        params=_yarn_params(dim, base, factor, original, truncate, betas),
+        params=_yarn_params(*settings),
         tensors={"positions": positions},
         expected=values,
         cond={"phase": phase, "amp": terms(3, 0 * values + magnitude)},
-        mistakes={
-            "no_magnitude": rows(w, 1),
-            "magnitude_squared": rows(w, magnitude**2),
-            "truncated" if not truncate else "not_truncated": rows(other, magnitude),
-        },
+        kills=f"no_magnitude magnitude_squared {'not_truncated' if ramp[1] else 'truncated'} {kills}",
         **rest,
     )
 
 
 def _llama3(name, dim, factor, high, flags):
-    base, original, w, s = 500000.0, 8192, plain(dim, 500000.0), mpmath.mpf(factor)
+    base, original, w = 500000.0, 8192, plain(dim, 500000.0)
     given = {"low": mpmath.mpf(1), "high": mpmath.mpf(high), "length": original}
     values = scaled("llama3", w, factor, **given)
-    mistakes = {"unscaled": w, "twice": scaled("llama3", w, s * s, **given), "every_frequency": [v / s for v in w]}
-    if "no_blend" in flags:
-        mistakes["no_blend"] = scaled("llama3", w, factor, **given | {"low": mpmath.mpf(high)})
-        longest, shortest = mpmath.mpf(original), mpmath.mpf(original) / high
-        kept = [min(max((longest - 2 * mpmath.pi / v) / (longest - shortest), 0), 1) for v in w]
-        mistakes["blended_by_wavelength"] = [(1 - c) * v / s + c * v for c, v in zip(kept, w, strict=True)]
+    kills = f"unscaled twice every_frequency {flags}"
     edges = {"low_freq_factor": 1.0, "high_freq_factor": high, "original_length": original}
-    blend = _of_the_turns(w, factor, original, 1, high) if "no_blend" in flags else 0
-    return _case(name, "llama3", {"dim": dim, "base": base, "factor": factor, **edges}, values, w, mistakes, blend)
+    blend = _of_the_turns(w, factor, original, 1, high) if flags else 0
+    return _case(name, "llama3", {"dim": dim, "base": base, "factor": factor, **edges}, values, w, kills, blend)
 
 
-def _longrope(name="quarters", dim=32, base=10000.0, factors=tuple(1 + t / 4 for t in range(16)), **rest):
-    w = plain(dim, base)
-    quotients = lambda factors: [v / mpmath.mpf(f) for v, f in zip(w, factors, strict=True)]
-    mistakes = {"unscaled": w, "list_reversed": quotients(factors[::-1])}
-    params = {"dim": dim, "base": base}
-    return _case(name, "longrope", params, quotients(factors), w, mistakes, tensors={"factors": list(factors)}, **rest)
+def _longrope(name="quarters", dim=32, base=10000.0, factors=tuple(1 + t / 4 for t in range(16)), kills=""):
+    w, params = plain(dim, base), {"dim": dim, "base": base}
+    values = [v / mpmath.mpf(f) for v, f in zip(w, factors, strict=True)]
+    return _case(name, "longrope", params, values, w, f"unscaled list_reversed {kills}", tensors={"factors": list(factors)})
 
 
 def _proportional(name, dim, base, fraction, factor):
     w, turned = plain(dim, base), int(fraction * dim // 2)
     zeros = [mpmath.mpf(0)] * (dim // 2 - turned)
     values = [v / factor for v in w[:turned]] + zeros
-    mistakes = {"unscaled": w, "partial_rotary": plain(2 * turned, base) + zeros}
-    return _case(name, "proportional", {"dim": dim, "base": base, "fraction": fraction, "factor": factor}, values, w, mistakes)
+    params = {"dim": dim, "base": base, "fraction": fraction, "factor": factor}
+    return _case(name, "proportional", params, values, w, "unscaled partial_rotary")

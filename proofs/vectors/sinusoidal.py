@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import definition, frequency
-from proofs.vectors import HALVES, PLACES, case, growth, narrow, terms
+from proofs.vectors import HALVES, PLACES, case, growth, terms
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5",
@@ -20,7 +20,7 @@ CONVENTIONS = {
 }
 
 
-OTHER = {"half": "interleaved", "interleaved": "half"}
+LAYOUTS = ("half", "interleaved")
 DIVISORS = ("dim", "dim - 2")
 SPARSE = (0, 1, 2, 100, 257, 2049, 4097, 48040, 65503)
 ANY = "other_layout cos_first divisor starts_at_one degrees turns wrong_base"
@@ -40,8 +40,8 @@ def vectors():
         comment="One pair is the first and the last: the first is 1.",
     )
     for divisor in DIVISORS:
-        yield _frequencies(6, divisor, 500000, kills="wrong_base")
-    for layout in OTHER:
+        yield _frequencies(6, divisor, 500000)
+    for layout in LAYOUTS:
         for divisor in DIVISORS:
             yield _encode("tiny", range(6), 8, layout, divisor, ANY)
     precision = "positions_ignored f16_positions bf16_positions bf16_frequencies bf16_angles"
@@ -49,14 +49,14 @@ def vectors():
     yield _encode("sparse", SPARSE, 32, "half", "dim - 2", f"{ANY} {precision}")
     yield _encode("far", [131071, 1048575], 128, "interleaved", "dim", f"{ANY} positions_ignored bf16_frequencies")
     yield _encode("float64", [65535, 1048575], 32, "half", "dim", "f32_angles", models=("f64",))
-    rows = "positions_shared_across_batch wrong_axis positions_ignored wrong_base"
+    rows = "starts_at_one positions_shared_across_batch wrong_axis positions_ignored wrong_base"
     rows += " int16_positions positions_clamped positions_modulo"
-    for layout in OTHER:
+    for layout in LAYOUTS:
         for divisor in DIVISORS:
             more = {"models": ("f64", "f32"), "base": 500000}
-            yield _encode("places", PLACES[:2], 6, layout, divisor, "starts_at_one", kills=rows, **more)
-            yield _encode("beyond-f32", PLACES[2], 6, layout, divisor, "f32_angles", kills="f32_positions", models=("f64",))
-            yield _encode("fractional", HALVES, 6, layout, divisor, "starts_at_one degrees", kills="positions_ignored")
+            yield _encode("places", PLACES[:2], 6, layout, divisor, rows, **more)
+            yield _encode("beyond-f32", PLACES[2], 6, layout, divisor, "f32_angles f32_positions", models=("f64",))
+            yield _encode("fractional", HALVES, 6, layout, divisor, "starts_at_one degrees positions_ignored")
     batch = [[0, 1, 2, 3, 4], [7, 5000, 7, 3, 0]]
     yield _encode("batch", batch, 6, "half", "dim", ANY + " positions_ignored positions_shared_across_batch")
     yield _encode(
@@ -75,35 +75,7 @@ def _rows(positions, frequencies, layout):
     return np.array(rows, dtype=object).reshape(*at.shape, 2 * len(frequencies))
 
 
-def _mistake(name, positions, dim, layout, divisor, base=10**4):
-    """What `encode` gives with the mistake put in."""
-    w, at = _frequencies_of(dim, divisor, base), np.array(positions, dtype=object)
-    right = {"positions": at, "frequencies": w, "layout": layout}
-    if name == "cos_first":
-        rows = _rows(at, w, "half")
-        rows = np.concatenate([rows[..., dim // 2 :], rows[..., : dim // 2]], axis=-1)
-        return rows if layout == "half" else np.stack(np.split(rows, 2, axis=-1), axis=-1).reshape(rows.shape)
-    if name in ("bf16_angles", "f32_angles"):
-        bits = 8 if name == "bf16_angles" else 24
-        angles = [[narrow(narrow(v, bits) * position, bits) for v in w] for position in at]
-        return np.array([definition(1, row, layout, mpmath) for row in angles], dtype=object)
-    changes = {
-        "other_layout": lambda: {"layout": OTHER[layout]},
-        "divisor": lambda: {"frequencies": _frequencies_of(dim, *set(DIVISORS) - {divisor})},
-        "wrong_base": lambda: {"frequencies": _frequencies_of(dim, divisor, 1000)},
-        "degrees": lambda: {"frequencies": [v * mpmath.pi / 180 for v in w]},
-        "turns": lambda: {"frequencies": [v * 2 * mpmath.pi for v in w]},
-        "bf16_frequencies": lambda: {"frequencies": [narrow(v, 8) for v in w]},
-        "starts_at_one": lambda: {"positions": at + 1},
-        "positions_ignored": lambda: {"positions": np.broadcast_to(np.arange(at.shape[-1]).astype(object), at.shape)},
-        "positions_shared_across_batch": lambda: {"positions": np.broadcast_to(at[0], at.shape)},
-        "f16_positions": lambda: {"positions": np.array([narrow(p, 11) for p in at])},
-        "bf16_positions": lambda: {"positions": np.array([narrow(p, 8) for p in at])},
-    }
-    return _rows(**right | changes[name]())
-
-
-def _frequencies(dim, divisor, base=10**4, **rest):
+def _frequencies(dim, divisor, base=10**4):
     w = _frequencies_of(dim, divisor, base)
     return case(
         f"sinusoidal/{divisor.replace(' - ', '-')}/d{dim}-{'b1e4' if base == 10**4 else 'b5e5'}/frequencies",
@@ -112,13 +84,11 @@ def _frequencies(dim, divisor, base=10**4, **rest):
         tensors={},
         expected=w,
         cond={"phase": [v * growth(v) for v in w]},
-        mistakes={"divisor": _frequencies_of(dim, *set(DIVISORS) - {divisor}, base)}
-        | ({} if rest else {"wrong_base": _frequencies_of(dim, divisor, 1000)}),
-        **rest,
+        kills="divisor wrong_base",
     )
 
 
-def _encode(probe, positions, dim, layout, divisor, flags, *, base=10**4, **rest):
+def _encode(probe, positions, dim, layout, divisor, kills, *, base=10**4, **rest):
     w, at = _frequencies_of(dim, divisor, base), np.array(positions)
     values = _rows(at.astype(object), w, layout)
     angles = np.abs(at.astype(object)[..., None] * np.array([v * growth(v) for v in w]))
@@ -131,6 +101,6 @@ def _encode(probe, positions, dim, layout, divisor, flags, *, base=10**4, **rest
         stages={"frequencies": w} if dim <= 64 else {},
         expected=values,
         cond={"amp": terms(3, values), "phase": angles[..., columns]},
-        mistakes={name: _mistake(name, at.astype(object), dim, layout, divisor, base) for name in flags.split()},
+        kills=kills,
         **rest,
     )

@@ -31,30 +31,24 @@ def vectors():
     yield _scores("memory", 2, 5, "bi", every + " memory_ignored", batched=True)
     yield _scores("memory", 2, 5, "uni", every + " memory_ignored", batched=True)
     yield _scores("decode", 1, 5, "bi", "first_row_kept segments_exchanged no_segments no_s segment_not_scaled vectors_rotated")
-    yield _scores("square", 3, 3, "uni", every.replace("first_row_kept ", ""), kills="queries_and_keys_swapped")
+    yield _scores("square", 3, 3, "uni", every.replace("first_row_kept", "queries_and_keys_swapped"))
     slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
     masked = "segments_exchanged no_segments no_s not_shifted memory_ignored"
     yield _attend("memory", 2, 5, "uni", masked + " no_mask", batched=True, **slow)
     yield _attend("memory", 2, 5, "bi", masked, batched=True, **slow)
-    yield _attend("square", 3, 3, "bi", "segments_exchanged no_segments not_shifted", kills="queries_and_keys_swapped")
+    yield _attend("square", 3, 3, "bi", "segments_exchanged no_segments not_shifted queries_and_keys_swapped")
     yield _attend("square", 5, 5, "uni", "segments_exchanged no_segments no_mask not_shifted")
 
 
 def _distances(n, m, kind, clamp):
-    every = lambda first, low, high: [min(max(o, low), high) for o in range(first, -n if kind == "bi" else -1, -1)]
-    limits = (-clamp, clamp) if clamp else (-99, 99)
-    wrong = {"one_row_less": every(m - 1, *limits)}
-    if clamp:
-        wrong["clamp_ignored"] = every(m, -99, 99)
-    if clamp and kind == "bi":
-        wrong["clamp_one_side"] = every(m, -99, clamp)
+    reach = range(m, -n if kind == "bi" else -1, -1)
     return case(
         f"xlnet/{kind}/q{n}-k{m}/distances" + f"-clamp{clamp}" * bool(clamp),
         op="distances",
         params={"n_query": n, "n_key": m, "attn_type": kind, "clamp_len": clamp},
         tensors={},
-        expected=every(m, *limits),
-        mistakes=wrong,
+        expected=[min(max(o, -clamp), clamp) if clamp else o for o in reach],
+        kills="one_row_less" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * (clamp > 0 and kind == "bi"),
     )
 
 
@@ -65,45 +59,29 @@ def _operands(n, m, kind, batched):
     return tensors | {"same": (pattern(n, m) if batched else pattern(n, m)[0, 0]).astype(int)}
 
 
-def _all_scores(q, k, r, e, u, v, s, same, scale, mistake):
+def _all_scores(q, k, r, e, u, v, s, same, scale):
     """Scores and their sensitivities: three products, the second moved, the third chosen."""
     n, m = q.shape[-2], k.shape[-2]
-    if mistake == "vectors_rotated":
-        u, v, s = v, s, u
-    if mistake == "segment_of_the_first_batch":
-        same = np.broadcast_to(same[:1], same.shape)
-    if mistake == "segments_exchanged":
-        same = 1 - same
-    content = dot(total(exact(q), exact(u[:, None])), exact(k), scale)
-    position = dot(total(exact(q), exact(v[:, None])), exact(r), scale)
-    own = 1 if mistake == "segment_not_scaled" else scale
-    segment = dot(total(exact(q), exact(s[:, None] * (mistake != "no_s"))), exact(np.swapaxes(e, 0, 1)), own)
-    j, i = np.arange(m), np.arange(n)[:, None]
-    at = row(i, j, n, m) - (mistake == "first_row_kept")
-    if mistake == "not_shifted":
-        at = row(0 * i, j, n, m)
-    if mistake == "memory_ignored":
-        at = at + m - n
-    at = np.minimum(at, r.shape[-2] - 1)
+    by = lambda x, y: dot(total(exact(q), exact(x[:, None])), exact(y), scale)
+    content, position, segment = by(u, k), by(v, r), by(s, np.swapaxes(e, 0, 1))
+    at = np.minimum(row(np.arange(n)[:, None], np.arange(m), n, m), r.shape[-2] - 1)
     moved = rearranged(lambda x: np.take_along_axis(x, np.broadcast_to(at, (2, 3, n, m)), axis=-1), position)
     chosen = rearranged(lambda x: np.where(same, x[..., :1], x[..., 1:]), segment)
-    parts = (content, moved) if mistake == "no_segments" else (content, moved, chosen)
-    seen = (r.shape[-2] == n + m) | (j <= i + m - n)
-    return rearranged(lambda x: np.where(seen, x, 0), total(*parts))
+    seen = (r.shape[-2] == n + m) | _seen(n, m)
+    return rearranged(lambda x: np.where(seen, x, 0), total(content, moved, chosen))
 
 
-def _case(op, probe, n, m, kind, tensors, result, mistakes, scale=0.5, **rest):
-    expected, cond = result()
+def _case(op, probe, n, m, kind, tensors, answer, scale=0.5, **rest):
+    expected, cond = answer
     return case(
         f"xlnet/{kind}/q{n}-k{m}-h3-d4/{op}-{probe}",
         op=op,
-        params={"scale": float(scale), "attn_type": kind},
+        params={"scale": scale, "attn_type": kind},
         tensors=tensors,
         expected=expected,
         cond=cond,
         **rest,
         ignore=kind == "uni" and op == "scores" and ~_seen(n, m),
-        mistakes={mistake: result(mistake)[0] for mistake in mistakes.split()},
     )
 
 
@@ -111,21 +89,16 @@ def _seen(n, m):
     return np.arange(m) <= np.arange(n)[:, None] + m - n
 
 
-def _scores(probe, n, m, kind, mistakes, batched=False, **rest):
-    tensors, scale = _operands(n, m, kind, batched), mpmath.mpf(1) / 2
-    mistakes += " segment_of_the_first_batch" * batched
-    result = lambda mistake=None: _all_scores(*tensors.values(), scale, mistake)
-    return _case("scores", probe, n, m, kind, tensors, result, mistakes, **rest)
+def _scores(probe, n, m, kind, kills, batched=False):
+    tensors = _operands(n, m, kind, batched)
+    kills += " segment_of_the_first_batch" * batched
+    return _case("scores", probe, n, m, kind, tensors, _all_scores(*tensors.values(), mpmath.mpf(1) / 2), kills=kills)
 
 
-def _attend(probe, n, m, kind, mistakes, batched=False, scale=0.5, **rest):
-    tensors, scale = _operands(n, m, kind, batched), mpmath.mpf(scale)
+def _attend(probe, n, m, kind, kills, batched=False, scale=0.5, **rest):
+    tensors = _operands(n, m, kind, batched)
     tensors |= {name: tensors[name] / 2 for name in "qkre"}  # scores of moderate size
     values, seen = painted((2, 3, m, 4), 13), _seen(n, m) | (kind == "bi")
-    mistakes += " segment_of_the_first_batch" * batched
-
-    def result(mistake=None):
-        scores = _all_scores(*tensors.values(), scale, mistake)
-        return average(softmax(scores, None if mistake == "no_mask" else seen), exact(values))
-
-    return _case("attend", probe, n, m, kind, {**tensors, "values": values}, result, mistakes, scale, **rest)
+    kills += " segment_of_the_first_batch" * batched
+    answer = average(softmax(_all_scores(*tensors.values(), mpmath.mpf(scale)), seen), exact(values))
+    return _case("attend", probe, n, m, kind, {**tensors, "values": values}, answer, scale, kills=kills, **rest)

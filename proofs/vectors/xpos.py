@@ -22,36 +22,36 @@ CONVENTIONS = {
     "op rotate": "every pair turned by position * base^(-2t/dim) and scaled",
 }
 
-OTHER = {"half": "interleaved", "interleaved": "half", "query": "key", "key": "query"}
+ANY = "other_side unscaled other_center other_layout factor_of_the_feature"
 
 
 def vectors():
     for layout, side in itertools.product(("half", "interleaved"), ("query", "key")):
-        yield _rotate("centered", [0, 5, 700, 1500], 8, layout, side, 32.0)
-        rows = "positions_clamped positions_modulo bf16_positions int16_positions"
+        yield _rotate("centered", [0, 5, 700, 1500], 8, layout, side, 32.0, ANY)
+        rows = f"{ANY} positions_clamped positions_modulo bf16_positions int16_positions"
         rows += " positions_shared_across_batch wrong_axis wrong_base"
         more = {"base": 500000, "scale_base": 65536.0}
-        yield _rotate("places", PLACES[:2], 4, layout, side, 32768.0, kills=rows, models=("f64", "f32"), **more)
+        yield _rotate("places", PLACES[:2], 4, layout, side, 32768.0, rows, models=("f64", "f32"), **more)
         more = {"scale_base": 2.0**24, "models": ("f64",)}
-        yield _rotate("beyond-f32", PLACES[2], 4, layout, side, 32768.0, kills="f32_positions f16_positions", **more)
-        yield _rotate("fractional", HALVES, 4, layout, side, 32.0, scale_base=2.0**22, kills="positions_ignored")
-    yield _rotate("far", [4000, 4097, 5000], 16, "half", "key", 4097.0)
+        yield _rotate("beyond-f32", PLACES[2], 4, layout, side, 32768.0, "f32_positions f16_positions", **more)
+        yield _rotate("fractional", HALVES, 4, layout, side, 32.0, "positions_ignored", scale_base=2.0**22)
+    yield _rotate("far", [4000, 4097, 5000], 16, "half", "key", 4097.0, ANY)
 
 
-def zeta(t, dim, whole=2):
-    return (mpmath.mpf(whole * t) / dim + mpmath.mpf(2) / 5) / (mpmath.mpf(7) / 5)
+def zeta(t, dim):
+    return (mpmath.mpf(2 * t) / dim + mpmath.mpf(2) / 5) / (mpmath.mpf(7) / 5)
 
 
 def _members(t, dim, layout):
     return (2 * t, 2 * t + 1) if layout == "interleaved" else (t, t + dim // 2)
 
 
-def _values(x, positions, dim, layout, side, center, base, scale_base, whole=2):
+def _values(x, positions, dim, layout, side, center, base, scale_base):
     y, at = np.zeros(x.shape, dtype=object), _of_every_row(positions, x)
     for *lead, i, t in np.ndindex(*x.shape[:-1], dim // 2):
         first, second = ((*lead, i, f) for f in _members(t, dim, layout))
         pair = mpmath.mpf(x[first]), mpmath.mpf(x[second])
-        given = mpmath.mpf(at[(*lead, i)]), frequency(t, dim, mpmath.mpf(base)), zeta(t, dim, whole), mpmath.mpf(center)
+        given = mpmath.mpf(at[(*lead, i)]), frequency(t, dim, mpmath.mpf(base)), zeta(t, dim), mpmath.mpf(center)
         y[first], y[second] = definition(*pair, *given, mpmath.mpf(scale_base), side, m=mpmath)
     return y
 
@@ -76,31 +76,17 @@ def _sensitivity(x, positions, dim, layout, side, center, base, scale_base):
     return {"phase": phase, "amp": amp}
 
 
-def _rotate(name, positions, dim, layout, side, center, *, base=10000, scale_base=512.0, **rest):
+def _rotate(name, positions, dim, layout, side, center, kills, *, base=10000, scale_base=512.0, **rest):
     positions = np.array(positions)
     batch, given = len(positions) if positions.ndim > 1 else 1, (dim, layout, side, center, base, scale_base)
     x = painted((batch, 2, positions.shape[-1], dim), 1)
-    columns = [t for t in range(dim // 2) for _ in (0, 1)] if layout == "interleaved" else [*range(dim // 2)] * 2
-    scales = np.empty(x.shape, dtype=object)
-    for place, p in np.ndenumerate(_of_every_row(positions, x)):
-        factor = [zeta(t, dim) ** ((mpmath.mpf(p) - center) / mpmath.mpf(scale_base)) for t in range(dim // 2)]
-        scales[place] = np.array(factor, dtype=object)[columns]
-    right = _values(x, positions, *given)
     return case(
         f"xpos/{layout}-{side}/d{dim}/{name}",
         op="rotate",
         params={"dim": dim, "base": float(base), "layout": layout, "side": side, "center": center, "scale_base": scale_base},
         tensors={"x": x, "positions": positions},
-        expected=right,
+        expected=_values(x, positions, *given),
         cond=_sensitivity(x, positions, *given),
-        mistakes={
-            "other_side": _values(x, positions, dim, layout, OTHER[side], center, base, scale_base),
-            "unscaled": right / scales if side == "query" else right * scales,
-            "other_center": _values(x, positions, dim, layout, side, center + 64, base, scale_base),
-            "other_layout": _values(x, positions, dim, OTHER[layout], side, center, base, scale_base),
-            "factor_of_the_feature": _values(x, positions, *given, whole=1),
-        }
-        if name not in ("beyond-f32", "fractional")
-        else None,  # so near the center, or with so slow a factor, its slips are rounding
+        kills=kills,
         **rest,
     )

@@ -9,6 +9,7 @@ import textwrap
 import zlib
 from fractions import Fraction
 from types import ModuleType, SimpleNamespace
+from unittest import mock
 
 import jsonschema
 import mpmath
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import sympy
 
-from posref import vectors
+from posref import ops, vectors
 from proofs import vectors as generator
 from proofs.vectors import ZERO_FREE, __main__, _archive, case, narrow, painted, rounded, tensor, terms
 
@@ -41,17 +42,26 @@ def precise():
         yield
 
 
+def op_with(mistakes, spec=lambda offsets, *, heads: offsets / 3):
+    """An op `bias` of a system that is not there, with these variations as its mistakes."""
+    named = {name: ops.Mistake(wrong, name, name, name) for name, wrong in mistakes.items()}
+    op = ops.Op("linear.bias", spec, ("offsets",), dict, named)
+    return mock.patch.object(ops, "system", return_value={"bias": op})
+
+
 def bias(**changes):
-    """A small case, right unless changed."""
+    """A small case, right unless changed; `mistakes` are what they give."""
+    given = changes.pop("mistakes", {"sign": [0.7, 0.3, 0.0]})
     arguments = {
         "op": "bias",
         "params": {"heads": 1},
         "tensors": {"offsets": [-2, -1, 0]},
         "expected": [mpmath.mpf(-2) / 3, mpmath.mpf(-1) / 3, mpmath.mpf(0)],
         "cond": {"amp": terms(1, [mpmath.mpf(2) / 3, mpmath.mpf(1) / 3, 0])},
-        "mistakes": {"sign": [0.7, 0.3, 0.0]},
+        "kills": " ".join(given),
     }
-    return case(changes.pop("id", "linear/h1/bias"), **arguments | changes)
+    with op_with({name: lambda f, a, wrong=wrong: np.array(wrong) for name, wrong in given.items()}):
+        return case(changes.pop("id", "linear/h1/bias"), **arguments | changes)
 
 
 @pytest.mark.slow
@@ -276,7 +286,8 @@ def test_the_example_of_the_docstring_works():
     made = ModuleType("linear_bias")
     vars(made).update({name: getattr(generator, name) for name in generator.__all__}, mpmath=mpmath, sympy=sympy)
     exec(compile(example, "example", "exec"), vars(made))
-    document = __main__.document("linear_bias", made, FLAGS)
+    with op_with({"sign": ops.result(lambda y: -y)}, lambda offsets, *, heads: offsets / 2.0 ** np.array([[1], [2], [4]])):
+        document = __main__.document("linear_bias", made, FLAGS)
     jsonschema.validate(document, SCHEMA)
     assert document["title"] == "Linear bias: a number per offset."
     assert document["cases"][0]["expected"]["data"][:2] == [-2.0, -1.5]
@@ -325,6 +336,19 @@ def alibi_case(kills):
         cond={"amp": terms(1, [[[0.01, 0.01, 0]]])},
         kills=kills,
     )
+
+
+def test_a_mistake_that_leaves_the_numbers_is_told_apart(precise):
+    with mock.patch.dict(ops.op("alibi.bias").mistakes, beyond=ops.Mistake(ops.result(lambda y: np.exp(y + 800)), "", "", "")):
+        record = alibi_case("beyond")
+    assert (record["flags"], record["fingerprints"]) == (["beyond"], {})
+
+
+def test_sums_of_roundings_are_no_fingerprint(precise):
+    """Two entries off by amounts that cancel in the first sum but for roundings."""
+    first, second, _ = painted((3,), 1)
+    wrong = np.array(bias()["expected"]["data"]) + np.array([1 / first, -1 / second, 0])
+    assert bias(mistakes={"sign": wrong})["fingerprints"]["sign"][0] == 0
 
 
 def test_mistakes_come_from_the_ops(precise):

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from posref import vectors
+from posref import ops, vectors
 from proofs.absolute import sinusoidal
 from proofs.vectors import rope
 
@@ -43,8 +43,8 @@ def test_four_features_partial():
     ("mistake", "layout"), [("third_layout", "interleaved"), ("sign", "half"), ("tiled_tables", "interleaved")]
 )
 def test_mistakes_are_what_they_say(mistake, layout):
-    with mpmath.workprec(200):
-        wrong = rope._mistake(mistake, X4[None], [1], 4, 10**4, layout)[0].astype(float)
+    op, arguments = ops.of_case(vectors.case(f"rope/{layout}/d4-b1e4/one"))
+    wrong = op.mistakes[mistake].wrong(op.spec, arguments)[0]
     assert np.abs(wrong - WORKED[mistake]).max() < 6e-10
 
 
