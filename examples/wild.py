@@ -1,9 +1,9 @@
 """What released libraries compute, row by row: the wall of verdicts.
 
-    pip install -e ".[parity,wall]"
-    python examples/wild.py            what docs/wild.md shows; only libraries that are installed have rows
-    python examples/wild.py keras      the rows of one library
-    python examples/wild.py types      the attention of every type of transformers, not only of the rows; minutes
+    python examples/wild.py                      the rows of the libraries that are installed
+    python examples/wild.py keras-hub timm       the rows of these
+    python examples/wild.py --environments DIR   docs/wild.md: all rows, in an environment for each group of `ENVIRONMENTS`
+    python examples/wild.py types                the attention of every type of transformers, not only of the rows; minutes
 
 A verdict is measured when this runs: it agrees with posref (and in which convention, to which precision), or it differs, with
 the name of the mistake or the size of the difference. The line beside it shows it without posref. Layers of transformers come
@@ -15,6 +15,8 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,8 +31,19 @@ from posref.check import check_rope
 from posref.relative import alibi
 from posref.rotary import axes, rope, scaling
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # tests/parity builds the modules, examples/ has the wrappers
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # tests/parity builds the modules, examples/ has the wrappers
 os.environ.setdefault("KERAS_BACKEND", "jax")
+
+ENVIRONMENTS = {  # libraries that go together, at the versions of the page
+    "torch": "torch==2.13.0 transformers==5.23.0 onnx==1.23.2 onnxruntime==1.31.1 x-transformers==2.31.10 "
+    "rotary-embedding-torch==0.9.1 diffusers==0.42.1",
+    "litgpt": "torch==2.13.0 litgpt==0.5.13",
+    # a torchvision without CUDA is in no index, and one with CUDA wants its own torch, 5 GB
+    "vision": "torch==2.14.1 torchvision==0.29.1 timm==1.0.31 torchtune==0.6.1 torchao==0.9.0",
+    "jax": "jax==0.10.2 flax==0.12.8 equinox==0.13.8 keras-hub==0.32.0",
+    "mlx": "mlx[cpu]==0.32.4 numpy==2.4.6",
+}
 
 
 class Row(NamedTuple):
@@ -50,13 +63,24 @@ class Row(NamedTuple):
 
 
 def rotation(fn: Callable, **settings: Any) -> str:
-    """The layout that it turns out to have, or the shortest name of what differs from the rotation asked for."""
+    """The layout that it turns out to have, or what differs from the rotation asked for."""
     reports = {layout: check_rope(fn, layout=layout, **settings) for layout in pairing.LAYOUTS}
     for layout, report in reports.items():
         if report.ok:
             return f"agrees: layout {layout}, {report.precision.model}"
-    names = [" and ".join(claim.name for claim in report.diagnosis) for report in reports.values() if report.diagnosis]
-    return f"differs: {min(names, key=len)}" if names else "differs: no mistake of the list"
+    return differs(*reports.values())
+
+
+def differs(*reports: Any) -> str:
+    """The shortest diagnosis; where there is none, what was found at the first wrong element."""
+    found = [[re.sub(EQUALS, "", claim.sentence) for claim in report.diagnosis] for report in reports if report.diagnosis]
+    failed = next(check.detail for report in reports for check in report.checks if check.status == "failed")
+    shortest = " and ".join(min(found, key=lambda sentences: len("".join(sentences)), default=()))
+    return f"differs: {shortest or re.sub(TOLERANCE, '', failed)}"
+
+
+EQUALS = re.compile(r"^your output equals \S+ with (the mistakes? [^:]*: )?")
+TOLERANCE = re.compile(r" \([^)]* times the bound of \w+\)")
 
 
 def numbers(found: Any, expected: Any, otherwise: str = "") -> str:
@@ -458,16 +482,15 @@ def olmo3_truncate() -> str:
 
 
 def rows() -> Iterator[Row]:
-    from check_real_implementations import REAL, available
+    from check_real_implementations import REAL
 
     for subject in REAL:
         rotary_dim = None if subject.rotary_dim == subject.dim else subject.rotary_dim
         sizes = {"dim": subject.dim, "base": subject.base, "rotary_dim": rotary_dim}
         settings = {**sizes, "to": subject.to, "to_positions": np.asarray}
-        if available(subject):
-            name, _, rest = subject.name.partition(" ")
-            library = name.rstrip(",")
-            yield Row(library, f"RoPE: {rest or 'default'}", lambda s=subject, k=settings: rotation(s.function(), **k), "-")
+        name, _, rest = subject.name.partition(" ")
+        library = name.rstrip(",")
+        yield Row(library, f"RoPE: {rest or 'default'}", lambda s=subject, k=settings: rotation(s.function(), **k), "-")
     yield from LIBRARIES
     yield Row("transformers", "Falcon with ALiBi, its two paths", falcon, FALCON)
     yield Row("transformers", "OLMo 3, YaRN by layer type, truncate False", olmo3_truncate, TRUNCATE)
@@ -543,33 +566,67 @@ LIBRARIES = (
 )
 
 
-def measured(wanted: str = "") -> Iterator[tuple[Row, str, str]]:
+def measured(wanted: tuple[str, ...] = ()) -> Iterator[tuple[Row, str, str]]:
     """Every row that can be measured here: (row, version, verdict)."""
     for row in rows():
-        if not row.installed() or wanted not in row.library:
+        if not row.installed() or (wanted and row.library not in wanted):
             continue
         try:
             verdict = row.verdict()
         except Exception as problem:
             verdict = f"not measured: {type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}"[:150]
-        yield row, importlib.metadata.version("onnx" if row.library == "onnx" else row.library), verdict
+        yield row, importlib.metadata.version(row.library), verdict
 
 
-def main(wanted: str = "") -> int:
+def python_of(folder: Path, pins: list[str]) -> str:
+    """The Python of an environment with these packages, made unless it is there."""
+    made, python = folder / "pins.txt", folder / "bin" / "python"
+    if not made.is_file() or made.read_text().split() != pins:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
+        made.write_text(" ".join(pins))
+    return str(python)
+
+
+def printed(folder: Path) -> Iterator[str]:
+    """The table of every group, as this program prints it in the environment of the group; or why there is none."""
+    for name, pins in ENVIRONMENTS.items():
+        libraries = [re.split(r"==|\[", pin)[0] for pin in pins.split()]
+        try:
+            command = [python_of(folder / name, pins.split()), __file__, *libraries]
+        except (OSError, subprocess.CalledProcessError) as problem:
+            yield f"not measured: no environment of {pins}: {problem}"
+            continue
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        said = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment).stdout.splitlines()
+        yield from (line for line in said if line.startswith("| ") and line not in TABLE)
+
+
+TABLE = ("| library | version | what | verdict | shows it |", "| --- | --- | --- | --- | --- |")
+
+
+def main(*words: str) -> int:
     warnings.simplefilter("ignore")
-    if wanted == "types":
+    if words == ("types",):
         print(every_type())
         return 0
     print("# Released libraries, measured\n")
-    print(f"`python examples/wild.py` printed this on {datetime.date.today()}, Python {platform.python_version()}.")
-    print("Every verdict is measured. A library that is not installed has no row; those that exclude each other run in turn.\n")
-    print("| library | version | what | verdict | shows it |\n| --- | --- | --- | --- | --- |")
-    failed = 0
-    for row, version, verdict in measured(wanted):
-        failed += verdict.startswith("not measured")
-        print(f"| {row.library} | {version} | {row.what} | {verdict} | {row.line} |", flush=True)
-    return int(failed > 0)
+    made = f"on {datetime.date.today()}, Python {platform.python_version()}"
+    print(f"`python examples/wild.py --environments DIR` printed this {made}.")
+    print("Every verdict is measured, in an environment for each group of libraries that go together.\n")
+    print(*TABLE, sep="\n")
+    if words[:1] == ("--environments",):
+        lines = printed(Path(words[1]).absolute())
+    else:
+        lines = (
+            f"| {row.library} | {version} | {row.what} | {verdict} | {row.line} |" for row, version, verdict in measured(words)
+        )
+    failed = False
+    for line in lines:
+        failed |= "not measured" in line
+        print(line, flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main(*sys.argv[1:]))

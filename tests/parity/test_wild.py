@@ -68,6 +68,39 @@ def test_rotations_are_judged():
     assert "base" in wild.rotation(turn, dim=64)
 
 
+def test_every_library_has_one_environment():
+    """Its version on the page is the one that is pinned there."""
+    pins = [pin.replace("[cpu]", "").split("==") for pins in wild.ENVIRONMENTS.values() for pin in pins.split()]
+    versions = {tuple(re.split(r" *\| *", line)[1:3]) for line in PAGE.splitlines() if re.match(r"\| .*\d\.\d", line)}
+    assert {(library, version) for library, version in map(tuple, pins) if library in dict(versions)} == versions
+    assert all([library for library, _ in pins].count(library) == 1 for library in dict(versions))
+
+
+def test_rows_of_an_environment(monkeypatch, tmp_path):
+    """A group prints its own rows; one without an environment has none, and says so."""
+    monkeypatch.setattr(wild, "ENVIRONMENTS", {"here": "onnx==1", "nowhere": "posref-of-nobody==0"})
+    here = str(tmp_path / "here")
+
+    def python_of(folder, pins):
+        if str(folder) == here:
+            return sys.executable
+        raise wild.subprocess.CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(wild, "python_of", python_of)
+    *found, missing = wild.printed(tmp_path)
+    assert found == [line for line in PAGE.splitlines() if line.startswith("| onnx |")]
+    assert re.fullmatch(r"not measured: no environment of posref-of-nobody==0: .*pip.*", missing)
+
+
+def test_an_environment_is_made_once(monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(wild.subprocess, "run", lambda command, check: calls.append(command[1:4]))
+    (tmp_path / "group").mkdir()
+    for pins in (["numpy==2"], ["numpy==2"], ["numpy==3"]):
+        assert wild.python_of(tmp_path / "group", pins) == str(tmp_path / "group" / "bin" / "python")
+    assert calls == [["-m", "venv", "--clear"], ["-m", "pip", "install"]] * 2
+
+
 def test_every_row_is_on_the_page():
     """Rows of the page are those of the program, in its order; a library that was not installed then has none."""
     listed = [tuple(cell.strip() for cell in line.split("|")[1:4]) for line in PAGE.splitlines() if line.startswith("| ")][2:]
@@ -75,6 +108,11 @@ def test_every_row_is_on_the_page():
     found = [(library, what) for library, _, what in listed]
     assert [row for row in found if row not in known] == []
     assert [row for row in known if row not in found] == []
+
+
+def test_the_readme_counts_the_layers_of_the_page():
+    agree = re.findall(r"\| attention of `\w+` \| \d+ layers agree", PAGE)
+    assert f"the attention of {len(agree)} model types" in README
 
 
 def test_what_posref_found_is_on_the_page():
