@@ -80,18 +80,7 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     >>> x.round(4)
     array([[-1.9841,  1.9599,  2.4624,  4.0198]])
     """
-    name = "fast.rope.rotate"
-    cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
-    _machine.floating(name, "the result", cosine)
-    _machine.floating(name, "the result", sine)
-    reads = {"x": x, "cos": cos, "sin": sin}
-    out = _machine.output(name, "out", out, x.shape, max(cosine, sine), reads=reads, in_place=True)
-    threads = _machine.thread_count(name, threads, out.nbytes)
-    if out.size > 0:
-        kernel = functools.partial(_turn, {"interleaved": _interleaved, "half": _half}[layout], min(cosine, sine))
-        cos, sin = np.ascontiguousarray(cos, cosine), np.ascontiguousarray(sin, sine)
-        _machine.run(kernel, _pieces(x, cos, sin, out, threads), threads)
-    return out
+    return _rotated("fast.rope.rotate", {"x": x, "cos": cos, "sin": sin}, sin, layout, out, threads)
 
 
 @twin(rope.gradient)
@@ -102,7 +91,23 @@ def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None, out=None, th
     >>> gradient(np.array([[1.0, 0.0]]), cos, sin, layout="half").round(4)
     array([[ 0.5403, -0.8415]])
     """
-    return rotate(output_gradient, cos, -sin, layout=layout, rotary_dim=rotary_dim, out=out, threads=threads)
+    reads = {"output_gradient": output_gradient, "cos": cos, "sin": sin}
+    return _rotated("fast.rope.gradient", reads, -sin, layout, out, threads)
+
+
+def _rotated(name, reads, sin, layout, out, threads):
+    """What is read first, turned by the cosines read and by `sin`."""
+    x, cos, _ = reads.values()
+    cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
+    _machine.floating(name, "the result", cosine)
+    _machine.floating(name, "the result", sine)
+    out = _machine.output(name, "out", out, x.shape, max(cosine, sine), reads=reads, in_place=True)
+    threads = _machine.thread_count(name, threads, out.nbytes)
+    if out.size > 0:
+        kernel = functools.partial(_turn, {"interleaved": _interleaved, "half": _half}[layout], min(cosine, sine))
+        cos, sin = np.ascontiguousarray(cos, cosine), np.ascontiguousarray(sin, sine)
+        _machine.run(kernel, _pieces(x, cos, sin, out, threads), threads)
+    return out
 
 
 @_machine.jit

@@ -32,7 +32,43 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
     array([[[  1.,  11.],
             [-18.,   2.]]])
     """
-    name = "fast.shaw.scores"
+    return _scores("fast.shaw.scores", q, k, key_table, offsets, scale, variant, out, threads)
+
+
+@twin(shaw.attend)
+def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key", out=None, threads=None):
+    """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
+
+    Arguments and errors are those of `posref.relative.shaw.attend`; with value_table=None bit for bit its result, else up to
+    the order of a sum. `out` and `threads` as in `scores`.
+
+    >>> q, k, v = np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), np.array([[[1.0], [3.0]]])
+    >>> table = np.array([[-10.0], [0.0], [10.0]])
+    >>> attend(q, k, v, table, table, np.array([[0, 1], [-1, 0]]), scale=1.0)
+    array([[[ 7.],
+            [-3.]]])
+    """
+    name = "fast.shaw.attend"
+    weights = attention.softmax(_scores(name, q, k, key_table, offsets, scale, variant, None, threads), mask)
+    reads = {"q": q, "k": k, "v": v, "key_table": key_table, "offsets": offsets}
+    reads |= {} if mask is None else {"mask": mask}
+    reads |= {} if value_table is None else {"value_table": value_table}
+    values = (v,) if value_table is None else (v, value_table)
+    shape = (*np.broadcast_shapes(weights.shape[:-2], v.shape[:-2]), weights.shape[-2], v.shape[-1])
+    dtype = np.result_type(weights, *values)
+    _machine.floating(name, "the result", dtype)
+    out = _machine.output(name, "out", out, shape, dtype, reads=reads)
+    if value_table is None:
+        return _pairs.finish(out, weights @ v)
+    sums = np.zeros((*weights.shape[:-1], value_table.shape[-2]), weights.dtype)
+    if weights.size > 0:
+        threads = _machine.thread_count(name, 1 if threads is None else threads, weights.nbytes)
+        index = _pairs.integers(name, "offsets", offsets)
+        _machine.run(_sum, _sum_calls(weights, index, sums, threads), threads)
+    return np.add(weights @ v, sums @ value_table, out=out)
+
+
+def _scores(name, q, k, key_table, offsets, scale, variant, out, threads):
     index = _pairs.integers(name, "offsets", offsets)
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     shape = (*lead, q.shape[-2], k.shape[-2])
@@ -54,38 +90,6 @@ def scores(q, k, key_table, offsets, *, scale, variant="relative_key", out=None,
             by_key = _pairs.spread(some_k @ rows, target.shape[:-2])
             _machine.run(_key_query, _key_query_calls(content, by_query, by_key, near, scale, target, threads), threads)
     return _pairs.finish(out, made)
-
-
-@twin(shaw.attend)
-def attend(q, k, v, key_table, value_table, offsets, *, scale, mask=None, variant="relative_key", out=None, threads=None):
-    """o_i = sum_j softmax_j(s_ij) (v_j + a^V_ij): `(..., h, n_query, d_v)`. Shaw et al. Eqs. (3), (4).
-
-    Arguments and errors are those of `posref.relative.shaw.attend`; with value_table=None bit for bit its result, else up to
-    the order of a sum. `out` and `threads` as in `scores`.
-
-    >>> q, k, v = np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), np.array([[[1.0], [3.0]]])
-    >>> table = np.array([[-10.0], [0.0], [10.0]])
-    >>> attend(q, k, v, table, table, np.array([[0, 1], [-1, 0]]), scale=1.0)
-    array([[[ 7.],
-            [-3.]]])
-    """
-    name = "fast.shaw.attend"
-    weights = scores(q, k, key_table, offsets, scale=scale, variant=variant, threads=threads)
-    weights = attention.softmax(weights, mask)
-    reads = {"q": q, "k": k, "v": v, "key_table": key_table, "offsets": offsets}
-    reads |= {} if mask is None else {"mask": mask}
-    reads |= {} if value_table is None else {"value_table": value_table}
-    values = (v,) if value_table is None else (v, value_table)
-    shape = (*np.broadcast_shapes(weights.shape[:-2], v.shape[:-2]), weights.shape[-2], v.shape[-1])
-    out = _machine.output(name, "out", out, shape, np.result_type(weights, *values), reads=reads)
-    if value_table is None:
-        return _pairs.finish(out, weights @ v)
-    sums = np.zeros((*weights.shape[:-1], value_table.shape[-2]), weights.dtype)
-    if weights.size > 0:
-        threads = _machine.thread_count(name, 1 if threads is None else threads, weights.nbytes)
-        index = _pairs.integers(name, "offsets", offsets)
-        _machine.run(_sum, _sum_calls(weights, index, sums, threads), threads)
-    return np.add(weights @ v, sums @ value_table, out=out)
 
 
 @_machine.jit

@@ -1,8 +1,7 @@
-"""The compiled ALiBi bias against the specification, bit by bit, and against rational numbers."""
+"""The compiled ALiBi bias against rational numbers, and its own `dtype`."""
 
 import importlib
 import itertools
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +14,6 @@ fast = importlib.import_module("posref.fast.alibi")
 
 FLOATS = (np.float32, np.float64)
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
-SIZES = (0, 1, 2, 3, 7, 33, 130)
 
 
 def some_slopes(heads, dtype=np.float64):
@@ -25,16 +23,6 @@ def some_slopes(heads, dtype=np.float64):
 
 def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-@pytest.mark.parametrize("form", alibi.FORMS)
-@pytest.mark.parametrize("slope_dtype", FLOATS)
-def test_every_size(form, slope_dtype):
-    for n, m, heads in itertools.product(SIZES, SIZES, (1, 3)):
-        query, key, slopes = np.arange(n) * 3 + m, np.arange(m) ** 2, some_slopes(heads, slope_dtype)
-        expected = alibi.bias(query, key, slopes, form=form)
-        assert same_bits(fast.bias(query, key, slopes, form=form), expected)
-        assert same_bits(fast.bias(query, key, slopes, form=form, threads=5), expected)
 
 
 @pytest.mark.parametrize("form", alibi.FORMS)
@@ -66,23 +54,6 @@ def test_a_float32_result_does_not_round_the_offset():
     assert fast.bias(np.array([0]), np.array([2**24 + 1]), slope, form="signed", dtype=np.float32) == 2**24 + 4
 
 
-@pytest.mark.parametrize("form", alibi.FORMS)
-def test_dtype_and_out(form):
-    query, key, slopes = np.arange(3), np.arange(4), some_slopes(2)
-    exact = alibi.bias(query, key, slopes, form=form)
-    for dtype in FLOATS:
-        assert same_bits(fast.bias(query, key, slopes, form=form, dtype=dtype), exact.astype(dtype))
-        out = np.full(exact.shape, 7, dtype)
-        assert fast.bias(query, key, slopes, form=form, out=out) is out
-        assert same_bits(out, exact.astype(dtype))
-        wide = np.full((*exact.shape[:-1], 9), 7, dtype)
-        fast.bias(query, key, slopes, form=form, out=wide[..., 2:6], threads=3)
-        assert same_bits(wide[..., 2:6], exact.astype(dtype))
-        assert (np.delete(wide, range(2, 6), axis=-1) == 7).all()
-        flipped = np.asfortranarray(np.zeros_like(out))
-        assert same_bits(fast.bias(query, key, slopes, form=form, out=flipped), exact.astype(dtype))
-
-
 @pytest.mark.parametrize("form", ["signed", "absolute"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_the_ends_of_integers(form, dtype):
@@ -103,107 +74,17 @@ def test_differences_beyond_int64_are_refused():
             call(np.array([-(2**63)]), np.array([0]), np.ones(1), form="absolute")
 
 
-BATCHES = [
-    ((2, 3), (4,)),
-    ((3,), (2, 4)),
-    ((2, 3), (2, 4)),
-    ((2, 1, 3), (5, 4)),
-    ((1, 3), (2, 4)),
-    ((0, 3), (4,)),
-    ((2, 0), (2, 4)),
-]
-
-
-@pytest.mark.parametrize(("query_shape", "key_shape"), BATCHES)
-@pytest.mark.parametrize("form", alibi.FORMS)
-def test_batched_positions(query_shape, key_shape, form):
-    rng, slopes = np.random.default_rng(0), some_slopes(3)
-    query, key = rng.integers(-50, 50, query_shape), rng.integers(-50, 50, key_shape)
-    expected = alibi.bias(query, key, slopes, form=form)
-    for threads in (None, 1, 2, 64):
-        assert same_bits(fast.bias(query, key, slopes, form=form, threads=threads), expected)
-
-
-@pytest.mark.parametrize("form", alibi.FORMS)
-def test_memory_layouts(form):
-    query, key, slopes = np.arange(12).reshape(3, 4), np.arange(15).reshape(3, 5) % 7, some_slopes(4)
-    expected = alibi.bias(query, key, slopes, form=form)
-    for change in (np.asfortranarray, lambda x: np.repeat(x, 2, -1)[..., ::2], lambda x: x[..., ::-1].copy()[..., ::-1]):
-        assert same_bits(fast.bias(change(query), change(key), change(slopes), form=form, threads=2), expected)
-    same = np.broadcast_to(np.int64(3), (3, 5))
-    assert same_bits(fast.bias(query, same, slopes, form=form), alibi.bias(query, same, slopes, form=form))
-    foreign = query.astype(">i4")
-    assert same_bits(fast.bias(foreign, key, slopes, form=form), expected)
-
-
-def test_out_over_the_inputs_is_refused():
-    buffer = np.zeros(40)
-    inputs = {"query_positions": np.zeros(2), "key_positions": np.zeros(5), "slopes": np.zeros(2)}
-    for name, value in inputs.items():
-        part = buffer[20 - len(value) // 2 :][: len(value)]
-        arguments = {**inputs, name: part}
-        with pytest.raises(ValueError, match=rf"fast\.alibi\.bias: out overlaps {name} in memory"):
-            fast.bias(**arguments, form="signed", out=buffer[:20].reshape(2, 2, 5))
-
-
-def test_two_python_threads_call_at_once():
-    positions, slopes, right = np.arange(150), some_slopes(4), []
-    expected = {form: alibi.bias(positions, positions, slopes, form=form) for form in alibi.FORMS}
-
-    def call():
-        for form in (*alibi.FORMS,) * 7:
-            right.append(same_bits(fast.bias(positions, positions, slopes, form=form, threads=2), expected[form]))
-
-    callers = [threading.Thread(target=call) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert right == [True] * 63
-
-
-def test_kernels_equal_their_python_source():
-    for kernel in (fast._signed, fast._absolute):
-        compiled, source = np.zeros((2, 3, 4)), np.zeros((2, 3, 4))
-        arguments = some_slopes(2), np.arange(3), np.arange(4)
-        kernel(*arguments, compiled)
-        kernel.py_func(*arguments, source)
-        assert same_bits(compiled, source)
-
-
-def test_slopes_are_those_of_the_specification():
-    assert fast.slopes is alibi.slopes
-
-
 QUERY, KEY, SLOPES = np.arange(2), np.arange(3), np.ones(2)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"form": "press"}, ValueError, "form is 'press', expected one of 'signed', 'absolute', 'key'"),
-        ({"slopes": [1.0]}, TypeError, "slopes is a list"),
-        ({"slopes": SLOPES[None]}, ValueError, r"slopes has shape \(1, 2\), expected \(h,\)"),
         ({"slopes": SLOPES.astype(int)}, TypeError, "the bias would have dtype int64"),
-        ({"query_positions": QUERY.astype(np.uint8)}, TypeError, "query_positions has dtype uint8"),
         ({"query_positions": QUERY.astype(object)}, TypeError, "the difference of positions would have dtype object"),
-        (
-            {"key_positions": KEY.astype(np.float16), "query_positions": QUERY.astype(np.float16)},
-            TypeError,
-            "would have dtype float16",
-        ),
-        ({"key_positions": np.array(1)}, ValueError, r"key_positions has shape \(\)"),
-        (
-            {"query_positions": np.zeros((2, 3)), "key_positions": np.zeros((3, 3))},
-            ValueError,
-            "the axes before .* must be equal or 1",
-        ),
         ({"dtype": np.float16}, TypeError, "the bias would have dtype float16"),
         ({"dtype": np.float32, "out": np.empty((2, 2, 3))}, TypeError, "out has dtype float64 and the result has float32"),
-        ({"out": np.empty((2, 3, 2))}, ValueError, r"out has shape \(2, 3, 2\) and the result has \(2, 2, 3\)"),
         ({"out": np.empty((2, 2, 3), int)}, TypeError, "int64"),
-        ({"out": [1]}, TypeError, "out is a list"),
-        ({"threads": 0}, ValueError, "threads is 0"),
     ],
 )
 def test_errors(change, error, message):

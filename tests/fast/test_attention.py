@@ -7,7 +7,6 @@ import math
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import mpmath
@@ -379,39 +378,6 @@ def test_masked_keys_have_no_share():
 # Memory
 
 
-def strided(x):
-    """The same numbers in other memory."""
-    wide = np.repeat(x, 2, axis=-1)
-    wide[..., 1::2] = np.nan
-    yield wide[..., ::2]
-    yield np.asfortranarray(x)
-    yield x[..., ::-1].copy()[..., ::-1]
-    yield x[..., ::-1, :].copy()[..., ::-1, :]
-    yield np.swapaxes(np.swapaxes(x, -2, -3).copy(), -2, -3)  # (n, h, d), as models keep it
-    yield x.astype(x.dtype.newbyteorder())
-    buffer = np.empty(x.nbytes + 1, np.uint8)
-    unaligned = buffer[1:].view(x.dtype).reshape(x.shape)
-    unaligned[...] = x
-    yield unaligned
-    frozen = x.copy()
-    frozen.setflags(write=False)
-    yield frozen
-
-
-def test_any_memory_gives_the_same_bits():
-    q, k, v, bias = inputs(70, 75, 4, 6, heads=(4, 2))
-    cos, sin = (t.astype(np.float32) for t in rope.tables(np.arange(75), rope.frequencies(4)))
-    arguments = {"scale": 0.5, "layout": "half", "query_tables": (cos[5:], sin[5:]), "key_tables": (cos, sin)}
-    expected = fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments)
-    for other in zip(*map(strided, (q, k, v, bias[:, None])), strict=True):
-        out = fast.attend_by_offset(*other[:3], bias_by_offset=other[3][:, 0], **arguments)
-        assert np.array_equal(out, expected)
-    for target in strided(np.empty_like(expected)):
-        if target.flags.writeable and target.dtype.isnative:
-            assert fast.attend_by_offset(q, k, v, bias_by_offset=bias, **arguments, out=target) is target
-            assert np.array_equal(target, expected)
-
-
 def test_repeated_rows_and_one_array_for_all():
     row = np.random.default_rng(0).standard_normal((1, 1, 8)).astype(np.float32)
     x = np.broadcast_to(row, (2, 70, 8))
@@ -421,27 +387,16 @@ def test_repeated_rows_and_one_array_for_all():
     assert np.array_equal(fast.attend_by_offset(x, x, x, scale=0.3), expected)
 
 
-def test_out_that_overlaps_an_input_is_refused_and_nothing_written():
-    buffer = np.random.default_rng(0).standard_normal((6, 9, 5))
-    before = buffer.copy()
-    q, k, v = buffer[:2], buffer[2:4, :7], buffer[4:, :7]
-    cases = {"q": buffer[::-1][4:], "k": buffer[3:5], "v": np.lib.stride_tricks.as_strided(buffer[4:], (2, 9, 5), (8, 80, 16))}
-    for name, out in cases.items():
-        with pytest.raises(
-            ValueError, match=rf"fast.attention.attend_by_offset: out overlaps {name} in memory; pass {name}.copy"
-        ):
-            fast.attend_by_offset(q, k, v, scale=1.0, out=out)
-    own = np.empty((2, 9, 5))
+def test_out_that_overlaps_tables_is_refused_and_nothing_written():
+    (q, k, v, _), own = inputs(9, 7, 4, 5, dtype=np.float64), np.empty((2, 9, 5))
     for name, arguments in {
-        "bias_by_offset": {"bias_by_offset": own[0].ravel()[:15]},
         r"query_tables\[0\]": {"layout": "half", "query_tables": (own[0, :, :2], np.ones((9, 2)))},
         r"key_tables\[1\]": {"layout": "half", "key_tables": (np.ones((7, 2)), own[0, :7, :2])},
     }.items():
         own[...] = 1
-        width = 4 if "layout" in arguments else 5
         with pytest.raises(ValueError, match=f"out overlaps {name} in memory"):
-            fast.attend_by_offset(q[..., :width].copy(), k[..., :width].copy(), v, scale=1.0, **arguments, out=own)
-    assert np.array_equal(buffer, before)
+            fast.attend_by_offset(q, k, v, scale=1.0, **arguments, out=own)
+        assert (own == 1).all()
 
 
 PEAK = """
@@ -476,36 +431,6 @@ def test_memory_stays_small():
 
 
 # Threads
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_threads_do_not_change_a_bit(dtype):
-    q, k, v, bias = inputs(300, 310, 8, 5, heads=(3, 1), dtype=dtype)
-    arguments = {"scale": 0.3, "bias_by_offset": bias, "causal": True}
-    expected = fast.attend_by_offset(q, k, v, **arguments, threads=1)
-    few = fast.attend_by_offset(q[:, :3], k, v, scale=0.3, threads=1)
-    for threads in (None, 2, 3, 5, 64, 1000):
-        assert np.array_equal(fast.attend_by_offset(q, k, v, **arguments, threads=threads), expected)
-        assert np.array_equal(fast.attend_by_offset(q[:, :3], k, v, scale=0.3, threads=threads), few)
-
-
-def test_two_python_threads_at_once():
-    q, k, v, bias = inputs(130, 130, 8, 8)
-    expected = fast.attend_by_offset(q, k, v, scale=0.3, bias_by_offset=bias)
-    start, right = threading.Barrier(2), []
-
-    def call():
-        start.wait()
-        for _ in range(50):
-            out = fast.attend_by_offset(q, k, v, scale=0.3, bias_by_offset=bias, threads=2)
-            right.append(np.array_equal(out, expected))
-
-    callers = [threading.Thread(target=call) for _ in range(2)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert right == [True] * 100
 
 
 # RoPE
@@ -599,24 +524,10 @@ def test_partial_against_the_specification(dtype):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"q": [[1.0]]}, TypeError, "q is a list"),
-        ({"q": np.ones((5, 4))}, ValueError, r"q has shape \(5, 4\), expected at least 3 axes"),
         ({"k": np.full((2, 7, 4), np.nan)}, ValueError, "k has 56 of 56 values that are NaN"),
-        ({"k": np.ones((3, 7, 4)), "v": np.ones((3, 7, 2))}, ValueError, r"q has shape \(2, 5, 4\), .* of h_key = 3"),
-        ({"v": np.ones((1, 7, 2))}, ValueError, r"v has shape \(1, 7, 2\), .* expected h_key = 2"),
-        ({"k": np.ones((2, 7, 3))}, ValueError, r"k has shape \(2, 7, 3\), .* expected d = 4"),
-        ({"v": np.ones((2, 8, 2))}, ValueError, r"v has shape \(2, 8, 2\), .* expected n_key = 7"),
         ({"q": np.ones((2, 2, 5, 4)), "k": np.ones((3, 2, 7, 4))}, ValueError, "the axes before .* must be equal or 1"),
         ({"q": np.ones((2, 2, 5, 4)), "v": np.ones((3, 2, 7, 2))}, ValueError, "the axes before .* must be equal or 1"),
-        ({"bias_by_offset": np.ones((2, 12))}, ValueError, r"bias_by_offset has shape \(2, 12\), .* = 11 in"),
-        ({"bias_by_offset": np.ones((3, 11))}, ValueError, r"bias_by_offset has shape \(3, 11\), .* does not broadcast"),
         ({"bias_by_offset": np.full(11, np.inf)}, ValueError, "bias_by_offset has 11 of 11 values that are NaN or inf"),
-        ({"scale": np.ones(2)}, TypeError, "scale is .*, expected one number"),
-        ({"scale": float("nan")}, ValueError, "scale is nan"),
-        ({"window": 0}, ValueError, "window is 0"),
-        ({"causal": "yes"}, ValueError, "causal is 'yes'"),
-        ({"q": np.ones((2, 5, 4), np.int8)}, TypeError, "q has dtype int8"),
-        ({"window": float("inf")}, TypeError, "window is inf"),
         ({"q": np.ones((2, 5, 4), np.float16), "k": np.ones((2, 7, 4), np.float16), "v": np.ones((2, 7, 2), np.float16)},
          TypeError, "the result would have dtype float16"),
         ({"v": np.ones((2, 7, 2), np.longdouble)}, TypeError, "the result would have dtype float128"),
@@ -625,11 +536,6 @@ def test_partial_against_the_specification(dtype):
         ({"bias_rule": (np.ones((2, 3)), np.ones(2), np.ones(1))}, ValueError, r"bias_rule\[2\] has shape \(1,\)"),
         ({"bias_rule": (np.ones((1, 1)),) * 3, "bias_by_offset": np.ones(11)}, ValueError, "bias_rule"),
         ({"bias_rule": (np.ones((1, 1)), *[np.ones(1)] * 2), "bias_by_offset": np.ones(11)}, ValueError, "one of them"),
-        ({"out": np.empty((2, 5, 3))}, ValueError, r"out has shape \(2, 5, 3\) and the result has \(2, 5, 2\)"),
-        ({"out": np.empty((2, 5, 2), np.float32)}, TypeError, "out has dtype float32"),
-        ({"out": [0]}, TypeError, "out is a list"),
-        ({"threads": 0}, ValueError, "threads is 0"),
-        ({"threads": 1.5}, TypeError, "threads is 1.5"),
         ({"query_tables": np.ones((5, 2)), "layout": "half"}, TypeError, "query_tables is a ndarray, .* pass the pair"),
         ({"query_tables": (np.ones((5, 2)),) * 2}, ValueError, "layout is None, expected one of 'interleaved', 'half'"),
         ({"key_tables": (np.ones((7, 2)),) * 2, "layout": "neox"}, ValueError, "layout is 'neox'"),

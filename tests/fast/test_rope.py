@@ -34,58 +34,6 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_every_size(layout, dtype):
-    lengths, widths = (0, 1, 2, 3, 7, 16, 33, 257), (2, 4, 6, 10, 18, 34, 62, 64, 130, 256)
-    for length, width in itertools.product(lengths, widths):
-        cos, sin = some_tables(length, width // 2, dtype=dtype)
-        for tail in (0, 1, 5):
-            x = random(3, length, width + tail, dtype=dtype)
-            arguments = {"layout": layout, "rotary_dim": width if tail else None}
-            expected = rope.rotate(x, cos, sin, **arguments)
-            assert same_bits(fast.rotate(x, cos, sin, **arguments), expected)
-            assert same_bits(fast.rotate(x, cos, sin, **arguments, threads=3), expected)
-            out = np.full_like(x, np.nan)
-            assert fast.rotate(x, cos, sin, **arguments, out=out) is out
-            assert same_bits(out, expected)
-            assert fast.rotate(x, cos, sin, **arguments, out=x) is x
-            assert same_bits(x, expected)
-
-
-BROADCASTS = [
-    ((6,), (3,)),  # a single vector
-    ((5, 6), (3,)),
-    ((5, 6), (1, 3)),
-    ((4, 5, 6), (5, 3)),
-    ((4, 5, 6), (1, 3)),
-    ((4, 5, 6), (4, 5, 3)),
-    ((4, 5, 6), (4, 1, 3)),
-    ((2, 4, 5, 6), (5, 3)),
-    ((2, 4, 5, 6), (2, 1, 5, 3)),
-    ((2, 4, 5, 6), (2, 1, 1, 3)),
-    ((2, 4, 5, 6), (1, 4, 5, 3)),
-    ((2, 4, 5, 6), (2, 4, 5, 3)),
-    ((1, 4, 5, 6), (1, 4, 1, 3)),
-    ((1, 4, 5, 6), (1, 1, 5, 3)),
-    ((2, 3, 4, 5, 6), (2, 1, 4, 5, 3)),
-    ((2, 3, 4, 5, 6), (1, 3, 1, 5, 3)),
-    ((2, 3, 4, 5, 6), (2, 3, 1, 5, 3)),
-    ((2, 1, 3, 1, 5, 6), (2, 1, 1, 1, 5, 3)),
-    ((0, 4, 5, 6), (5, 3)),
-    ((2, 0, 5, 6), (2, 1, 5, 3)),
-]
-
-
-@pytest.mark.parametrize(("shape", "table_shape"), BROADCASTS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_way_to_broadcast_tables(shape, table_shape, layout):
-    x, (cos, sin) = random(*shape), some_tables(*table_shape)
-    expected = rope.rotate(x, cos, sin, layout=layout)
-    for threads in (None, 1, 2, 3, 64):
-        assert same_bits(fast.rotate(x, cos, sin, layout=layout, threads=threads), expected)
-
-
 def strided(x):
     """The same numbers laid out in other ways."""
     yield "fortran", np.asfortranarray(x)
@@ -118,15 +66,6 @@ def test_every_memory_layout(layout, dtype, rows, monkeypatch):
             assert same_bits(x, expected), f"{name}, in place"
     for (name, cosine), (_, sine) in zip(strided(cos), strided(sin), strict=True):
         assert same_bits(fast.rotate(plain, cosine, sine, layout=layout, rotary_dim=6), expected), name
-
-
-def test_out_leaves_its_surroundings_alone():
-    buffer = np.full((3, 9, 20), 7.0)
-    x, (cos, sin) = random(3, 9, 6), some_tables(9, 3)
-    fast.rotate(x, cos, sin, layout="half", out=buffer[..., 4:10])
-    assert same_bits(buffer[..., 4:10], rope.rotate(x, cos, sin, layout="half"))
-    assert (buffer[..., :4] == 7).all()
-    assert (buffer[..., 10:] == 7).all()
 
 
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
@@ -189,18 +128,6 @@ def test_machine_code_has_no_fused_operation(layout, dtype):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_kernel_equals_its_python_source(layout, dtype):
-    """What the proofs execute on symbols is `py_func`; what runs is machine code made from it."""
-    kernel = KERNELS[layout]
-    x, (cos, sin) = random(2, 3, 5, 9, dtype=dtype), some_tables(2, 5, 3, dtype=dtype)
-    compiled, source = np.zeros_like(x), np.zeros_like(x)
-    kernel(x, cos, sin, compiled)
-    kernel.py_func(x, cos, sin, source)
-    assert same_bits(compiled, source)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_nan_spoils_its_own_pair_only(layout):
     x, (cos, sin) = random(3, 6), some_tables(3, 3)
     clean = fast.rotate(x, cos, sin, layout=layout)
@@ -210,26 +137,6 @@ def test_a_nan_spoils_its_own_pair_only(layout):
     assert np.isnan(spoiled[1, pair]).all()
     spoiled[1, pair] = clean[1, pair]
     assert same_bits(spoiled, clean)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_gradient(layout):
-    x, (cos, sin) = random(3, 5, 8), some_tables(5, 3)
-    out = np.empty_like(x)
-    expected = rope.gradient(x, cos, sin, layout=layout, rotary_dim=6)
-    assert fast.gradient(x, cos, sin, layout=layout, rotary_dim=6, out=out, threads=2) is out
-    assert same_bits(out, expected)
-
-
-def test_threads_are_handed_on(monkeypatch):
-    given = []
-    monkeypatch.setattr(fast, "rotate", lambda *a, threads, out, **more: given.append(threads) or rope.rotate(*a, **more))
-    fast.gradient(random(3, 5, 8), *some_tables(5, 4), layout="half", threads=3)
-    assert given == [3]
-
-
-def test_frequencies_are_those_of_the_specification():
-    assert fast.frequencies is rope.frequencies
 
 
 # Tables
@@ -411,34 +318,6 @@ def test_tables_kernel_equals_its_python_source():
 
 
 X, (COS, SIN) = random(3, 5, 8), some_tables(5, 4)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"layout": "neox"}, ValueError, "layout is 'neox', expected one of 'interleaved', 'half'"),
-        ({"rotary_dim": 3}, ValueError, "rotary_dim is 3"),
-        ({"rotary_dim": 10}, ValueError, "at least rotary_dim = 10"),
-        ({"rotary_dim": 4}, ValueError, r"cos has shape \(5, 4\), .* expected rotary_dim/2 = 2"),
-        ({"x": X[:, :4]}, ValueError, "does not broadcast"),
-        ({"x": X.tolist()}, TypeError, "x is a list"),
-        ({"x": X + 1j}, TypeError, "complex128"),
-        ({"x": np.array(1.0)}, ValueError, r"x has shape \(\)"),
-        ({"cos": COS[:4]}, ValueError, "cos has shape"),
-        ({"threads": 0}, ValueError, "threads is 0, expected at least 1"),
-        ({"threads": -2}, ValueError, "threads is -2"),
-        ({"threads": 1.5}, TypeError, "threads is 1.5"),
-        ({"threads": True}, TypeError, "threads is True"),
-        ({"out": [0.0]}, TypeError, "out is a list"),
-        ({"out": np.empty((3, 5, 6))}, ValueError, r"out has shape \(3, 5, 6\) and the result has \(3, 5, 8\)"),
-        ({"out": np.empty((3, 5, 8), np.float32)}, TypeError, "out has dtype float32 and the result has float64"),
-    ],
-)
-def test_errors(change, error, message):
-    arguments = {"x": X, "cos": COS, "sin": SIN, "layout": "half", **change}
-    with pytest.raises(error, match=message) as caught:
-        fast.rotate(arguments.pop("x"), arguments.pop("cos"), arguments.pop("sin"), **arguments)
-    assert str(caught.value).startswith("fast.rope.rotate: ")
 
 
 @pytest.mark.parametrize(
