@@ -36,7 +36,7 @@ from posref.relative import (
     tupe,
     xlnet,
 )
-from posref.rotary import axes, decoupled, linear_attention, path, rope, scaling, xpos
+from posref.rotary import axes, decoupled, linear_attention, path, pope, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
 WHERE = {  # where position enters, in two lines
@@ -231,6 +231,12 @@ def encodings(size=24):
         scored = path.scores(x @ w_q, x @ w_k, w, np.full(len(m), 1.75), scale=scale)
         return attention.softmax(scored, np.tri(len(m), dtype=bool))
 
+    def polar(x, m):
+        w = pope.frequencies(d)
+        q = pope.encode((x @ w_q)[None], *rope.tables(m, w), layout="half")
+        k = pope.encode((x @ w_k)[None], *pope.tables(m, w, pope.clamp(v)), layout="half")
+        return weights(attention.scores(q, k, scale=scale))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -254,6 +260,7 @@ def encodings(size=24):
         "rotary.axes": turned(lambda m: axes.angles(np.stack([0 * m, m // 6, m % 6], -1), frequencies, across)),
         "rotary.generators": turned(lambda m: np.stack([m // 6, m % 6], -1) @ np.stack([frequencies, frequencies[::-1]])),
         "rotary.path": reflected,
+        "rotary.pope": polar,
         "rotary.xpos": xposes,
         "rotary.decoupled": decoupleds,
         "rotary.linear_attention": linear,

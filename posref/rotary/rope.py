@@ -55,8 +55,7 @@ Where implementations differ.
 
 References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, kexue.fm/archives/8265.
 Not here: FoPE, arXiv 2412.17739, at queries and keys: cos and sin of the kept frequencies w are cos(m w) C and sin(m w) S, with
-fixed matrices C and S a head, and 1 for the others; relative where C = S = 1. PoPE, arXiv 2509.10534, at queries and keys: the
-score is sum_c softplus(q_c) softplus(k_c) cos((j - i) w_c + delta_c) with w_c = base^(-c/d) and trained delta_c in [-2 pi, 0].
+fixed matrices C and S a head, and 1 for the others; relative where C = S = 1.
 """
 
 import numpy as np

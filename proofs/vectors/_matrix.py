@@ -26,6 +26,7 @@ index encode starts_at_one position_minus_one
 index encode_normalized starts_at_one position_minus_one
 layouts scores not_converted switch_forgotten
 offsets clip clip_one_early clip_one_late
+pope scores phases_subtracted sign
 rope attend sign cos_sin_swapped
 rope gradient sign gradient_forward
 rope scores sign cos_sin_swapped
