@@ -4,38 +4,21 @@ A cell is (system, op, variant) x mistake, where `posref.ops` can make the mista
 with the settings of one. It is *killed* if some case tells it from the right answer by more than two tolerances of f32, or of
 f64 where the case is for float64 alone; *refused* if it is an error in some case, which nobody overlooks; *explained* by a
 reason of `_reasons`; *open* otherwise, and then the vectors are not complete. *Absent* cells are none: the mistake has no
-place. Two mistakes made together *cancel* if each is killed and no case kills both at once.
+place. Two mistakes made one upon the other, in either order, *cancel* if each is killed and no case of the op and variant
+kills both at once: all pairs are made, also of wraps and of mistakes of one kind.
 """
 
 import inspect
 import itertools
 import re
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cache
 
 import numpy as np
 
 from posref import ops, vectors
-from proofs.vectors._reasons import AT_MOST, idle, reason
-
-UNDONE = """
-complex_order encode starts_at_one position_minus_one
-hierarchical encode counts_from_one position_plus_one
-index encode starts_at_one position_minus_one
-index encode_normalized starts_at_one position_minus_one
-layouts scores not_converted switch_forgotten
-offsets clip clip_one_early clip_one_late
-pope scores phases_subtracted sign
-rope attend sign cos_sin_swapped
-rope gradient sign gradient_forward
-rope scores sign cos_sin_swapped
-scaling yarn_tables no_magnitude magnitude_squared
-value attend not_undone undone_twice
-xlnet scores no_segments segment_not_scaled
-xpos rotate other_side both_multiplied
-"""  # each of the two undoes the other: together they are the right answer at every input
-
+from proofs.vectors._reasons import AT_MOST, PAIRS, idle, reason
 
 MODULI = (2**7, 2**8, 2**10, 2**12, 2**15, 2**16)  # where narrow integers and tables end
 KINDS = ("killed", "refused", "explained", "open")
@@ -73,11 +56,16 @@ def _truncated(name):
     return lambda a: np.trunc(a[name]) if np.any(a[name] % 1) else ops.missing()
 
 
+def _places(names):
+    """{(system, op, variant): cases} of the systems named, or of all."""
+    cases = sorted((case for case in vectors.cases() if not names or case.id.split("/")[0] in names), key=_variant)
+    return {place: list(group) for place, group in itertools.groupby(cases, key=_variant)}
+
+
 @cache
 def cells(names=()):
     """{(system, op, variant): {mistake: status}} of the systems named, or of all."""
-    cases = sorted((case for case in vectors.cases() if not names or case.id.split("/")[0] in names), key=_variant)
-    return {place: dict(_row(place, list(group))) for place, group in itertools.groupby(cases, key=_variant)}
+    return {place: dict(_row(place, cases)) for place, cases in _places(names).items()}
 
 
 def _variant(case):
@@ -142,27 +130,31 @@ def status(found):
     return "refused" if np.isnan(placed).any() else "open"
 
 
+@cache
+def pairs(names=()):
+    """{(system, op, variant): (pairs of mistakes that were made, those that cancel)}."""
+    return {place: _made(cases) for place, cases in _places(names).items()}
+
+
+def _made(cases):
+    asked = [(case, *ops.of_case(case)) for case in cases]
+    wrongs = mistakes(asked[0][1])
+    told = [{name for name, wrong in wrongs.items() if _told(distance(case, wrong, op.spec, a))} for case, op, a in asked]
+    made = dict.fromkeys(itertools.permutations([name for name in wrongs if any(name in here for here in told)], 2))
+    for (case, op, a), here in zip(asked, told, strict=True):
+        for pair in [pair for pair, killed in made.items() if not killed and here & {*pair}]:
+            found = distance(case, ops.both(*(wrongs[name] for name in pair)), op.spec, a)
+            made[pair] = made[pair] if found is None else not found <= 2
+    return sum(killed is not None for killed in made.values()), [pair for pair, killed in made.items() if killed is False]
+
+
+def _told(found):
+    return found is not None and found > 2
+
+
 def cancelling(names=()):
-    """Rows (system, op, mistake, mistake): both are killed by a case, and no case kills both at once."""
-    cases = [case for case in vectors.cases() if not names or case.id.split("/")[0] in names]
-    for key, group in itertools.groupby(sorted(cases, key=_place), key=_place):
-        killed, survives = defaultdict(bool), defaultdict(list)
-        for case in group:
-            op, arguments = ops.of_case(case)
-            alone = {name: distance(case, m.wrong, op.spec, arguments) for name, m in op.mistakes.items()}
-            here = [name for name, found in alone.items() if found is not None and found > 2]
-            for pair in itertools.combinations(here, 2):
-                if op.mistakes[pair[0]].kind and op.mistakes[pair[0]].kind == op.mistakes[pair[1]].kind:
-                    continue
-                together = ops.both(*(op.mistakes[name].wrong for name in pair))
-                found = distance(case, together, op.spec, arguments)
-                killed[pair] |= found is None or not found <= 2
-                survives[pair].append(case.id)
-        yield from ((*key, *pair) for pair in survives if not killed[pair] and " ".join((*key, *pair)) not in UNDONE)
-
-
-def _place(case):
-    return case.id.split("/")[0], case.op
+    """Rows (system, op, variant, mistake, mistake) that cancel in one order or in both."""
+    return sorted({(*place, *sorted(pair)) for place, (_, cancel) in pairs(names).items() for pair in cancel})
 
 
 def report(names=()):
@@ -172,7 +164,12 @@ def report(names=()):
     for place, row in sorted(table.items()):
         lines.append(_line(" ".join(place), Counter(row.values())))
         total.update(row.values())
-    return "\n".join([*lines, _line("all", total)])
+    made, cancel = sum(count for count, _ in pairs(tuple(names)).values()), cancelling(tuple(names))
+    said = sum(reason(*row, page=PAIRS) is not None for row in cancel)
+    together = (
+        f"{made} pairs of mistakes in both orders: {len(cancel)} cancel, {said} at every input and {len(cancel) - said} open"
+    )
+    return "\n".join([*lines, _line("all", total), together])
 
 
 def missing(names=()):
@@ -184,10 +181,11 @@ def missing(names=()):
     said = [
         f"open: no case kills {' '.join(cell)}; add one, or a reason to proofs/vectors/_reasons.py" for cell in found["open"]
     ]
-    said += [f"made together they cancel: {' '.join(row)}" for row in cancelling(names)]
+    cancel = cancelling(tuple(names))
+    said += [f"made together they cancel: {' '.join(row)}" for row in cancel if not reason(*row, page=PAIRS)]
     count = sum(map(len, found.values()))
     if not names:
-        said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"])]
+        said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"]) + idle(cancel, PAIRS)]
     if not names and len(found["explained"]) > AT_MOST * count:
         said.append(
             f"{len(found['explained'])} of {count} cells have a reason in the place of a case; at most {AT_MOST:.0%} may"

@@ -1,8 +1,9 @@
 """Reasons: why no case kills a mistake or a mutant. One page; a row that explains nothing any more is an error.
 
 A row is a shell pattern and the reason. REASONS are about "system op variant mistake", at most one cell of twenty; `_matrix`
-reads them. MUTANTS are about "module.function: statement  ->  its mutant"; `_mutants` reads them, and the proofs' own list of
-equivalent mutants, which is not repeated here.
+reads them. PAIRS are about "system op variant mistake mistake", in the order of the alphabet: together they are the right
+answer at every input. MUTANTS are about "module.function: statement  ->  its mutant"; `_mutants` reads them, and the proofs'
+own list of equivalent mutants, which is not repeated here.
 """
 
 from fnmatch import fnmatchcase
@@ -44,6 +45,28 @@ t5 * causal no_minimum | a gather beyond the table reads its last row, which is 
 transformer_xl distances causal clamp_one_side | causal distances have one side
 transformer_xl scores causal garbage_above_the_diagonal | scores of keys after the query have no meaning and are ignored
 xlnet distances uni clamp_one_side | causal distances have one side
+"""
+
+PAIRS = """
+* position_minus_one position_plus_one | one more and one less
+* position_minus_one starts_at_one | one more and one less
+* base_of_10000 wrong_base | both are about the one base: the second takes 10000 for the right one
+* causal_strict sees_one_ahead | one more and one less
+* window_one_less window_one_more | one more and one less
+attention attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
+hierarchical encode any counts_from_one position_plus_one | counting from one, positions are one more
+layouts scores * not_converted switch_forgotten | weights as they were, turned as they were
+offsets clip clip clip_one_early clip_one_late | one more and one less
+pope scores * phases_subtracted sign | two signs
+rope attend * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
+rope scores * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
+rope gradient * gradient_forward sign | two signs
+scaling yarn* not_truncated truncated | one setting, twice the other
+scaling yarn_tables * magnitude_squared no_magnitude | multiplied by the magnitude, and divided
+shaw scores_gradient * gradient_unscaled scale_squared | multiplied by the scale, and divided
+shaw scores_gradient relative_key_query key_part_left_out other_variant | the other of the other
+value attend * not_undone undone_twice | left out, and twice
+xpos rotate * both_multiplied other_side | divided for multiplied, and multiplied for divided
 """
 
 

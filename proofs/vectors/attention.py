@@ -118,6 +118,8 @@ def _attend():
     both = np.array([[[np.tri(3, dtype=int)]], [[[[1, 0, 1], [1, 1, 0], [0, 1, 1]]]]])[:, 0]
     yield _attend_case("square", square, bias=bias[:, :, :3], seen=both, scale=0.1875, n_key=3, models=MATH_IN_F32)
     yield _attend_case("row-scale", "row_scale_left_out row_scale_after_bias", bias=bias, row_scale=rows)
+    all_three = {"bias": bias, "softcap": 2.5, "row_scale": rows, "models": MATH_IN_F32}
+    yield _attend_case("bias-cap-rows", "cap_after_bias row_scale_after_bias", **all_three)
     yield _attend_case("grouped", "heads_tiled values_of_the_first_head no_mask", heads=4, key_heads=2, seen=causal)
     together = "heads_tiled cap_left_out cap_after_mask sink_left_out row_scale_left_out no_mask scale_ignored"
     more = {"sinks": np.array([1.5, -0.75, 0.25, 2.0]), "row_scale": rows, "softcap": 1.5, "models": MATH_IN_F32}

@@ -42,6 +42,7 @@ def vectors():
     yield _bias(2, 3, oblong + " cls_last transposed_table", cls=True)
     yield _bias(3, 2, oblong + " cls_last transposed_table", cls=True)
     yield _attend(2, 3, oblong + " bias_before_scale no_bias")
+    yield _attend(2, 3, "bias_before_scale bias_twice", scale=0.1875)
     every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
     yield _continuous((2, 3), (4, 5), every)
     yield _continuous((3, 2), (3, 2), every)
@@ -72,14 +73,14 @@ def _bias(height, width, mistakes, cls=False):
     )
 
 
-def _attend(height, width, mistakes):
+def _attend(height, width, mistakes, scale=0.5):
     table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
     q, k, v = (painted((2, 2, n, 4), tag) for tag in (1, 2, 4))
-    expected, cond = attend(exact(q), exact(k), exact(v), 0.5, exact(_biases(table, height, width)))
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)))
     return case(
-        f"swin/table/w{height}x{width}-h2/attend",
+        f"swin/table/w{height}x{width}-h2/attend{'' if scale == 0.5 else '-other-scale'}",
         op="attend",
-        params={"height": height, "width": width, "scale": 0.5},
+        params={"height": height, "width": width, "scale": scale},
         tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width), "table": table},
         expected=expected,
         cond=cond,

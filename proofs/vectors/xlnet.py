@@ -32,6 +32,8 @@ def vectors():
     yield _scores("memory", 2, 5, "uni", every + " memory_ignored", batched=True)
     yield _scores("decode", 1, 5, "bi", "first_row_kept segments_exchanged no_segments no_s segment_not_scaled vectors_rotated")
     yield _scores("square", 3, 3, "uni", every.replace("first_row_kept", "queries_and_keys_swapped"))
+    for kind in ("bi", "uni"):
+        yield _scores("other-scale", 2, 5, kind, "no_segments segment_not_scaled no_s", scale=3 / 16)
     slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
     masked = "segments_exchanged no_segments no_s not_shifted memory_ignored"
     yield _attend("memory", 2, 5, "uni", masked + " no_mask", batched=True, **slow)
@@ -89,10 +91,10 @@ def _seen(n, m):
     return np.arange(m) <= np.arange(n)[:, None] + m - n
 
 
-def _scores(probe, n, m, kind, kills, batched=False):
+def _scores(probe, n, m, kind, kills, batched=False, scale=0.5):
     tensors = _operands(n, m, kind, batched)
     kills += " segment_of_the_first_batch" * batched
-    return _case("scores", probe, n, m, kind, tensors, _all_scores(*tensors.values(), mpmath.mpf(1) / 2), kills=kills)
+    return _case("scores", probe, n, m, kind, tensors, _all_scores(*tensors.values(), mpmath.mpf(scale)), scale, kills=kills)
 
 
 def _attend(probe, n, m, kind, kills, batched=False, scale=0.5, **rest):
