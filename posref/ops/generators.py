@@ -23,6 +23,14 @@ def planes(frequencies, *, layout):
     return generators.planes(frequencies, layout=layout)
 
 
+def mixed(magnitudes, phi):
+    return generators.mixed(magnitudes, phi)
+
+
+def cayley(matrix):
+    return generators.cayley(generators.skew(matrix))
+
+
 def turn(x, coordinates, matrices, *, terms=18, halvings=6):
     turns = generators.exponential(coordinates, generators.skew(matrices), terms=terms, halvings=halvings)
     return (turns @ x[..., None])[..., 0]
@@ -34,6 +42,8 @@ ARRAYS = {
     "blocks": lambda s: painted((3, 2, 2), 4),
     "frequencies": lambda s: painted((2, 3), 6),
     "x": lambda s: painted((s.n_key, 4), 1),
+    "magnitudes": lambda s: np.abs(painted((3,), 6)),
+    "phi": lambda s: painted((s.heads,), 9),
     "coordinates": lambda s: painted((s.n_key, 2), 2),
     "matrices": lambda s: painted((2, 4, 4), 4),
 }
@@ -72,7 +82,7 @@ MISTAKES = {
         "the transpose",
         "Rows are columns.",
         "Everything turns backwards.",
-        only="circulant planes",
+        only="circulant planes cayley",
         remedy="Matrices act on column vectors.",
     ),
     "blocks_in_runs": Mistake(
@@ -91,6 +101,38 @@ MISTAKES = {
         "Blocks turn with another axis.",
         remedy="Block b turns with axis b mod A.",
         only="partition",
+    ),
+    "half_of_the_matrix": Mistake(
+        using(matrix=lambda a: a.matrix / 2),
+        "(1 - S/2)(1 + S/2)^-1",
+        "Cayley's approximation of exp(-S) is taken for Cayley's map.",
+        "Orthogonal too: another basis, which a checkpoint does not have.",
+        only="cayley",
+        remedy="S as it is.",
+    ),
+    "no_normal": Mistake(
+        result(lambda y: np.concatenate([y[..., : y.shape[-1] // 2]] * 2, axis=-1)),
+        "the same direction twice",
+        "The second half of the pairs has no quarter turn.",
+        "Patches along the normal have no position before training.",
+        only="mixed",
+        remedy="cos(phi + pi/2), sin(phi + pi/2) for the second half.",
+    ),
+    "quarter_turn_back": Mistake(
+        result(lambda y: y * np.repeat([1, -1], y.shape[-1] // 2)),
+        "cos(phi - pi/2), sin(phi - pi/2)",
+        "The normal points to the other side.",
+        "The second half turns backwards.",
+        only="mixed",
+        remedy="Add the quarter turn.",
+    ),
+    "rows_first": Mistake(
+        result(lambda y: y[..., ::-1, :]),
+        "the row turns by cos phi",
+        "The axes of the frequencies are exchanged.",
+        "With phi = 0 the first half turns by the row.",
+        only="mixed",
+        remedy="The first axis is the column.",
     ),
     "axes_exchanged": Mistake(
         using(coordinates=lambda a: a.coordinates[..., ::-1]),

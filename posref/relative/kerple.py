@@ -37,7 +37,8 @@ Where implementations differ.
       | megatron/mpu/layers.py ParallelKerpleLog, ParallelKerplePower
     at the start | the paper's code | p uniform in (0, 2), a in (0, 1) | 25be3d712e | megatron/mpu/layers.py
     future | the paper's code | the bias of distance 0, until it is masked | 25be3d712e | megatron/mpu/layers.py
-    weight form | the paper's code | adds s exp(-a' |j - i|^p') to power | 25be3d712e | megatron/mpu/layers.py
+    weight form | the paper's code | with power, s is multiplied by exp(-a' |j - i|^p') first | 25be3d712e
+      | megatron/mpu/layers.py ParallelKerplePower
     a | NeMo | 0 and not trained, so the bias is 0 everywhere | as stored | KERPLERelativePositionEmbedding
 
 References. Chi et al., KERPLE, arXiv 2205.09921; github.com/chijames/KERPLE.

@@ -13,8 +13,9 @@ Definition. A token at x = (x_1, .., x_A) and skew matrices S_1, .., S_A:
     LieRE         S_a = U_a - U_a^T, U_a any upper triangle: does not commute
     ComRoPE-AP    block b turns with axis b mod A alone, by any skew block
     ComRoPE-LD    S_a = theta_a (P - P^T), in each block
-    STRING        S_a = C_a - C_a^T with circulant C_a, or P R(x) P^T with an orthogonal P
+    STRING        S_a = C_a - C_a^T with circulant C_a, or P R(x) P^T with P = (1 - S)(1 + S)^-1, S skew
     RoPE-Mixed    S_a has -w_at and w_at for pair t: pair t turns by sum_a x_a w_at
+                  at first w_t = f_t (cos phi, sin phi), then f_t (-sin phi, cos phi), phi one random angle a head
 
 Symbols.
 
@@ -24,11 +25,13 @@ Symbols.
     matrix (..., d, d)              entries, of which the upper triangle is read
     row (..., d)                    the first row of C
     blocks (count, size, size)      skew blocks of ComRoPE-AP
-    frequencies (axes, pairs)       w of RoPE-Mixed
+    frequencies (axes, pairs)       w of RoPE-Mixed; in `mixed` f, `rope.frequencies(d // 2, 10.0)`
+    phi (...)                       in radians, one a head and layer
 
 Conventions. exp is the series of a matrix halved `halvings` times, cut after `terms`, and squared back: 18 terms are exact in
 float64 for entries whose rows sum to 1 after the halvings. A turn in front of P R(x) P^T cancels between queries and keys, and
-the other is absorbed in their projections: STRING with an orthogonal P is RoPE-Mixed with other weights.
+the other is absorbed in their projections: STRING with Cayley's P is RoPE-Mixed with other weights. With phi = 0 RoPE-Mixed
+begins as RoPE of two axes, columns first.
 
 Example. Two axes; a pair turns by x_1 and by half of x_2.
 
@@ -47,6 +50,7 @@ Where implementations differ.
     LieRE in it | ComRoPE's code | a full P for each axis instead of blocks | 7aeef083f8 | model.py
     coordinates | RoPE-Mixed's code | integers at every resolution, columns first; CLS is not turned | ce85c2e56c
       | rope-vit models/vit_rope.py
+    base of f | RoPE-Mixed's code | 10, and 100 in its RoPE of two axes | ce85c2e56c | rope-vit models/vit_rope.py
     grid | timm | must be 'xy' to agree; 'ij' exchanges the axes | 1.0.31 | pos_embed_sincos.py get_mixed_freqs
 
 References. Ostmeier et al., LieRE, arXiv 2406.10322; Yu et al., ComRoPE, arXiv 2506.03737; Schenck et al., STRING, arXiv
@@ -62,7 +66,7 @@ from posref.pairing import Layout
 
 @contract
 def skew(matrix: Signed[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
-    """U - U^T with U the entries above the diagonal, as in LieRE and in ComRoPE's P - P^T: shape of `matrix`.
+    """U - U^T with U the entries above the diagonal, as in LieRE; ComRoPE reads a whole P, P - P^T: shape of `matrix`.
 
     >>> skew(np.array([[9.0, 2.0], [5.0, 9.0]]))
     array([[ 0.,  2.],
@@ -118,6 +122,38 @@ def planes(frequencies: Signed[Array, "axes pairs", wide], *, layout: Layout) ->
     made = np.zeros_like(frequencies, shape=(axes, 2 * pairs, 2 * pairs))
     made[:, a, b], made[:, b, a] = -frequencies, frequencies
     return made
+
+
+@contract
+def mixed(frequencies: Numbers[Array, "pairs", wide], phi: Signed[Array, "...", wide]) -> Numbers[Array, "... 2 2*pairs"]:
+    """RoPE-Mixed's w before training: half of the pairs read a direction, the others its normal: `(..., 2, 2 pairs)`.
+
+    >>> mixed(np.array([1.0, 0.1]), np.array(0.0))
+    array([[ 1. ,  0.1, -0. , -0. ],
+           [ 0. ,  0. ,  1. ,  0.1]])
+    """
+    along, across = np.cos(phi[..., None]) * frequencies, np.sin(phi[..., None]) * frequencies
+    columns, rows = np.concatenate([along, -across], axis=-1), np.concatenate([across, along], axis=-1)
+    return np.stack([columns, rows], axis=-2)
+
+
+@contract
+def cayley(skew: Numbers[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
+    """P = (1 - S)(1 + S)^-1, orthogonal for a skew S: `(..., d, d)`. STRING, section 3.2.
+
+    By elimination: 1 + S keeps a positive part at every step, so that no rows need to be exchanged.
+
+    >>> cayley(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    i = np.arange(skew.shape[-1])
+    one = 1 * (i[:, None] == i)
+    left, right = one + skew, one - skew  # which commute, so that (1 + S)^-1 may come first
+    for t in i:
+        factor = (left[..., :, t] - one[t]) / left[..., t, t, None]
+        left, right = (m - factor[..., None] * m[..., None, t, :] for m in (left, right))
+    return right
 
 
 @contract

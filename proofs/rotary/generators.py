@@ -4,7 +4,7 @@ import numpy as np
 import sympy as sp
 
 from posref import pairing
-from posref.rotary import generators, rope
+from posref.rotary import axes, generators, rope
 from proofs.kit import Scalar, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
 
 MADE = [generators.skew, generators.circulant, generators.partition, generators.planes, pairing.indices]
@@ -173,28 +173,68 @@ def it_turns_clockwise():
     prove_equal(slope.ravel(), (-generators.planes(w, layout="half")[0] @ turn).ravel())
 
 
+@theorem(
+    of=[generators.cayley],
+    sizes="d = 1, 2, 3, all skew S",
+    equivalent={"cayley: i = np.arange(skew.shape[-1])  ->  i = np.arange(skew.shape[-2])": "square"},
+)
+def cayley_pinned():
+    """P (1 + S) = 1 - S, which is the paper's (1 - S)(1 + S)^-1, and P P^T = 1 for all skew S."""
+    for d in (1, 2, 3):
+        s, one = generators.skew(symbols("u", d, d)), np.eye(d, dtype=int)
+        p = generators.cayley(s)
+        prove_equal((p @ (one + s)).ravel(), (one - s).ravel(), mention=s[0, 1:])
+        prove_equal((p @ p.T).ravel(), one.ravel(), mention=[])
+
+
+cayley_pinned.control_by("generators.cayley", "half_of_the_matrix", matrix=symbols("u", 2, 2))
+
+
 def moved(basis):
-    """q^T P R(x)^T P^T P R(y) P^T k and (P^T q)^T R(y - x) P^T k, for d = 4 and one axis."""
-    q, k, w, x, y = symbols("q", 4), symbols("k", 4), symbols("w", 2), symbol("x"), symbol("y")
-    at = lambda position: basis @ rope.matrix(position, w, layout="half") @ basis.T
-    plain = (basis.T @ q) @ (rope.matrix(y - x, w, layout="half") @ (basis.T @ k))
-    return (at(x) @ q) @ (at(y) @ k), plain
+    """What stands between a query at x and a key at y: with P R P^T, without the P on the left, and P R(y - x) P^T."""
+    w, x, y = symbols("w", 2), symbol("x"), symbol("y")
+    right = lambda position: rope.matrix(position, w, layout="half") @ basis.T
+    between = lambda at: (at(x).T @ at(y)).ravel()
+    return between(lambda position: basis @ right(position)), between(right), (basis @ right(y - x)).ravel()
 
 
-@theorem(of=[rope.matrix], sizes="d = 4, P a turn of features 0 and 1")
+@theorem(of=[generators.cayley, rope.matrix], sizes="d = 4, S within features 0 and 1, which are of two pairs")
 def a_basis_is_absorbed():
-    """With an orthogonal P the scores of P R(x) P^T are those of R after q -> P^T q and k -> P^T k: STRING by Cayley's P is
-    RoPE, and its P is absorbed by the projections."""
-    phi = sp.Symbol("phi", real=True)
-    basis = np.eye(4, dtype=int).astype(object)
-    basis[:2, :2] = [[sp.cos(phi), -sp.sin(phi)], [sp.sin(phi), sp.cos(phi)]]
-    prove_equal(*([each] for each in moved(array(basis))))
+    """With Cayley's P the scores of P R(x) P^T are those of R(x) P^T, so the P on the left does nothing, and those of R after
+    q -> P^T q and k -> P^T k: STRING by Cayley's P is RoPE, and its P is absorbed by the projections."""
+    upper = symbol("s") * (np.arange(16).reshape(4, 4) == 1)
+    both, right, plain = moved(generators.cayley(generators.skew(array(upper))))
+    prove_equal([*both, *right], [*plain, *plain], mention=[symbol("s")])
 
 
 @a_basis_is_absorbed.control
 def by_any_matrix():
     """So it is for any matrix P."""
-    prove_equal(*([each] for each in moved(array(np.diag([2, 1, 1, 1])))))
+    both, _, plain = moved(array(np.diag([2, 1, 1, 1])))
+    prove_equal(both, plain)
+
+
+MIXED = [generators.mixed, rope.frequencies, axes.angles, axes.sections]
+
+
+@theorem(of=MIXED, sizes="2 axes, 4 pairs, all frequencies and phi")
+def mixed_at_the_start():
+    """Half of the pairs have f (cos phi, sin phi), the others f (cos(phi + pi/2), sin(phi + pi/2)); with phi = 0 a patch turns
+    as in RoPE of two axes, columns first, with the same f = base^(-4t/d), t < d/4, for both."""
+    f, phi, x = symbols("f", 2), symbols("phi", 1), symbols("x", 1, 2)
+    made = generators.mixed(f, phi)[0]
+    for t, turn in np.ndindex(2, 2):
+        angle = phi[0].e + turn * sp.pi / 2
+        prove_equal(made[:, 2 * turn + t], [f[t] * sp.cos(angle), f[t] * sp.sin(angle)], mention=[f[t]])
+    axial = axes.angles(x, np.concatenate([f, f]), axes.sections(np.array([2, 2])))
+    prove_equal((x @ generators.mixed(f, 0 * phi)[0]).ravel(), axial.ravel(), mention=[x[0, 1]])
+    for t in range(2):
+        prove_equal(
+            [rope.frequencies(4, symbol("b", positive=True))[t]], [symbol("b", positive=True) ** sp.Rational(-4 * t, 8)]
+        )
+
+
+mixed_at_the_start.control_by("generators.mixed", "no_normal", magnitudes=symbols("f", 2), phi=symbols("phi", 1))
 
 
 def scores_of_liere(entries):

@@ -14,7 +14,9 @@ SOURCES = (
 
 CONVENTIONS = {
     "axes": "matrix (.., d, d), row (.., d), blocks (blocks, size, size), frequencies (axes, pairs), coordinates (n, axes)",
+    "op cayley": "(1 - S)(1 + S)^-1 with S = U - U^T, U the entries above the diagonal",
     "op circulant": "C - C^T with C_ij = row_((j - i) mod d)",
+    "op mixed": "magnitudes (cos phi, sin phi), then magnitudes (-sin phi, cos phi): (.., column and row, pairs)",
     "op partition": "block b on the diagonal of the generator of axis b mod count",
     "op planes": "RoPE-Mixed: -w and w for each pair of the layout",
     "op skew": "U - U^T with U the entries above the diagonal",
@@ -29,6 +31,8 @@ def vectors():
     for layout in ("half", "interleaved"):
         given = {"layout": layout}
         yield _made("planes", {"frequencies": painted((2, 3), 6)}, given, _planes, "turned_back other_layout", f"-{layout}")
+    yield _cayley(painted((5, 5), 4), "lower_triangle whole_matrix symmetric turned_back half_of_the_matrix")
+    yield _mixed(np.array([1.0, 0.25, 0.0625]), np.array([0.0, 1.0, -2.5]), "no_normal quarter_turn_back rows_first")
     yield _turn("liere", painted((2, 4, 4), 4), "one_after_the_other")
     yield _turn("commuting", np.array([1, 0.5])[:, None, None] * painted((4, 4), 6), "")
 
@@ -71,6 +75,37 @@ def _made(op, tensors, params, f, kills, variant=""):
         tensors=tensors,
         expected=np.vectorize(mpmath.mpf, otypes=[object])(expected),
         cond={"amp": terms(1, expected)},
+        kills=kills,
+    )
+
+
+def _cayley(matrix, kills):
+    one, s = mpmath.eye(len(matrix)), mpmath.matrix(_skew(matrix).tolist())
+    expected = np.array(((one - s) * (one + s) ** -1).tolist())
+    # 1 + S has no singular value below 1, so an error of S, or of one of d eliminations, is at most one of 2 (1 + |S|)
+    size = np.full(expected.shape, 2 * (1 + mpmath.mnorm(s, "f")))
+    return case(
+        "generators/cayley/d5/made",
+        op="cayley",
+        params={},
+        tensors={"matrix": matrix},
+        expected=expected,
+        cond={"amp": terms(3 * len(matrix), size)},
+        kills=kills,
+        models=("f64", "f32"),
+    )
+
+
+def _mixed(magnitudes, phi, kills):
+    turned = lambda f: [[[w * f(p + h * mpmath.pi / 2) for w in magnitudes] for h in (0, 1)] for p in map(mpmath.mpf, phi)]
+    expected = np.stack([np.reshape(turned(f), (len(phi), -1)) for f in (mpmath.cos, mpmath.sin)], axis=1)
+    return case(
+        "generators/mixed/pairs6/made",
+        op="mixed",
+        params={},
+        tensors={"magnitudes": magnitudes, "phi": phi},
+        expected=expected,
+        cond={"amp": terms(3, np.tile(np.abs(magnitudes), 2) + 0 * expected)},
         kills=kills,
     )
 

@@ -51,9 +51,3 @@ def test_refused():
         forgetting.bias(np.zeros(3), form="key")
     with pytest.raises(TypeError, match=r"forgetting\.log_sigmoid: x is a list"):
         forgetting.log_sigmoid([0.0])
-
-
-def test_the_sum_of_the_published_bias():
-    """What the reference of forgetting-transformer gave in float64, to the digits that were kept."""
-    gates = forgetting.log_sigmoid(painted((6, 4), 4).T)
-    assert abs(np.tril(forgetting.bias(gates, form="difference")).sum() + 126.46164621) < 5e-9
