@@ -32,7 +32,7 @@ def vectors():
         given = {"layout": layout}
         yield _made("planes", {"frequencies": painted((2, 3), 6)}, given, _planes, "turned_back other_layout", f"-{layout}")
     yield _cayley(painted((5, 5), 4), "lower_triangle whole_matrix symmetric turned_back half_of_the_matrix")
-    yield _mixed(np.array([1.0, 0.25, 0.0625]), np.array([0.0, 1.0, -2.5]), "no_normal quarter_turn_back rows_first")
+    yield _mixed(np.array([1.0, 0.25, 0.0625]), np.array([0.5, 1.0, -2.5]), "no_normal quarter_turn_back rows_first")
     yield _turn("liere", painted((2, 4, 4), 4), "one_after_the_other")
     yield _turn("commuting", np.array([1, 0.5])[:, None, None] * painted((4, 4), 6), "")
 
