@@ -8,10 +8,13 @@ import pytest
 from posref import discovery
 
 pytest.importorskip("sympy", reason="the theorems need posref[proofs]")
-from proofs.absolute import index as proof
+from proofs import requirements
+from proofs.absolute import index
 from proofs.kit.theorem import theorems
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+PROOFS = (index, requirements)
+ANSWERS = index.ANSWERS | requirements.ANSWERS
 COLUMNS = ("length_independent", "content_independent", "unique", "small")
 
 
@@ -24,10 +27,11 @@ def rows(text):
 def test_table_is_what_the_proofs_say():
     header, _, *body = rows(README.read_text(encoding="utf-8"))
     assert header == ["Encoding", *(f"`{name}`" for name in COLUMNS)]
-    assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in proof.ANSWERS.items()]
+    assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in ANSWERS.items()]
 
 
-def test_columns_are_theorems_about_every_row():
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
+def test_columns_are_theorems_about_every_row(proof):
     proved = {theorem.body.__name__: theorem for theorem in theorems(proof)}
     for column in COLUMNS:
         about = {function.__module__.removeprefix("posref.") for function in proved[column].of}
@@ -35,7 +39,7 @@ def test_columns_are_theorems_about_every_row():
 
 
 def test_rows_are_systems_with_answers():
-    for name, (system, *answers) in proof.ANSWERS.items():
+    for name, (system, *answers) in ANSWERS.items():
         assert system in discovery.names(), name
         assert len(answers) == len(COLUMNS), name
         for answer in answers:
