@@ -3,17 +3,17 @@
 import shlex
 
 import numpy as np
-import pytest
 
 from posref import claims, cli, discovery, offsets, statements
 from posref.absolute import index, sinusoidal
 from posref.relative import t5
 from posref.rotary import rope
+from tests.every import every
 
 NAMES = {"np": np, "index": index, "sinusoidal": sinusoidal, "t5": t5, "rope": rope, "offsets": offsets}
 
 
-@pytest.mark.parametrize("claim", claims.SAID, ids=lambda claim: claim.sentence[:40])
+@every(claims.SAID, name=lambda claim: claim.sentence)
 def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
     assert claim.source in claims.SOURCES
     assert claim.verdict in claims.VERDICTS
@@ -28,7 +28,7 @@ def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
         assert not sibling or sibling in refuted
 
 
-@pytest.mark.parametrize("claim", [c for c in claims.SAID if c.witness], ids=lambda claim: claim.sentence[:40])
+@every([c for c in claims.SAID if c.witness], name=lambda claim: claim.sentence)
 def test_a_witness_is_true(claim):
     assert bool(eval(claim.witness, NAMES)) is True
 

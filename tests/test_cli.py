@@ -57,33 +57,33 @@ def half(x, positions):
 
 
 @pytest.fixture
-def run(capsys):
+def run(capfd):
     def run(*arguments):
         try:
             code = cli.main([str(argument) for argument in arguments])
         except SystemExit as leave:  # argparse
             code = leave.code
-        out, err = capsys.readouterr()
+        out, err = capfd.readouterr()
         return code, out, err
 
     return run
 
 
 @pytest.fixture
-def shell(tmp_path):
-    """The command in a fresh process, in a folder with implementations to check."""
+def shell(run, tmp_path, monkeypatch):
+    """The command in a folder with implementations to check, which no other test has imported."""
     (tmp_path / "my_ops.py").write_text(IMPLEMENTATIONS)
     (tmp_path / "my_torch.py").write_text(TORCH)
     (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
     (tmp_path / "broken_ops.json").write_text("{")
     (tmp_path / "needs.py").write_text("import surely_not_installed")
-
-    def shell(*arguments):
-        command = [sys.executable, "-m", "posref", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
-
-    return shell
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for path in tmp_path.glob("*.py"):
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    yield run
+    for path in tmp_path.glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 def usage_error(result):

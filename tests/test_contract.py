@@ -33,6 +33,7 @@ from posref._contract import (
     finite,
     wide,
 )
+from tests.every import every
 
 SPECIFICATIONS = [*discovery.COMMON, *discovery.names()]
 FUNCTIONS = {
@@ -125,7 +126,7 @@ def _parameters(function):
 # All public functions
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every(list(FUNCTIONS))
 def test_arguments_and_results_pass_unchanged(name):
     """What arrives in the body is what was given, the very objects, defaults included; the body's result is the result."""
     function = FUNCTIONS[name]
@@ -140,7 +141,7 @@ def test_arguments_and_results_pass_unchanged(name):
     assert all(kept[0][argument] is value for argument, value in defaults.items()), name
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every(list(FUNCTIONS))
 def test_no_body_writes_to_its_arguments(name):
     """Every argument is given and read-only, every choice made; a body that refuses the numbers has not written either."""
     function, given = FUNCTIONS[name], fitting(FUNCTIONS[name].contract)
@@ -196,7 +197,7 @@ def wrong_values(argument, value):
         yield "no function", "abs", TypeError
 
 
-@pytest.mark.parametrize(("name", "argument"), CASES)
+@every(CASES)
 def test_refusals_name_function_and_argument(name, argument):
     function = FUNCTIONS[name]
     made = function.contract
@@ -210,7 +211,7 @@ def test_refusals_name_function_and_argument(name, argument):
         assert kept == [], what
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every(list(FUNCTIONS))
 def test_an_extent_that_two_arguments_share_is_one(name):
     """An entry more along an axis that another argument also has is refused."""
     function = FUNCTIONS[name]
@@ -229,7 +230,7 @@ def test_an_extent_that_two_arguments_share_is_one(name):
                 _call(wrapped, function, {**values, argument.name: longer})
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every(list(FUNCTIONS))
 def test_small_integers_are_refused_or_do_not_wrap(name):
     """Integers of 8 and 16 bits, all 100, give what they give as int64, up to float16, which numpy makes of roots of int8."""
     function = FUNCTIONS[name]

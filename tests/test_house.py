@@ -11,6 +11,7 @@ import pytest
 
 from posref import _pages, discovery, ops, statements
 from posref.relative import alibi
+from tests.every import every
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEMS = discovery.names()
@@ -619,6 +620,16 @@ def test_presets_name_their_source():
 
 
 # Each rule can fail
+
+
+def test_every_says_all_that_fail():
+    seen = []
+    test = every(["a", "b", "c"])(lambda name: seen.append(name) or {"b": 1}[name])
+    with pytest.raises(AssertionError, match=r"2 of 3 fail:\na: KeyError: 'a'\nc: KeyError: 'c'$"):
+        test()
+    assert seen == ["a", "b", "c"]
+    with pytest.raises(AssertionError, match="nothing to test"):
+        every([])(str)()
 
 
 @pytest.mark.parametrize(

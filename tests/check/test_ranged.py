@@ -6,11 +6,12 @@ import pytest
 from posref import ops, vectors
 from posref.check.engine import distance, lifted
 from posref.check.ranged import Ranged, allowed, units
+from tests.every import every
 
 WITH_TOLERANCE = [case for case in vectors.cases() if case.cond]
 
 
-@pytest.mark.parametrize("case", WITH_TOLERANCE, ids=lambda case: case.id)
+@every(WITH_TOLERANCE, name=lambda case: case.id)
 def test_specifications_run_on_numbers_with_error(case):
     """Values are unchanged; the specification on float32 inputs, rounded to float32, is within the allowed error."""
     op, arguments = ops.of_case(case)

@@ -10,6 +10,7 @@ import pytest
 from posref import ops, vectors
 from posref.ops import Arguments, NotHere
 from posref.relative import alibi
+from tests.every import every
 
 OPS = [op for name in ops.names() for op in ops.system(name).values()]
 SETTINGS = {
@@ -86,14 +87,14 @@ def wrong(op, name, arguments):
         return np.asarray(op.mistakes[name].wrong(op.spec, arguments))
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@every(OPS, name=lambda op: op.name)
 def test_an_op_runs_from_settings(op):
     arguments = op.make(**settings(op))
     assert np.isfinite(op.spec(**arguments)).all()
     assert set(op.given) <= set(inspect.signature(op.spec).parameters)
 
 
-@pytest.mark.parametrize("name", vectors.names())
+@every(vectors.names())
 def test_flags_are_the_mistakes_of_the_system(name):
     """Its own in its words, those that it shares in the words of all."""
     known = ops.flags(name)
@@ -106,7 +107,7 @@ def test_flags_are_the_mistakes_of_the_system(name):
 DECLARED = {("t5.cross_attend", "bias_in_cross_attention"), ("floater.field", "whole_size")}
 
 
-@pytest.mark.parametrize("case", vectors.cases(), ids=lambda case: case.id)
+@every(vectors.cases(), name=lambda case: case.id)
 def test_every_flag_of_a_case_is_told_apart(case):
     op, arguments = ops.of_case(case)
     for flag in case.flags:

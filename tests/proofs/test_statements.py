@@ -12,6 +12,7 @@ from posref import statements
 from proofs.kit import statements as written
 from proofs.kit.runner import in_file, names
 from proofs.kit.theorem import examine, sentence
+from tests.every import every
 
 THEOREMS = {t.name: t for file in sorted(names()) for t in in_file(file)}
 
@@ -20,7 +21,7 @@ def test_each_theorem_travels_in_order():
     assert list(statements.statements()) == list(THEOREMS)
 
 
-@pytest.mark.parametrize("name", THEOREMS)
+@every(list(THEOREMS))
 def test_sentences_are_current(name):
     t, kept = THEOREMS[name], statements.statements()[name]
     assert (kept.statement, kept.sizes, kept.basis) == (t.statement, t.sizes, t.basis)

@@ -19,6 +19,7 @@ from proofs.kit import Scalar, SizedArray, numbers
 from proofs.kit.mutants import Tripwire, python_function, swapped, tripwire
 from proofs.kit.runner import names
 from proofs.kit.theorem import Theorem, theorems, vocabulary
+from tests.every import every
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = names()
@@ -46,7 +47,7 @@ def test_theorem(name, t):
     assert t.sizes
 
 
-@pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
+@every(EVERY, name=lambda pair: pair[1].name)
 def test_an_example_is_what_names_no_symbol(name, t):
     """A theorem speaks of symbols, its own or the file's; what is evaluated at numbers alone is declared an example."""
     words, names = vocabulary(t.body), vars(proof_file(name))
@@ -55,7 +56,7 @@ def test_an_example_is_what_names_no_symbol(name, t):
     assert t.of or t.argument or not t.is_example
 
 
-@pytest.mark.parametrize(("name", "t"), EVERY, ids=lambda value: value.name if isinstance(value, Theorem) else "")
+@every(EVERY, name=lambda pair: pair[1].name)
 def test_controls_run_what_the_theorem_is_about(name, t):
     """A false sibling of other functions would show nothing about these; pure mathematics has none."""
     for control in t.controls:
@@ -66,7 +67,7 @@ def test_controls_run_what_the_theorem_is_about(name, t):
                 control()
 
 
-@pytest.mark.parametrize("name", FILES)
+@every(sorted(FILES))
 def test_no_theorem_is_lost(name):
     """Two of one name, or one that is not registered, would not be run."""
     tree = ast.parse((ROOT / "proofs" / name.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
@@ -88,7 +89,7 @@ def proved(name):
     return {python_function(f) for t in theorems(proof_file(name)) for f in t.of}
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
+@every(SPECIFICATIONS)
 def test_every_public_function_has_a_theorem(name):
     """In the proof file of its own name, so that its mutants are tried there."""
     module = importlib.import_module(f"posref.{name}")
@@ -101,7 +102,7 @@ def test_every_public_function_has_a_theorem(name):
     assert not missing, f"proofs/{name.replace('.', '/')}.py has no theorem about {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@every(KERNELS)
 def test_every_kernel_has_a_theorem(name):
     module = importlib.import_module(f"posref.{name}")
     kernels = {f.py_func for f in vars(module).values() if hasattr(f, "py_func") and f.__module__ == module.__name__}

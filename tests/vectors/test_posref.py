@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
+from tests.every import every
 
 CASES = vectors.cases()
 
@@ -15,14 +16,14 @@ def evaluate(case):
     return op.spec(**arguments)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+@every(CASES, name=lambda case: case.id)
 def test_posref_passes(case):
     before = {name: tensor.copy() for name, tensor in case.tensors.items()}
     assert vectors.error(case, evaluate(case), "f64") <= 1
     assert all(np.array_equal(case.tensors[name], tensor) for name, tensor in before.items())
 
 
-@pytest.mark.parametrize("name", vectors.names())
+@every(vectors.names())
 def test_some_case_comes_near_the_bound(name):
     """A bound that nothing ever approaches would hide mistakes."""
     errors = [vectors.error(case, evaluate(case), "f64") for case in CASES if case.id.startswith(f"{name}/") and case.cond]
@@ -32,7 +33,7 @@ def test_some_case_comes_near_the_bound(name):
 GROWS = {"floater/field"}  # the solution of an equation, exponential in time
 
 
-@pytest.mark.parametrize("name", vectors.names())
+@every(vectors.names())
 def test_large_numbers_overflow_nothing(name):
     """Every result is finite when one of the floating-point arguments is a million times as large, or is refused."""
     for case in (case for case in CASES if case.id.startswith(f"{name}/") and not case.id.startswith(tuple(GROWS))):

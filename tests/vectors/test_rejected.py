@@ -7,13 +7,14 @@ import pytest
 
 from posref import ops, vectors
 from proofs.vectors import _rejected
+from tests.every import every
 
 CASES = vectors.cases(status="reject")
 BASES = {f"{base.split('/')[0]}/reject/{vectors.case(base).op}-{name}": base for base, name, *_ in _rejected.ROWS}
 OURS = {"missing": TypeError, "type": TypeError}  # others are a ValueError
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@every(CASES, name=lambda case: case.id)
 def test_posref_refuses(case):
     """With an error of its own, which names function and argument: not one that NumPy happens to raise on the way."""
     kind = case.comment.partition(": ")[0]
@@ -23,7 +24,7 @@ def test_posref_refuses(case):
         op.spec(**arguments)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@every(CASES, name=lambda case: case.id)
 def test_one_thing_is_wrong(case):
     """The case that it comes from has other arguments in one or two places, and posref answers it."""
     right = vectors.case(BASES[case.id])
