@@ -1,8 +1,5 @@
 """Attention against scalar loops; masks, empty rows, alignment, grouped heads; every refusal."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 
@@ -12,30 +9,10 @@ EPS = np.finfo(float).eps
 RNG = np.random.default_rng(0)
 
 
-def looped_row(q, keys, values, scale, bias, allowed):
-    """One query by the definition, without the shift by the maximum; zeros if nothing is allowed."""
-    seen = [j for j in range(len(keys)) if allowed[j]]
-    weights = [math.exp(scale * math.fsum(a * b for a, b in zip(q, keys[j], strict=True)) + bias[j]) for j in seen]
-    total = math.fsum(weights)
-    width = len(values[0])
-    return [
-        math.fsum(w * values[j][t] for w, j in zip(weights, seen, strict=True)) / total if seen else 0 for t in range(width)
-    ]
-
-
 def bound(width, n, scores, values):
     """Scores of size s err by (width + 2) s eps and the shift by s eps; exp turns that into a relative error of weights, which
     enters numerator and denominator; n terms, exp, product and quotient round besides."""
     return (2 * (width + 4) * scores + 3 * n + 8) * EPS * values
-
-
-def test_softmax_is_exp_over_sum():
-    s = RNG.normal(size=(2, 3, 5))
-    a = attention.softmax(s)
-    for b, i in np.ndindex(2, 3):
-        weights = [math.exp(value) for value in s[b, i].tolist()]
-        expected = [w / math.fsum(weights) for w in weights]
-        assert np.abs(a[b, i] - expected).max() <= bound(1, 5, np.abs(s).max(), 1)
 
 
 def test_softmax_does_not_overflow_and_is_blind_to_a_shift():
@@ -82,90 +59,10 @@ def test_no_queries():
     assert attention.attend(np.ones((0, 3)), np.ones((2, 3)), np.ones((2, 4)), scale=1.0).shape == (0, 4)
 
 
-def test_scores_are_scaled_dot_products():
-    q, k = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(2, 5, 4))
-    s = attention.scores(q, k, scale=0.5)
-    for b, i, j in np.ndindex(2, 3, 5):
-        assert s[b, i, j] == sum(x * y for x, y in zip(q[b, i].tolist(), k[b, j].tolist(), strict=True)) / 2
-
-
-def test_attend_with_bias_and_mask():
-    q, k, v = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(2, 5, 4)), RNG.normal(size=(2, 5, 6))
-    bias, mask = RNG.normal(size=(3, 5)), RNG.random((2, 3, 5)) < 0.6
-    mask[1, 2] = False
-    o = attention.attend(q, k, v, scale=0.7, bias=bias, mask=mask)
-    assert o.shape == (2, 3, 6)
-    for b, i in np.ndindex(2, 3):
-        expected = looped_row(q[b, i], k[b], v[b], 0.7, bias[i], mask[b, i])
-        assert np.abs(o[b, i] - expected).max() <= bound(4, 5, 12, np.abs(v).max())
-
-
-def test_bias_is_added_after_scaling():
-    one = np.ones((1, 1))
-    k, v = np.array([[1.0], [1.0]]), np.array([[0.0], [1.0]])
-    o = attention.attend(one, k, v, scale=0.25, bias=np.array([[0.0, math.log(3)]]))
-    assert abs(o.item() - 0.75) <= 8 * EPS  # the weights are 1 : 3, and 1 : 3 ** 0.25 if the bias were scaled
-
-
-def test_masks_by_comparison():
-    queries, keys = np.array([[3, 0], [5, 9]]), np.array([[0, 3, 4, 9], [5, 6, 7, 1]])
-    causal = attention.causal_mask(queries, keys)
-    window = attention.window_mask(queries, keys, width=4)
-    for b, i, j in np.ndindex(2, 2, 4):
-        query, key = int(queries[b, i]), int(keys[b, j])
-        assert causal[b, i, j] == (key <= query)
-        assert window[b, i, j] == (abs(key - query) < 4)
-
-
 def test_a_causal_window_holds_width_keys():
     positions = np.arange(6)
     mask = attention.causal_mask(positions, positions) & attention.window_mask(positions, positions, width=3)
     assert mask.sum(axis=-1).tolist() == [1, 2, 3, 3, 3, 3]
-
-
-def test_four_terms_add_up():
-    x, p = RNG.integers(-5, 6, size=(1, 2, 3, 4)), RNG.integers(-5, 6, size=(3, 4))
-    w_q, w_k = RNG.integers(-5, 6, size=(4, 2)), RNG.integers(-5, 6, size=(4, 2))
-    terms = attention.four_terms(x, p, w_q, w_k)
-    assert np.array_equal(sum(terms), attention.scores((x + p) @ w_q, (x + p) @ w_k, scale=1))
-    for b, i, j in np.ndindex(2, 3, 3):
-        expected = {
-            "content_content": x[0, b, i] @ w_q @ (x[0, b, j] @ w_k),
-            "content_position": x[0, b, i] @ w_q @ (p[j] @ w_k),
-            "position_content": p[i] @ w_q @ (x[0, b, j] @ w_k),
-        }
-        for name, value in expected.items():
-            assert getattr(terms, name)[0, b, i, j] == value
-        assert terms.position_position[i, j] == p[i] @ w_q @ (p[j] @ w_k)
-
-
-@pytest.mark.parametrize(("n_query", "n_key"), [(4, 4), (2, 5), (1, 6), (5, 2)])
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (False, 2), (True, 3)])
-def test_attend_by_offset_is_the_loop(n_query, n_key, causal, window):
-    heads, key_heads = 4, 2
-    q = RNG.normal(size=(2, heads, n_query, 3))
-    k, v = RNG.normal(size=(2, key_heads, n_key, 3)), RNG.normal(size=(2, key_heads, n_key, 5))
-    by_offset = RNG.normal(size=(heads, n_query + n_key - 1))
-    o = attention.attend_by_offset(q, k, v, scale=0.6, bias_by_offset=by_offset, causal=causal, window=window)
-    assert o.shape == (2, heads, n_query, 5)
-    for b, h, i in itertools.product(range(2), range(heads), range(n_query)):
-        allowed, bias = [], []
-        for j in range(n_key):
-            position = i + n_key - n_query  # of the query: the last query stands at the last key
-            allowed.append((not causal or j <= position) and (window is None or abs(j - position) < window))
-            bias.append(by_offset[h, j - i + n_query - 1])
-        group = h // (heads // key_heads)
-        expected = looped_row(q[b, h, i], k[b, group], v[b, group], 0.6, bias, allowed)
-        assert np.abs(o[b, h, i] - expected).max() <= bound(3, n_key, 12, np.abs(v).max())
-
-
-def test_cached_decoding_is_the_last_rows():
-    q, k, v = (RNG.normal(size=(2, 6, 4)) for _ in range(3))
-    by_offset = RNG.normal(size=(2, 11))
-    whole = attention.attend_by_offset(q, k, v, scale=0.5, bias_by_offset=by_offset, causal=True, window=4)
-    # Row i of the short call is row i + 4 of the long one: offset j - i - 4 stands at j - i - 4 + 5 there, j - i + 1 here.
-    tail = attention.attend_by_offset(q[:, 4:], k, v, scale=0.5, bias_by_offset=by_offset[:, :7], causal=True, window=4)
-    assert np.abs(tail - whole[:, 4:]).max() <= 2 * bound(4, 6, 12, np.abs(v).max())
 
 
 def test_one_bias_for_all_heads():
@@ -405,21 +302,6 @@ def test_a_tensor_of_another_library_is_no_array():
         attention.softmax(tensor)
 
 
-def test_grouped_queries_share_keys_and_values():
-    q, k = np.random.default_rng(0).normal(size=(2, 8, 3, 4)), np.random.default_rng(1).normal(size=(2, 2, 5, 4))
-    repeated = attention.repeat_heads(k, heads=8)
-    np.testing.assert_array_equal(repeated, np.repeat(k, 4, axis=1))
-    for shared in (k, k[0], k[:, :1]):
-        alike = np.broadcast_to(shared, k.shape) if shared.shape[-3] == 1 else shared
-        alike = np.repeat(alike, 4, axis=-3)
-        np.testing.assert_array_equal(attention.scores(q, shared, scale=0.3), attention.scores(q, alike, scale=0.3))
-        np.testing.assert_array_equal(
-            attention.attend(q, shared, shared, scale=0.3, bias=np.ones((8, 3, 5)), sinks=np.ones((8, 1))),
-            attention.attend(q, alike, alike, scale=0.3, bias=np.ones((8, 3, 5)), sinks=np.ones((8, 1))),
-        )
-    np.testing.assert_array_equal(attention.attend(q, k, k, scale=1.0), attention.attend_by_offset(q, k, k, scale=1.0))
-
-
 @pytest.mark.parametrize("shape", [(3, 5, 4), (0, 5, 4), (16, 5, 4), (3, 2, 5, 4)])
 def test_shared_heads_divide_those_of_the_queries(shape):
     q, k = np.ones((2, 8, 3, 4)), np.ones(shape)
@@ -428,18 +310,6 @@ def test_shared_heads_divide_those_of_the_queries(shape):
             call()
     with pytest.raises(ValueError, match=r"v \(3, 5, 4\); the axes before .* a divisor"):
         attention.attend(q, np.ones((2, 5, 4)), np.ones((3, 5, 4)), scale=1.0)
-
-
-def test_gradients_of_shared_keys_are_summed():
-    """A batch of texts: those of keys repeated for every head, summed over the heads that share one; 8 terms of size 1."""
-    rng = np.random.default_rng(3)
-    g, q, k = rng.normal(size=(5, 8, 3, 4)), rng.normal(size=(5, 8, 3, 4)), rng.normal(size=(5, 2, 3, 4))
-    got = attention.attend_gradient(g, q, k, -k, scale=0.5)
-    each = attention.attend_gradient(g, q, *(attention.repeat_heads(x, heads=8) for x in (k, -k)), scale=0.5)
-    for name in ("k", "v"):
-        summed = getattr(each, name).reshape(5, 2, 4, 3, 4).sum(axis=2)
-        np.testing.assert_allclose(getattr(got, name), summed, rtol=0, atol=64 * 2.0**-52)
-    np.testing.assert_array_equal(got.q, each.q)
 
 
 def test_heads_that_do_not_divide_are_refused():
@@ -456,17 +326,6 @@ def test_heads_that_do_not_divide_are_refused():
 
 HQ, HK, HV = (np.random.default_rng(seed).normal(size=(2, 3, 5, 4)) for seed in range(3))
 SINKS = np.array([[-30.0], [0.0], [30.0]])
-
-
-def test_a_sink_is_a_key_of_value_zero():
-    """An extra key with that logit for every query and the value 0; one of -30 changes nothing visible, one of 30 takes all."""
-    mask = attention.causal_mask(np.arange(5), np.arange(5))
-    got = attention.attend(HQ, HK, HV, scale=0.5, mask=mask, sinks=SINKS)
-    s = np.concatenate([np.broadcast_to(SINKS[:, None], (2, 3, 5, 1)), attention.scores(HQ, HK, scale=0.5)], axis=-1)
-    weights = attention.softmax(s, np.concatenate([np.ones((5, 1), dtype=bool), mask], axis=-1))
-    np.testing.assert_allclose(got, weights[..., 1:] @ HV, rtol=1e-13)
-    np.testing.assert_allclose(got[:, 0], attention.attend(HQ, HK, HV, scale=0.5, mask=mask)[:, 0], rtol=1e-10)
-    assert np.abs(got[:, 2]).max() < 1e-10
 
 
 def test_a_sink_is_a_gate():
@@ -490,19 +349,6 @@ def test_a_row_with_a_sink_and_no_key_is_zeros():
 def test_huge_sinks_and_scores_do_not_overflow():
     got = attention.softmax(np.array([[[1e4, 0.0]]]), sinks=np.array([[1e4]]))
     np.testing.assert_array_equal(got, [[[0.5, 0.0]]])
-
-
-def test_softcap_before_the_bias_and_the_mask():
-    bias, mask = np.random.default_rng(3).normal(size=(3, 5, 5)) * 100, attention.causal_mask(np.arange(5), np.arange(5))
-    s = 2.0 * np.tanh(attention.scores(HQ, HK, scale=3.0) / 2.0) + bias
-    got = attention.attend(HQ, HK, HV, scale=3.0, bias=bias, mask=mask, softcap=2.0)
-    np.testing.assert_allclose(got, attention.softmax(s, mask) @ HV, rtol=1e-13)
-
-
-def test_a_scale_per_row_is_a_scaled_query():
-    rows = np.linspace(1, 2, 5)
-    got = attention.attend(HQ, HK, HV, scale=0.5, row_scale=rows, softcap=3.0)
-    np.testing.assert_allclose(got, attention.attend(HQ * rows[:, None], HK, HV, scale=0.5, softcap=3.0), rtol=1e-13)
 
 
 def test_alibi_forms_and_sinks():
@@ -535,20 +381,6 @@ def test_alibi_forms_and_sinks():
 def test_caps_sinks_and_scales_refuse(more, message):
     with pytest.raises(ValueError, match=message):
         attention.attend(HQ, HK, HV, scale=1.0, **more)
-
-
-def test_attend_gradient_by_differences():
-    """Central differences of <g, attend>, h = 2^-17: the error is h^2 times third derivatives, of order 1 here."""
-    rng, step = np.random.default_rng(5), 2.0**-17
-    q, k, v, g = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4)), rng.normal(size=(2, 5, 2)), rng.normal(size=(2, 3, 2))
-    bias, mask = rng.normal(size=(2, 3, 5)), rng.random(size=(3, 5)) < 0.7
-    inputs = {"q": q, "k": k, "v": v, "bias": bias}
-    loss = lambda x: (attention.attend(x["q"], x["k"], x["v"], scale=0.7, bias=x["bias"], mask=mask) * g).sum()  # noqa: E731
-    got = attention.attend_gradient(g, q, k, v, scale=0.7, bias=bias, mask=mask)
-    for name in inputs:
-        direction = rng.normal(size=inputs[name].shape)
-        higher, lower = (loss(inputs | {name: inputs[name] + sign * step * direction}) for sign in (1, -1))
-        assert abs((higher - lower) / (2 * step) - (getattr(got, name) * direction).sum()) < 1e-7
 
 
 @pytest.mark.parametrize("name", ["q", "k"])

@@ -5,19 +5,6 @@ import pytest
 
 from posref import pairing
 
-PAIRS = {"interleaved": [(0, 1), (2, 3), (4, 5)], "half": [(0, 3), (1, 4), (2, 5)]}
-
-
-@pytest.mark.parametrize("layout", pairing.LAYOUTS)
-def test_split_join_and_indices_mean_the_same_pairs(layout):
-    x = np.arange(12).reshape(2, 6) * 10
-    first, second = pairing.split(x, layout)
-    assert first.tolist() == [[row[a] for a, _ in PAIRS[layout]] for row in x.tolist()]
-    assert second.tolist() == [[row[b] for _, b in PAIRS[layout]] for row in x.tolist()]
-    assert np.array_equal(pairing.join(first, second, layout), x)
-    a, b = pairing.indices(6, layout)
-    assert list(zip(a.tolist(), b.tolist(), strict=True)) == PAIRS[layout]
-
 
 @pytest.mark.parametrize("layout", pairing.LAYOUTS)
 def test_one_pair_is_the_same_in_both_layouts(layout):

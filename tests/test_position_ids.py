@@ -3,37 +3,9 @@
 import numpy as np
 import pytest
 
-from posref import attention, position_ids
-from posref.rotary import rope
+from posref import position_ids
 
 I = np.arange(12)  # noqa: E741, positions i
-
-
-def test_left_padding_is_right_padding():
-    """With ids and mask the outputs of the tokens are those of the text alone, on whichever side the padding is."""
-    x = np.random.default_rng(0).normal(size=(1, 6, 8))
-    for mask in ([False, False, True, True, True, True], [True, True, True, True, False, False]):
-        mask = np.array(mask)
-        ids = position_ids.padded(mask, filler=1)
-        turned = rope.rotate(x, *rope.tables(ids, rope.frequencies(8)), layout="half")
-        allowed = attention.causal_mask(ids, ids) & mask[None, :]
-        got = attention.attend(turned, turned, x, scale=1.0, mask=allowed)[:, mask]
-        alone = rope.rotate(x[:, mask], *rope.tables(np.arange(4), rope.frequencies(8)), layout="half")
-        causal = attention.causal_mask(np.arange(4), np.arange(4))
-        np.testing.assert_allclose(got, attention.attend(alone, alone, x[:, mask], scale=1.0, mask=causal), rtol=1e-12)
-
-
-def test_packed_documents_are_separate_runs():
-    lengths, x = np.array([3, 1, 4]), np.random.default_rng(0).normal(size=(8, 8))
-    ids, of = position_ids.packed(lengths), position_ids.documents(lengths)
-    turned = rope.rotate(x, *rope.tables(ids, rope.frequencies(8)), layout="half")
-    mask = (of[:, None] == of[None, :]) & attention.causal_mask(ids, ids)
-    together = attention.attend(turned, turned, x, scale=1.0, mask=mask)
-    for document, length in enumerate(lengths):
-        own = of == document
-        alone = rope.rotate(x[own], *rope.tables(np.arange(length), rope.frequencies(8)), layout="half")
-        causal = attention.causal_mask(np.arange(length), np.arange(length))
-        np.testing.assert_allclose(together[own], attention.attend(alone, alone, x[own], scale=1.0, mask=causal), rtol=1e-12)
 
 
 def test_rerope_and_lm_infinite_of_ten_tokens():

@@ -5,21 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from posref.absolute import index, merge
-
-
-def test_encode_is_the_position_as_one_feature():
-    positions = np.array([[0, 5, 2], [7, 1, 1]])
-    p = index.encode(positions)
-    assert p.shape == (2, 3, 1)
-    assert [[row[0] for row in batch] for batch in p.tolist()] == positions.tolist()
-
-
-def test_encode_is_appended_by_merge():
-    x = np.ones((2, 3, 4))
-    merged = merge.concatenate(x, index.encode(np.arange(3)))
-    assert merged.shape == (2, 3, 5)
-    assert merged[1, :, 4].tolist() == [0, 1, 2]
+from posref.absolute import index
 
 
 @pytest.mark.parametrize(("denominator", "divisor"), [("length", 7), ("length - 1", 6)])
@@ -27,18 +13,6 @@ def test_encode_normalized_is_the_nearest_double_of_the_fraction(denominator, di
     p = index.encode_normalized(np.arange(7), 7, denominator=denominator)
     assert p.shape == (7, 1)
     assert p[:, 0].tolist() == [float(Fraction(i, divisor)) for i in range(7)]
-
-
-def test_only_length_minus_one_reaches_one():
-    last = np.array([6])
-    assert index.encode_normalized(last, 7, denominator="length - 1").item() == 1
-    assert index.encode_normalized(last, 7, denominator="length").item() < 1
-
-
-def test_the_same_offset_is_not_the_same_difference_in_another_length():
-    short = index.encode_normalized(np.array([0, 1]), 3, denominator="length")
-    long = index.encode_normalized(np.array([0, 1]), 9, denominator="length")
-    assert short[1] - short[0] == 3 * (long[1] - long[0])
 
 
 def test_dtypes_follow_promotion():

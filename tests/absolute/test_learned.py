@@ -34,13 +34,6 @@ MASKS = [
 ]
 
 
-@pytest.mark.parametrize("convention", learned.CONVENTIONS)
-def test_position_ids_by_counting(convention):
-    batch = np.array(MASKS).reshape(1, 5, 5)
-    expected = [[counted_ids(mask, convention, 1) for mask in MASKS]]
-    assert learned.position_ids(batch, convention=convention).tolist() == expected
-
-
 @pytest.mark.parametrize("convention", ["roberta", "m2m100"])
 @pytest.mark.parametrize("padding_idx", [0, 1, 3])
 def test_position_ids_with_another_padding_row(convention, padding_idx):
@@ -71,14 +64,6 @@ def test_presets_hold_exactly_their_longest_sequence(name):
         learned.encode(one_more, table)
 
 
-def test_encode_is_row_lookup():
-    table = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    positions = np.array([[0, 5, 5], [2, 1, 0]], dtype=np.uint8)
-    p = learned.encode(positions, table)
-    assert p.dtype == np.float32
-    assert p.tolist() == [[table[r].tolist() for r in row] for row in positions.tolist()]
-
-
 def test_encode_of_no_positions():
     assert learned.encode(np.zeros((0,), dtype=int), np.ones((4, 2))).shape == (0, 2)
 
@@ -102,11 +87,6 @@ def test_similarity_of_small_integers_does_not_wrap():
 
 def test_similarity_of_unit_rows():
     assert learned.similarity(np.array([[1.0, 0.0], [0.0, -1.0]])).tolist() == [[1, 0], [0, 1]]
-
-
-def test_similarity_is_blind_to_the_length_of_rows():
-    table = np.array([[1.0, 2.0], [-3.0, 0.5]])
-    assert (learned.similarity(table * [[4.0], [0.25]]) == learned.similarity(table)).all()
 
 
 @pytest.mark.parametrize(

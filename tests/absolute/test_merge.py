@@ -3,38 +3,7 @@
 import numpy as np
 import pytest
 
-from posref.absolute import merge, sinusoidal
-
-RNG = np.random.default_rng(0)
-
-
-def test_add_and_multiply_entry_by_entry():
-    x, p = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(3, 4))
-    added = merge.add(x, p)
-    paper, released = (merge.multiply(x, p, convention=convention) for convention in ("paper", "released"))
-    for b, i, t in np.ndindex(2, 3, 4):
-        a, c = int(x[b, i, t]), int(p[i, t])
-        assert added[b, i, t] == a + c
-        assert paper[b, i, t] == a * c
-        assert released[b, i, t] == a * (1 + c)
-
-
-def test_concatenate_entry_by_entry():
-    x, p = RNG.integers(-9, 10, size=(2, 3, 4)), RNG.integers(-9, 10, size=(3, 2))
-    merged = merge.concatenate(x, p)
-    assert merged.tolist() == [[x[b, i].tolist() + p[i].tolist() for i in range(3)] for b in range(2)]
-
-
-def test_concatenation_then_projection_contains_addition():
-    x, p, w = RNG.integers(-9, 10, size=(3, 4)), RNG.integers(-9, 10, size=(3, 4)), RNG.integers(-9, 10, size=(4, 5))
-    assert np.array_equal(merge.concatenate(x, p) @ np.concatenate([w, w]), merge.add(x, p) @ w)
-
-
-def test_the_literal_product_deletes_half_of_token_zero():
-    x = np.array([[3.0, 5.0, 7.0, 9.0]])
-    p = sinusoidal.encode(np.array([0]), sinusoidal.frequencies(4), layout="interleaved")
-    assert merge.multiply(x, p, convention="paper").tolist() == [[0, 5, 0, 9]]
-    assert merge.multiply(x, p, convention="released").tolist() == [[3, 10, 7, 18]]
+from posref.absolute import merge
 
 
 def test_dtypes_follow_promotion():

@@ -8,12 +8,6 @@ from posref.absolute import sinusoidal, sinusoidal_2d
 W = sinusoidal.frequencies(4)
 
 
-def test_each_axis_is_a_sinusoid():
-    got = sinusoidal_2d.encode(np.array([[3, 40]]), W, convention="mae")[0]
-    assert got[:4].tolist() == sinusoidal.encode(np.array(40), W, layout="half").tolist()
-    assert got[4:].tolist() == sinusoidal.encode(np.array(3), W, layout="half").tolist()
-
-
 def test_an_image_of_padding_has_places_all_the_same():
     counts = sinusoidal_2d.counted(np.zeros((2, 3), bool))
     assert not counts.any()

@@ -20,37 +20,11 @@ def case():
     return q, k, whole(2, HEADS, N, N), whole(3, HEADS), whole(4, HEADS), whole(5, HEADS, N, N)
 
 
-def equation_9(value, theta_1, theta_2, i, j):
-    if i == 0:
-        return theta_1
-    return theta_2 if j == 0 else value
-
-
-def dot(x, y):
-    return sum(int(a) * int(b) for a, b in zip(x, y, strict=True))
-
-
-def test_positional_scores_are_the_second_term_of_equation_7():
-    p, u_q, u_k = whole(6, N, DIM), whole(7, HEADS, DIM, DIM_HEAD), whole(8, HEADS, DIM, DIM_HEAD)
-    got = tupe.positional_scores(p, u_q, u_k, scale=0.5)
-    assert got.shape == (HEADS, N, N)
-    for h, i, j in np.ndindex(got.shape):
-        left = [dot(p[i], u_q[h, :, t]) for t in range(DIM_HEAD)]
-        right = [dot(p[j], u_k[h, :, t]) for t in range(DIM_HEAD)]
-        assert got[h, i, j] == dot(left, right) / 2
-
-
 def test_positions_of_their_own_in_each_row_of_the_batch():
     p, u_q, u_k = whole(6, BATCH, N, DIM), whole(7, HEADS, DIM, DIM_HEAD), whole(8, HEADS, DIM, DIM_HEAD)
     got = tupe.positional_scores(p, u_q, u_k, scale=1)
     for b in range(BATCH):
         assert (got[b] == tupe.positional_scores(p[b], u_q, u_k, scale=1)).all()
-
-
-def test_positional_scores_are_absolute():
-    """They are no function of j - i: a diagonal is not constant."""
-    t = tupe.positional_scores(np.array([[1.0], [2.0], [4.0]]), np.ones((1, 1, 1)), np.ones((1, 1, 1)), scale=1)
-    assert np.diagonal(t[0]).tolist() == [1.0, 4.0, 16.0]
 
 
 def test_bias_of_the_projection_is_a_feature_that_is_one():
@@ -61,61 +35,11 @@ def test_bias_of_the_projection_is_a_feature_that_is_one():
     assert (got == (p @ u_q + b_q) @ np.swapaxes(p @ u_k + b_k, -1, -2)).all()
 
 
-def test_reset_is_equation_9(case):
-    _, _, t, theta_1, theta_2, _ = case
-    out = tupe.reset(t, theta_1, theta_2)
-    for h, i, j in np.ndindex(out.shape):
-        assert out[h, i, j] == equation_9(t[h, i, j], theta_1[h], theta_2[h], i, j)
-    assert (tupe.reset(out, theta_1, theta_2) == out).all()
-
-
-def test_cls_to_itself_is_theta_1():
-    out = tupe.reset(np.zeros((1, 2, 2)), np.array([1.0]), np.array([2.0]))
-    assert out.tolist() == [[[1.0, 1.0], [2.0, 0.0]]]
-
-
 def test_reset_with_one_theta_for_all_heads(case):
     out = tupe.reset(case[2], np.array(7), np.array(8))
     assert (out[:, 0] == 7).all()
     assert (out[:, 1:, 0] == 8).all()
     assert (out[:, 1:, 1:] == case[2][:, 1:, 1:]).all()
-
-
-def test_untie_reads_the_two_extra_rows():
-    extended = whole(11, BATCH, HEADS, N + 1, N + 1)
-    parts = tupe.untie(extended)
-    assert (parts.position_scores == extended[..., 1:, 1:]).all()
-    assert (parts.cls_to_other == extended[..., 0, 0]).all()
-    assert (parts.other_to_cls == extended[..., 1, 1]).all()
-
-
-@pytest.mark.parametrize("convention", tupe.CONVENTIONS)
-@pytest.mark.parametrize("relative", [False, True])
-def test_scores_are_equations_10_and_11(case, relative, convention):
-    q, k, t, theta_1, theta_2, b = case
-    got = tupe.scores(q, k, t, theta_1, theta_2, scale=0.25, convention=convention, relative_bias=b if relative else None)
-    for n, h, i, j in np.ndindex(got.shape):
-        bias = int(b[h, i, j]) if relative else 0
-        if convention == "paper":
-            position = equation_9(int(t[h, i, j]) + bias, theta_1[h], theta_2[h], i, j)
-        else:
-            position = equation_9(int(t[h, i, j]), theta_1[h], theta_2[h], i, j) + bias
-        assert got[n, h, i, j] == dot(q[n, h, i], k[n, h, j]) / 4 + position
-
-
-def test_conventions_differ_on_the_cls_row_and_column_alone(case):
-    q, k, t, theta_1, theta_2, b = case
-    paper, released = (tupe.scores(q, k, t, theta_1, theta_2, scale=1, convention=c, relative_bias=b) for c in tupe.CONVENTIONS)
-    assert (paper[..., 1:, 1:] == released[..., 1:, 1:]).all()
-    assert (released - paper == np.where((np.arange(N) == 0) | (np.arange(N) == 0)[:, None], b, 0)).all()
-
-
-def test_released_with_its_own_cls_buckets_is_the_paper_with_other_thetas(case):
-    q, k, t, theta_1, theta_2, b = case
-    own_1, own_2 = whole(12, HEADS), whole(13, HEADS)
-    released = tupe.scores(q, k, t, theta_1, theta_2, scale=1, convention="released", relative_bias=tupe.reset(b, own_1, own_2))
-    paper = tupe.scores(q, k, t, theta_1 + own_1, theta_2 + own_2, scale=1, convention="paper", relative_bias=b)
-    assert (released == paper).all()
 
 
 def test_more_keys_than_queries(case):

@@ -3,25 +3,11 @@
 import numpy as np
 import pytest
 
-from posref import attention
 from posref.rotary import decoupled
 
 rng = np.random.default_rng(0)
 Q, P, W = rng.normal(size=(2, 4, 3, 16)), rng.normal(size=(2, 4, 3, 8)), rng.normal(size=(4, 12, 16))
 C, R, V = rng.normal(size=(2, 1, 5, 12)), rng.normal(size=(2, 1, 5, 8)), rng.normal(size=(2, 4, 5, 6))
-SCALE = 24**-0.5
-
-
-def test_absorbed_is_naive():
-    naive = decoupled.scores(Q, P, C @ W, R, scale=SCALE)
-    np.testing.assert_allclose(decoupled.absorbed_scores(Q, P, C, R, W, scale=SCALE), naive, rtol=1e-12, atol=1e-12)
-
-
-def test_it_is_attention_with_joined_vectors():
-    k, mask = C @ W, rng.random(size=(3, 5)) < 0.7
-    joined = np.concatenate([k, np.broadcast_to(R, (2, 4, 5, 8))], axis=-1)
-    expected = attention.attend(np.concatenate([Q, P], axis=-1), joined, V, scale=SCALE, mask=mask)
-    np.testing.assert_allclose(decoupled.attend(Q, P, k, R, V, scale=SCALE, mask=mask), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -44,17 +44,6 @@ def test_a_basis_by_cayley():
     np.testing.assert_allclose(p @ p.swapaxes(-1, -2), np.broadcast_to(one, s.shape), rtol=0, atol=bound)
 
 
-def test_circulant_turns_are_circulant_and_relative():
-    made = generators.circulant(painted((2, 6), 1))
-
-    def at(*x):
-        return generators.exponential(np.array(x, dtype=float), made, **EXACT)
-
-    turn = at(2, 3)
-    np.testing.assert_allclose(turn, np.roll(np.roll(turn, 1, 0), 1, 1), rtol=0, atol=1e-11)
-    np.testing.assert_allclose(at(1, 2).T @ at(2, 0), at(1, -2), rtol=0, atol=1e-11)
-
-
 def test_batches():
     made = generators.partition(generators.skew(painted((4, 2, 2), 1)), 2)
     assert made.shape == (2, 8, 8)
