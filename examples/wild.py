@@ -21,18 +21,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import _wild_transformers
 import numpy as np
+from _wild_verdicts import GPT_OSS, Row, array, asked, numbers, rotation, tensor
 
-from posref import attention, ops, pairing
+from posref import attention, ops
 from posref.absolute import sinusoidal
-from posref.check import check_rope
 from posref.relative import alibi
-from posref.rotary import axes, rope, scaling
+from posref.rotary import axes, rope, scaling, xpos
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # tests/parity builds the modules, examples/ has the wrappers
+sys.path.insert(0, str(ROOT))  # tests/parity builds the modules
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 ENVIRONMENTS = {  # libraries that go together, at the versions of the page
@@ -41,53 +42,9 @@ ENVIRONMENTS = {  # libraries that go together, at the versions of the page
     "litgpt": "torch==2.13.0 litgpt==0.5.13",
     # a torchvision without CUDA is in no index, and one with CUDA wants its own torch, 5 GB
     "vision": "torch==2.14.1 torchvision==0.29.1 timm==1.0.31 torchtune==0.6.1 torchao==0.9.0",
-    "jax": "jax==0.10.2 flax==0.12.8 equinox==0.13.8 keras-hub==0.32.0",
+    "jax": "jax==0.10.2 flax==0.12.8 equinox==0.13.8 keras-hub==0.32.0 safetensors==0.8.0 pytest==9.2.0",
     "mlx": "mlx[cpu]==0.32.4 numpy==2.4.6",
 }
-
-
-class Row(NamedTuple):
-    """One thing of a library: `verdict()` measures it, `line` shows it."""
-
-    library: str
-    what: str
-    verdict: Callable[[], str]
-    line: str
-    module: str = ""
-
-    def installed(self) -> bool:
-        return importlib.util.find_spec(self.module or self.library.replace("-", "_")) is not None
-
-
-# How a verdict is reached
-
-
-def rotation(fn: Callable, **settings: Any) -> str:
-    """The layout that it turns out to have, or what differs from the rotation asked for."""
-    reports = {layout: check_rope(fn, layout=layout, **settings) for layout in pairing.LAYOUTS}
-    for layout, report in reports.items():
-        if report.ok:
-            return f"agrees: layout {layout}, {report.precision.model}"
-    return differs(*reports.values())
-
-
-def differs(*reports: Any) -> str:
-    """The shortest diagnosis; where there is none, what was found at the first wrong element."""
-    found = [[re.sub(EQUALS, "", claim.sentence) for claim in report.diagnosis] for report in reports if report.diagnosis]
-    failed = next(check.detail for report in reports for check in report.checks if check.status == "failed")
-    shortest = " and ".join(min(found, key=lambda sentences: len("".join(sentences)), default=()))
-    return f"differs: {shortest or re.sub(TOLERANCE, '', failed)}"
-
-
-EQUALS = re.compile(r"^your output equals \S+ with (the mistakes? [^:]*: )?")
-TOLERANCE = re.compile(r" \([^)]* times the bound of \w+\)")
-
-
-def numbers(found: Any, expected: Any, otherwise: str = "") -> str:
-    """The largest difference relative to the largest number; float32 explains 1e-4 of an angle of some thousands."""
-    found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
-    error = np.abs(found - expected).max() / np.abs(expected).max()
-    return f"agrees to {error:.0e}" if error < 2e-4 else f"differs by {error:.2g} of the largest value{otherwise}"
 
 
 # Rotations
@@ -242,9 +199,6 @@ def flax_attention(module: str) -> str:
     return numbers(found, attention.attend(q, k, v, scale=8**-0.5, bias=bias.astype(float), mask=mask))
 
 
-GPT_OSS = {"factor": 32.0, "original_length": 4096, "base": 150000.0, "beta_fast": 32.0, "beta_slow": 1.0}
-
-
 def litgpt_yarn() -> str:
     words = {"factor": 32.0, "original_max_seq_len": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}
     found, _ = litgpt_rope(**words)
@@ -345,140 +299,170 @@ def x_transformers_alibi() -> str:
     return f"{numbers(found, expected)}: form absolute"
 
 
-# Layers of transformers
+def x_transformers_t5() -> str:
+    from x_transformers import x_transformers
 
-LAYERS = """
-llama mistral mixtral qwen2 qwen3 gemma gemma2 gemma3_text cohere cohere2 glm glm4 granite olmo olmo2 olmo3
-phi phi3 stablelm starcoder2 nemotron gpt_neox gpt_oss smollm3 exaone4 seed_oss apertus ernie4_5 helium
-deepseek_v3 modernbert t5 mt5
-"""
+    def bucket(offsets, buckets, max_distance, bidirectional):
+        words = {"causal": not bidirectional, "num_buckets": buckets, "max_distance": max_distance}
+        return x_transformers.RelativePositionBias._relative_position_bucket(offsets, **words)
 
-
-def layers(model_type: str) -> str:
-    """Every attention of one pass of a small model with random weights."""
-    from tests.parity import models
-
-    return recomputed(models.run(models.build(models.tiny(model_type))).attentions)
+    return asked(bucket, "t5.bucket", bidirectional=True)
 
 
-def every_type() -> str:
-    """The layers of all types that a tiny configuration builds and runs, and that call transformers' AttentionInterface."""
-    from tests.parity import models
-
-    count, layers, worst, different = 0, 0, 0.0, []
-    for model_type in models.types():
-        try:
-            weights = models.build(models.tiny(model_type), device="meta").parameters()
-            if sum(weight.numel() for weight in weights) > 3e7:  # its tiny configuration is not tiny
-                continue
-            calls = models.run(models.build(models.tiny(model_type))).attentions
-        except Exception:  # it needs a picture, a sound or sizes of its own: nothing is said of it
-            continue
-        error, names = judged(calls)
-        count, layers, worst = count + bool(calls), layers + len(calls), max(worst, error)
-        different += [f"{model_type}: {'; '.join(sorted(names))}"] * bool(names)
-    return f"differs: {', '.join(different)}" if different else f"{layers} layers of {count} types agree to {worst:.0e}"
-
-
-def recomputed(calls: list) -> str:
-    """What posref makes of recorded calls; where it differs, the mistake of `attention.attend` that explains it."""
-    worst, names = judged(calls)
-    return f"differs: {'; '.join(sorted(names))}" if names else f"{len(calls)} layers agree to {worst:.0e}"
-
-
-def judged(calls: list) -> tuple[float, set]:
-    """The largest distance, and what explains those that are not rounding."""
-    worst, names = 0.0, set()
-    for call in calls:
-        arguments = attention_of(call)
-        error = _distance(attention.attend(**arguments), call.output)
-        worst = max(worst, error)
-        if error > 1e-5:
-            names |= set(explained(arguments, call.output)) or {f"nothing explains {error:.1g} in {call.layer}"}
-    return worst, names
-
-
-def attention_of(call: Any) -> dict:
-    """The arguments of `attention.attend` from what the module received, in float64."""
-    open_ = None if call.mask is None else call.mask if call.mask.dtype == bool else call.mask > -1e30
-    bias = None if open_ is None or call.mask.dtype == bool else np.where(open_, call.mask, 0.0).astype(float)
-    if (added := call.keywords.get("position_bias")) is not None:
-        bias = added.detach().double().numpy() + (0.0 if bias is None else bias)
-    q, k, v = (x.astype(float) for x in (call.q, call.k, call.v))
-    if (own := call.keywords.get("sinks")) is not None:  # one a query: a key without features, whose bias it is
-        shape = (*q.shape[:-1], k.shape[-2])
-        bias = np.concatenate([np.broadcast_to(0.0 if bias is None else bias, shape), own.detach().double().numpy()], axis=-1)
-        open_ = np.pad(np.broadcast_to(True if open_ is None else open_, shape), [(0, 0)] * 3 + [(0, 1)], constant_values=True)
-        k, v = (np.pad(x, [(0, 0), (0, 0), (0, 1), (0, 0)]) for x in (k, v))
-    sinks = call.keywords.get("s_aux")
-    return {
-        "q": q,
-        "k": k,
-        "v": v,
-        "scale": call.keywords.get("scaling") or q.shape[-1] ** -0.5,
-        "bias": bias,
-        "mask": open_,
-        "softcap": call.keywords.get("softcap"),
-        "sinks": None if sinks is None else sinks.detach().double().numpy()[:, None],
-    }
-
-
-def _distance(y: np.ndarray, output: np.ndarray) -> float:
-    return float(np.abs(np.swapaxes(y, 1, 2) - output).max() / np.abs(output).max())
-
-
-def explained(arguments: dict, output: np.ndarray) -> Iterator[str]:
-    """Mistakes of the op that give this output."""
-    asked = ops.op("attention.attend")
-    given = ops.Arguments({name: value for name, value in arguments.items() if value is not None})
-    for name, mistake in asked.mistakes.items():
-        try:
-            if _distance(mistake.wrong(attention.attend, given), output) < 1e-5:
-                yield f"{mistake.bug} ({name})"
-        except (ops.NotHere, ValueError):
-            continue
-
-
-def falcon() -> str:
-    """One configuration with one set of weights, by its two paths: no reference is needed to see that they differ."""
+def x_transformers_sinusoid() -> str:
     import torch
+    from x_transformers import x_transformers
 
-    from tests.parity import models
+    module = x_transformers.ScaledSinusoidalEmbedding(64)
 
-    config = models.tiny("falcon", alibi=True, num_hidden_layers=1)
-    found = []
-    for path in ("eager", "sdpa"):
-        with models.quiet(), torch.no_grad():
-            model = models.AutoModel.from_config(config, attn_implementation=path, dtype=torch.float32).eval()
-            torch.manual_seed(0)
-            for weight in model.parameters():
-                weight.copy_(torch.randn_like(weight) * 0.2)
-            found.append(model(input_ids=torch.arange(3, 27)[None], use_cache=False).last_hidden_state)
-    moved = float((found[0] - found[1]).abs().max())
-    if moved < 1e-4:
-        return f"agrees: eager and sdpa to {moved:.0e}"
-    return f"differs: outputs of eager and sdpa by {moved:.2g} with the same weights"
+    def encode(positions):
+        return (module(torch.zeros(1, 1, 1), pos=positions.ravel().float()) * 8).view(*positions.shape, 64)
+
+    return f"{asked(encode, 'sinusoidal.encode', dim=64, layout='half')}; layout half, divisor dim, times 1 / sqrt(dim)"
 
 
-def olmo3_truncate() -> str:
-    """YaRN's truncate with rope parameters by layer type."""
-    import transformers
+def x_transformers_xpos() -> str:
+    from x_transformers import x_transformers
 
-    from tests.parity import models
+    x, p = np.random.default_rng(0).standard_normal((2, 3, 20, 64)), np.arange(20)
+    angles, scale = x_transformers.RotaryEmbedding(64, use_xpos=True)(tensor(p))
+    factors = xpos.scales(p, 64, center=10)
+    words = {"layout": "interleaved", "side": "query"}
+    expected = xpos.rotate(x, *rope.tables(p, rope.frequencies(64)), factors, **words)
+    found = x_transformers.apply_rotary_pos_emb(tensor(x), angles, scale)
+    return f"{numbers(array(found), expected)}: layout interleaved, centre n // 2"
 
-    yarn = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0}
-    yarn |= {"truncate": False, "original_max_position_embeddings": 4096}
-    each = {kind: dict(yarn) for kind in ("full_attention", "sliding_attention")}
-    with models.quiet():
-        file = {**models.keys("olmo3"), "head_dim": 64, "hidden_size": 256, "rope_parameters": each, "model_type": "olmo3"}
-        model = models.build(models.configuration(file))
-    table = next(t for t in models.tables(model) if t.layer_type == "full_attention" or t.layer_type is None)
-    plain = rope.frequencies(64, 150000.0)
-    fits = [
-        cut for cut in (False, True) if np.allclose(table.frequencies, scaling.yarn(plain, truncate=cut, **GPT_OSS), rtol=1e-5)
-    ]
-    said = {False: "agrees: truncate False", True: "differs: frequencies of truncate True where False is configured"}
-    return said[fits[0]] if fits else f"differs: neither, {transformers.__version__}"
+
+def x_transformers_cope() -> str:
+    import torch
+    from x_transformers import x_transformers
+
+    def scores(q, k, table, mask, scale):
+        module = x_transformers.CoPE(q.shape[-1], q.shape[1], len(table))
+        module.pos_emb.data = table
+        logits = (scale * q @ k.mT).masked_fill(mask == 0, -torch.finfo(q.dtype).max)
+        return torch.where(mask == 0, 0, logits + module(q, logits))
+
+    return f"{asked(scores, 'cope.scores', scale=8**-0.5, convention='nodiv')}; convention nodiv"
+
+
+def x_transformers_forgetting() -> str:
+    import torch
+    from x_transformers import x_transformers
+
+    def bias(log_gates):
+        module = x_transformers.DataDependentAlibi(6, log_gates.shape[1])
+        module.to_forget_gates = torch.nn.Identity()
+        return module(log_gates)
+
+    return asked(bias, "forgetting.bias", form="difference")
+
+
+def x_transformers_pope() -> str:
+    """The closed form: sum of softplus(q) softplus(k) cos((j - i) w + delta)."""
+    import torch
+    from x_transformers import x_transformers
+
+    module, p, delta = x_transformers.PolarEmbedding(8, 2), np.arange(9), -np.linspace(0, 6, 16).reshape(2, 1, 8)
+    module.learned_bias.data = tensor(delta).float()
+    angles, bias = module(tensor(p))
+    q, k = torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(0))
+    turned = x_transformers.apply_polar_pos_emb(q, angles), x_transformers.apply_polar_pos_emb(k, angles + bias)
+    angle = (p - p[:, None])[..., None] * 10000.0 ** (-np.arange(8) / 8) + delta[:, None]
+    sizes = (np.log1p(np.exp(array(x))) for x in (q, k))
+    return numbers(array(turned[0] @ turned[1].mT), np.einsum("hic,hjc,hijc->hij", *sizes, np.cos(angle)))
+
+
+def x_transformers_pope_start() -> str:
+    from x_transformers import x_transformers
+
+    try:
+        x_transformers.PolarEmbedding(8, 2, bias_uniform_init=True)
+    except RuntimeError as refusal:
+        return f"differs: {refusal}"
+    return "agrees: it starts"
+
+
+def rotary_embedding_torch(**words: Any) -> Callable:
+    import torch
+    from rotary_embedding_torch import RotaryEmbedding
+
+    module = RotaryEmbedding(64, **words)
+
+    def turn(x, positions):
+        rows = [module.rotate_queries_or_keys(x[b, :, i : i + 1], offset=int(p)) for b, i, p in each(positions)]
+        return torch.stack(rows).view(*positions.shape, *rows[0].shape)[:, :, :, 0].transpose(1, 2)
+
+    def each(positions):
+        return ((b, i, p) for b, row in enumerate(positions) for i, p in enumerate(row))
+
+    return turn
+
+
+def rotary_embedding_torch_slower(**words: Any) -> str:
+    factor = 4.0
+    expected = (
+        rope.frequencies(64) / factor if "interpolate_factor" in words else scaling.ntk(rope.frequencies(64), factor=factor)
+    )
+    settings = {"dim": 64, "frequencies": expected, "to": tensor, "to_positions": np.asarray, "max_position": 4096}
+    return rotation(rotary_embedding_torch(**words), **settings)
+
+
+def rotary_embedding_torch_cached(xpos: bool) -> str:
+    """Scores of the last of 40 queries alone with the cached keys, against those of all at once."""
+    import torch
+    from rotary_embedding_torch import RotaryEmbedding
+
+    q, k = torch.randn(2, 1, 2, 40, 64, generator=torch.Generator().manual_seed(0))
+    module = RotaryEmbedding(64, use_xpos=xpos, cache_if_possible=False)
+    whole = module.rotate_queries_and_keys(q, k) if xpos else map(module.rotate_queries_or_keys, (q, k))
+    last = module.rotate_queries_with_cached_keys(q[..., -1:, :], k)
+    whole, last = (array(x @ y.mT)[..., -1, :] for x, y in (whole, last))
+    return numbers(last, whole, ", the scores of the same query among all: q and k have two centres")
+
+
+def timm_index() -> str:
+    from timm.layers import RelPosBias
+
+    def bias(coordinates, table):
+        module = RelPosBias((3, 5), table.shape[1])
+        module.relative_position_bias_table.data = table
+        return module.get_bias()[0]
+
+    return asked(bias, "swin.bias", height=3, width=5)
+
+
+def timm_beit() -> str:
+    from timm.models.beit import Attention
+
+    module = Attention(16, num_heads=2, window_size=(3, 5))
+
+    def bias(coordinates, table):
+        module.relative_position_bias_table.data = table
+        return module._get_rel_pos_bias()[0]
+
+    return asked(bias, "swin.bias_with_cls", height=3, width=5)
+
+
+def timm_mixed() -> str:
+    """Angles x fx + y fy with trained frequencies; columns first, as the authors have them."""
+    from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
+
+    module = RotaryEmbeddingMixed(32, 1, 2)
+    y, x = (axis[:, None] for axis in axes.grid(4, 5).T)
+    fx, fy = array(module.freqs)[:, 0, :, None]
+    sin = array(module.get_embed((4, 5)))[0, :, :, : module.dim // 2 : 2]
+    return f"{numbers(sin, np.sin(x * fx + y * fy))}: columns first"
+
+
+def keras_t5(bidirectional: bool) -> str:
+    import jax.numpy
+    from keras_hub.src.models.t5.t5_multi_head_attention import T5MultiHeadAttention
+
+    def bucket(offsets, buckets, max_distance):
+        return T5MultiHeadAttention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
+
+    return asked(bucket, "t5.bucket", bidirectional=bidirectional, to=jax.numpy.asarray)
 
 
 def rows() -> Iterator[Row]:
@@ -492,14 +476,9 @@ def rows() -> Iterator[Row]:
         library = name.rstrip(",")
         yield Row(library, f"RoPE: {rest or 'default'}", lambda s=subject, k=settings: rotation(s.function(), **k), "-")
     yield from LIBRARIES
-    yield Row("transformers", "Falcon with ALiBi, its two paths", falcon, FALCON)
-    yield Row("transformers", "OLMo 3, YaRN by layer type, truncate False", olmo3_truncate, TRUNCATE)
-    for model_type in LAYERS.split():
-        yield Row("transformers", f"attention of `{model_type}`", lambda t=model_type: layers(t), "-")
+    yield from _wild_transformers.rows()
 
 
-FALCON = "`FalconConfig(alibi=True)`, one state dict, `attn_implementation='eager'` and `'sdpa'`"
-TRUNCATE = "`Olmo3Config(rope_parameters={'full_attention': {.., 'truncate': False}, ..})`"
 EQUINOX = "`RotaryPositionalEmbedding(8, theta=10.)(x)`, then `RotaryPositionalEmbedding(8, theta=1e6)(x)`: equal"
 LIBRARIES = (
     Row("equinox", "RoPE, theta 10000", equinox_alone, "-"),
@@ -513,6 +492,8 @@ LIBRARIES = (
     ),
     Row("keras-hub", "sinusoid, float32", lambda: keras_sinusoid("float32"), "-"),
     Row("keras-hub", "sinusoid, bfloat16", lambda: keras_sinusoid("bfloat16"), "`SinePositionEncoding(dtype='bfloat16')`"),
+    Row("keras-hub", "T5 buckets, bidirectional", lambda: keras_t5(True), "-"),
+    Row("keras-hub", "T5 buckets, causal", lambda: keras_t5(False), "-"),
     Row("keras-hub", "ALiBi, float32", lambda: keras_alibi("float32"), "-"),
     Row("keras-hub", "ALiBi, bfloat16", lambda: keras_alibi("bfloat16"), "`AlibiBias(dtype='bfloat16')`"),
     Row("diffusers", "RoPE", lambda: rotation(diffusers_rope(False), dim=64), "-"),
@@ -556,7 +537,41 @@ LIBRARIES = (
     Row("timm", "sinusoid of pictures, interleave_sin_cos", lambda: timm_sincos(True), "-"),
     Row("flax", "linen.dot_product_attention", lambda: flax_attention("linen"), "-"),
     Row("flax", "nnx.dot_product_attention", lambda: flax_attention("nnx"), "-"),
+    Row("timm", "RoPE-Mixed", timm_mixed, "-"),
+    Row("timm", "Swin, bias of a window of 3 x 5", timm_index, "-"),
+    Row("timm", "BEiT, bias of 3 x 5 patches", timm_beit, "-"),
     Row("x-transformers", "ALiBi, 12 heads", x_transformers_alibi, "-"),
+    Row("x-transformers", "T5 buckets, bidirectional", x_transformers_t5, "-"),
+    Row("x-transformers", "scaled sinusoid", x_transformers_sinusoid, "-"),
+    Row("x-transformers", "xPos", x_transformers_xpos, "-"),
+    Row("x-transformers", "CoPE", x_transformers_cope, "-"),
+    Row("x-transformers", "FoX, as DataDependentAlibi", x_transformers_forgetting, "-"),
+    Row("x-transformers", "PoPE", x_transformers_pope, "-"),
+    Row(
+        "x-transformers",
+        "PoPE, bias_uniform_init",
+        x_transformers_pope_start,
+        "`PolarEmbedding(8, 2, bias_uniform_init=True)`",
+    ),
+    Row(
+        "rotary-embedding-torch",
+        "RoPE, interpolate_factor 4",
+        lambda: rotary_embedding_torch_slower(interpolate_factor=4.0),
+        "-",
+    ),
+    Row(
+        "rotary-embedding-torch",
+        "RoPE, theta_rescale_factor 4 as NTK by 4",
+        lambda: rotary_embedding_torch_slower(theta_rescale_factor=4.0),
+        "-",
+    ),
+    Row("rotary-embedding-torch", "RoPE with cached keys", lambda: rotary_embedding_torch_cached(False), "-"),
+    Row(
+        "rotary-embedding-torch",
+        "xPos with cached keys",
+        lambda: rotary_embedding_torch_cached(True),
+        "`RotaryEmbedding(64, use_xpos=True).rotate_queries_with_cached_keys(q[..., -1:, :], k)`",
+    ),
     Row(
         "onnxruntime",
         "com.microsoft.RotaryEmbedding, attribute scale",
@@ -608,7 +623,7 @@ TABLE = ("| library | version | what | verdict | shows it |", "| --- | --- | ---
 def main(*words: str) -> int:
     warnings.simplefilter("ignore")
     if words == ("types",):
-        print(every_type())
+        print(_wild_transformers.every_type())
         return 0
     print("# Released libraries, measured\n")
     made = f"on {datetime.date.today()}, Python {platform.python_version()}"

@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="pip install posref[parity]")
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
+import _wild_transformers as layers
 import wild
 
 from posref import attention
@@ -27,21 +28,21 @@ def calls():
 
 def changed(call, **arguments):
     """A layer that makes a mistake: its output is attention with other arguments than it was given."""
-    y = attention.attend(**wild.attention_of(call) | arguments)
+    y = attention.attend(**layers.attention_of(call) | arguments)
     return call._replace(output=np.swapaxes(y, 1, 2))
 
 
 def test_layers_agree(calls):
-    assert re.fullmatch(r"13 layers agree to \de-07", wild.recomputed(calls))
+    assert re.fullmatch(r"13 layers agree to \de-07", layers.recomputed(calls))
 
 
 def test_sinks_of_every_query():
     """A sink that the query computes is one key more."""
     calls = models.run(models.build(models.tiny("inkling2_text", num_hidden_layers=1))).attentions
     assert calls[0].keywords["sinks"].shape[2] == models.TOKENS
-    assert re.fullmatch(r"1 layers agree to \de-0[78]", wild.recomputed(calls))
+    assert re.fullmatch(r"1 layers agree to \de-0[78]", layers.recomputed(calls))
     forgotten = calls[0]._replace(keywords={**calls[0].keywords, "sinks": None})
-    assert "nothing explains" in wild.recomputed([forgotten])
+    assert "nothing explains" in layers.recomputed([forgotten])
 
 
 @pytest.mark.parametrize(
@@ -49,13 +50,13 @@ def test_sinks_of_every_query():
     [("scale_squared", {"scale": 1 / 256}), ("scale_ignored", {"scale": 1.0}), ("no_mask", {"mask": None, "bias": None})],
 )
 def test_a_wrong_layer_is_named(calls, name, wrong):
-    assert wild.attention_of(calls[0])["scale"] == 1 / 16
-    assert f"({name})" in wild.recomputed([calls[0], changed(calls[0], **wrong)])
+    assert layers.attention_of(calls[0])["scale"] == 1 / 16
+    assert f"({name})" in layers.recomputed([calls[0], changed(calls[0], **wrong)])
 
 
 def test_what_nothing_explains(calls):
     noise = calls[0]._replace(output=np.random.default_rng(0).standard_normal(calls[0].output.shape))
-    assert re.fullmatch(r"differs: nothing explains .* in layers\.0\.self_attn", wild.recomputed([noise]))
+    assert re.fullmatch(r"differs: nothing explains .* in layers\.0\.self_attn", layers.recomputed([noise]))
 
 
 def test_rotations_are_judged():
@@ -111,12 +112,16 @@ def test_every_row_is_on_the_page():
 
 
 def test_the_readme_counts_the_layers_of_the_page():
-    agree = re.findall(r"\| attention of `\w+` \| \d+ layers agree", PAGE)
+    agree = set(re.findall(r"\| attention of `([\w-]+)`[^|]* \| (?:\d+ layers )?agree", PAGE))
     assert f"the attention of {len(agree)} model types" in README
 
 
 def test_what_posref_found_is_on_the_page():
-    """Every line of the README's list is a row of the page that differs, at the same version."""
+    """Every row that differs is in the list of the README, by version and by the first name of what shows it."""
     section = README.split("## Found by posref")[1].split("\n## ")[0]
-    rows = [line.split("|") for line in PAGE.splitlines() if "| differs" in line]
-    assert {f"{row[1].strip()} {row[2].strip()}" for row in rows} == set(re.findall(r"^\* (\S+ \S+): ", section, re.MULTILINE))
+    told = re.findall(r"^\* (\S+ \S+): (.*(?:\n  .*)*)", section, re.MULTILINE)
+    rows = [line.split(" | ") for line in PAGE.splitlines() if "| differs" in line]
+    assert {f"{row[0].strip('| ')} {row[1]}" for row in rows} == {version for version, _ in told}
+    for row in rows:
+        name = re.search(r"(?:`|node `)(\w+)", row[-1]).group(1)
+        assert any(version == f"{row[0].strip('| ')} {row[1]}" and name in text for version, text in told), row

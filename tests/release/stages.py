@@ -71,7 +71,7 @@ def sources():
 
 
 def wall():
-    """The page of verdicts is what its program prints today, but for the date and the size of roundings."""
+    """The page of verdicts is what its program prints, but for the date and the size of roundings; and the tests in jax."""
     command = [sys.executable, "examples/wild.py", "--environments", ".wall"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6000, env=environment)
@@ -82,7 +82,21 @@ def wall():
     if run.returncode or printed != page:
         new = [row for row in printed if row not in page]
         raise AssertionError(f"docs/wild.md is not what was printed; {len(new)} rows are new: {new[:1]} {run.stderr[-300:]}")
-    return f"{len(page) - 2} rows, {sum('| differs' in row for row in page)} of them differ, as on the page"
+    jax = [
+        ".wall/jax/bin/python",
+        "-m",
+        "pytest",
+        "-q",
+        "tests/vectors/test_jax.py",
+        "tests/explain/test_command.py",
+        "-k",
+        "jax",
+    ]
+    run = subprocess.run(jax, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=environment)
+    if run.returncode:
+        raise AssertionError("\n".join(run.stdout.splitlines()[-20:]))
+    differ = sum("| differs" in row for row in page)
+    return f"{len(page) - 2} rows, {differ} of them differ, as on the page; in jax {run.stdout.splitlines()[-1].strip('= ')}"
 
 
 def drift():
@@ -195,7 +209,7 @@ def browser():
 
 STAGES = {
     "languages": Stage(languages, ("posref/vectors/languages", "posref/vectors/*.py", "tests/release")),
-    "wall": Stage(wall, ("examples/wild.py", "docs/wild.md", "tests/parity/models.py")),
+    "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/parity/models.py", "tests/vectors/test_jax.py")),
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(drift, ("posref/explain/families.py", "posref/explain/types.json", "tests/parity/drift.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
