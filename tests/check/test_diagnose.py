@@ -8,6 +8,7 @@ import pytest
 
 from posref import vectors
 from posref.check import diagnose, load_output
+from tests.every import every
 
 ROTATIONS = [case for case in vectors.cases("rope/*") if case.op == "rotate"]
 OTHERS = [case for case in vectors.cases("*") if case.op != "rotate"]
@@ -24,7 +25,7 @@ def turned(x, positions, *, layout="half", base=1e4, width=None, sign=1):
     return y
 
 
-@pytest.mark.parametrize("case", ROTATIONS, ids=lambda case: case.id)
+@every(ROTATIONS, name=lambda case: case.id)
 def test_golden_values_pass(case):
     assert diagnose(case, case.expected).ok
     for dtype, model in ((np.float32, "f32"), (np.float16, "f16-f32math")):
@@ -32,9 +33,22 @@ def test_golden_values_pass(case):
         assert report.ok is (model in case.models), report
 
 
-@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.id)
-def test_other_operations_are_compared(case):
+def first_of_every_operation():
+    """Of each (system, op, gauge) the first case in the default tier, the others in the slow one."""
+    seen = set()
+    for case in OTHERS:
+        kind = case.id.split("/")[0], case.op, case.gauge
+        yield pytest.param(case, id=case.id, marks=[pytest.mark.slow] * (kind in seen))
+        seen.add(kind)
+
+
+@every(OTHERS, name=lambda case: case.id)
+def test_other_operations_pass(case):
     assert diagnose(case, case.expected, dtype="f64").ok
+
+
+@pytest.mark.parametrize("case", list(first_of_every_operation()))
+def test_other_operations_are_compared(case):
     if case.expected.size > 1:
         got = case.expected.astype(float)
         place = tuple(size // 2 for size in got.shape)
@@ -53,7 +67,7 @@ def test_other_operations_are_compared(case):
         json.dumps(report.as_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("case", [case for case in OTHERS if case.cond is None], ids=lambda case: case.id)
+@every([case for case in OTHERS if case.cond is None], name=lambda case: case.id)
 def test_exact_cases_take_integers(case):
     if case.expected.dtype.kind == "i":
         for dtype in (np.int32, np.int64):
@@ -64,7 +78,7 @@ def test_exact_cases_take_integers(case):
         assert report.ok if model in case.models else "cannot hold this case" in str(report), report
 
 
-@pytest.mark.parametrize("case", [case for case in OTHERS if case.gauge == "row_constant"], ids=lambda case: case.id)
+@every([case for case in OTHERS if case.gauge == "row_constant"], name=lambda case: case.id)
 def test_rows_may_differ_by_a_constant(case):
     shift = np.arange(case.expected[..., :1].size).reshape(case.expected[..., :1].shape) / 8
     assert diagnose(case, case.expected + shift).ok

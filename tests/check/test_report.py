@@ -109,8 +109,16 @@ def test_leaving_is_reported_and_an_interrupt_is_not():
         check_rope(interrupted, dim=8, layout="half")
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 65504.0, 6e-8])
-@pytest.mark.parametrize("where", [np.s_[..., 3], np.s_[:, :, 5], np.s_[0, 0, 0, 0]])
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (np.inf, np.s_[..., 3]),
+        (-np.inf, np.s_[:, :, 5]),
+        (np.nan, np.s_[0, 0, 0, 0]),
+        (65504.0, np.s_[..., 3]),
+        (6e-8, np.s_[:, :, 5]),
+    ],
+)
 def test_extreme_results_raise_no_warning(value, where):
     """Warnings are errors in these tests."""
 

@@ -265,6 +265,7 @@ except ImportError as error:
 # The benchmark
 
 
+@pytest.mark.slow  # that it runs is a stage of the CI
 def test_benchmark_runs_and_reports_its_structure():
     script = PACKAGE.parent / "examples" / "benchmark.py"
     if not script.exists():
