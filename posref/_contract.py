@@ -45,6 +45,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from posref import _require
+
 wide, finite = "no integers of 8 or 16 bits", "finite"
 F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
@@ -312,7 +314,7 @@ class Contract:
                 continue
             # dtypes of torch have no kind
             if not hasattr(value, "shape") or not hasattr(getattr(value, "dtype", None), "kind"):
-                return TypeError(f"{self.where}: {name} is a {type(value).__name__}, not an array; pass np.array({name})")
+                return TypeError(f"{self.where}: {name} is {_require.kind(value)}, not an array; pass np.array({name})")
         return None
 
     def kind(self, name, value):
@@ -399,13 +401,13 @@ class Contract:
         return TypeError(f"{self.where}: {name} is {value!r}, expected a function of arrays")
 
     def several(self, name, value):
-        held = f"is a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
+        held = f"is {_require.kind(value)}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
         wanted = len(typing.get_args(self.arguments[name].rule))
         return self._error(TypeError, name, f"{held}, expected a tuple of {wanted} arrays")
 
     def record(self, name, value):
         wanted = self.arguments[name].rule.__name__
-        return TypeError(f"{self.where}: {name} is a {type(value).__name__}, expected a {wanted}")
+        return TypeError(f"{self.where}: {name} is {_require.kind(value)}, expected a {wanted}")
 
     def together(self, names, values):
         """Two arguments whose leading axes do not broadcast."""

@@ -115,7 +115,7 @@ def denominators(function, denominator, remedy):
 def like(function, argument, value, other_name, other):
     """What a function of the caller's gave has the shape of what it was given, and is finite."""
     if getattr(getattr(value, "dtype", None), "kind", "list") not in "iufO":
-        raise TypeError(f"{function}: {argument} is a {type(value).__name__}, expected an array of numbers")
+        raise TypeError(f"{function}: {argument} is {kind(value)}, expected an array of numbers")
     if value.shape != other.shape:
         raise ValueError(f"{function}: {argument} has shape {value.shape} and {other_name} {other.shape}; they must be equal")
     if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -128,6 +128,16 @@ def choice(function, argument, value, allowed):
     """`value` is one of the allowed words."""
     if value not in allowed:
         raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+
+
+def kind(value):
+    """The type of a value with its article.
+
+    >>> kind([]), kind(1)
+    ('a list', 'an int')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def integer(function, argument, number):

@@ -238,7 +238,7 @@ def _add_vectors(parser):
     listing.set_defaults(run=_vectors_list)
     export = commands.add_parser("export", help="write cases for a test in another language")
     export.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="for instance 'rope/half/*'")
-    export.add_argument("--format", required=True, help="json, txt, npz, raw or c")
+    export.add_argument("--format", required=True, help="json, txt, npz, safetensors, raw or c")
     export.add_argument("--directory", "-o", required=True, help="where to; it is made if missing")
     export.add_argument("--json", action="store_true", help="the paths written, as JSON")
     export.set_defaults(run=_vectors_export)
@@ -707,7 +707,9 @@ def _function(path):
     except AttributeError as error:
         raise Usage(f"{path}: {error}; check the name after the colon") from None
     if not callable(found):
-        raise Usage(f"{path} is a {type(found).__name__}, not a function; name what takes the arrays")
+        from posref import _require
+
+        raise Usage(f"{path} is {_require.kind(found)}, not a function; name what takes the arrays")
     return found
 
 

@@ -1,11 +1,11 @@
 """Comparison: one table of all systems, each cell measured on its head of attention (`posref.ops.layers`), none typed.
 
-Measured at 8 features with trained numbers that are in no order, for TRAINED trained positions:
+Measured at 8 features with trained numbers that are in no order, for 16 trained positions:
 
     enters      the family; "+ v" where the values of the attention are changed as well
     relative    scores and output do not change when all tokens move by 16, two rows where tokens stand in rows
     direction   among equal words a key on the left has another score than one as far on the right
-    unique      among equal words the keys of all TRAINED positions have different scores
+    unique      among equal words the keys of all 16 positions have different scores
     beyond      past the trained positions: error; one score (clips); new scores (continues); earlier ones (repeats)
     cache       a later token changes nothing for the ones before it: keys and values can be kept
     linear      the scores of 96 tokens have a rank below 48: they are products of short vectors, one a token

@@ -308,7 +308,7 @@ def test_check_exponent_dim(shell):
         (("no_such_module:rope", *ROPE, "--layout", "half"), "run posref where no_such_module.py lies"),
         (("needs:rope", *ROPE, "--layout", "half"), "No module named 'surely_not_installed'"),
         (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
-        (("my_ops:number", *ROPE, "--layout", "half"), "is a int, not a function"),
+        (("my_ops:number", *ROPE, "--layout", "half"), "is an int, not a function"),
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
         (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; there are alibi"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),

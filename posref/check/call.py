@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from posref import _require
 from posref.check.tensors import as_float64, dtype_name
 from posref.ops import Arguments, Op
 
@@ -116,7 +117,7 @@ def _names(fn: Any) -> set[str]:
 
 def output(result: Any) -> np.ndarray:
     if isinstance(result, (tuple, list)):
-        raise Misbehaved(f"it returned a {type(result).__name__} of {len(result)}; wrap it so that it returns the result alone")
+        raise Misbehaved(f"it returned {_require.kind(result)} of {len(result)}; wrap it so that it returns the result alone")
     if result is None:
         raise Misbehaved("it returned None; if it works in place, wrap it so that it returns x")
     try:
@@ -127,7 +128,7 @@ def output(result: Any) -> np.ndarray:
         raise
     except Exception as error:  # numpy says TypeError or ValueError, a tensor on a device what it likes
         raise Misbehaved(
-            f"it returned a {type(result).__name__}, which does not become a numpy array ({_short(error)}); "
+            f"it returned {_require.kind(result)}, which does not become a numpy array ({_short(error)}); "
             "wrap it so that it returns a numpy array or a float32 tensor"
         ) from error
 

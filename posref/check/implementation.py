@@ -117,7 +117,7 @@ def _example(p: inspect.Parameter) -> Any:
 
 def _described(value: Any) -> str:
     if not isinstance(value, np.ndarray):
-        return f"a {type(value).__name__}"
+        return _require.kind(value)
     return f"{'integers' if value.dtype.kind in 'iu' else 'numbers'} {value.shape}"
 
 
@@ -173,7 +173,7 @@ def _called(
         near = {} if "max_position" in settings else _near(caller, op, settings, a)
         if near:
             limit = near["max_position"]
-            beyond = f"at positions up to {a.positions.max()} {error}; up to {limit} it runs, and all else was checked there"
+            beyond = f"at positions up to {_farthest(op, a)} {error}; up to {limit} it runs, and all else was checked there"
             report.skipped("far positions", f"{beyond}; pass max_position= with the last position of its table")
             return _called(report, caller, op, near, op.make(**near))
         report.failed("call", str(error))
@@ -193,8 +193,14 @@ def _near(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> dic
 
 def _shorter(op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[dict[str, Any]]:
     """The settings with positions where tables end."""
-    if "max_position" in _settings(op):
-        yield from (settings | {"max_position": limit} for limit in SHORTER if limit < a.positions.max())
+    yield from (settings | {"max_position": limit} for limit in SHORTER if limit < _farthest(op, a))
+
+
+def _farthest(op: Op, a: Arguments) -> int:
+    """The largest position where `max_position` limits the probe; 0 where there is none, or it is a number of the formula."""
+    if "max_position" not in _settings(op).keys() - inspect.signature(op.spec).parameters.keys():
+        return 0
+    return max((int(a[name].max()) for name in op.given if "positions" in name), default=0)
 
 
 def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[tuple[str, Caller, Arguments]]:
@@ -245,9 +251,11 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
 
 
 def _reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
-    """Axes of extent 1 more or less are put right."""
+    """Axes of extent 1 more or less are put right, and elements without a meaning."""
     right = question.right
-    return got.reshape(right.shape) if got.size == right.size and got.squeeze().shape == right.squeeze().shape else got
+    if got.size != right.size or got.squeeze().shape != right.squeeze().shape:
+        return got
+    return np.where(question.op.meant(question.a), got.reshape(right.shape), right)
 
 
 def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:

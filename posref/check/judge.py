@@ -104,7 +104,7 @@ def _worst(question: Question, got: np.ndarray) -> str:
     bound = f" ({ratio[place]:.3g} times the bound of {model})" if np.isfinite(ratio[place]) else ""
     wrong = ratio > 1
     return (
-        f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place]:.9g}{bound}; "
+        f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
     )
 

@@ -17,6 +17,8 @@ rules, with u the unit roundoff of an operation (|computed - exact| <= u |exact|
 5. Sums. n terms of total size s, added in any order or tree: each term meets at most n - 1 roundings, so the sum is off by at
    most (n - 1) u s more than its terms. (n, s) are carried, and charged when the sum is used: sums of sums count once. The
    result of a matrix product is written in the format of the tensors before it is used again.
+6. Ends. A product, a quotient, an exponential below the smallest normal number of its format may become 0: the absolute error
+   `tiny`, 2^-126 in float32 and bfloat16. Float16 keeps its smaller numbers, rounded to a multiple of 2^-24.
 
 Left out are products of several roundings of one number, below 2^-5 of the sum of the others (the derivation in
 `posref.vectors.models`), hence the factor of `allowed`.
@@ -28,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from posref.vectors.models import F16, F32, MODELS, Model
+from posref.vectors.models import F16, F32, F64, MODELS, Model
 
 # whole attentions in 16 bits: tensors, tables and products of elements in 16 bits, sums in float32
 SUMS_IN_F32 = {"bf16-f32sums": "bf16-all", "f16-f32sums": "f16-all"}
@@ -51,6 +53,7 @@ MEANING = {
     "bf16-f32sums": "products in bfloat16, sums in float32",
     "bf16-all": "float32 angles; tables and products in bfloat16",
 }
+TINY = {3 * F16: 2.0**-25, 4 * F64: 2.0**-1022}  # by the arithmetic; float32 and bfloat16 end at 2^-126
 WAYS = {"": "power", "-iterative": "repeated", "-given": "given"}
 MEANING |= {f"{name}-iterative": f"{text}; angles by repeated multiplication" for name, text in MEANING.items()} | {
     f"{name}-given": f"{text}; frequencies as given" for name, text in MEANING.items()
@@ -116,7 +119,7 @@ def units(*names: str) -> Units:
         np.array([F32 if name in SUMS_IN_F32 else m.c_amp / 3 for name, m in zip(plain, models, strict=True)] + fine),
         np.array([m.c_out for m in models] + none),
         np.array(fine + fine),
-        np.array([2.0**-25 if m.c_amp == 3 * F16 else 0.0 for m in models] + none),
+        np.array([TINY.get(m.c_amp, 2.0**-126) for m in models] + none),
     )
 
 
@@ -343,7 +346,7 @@ def _matmul(a: Ranged, b: Ranged) -> Ranged:
 
 
 def _rounding(unit: np.ndarray, v: np.ndarray, u: Units) -> np.ndarray:
-    """One rounding of v, and the absolute one of numbers below the normal range of float16."""
+    """One rounding of v, and the absolute one of numbers below the normal range."""
     return _per(unit, np.abs(v)) + _per(u.tiny, np.ones(v.shape))
 
 

@@ -97,7 +97,8 @@ class Report:
         return lines + [f"  Not told apart: {text}" for text in self.ambiguous]
 
     def _diagnosis_lines(self) -> list[str]:
-        lines = [f"  Diagnosis: {f.sentence} (residual {f.residual:.2g} of the bound)." for f in self.diagnosis]
+        said = {f.sentence: f.residual for f in self.diagnosis}  # two mistakes may be one setting
+        lines = [f"  Diagnosis: {sentence} (residual {residual:.2g} of the bound)." for sentence, residual in said.items()]
         if self.diagnosis and self.nearest:
             name, ratio = self.nearest[0]
             lines.append(f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times its bound).")

@@ -10,6 +10,7 @@ import os
 import re
 from importlib import resources
 
+from posref import _require
 from posref.explain import gguf, native
 from posref.explain.settings import facts, shown
 
@@ -78,7 +79,7 @@ def _parsed(path, text):
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply for a configuration") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{path} holds a {type(config).__name__}, expected a dictionary of keys")
+        raise ValueError(f"{path} holds {_require.kind(config)}, expected a dictionary of keys")
     return config
 
 

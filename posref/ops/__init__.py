@@ -91,6 +91,7 @@ class Op(NamedTuple):
     make: Callable[..., Arguments]
     mistakes: dict[str, Mistake]
     inside: Callable[[Arguments], Any] = lambda a: 0.0  # amplitude of what is made from whole numbers, which carry no error
+    meant: Callable[[Arguments], Any] = lambda a: True  # the elements that have a meaning; others may be anything
 
 
 def missing() -> Any:
@@ -265,12 +266,13 @@ def _op(module: ModuleType, f: Spec) -> Op:
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
-    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes, *_inside(module, f))
+    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes, **_of_its_own(module, f))
 
 
-def _inside(module: ModuleType, f: Spec) -> list[Callable[[Arguments], Any]]:
-    """`INSIDE` of the file, where the op has an entry."""
-    return [made for name, made in getattr(module, "INSIDE", {}).items() if name == f.__name__]
+def _of_its_own(module: ModuleType, f: Spec) -> dict[str, Callable[[Arguments], Any]]:
+    """`INSIDE` and `MEANT` of the file, where the op has an entry."""
+    tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "meant")}
+    return {field: table[f.__name__] for field, table in tables.items() if f.__name__ in table}
 
 
 def _varied(wrong: Wrong, f: Spec) -> Spec:

@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import UNMASKED
+from posref.ops.common import UNMASKED, entry
 from posref.ops.probe import padded_mask, painted
 
 
@@ -22,7 +22,7 @@ def attend_by_offset(q, k, v, bias_by_offset=None, *, scale, causal: bool = True
 
 
 def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of, key_heads=None):
-    return getattr(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
+    return entry(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
 
 
 def causal_mask(query_positions, key_positions):

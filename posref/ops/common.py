@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import attention, pairing
+from posref import _require, attention, pairing
 from posref.ops import Mistake, Wrong, inside, missing, using
 
 POSITIONS = ("positions", "query_positions", "key_positions", "offsets")
@@ -135,6 +135,12 @@ def _scores(change: Callable[..., Any]) -> Wrong:
         return scores
 
     return inside(attention, "scores", changed)
+
+
+def entry(gradients, of):
+    """The gradient of one argument, by its name."""
+    _require.choice("ops", "of", of, gradients._fields)
+    return getattr(gradients, of)
 
 
 def summed_as(gradient, x):

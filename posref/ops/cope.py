@@ -24,6 +24,9 @@ ARRAYS = {
 }
 
 
+MEANT = {"scores": lambda a: a.mask}
+
+
 def _positions(change):
     return inside(cope, "positions", lambda right: lambda gates, *, rows: change(right, gates, rows))
 

@@ -6,7 +6,7 @@ from posref import attention
 from posref.offsets import gather
 from posref.offsets import offsets as between
 from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import OVERWRITTEN, last_wins, summed_as
+from posref.ops.common import OVERWRITTEN, entry, last_wins, summed_as
 from posref.ops.probe import painted
 from posref.relative import deberta
 
@@ -37,7 +37,7 @@ def scores_gradient(score_gradient, q, k, q_r, k_r, query_positions, key_positio
     offset = between(query_positions, key_positions)
     offset, inputs = offset[:, None] if offset.ndim == 3 else offset, {"q": q, "k": k, "q_r": q_r, "k_r": k_r}
     given = {"offsets": offset, "scale": 1 / np.sqrt(3 * q.shape[-1]), "convention": convention}
-    return summed_as(getattr(deberta.scores_gradient(score_gradient, **inputs, **given), of), inputs[of])
+    return summed_as(entry(deberta.scores_gradient(score_gradient, **inputs, **given), of), inputs[of])
 
 
 def decoder(hidden, positions, *, convention, steps=2):

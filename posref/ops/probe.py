@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import attention
+from posref import _require, attention
 from posref.ops import Arguments
 
 # what an array is made of where the op has no such setting; each can be given like a setting
@@ -129,6 +129,9 @@ def maker(
         s = Arguments({name: p.default for name, p in parameters.items()} | chosen)
         if "dim" in s and "head_dim" not in chosen:
             s["head_dim"] = s.dim
+        for name in sizes.keys() & s.keys() - {"positions"}:
+            _require.count("ops", name, s[name])
+        _require.choice("ops", "positions", s.get("positions", "batch"), ("batch", "shared", "range", "offset"))
         made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
         return completed(f, s | made)
 

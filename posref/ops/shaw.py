@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention
 from posref import offsets as relative
 from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import OVERWRITTEN, last_wins, summed_as
+from posref.ops.common import OVERWRITTEN, entry, last_wins, summed_as
 from posref.ops.probe import painted
 from posref.relative import shaw
 
@@ -16,7 +16,7 @@ def scores(q, k, key_table, query_positions, key_positions, *, scale, variant="r
 
 def scores_gradient(score_gradient, q, k, key_table, query_positions, key_positions, *, scale, variant="relative_key", of):
     offsets, inputs = _offsets(query_positions, key_positions), {"q": q, "k": k, "key_table": key_table}
-    found = getattr(shaw.scores_gradient(score_gradient, **inputs, offsets=offsets, scale=scale, variant=variant), of)
+    found = entry(shaw.scores_gradient(score_gradient, **inputs, offsets=offsets, scale=scale, variant=variant), of)
     return summed_as(found, inputs[of])
 
 

@@ -6,6 +6,7 @@ import pytest
 from posref import ops
 from posref.check import check, contract
 from posref.check.boxes import where
+from posref.check.implementation import EXAMPLES
 from posref.explain import explain, presets, reading
 from posref.rotary import axes, rope, scaling
 
@@ -342,6 +343,67 @@ def test_preset_and_its_errors():
         check(bias, preset="bloom")
     with pytest.raises(ValueError, match="name an op, for instance"):
         check(bias)
+
+
+@pytest.mark.parametrize("name", [op.name for system in ops.names() for op in ops.system(system).values()])
+def test_an_error_of_any_function_is_in_the_report(name):
+    def broken(*arrays):
+        raise RuntimeError("no such kernel")
+
+    chosen = {"deberta.ends": {"buckets": 32, "max_position": 512}, "position_ids.zigzag": {"n": 8, "ranks": 2, "rank": 0}}
+    examples = EXAMPLES | {"of": "k", "side": "query"} | chosen.get(name, {})
+    needed = [line.removesuffix("=") for line in contract(name) if line.endswith("=")]
+    report = check(broken, name, **{setting: examples.get(setting, 8) for setting in needed})
+    assert "it raised RuntimeError: no such kernel" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("attention.attend_gradient", {"scale": 0.5, "of": "w"}, "of is 'w', expected one of 'q', 'k', 'v', 'bias'"),
+        ("shaw.scores_gradient", {"scale": 0.5, "of": "w"}, "of is 'w', expected one of 'q', 'k', 'key_table'"),
+        ("rope.rotate", {"dim": 8, "layout": "half", "heads": 1.5}, "heads is 1.5, expected an integer"),
+        ("rope.rotate", {"dim": 8, "layout": "half", "batch": 0}, "batch is 0, expected an integer of at least 1"),
+        ("rope.rotate", {"dim": 8, "layout": "half", "max_position": -1}, "max_position is -1, expected an integer"),
+        ("alibi.bias", {"heads": 8, "form": "key", "positions": "rows"}, "positions is 'rows', expected one of 'batch'"),
+    ],
+)
+def test_settings_that_make_no_sense(name, settings, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        check(lambda *arrays: arrays[0], name, **settings)
+
+
+def test_numbers_below_the_normal_range_may_be_flushed():
+    """At 129 keys a weight is 5e-46, which float32 does not have; a device may have no subnormal numbers at all."""
+
+    def weights(scores, mask):
+        left = np.cumsum(np.where(mask, -np.logaddexp(np.float32(0), scores), 0)[..., ::-1], axis=-1, dtype=np.float32)[
+            ..., ::-1
+        ]
+        y = np.where(mask, np.exp(scores + left), np.float32(0))
+        return np.where(y < 2.0**-126, np.float32(0), y)
+
+    check(weights, "stick_breaking.weights").require()
+    assert not check(
+        lambda scores, mask: np.where(weights(scores, mask) < 1e-30, 0, weights(scores, mask)), "stick_breaking.weights"
+    ).ok
+
+
+def test_what_is_masked_may_be_anything():
+    def scores(q, k, table, mask, *, gates_seen=lambda mask: mask):
+        s = q @ k.swapaxes(-1, -2) / np.sqrt(8)
+        p = np.cumsum((gates_seen(mask) / (1 + np.exp(-s)))[..., ::-1], axis=-1)[..., ::-1]
+        p, z = np.minimum(p, len(table) - 1), q @ table.T
+        low, high = (np.take_along_axis(z, f(p).astype(int), -1) for f in (np.floor, np.ceil))
+        return s + (low + (high - low) * (p % 1)) / np.sqrt(8)
+
+    asked = {"scale": 1 / np.sqrt(8), "convention": "official"}
+    for hidden in (0.0, -np.inf, np.nan):
+        check(
+            lambda q, k, table, mask, hidden=hidden: np.where(mask, scores(q, k, table, mask), hidden), "cope.scores", **asked
+        ).require()
+    report = check(lambda *arrays: scores(*arrays, gates_seen=np.ones_like), "cope.scores", **asked)
+    assert names(report) == ["future_counted"]
 
 
 def test_contract():
