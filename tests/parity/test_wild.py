@@ -54,6 +54,15 @@ def test_a_wrong_layer_is_named(calls, name, wrong):
     assert f"({name})" in layers.recomputed([calls[0], changed(calls[0], **wrong)])
 
 
+@pytest.mark.parametrize(
+    "layer", [layers.bloom, layers.mpt, lambda: layers.roformer(False), layers.deberta_1, layers.deberta_2]
+)
+def test_a_layer_with_other_positions_differs(monkeypatch, layer):
+    monkeypatch.setattr(layers, "P", 2 * layers.P)
+    monkeypatch.setattr(layers, "OFFSETS", -layers.OFFSETS)
+    assert layer().startswith("differs")
+
+
 def test_what_nothing_explains(calls):
     noise = calls[0]._replace(output=np.random.default_rng(0).standard_normal(calls[0].output.shape))
     assert re.fullmatch(r"differs: nothing explains .* in layers\.0\.self_attn", layers.recomputed([noise]))
@@ -89,7 +98,9 @@ def test_rows_of_an_environment(monkeypatch, tmp_path):
 
     monkeypatch.setattr(wild, "python_of", python_of)
     *found, missing = wild.printed(tmp_path)
-    assert found == [line for line in PAGE.splitlines() if line.startswith("| onnx |")]
+    expected = [line for line in PAGE.splitlines() if line.startswith("| onnx |")]
+    assert [line.split("|")[3:] for line in found] == [line.split("|")[3:] for line in expected]  # at any version
+    assert len(expected) == 2
     assert re.fullmatch(r"not measured: no environment of posref-of-nobody==0: .*pip.*", missing)
 
 
