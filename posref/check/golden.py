@@ -52,7 +52,7 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
         report.failed("dtype", f"{kind} cannot hold this case; it is meant for {', '.join(case.models)}")
         return None
     report.passed("dtype", kind)
-    tolerance = {name: vectors.tolerance(case, name) for name in meant if name in vectors.MODELS}
+    tolerance = {name: vectors.tolerance(case, name) for name in meant if name in case.models}
     return Question(op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posref.vectors.formats import FORMATS, canonical, export, to_text
-from posref.vectors.models import MODELS, Model, error, fingerprint, named, tolerance
+from posref.vectors.models import MODELS, Model, error, fingerprint, named, spread, tolerance, worst
 from posref.vectors.schema import problems
 
 __all__ = [
@@ -39,17 +39,22 @@ __all__ = [
     "names",
     "read",
     "released",
+    "spread",
     "tolerance",
     "verify",
+    "worst",
 ]
 
 DIRECTORY = Path(__file__).parent
-SCHEMA = "posref-vectors-2"
+SCHEMA = "posref-vectors-3"
 CATALOGUE = "catalogue.tsv"
 
 
 class Case(NamedTuple):
-    """One case: arrays are float64 or int64; `cond` is None where equality is meant, `ignore` where every element counts."""
+    """One case: arrays are float64 or int64; `cond` is None where equality is meant, `ignore` where every element counts.
+
+    `growth` and `rms` have numbers for some models: see `posref.vectors.models`.
+    """
 
     id: str
     op: str
@@ -65,6 +70,8 @@ class Case(NamedTuple):
     comment: str
     fingerprints: dict
     ignore: np.ndarray | None
+    growth: dict
+    rms: dict
 
 
 class System(NamedTuple):
@@ -252,6 +259,11 @@ def _problems(document):
             yield f"{id} has unknown flags {sorted(unknown)}"
         if unknown := set(record["models"]) - MODELS.keys():
             yield f"{id} has unknown models {sorted(unknown)}"
+        for name in ("growth", "rms"):
+            if unknown := record[name].keys() - set(record["models"]):
+                yield f"{id} has {name} of models that it is not meant for: {sorted(unknown)}"
+        if record["rms"] and (record["cond"] is None or record["gauge"] != "none"):
+            yield f"{id} has rms, which has no meaning where equality is meant or rows have a constant of their own"
 
 
 def _case(record):
@@ -274,6 +286,8 @@ def _case(record):
         comment=record["comment"],
         fingerprints=record["fingerprints"],
         ignore=record["ignore"] and np.array(record["ignore"], dtype=bool).reshape(expected.shape),
+        growth=record["growth"],
+        rms=record["rms"],
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+OF_MODELS = ("growth", "rms")  # numbers of some models
 MEANT = ("id", "op", "params", "tensors", "expected", "gauge")
 
 
@@ -45,10 +46,11 @@ def head(document):
 
 
 def settings(record):
-    """The lines of a case but for its tensors; `fingerprint FLAG NUMBERS..` for every flag."""
+    """The lines of a case but for its tensors; `growth`, `rms` MODEL NUMBER and `fingerprint FLAG NUMBERS..`."""
     for name, value in _words(record).items():
         yield f"{name} {value}"
     yield from (f"param {name} {_word(value)}" for name, value in record["params"].items())
+    yield from (f"{name} {model} {number!r}" for name in OF_MODELS for model, number in record[name].items())
     for flag in record["flags"]:
         yield " ".join(("fingerprint", flag, *map(repr, record["fingerprints"].get(flag, ()))))
 
@@ -120,7 +122,7 @@ typedef struct { const char *name; int size; double sums[4]; } posref_fingerprin
 typedef struct { const char *name; int rank; long long shape[8]; const double *f64; const long long *i64; } posref_tensor;
 typedef struct {
   const char *name, *op, *gauge, *compare, *status, *models, *sha256, *comment;
-  const posref_setting *params;
+  const posref_setting *params, *growth, *rms;
   const posref_fingerprint *fingerprints;
   const posref_tensor *tensors;
 } posref_case;
@@ -131,7 +133,7 @@ ENDS = {
     "setting": "{NULL, NULL, 0}",
     "fingerprint": "{NULL, 0, {0}}",
     "tensor": "{NULL, 0, {0}, NULL, NULL}",
-    "case": "{" + ", ".join(["NULL"] * 11) + "}",
+    "case": "{" + ", ".join(["NULL"] * 13) + "}",
 }
 
 
@@ -152,11 +154,13 @@ def to_c(document, name=None):
             entries.append(f'{{"{called}", {len(shape)}, {{{sizes}}}, {places}}}')
         lines.append(_c_list("tensor", f"{name}_tensors", entries))
         lines.append(_c_list("setting", f"{name}_params", _c_settings(record["params"])))
+        for numbers in OF_MODELS:
+            lines.append(_c_list("setting", f"{name}_{numbers}", _c_settings(record[numbers])))
         prints = [(flag, record["fingerprints"].get(flag, ())) for flag in record["flags"]]
         entries = [f'{{"{flag}", {len(sums)}, {{{", ".join(map(repr, sums)) or "0"}}}}}' for flag, sums in prints]
         lines.append(_c_list("fingerprint", f"{name}_fingerprints", entries))
         words = ", ".join(json.dumps({"comment": "", **_words(record)}[word]) for word in WORDS)
-        table.append(f"{{{words}, {name}_params, {name}_fingerprints, {name}_tensors}}")
+        table.append(f"{{{words}, {name}_params, {name}_growth, {name}_rms, {name}_fingerprints, {name}_tensors}}")
     lines.append(_c_list("case", f"{system}_cases", table))
     models = [f'{{"{name}", {", ".join(map(repr, each.values()))}}}' for name, each in document["models"].items()]
     lines.append(_c_list("model", f"{system}_models", models))

@@ -1,11 +1,14 @@
-r"""Tolerance: how far an honest implementation may be from the exact value, element by element.
+r"""Tolerance: how far an honest implementation may be from the exact value, element by element and all elements together.
 
 Definition. A compute model says how coarsely an implementation rounds; a case says how sensitive each element is:
 
-    tolerance = (1 + 2^-5) (c_phase phase + c_amp amp + c_out out) + floor
+    tolerance = (1 + 2^-5) (c_phase growth phase + c_amp amp + c_out out) + floor
+    worst = max |error| / tolerance <= 1
+    spread = rms(error / tolerance) / r <= 1
 
 Symbols. u = unit roundoff: 2^-53 (f64), 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16). A model has c_phase, c_amp, c_out, floor; a
-case has arrays phase, amp, out of the shape of its expected values (absent: 0, 0, |expected|), three digits, rounded up.
+case has arrays phase, amp, out of the shape of its expected values (absent: 0, 0, |expected|), three digits, rounded up; for
+some models growth (absent: 1) and r (absent: any spread will do).
 
 Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi (its partner alike):
 
@@ -19,9 +22,19 @@ Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi
   products, 7 * 2^-25 in all. That is the floor.
 * Products of these errors: at u = 2^-8 at most 1.6 % of the amp and out terms and (3 sqrt(2) + 1) u = 2.1 % of the phase term,
   below 2^-5.
+* f32-iterative (ggml) is f32 with theta_t = theta_{t-1} base^(-2/dim): every step adds its own rounding and the error of the
+  factor, two roundings and its share of |ln theta|, so k = |ln theta| + 3t + 4. With |ln theta| = 2t ln(base) / dim the
+  quotient of this k and the k above is monotone in t: growth is the larger end, 1 or that of the last pair t = dim/2 - 1.
 
 Sums of n terms (dot products, averages) use the same coefficients, since c_amp >= 3u in every model: a term that meets r
 roundings counts r/3 times in amp, and what is stored on the way in the output format counts in out.
+
+The second criterion is for attention in 16 bits, where that sum of worst cases is 5 to 50 times what honest code is off: its
+errors differ in sign. r is three times the largest rms(error / tolerance) of honest implementations (posref/check/rounded.py:
+orders of sums, places of the 16 bits, exp and exp2, random roundings), at least that of one rounding of an exact result at its
+largest, at most 1, two digits, rounded up. So honest code is at a third of r or less. That holds for few elements too: an
+implementation like the 16 random ones is refused only if its spread is three times that of each. For one element and normal
+errors the odds are P(|x| < t)^16 P(|x| > 3t), at most 6e-6 (at t = 1.1 standard deviations), and less for more elements.
 """
 
 from typing import NamedTuple
@@ -43,6 +56,7 @@ F64, F32, F16, BF16 = 2.0**-53, 2.0**-24, 2.0**-11, 2.0**-8
 MODELS = {
     "f64": Model(F64, 4 * F64, F64),  # everything in float64
     "f32": Model(F32, 4 * F32, F32),  # everything in float32
+    "f32-iterative": Model(F32, 4 * F32, F32),  # angles by repeated multiplication; `growth` of the case makes them coarser
     "f16-f32math": Model(F32, 4 * F32, F16, floor=2.0**-25),  # float32 inside, result stored as float16
     "bf16-f32math": Model(F32, 4 * F32, BF16),  # float32 inside, result stored as bfloat16
     "f16-all": Model(F32, 3 * F16, F16, floor=7 * 2.0**-25),  # float32 angles; tables, products and sums in float16
@@ -66,20 +80,26 @@ def tolerance(case, model):
         return np.zeros(case.expected.shape)
     c, cond = MODELS[model], case.cond
     rounded = c.c_amp * cond.get("amp", 0.0) + c.c_out * cond.get("out", np.abs(case.expected))
-    return (1 + 2**-5) * (c.c_phase * cond.get("phase", 0.0) + rounded) + c.floor
+    return (1 + 2**-5) * (c.c_phase * case.growth.get(model, 1) * cond.get("phase", 0.0) + rounded) + c.floor
 
 
 def error(case, got, model):
-    """The worst error in units of its tolerance: at most 1.0 passes, inf is a wrong shape, NaN or an unequal exact value.
-
-    With `case.gauge == "row_constant"` a constant may be added to every row (softmax does not see it): the worst pair of
-    elements of a row then decides, |difference of their errors| / (sum of their tolerances). Elements of `case.ignore` may
-    have any value, infinity and NaN too.
+    """The larger of `worst` and `spread`: at most 1.0 passes.
 
     >>> from posref import vectors
     >>> tiny = vectors.case("rope/half/d4-b1e4/one")
     >>> error(tiny, tiny.expected, "f64"), error(tiny, -tiny.expected, "f64") > 1
     (0.0, True)
+    """
+    return max(worst(case, got, model), spread(case, got, model))
+
+
+def worst(case, got, model):
+    """The worst error in units of its tolerance; inf is a wrong shape, NaN or an unequal exact value.
+
+    With `case.gauge == "row_constant"` a constant may be added to every row (softmax does not see it): the worst pair of
+    elements of a row then decides, |difference of their errors| / (sum of their tolerances). Elements of `case.ignore` may
+    have any value, infinity and NaN too.
     """
     difference = differences(case, got)
     if difference is None:
@@ -89,9 +109,36 @@ def error(case, got, model):
         difference = difference[..., :, None] - difference[..., None, :]
         allowed = allowed[..., :, None] + allowed[..., None, :]
         counts = counts[..., :, None] & counts[..., None, :]
-    worst = np.where(difference == 0, 0.0, np.inf)
-    np.divide(np.abs(difference), allowed, out=worst, where=allowed > 0)
-    return float(worst.max(initial=0.0, where=counts))
+    return float(ratios(difference, allowed).max(initial=0.0, where=counts))
+
+
+def spread(case, got, model):
+    """The root mean square of the errors in units of their tolerances, divided by `case.rms[model]`; 0 where there is none.
+
+    >>> from posref import vectors
+    >>> cross = vectors.case("t5/cross/h3-d4/attend")
+    >>> large = 1.1 * cross.expected  # no element beyond its tolerance
+    >>> worst(cross, large, "bf16-all") < 1, spread(cross, large, "bf16-all") > 1
+    (True, True)
+    """
+    if model not in case.rms:
+        return 0.0
+    difference = differences(case, got)
+    return (
+        float("inf") if difference is None else rms(ratios(difference, tolerance(case, model)), _counts(case)) / case.rms[model]
+    )
+
+
+def rms(values, counts=True):
+    """The root mean square of those that count; 0 of none."""
+    chosen = np.square(values)[np.broadcast_to(counts, np.shape(values))]
+    return float(np.sqrt(chosen.mean())) if chosen.size else 0.0
+
+
+def ratios(difference, allowed):
+    """|difference| / allowed: 0 where both are 0, infinite where nothing is allowed."""
+    found = np.where(difference == 0, 0.0, np.inf)
+    return np.divide(np.abs(difference), allowed, out=found, where=allowed > 0)
 
 
 def differences(case, got):

@@ -86,6 +86,10 @@ WORDS = {
     "enum": lambda value, rule, at: _say(value not in rule["enum"], f"{at} is {value!r}, expected one of {rule['enum']}"),
     "pattern": lambda value, rule, at: _say(not re.search(rule["pattern"], value), f"{at} is {value!r}, not {rule['pattern']}"),
     "minimum": lambda value, rule, at: _say(value < rule["minimum"], f"{at} is {value}, below {rule['minimum']}"),
+    "exclusiveMinimum": lambda value, rule, at: _say(
+        value <= rule["exclusiveMinimum"], f"{at} is {value}, not above {rule['exclusiveMinimum']}"
+    ),
+    "maximum": lambda value, rule, at: _say(value > rule["maximum"], f"{at} is {value}, above {rule['maximum']}"),
     "minLength": lambda value, rule, at: _say(len(value) < rule["minLength"], f"{at} is too short"),
     "minItems": lambda value, rule, at: _say(len(value) < rule["minItems"], f"{at} is too short"),
     "maxItems": lambda value, rule, at: _say(len(value) > rule["maxItems"], f"{at} is too long"),

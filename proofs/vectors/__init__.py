@@ -45,6 +45,7 @@ from posref import ops
 from posref.vectors import MODELS, error, fingerprint
 from posref.vectors import _case as read_case
 from posref.vectors.formats import canonical
+from proofs.vectors import _honest
 from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
 
 __all__ = [
@@ -80,6 +81,7 @@ WRAPPED = "int16_positions positions_clamped positions_modulo bf16_positions f16
 PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
 HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates of an image are no integers
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
+TOLD = 2  # one tolerance for the right answer, one for the rounding of the wrong one
 GAUGES = ("none", "row_constant")
 THREE_DIGITS = Context(prec=3, rounding=ROUND_UP)
 
@@ -112,11 +114,13 @@ def case(
     models=tuple(MODELS),
     comment="",
     ignore=False,
+    honest=None,
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
 
     `kills` names mistakes of posref/ops/<system>.py; `ignore` is true where elements of `expected` have no meaning. `mistakes`
-    maps a name to what it gives, in files of models and kernels alone, whose cases hold no arguments of an op.
+    maps a name to what it gives, in files of models and kernels alone, whose cases hold no arguments of an op; there
+    `honest(way, bits)` is what an attention gives that rounds (posref/check/rounded.py).
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
@@ -129,7 +133,7 @@ def case(
         "op": op,
         "flags": sorted({*kills.split(), *(mistakes or {})}),
         "status": "active",
-        "models": list(models),
+        "models": [name for name in models if name != "f32-iterative"],
         "params": {name: value.item() if hasattr(value, "item") else value for name, value in params.items()},
         "comment": comment,
         "tensors": {name: tensor(value) for name, value in tensors.items()},
@@ -139,6 +143,8 @@ def case(
         "gauge": gauge,
         "fingerprints": {},
         "ignore": np.broadcast_to(ignore, np.shape(expected)).astype(int).ravel().tolist() if np.any(ignore) else None,
+        "growth": {},
+        "rms": {},
     }
     record["sha256"] = hashlib.sha256(canonical(record).encode()).hexdigest()
     for value in np.array(expected, dtype=object).ravel():
@@ -148,17 +154,28 @@ def case(
     for name, values in right.tensors.items():
         if values.dtype.kind == "f" and any(narrow(value, 8) != value for value in values.ravel().tolist()):
             raise ValueError(f"case {id}: input {name} is not exact in bf16; take `painted` or short binary fractions")
+    record["rms"] = _honest.spreads(right, honest)
+    right = right._replace(rms=record["rms"])
     given = {flag: np.array(tensor(wrong)["data"]).reshape(np.shape(wrong)) for flag, wrong in (mistakes or {}).items()}
-    for flag, wrong in (given | _wrong_answers(right, kills.split())).items():
-        for model in models:
+    given |= _wrong_answers(right, kills.split())
+    for flag, wrong in given.items():
+        for model in right.models:
             distance = error(right, wrong, model)
-            if distance <= 2:  # one tolerance for the right answer, one for the rounding of the wrong one
+            if distance <= TOLD:
                 raise ValueError(
                     f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
                 )
         if (sums := fingerprint(right, wrong)) is not None and _stands_out(right, sums):
             record["fingerprints"][flag] = [float(f"{x:.4g}") if abs(x) > 1e-7 * np.abs(sums).max() else 0.0 for x in sums]
-    return record
+    return record | _iterative(right, given)
+
+
+def _iterative(case, given):
+    """The model of angles by repeated multiplication, where the op makes frequencies and every mistake is told from them."""
+    growth = _honest.growths(case.params, case.cond) if "f32" in case.models else {}
+    if not growth or any(error(case._replace(growth=growth), wrong, "f32-iterative") <= TOLD for wrong in given.values()):
+        return {}
+    return {"models": [name for name in MODELS if name in {*case.models, *growth}], "growth": growth}
 
 
 def _stands_out(case, sums):

@@ -22,7 +22,7 @@ from posref.vectors import CATALOGUE, DIRECTORY, MODELS, SCHEMA, catalogue, data
 from posref.vectors.formats import to_json, to_text
 from proofs.vectors import BITS, _archive, _matrix, _model, _mutants, _recipes, _rejected, _second, described
 
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 OTHERS = ("released", "kernels")  # files beside those of the systems
 
 

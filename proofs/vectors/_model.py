@@ -13,8 +13,11 @@ import mpmath
 import numpy as np
 
 import posref.explain as explain_package
-from posref import ops
+from posref import attention, ops
+from posref.check import rounded
+from posref.check.engine import CONSTANTS
 from posref.explain import command, explain, output
+from posref.rotary import rope as rotation
 from posref.vectors import MODELS, SCHEMA, error
 from posref.vectors import _case as read_case
 from proofs.vectors import BITS, average, cap, case, described, dot, exact, growth, painted, rope, softmax, stored
@@ -166,6 +169,10 @@ def _step(group, prefix, plain, theta, magnitude, params):
             softmax((scores[0][None], {n: c[None] for n, c in scores[1].items()}), seen, sunk, models), exact(v[None])
         )
 
+    def honest(way, bits):
+        given = {"q": q[None], "k": k[None], "v": v[None], "frequencies": np.array(theta, dtype=float), "scale": scale}
+        return rounded.run(_attended(group, at, magnitude, seen, sinks), given, way, bits, CONSTANTS)
+
     wrong = {"other_layout": {"layout": _other(group)}}
     wrong |= {"scale_ignored": {"scale": 1.0}} if scale != 1 else {}
     wrong |= {"unscaled": {"theta": plain}} if group["scaling"] and plain != theta else {}
@@ -177,6 +184,7 @@ def _step(group, prefix, plain, theta, magnitude, params):
     tensors = {"q": q[None], "k": k[None], "v": v[None], "q_positions": at[2:], "k_positions": at, "seen": seen.astype(int)}
     tensors |= {} if sinks is None else {"sinks": sinks}
     given = {"op": "attend", "params": {**params, "scale": scale, **words}, "tensors": tensors, "comment": STEP}
+    given["honest"] = honest
     answers = {name: attended(**change)[0] for name, change in wrong.items()}
     for models in (rope.MATH_IN_F32, ("f64",))[last >= 2**20 :]:  # float32 has no angles after a million tokens
         given["expected"], given["cond"] = attended(models=models)
@@ -185,6 +193,20 @@ def _step(group, prefix, plain, theta, magnitude, params):
         if told:
             return case(f"{prefix}/step", **given, models=models, mistakes=told)
     raise ValueError(f"{prefix}/step tells none of {', '.join(answers)} from the right answer")
+
+
+def _attended(group, at, magnitude, seen, sinks):
+    """The step with the functions of posref, for what rounding does to it."""
+    layout, words = _read(group), {"softcap": group["softcap"], "sinks": None if sinks is None else sinks[:, None]}
+
+    def turned(x, positions, frequencies):
+        return rotation.rotate(x, *(float(magnitude) * y for y in rotation.tables(positions, frequencies)), layout=layout)
+
+    def attend(q, k, v, frequencies, scale):
+        q, k = turned(q, at[2:], frequencies), turned(k, at, frequencies)
+        return attention.attend(q, k, v, scale=scale, mask=seen, **words)
+
+    return attend
 
 
 def _halves(shape, tag):

@@ -102,10 +102,10 @@ def test_truncated_file(copy, monkeypatch, keep):
     assert "is not a complete vector file" in problems
 
 
-@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-2", "x": NaN}'])
+@pytest.mark.parametrize("text", ["[]", '{"schema": "other"}', '{"schema": "posref-vectors-3", "x": NaN}'])
 def test_not_a_vector_file(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-2'|is not a complete vector file)"):
+    with pytest.raises(ValueError, match=r"a.json (does not say schema 'posref-vectors-3'|is not a complete vector file)"):
         vectors.read(tmp_path / "a.json")
 
 

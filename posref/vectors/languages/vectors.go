@@ -20,6 +20,7 @@ type Case struct {
 	Expected                       Tensor
 	Cond                           map[string][]float64 // nil: the result must be equal
 	Fingerprints                   map[string][]float64
+	Growth, Rms                    map[string]float64 // of a model
 	Ignore                         []int
 }
 type Model struct{ C_phase, C_amp, C_out, Floor float64 }
@@ -78,19 +79,26 @@ func (c Case) allowed(m Model, i int) float64 {
 }
 
 func Worst(file File, c Case, got []float64, model string) float64 {
-	m, d, most := file.Models[model], c.differences(got), 0.0
+	m, d, most, squares, count := file.Models[model], c.differences(got), 0.0, 0.0, 0.0
 	if d == nil {
 		return math.Inf(1)
 	}
+	m.C_phase *= math.Max(1, c.Growth[model]) // 1 where there is none
 	for i := range d {
-		if c.Gauge != "row_constant" && d[i] != 0 {
-			most = math.Max(most, math.Abs(d[i])/c.allowed(m, i))
+		if ratio := math.Abs(d[i]) / c.allowed(m, i); c.Gauge != "row_constant" && d[i] != 0 {
+			most, squares = math.Max(most, ratio), squares+ratio*ratio
+		}
+		if !c.ignored(i) {
+			count++
 		}
 		for j := c.first(i); j < i; j++ {
 			if !c.ignored(i) && !c.ignored(j) && d[i] != d[j] {
 				most = math.Max(most, math.Abs(d[i]-d[j])/(c.allowed(m, i)+c.allowed(m, j)))
 			}
 		}
+	}
+	if r := c.Rms[model]; r > 0 && count > 0 {
+		most = math.Max(most, math.Sqrt(squares/count)/r)
 	}
 	return most
 }

@@ -13,7 +13,7 @@ struct Tensor { std::vector<long> shape; Numbers data; };
 struct Case {
   std::string id;
   std::map<std::string, std::string> word, param;  // word: op, gauge, compare, status, models, comment
-  std::map<std::string, Numbers> fingerprint;
+  std::map<std::string, Numbers> fingerprint, growth, rms;  // of a flag; of a model
   std::map<std::string, Tensor> tensor;
 };
 struct File { std::map<std::string, Numbers> model; std::map<std::string, std::string> flag; std::vector<Case> cases; };
@@ -25,12 +25,14 @@ inline File load(const std::string &path) {
     std::istringstream rest(line);
     if (!(rest >> word >> name)) continue;
     auto numbers = [&](Numbers &to) { for (std::string x; rest >> x;) to.push_back(std::strtod(x.c_str(), nullptr)); };
-    if (word == "case") file.cases.push_back({name, {}, {}, {}, {}});
+    if (word == "case") file.cases.push_back({name, {}, {}, {}, {}, {}, {}});
     else if (word == "model") numbers(file.model[name]);
     else if (word == "flag") std::getline(rest >> std::ws, file.flag[name]);
     else if (file.cases.empty()) continue;
     else if (word == "param") std::getline(rest >> std::ws, file.cases.back().param[name]);
     else if (word == "fingerprint") numbers(file.cases.back().fingerprint[name]);
+    else if (word == "growth") numbers(file.cases.back().growth[name]);
+    else if (word == "rms") numbers(file.cases.back().rms[name]);
     else if (word == "tensor") {
       Tensor &t = file.cases.back().tensor[name];
       size_t rank;
@@ -57,9 +59,11 @@ inline double worst(const File &file, const Case &c, const Numbers &got, const s
     auto found = c.tensor.find(name);
     return found == c.tensor.end() ? absent : found->second.data[i];
   };
+  auto growth = c.growth.find(model), rms = c.rms.find(model);
+  double phase = m[0] * (growth == c.growth.end() ? 1 : growth->second[0]), squares = 0, count = 0;
   Numbers allowed(d.size());
   for (size_t i = 0; i < d.size(); i++)
-    allowed[i] = c.word.at("compare") == "equal" ? 0 : m[3] + 1.03125 * (m[0] * cond("cond.phase", i, 0) +
+    allowed[i] = c.word.at("compare") == "equal" ? 0 : m[3] + 1.03125 * (phase * cond("cond.phase", i, 0) +
                  m[1] * cond("cond.amp", i, 0) + m[2] * cond("cond.out", i, std::fabs(expected[i])));
   bool gauge = c.word.at("gauge") == "row_constant";
   size_t row = gauge && !c.tensor.at("expected").shape.empty() ? c.tensor.at("expected").shape.back() : 1;
@@ -68,9 +72,11 @@ inline double worst(const File &file, const Case &c, const Numbers &got, const s
     for (size_t j = gauge ? i / row * row : i; j < (gauge ? i / row * row + row : i + 1); j++) {
       if (cond("ignore", i, 0) || cond("ignore", j, 0)) continue;
       double error = std::fabs(gauge ? d[i] - d[j] : d[i]), bound = gauge ? allowed[i] + allowed[j] : allowed[i];
-      most = std::isfinite(d[i]) && std::isfinite(d[j]) ? std::fmax(most, error == 0 ? 0 : error / bound) : INFINITY;
+      double ratio = error == 0 ? 0 : error / bound;
+      most = std::isfinite(d[i]) && std::isfinite(d[j]) ? std::fmax(most, ratio) : INFINITY;
+      squares += ratio * ratio, count++;
     }
-  return most;
+  return rms == c.rms.end() || count == 0 ? most : std::fmax(most, std::sqrt(squares / count) / rms->second[0]);
 }
 
 inline std::vector<std::string> named(const Case &c, const Numbers &got) {

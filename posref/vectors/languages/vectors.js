@@ -15,10 +15,13 @@ function worst(file, c, got, model) {
   if (d.length !== c.expected.data.length) return Infinity;
   const cond = (name, i, absent) => (c.cond[name] ? c.cond[name][i] : absent);
   const allowed = c.expected.data.map((x, i) => c.cond === null ? 0 : m.floor + 1.03125 *
-    (m.c_phase * cond("phase", i, 0) + m.c_amp * cond("amp", i, 0) + m.c_out * cond("out", i, Math.abs(x))));
-  let most = 0;
+    (m.c_phase * (c.growth[model] || 1) * cond("phase", i, 0) + m.c_amp * cond("amp", i, 0) + m.c_out * cond("out", i, Math.abs(x))));
+  let most = 0, squares = 0, count = 0;
   const meet = (error, bound) => {
-    most = Number.isFinite(error) ? Math.max(most, error === 0 ? 0 : Math.abs(error) / bound) : Infinity;
+    const ratio = error === 0 ? 0 : Math.abs(error) / bound;
+    most = Number.isFinite(error) ? Math.max(most, ratio) : Infinity;
+    squares += ratio * ratio;
+    count += 1;
   };
   for (let i = 0; i < d.length; i++) {
     if (c.ignore && c.ignore[i]) continue;
@@ -26,7 +29,7 @@ function worst(file, c, got, model) {
     for (let j = i - (i % row); j < i; j++) if (!(c.ignore && c.ignore[j])) meet(d[i] - d[j], allowed[i] + allowed[j]);
     if (!Number.isFinite(d[i])) return Infinity;
   }
-  return most;
+  return c.rms[model] && count ? Math.max(most, Math.sqrt(squares / count) / c.rms[model]) : most;
 }
 
 function named(c, got) {

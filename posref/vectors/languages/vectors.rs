@@ -10,6 +10,8 @@ pub struct Case {
     pub word: Map<String>, // op, gauge, compare, status, models, comment
     pub param: Map<String>,
     pub fingerprint: Map<Vec<f64>>,
+    pub growth: Map<Vec<f64>>, // of a model, as rms
+    pub rms: Map<Vec<f64>>,
     pub tensor: Map<Tensor>,
 }
 #[derive(Default)]
@@ -27,6 +29,8 @@ pub fn load(path: &str) -> File {
             ("flag", _) => { file.flag.insert(name, rest.join(" ")); }
             ("param", Some(case)) => { case.param.insert(name, rest.join(" ")); }
             ("fingerprint", Some(case)) => { case.fingerprint.insert(name, numbers(rest)); }
+            ("growth", Some(case)) => { case.growth.insert(name, numbers(rest)); }
+            ("rms", Some(case)) => { case.rms.insert(name, numbers(rest)); }
             ("tensor", Some(case)) => {
                 let (sizes, data) = rest[1..].split_at(rest[0].parse().unwrap());
                 case.tensor.insert(name, (sizes.iter().map(|n| n.parse().unwrap()).collect(), numbers(data)));
@@ -56,22 +60,26 @@ fn differences(case: &Case, got: &[f64]) -> Option<Vec<f64>> {
 pub fn worst(file: &File, case: &Case, got: &[f64], model: &str) -> f64 {
     let (m, expected) = (&file.model[model], &case.tensor["expected"].1);
     let Some(d) = differences(case, got) else { return f64::INFINITY };
+    let phase = m[0] * case.growth.get(model).map_or(1.0, |growth| growth[0]);
     let allowed = |i: usize| match case.word["compare"].as_str() {
         "equal" => 0.0,
-        _ => m[3] + 1.03125 * (m[0] * cond(case, "cond.phase", i, 0.0) + m[1] * cond(case, "cond.amp", i, 0.0)
+        _ => m[3] + 1.03125 * (phase * cond(case, "cond.phase", i, 0.0) + m[1] * cond(case, "cond.amp", i, 0.0)
             + m[2] * cond(case, "cond.out", i, expected[i].abs())),
     };
     let ratio = |error: f64, bound: f64| if error == 0.0 { 0.0 } else { error.abs() / bound };
-    let mut most = 0.0f64;
+    let (mut most, mut squares, mut count) = (0.0f64, 0.0, 0.0);
     for i in (0..d.len()).filter(|&i| cond(case, "ignore", i, 0.0) == 0.0) {
         match row_length(case) {
-            None => most = most.max(ratio(d[i], allowed(i))),
+            None => {
+                let own = ratio(d[i], allowed(i));
+                (most, squares, count) = (most.max(own), squares + own * own, count + 1.0);
+            }
             Some(row) => for j in (i / row * row..i).filter(|&j| cond(case, "ignore", j, 0.0) == 0.0) {
                 most = most.max(ratio(d[i] - d[j], allowed(i) + allowed(j)));
             },
         }
     }
-    most
+    case.rms.get(model).filter(|_| count > 0.0).map_or(most, |r| most.max((squares / count).sqrt() / r[0]))
 }
 
 pub fn named(case: &Case, got: &[f64]) -> Vec<String> {

@@ -1,0 +1,203 @@
+"""Rounded: honest arithmetic of a 16-bit model. A specification runs on it unchanged, as one implementation among many would.
+
+Tolerances bound the worst case: every rounding at its largest, all in one direction. Errors of honest code are far smaller, for
+they differ in sign. How large they are together is measured here: the specification is run in every *way* of a model, and each
+operation is rounded. The ways differ in
+
+1. the order of sums: forward, backward, in pairs, in four lanes;
+2. the place of the 16 bits: every operation; products and results, with sums in float32; what is stored between operations; the
+   result alone;
+3. exp as it is, or as 2^(x log2 e);
+4. rounding: to the nearest number, or by a random share of the unit roundoff, since the nearest may be right by luck, of few
+   elements above all. What the format holds stays.
+
+Angles are computed in float32, since 16-bit code does so; tables are rounded when they meet a tensor. What float64 computes is
+rounded to fewer digits, and the random numbers are a frozen stream: the figures are the same on every machine.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref.check.ranged import rounded_to
+from posref.ops import Arguments
+from posref.vectors.models import ratios, rms
+
+BITS = {"f16": 11, "bf16": 8}
+ORDERS = ("forward", "backward", "pairs", "lanes")
+SEEDS = range(8)
+SLACK = 3  # an honest implementation that is not among the ways may be off by so much more
+MOVED = (np.negative, np.positive, np.absolute, np.sign, np.floor, np.ceil, np.rint, np.maximum, np.minimum)
+SUMMED = ("dot", "einsum", "inner", "tensordot", "vdot", "prod")  # with an order of their own
+
+
+class Way(NamedTuple):
+    """Significant bits of products and tables, of sums, and of what is stored on the way; the order of sums; exp or exp2."""
+
+    product: int
+    sum: int
+    stored: int
+    order: str = "forward"
+    two: bool = False
+    random: Any = None
+
+
+def ways(model: str) -> Iterator[Way]:
+    """The ways of a 16-bit model.
+
+    >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
+    (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None))
+    """
+    kind, _, inside = model.partition("-")
+    low = BITS[kind]
+    formats = [(24, 24, 24), (24, 24, low)] if inside == "f32math" else [(low, low, low), (low, 24, low)]
+    for bits, order in product(formats, ORDERS):
+        yield Way(*bits, order)
+    yield from (Way(*bits, two=True) for bits in formats)
+    for bits, seed in product(formats, SEEDS):
+        yield Way(*bits, ORDERS[seed % 4], random=np.random.RandomState(seed))
+
+
+class Rounded(np.ndarray[Any, Any]):
+    """float64 values, rounded as their `way` says; `fine` as long as they are made of settings, in float32."""
+
+    way: Way
+    fine: bool
+    is_positive = None  # a number to contracts, as symbols are
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.way, self.fine = getattr(source, "way", Way(53, 53, 53)), getattr(source, "fine", False)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        named.pop("out", None)
+        given = [x for x in inputs if isinstance(x, Rounded)]
+        way, fine = given[0].way, all(x.fine for x in given)
+        values = [x if fine else _entered(x, way) for x in inputs]
+        values = [np.asarray(x) for x in values]
+        if method == "reduce" and ufunc is np.add:
+            return made(_reduced(values[0], way, 24 if fine else way.sum, **named), way, fine)
+        if method == "accumulate" and ufunc is np.add:
+            return made(_accumulated(values[0], way, 24 if fine else way.sum, **named), way, fine)
+        if method == "__call__" and ufunc is np.matmul:
+            return made(_matmul(values[0], values[1], way), way, False)
+        y = getattr(ufunc, method)(*values, **named)
+        if y.dtype.kind != "f":
+            if y.dtype.kind == "c":
+                raise TypeError("complex numbers are not rounded")
+            return y
+        if method != "__call__" or ufunc in MOVED:
+            return made(y, way, fine)
+        if ufunc is np.exp and way.two and not fine:
+            y = np.exp2(_short(values[0] * np.log2(np.e), way.product, way))
+        if ufunc in (np.cos, np.sin):
+            fine = False
+        return made(_short(y, 24 if fine else way.product, way), way, fine)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        if function.__name__ in SUMMED:
+            raise TypeError(f"{function.__name__} has an order of its own")
+        found = list(_found((args, tuple(named.values()))))
+        y = super().__array_function__(function, types, args, named)
+        return made(y, found[0].way, all(x.fine for x in found)) if getattr(y, "dtype", np.dtype(int)).kind == "f" else y
+
+
+def made(values: Any, way: Way, fine: bool = False) -> Rounded:
+    y = np.asarray(values, dtype=float).view(Rounded)
+    y.way, y.fine = way, fine
+    return y
+
+
+def lifted(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Arguments:
+    """Arguments in this arithmetic: tensors are exact, `constants` are settings."""
+    made_of = Arguments(a)
+    for name, value in a.items():
+        if name in constants and isinstance(value, (int, float, np.ndarray)):
+            made_of[name] = made(_short(np.asarray(value, dtype=float), 24, way), way, True)
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            made_of[name] = made(value, way)
+    return made_of
+
+
+def run(spec: Callable[..., Any], a: Mapping[str, Any], way: Way, low: int, constants: tuple[str, ...]) -> np.ndarray:
+    """What the specification gives in this way, stored in `low` bits."""
+    with np.errstate(all="ignore"):
+        y = spec(**lifted(a, way, constants))
+        return _short(np.asarray(y, dtype=float), low, way)
+
+
+def allowed(outputs: Iterable[Any], right: Any, tolerance: Any, c_out: float, counts: Any = True) -> float:
+    """r of `posref.vectors.models`, from the outputs of all ways."""
+    once = rms(ratios(c_out * right, tolerance), counts)
+    return min(1.0, max([once, *(SLACK * rms(ratios(y - right, tolerance), counts) for y in outputs)]))
+
+
+def attends(op: str) -> bool:
+    """Whether an op gives outputs of attention, sums of sums: their worst cases are far from what happens."""
+    return "attend" in op and "gradient" not in op
+
+
+def _found(tree: Any) -> Iterator[Rounded]:
+    if isinstance(tree, Rounded):
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for branch in tree:
+            yield from _found(branch)
+
+
+def _entered(x: Any, way: Way) -> Any:
+    """A table or a setting where it meets a tensor."""
+    fine = getattr(x, "fine", not isinstance(x, Rounded) and np.asarray(x).dtype.kind == "f")
+    return _short(np.asarray(x), way.product, way) if fine else x
+
+
+def _short(v: np.ndarray, bits: int, way: Way) -> np.ndarray:
+    """Rounded to so many bits: to the nearest, or off by a random share of what may be; what the format holds stays."""
+    if bits == 53:
+        return v
+    near = np.float32(v).astype(float) if bits == 24 else np.float16(v).astype(float) if bits == 11 else rounded_to(v, bits)
+    if way.random is None:
+        return near
+    return np.where(near == v, v, v * (1 + 2.0**-bits * way.random.uniform(-1, 1, np.shape(v))))
+
+
+def _sum(terms: np.ndarray, bits: int, way: Way, order: str) -> np.ndarray:
+    """Over the first axis."""
+    if order == "backward":
+        terms = terms[::-1]
+    if order == "lanes" and len(terms) > 4:
+        return _sum(np.stack([_sum(terms[lane::4], bits, way, "forward") for lane in range(4)]), bits, way, "forward")
+    if order == "pairs" and len(terms) > 2:
+        half = len(terms) // 2
+        return _sum(np.stack([_sum(part, bits, way, order) for part in (terms[:half], terms[half:])]), bits, way, "forward")
+    total = terms[0] if len(terms) else np.zeros(terms.shape[1:])
+    for term in terms[1:]:
+        total = _short(total + term, bits, way)
+    return total
+
+
+def _reduced(x: np.ndarray, way: Way, bits: int, axis: Any = 0, keepdims: bool = False, **_: Any) -> np.ndarray:
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    kept = [n for n in range(x.ndim) if n not in [each % x.ndim for each in axes]]
+    terms = x.transpose(*[each % x.ndim for each in axes], *kept).reshape(-1, *[x.shape[n] for n in kept])
+    y = _short(_sum(terms, bits, way, way.order), min(bits, way.product), way)
+    return np.expand_dims(y, axes) if keepdims else y
+
+
+def _accumulated(x: np.ndarray, way: Way, bits: int, axis: int = 0, **_: Any) -> np.ndarray:
+    steps = list(np.moveaxis(x, axis, 0))
+    for n in range(1, len(steps)):
+        steps[n] = _short(steps[n - 1] + steps[n], bits, way)
+    return np.moveaxis(np.stack(steps), 0, axis)
+
+
+def _matmul(a: np.ndarray, b: np.ndarray, way: Way) -> np.ndarray:
+    if way.stored < way.product:
+        a, b = (_short(x, way.stored, way) for x in (a, b))
+    if way.sum == 53:
+        return _short(a @ b, way.stored, way)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    terms = np.moveaxis(a, -1, 0)[..., None] * np.moveaxis(b, -2, 0)[..., None, :]
+    return _short(_sum(_short(terms, way.sum, way), way.sum, way, way.order), way.stored, way)
