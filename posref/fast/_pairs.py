@@ -12,6 +12,7 @@ from posref.fast import _machine
 
 PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
 GROUP = 2**23  # bytes of scores and of what is added to them: heads are done in groups that stay in the cache
+LINE = 64  # bytes: rows of a round number of bytes would have their columns at the same few places of the cache
 
 
 def integers(function, argument, array):
@@ -113,17 +114,22 @@ def result(function, out, threads, shape, *terms, scale, reads):
     return out, dtype.type(scale), _machine.thread_count(function, 1 if threads is None else threads, out.nbytes)
 
 
-def product(x, y, out):
-    """x y^T, in `out` if that can hold it: numpy's own product, with the threads of its library, done before the kernel begins.
+def products(lead, *factors):
+    """For every group of heads its index and x y^T for all `factors` (x, y), whose rows go on for LINE bytes that mean nothing.
 
-    It waits for its slowest thread. Where other work shares the processors, OPENBLAS_NUM_THREADS=1 can be ten times faster.
+    They are numpy's own products, with the threads of its library, done before the kernel begins, in arrays that serve all
+    groups: a kernel reads them from the cache. numpy waits for its slowest thread. Where other work shares the processors,
+    OPENBLAS_NUM_THREADS=1 can be ten times faster.
     """
-    lead, transposed = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), np.swapaxes(y, -1, -2)
-    if out.flags.carray and out.dtype == np.result_type(x, y) and out.shape[:-2] == lead:
-        return np.matmul(x, transposed, out=out)
-    return spread(x @ transposed, out.shape[:-2])
+    rooms, size = None, sum(x.shape[-2] * y.shape[-2] * np.result_type(x, y).itemsize for x, y in factors)
+    for at in groups(lead, size):
+        heads = np.broadcast_to(0, lead)[at].shape
+        rooms = rooms or [_room(heads, x.shape[-2], y.shape[-2], np.result_type(x, y)) for x, y in factors]
+        made = [room[: heads[0]] if heads else room for room in rooms]
+        for (x, y), room in zip(factors, made, strict=True):
+            np.matmul(part(x, at), np.swapaxes(part(y, at), -1, -2), out=room[..., : y.shape[-2]])
+        yield at, *made
 
 
-def spread(x, lead):
-    """`x` with the leading axes `lead`, contiguous."""
-    return np.ascontiguousarray(np.broadcast_to(x, (*lead, *x.shape[-2:])))
+def _room(heads, n, columns, dtype):
+    return np.empty((*heads, n, columns + LINE // dtype.itemsize), dtype)

@@ -1,9 +1,9 @@
 """Shaw et al.: relative position representations, compiled. The definition is `posref.relative.shaw`.
 
 The products are the specification's own, of the queries with the keys and with the 2k + 1 rows; a compiled kernel adds the
-entry of each offset and scales, in the specification's order. So `scores` is bit for bit that of the specification, in memory
-n_query n_key. `attend` adds up the weights of each row before it multiplies, (n_query, 2k + 1) numbers a head in the place of
-(n_query, n_key, d_v): other roundings, at most n_key + 2k + 1 additions a number.
+entry of each offset and scales (`posref.fast.entries`), in the specification's order. So `scores` is bit for bit that of the
+specification, in memory n_query n_key. `attend` adds up the weights of each row before it multiplies, (n_query, 2k + 1) numbers
+a head in the place of (n_query, n_key, d_v): other roundings, at most n_key + 2k + 1 additions a number.
 
 Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
 busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.
@@ -13,7 +13,7 @@ import numpy as np
 
 from posref import attention
 from posref._contract import twin
-from posref.fast import _machine, _pairs
+from posref.fast import _machine, _pairs, entries
 from posref.relative import shaw
 
 __all__ = ["attend", "scores"]
@@ -79,36 +79,21 @@ def _scores(name, q, k, key_table, offsets, scale, variant, out, threads):
     out, scale, threads = _pairs.result(name, out, threads, shape, *terms, scale=scale, reads=reads)
     if out.size == 0:
         return out
-    made = _pairs.contiguous(out)
-    for at in _pairs.groups(lead, (k.shape[-2] + key_table.shape[-2]) * q.shape[-2] * out.itemsize):
-        some_q, some_k, target = _pairs.part(q, at), _pairs.part(k, at), made[at]
-        rows, near = np.swapaxes(_pairs.part(key_table, at), -1, -2), _pairs.part(index, at)
-        content, by_query = _pairs.product(some_q, some_k, target), _pairs.spread(some_q @ rows, target.shape[:-2])
-        if variant == "relative_key":
-            _machine.run(_key, _key_calls(content, by_query, near, scale, target, threads), threads)
-        else:
-            by_key = _pairs.spread(some_k @ rows, target.shape[:-2])
-            _machine.run(_key_query, _key_query_calls(content, by_query, by_key, near, scale, target, threads), threads)
+    made, reach = _pairs.contiguous(out), key_table.shape[-2] // 2
+    if variant == "relative_key":
+        ends = entries.Ends(reach, 1, -reach, reach)
+        entries.add(q, k, index, key_table, ends, None, None, scale, made, threads)
+    else:
+        for at, *products in _pairs.products(lead, (q, k), (q, key_table), (k, key_table)):
+            calls = _key_query_calls(*products, _pairs.part(index, at), reach, scale, made[at], threads)
+            _machine.run(_key_query, calls, threads)
     return _pairs.finish(out, made)
 
 
 @_machine.jit
-def _key(content, by_query, offsets, scale, out):
-    """content, out (heads, n_query, n_key), may be one; by_query (heads, n_query, 2 reach + 1); offsets (n_query, n_key)."""
+def _key_query(content, by_query, by_key, offsets, reach, scale, out):
+    """out (heads, n_query, n_key); content, by_query and by_key (heads, n_key, ..) have more columns than are read."""
     heads, n_query, n_key = out.shape
-    reach = by_query.shape[2] // 2
-    for i in range(n_query):
-        for h in range(heads):
-            for j in range(n_key):
-                row = min(max(offsets[i, j], -reach), reach) + reach
-                out[h, i, j] = scale * (content[h, i, j] + by_query[h, i, row])
-
-
-@_machine.jit
-def _key_query(content, by_query, by_key, offsets, scale, out):
-    """As `_key`, and by_key (heads, n_key, 2 reach + 1)."""
-    heads, n_query, n_key = out.shape
-    reach = by_query.shape[2] // 2
     for i in range(n_query):
         for h in range(heads):
             for j in range(n_key):
@@ -127,16 +112,9 @@ def _sum(weights, offsets, out):
                 out[h, i, min(max(offsets[i, j], -reach), reach) + reach] += weights[h, i, j]
 
 
-def _key_calls(content, by_query, index, scale, out, threads):
+def _key_query_calls(content, by_query, by_key, index, reach, scale, out, threads):
     return [
-        (c[part, rows], q[part, rows], at[rows], scale, o[part, rows])
-        for at, part, rows, c, q, o in _pairs.work(index, threads, content, by_query, out)
-    ]
-
-
-def _key_query_calls(content, by_query, by_key, index, scale, out, threads):
-    return [
-        (c[part, rows], q[part, rows], k[part], at[rows], scale, o[part, rows])
+        (c[part, rows], q[part, rows], k[part], at[rows], reach, scale, o[part, rows])
         for at, part, rows, c, q, k, o in _pairs.work(index, threads, content, by_query, by_key, out)
     ]
 

@@ -39,11 +39,8 @@ def scores(q, k, r, u, v, *, scale, out=None, threads=None):
     reads = {"q": q, "k": k, "r": r, "u": u, "v": v}
     out, scale, threads = _pairs.result(name, out, threads, (*lead, n_query, n_key), *terms, scale=scale, reads=reads)
     made, kernel = _pairs.contiguous(out), _bidirectional if rows == n_query + n_key - 1 else _causal
-    for at in _pairs.groups(lead, (n_key + rows) * n_query * out.itemsize):
-        content = _pairs.product(_pairs.part(content_query, at), _pairs.part(k, at), made[at])
-        position = _pairs.part(position_query, at) @ np.swapaxes(_pairs.part(r, at), -1, -2)
-        position = _pairs.spread(position, content.shape[:-2])
-        _machine.run(kernel, _calls(content, position, scale, made[at], threads), threads)
+    for at, *products in _pairs.products(lead, (content_query, k), (position_query, r)):
+        _machine.run(kernel, _calls(*products, scale, made[at], threads), threads)
     return _pairs.finish(out, made)
 
 

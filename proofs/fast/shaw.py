@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref import offsets
+from posref.fast import entries
 from posref.fast import shaw as fast
 from posref.relative import shaw
 from proofs.kit import (
@@ -22,13 +23,14 @@ from proofs.kit import (
 
 N, M, H, R = size("n"), size("m"), size("h"), size("k")
 SCALE = symbol("scale")
+ENDS = entries.Ends(2, 1, -2, 2)
 
 # (batch, 1, n, m): offsets of its own for each row of the batch, beyond k = 2 on both sides
 OWN = np.array([[[[-3, -2, 1], [0, 2, 3]]], [[[1, -1, 0], [5, 0, -9]]]])
 
 
 @theorem(
-    of=[fast._key_calls, fast._key_query_calls, fast._key, fast._key_query],
+    of=[entries.calls, entries._add, fast._key_query_calls, fast._key_query],
     sizes="batch 2, h = 3, n = 2, m = 3, d = 2, k = 2; every vector and table",
 )
 def pieces_are_the_scores():
@@ -39,12 +41,12 @@ def pieces_are_the_scores():
     for at in (OWN[0, 0], OWN):
         for threads in (1, 2):
             out, count = np.full(content.shape, None, dtype=object), 0
-            for piece in fast._key_calls(content, q @ rows, at, SCALE, out, threads):
-                fast._key.py_func(*piece)
-                count += piece[-1].size
+            for piece in entries.calls(content, q @ rows, None, at, ENDS, None, SCALE, out, threads):
+                entries._add.py_func(*piece)
+                count += piece[7].size
             prove_that(count == out.size, "each cell once")
             prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE))
-            for piece in fast._key_query_calls(content, q @ rows, k @ rows, at, SCALE, out, threads):
+            for piece in fast._key_query_calls(content, q @ rows, k @ rows, at, 2, SCALE, out, threads):
                 fast._key_query.py_func(*piece)
             prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE, variant="relative_key_query"))
 
@@ -54,8 +56,8 @@ def batches_share_the_first_offsets():
     """Every row of the batch has the offsets of the first."""
     q, k, table = symbols("q", 2, 1, 2, 1), symbols("k", 2, 1, 3, 1), symbols("t", 5, 1)
     out = np.full((2, 1, 2, 3), None, dtype=object)
-    for piece in fast._key_calls(q @ np.swapaxes(k, -1, -2), q @ table.T, OWN[0, 0], SCALE, out, 1):
-        fast._key.py_func(*piece)
+    for piece in entries.calls(q @ np.swapaxes(k, -1, -2), q @ table.T, None, OWN[0, 0], ENDS, None, SCALE, out, 1):
+        entries._add.py_func(*piece)
     prove_equal(out, shaw.scores(q, k, table, OWN, scale=SCALE))
 
 
@@ -82,36 +84,27 @@ def far_keys_are_dropped():
     prove_equal(sums @ table, weights[..., :1] * table[1])
 
 
-@theorem(of=[fast._key, fast._key_query], sizes="all heads, n, m, k; all offsets")
-def kernels_add_and_scale():
-    """Cell (h, i, j) is scale (content + by_query[i, clip(o) + k]), and + by_key[j, clip(o) + k]; every cell is written once,
-    in place too: content is read by the iteration that writes the result."""
+@theorem(of=[fast._key_query], sizes="all heads, n, m, k; all offsets")
+def kernel_adds_and_scales():
+    """Cell (h, i, j) is scale (content + (by_query[i, clip(o) + k] + by_key[j, clip(o) + k])); every cell is written once."""
     content, by_query, by_key = sized("c", H, N, M), sized("q", H, N, 2 * R + 1), sized("k", H, M, 2 * R + 1)
     at = integers("o", N, M)
 
-    def entries():
+    def prove():
         rows = offsets.clip(at, -R, R)[None] + R
         by_row = np.take_along_axis(by_query, rows, axis=-1)
-        return by_row, np.swapaxes(np.take_along_axis(by_key, np.swapaxes(rows, -1, -2), axis=-1), -1, -2)
+        by_column = np.swapaxes(np.take_along_axis(by_key, np.swapaxes(rows, -1, -2), axis=-1), -1, -2)
+        out = Output((H, N, M))
+        expected = SCALE.e * (content + (by_row + by_column))
+        prove_kernel(fast._key_query, [content, by_query, by_key, at, R.e, SCALE, out], (out, expected))
 
-    def key(source, out):
-        prove_kernel(fast._key, [source, by_query, at, SCALE, out], (out, SCALE.e * (content + entries()[0])))
-
-    def key_query(source, out):
-        first, second = entries()
-        expected = SCALE.e * (content + (first + second))
-        prove_kernel(fast._key_query, [source, by_query, by_key, at, SCALE, out], (out, expected))
-
-    for prove in (key, key_query):
-        for _ in all_paths(lambda prove=prove: prove(content, Output((H, N, M)))):
-            pass
-        for _ in all_paths(lambda prove=prove: prove(*[Output((H, N, M), contents=content)] * 2)):
-            pass
+    for _ in all_paths(prove):
+        pass
 
 
-@kernels_add_and_scale.control
+@kernel_adds_and_scales.control
 def position_is_not_scaled():
     """The scale covers the content alone."""
     content, by_query, out = symbols("c", 1, 1, 1), symbols("q", 1, 1, 3), room("out", 1, 1, 1)
-    fast._key.py_func(content, by_query, np.array([[0]]), 3, out)
+    fast._key_query.py_func(content, by_query, 0 * by_query, np.array([[0]]), 1, 3, out)
     prove_equal(out, 3 * content + by_query[..., 1:2])

@@ -5,7 +5,8 @@ no iteration can see another one, and that is checked:
 
 * no local may be read in a loop body before it is assigned in the same iteration (definite assignment); loops are
   `for i in range(L)` with L >= 0, and statements other than these loops, if, assignments and a last return are refused;
-* arrays are stored into if they are outputs, and no other arguments but outputs and arrays of symbolic size can hold anything;
+* arrays are stored into if they are outputs, and no other arguments but outputs, arrays of symbolic size and tuples of what
+  cannot be stored into can hold anything;
 * the output cannot be read; in place (`out` is an input) an iteration may read only cells that it writes itself, and before it
   writes any;
 * the written cells must cover the output exactly once, and a cell names every loop around its store.
@@ -90,13 +91,26 @@ def run_kernel(kernel, *args):
     for a in args:
         if isinstance(a, Output):
             a.active = active
-        elif not isinstance(a, (SizedArray, Scalar, sp.Expr, int, float)):
+        elif not _is_fixed(a):
             raise Undecided(f"a {type(a).__name__} as an argument, by which iterations could pass something on")
     namespace = {**function.__globals__, "range": one_generic, "prange": one_generic}
     generic = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
     with cases.kernel():
-        generic(*[_Input(a) if isinstance(a, SizedArray) else Scalar(a) if isinstance(a, sp.Expr) else a for a in args])
+        generic(*map(_seen, args))
     return loops
+
+
+def _is_fixed(a):
+    """Nothing can be stored into it: an input, a number, None or a tuple of these."""
+    kinds = SizedArray, Scalar, sp.Expr, int, float, type(None)
+    return all(map(_is_fixed, a)) if type(a) is tuple else isinstance(a, kinds)
+
+
+def _seen(a):
+    """An argument as the kernel may see it."""
+    if type(a) is tuple:
+        return tuple(map(_seen, a))
+    return _Input(a) if isinstance(a, SizedArray) else Scalar(a) if isinstance(a, sp.Expr) else a
 
 
 def prove_kernel(kernel, arguments, *results):

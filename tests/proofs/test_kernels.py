@@ -346,9 +346,25 @@ def test_refused_on_every_path_or_on_one(kernel):
             pass
 
 
-def test_scratch_is_refused():
+@pytest.mark.parametrize("pack", [lambda x: x, lambda x: (x,), lambda x: (1, (x,)), lambda x: [0]])
+def test_scratch_is_refused(pack):
     with pytest.raises(Undecided, match="could pass something on"):
-        prove(prefix_sum_in_scratch, np.array([0], dtype=object))
+        prove(prefix_sum_in_scratch, pack(np.array([0], dtype=object)))
+
+
+def test_what_cannot_be_stored_into_is_an_argument():
+    """Tuples of numbers, also symbolic ones, and what is not there."""
+
+    def shifted(x, out, ends, missing):
+        low, sign = ends
+        for i in range(x.shape[0]):
+            if missing is None:
+                out[i] = low + sign * x[i]
+
+    x, out = sized("x", N), Output((N,))
+    prove_kernel(shifted, [x, out, (N.e, -1), None], (out, N.e - x))
+    with pytest.raises(REFUSALS):
+        prove_kernel(shifted, [x, Output((N,)), (N.e, 1), None], (out, N.e - x))
 
 
 def test_reasons_are_named():

@@ -1,0 +1,49 @@
+"""Entries that are looked up and entries that are laid out: the same bits, and those of the Python source."""
+
+import importlib
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="needs posref[fast]")
+fast = importlib.import_module("posref.fast.entries")
+
+ENDS = (None, fast.Ends(3, 1, -3, 3), fast.Ends(3, 1, -3, 2), fast.Ends(3, -1, -2, 3))
+
+
+def random(*shape, dtype, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtypes", list(itertools.product((np.float32, np.float64), repeat=2)))
+def test_laid_out_as_looked_up(dtypes):
+    """For every pair of tables, of two dtypes, rows before, across and beyond them; columns after the last are not read."""
+    for n_key, (query, key) in itertools.product((1, 2, 11), itertools.product(ENDS, repeat=2)):
+        first = np.arange(-8 - n_key, 9)[:, None]
+        at, shape = first + np.arange(n_key), (2, len(first), n_key)
+        content = random(*shape[:2], n_key + 3, dtype=np.float32)
+        by_query, by_key = random(*shape[:2], 9, dtype=dtypes[0]), random(2, n_key, 10, dtype=dtypes[1], seed=1)
+        by_query[..., 7:] = by_key[..., 7:] = content[..., n_key:] = np.nan
+        terms = content, None if query is None else by_query, None if key is None else by_key
+        looked, laid, source = (np.zeros(shape) for _ in range(3))
+        fast._add(*terms, at, query, key, np.float64(0.3), looked, None, None)
+        fast._add_straight(*terms, first, query, key, np.float64(0.3), laid, *(np.empty(n_key, dtype) for dtype in dtypes))
+        fast._add.py_func(*terms, at, query, key, np.float64(0.3), source, None, None)
+        assert looked.tobytes() == laid.tobytes() == source.tobytes()
+        assert np.isfinite(laid).all()
+
+
+def test_what_is_straight():
+    ends = np.iinfo(np.int64)
+    rows = np.arange(5) + np.array([[7], [-9], [7]])
+    assert (fast.straight(rows) == rows[:, :1]).all()
+    for i, j in np.ndindex(rows.shape):
+        other = rows.copy()
+        other[i, j] += 1
+        assert fast.straight(other) is None
+    assert fast.straight(np.array([[ends.max, ends.min]])) is None, "the sum wraps"
+    assert fast.straight(np.array([[ends.min, ends.min + 1]])) == -fast.FAR
+    assert fast.straight(np.array([[ends.max - 1, ends.max]])) == fast.FAR
+    shared = np.broadcast_to(rows, (2, 3, 3, 5))
+    assert fast.straight(shared).shape == (2, 3, 3, 1)
