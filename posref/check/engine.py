@@ -131,9 +131,10 @@ class Question:
                     return Found(False, model, worst, fits, _least(near), len(near))
         return Found(False, model, worst, (), _least(near), len(near))
 
-    def blind(self, model: str) -> list[str]:
-        """Mistakes that this data cannot tell from the right answer in this model."""
-        return [name for name, answer in self.wrong.items() if not self._told(answer, model)]
+    def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
+        """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""
+        answers = self.wrong if among is None else {name: self.answer(name, self.op.mistakes[name].wrong) for name in among}
+        return [name for name, answer in answers.items() if answer is None or not self._told(answer, model)]
 
     def pairs(self) -> Iterator[Named]:
         """Two mistakes at once, of different kinds, each of which this data can show."""

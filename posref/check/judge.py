@@ -57,15 +57,27 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     return False
 
 
-def blind(report: Report, question: Question, most: int = 12) -> None:
-    """Say which mistakes would have given the same output on this data."""
-    model = report.precision.model if report.precision else question.models[-1]
-    unseen = question.blind(model)
-    if unseen:
-        more = f"; and {len(unseen) - most} more" if len(unseen) > most else ""
-        report.ambiguous.append(f"this data cannot tell {question.op.name} as asked from: {'; '.join(unseen[:most])}{more}.")
-    if 2 * len(unseen) > len(question.wrong) and not model.startswith(("f64", "f32")):
-        report.skipped("resolution", f"{model} hides {len(unseen)} of {len(question.wrong)} mistakes; check in float32 as well")
+def needed(report: Report, question: Question) -> str:
+    """The model that the output needed, or the coarsest that it may need."""
+    return report.precision.model if report.precision else question.models[-1]
+
+
+def unseen(report: Report, first: Question, *others: Question) -> list[str]:
+    """Mistakes that none of the questions can tell from the right answer."""
+    names = first.blind(needed(report, first))
+    for other in others:
+        names = other.blind(needed(report, first), names)
+    return names
+
+
+def blind(report: Report, question: Question, *others: Question, most: int = 12) -> None:
+    """Say which mistakes would have given the same output on the data of these questions."""
+    model, names = needed(report, question), unseen(report, question, *others)
+    if names:
+        more = f"; and {len(names) - most} more" if len(names) > most else ""
+        report.ambiguous.append(f"this data cannot tell {question.op.name} as asked from: {'; '.join(names[:most])}{more}.")
+    if 2 * len(names) > len(question.wrong) and not model.startswith(("f64", "f32")):
+        report.skipped("resolution", f"{model} hides {len(names)} of {len(question.wrong)} mistakes; check in float32 as well")
 
 
 def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...]) -> bool:
@@ -84,7 +96,7 @@ def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...])
 def _from(question: Question, wrong: np.ndarray) -> str:
     """The least position with a wrong element, where rows have positions."""
     positions = question.a.get("positions")
-    if positions is None or wrong.ndim < 2:
+    if positions is None or wrong.ndim < 2 or not wrong.any():  # none is, where a mistake fits more closely
         return ""
     try:
         rows = np.broadcast_to(per_head(positions, wrong), wrong.shape[:-1])

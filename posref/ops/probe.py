@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, attention
-from posref.ops import Arguments
+from posref.ops import Arguments, NotHere
 
 # what an array is made of where the op has no such setting; each can be given like a setting
 EXTENTS = {"batch": 3, "heads": 2, "n_query": 5, "n_key": 7, "head_dim": 8, "positions": "batch"}
@@ -69,6 +69,24 @@ def marks_at(s: Any) -> np.ndarray:
         if s["positions"] == "shared"
         else np.stack([rows[i % 3] if i < 3 else (run + i) % (limit + 1) for i in range(s["batch"])])
     )
+
+
+ENDS = (2**15, 2**16, 2**24)  # of integers of 16 bits, with a sign and without, and of whole numbers in float32
+REHEARSAL = 3 * 2**20  # so far every whole number is one of float32, and a table of the positions takes its time
+PLACED = ("key_positions", "positions", "query_positions")
+
+
+def moved(a: Arguments, end: int) -> Arguments:
+    """The arguments with all positions moved alike, the middle one of the first row to `end`. NotHere without positions.
+
+    >>> moved(Arguments(positions=np.array([0, 1, 5])), 2**15).positions
+    array([32767, 32768, 32772])
+    """
+    placed = [name for name in PLACED if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"]
+    if not placed:
+        raise NotHere("positions")
+    row = a[placed[0]].reshape(-1, a[placed[0]].shape[-1])[0]
+    return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in placed})
 
 
 def queries_at(s: Any) -> np.ndarray:

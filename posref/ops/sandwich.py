@@ -10,6 +10,14 @@ def bias(query_positions, key_positions, *, heads, dim, base=10000.0):
     return sandwich.bias(query_positions, key_positions, sandwich.frequencies(dim, base), sandwich.slopes(heads))
 
 
+def _of_sinusoids(a):
+    """What products of sinusoids are off, each with an angle of |p| w (3 |ln w| + 4) roundings, a third of them."""
+    w, m = sandwich.frequencies(a.dim, a.base), sandwich.slopes(a.heads)
+    reach = abs(a.query_positions)[..., None, :, None] + abs(a.key_positions)[..., None, None, :]
+    return m[:, None, None] * (reach * (w * (3 * abs(np.log(w)) + 4)).sum() / 3 + a.dim)
+
+
+INSIDE = {"bias": _of_sinusoids}
 REPLACED = {"sign"}  # of positions: cosines have none
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from posref import ops
-from posref.check import check, contract
+from posref.check import check, contract, implementation
 from posref.check.boxes import where
 from posref.check.implementation import EXAMPLES
 from posref.explain import explain, presets, reading
+from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
 
 
@@ -440,3 +441,71 @@ def test_the_specification_passes_at_every_shape_it_takes(name, settings):
         return op.spec(**fixed | dict(zip(received, given, strict=True)))
 
     check(specification, name, **settings).require()
+
+
+def biased(change):
+    """ALiBi in float32, of positions that were changed first."""
+    slopes = alibi.slopes(3)
+    return lambda i, j: alibi.bias(change(i), change(j), slopes, form="signed").astype(np.float32)
+
+
+def far(report):
+    return [(c.status, c.detail) for c in report.checks if c.name == "far positions"]
+
+
+@pytest.mark.parametrize(("bits", "named"), [(15, ["int16_positions"]), (16, [])])
+def test_positions_that_wrap_beyond_the_first_probe_are_found(bits, named):
+    half = 2**15 if bits == 15 else 0
+    report = check(biased(lambda p: (p + half) % 2**16 - half), "alibi.bias", heads=3, form="signed")
+    assert [finding.name for finding in report.diagnosis] == named
+    assert [c.name for c in report.checks if c.status == "failed"] == [f"positions from {2**bits} on"]
+
+
+def test_positions_in_float32_are_said_and_not_accused():
+    whole = check(biased(lambda p: p), "alibi.bias", heads=3, form="signed")
+    assert far(whole) == [("passed", "32768, 65536, 16777216")]
+    rounded = check(biased(lambda p: p.astype(np.float32).astype(int)), "alibi.bias", heads=3, form="signed")
+    assert rounded.ok
+    assert far(rounded) == [("skipped", "wrong from 16777216 on: f32_positions; all else was checked below")]
+    for report in (whole, rounded):
+        assert "f32_positions" not in "".join(report.ambiguous)
+
+
+def test_what_far_positions_cannot_tell_is_said_with_its_reason():
+    def rotate(x, positions):
+        angles = positions[:, None, :, None].astype(np.float32) * rope.frequencies(8).astype(np.float32)
+        return rope.rotate(x, np.cos(angles), np.sin(angles), layout="half")
+
+    report = check(rotate, "rope.rotate", dim=8, layout="half")
+    assert far(report) == [("skipped", "from 16777216 on float32 positions are within the bound")]
+    assert report.ambiguous[-1].endswith(": f32_positions.")
+    assert far(check(rotate, "rope.rotate", dim=8, layout="half", max_position=60)) == []
+    ((status, reason),) = far(check(lambda p, table: table[p], "learned.encode"))
+    assert status == "skipped"
+    assert "table has 12 rows" in reason
+
+
+def test_a_table_that_ends_is_no_mistake():
+    table = alibi.bias(np.arange(5000), np.arange(5000), alibi.slopes(3), form="signed").astype(np.float32)
+    report = check(lambda i, j: table[:, i[..., :, None], j[..., None, :]].swapaxes(0, 1), "alibi.bias", heads=3, form="signed")
+    assert report.ok
+    assert far(report)[0][1].startswith("none from 32768 on: it raised IndexError")
+
+
+def test_a_table_of_all_positions_is_not_asked_for(monkeypatch):
+    asked, seconds = [], iter((0.01, 2.0))
+    monkeypatch.setattr(implementation, "_seconds", lambda caller, a: next(seconds))
+    report = check(biased(lambda p: asked.append(p.max()) or p), "alibi.bias", heads=3, form="signed")
+    assert max(asked) < 2**17
+    assert far(report) == [("skipped", "none from 16777216 on: 3145728 takes 2.0 s, as a table of all positions does")]
+
+
+def test_products_of_sinusoids_are_an_honest_sandwich():
+    def bias(i, j):
+        sines = [p[..., None].astype(np.float32) * sandwich.frequencies(16).astype(np.float32) for p in (i, j)]
+        q, k = (np.concatenate([np.sin(angle), np.cos(angle)], axis=-1) for angle in sines)
+        return (q @ np.swapaxes(k, -1, -2) - np.float32(8))[:, None] * sandwich.slopes(3).astype(np.float32)[:, None, None]
+
+    assert check(bias, "sandwich.bias", dim=16, heads=3).ok
+    twice = check(lambda i, j: 2 * bias(i, j), "sandwich.bias", dim=16, heads=3)
+    assert not twice.ok
