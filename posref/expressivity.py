@@ -85,6 +85,7 @@ OUTSIDE = {
     "rotary.generators": "positions of more than one axis, turned in planes of their own; on one axis it is RoPE",
     "rotary.path": "products of reflections of the tokens in between; no RoPE, whose turns are not symmetric",
     "rotary.pope": "rope of twice the width on lengths that softplus makes; not affine in the content",
+    "rotary.fope": "rope where nothing is mixed; else scores of places, by coefficients that are drawn and not trained",
     "rotary.layouts": "an order of features",
     "rotary.linear_attention": "weights that are no softmax of scores",
     "rotary.value": "scores of RoPE; the values turn too",

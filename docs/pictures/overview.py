@@ -36,7 +36,7 @@ from posref.relative import (
     tupe,
     xlnet,
 )
-from posref.rotary import axes, decoupled, linear_attention, path, pope, rope, scaling, xpos
+from posref.rotary import axes, decoupled, fope, linear_attention, path, pope, rope, scaling, xpos
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
 WHERE = {  # where position enters, in two lines
@@ -237,6 +237,14 @@ def encodings(size=24):
         k = pope.encode((x @ w_k)[None], *pope.tables(m, w, pope.clamp(v)), layout="half")
         return weights(attention.scores(q, k, scale=scale))
 
+    def mixes(x, m):
+        w = fope.frequencies(d, length=64)
+        noise = np.outer(v[0][: len(w)], v[0][: len(w)])[None] / 8
+        eye = fope.step_eye(len(w), len(w))
+        tables = fope.tables(m, w, eye + noise, eye - noise, dim=d, convention="released")
+        q, k = (rope.rotate((x @ each)[None], *tables, layout="half") for each in (w_q, w_k))
+        return weights(attention.scores(q, k, scale=scale))
+
     slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
     return {
         "": lambda x, m: plain(x),
@@ -261,6 +269,7 @@ def encodings(size=24):
         "rotary.generators": turned(lambda m: np.stack([m // 6, m % 6], -1) @ np.stack([frequencies, frequencies[::-1]])),
         "rotary.path": reflected,
         "rotary.pope": polar,
+        "rotary.fope": mixes,
         "rotary.xpos": xposes,
         "rotary.decoupled": decoupleds,
         "rotary.linear_attention": linear,

@@ -174,7 +174,7 @@ class Question:
             answer = self.answer(name, mistake.wrong)
             if answer is None or answer.shape != got.shape:
                 continue
-            if self._near(got, answer, model):
+            if answer.shape != self.right.shape or self._near(got, answer, model):
                 worst = distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
             else:  # far enough to be told by the bound of the right answer
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))

@@ -54,8 +54,6 @@ Where implementations differ.
     angles in float32 | dim 128, base 10000 | phase off by up to 7.8e-3 rad near position 131071 | - | -
 
 References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, kexue.fm/archives/8265.
-Not here: FoPE, arXiv 2412.17739, at queries and keys: cos and sin of the kept frequencies w are cos(m w) C and sin(m w) S, with
-fixed matrices C and S a head, and 1 for the others; relative where C = S = 1.
 """
 
 import numpy as np

@@ -86,6 +86,7 @@ posref.relative.transformer_xl.scores: return np.where(defined, total, 0)* | sco
 posref.relative.tupe.reset: to_cls = * | position scores of a text with itself are square
 posref.relative.xlnet.scores: return np.where(defined, * | scores after the query are ignored
 posref.rotary.linear_attention.elu_plus_one: *np.minimum(x, -1 * x)* | equal where it is used, x <= 0
+posref.rotary.fope.frequencies: *  ->  *length > 2 * np.pi? | w L of a rational base is algebraic, and 2 pi is not
 posref.rotary.scaling.llama3: kept = *<= *_freq_factor* | on an edge a frequency is 2 pi times a fraction, which is no double
 posref.rotary.scaling.yarn: low, high, along = * | the paper's ramp has no op: for that of the released models it is a mistake
 posref.rotary.value.attend: key_cos, key_sin = * | the op is given the positions of keys; those of queries are the default

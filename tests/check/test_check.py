@@ -62,6 +62,62 @@ def test_wrong(name, fn):
         assert names(report) == [], report
 
 
+def test_of_mistakes_with_one_other_shape_the_right_one_is_named():
+    """64 frequencies for 45: those of RoPE, and not what base 10000 would keep of its own."""
+    wrong = check(lambda: 5e6 ** (-np.arange(64) / 64), preset="intern_s1_pro")
+    assert names(wrong) == ["all_frequencies"], wrong
+    assert "the output has shape (64,), expected (45,)" in str(wrong)
+
+
+def mixed(pad, heads=lambda each: each):
+    """FoPE as released code computes it, in float32: matrices of `heads`, sin padded with `pad`."""
+
+    def rotate(x, positions, cos_coef, sin_coef):
+        w = np.float32(1e4) ** (-np.arange(cos_coef.shape[1], dtype=np.float32) / np.float32(8))
+        angle = np.float32(positions)[:, None, :, None] * w
+        cos, sin = np.cos(angle) @ np.float32(heads(cos_coef)), np.sin(angle) @ np.float32(heads(sin_coef))
+        cos, sin = (np.pad(y, [(0, 0)] * 3 + [(0, 5)], constant_values=rest) for y, rest in ((cos, 1), (sin, pad)))
+        half = np.concatenate([-x[..., 8:], x[..., :8]], axis=-1)
+        return np.float32(x * np.tile(cos, 2) + half * np.tile(sin, 2))
+
+    return rotate
+
+
+def test_fope():
+    asked = {"dim": 16, "length": 64, "convention": "released"}
+    check(mixed(1), "fope.rotate", **asked).require()
+    assert names(check(mixed(0), "fope.rotate", **asked)) == ["other_padding"]
+    first = mixed(1, lambda each: np.broadcast_to(each[:1], each.shape))
+    assert names(check(first, "fope.rotate", **asked)) == ["of_the_first_head"]
+
+
+def polar(length=lambda x: np.logaddexp(0, x), clamp=lambda phases: np.clip(phases, -2 * np.pi, 0)):
+    """PoPE's keys as x-transformers computes them, in float32."""
+
+    def keys(x, positions, phases):
+        w = np.float32(1e4) ** (-np.arange(6, dtype=np.float32) / np.float32(6))
+        angle = np.float32(positions)[:, None, :, None] * w + np.float32(clamp(phases))[:, None]
+        sizes = np.float32(length(np.float32(x)))
+        return np.concatenate([sizes * np.cos(angle), sizes * np.sin(angle)], axis=-1)
+
+    return keys
+
+
+@pytest.mark.parametrize(
+    ("named", "fn"),
+    [
+        ([], polar()),
+        (["relu"], polar(length=lambda x: np.maximum(x, 0))),
+        (["phases_not_clamped"], polar(clamp=lambda phases: phases)),
+        (["no_phases"], polar(clamp=np.zeros_like)),
+    ],
+)
+def test_pope(named, fn):
+    report = check(fn, "pope.encode", dim=6, layout="half", side="key")
+    assert names(report) == named, report
+    assert report.ok == (not named), report
+
+
 def test_two_mistakes_at_once():
     report = check(lambda i, j: -bias(i, j, sorted(published_slopes(12), reverse=True)), "alibi.bias", heads=12, form="signed")
     assert names(report) == ["sorted_slopes and sign"], report

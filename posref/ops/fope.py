@@ -1,0 +1,175 @@
+"""FoPE: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops.probe import painted
+from posref.rotary import fope, rope
+
+
+def frequencies(*, dim, base=10000.0, length):
+    return fope.frequencies(dim, base, length=length)
+
+
+def step_eye(*, kept, width):
+    return fope.step_eye(kept, width)
+
+
+def rotate(x, positions, cos_coefficients, sin_coefficients, *, dim, base=10000.0, length, convention):
+    of_texts = positions[(None,) * (x.ndim - 2 - positions.ndim)]
+    given = fope.frequencies(dim, base, length=length), cos_coefficients, sin_coefficients
+    return rope.rotate(x, *fope.tables(of_texts, *given, dim=dim, convention=convention), layout="half")
+
+
+def _coefficients(tag):
+    """The step-eye plus noise, as wide as what is kept."""
+
+    def made(s):
+        kept = len(fope.frequencies(s.dim, s.base, length=s.length))
+        return fope.step_eye(kept, kept) + painted((s.heads, kept, kept), tag) / 2
+
+    return made
+
+
+ARRAYS = {"cos_coefficients": _coefficients(2), "sin_coefficients": _coefficients(4)}
+NAMES = "cos_coefficients", "sin_coefficients"
+
+
+def _both(change):
+    """Other coefficients, C and S alike."""
+    return using(**{name: lambda a, name=name: change(a[name]) for name in NAMES})
+
+
+def _turning(right, a):
+    """Tables in which the pairs that should stand still have the frequencies of RoPE."""
+
+    def tables(positions, *given, **words):
+        cos, sin = right(positions, *given, **words)
+        width, w = a.cos_coefficients.shape[-1], rope.frequencies(a.dim, a.base)
+        plain = rope.tables(positions[..., None, :], w[width:])
+        ones = np.ones_like(cos[..., width:])
+        return tuple(np.concatenate([x[..., :width], y * ones], axis=-1) for x, y in zip((cos, sin), plain, strict=True))
+
+    return tables
+
+
+def _dropped(y, a):
+    turning = np.arange(a.dim // 2) < a.cos_coefficients.shape[-1]
+    return y * np.concatenate([turning, turning])
+
+
+MISTAKES = {
+    "other_padding": Mistake(
+        using(convention=lambda a: {"released": "zero_phase", "zero_phase": "released"}[a.convention]),
+        "sin = 0 where it is 1, or 1 where it is 0",
+        "Pairs that do not turn have the phase of another implementation.",
+        "Their part of every score is halved, or doubled.",
+        ("vllm-project/vllm#55204", "TsinghuaC3I/Fourier-Position-Embedding#6"),
+        remedy="Pad sin with what the model was trained with: 1 in the authors' code and in Intern-S1-Pro.",
+    ),
+    "low_frequencies_turn": Mistake(
+        inside(fope, "tables", _turning),
+        "cos(m w), sin(m w) of RoPE",
+        "Pairs beyond the width of the coefficients turn as in RoPE.",
+        "Right for short texts with sin 0; far ones meet angles that training had not seen.",
+        remedy="cos = 1 in the pairs beyond the width, and sin by convention.",
+    ),
+    "still_pairs_dropped": Mistake(
+        result(_dropped),
+        "cos = sin = 0",
+        "Pairs that do not turn are multiplied by 0.",
+        "Content without position is lost.",
+        remedy="cos = 1 in the pairs beyond the width.",
+    ),
+    "cos_for_sin": Mistake(
+        using(cos_coefficients=lambda a: a.sin_coefficients, sin_coefficients=lambda a: a.cos_coefficients),
+        "S for cosines, C for sines",
+        "The two matrices change places.",
+        "Everything is slightly wrong: both are near the step-eye.",
+        remedy="cos_coef is for cosines, sin_coef for sines.",
+    ),
+    "one_matrix": Mistake(
+        using(sin_coefficients=lambda a: a.cos_coefficients),
+        "C for both",
+        "Sines are mixed by the matrix of the cosines.",
+        "Right for models with fourier_separate_basis false.",
+        remedy="Read both matrices.",
+    ),
+    "no_noise": Mistake(
+        _both(lambda c: fope.step_eye(*c.shape[-2:]) + 0 * c),
+        "the step-eye",
+        "Stored coefficients are not read, and the pairs have one frequency each.",
+        "RoPE without its low frequencies.",
+        remedy="Load cos_coef and sin_coef; they are buffers, not weights.",
+    ),
+    "transposed": Mistake(
+        _both(lambda c: np.swapaxes(c, -1, -2) if c.shape[-1] == c.shape[-2] else missing()),
+        "C^T and S^T",
+        "Rows and columns change places: (width, kept) for (kept, width).",
+        "Everything is slightly wrong: both are near the step-eye.",
+        remedy="The first axis of a head's matrix is that of the frequencies.",
+    ),
+    "of_the_first_head": Mistake(
+        _both(lambda c: np.broadcast_to(c[:1], c.shape)),
+        "matrices of head 0",
+        "All heads have the coefficients of head 0.",
+        "Head 0 is right and no other.",
+        remedy="One matrix a key head; queries have that of their key.",
+    ),
+    "columns_normalized": Mistake(
+        _both(lambda c: c / c.sum(axis=-2, keepdims=True)),
+        "C and S over their sums",
+        "Columns are divided by their sums: fourier_norm, which no released configuration sets.",
+        "Pairs are turned by other mixtures, and stretched.",
+        remedy="Use the coefficients as they are.",
+    ),
+    "other_pairs": Mistake(
+        inside(rope, "rotate", lambda right: lambda x, cos, sin, layout: right(x, cos, sin, layout="interleaved")),
+        "(2t, 2t + 1)",
+        "Features are paired in turn.",
+        "A valid map of the wrong features.",
+        remedy="Pair t is (t, t + dim/2).",
+    ),
+    "all_frequencies": Mistake(
+        instead(lambda dim, base, length: rope.frequencies(dim, base)),
+        "nothing left out",
+        "The frequencies are RoPE's.",
+        "Coefficients have fewer rows than there are frequencies.",
+        only="frequencies",
+        remedy="Keep those with w length >= 2 pi.",
+    ),
+    "radians_for_turns": Mistake(
+        using(length=lambda a: 2 * np.pi * a.length),
+        "w L >= 1",
+        "A frequency is kept from one radian on, not from one turn on.",
+        "Coefficients have fewer rows than there are frequencies.",
+        only="frequencies",
+        remedy="Keep those with w length >= 2 pi.",
+    ),
+    "plain_eye": Mistake(
+        instead(lambda kept, width: np.eye(kept, width)),
+        "ones at (u, u)",
+        "The steps are 1: the fastest frequencies alone.",
+        "Right where the width is what is kept.",
+        only="step_eye",
+        remedy="Row u ceil(kept / width) for column u.",
+    ),
+    "steps_rounded_down": Mistake(
+        instead(lambda kept, width: 1 * (np.arange(kept)[:, None] == kept // width * np.arange(width))),
+        "floor(kept / width)",
+        "The step is rounded down.",
+        "No column is empty, and the slowest frequencies are left out.",
+        only="step_eye",
+        remedy="Row u ceil(kept / width) for column u.",
+    ),
+}
+
+PRESETS = {name: ("frequencies", fope.PRESETS[name]) for name in fope.PRESETS}
+
+
+def _head(t):
+    q, k, v = t.projected(t.x)
+    w = rope.frequencies(t.dim)[:2]
+    coefficients = [np.eye(2) + t.parameter(1, 2, 2) / 4 for _ in range(2)]
+    cos, sin = fope.tables(t.positions, w, *coefficients, dim=t.dim, convention="released")
+    return t.attended(*(rope.rotate(y, cos[0], sin[0], layout="half") for y in (q, k)), v)

@@ -1,0 +1,113 @@
+"""FoPE: values of released code, presets, grouped heads, what it refuses."""
+
+import numpy as np
+import pytest
+
+from posref import attention
+from posref.rotary import fope, rope
+
+
+def painted(shape, tag):
+    n = np.arange(np.prod(shape))
+    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+
+
+def turned(x, positions, c, s, convention, length=64):
+    dim = x.shape[-1]
+    tables = fope.tables(positions, fope.frequencies(dim, length=length), c, s, dim=dim, convention=convention)
+    return rope.rotate(x, *tables, layout="half")
+
+
+@pytest.mark.parametrize(
+    ("convention", "stated", "total"),
+    [
+        ("released", [-5.00308228977, 28.814399941, 32.9192788266], 144.660729032),
+        ("zero_phase", [-3.08975221165, 17.9691850973, 15.5418374203], 90.2862173136),
+    ],
+)
+def test_values_of_the_released_formulas(convention, stated, total):
+    """Two heads of width 16, five tokens, length 64; the step-eye and 0.075 of noise. 12 digits were kept."""
+    assert np.allclose(fope.frequencies(16, length=64), [1, 0.316227766017, 0.1], rtol=1e-12)
+    c, s = (fope.step_eye(3, 3) + 0.075 * painted((2, 3, 3), tag) for tag in (1, 2))
+    q, k = (turned(painted((2, 5, 16), tag), np.arange(5), c, s, convention) for tag in (3, 4))
+    got = attention.scores(q, k, scale=1)
+    np.testing.assert_allclose(got.ravel()[[0, 25, 49]], stated, rtol=1e-11)
+    np.testing.assert_allclose(got.sum(), total, rtol=1e-11)
+
+
+def test_scores_see_the_place():
+    c, s = (fope.step_eye(3, 3) + 0.075 * painted((2, 3, 3), tag) for tag in (1, 2))
+    q, k = painted((2, 5, 16), 3), painted((2, 5, 16), 4)
+    here, there = (
+        attention.scores(*(turned(x, first + np.arange(5), c, s, "released") for x in (q, k)), scale=1) for first in (0, 40)
+    )
+    assert np.abs(here - there).max() > 1
+
+
+@pytest.mark.parametrize("name", fope.PRESETS)
+def test_presets(name):
+    """The last frequency that is kept finishes a turn in the trained length, and the next one does not."""
+    dim, base, length = (fope.PRESETS[name][each] for each in ("dim", "base", "length"))
+    kept = fope.frequencies(dim, base, length=length)
+    assert kept[-1] * length > 2 * np.pi > rope.frequencies(dim, base)[len(kept)] * length
+
+
+def test_the_start_of_the_60m_model():
+    """Its coefficients are min(kept, dim/4) wide, and less than every second one of the frequencies has a column."""
+    kept = len(fope.frequencies(64, length=1024))
+    eye = fope.step_eye(kept, min(kept, 16))
+    assert eye.shape == (18, 16)
+    assert np.argwhere(eye).tolist() == [[2 * u, u] for u in range(9)]
+
+
+def test_queries_that_share_a_key_share_its_matrices():
+    c, s = painted((2, 3, 2), 1), painted((2, 3, 2), 2)
+    cos, sin = fope.tables(np.arange(5), fope.frequencies(16, length=64), c, s, dim=16, convention="released")
+    q = painted((6, 5, 16), 3)
+    whole = rope.rotate(q, *(attention.repeat_heads(x, heads=6) for x in (cos, sin)), layout="half")
+    for head in range(6):
+        of_key = head // 3
+        assert np.array_equal(whole[head], rope.rotate(q[head], cos[of_key], sin[of_key], layout="half"))
+
+
+@pytest.mark.parametrize("convention", fope.CONVENTIONS)
+def test_a_batch_of_positions(convention):
+    x, c, s = painted((3, 2, 4, 16), 1), painted((2, 3, 2), 1), painted((2, 3, 2), 2)
+    positions = np.array([[0, 1, 2, 3], [5, 6, 7, 9], [2, 1, 4, 0]])
+    whole = turned(x, positions, c, s, convention)
+    for text in range(3):
+        # products of matrices may be added in another order: three frequencies, entries below 8
+        np.testing.assert_allclose(whole[text], turned(x[text], positions[text], c, s, convention), rtol=0, atol=100 * 2**-53)
+
+
+GIVEN = np.arange(3), np.ones(2), np.ones((1, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: fope.frequencies(7, length=64), ValueError, r"fope\.frequencies: dim is 7, expected an even"),
+        (lambda: fope.frequencies(8, length=0), ValueError, r"fope\.frequencies: length is 0"),
+        (lambda: fope.frequencies(8), TypeError, "length"),
+        (lambda: fope.step_eye(3, 0), ValueError, r"fope\.step_eye: width is 0"),
+        (lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=8), TypeError, "convention"),
+        (
+            lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=8, convention="vllm"),
+            ValueError,
+            "convention is 'vllm', expected one of 'released', 'zero_phase'",
+        ),
+        (
+            lambda: fope.tables(*GIVEN, np.ones((1, 3, 2)), dim=8, convention="released"),
+            ValueError,
+            r"fope\.tables: sin_coefficients has shape \(1, 3, 2\)",
+        ),
+        (
+            lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=2, convention="released"),
+            ValueError,
+            r"fope\.tables: width of the coefficients is 2 and half of a head has 1; pass the whole width",
+        ),
+    ],
+)
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
