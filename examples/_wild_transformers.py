@@ -340,6 +340,7 @@ def mpnet(buckets: int) -> str:
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
     sizes = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
+    torch.manual_seed(0)
     encoder = MPNetEncoder(MPNetConfig(**sizes, relative_attention_num_buckets=buckets))
     table, positions = array(encoder.relative_attention_bias.weight), np.arange(150)
     found = array(encoder.compute_position_bias(torch.zeros(1, 150, 12)))[0]
@@ -516,6 +517,18 @@ def minimax_width() -> str:
     return f"{'agrees' if width == 8 else 'differs'}: {width} features turn, configured 8"
 
 
+def phi3_su() -> str:
+    """Its first files call LongRoPE "su", and have the trained length beside it."""
+    from transformers import Phi3Config
+
+    lists = {"long_factor": [1.0] * 48, "short_factor": [1.0] * 48}
+    try:
+        Phi3Config(original_max_position_embeddings=4096, rope_scaling={"type": "su", **lists})
+    except KeyError as refusal:
+        return f"differs: {refusal.args[0]}"
+    return "agrees: it is read"
+
+
 def glm4v_defaults() -> str:
     import torch
     from transformers import Glm4vTextConfig, Glm4vTextModel
@@ -596,6 +609,11 @@ PARTS = (
         "MiniMax M3 VL, rotary_dim 8 of 16",
         minimax_width,
         "`MiniMaxM3VLTextConfig(rotary_dim=..)` is not read, and its default, 64 of 128, neither",
+    ),
+    (
+        "Phi-3, rope_scaling of type su",
+        phi3_su,
+        "`Phi3Config(original_max_position_embeddings=4096, rope_scaling={'type': 'su', ..})`, as in its first files",
     ),
     ("GLM-4.1V, its default configuration", glm4v_defaults, "`Glm4vTextModel(Glm4vTextConfig())` on 5 tokens"),
     (
