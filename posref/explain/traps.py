@@ -6,6 +6,8 @@ transformers 5.23.0, in the file named or in a test.
 
 import re
 
+import numpy as np
+
 SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale")
 SILENT = re.compile(
     r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn|^temperature$"
@@ -15,7 +17,9 @@ INSIDE = {
     *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"),
     *("low_freq_factor", "high_freq_factor", "mrope_section", "mrope_interleaved", "alpha", "llama_4_scaling_beta"),
     *("max_position_embeddings", "finetuned", "main", "compress", "short_mscale", "long_mscale"),
+    *("fope_init_factor", "fope_sep_head", "num_inv_freq"),
 }
+FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
@@ -134,6 +138,18 @@ def _ignored(settings, groups):
         yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
 
 
+def _mixed(settings, groups):
+    for name, values in _dictionaries(settings):
+        for group in _rotary(groups) if FOPE & values.keys() else ():
+            turns = np.asarray(group["frequencies"]) * (group["trained_length"] or np.inf) / (2 * np.pi)
+            kept = values.get("num_inv_freq", np.count_nonzero(turns >= 1))
+            yield (
+                f"{name} speaks of FoPE (posref.rotary.fope): of the {len(turns)} frequencies given here the first {kept} are "
+                "mixed by the matrices cos_coef and sin_coef of the weights, and the other pairs stand still; the code of "
+                "Intern-S1-Pro pads both tables with 1, vLLM (151a2c744a) that of the sines with 0"
+            )
+
+
 def _window_off(settings, groups):
     rule = settings.family.get("window") or settings.family.get("kinds", {}).get("rule") == "qwen2"
     if rule and settings.given("sliding_window") and settings["use_sliding_window"] is False:
@@ -209,6 +225,7 @@ TRAPS = (
     _nope,
     _odd,
     _ignored,
+    _mixed,
     _window_off,
     _window_counts,
     _longrope,

@@ -149,6 +149,16 @@ def test_latent_scale_holds_the_squared_magnitude():
     assert said("squared magnitude", **config)
 
 
+def test_frequencies_that_the_weights_mix():
+    """Keys and values of Intern-S1-Pro: head_dim 128, base 5000000, length 262144."""
+    config = {"model_type": "interns1_pro_text", "head_dim": 128, "rope_theta": 5e6, "max_position_embeddings": 262144}
+    scaling = {"rope_type": "default", "fope_init_factor": 0.5, "fope_sep_head": True, "num_inv_freq": None}
+    assert said("of the 64 frequencies given here the first 45 are mixed", **config, rope_scaling=scaling)
+    assert said("the first 20 are mixed", **config, rope_scaling=scaling | {"num_inv_freq": 20})
+    assert explain(SIZES | config | {"rope_scaling": scaling})["unread"] == []
+    assert not said("FoPE", **config, rope_scaling={"rope_type": "default"})
+
+
 def test_keys_that_are_not_understood():
     config = SIZES | {"model_type": "qwen2", "rope_theta": 1e4, "dual_chunk_attention_config": {"chunk_size": 8192}}
     assert explain(config)["unread"] == ["dual_chunk_attention_config"]
