@@ -19,8 +19,8 @@ def dynamic_ntk(dim, *, base=10000.0, factor, length, original_length):
     return scaling.dynamic_ntk(w, factor=factor, length=length, original_length=original_length)
 
 
-def yarn(dim, *, base=10000.0, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate: bool):
-    return _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, "index")
+def yarn(dim, *, base=10000.0, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate: bool, ramp="index"):
+    return _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, ramp)
 
 
 def yarn_tables(positions, *, dim, base=10000.0, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate: bool):
@@ -46,8 +46,8 @@ def _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, ra
     return scaling.yarn(rope.frequencies(dim, base), **given, beta_fast=beta_fast, beta_slow=beta_slow)
 
 
-def _over_turns(dim, base, factor, original_length, beta_fast, beta_slow, truncate):
-    return _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, "turns")
+def _other_ramp(asked, other):
+    return using(ramp=lambda a: other if a.ramp == asked else missing())
 
 
 def _upside_down(f, a):
@@ -183,12 +183,20 @@ MISTAKES = {
         remedy="Keep pairs below the ramp and divide those above it.",
     ),
     "ramp_over_turns": Mistake(
-        instead(_over_turns),
+        _other_ramp("index", "turns"),
         "the paper's ramp",
         "The ramp runs over the turns of a pair, as in the paper, not over its index, as in every release.",
         "Frequencies in the ramp are off.",
         only="yarn",
         remedy="Let the ramp run over the index of the pair, as released code does.",
+    ),
+    "ramp_over_index": Mistake(
+        _other_ramp("turns", "index"),
+        "the released ramp",
+        "The ramp runs over the index of a pair, as in every release, not over its turns, as in the paper.",
+        "Frequencies in the ramp are off.",
+        only="yarn",
+        remedy="Let the ramp run over the turns of the pair in original_length tokens.",
     ),
     "betas_exchanged": Mistake(
         using(beta_fast=lambda a: 2 * a.beta_fast),

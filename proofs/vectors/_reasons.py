@@ -62,6 +62,7 @@ rope attend * cos_sin_swapped sign | queries and keys turn a quarter further, an
 rope scores * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
 rope gradient * gradient_forward sign | two signs
 scaling yarn* not_truncated truncated | one setting, twice the other
+scaling yarn yarn ramp_over_index ramp_over_turns | one setting, twice the other
 scaling yarn_tables * magnitude_squared no_magnitude | multiplied by the magnitude, and divided
 shaw scores_gradient * gradient_unscaled scale_squared | multiplied by the scale, and divided
 shaw scores_gradient relative_key_query key_part_left_out other_variant | the other of the other
@@ -80,7 +81,8 @@ posref.attention.with_heads_of: *0 in heads + key_heads* | one is broadcast; que
 posref.absolute.hierarchical.extend: *q.reshape(-2,* | numpy infers the size that is negative, whichever it is
 posref.absolute.learned.position_ids: *tokens_so_far - 1, 0)* | the positions of padding are not in the result of `token_ids`
 posref.absolute.learned.similarity: *rows = table / 2 | a cosine does not depend on lengths
-posref.absolute.resizing.cubic: * | the cubic and what is beyond it are both 0 at 1 and at 2
+posref.absolute.resizing.cubic: * ->  return np.where(x < 1, * | both cubics are 0 at 1
+posref.absolute.resizing.cubic: * ->  *np.where(x <= 2, * | the cubic and what is beyond it are 0 at 2
 posref.relative.swin.log_spaced: *offsets < 1,* | offsets are integers, and 0 is its own negative
 posref.relative.transformer_xl.scores: return np.where(defined, total, 0)* | scores after the query are ignored
 posref.relative.tupe.reset: to_cls = * | position scores of a text with itself are square
@@ -88,8 +90,8 @@ posref.relative.xlnet.scores: return np.where(defined, * | scores after the quer
 posref.rotary.linear_attention.elu_plus_one: *np.minimum(x, -1 * x)* | equal where it is used, x <= 0
 posref.rotary.fope.frequencies: *  ->  *length > 2 * np.pi? | w L of a rational base is algebraic, and 2 pi is not
 posref.rotary.scaling.llama3: kept = *<= *_freq_factor* | on an edge a frequency is 2 pi times a fraction, which is no double
-posref.rotary.scaling.yarn: low, high, along = * | the paper's ramp has no op: for that of the released models it is a mistake
-posref.rotary.value.attend: key_cos, key_sin = * | the op is given the positions of keys; those of queries are the default
+posref.rotary.value.attend: * ->  key_cos, key_sin = (sin, sin) if * | the op is given the positions of keys
+posref.rotary.value.attend: * ->  key_cos, key_sin = (cos, cos) if * | the op is given the positions of keys
 """
 
 

@@ -19,7 +19,8 @@ CONVENTIONS = {
     "op linear": "theta / factor",
     "op ntk": "the base is base factor^(dim/(dim-2))",
     "op dynamic_ntk": "ntk with factor max(length, original_length) / original_length - (factor - 1)",
-    "op yarn": "a ramp over the index of the pair between the edges of beta_fast and beta_slow turns",
+    "op yarn": "a ramp over the index of the pair between the edges of beta_fast and beta_slow turns; with ramp turns, as in "
+    "the paper, over the turns themselves",
     "op yarn_tables": "cos and sin of the angles, half and half, times 0.1 ln(factor) + 1",
     "op llama3": "a blend between low_freq_factor and high_freq_factor turns in original_length tokens",
     "op longrope": "theta_t / factors_t",
@@ -57,6 +58,8 @@ def vectors():
     yield _tables("d16", *small, probe="beyond-f32", positions=PLACES[2], kills="f32_positions", models=("f64",))
     yield _tables("d16", *small, probe="fractional", positions=HALVES, kills="positions_ignored sign", models=("f64", "f32"))
     yield _yarn("d16", *small)
+    for settings in (YARN["deepseek-v3"], small):
+        yield _yarn_over_turns(*settings)
     yield _yarn("cut", 8, 4.0, 4.0, 128, False, same=("truncated", "betas_exchanged"))
     yield _simple("linear", "d16", 16, 1000000.0, 8.0, "unscaled twice inverted")
     yield _simple("ntk", "d16", 16, 1000000.0, 2.0, f"{flags} base_times_factor")
@@ -157,6 +160,16 @@ def _yarn(name, *settings, same=()):
     kills = " ".join(["unscaled twice every_frequency ramp_upside_down ramp_over_turns", *sorted(told)])
     values, w = _blended(*settings), plain(*settings[:2])
     return _case(name, "yarn", _yarn_params(*settings), values, w, kills, _of_the_ramp(*settings))
+
+
+def _yarn_over_turns(dim, base, factor, original, truncate, betas=(32, 1)):
+    """The paper's ramp: 1 - e falls with the turns n_t from beta_fast to beta_slow."""
+    w, (fast, slow) = plain(dim, base), map(mpmath.mpf, betas)
+    values = scaled("yarn", w, factor, along=lambda t: -original * w[t] / (2 * mpmath.pi), start=-fast, end=-slow)
+    params = _yarn_params(dim, base, factor, original, truncate, betas) | {"ramp": "turns"}
+    kills = "unscaled twice every_frequency ramp_upside_down ramp_over_index betas_exchanged"
+    blend = _of_the_turns(w, factor, original, slow, fast)
+    return _case(f"d{dim}-over-turns", "yarn", params, values, w, kills, blend)
 
 
 def _yarn_params(dim, base, factor, original, truncate, betas=(32, 1)):
