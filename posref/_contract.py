@@ -781,7 +781,7 @@ class _Writer:
 
     def _bind(self, argument, place, axis, term, name):
         self.read.add((argument.name, place))
-        at, extent = argument.shape.at(place), f"{_local(argument)}_shape[{argument.shape.at(place)}]"
+        extent = _extent(argument, place)
         coefficient = term.coefficients[name]
         rest = "".join(f" - {c} * _{other}" if other else f" - {c}" for other, c in term.coefficients.items() if other != name)
         value = f"{extent}{' * ' + str(term.divisor) if term.divisor > 1 else ''}{rest}"
@@ -795,13 +795,10 @@ class _Writer:
             wrong = _refused(f"{extent} < {term.coefficients['']}", f"multiple({argument.name!r}, {place}, locals())")
         bind = [f"_{name} = {solved}", *wrong]
         if axis.mark == "?":
-            bind = [f"if len({_local(argument)}_shape) > {-at - 1}:", *_indented(bind), "else:", f"    _{name} = None"]
+            bind = [f"if {_present(argument, place)}:", *_indented(bind), "else:", f"    _{name} = None"]
         if name in self.bound:  # bound only where an earlier argument was given
-            more = "<" if axis.mark == "+" else "!="
-            left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
-            differs = f"{left} {more} {_numerator(term)}"
             refuse = f"raise _refuse.extent({argument.name!r}, {place}, locals())"
-            bind = [f"if _{name} is None:", *_indented(bind), f"elif {differs}:", f"    {refuse}"]
+            bind = [f"if _{name} is None:", *_indented(bind), f"elif {_differs(extent, axis, term)}:", f"    {refuse}"]
         elif argument.optional:
             self.unsure.append(name)
         self.bound[name] = self.bound.get(name) or not argument.optional
@@ -813,7 +810,7 @@ class _Writer:
         for argument in self.array_arguments:
             shape = argument.shape
             for place, axis in enumerate(shape.axes):
-                extent = f"{_local(argument)}_shape[{shape.at(place)}]"
+                extent = _extent(argument, place)
                 at, checks = f"{argument.name!r}, {place}", []
                 if axis.mark == "!":
                     checks.append((f"{extent} == 0", f"multiple({at}, locals())"))
@@ -832,28 +829,21 @@ class _Writer:
         return lines
 
     def _compare(self, argument, place, axis):
-        at = argument.shape.at(place)
-        extent = f"{_local(argument)}_shape[{at}]"
+        extent, here = _extent(argument, place), _present(argument, place)
         name = axis.terms[0].text
         if axis.mark == "#" and name in axis.terms[0].names and (name not in self.bound or name in self.soft):
-            return self._soften(name, extent, argument, at)
-        tests = []
-        for term in axis.terms:
-            different = "<" if axis.mark == "+" else "!="
-            left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
-            tests.append(f"{left} {different} {_numerator(term)}")
+            return self._soften(name, extent, argument, here)
+        tests = [_differs(extent, axis, term) for term in axis.terms]
         known = [f"_{n} is not None" for t in axis.terms for n in t.names if self.bound.get(n) is not True]
         if axis.mark != "#":
             return _refused(" and ".join([*known, *tests]), f"extent({argument.name!r}, {place}, locals())")
-        present = f"len({_local(argument)}_shape) > {-at - 1}"
         missing = f"_{axis.terms[0].text} is None"  # beside an axis that is missing, this one would be new
         optional = [name for name in axis.terms[0].names if name in self.may_be_missing]
         wrong = f"({missing} or {tests[0]} and {extent} != 1)" if optional else " and ".join([*known, *tests, f"{extent} != 1"])
-        return _refused(f"{present} and {wrong}", f"lead({argument.name!r}, locals())")
+        return _refused(f"{here} and {wrong}", f"lead({argument.name!r}, locals())")
 
-    def _soften(self, name, extent, argument, at):
+    def _soften(self, name, extent, argument, here):
         """An extent that only stands in axes with #: 1 gives way to what the others say."""
-        here = f"len({_local(argument)}_shape) > {-at - 1}"
         if name not in self.bound:
             self.soft.add(name)
             self.bound[name] = not argument.optional
@@ -912,6 +902,21 @@ def _whole(argument):
 
 def _local(argument):
     return "_" + argument.name.replace(".", "_").replace("[", "_").replace("]", "")
+
+
+def _extent(argument, place):
+    return f"{_local(argument)}_shape[{argument.shape.at(place)}]"
+
+
+def _present(argument, place):
+    """Whether an axis that is counted from the back is there."""
+    return f"len({_local(argument)}_shape) > {-argument.shape.at(place) - 1}"
+
+
+def _differs(extent, axis, term):
+    """An extent that is not that of the term, or less with +."""
+    left = extent if term.divisor == 1 else f"{term.divisor} * {extent}"
+    return f"{left} {'<' if axis.mark == '+' else '!='} {_numerator(term)}"
 
 
 def _numerator(term):
