@@ -21,7 +21,6 @@ class Finding:
     sentence: str
     remedy: str
     residual: float
-    same_as: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,7 @@ def _read_raw(path: str, shape: tuple[int, ...], name: str | None) -> np.ndarray
 
 
 def _widen_bfloat16(path: str, values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind in "ui" and values.dtype.itemsize == 2:
-        return (values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if values.dtype.kind == "V" and values.dtype.itemsize == 2:
+    if values.dtype.kind in "uiV" and values.dtype.itemsize == 2:
         return (values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if values.dtype.kind == "f":
         return values

@@ -267,10 +267,12 @@ def test_raw_files(tmp_path, short, long):
 
 
 def test_bfloat16_files(tmp_path):
-    raw, saved = tmp_path / "y.bin", tmp_path / "y.npy"
+    raw, saved, opaque, wide = (tmp_path / name for name in ("y.bin", "y.npy", "opaque.npy", "wide.npy"))
     bfloat16_bits(VALUES).tofile(raw)
     np.save(saved, bfloat16_bits(VALUES))
-    for path in (raw, saved):
+    np.save(opaque, bfloat16_bits(VALUES).view("V2"))  # as numpy saves the bfloat16 of ml_dtypes
+    np.save(wide, VALUES.astype(np.float32))
+    for path in (raw, saved, opaque, wide):
         got, dtype = load_output(str(path), (3, 4), "bf16")
         assert dtype == "bfloat16"
         assert np.array_equal(got, VALUES)
@@ -294,6 +296,13 @@ def test_numpy_files(tmp_path):
     assert load_output(str(one), (3, 4))[1] == "float32"
     for path in (one, archive, flat):
         assert np.array_equal(load_output(str(path), (3, 4))[0], VALUES)
+
+
+def test_a_mistake_of_another_shape_is_named():
+    case = vectors.case("xlnet/bi/q4-k6/distances")
+    report = diagnose(case, case.expected[1:], dtype="f64")
+    assert [finding.name for finding in report.diagnosis] == ["one_row_less"]
+    assert "expected (10,)" in str(report)
 
 
 def test_bad_files(tmp_path):
