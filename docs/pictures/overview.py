@@ -239,7 +239,7 @@ def encodings(size=24):
 
     def mixes(x, m):
         w = fope.frequencies(d, length=64)
-        noise = np.outer(v[0][: len(w)], v[0][: len(w)])[None] / 8
+        noise = np.outer(v[0][: len(w)], v[0][: len(w)])[None] / 2
         eye = fope.step_eye(len(w), len(w))
         tables = fope.tables(m, w, eye + noise, eye - noise, dim=d, convention="released")
         q, k = (rope.rotate((x @ each)[None], *tables, layout="half") for each in (w_q, w_k))

@@ -12,7 +12,7 @@ import pytest
 from posref import attention, offsets
 from posref.absolute import complex_order, floater, hierarchical, merge, sinusoidal
 from posref.relative import deberta, nezha, shaw, t5, transformer_xl, tupe
-from posref.rotary import fope, rope
+from posref.rotary import fope, pope, rope
 
 FOLDER = Path(__file__).parent / "originals"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -217,3 +217,19 @@ def test_fope_vllm():
         bound = mixing_bound(*given)
         assert np.abs(mixed(*given, "zero_phase") - got[f"{name}_turned"]).max() <= bound
         assert np.abs(mixed(*given, "released") - got[f"{name}_turned"]).max() > 1e3 * bound
+
+
+def test_pope():
+    """Pairs in turn; its frequencies are float32: a quotient and a power, on angles in float64."""
+    got, w = frozen("pope"), pope.frequencies(6)
+    phases = pope.clamp(got["phases"])
+    assert (got["phases"] < -2 * np.pi).any()
+    assert (got["phases"] > 0).any()
+    size = 4 * np.abs(np.concatenate([got["q"], got["k"]])).max()  # a length is at most |x| + ln 2
+    bound = size * got["positions"].max() * (w * (2 * np.abs(np.log(w)) + 4)).max() * U32
+    tables = {"q": rope.tables(got["positions"][:, None], w), "k": pope.tables(got["positions"], w, phases)}
+    for name, given in tables.items():
+        assert np.abs(pope.encode(got[name], *given, layout="interleaved") - got[f"{name}_turned"]).max() <= bound
+        assert np.abs(pope.encode(got[name], *given, layout="half") - got[f"{name}_turned"]).max() > 1e3 * bound
+    last = pope.encode(got["q"][:, :, :2], *rope.tables(np.array([[[3, 4]]]), w), layout="interleaved")
+    assert np.abs(last - got["last"]).max() <= bound

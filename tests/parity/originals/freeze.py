@@ -28,6 +28,7 @@ REPOSITORIES = {
     "complex_order": ("iclr-complex-order/complex-order", "4c4ec2466683", "TEXT CLASSIFICATION/CNN/model_cnn/Complex_order.py"),
     "fope": ("TsinghuaC3I/Fourier-Position-Embedding", "bd94b20d82bf", "olmo/model.py"),
     "fope_vllm": ("vllm-project/vllm", "151a2c744af6", "vllm/model_executor/layers/rotary_embedding/fope.py"),
+    "pope": ("lucidrains/PoPE-pytorch", "ee11cab0dda8", "PoPE_pytorch/pope.py"),
 }
 TORCHDIFFEQ = ("rtqichen/torchdiffeq", "657943acefa8", "torchdiffeq")
 
@@ -314,6 +315,35 @@ def fope_vllm(path):
     given = {"w": layer.inv_freq, "c": layer.cos_coef, "s": layer.sin_coef, "positions": positions}
     heads = {"q": q.reshape(5, 4, 16), "k": k.reshape(5, 2, 16), "q_turned": q_turned, "k_turned": k_turned}
     return given | {name: x.transpose(0, 1) for name, x in heads.items()}
+
+
+def pope(path):
+    """Two texts with positions of their own, and the last queries of a text alone; phases on both sides of their ends."""
+    import einops
+    import torch
+
+    space = {"torch": torch, "F": torch.nn.functional, "einsum": einops.einsum, "rearrange": einops.rearrange, "pi": math.pi}
+    space |= {
+        "PolarEmbedReturn": lambda freqs, bias: (freqs, bias),
+        "slice_right_at_dim": lambda x, n, dim: x.narrow(dim, -n, n),
+    }
+    space |= {
+        "autocast": torch.amp.autocast,
+        "exists": lambda x: x is not None,
+        "Module": torch.nn.Module,
+        "Tensor": torch.Tensor,
+    }
+    space |= {"Parameter": torch.nn.Parameter, "arange": torch.arange, "cat": torch.cat, "is_tensor": torch.is_tensor}
+    apply, kind = take(path, "apply_pope_to_qk", "PoPE", **space)
+    layer = kind(6, heads=2).double()
+    torch.manual_seed(0)
+    torch.nn.init.uniform_(layer.bias, -9, 3)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [7, 3, 12, 40, 41]])
+    q, k = torch.randn(2, 2, 5, 6).double(), torch.randn(2, 2, 5, 6).double()
+    q_turned, k_turned = apply(layer(positions), q, k)
+    last, _ = apply(layer(5), q[:, :, :2], k)
+    given = {"phases": layer.bias, "positions": positions, "q": q, "k": k}
+    return {**given, "q_turned": q_turned, "k_turned": k_turned, "last": last}
 
 
 def folder_of(repository):
