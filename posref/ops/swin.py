@@ -24,6 +24,10 @@ def continuous_bias(coordinates, w_1, b_1, w_2, *, height, width):
     return swin.continuous_bias(coordinates, w_1, b_1, w_2, height=height, width=width)
 
 
+def logarithmic_bias(coordinates, w_1, b_1, w_2, b_2):
+    return swin.logarithmic_bias(coordinates, w_1, b_1, w_2, b_2)
+
+
 def shift_mask(coordinates, *, height, width, shift):
     return swin.shift_mask(coordinates, height=height, width=width, shift=shift)
 
@@ -56,6 +60,7 @@ ARRAYS = {
     "w_1": lambda s: painted((5, 2), 8),
     "b_1": lambda s: painted((5,), 9),
     "w_2": lambda s: painted((s.heads, 5), 10),
+    "b_2": lambda s: painted((s.heads,), 11),
 }
 
 
@@ -125,7 +130,7 @@ MISTAKES = {
         "The offset has this project's usual sign, not Swin's.",
         "Images are seen upside down and mirrored.",
         remedy="Subtract the key's coordinates from the query's.",
-        only="bias bias_with_cls attend continuous_bias",
+        only="bias bias_with_cls attend continuous_bias logarithmic_bias",
     ),
     "rows_and_columns_exchanged": Mistake(
         using(coordinates=_exchanged, height=lambda a: a.width, width=lambda a: a.height),
@@ -213,6 +218,38 @@ MISTAKES = {
         remedy="Pass the boolean mask to the softmax.",
         kind="mask",
         only="attend_v2",
+    ),
+    "base_of_8": Mistake(
+        using(w_1=lambda a: a.w_1 / np.log(8)),
+        "sign(x) log_8(1 + |x|)",
+        "Swin v2's logarithm is taken for timm's.",
+        "Every patch is half as far away.",
+        remedy="The natural logarithm, of offsets that nothing divides.",
+        only="logarithmic_bias",
+    ),
+    "sigmoid_of_it": Mistake(
+        result(lambda y: 8 * (1 + np.tanh(y / 2))),
+        "16 sigmoid",
+        "The bias goes through Swin v2's sigmoid.",
+        "No bias is below 0, or above 16.",
+        remedy="The network's result as it is.",
+        only="logarithmic_bias",
+    ),
+    "no_last_bias": Mistake(
+        using(b_2=lambda a: 0 * a.b_2),
+        "no b_2",
+        "The network ends without a bias, as Swin v2's.",
+        "Nothing: one number for all keys of a head cancels in a softmax.",
+        remedy="Add b_2, if biases are compared.",
+        only="logarithmic_bias",
+    ),
+    "padded_after_rolling": Mistake(
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
+        "the mask of a larger image",
+        "The image is rolled, then padded, and the mask is that of the padded one, as in timm.",
+        "The two ends of the image see each other where windows do not divide it.",
+        remedy="Pad before rolling, or split each axis at its own n - shift.",
+        only="shift_mask",
     ),
     "not_rolled": Mistake(
         using(shift=0),

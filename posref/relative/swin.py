@@ -12,6 +12,8 @@ Definition. (dy, dx) = query - key in a window of H rows and W columns, and T a 
     s_ij = tau_a cos(q_i, k_j) + 16 sigmoid(m_a(g(dy, H), g(dx, W)))         Swin v2
     g(x, W) = sign(x) log_8(1 + 8 |x| / (W - 1)),  tau = min(e^s, 100)
     m(x) = w_2 max(w_1 x + b_1, 0)
+    s_ij = tau_a cos(q_i, k_j) + m_a(l(dy), l(dx)) + b_2a                    Swin v2 "cr" of timm
+    l(x) = sign(x) ln(1 + |x|)
 
 An image whose windows are shifted is rolled, so that a window may hold both ends of an axis of n: a token at n - shift or
 beyond, which came from the start, and one before do not attend to each other. BEiT has Swin's table and three rows
@@ -27,11 +29,16 @@ Symbols.
     logit_scale s (h,)            trained; starts at ln 10
     w_1 (hidden, 2)               the network, 512 hidden features in the release
     b_1 (hidden,)                 its bias
-    w_2 (h, hidden)               no bias at the end
+    w_2 (h, hidden)               no bias at the end, but for "cr"
+    b_2 (h,)                      that bias
 
 Conventions. The offset here is query minus key, the reverse of this project's. The bias is added after the scale and before the
 mask; Swin v2 has no 1/sqrt(d). Released code adds -100 where the mask forbids: `shift_bias`. That is not minus infinity
 where logits are of this size: Swin v2's lie between -100 and 116.
+
+An image that windows do not divide is padded by zeros, right and below, behind the layer norm: a token of padding has the
+biases of the projections as query, key and value, the table's number of its place, and a share of every softmax in its window.
+No released mask forbids it. `height` and `width` of `shift_mask` are those of the image that was rolled.
 
 Example. A window of two rows and two columns: nine vectors.
 
@@ -49,7 +56,12 @@ Where implementations differ.
     a window of one token | Swin v2 | 0/0 | f82860bfb5 | Swin-Transformer, models/swin_transformer_v2.py
     a window of one token | transformers' Swin v2 | the division is left out; refused here | 5.23.0 | modeling_swinv2.py
     a query of zeros | Swin v2 | has the score 0: norms are at least 1e-12; refused here | f82860bfb5 | F.normalize
-    g | timm, "cr" | sign(x) ln(1 + |x|), no sigmoid | 1.0.31 | timm/layers/pos_embed_rel.py
+    g | timm's RelPosMlp, by default, and its SwinV2Cr | l, no sigmoid: `logarithmic_bias` | 1.0.31
+      | timm/layers/pos_embed_rel.py; swin_transformer_v2_cr.py
+    padding | mmdetection, transformers | before it is rolled; no mask for it | 2a643e47; 5.23.0
+      | mmdet/models/backbones/swin.py ShiftWindowMSA; modeling_swin.py SwinLayer
+    padding | timm | after it was rolled, with the mask of the padded image: both ends see each other, neighbours do not
+      | 1.0.31 | timm/models/swin_transformer.py SwinTransformerBlock._attn
     table of BEiT | transformers | resized always and read as (2W - 1, 2H - 1): wrong unless H = W | 5.23.0
       | modeling_beit.py BeitRelativePositionBias
     table of BEiT | timm | a gather | 1.0.31 | timm/models/beit.py
@@ -162,9 +174,28 @@ def continuous_bias(
     """
     down, right = (-offsets(coordinates[..., axis], coordinates[..., axis]) for axis in (0, 1))
     vector = np.stack([log_spaced(down, window=height), log_spaced(right, window=width)], axis=-1)
-    hidden = np.maximum(vector @ np.swapaxes(w_1, 0, 1) + b_1, 0)
-    sigmoid = (1 + np.tanh(hidden @ np.swapaxes(w_2, 0, 1) / 2)) / 2  # which overflows nowhere
+    sigmoid = (1 + np.tanh(_network(vector, w_1, b_1, w_2) / 2)) / 2  # which overflows nowhere
     return np.moveaxis(16 * sigmoid, -1, -3)
+
+
+@contract
+def logarithmic_bias(
+    coordinates: SignedIntegers[Array, "... n 2"],
+    w_1: Numbers[Array, "hidden 2"],
+    b_1: Numbers[Array, "hidden"],
+    w_2: Numbers[Array, "h hidden"],
+    b_2: Numbers[Array, "h"],
+) -> Numbers[Array, "... h n n"]:
+    """m_a(l(dy), l(dx)) + b_2a of timm's "cr", which no window divides and no sigmoid bounds: `(..., h, n, n)`.
+
+    >>> one = np.ones((1, 1))
+    >>> logarithmic_bias(np.array([[0, 0], [0, 1]]), np.array([[0.0, 1.0]]), one[0], one, 0 * one[0]).round(3)
+    array([[[1.   , 0.307],
+            [1.693, 1.   ]]])
+    """
+    vector = -np.stack([offsets(coordinates[..., axis], coordinates[..., axis]) for axis in (0, 1)], axis=-1)
+    size = np.log(1 + np.abs(vector))
+    return np.moveaxis(_network(np.where(vector < 0, -size, size), w_1, b_1, w_2) + b_2, -1, -3)
 
 
 @contract
@@ -206,6 +237,10 @@ def shift_bias(mask: Booleans[Array, "... n n"]) -> Numbers[Array, "... n n"]:
     array([   0, -100])
     """
     return np.where(mask, 0, -100)
+
+
+def _network(vector, w_1, b_1, w_2):
+    return np.maximum(vector @ np.swapaxes(w_1, 0, 1) + b_1, 0) @ np.swapaxes(w_2, 0, 1)
 
 
 def _unit(name, x):

@@ -162,6 +162,47 @@ def the_new_window_divides():
     prove_equal(small, large)
 
 
+MOVED = "logarithmic_bias: return np.moveaxis(_network(np.where(vector {} 0, -size, size), w_1, b_1, w_2) + b_2, -1, -3)"
+
+
+@theorem(
+    of=[swin.logarithmic_bias, offsets],
+    sizes="2 tokens at four vectors, 2 hidden features; every network of 2 heads",
+    equivalent={
+        MOVED.format("<") + "  ->  " + MOVED.format("<=")[len("logarithmic_bias: ") :]: "0 is its own negative",
+        MOVED.format("<") + "  ->  " + MOVED.format("<").replace(" 0,", " 1,")[len("logarithmic_bias: ") :]: "so it is, and "
+        "offsets are whole",
+    },
+)
+def pinned_logarithmic():
+    """Entry (a, i, j) is head a of the network at sign(x) ln(1 + |x|) of dy and dx, with its last bias and no sigmoid; b_2 is
+    one number for all keys, which a softmax does not see."""
+    w_1, b_1, w_2, b_2 = symbols("w", 2, 2), symbols("b", 2), symbols("u", 2, 2), symbols("c", 2)
+    far = lambda x: sp.sign(int(x)) * sp.log(1 + abs(int(x)))
+
+    def cells(tokens):
+        stated = []
+        for q, k in itertools.product(tokens, repeat=2):
+            hidden = [max(w[0] * far(q[0] - k[0]) + w[1] * far(q[1] - k[1]) + b, 0) for w, b in zip(w_1, b_1, strict=True)]
+            stated.append((w_2 * array(hidden)).sum(axis=-1) + b_2)
+        return swin.logarithmic_bias(array(tokens), w_1, b_1, w_2, b_2), np.reshape(np.transpose(stated), (2, 2, 2))
+
+    for tokens in (np.array([[0, 0], [3, 2]]), np.array([[0, 4], [1, 0]])):
+        for _, (got, stated) in all_paths(lambda tokens=tokens: cells(tokens)):
+            prove_equal(got, stated, mention=[b_2[0]])
+
+
+pinned_logarithmic.control_by(
+    "swin.logarithmic_bias",
+    "base_of_8",
+    coordinates=grid(1, 2),
+    w_1=array([[1, 1]]),
+    b_1=array([9]),
+    w_2=array([[1]]),
+    b_2=array([0]),
+)
+
+
 @theorem(
     of=[swin.scores],
     sizes="2 heads, 1 query, 2 keys, d = 2; every logit scale",
@@ -219,6 +260,29 @@ def shifted_windows():
 
 
 shifted_windows.control_by("swin.shift_mask", "not_rolled", coordinates=grid(4, 4), height=4, width=4, shift=1)
+
+
+shifted_windows.control_by("swin.shift_mask", "padded_after_rolling", coordinates=grid(4, 4), height=4, width=4, shift=1)
+
+
+@theorem(of=[attention.attend], sizes="one token and one of padding; all scores, values and biases of the projections")
+def padding_takes_a_share():
+    """A token of padding has the bias of the keys as its key and that of the values as its value, and nothing forbids it: a
+    token with the score s that is alone in its window gives (v + e^(t - s) b_v) / (1 + e^(t - s)), t = q . b_k, and v / 2 where
+    both biases are 0 and s is 0."""
+    q, k, v, b_k, b_v = (symbols(name, 1, 2) for name in ("q", "k", "v", "f", "g"))
+    window = lambda token, padding: np.concatenate([token, padding])
+    for _, got in all_paths(lambda: attention.attend(q, window(k, b_k), window(v, b_v), scale=1)):
+        other = sp.exp(expression((q @ b_k.T)[0, 0] - (q @ k.T)[0, 0]))
+        prove_equal(got[0], [(a.e + other * b.e) / (1 + other) for a, b in zip(v[0], b_v[0], strict=True)], mention=[v[0, 0]])
+    prove_equal(attention.attend(0 * q, window(k, 0 * k), window(v, 0 * v), scale=1), v / 2, mention=[])
+
+
+@padding_takes_a_share.claim("A score of 0 is a score; only a mask takes a key out.")
+def padding_of_zeros_changes_nothing():
+    """Tokens of zeros have no weight."""
+    v = symbols("v", 1, 2)
+    prove_equal(attention.attend(array([[0, 0]]), np.zeros((2, 2), int), np.concatenate([v, 0 * v]), scale=1), v)
 
 
 @theorem(of=[swin.shift_bias, attention.softmax], sizes="two keys, one of them forbidden; all scores")

@@ -22,6 +22,7 @@ CONVENTIONS = {
     "op bias": "the table's row (dy + H - 1)(2W - 1) + dx + W - 1 for (dy, dx) = query - key",
     "op bias_with_cls": "the same with [CLS] in front: rows N - 3, N - 2, N - 1 for (CLS, any), (any, CLS), (CLS, CLS)",
     "op continuous_bias": "16 sigmoid(w_2 max(w_1 g + b_1, 0)) with g = sign(x) log_8(1 + 8 |x| / (W - 1)) on both axes",
+    "op logarithmic_bias": "w_2 max(w_1 l + b_1, 0) + b_2 with l = sign(x) ln(1 + |x|) on both axes",
     "op shift_mask": "1 where two tokens of the rolled image may attend to each other",
 }
 
@@ -46,6 +47,7 @@ def vectors():
     every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
     yield _continuous((2, 3), (4, 5), every)
     yield _continuous((3, 2), (3, 2), every)
+    yield _logarithmic(2, 3)
     yield _shifted(4, 6, 2, 1)
     yield _cosines("capped", painted((2, 2, 6, 4), 1), painted((2, 2, 6, 4), 2), "uncapped scaled no_mask mask_inverted")
     x, far = np.array([[1.0, 0.5]] * 6), np.where(np.arange(6) % 2 == 0, -1.0, 1.0)[:, None]
@@ -111,6 +113,26 @@ def _continuous(window, trained, mistakes):
     )
 
 
+def _logarithmic(height, width):
+    places, n = grid(height, width), height * width
+    w_1, b_1, w_2, b_2 = (painted(shape, tag) for shape, tag in (((5, 2), 8), ((5,), 9), ((2, 5), 10), ((2,), 11)))
+    far = lambda x: (mpmath.mpf(int(x > 0) - int(x < 0))) * mpmath.log(1 + abs(int(x)))
+    x = np.frompyfunc(far, 1, 1)((places[:, None] - places).reshape(-1, 2))
+    hidden = total(dot(stored(x, {"amp": terms(4, x)}), exact(w_1)), exact(b_1))
+    expected, cond = total(dot((np.where(hidden[0] > 0, hidden[0], 0), hidden[1]), exact(w_2)), exact(b_2))
+    square = lambda y: np.reshape(y.T, (2, n, n))
+    return case(
+        f"swin/cr/w{height}x{width}-h2/logarithmic-bias",
+        op="logarithmic_bias",
+        params={},
+        tensors={"coordinates": places, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2},
+        expected=square(expected),
+        cond={name: square(each) for name, each in cond.items()},
+        kills="sign base_of_8 sigmoid_of_it no_last_bias",
+        models=FINE,
+    )
+
+
 def _shifted(height, width, window, shift):
     """The tokens of one window of the rolled image: the last."""
     places = grid(window, window) + np.array([height, width]) - window
@@ -121,7 +143,7 @@ def _shifted(height, width, window, shift):
         params={"height": height, "width": width, "shift": shift},
         tensors={"coordinates": places},
         expected=[[int(a == b) for b in regions] for a in regions],
-        kills="not_rolled",
+        kills="not_rolled padded_after_rolling",
     )
 
 
