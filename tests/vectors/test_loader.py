@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -153,8 +154,7 @@ def edited(key, value):
 )
 def test_damage_under_a_fitting_manifest(copy, edit, message):
     change(copy, edit)
-    with pytest.raises(AssertionError, match=message):
-        assert not vectors.verify(copy), "\n".join(vectors.verify(copy))
+    assert re.search(message, "\n".join(vectors.verify(copy)))
 
 
 def test_files_and_manifest_fit(copy):
