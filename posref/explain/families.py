@@ -19,7 +19,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name
-    rows        which row of a learned table a token reads (posref.explain.positions); absent: its place
+    rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
+    key_heads   multi_query where this key decides that all heads share one key
     asks        False where generate() never gives this module positions
     others      sinks, softcap, temperature, norm (of queries and keys, before or after the rotation), axes, chunk
 
@@ -548,7 +549,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # fixed in code
     "gptj": {"like": "interleaved", "parameters": "gptj", "head": "hidden"},
     "codegen": {"like": "gptj"},
-    "falcon": {"like": "llama", "head": "hidden", "nope": "alibi", "instead": "alibi"},
+    "falcon": {
+        "like": "llama",
+        "head": "hidden",
+        "nope": "alibi",
+        "instead": "alibi",
+        "form": "key",
+        "key_heads": "multi_query",
+    },
     "roformer": {"like": "interleaved", "parameters": "roformer", "head": "hidden", "causal": False},
 }
 
@@ -609,7 +617,7 @@ ROBERTA = (
     "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text markuplm roberta roberta-prelayernorm "
     "xlm-roberta xlm-roberta-xl xmod"
 )
-LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 gpt_bigcode openai-gpt"
+LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
     "clip_text_model clipseg_text_model decision_transformer groupvit_text_model metaclip_2_text_model owlv2_text_model "
     "owlvit_text_model xclip_text_model"
@@ -635,6 +643,7 @@ FAMILIES |= {
     "learned_roberta": {"like": "learned", "rows": "roberta"},
     "learned_causal": {"like": "learned", "causal": True},
     "learned_tower": {"like": "learned_causal", "asks": False},
+    "gpt_bigcode": {"like": "learned_causal", "key_heads": "multi_query"},
     "opt": {"like": "learned_causal", "rows": "opt"},
     "biogpt": {"like": "learned_causal", "rows": "bart"},
     "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
@@ -646,7 +655,7 @@ FAMILIES |= {
     "t5": {"encoding": "t5", "scale": 1.0, "head": "d_kv", "stacks": "t5"},
     "umt5": {"like": "t5", "every_layer": True},
     "bloom": {"encoding": "alibi", "scale": "head", "stacks": "one", "causal": True, "form": "key", "asks": False},
-    "mpt": {"like": "bloom", "form": "absolute"},
+    "mpt": {"like": "bloom", "rows": "bert"},
     "deberta-v2": {"like": "deberta"},
     "whisper": {"like": "blenderbot", "encoder": "sinusoidal"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},

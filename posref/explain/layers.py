@@ -8,7 +8,7 @@ from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
-from posref.explain.settings import Settings, shown
+from posref.explain.settings import Settings, key_heads, shown
 from posref.explain.slips import slips
 
 
@@ -104,7 +104,7 @@ def _layer(settings, kind, turned, theta, given):
         "encoding": "rope" if turned else family.get("instead", "none"),
         "head_dim": attended_width(settings, kind),
         "heads": settings.count("num_attention_heads"),
-        "kv_heads": settings.count("num_key_value_heads") or settings.count("num_attention_heads"),
+        "kv_heads": key_heads(settings, settings.count("num_attention_heads")),
         "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
         "query_scale": query_scale(settings, head_dim),
         "causal": False if both_sides(settings) else family.get("causal"),
@@ -128,6 +128,8 @@ def _layer(settings, kind, turned, theta, given):
     if turned:
         values = dict(given[kind], rope_theta=theta) if theta else given[kind]
         layer |= _turned(settings, kind, values, turned_width(settings, kind))
+    else:
+        layer |= others.added(settings, layer["encoding"], layer["causal"], layer["heads"])
     if layer["window"] is None:
         layer["window_sides"] = None
     return layer

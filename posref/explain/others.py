@@ -6,11 +6,21 @@ name their keys in `stacks`.
 
 from typing import Any
 
-from posref.explain.settings import shown
+from posref.explain.settings import key_heads, shown
 
 ENCODER_DECODER = {
-    "encoder": {"layers": "encoder_layers", "heads": "encoder_attention_heads", "causal": False},
-    "decoder": {"layers": "decoder_layers", "heads": "decoder_attention_heads", "causal": True},
+    "encoder": {
+        "layers": "encoder_layers",
+        "heads": "encoder_attention_heads",
+        "rows": "max_source_positions",
+        "causal": False,
+    },
+    "decoder": {
+        "layers": "decoder_layers",
+        "heads": "decoder_attention_heads",
+        "rows": "max_target_positions",
+        "causal": True,
+    },
 }
 T5 = {
     "encoder": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": False},
@@ -50,7 +60,7 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "encoding": encoding,
         "head_dim": width,
         "heads": heads,
-        "kv_heads": heads,
+        "kv_heads": key_heads(settings, heads),
         "softmax_scale": _scale(settings, width),
         "query_scale": 1.0,
         "causal": causal,
@@ -67,9 +77,17 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "scaling": None,
         "frequencies": [],
         "magnitude": 1.0,
-        "table": settings.number("max_position_embeddings") if encoding in ("learned", "sinusoidal") else None,
-        "bias": BIASES[encoding](settings, causal, heads) if encoding in BIASES else None,
+        **added(settings, encoding, causal, heads, stack.get("rows", "max_source_positions")),
         "source": f"transformers 5.23.0, models/{settings.facts.get('module')}/modeling_{settings.facts.get('module')}.py",
+    }
+
+
+def added(settings, encoding, causal, heads, rows="max_source_positions"):
+    """Rows of a table at the input, and what is added to the scores."""
+    table = settings.number(rows) or settings.number("max_position_embeddings")
+    return {
+        "table": table if encoding in ("learned", "sinusoidal") else None,
+        "bias": BIASES[encoding](settings, causal, heads) if encoding in BIASES else None,
     }
 
 
@@ -113,6 +131,7 @@ def _disentangled(settings, causal, heads):
         "terms": _terms(settings),
         "max_relative_positions": settings["max_position_embeddings"] if limit is None or limit < 1 else limit,
         "position_buckets": settings["position_buckets"],
+        "input_table": settings["max_position_embeddings"] if settings["position_biased_input"] else None,
     }
 
 

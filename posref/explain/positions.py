@@ -51,7 +51,7 @@ def _of_a_picture(settings, group):
 
 def _forward(settings, group):
     if group["encoding"] == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
-        return PLACES if settings.family.get("form") == "absolute" else TOKENS
+        return ROWS.get(settings.family.get("rows"), TOKENS)
     if group["encoding"] not in ("learned", "sinusoidal"):
         return PLACES
     pad = settings.count("pad_token_id", least=0)

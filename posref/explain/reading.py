@@ -101,7 +101,7 @@ def with_type(config):
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
     found = [model_type for model_type, row in facts().items() if name and _stem(name) == row["class"]]
-    if not found and "model_type" in config:
+    if not found and config.get("model_type"):
         return config
     if not found:
         raise ValueError("the configuration has no model_type, and no architectures that are known; say which model it is")

@@ -62,6 +62,18 @@ class Settings:
         )
 
 
+def key_heads(settings, heads):
+    """How many heads keys and values have, a divisor of those of the queries; one for all where `multi_query` decides it."""
+    shared = settings.family.get("key_heads") == "multi_query"
+    if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
+        return 1
+    key = "num_kv_heads" if shared else "num_key_value_heads"
+    found = settings.count(key) or heads
+    if heads and settings.given(key) and heads % found:
+        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {found}, expected a divisor of the {heads} heads")
+    return found
+
+
 def _under_one_name(raw, names):
     """Keys of a file by the names of its class; ValueError where two spellings of one key contradict each other."""
     found = {}

@@ -123,11 +123,21 @@ def _nope(settings, groups):
 
 def _odd(settings, groups):
     for group in _rotary(groups):
-        if group["rotary_dim"] % 2:
+        width = group["rotary_dim"]
+        if width % 2 and width == group["head_dim"] > 4:
+            yield f"the rotated width {width} is odd, and the whole head; transformers and posref.rotary.rope refuse it"
+        elif width % 2:
             yield (
-                f"the rotated width {group['rotary_dim']} is odd; transformers divides the exponent by it and turns one pair "
-                "more, posref.rotary.rope refuses it"
+                f"the rotated width {width} is odd; transformers divides the exponent by it and turns one pair more, "
+                "posref.rotary.rope refuses it"
             )
+
+
+def _bias_before_the_scale(settings, groups):
+    for group in groups:
+        if settings.model_type == "falcon" and group["encoding"] == "alibi":
+            scale = group["softmax_scale"]
+            yield f"Falcon adds the bias before it scales the scores: its slopes are those of ALiBi times {scale:g}"
 
 
 def _ignored(settings, groups):
@@ -224,6 +234,7 @@ TRAPS = (
     _no_rope_layers,
     _nope,
     _odd,
+    _bias_before_the_scale,
     _ignored,
     _mixed,
     _window_off,

@@ -92,6 +92,34 @@ def test_odd_widths():
     assert not said("is odd", model_type="glm4_moe", head_dim=64, partial_rotary_factor=0.5)
 
 
+def test_an_odd_head_is_refused_elsewhere():
+    assert said("transformers and posref.rotary.rope refuse it", model_type="llama", head_dim=127)
+
+
+def test_heads_that_share_one_key():
+    """What their attention has: Falcon's 40B and files without multi_query too."""
+    falcon = {"model_type": "falcon", "hidden_size": 512, "num_attention_heads": 8}
+    assert explain(falcon)["layers"][0]["kv_heads"] == 1
+    assert explain(falcon | {"multi_query": False})["layers"][0]["kv_heads"] == 8
+    assert explain(falcon | {"new_decoder_architecture": True, "num_kv_heads": 4})["layers"][0]["kv_heads"] == 4
+    bigcode = {"model_type": "gpt_bigcode", "n_embd": 512, "n_head": 8}
+    assert [explain(bigcode | {"multi_query": one})["layers"][0]["kv_heads"] for one in (True, False)] == [1, 8]
+    with pytest.raises(ValueError, match="num_key_value_heads is 3, expected a divisor of the 8 heads"):
+        explain(SIZES | {"model_type": "llama", "num_attention_heads": 8, "num_key_value_heads": 3})
+
+
+def test_biases_and_tables_of_several_types():
+    (falcon,) = explain({"model_type": "falcon", "alibi": True})["layers"]
+    (mpt,) = explain({"model_type": "mpt"})["layers"]
+    assert [group["bias"]["form"] for group in (falcon, mpt)] == ["key", "key"]
+    assert said("times 0.125", model_type="falcon", alibi=True, hidden_size=512, num_attention_heads=8)
+    decoder = explain({"model_type": "whisper"})["layers"][1]
+    assert (decoder["part"], decoder["table"]) == ("decoder", 448)
+    assert explain({"model_type": "esm", "position_embedding_type": "absolute"})["layers"][0]["table"] == 1026
+    tables = [explain({"model_type": "deberta-v2", "position_biased_input": own})["layers"][0]["bias"] for own in (True, False)]
+    assert [bias["input_table"] for bias in tables] == [512, None]
+
+
 def test_a_base_that_the_code_holds():
     config = {"model_type": "gptj", "n_embd": 512, "n_head": 8, "n_layer": 8, "rotary_dim": 32, "rope_theta": 7.0}
     (group,) = explain(config)["layers"]
