@@ -78,7 +78,7 @@ def _box(p, x, y, w, label):
 
 def map_wide():
     """Where position enters attention: at the token, at queries and keys, or at the score."""
-    p, y = Panel(1060, 306, map_wide.__doc__), 36
+    p, y = Panel(1060, 0, map_wide.__doc__), 36
     for x, w, label in ((6, 92, "token x"), (300, 124, "queries, keys"), (606, 96, "scores q . k"), (846, 84, "softmax")):
         _box(p, x, y, w, label)
     p.text(1054, y + 5, "times values", "b", "end")
@@ -93,8 +93,10 @@ def map_wide():
         p.text(left, 138, f"{one} {two}", "m")
         names = _names(family)
         rows = (len(names) + 1) // 2
+        across = 24 + 6.5 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
         for i, name in enumerate(names):
-            p.text(left + 182 * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=13.5)
+            p.text(left + across * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=13.5)
+        p.h = max(p.h, 156 + 28 * rows)
     return p
 
 

@@ -76,7 +76,7 @@ def alibi_slopes():
         if heads == 12:
             for a in range(1, 13):
                 plot.dot(a, -8 * a / 12, "bad", 4, hollow=True)
-            plot.text(plot.px(2), plot.py(-0.3), f"hollow: {power(2, '-8a/12')}, wrong", "b s halo", fill="bad")
+            plot.text(plot.px(1.3), plot.py(-0.3), f"hollow: {power(2, '-8a/12')}, wrong", "b s halo", fill="bad")
         for a, slope in enumerate(np.log2(alibi.slopes(heads)), 1):
             plot.stem(a, slope, "rel").dot(a, slope, "rel", 4.5)
         panels.append(plot)
@@ -90,11 +90,11 @@ def alibi_bias():
     bias = alibi.bias(np.array([48]), m, slopes, form="signed")[:, 0]
     plot = Plot(330, 250, "bias against the key's position", (0, 48), (-12, 0.5), left=36)
     plot.axes([0, 16, 32, 48], [-12, -8, -4, 0], "position of the key; the query is at 48", "added to the score")
-    for head, colour, x in ((0, "abs", 30), (1, "rot", 15), (2, "rel", 2), (4, "pink", 2)):
+    for head, colour, x in ((0, "abs", 30), (1, "rot", 12), (2, "rel", 2), (4, "pink", 2)):
         seen = bias[head] >= -12
         plot.drawn(m[seen], bias[head][seen], colour)
         at = max(x, int(m[seen][0]))
-        plot.name(at, bias[head][at] + 0.5, f"head {head + 1}: {slopes[head]:g}", colour)
+        plot.name(at, bias[head][at] - 0.9, f"head {head + 1}: {slopes[head]:g}", colour)  # lines rise: below them is room
     return [plot]
 
 
@@ -129,7 +129,7 @@ def shift():
         ("after: a column is a key", after, seen, "key"),
     ):
         strength = np.where(real, 0.3, 0.06)
-        p = Panel(330, 214, title).text(4, 16, title, "b")
+        p = Panel(330, 220, title).text(4, 16, title, "b")
         p.cells(52, 32, 56, values, lambda i, j, v: ("abs", "rot", "rel")[i], lambda i, j, v, s=strength: s[i, j])
         for i in range(3):
             p.text(44, 64 + 56 * i, f"query {i}", "s m", "end").text(80 + 56 * i, 214, f"{below} {i}", "s m", "middle")
