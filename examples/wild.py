@@ -6,8 +6,8 @@
     python examples/wild.py types                the attention of every type of transformers, not only of the rows; minutes
 
 A verdict is measured when this runs: it agrees with posref (and in which convention, to which precision), or it differs, with
-the name of the mistake or the size of the difference. The line beside it shows it without posref. Layers of transformers come
-from `tests/parity/models.py`: queries, keys, values and mask of one pass, recomputed by `posref.attention.attend`.
+the name of the mistake or the size of the difference. The line beside it shows it without posref. `_wild_transformers.py` has
+the layers of transformers: queries, keys, values and mask of one pass, recomputed by `posref.attention.attend`.
 """
 
 import datetime
@@ -40,7 +40,7 @@ ENVIRONMENTS = {  # libraries that go together, at the versions of the page
     "torch": "torch==2.13.0 transformers==5.23.0 onnx==1.23.2 onnxruntime==1.31.1 x-transformers==2.31.10 "
     "rotary-embedding-torch==0.9.1 diffusers==0.42.1",
     "litgpt": "torch==2.13.0 litgpt==0.5.13",
-    # a torchvision without CUDA is in no index, and one with CUDA wants its own torch, 5 GB
+    # the package index has torchvision for CUDA alone, which wants its own torch: 5 GB
     "vision": "torch==2.14.1 torchvision==0.29.1 timm==1.0.31 torchtune==0.6.1 torchao==0.9.0",
     "jax": "jax==0.10.2 flax==0.12.8 equinox==0.13.8 keras-hub==0.32.0 safetensors==0.8.0 pytest==9.2.0",
     "mlx": "mlx[cpu]==0.32.4 numpy==2.4.6",
