@@ -113,7 +113,7 @@ def step_eye(kept: Count, width: Count) -> Numbers[Array, "kept width"]:
     return 1 * (np.arange(kept)[:, None] == step * np.arange(width))
 
 
-@contract
+@contract(cos_coefficients="stored as cos_coef, for frequencies(dim, base, length=the trained length)")
 def tables(
     positions: Numbers[Array, "... n"],
     frequencies: Numbers[Array, "kept", wide],

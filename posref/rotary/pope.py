@@ -57,6 +57,11 @@ from posref import pairing
 from posref._contract import Array, Count, Numbers, Positive, Signed, contract, wide
 from posref.pairing import Layout
 
+TABLES = (
+    "one frequency a feature: rope.tables(positions, pope.frequencies(d)) of queries, pope.tables of keys; batched ones with "
+    "all axes of x: (batch, 1, n, d)"
+)
+
 
 @contract
 def frequencies(dim: Count, base: Positive = 10000.0) -> Numbers[Array, "dim"]:
@@ -89,7 +94,7 @@ def clamp(phases: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
     return np.clip(phases, -2 * np.pi, 0)
 
 
-@contract
+@contract(phases="one for each key head and feature; x-transformers stores (h, 1, d)")
 def tables(
     positions: Numbers[Array, "... n"],
     frequencies: Numbers[Array, "d", wide],
@@ -108,7 +113,7 @@ def tables(
     return np.cos(angle), np.sin(angle)
 
 
-@contract
+@contract(cos=TABLES, sin=TABLES)
 def encode(
     x: Signed[Array, "... n? d", wide],
     cos: Numbers[Array, "(...) #n d", wide],

@@ -97,6 +97,11 @@ GIVEN = np.arange(3), np.ones(2), np.ones((1, 2, 2))
             "convention is 'vllm', expected one of 'released', 'zero_phase'",
         ),
         (
+            lambda: fope.tables(np.arange(3), np.ones(3), *np.ones((2, 1, 2, 2)), dim=8, convention="released"),
+            ValueError,
+            r"cos_coefficients has shape \(1, 2, 2\), .* expected kept = 3 .* length=the trained length",
+        ),
+        (
             lambda: fope.tables(*GIVEN, np.ones((1, 3, 2)), dim=8, convention="released"),
             ValueError,
             r"fope\.tables: sin_coefficients has shape \(1, 3, 2\)",

@@ -63,7 +63,8 @@ def test_a_batch_of_positions():
         (lambda: pope.frequencies(0), ValueError, r"pope\.frequencies: dim is 0"),
         (lambda: pope.frequencies(4, base=-1.0), ValueError, r"pope\.frequencies: base is -1"),
         (lambda: pope.tables(np.arange(3), np.ones(4), np.ones(4)), ValueError, r"pope\.tables: phases has shape \(4,\)"),
-        (lambda: pope.tables(np.arange(3), np.ones(4), np.ones((2, 5))), ValueError, r"pope\.tables: phases has shape"),
+        (lambda: pope.tables(np.arange(3), np.ones(4), np.ones((2, 5))), ValueError, r"phases has .* x-transformers stores"),
+        (lambda: pope.encode(np.ones((3, 8)), *np.ones((2, 3, 4)), layout="half"), ValueError, "one frequency a feature"),
         (lambda: pope.encode(np.ones((3, 4)), *np.ones((2, 3, 2)), layout="half"), ValueError, r"pope\.encode: cos has shape"),
         (lambda: pope.encode(np.ones((3, 4)), *np.ones((2, 3, 4))), TypeError, "layout"),
         # texts in the place of heads: what x-transformers adds up where there are as many
