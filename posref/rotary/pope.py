@@ -28,6 +28,7 @@ vector is RoPE's of the pairs (softplus(x_c), 0).
 
 Example. Four equal tokens with one feature of length 1: the score is cos(j - i - 1/2), as high for a token as for the next one.
 
+>>> from posref.rotary import rope
 >>> x, w = np.full((1, 4, 1), np.log(np.e - 1)), np.ones(1)
 >>> q = encode(x, *rope.tables(np.arange(4), w), layout="half")
 >>> k = encode(x, *tables(np.arange(4), w, np.array([[-0.5]])), layout="half")

@@ -36,7 +36,7 @@ def test_table_rejects(max_distance, dim, convention, error, message):
 
 
 def test_encode_rejects():
-    with pytest.raises(TypeError, match=r"nezha\.encode: offsets is a int"):
+    with pytest.raises(TypeError, match=r"nezha\.encode: offsets is an int"):
         nezha.encode(1, np.array([1.0]), max_distance=1, convention="paper")
     with pytest.raises(ValueError, match=r"nezha\.encode: max_distance is 0"):
         nezha.encode(np.array([1]), np.array([1.0]), max_distance=0, convention="paper")

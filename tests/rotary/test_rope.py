@@ -314,7 +314,7 @@ def test_lists_and_other_objects_are_refused():
     cos, sin = good_tables()
     with pytest.raises(TypeError, match=r"rope.tables: positions is a list, not an array; pass np.array\(positions\)"):
         rope.tables([0, 1], rope.frequencies(4))
-    with pytest.raises(TypeError, match=r"rope.tables: positions is a int, not an array"):
+    with pytest.raises(TypeError, match=r"rope.tables: positions is an int, not an array"):
         rope.tables(3, rope.frequencies(4))
     with pytest.raises(TypeError, match=r"rope.tables: frequencies is a list"):
         rope.tables(np.arange(2), [1.0, 0.5])
