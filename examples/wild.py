@@ -30,7 +30,7 @@ from _wild_verdicts import GPT_OSS, Row, array, asked, numbers, rotation, tensor
 from posref import attention, ops
 from posref.absolute import sinusoidal
 from posref.relative import alibi
-from posref.rotary import axes, rope, scaling, xpos
+from posref.rotary import axes, pope, rope, scaling, xpos
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # tests/parity builds the modules
@@ -359,18 +359,36 @@ def x_transformers_forgetting() -> str:
 
 
 def x_transformers_pope() -> str:
-    """The closed form: sum of softplus(q) softplus(k) cos((j - i) w + delta)."""
-    import torch
+    """Scores as its attention makes them, for one text."""
+    x, delta = polar_features(1), -np.linspace(0, 6, 16).reshape(2, 8)
+    q, k = polar_encoded(x, delta, np.arange(9))
+    p, w = np.arange(9), pope.frequencies(8)
+    ours_q = pope.encode(x[0, 0], *rope.tables(p, w), layout="half")
+    ours_k = pope.encode(x[1, 0], *pope.tables(p, w, delta), layout="half")
+    return numbers(array(q @ k.mT)[0], ours_q @ np.swapaxes(ours_k, -1, -2))
+
+
+def x_transformers_pope_batch() -> str:
+    """Two texts of two heads with positions of their own, together and each alone."""
+    x, delta, p = polar_features(2), -np.linspace(0, 6, 16).reshape(2, 8), np.outer([1, 2], np.arange(9))
+    alone = [polar_encoded(x[:, t : t + 1], delta, p[t]) for t in (0, 1)]
+    q, k = polar_encoded(x, delta, p)
+    expected = np.concatenate([array(q @ k.mT) for q, k in alone])
+    return numbers(array(q @ k.mT), expected, ": positions of text 1 are those of head 1 in both texts")
+
+
+def polar_features(texts: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((2, texts, 2, 9, 8))
+
+
+def polar_encoded(x: np.ndarray, delta: np.ndarray, positions: np.ndarray) -> list:
     from x_transformers import x_transformers
 
-    module, p, delta = x_transformers.PolarEmbedding(8, 2), np.arange(9), -np.linspace(0, 6, 16).reshape(2, 1, 8)
-    module.learned_bias.data = tensor(delta).float()
-    angles, bias = module(tensor(p))
-    q, k = torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(0))
-    turned = x_transformers.apply_polar_pos_emb(q, angles), x_transformers.apply_polar_pos_emb(k, angles + bias)
-    angle = (p - p[:, None])[..., None] * 10000.0 ** (-np.arange(8) / 8) + delta[:, None]
-    sizes = (np.log1p(np.exp(array(x))) for x in (q, k))
-    return numbers(array(turned[0] @ turned[1].mT), np.einsum("hic,hjc,hijc->hij", *sizes, np.cos(angle)))
+    module = x_transformers.PolarEmbedding(8, 2)
+    module.learned_bias.data = tensor(delta).float()[:, None]
+    angles, bias = module(tensor(positions))
+    pairs = zip(x, (angles, angles + bias), strict=True)  # as in its Attention.forward
+    return [x_transformers.apply_polar_pos_emb(tensor(each), angle) for each, angle in pairs]
 
 
 def x_transformers_pope_start() -> str:
@@ -547,6 +565,12 @@ LIBRARIES = (
     Row("x-transformers", "CoPE", x_transformers_cope, "-"),
     Row("x-transformers", "FoX, as DataDependentAlibi", x_transformers_forgetting, "-"),
     Row("x-transformers", "PoPE", x_transformers_pope, "-"),
+    Row(
+        "x-transformers",
+        "PoPE, positions of two texts",
+        x_transformers_pope_batch,
+        "`apply_polar_pos_emb(q, PolarEmbedding(8, 2)(positions)[0])`, positions (2, 9): read by heads",
+    ),
     Row(
         "x-transformers",
         "PoPE, bias_uniform_init",
