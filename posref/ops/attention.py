@@ -136,6 +136,15 @@ def _tiled(right):
     return repeat_heads
 
 
+def _whole_tiles(a):
+    """The mask without the keys beyond the last whole tile of 64."""
+    n = a.k.shape[-2]
+    if n < 64 or n % 64 == 0:
+        missing()
+    whole = np.arange(n)[None] < n // 64 * 64
+    return whole if a.mask is None else a.mask & whole
+
+
 def _causal(shift):
     """The rows of a causal mask moved by shift(query_positions, key_positions)."""
     return inside(attention, "causal_mask", lambda right: lambda i, j: right(i + shift(i, j), j))
@@ -246,6 +255,15 @@ MISTAKES = {
         "Weights sum to less than 1; early rows are too small.",
         remedy="Mask the scores, or divide by the sum again.",
         kind="mask",
+    ),
+    "last_keys_left_out": Mistake(
+        using(mask=_whole_tiles),
+        "keys beyond the last whole tile of 64 are left out",
+        "The loop over tiles ends before the tile that is not full.",
+        "Right where the number of keys is a multiple of the tile.",
+        remedy="Let the loop reach the last tile, and mask what is beyond its keys.",
+        kind="mask",
+        only="attend",
     ),
     "empty_row_uniform": Mistake(
         _empty_rows(lambda n: 1 / n),

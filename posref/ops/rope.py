@@ -309,7 +309,8 @@ ARRAYS = {
 ASKED = ("sinks",)
 OF_ATTENTION = (
     "heads_tiled values_of_the_first_head cap_left_out cap_without_division cap_without_factor cap_clipped sink_left_out "
-    "sink_of_zero sink_of_the_first_head window_ignored window_one_more window_one_less mask_after_softmax no_mask"
+    "sink_of_zero sink_of_the_first_head window_ignored window_one_more window_one_less mask_after_softmax no_mask "
+    "last_keys_left_out empty_row_uniform"
 )
 
 MISTAKES = {

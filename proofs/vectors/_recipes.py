@@ -39,29 +39,13 @@ CONVENTIONS = {
     "expected": "the output at the 64 rows of `indices` (batch, head, query, feature), then four sums over the whole output y "
     "in row-major order: of y[n] ((7 n^2 + 31 n + 17 t) mod 251 - 125) / 64 for t = 1, 2, 4, 6, in float64 or exactly",
 }
-FLAGS = {
-    "last_keys_left_out": {
-        "bug": "keys beyond the last whole tile of 64 are left out",
-        "description": "The loop over tiles ends before the tile that is not full.",
-        "effect": "Right where the number of keys is a multiple of the tile.",
-        "seen_in": [],
-    },
-    "empty_row_uniform": {
-        "bug": "a query that sees nothing gets the mean of the values",
-        "description": "The softmax of equal scores is computed where every score is masked.",
-        "effect": "Padding writes into what follows it.",
-        "seen_in": [],
-    },
-}
 
 
 def document(*, version):
     """The file of all recipes."""
     with mpmath.workprec(PRECISION):
         records = [recipe(**settings) for settings in SETTINGS]
-    return written(
-        "Attention with RoPE at the sizes of kernels.", SOURCES, CONVENTIONS, records, version, described("rope") | FLAGS
-    )
+    return written("Attention with RoPE at the sizes of kernels.", SOURCES, CONVENTIONS, records, version, described("rope"))
 
 
 COMMON = "scale_ignored"
@@ -92,7 +76,7 @@ def recipe(kills, models=MATH_IN_F32, **settings):
         expected=_compared(asked, output, lambda x: x),
         cond=amount,
         models=models,
-        mistakes={flag: entries(asked, wrong(flag, asked, given, output)) for flag in kills.split()},
+        mistakes={flag: entries(asked, wrong(flag, asked, given)) for flag in kills.split()},
         honest=lambda way, bits: entries(asked, _output(asked, given, way, bits)),
         comment=f"{math.prod(asked.tensors['q_shape'][:3])} rows of {asked.tensors['k_shape'][2]} keys.",
     )
@@ -255,17 +239,9 @@ def _compared(case, values, size):
     return [mpmath.mpf(int(x)) / ONE for x in picked] + [mpmath.mpf(x) / ONE / 64 for x in sums]
 
 
-def wrong(flag, case, given, output):
+def wrong(flag, case, given):
     """The output of a kernel with a mistake, in float64."""
-    if flag == "empty_row_uniform":
-        y = (output / ONE).astype(float)
-        empty = ~given["seen"].any(axis=-1)
-        means = np.repeat(given["v"].mean(axis=-2, keepdims=True), y.shape[1] // given["v"].shape[1], axis=1)
-        return np.where(empty[:, None, :, None], means, y)
     spec, arguments = _asked_of(case, given)
-    if flag == "last_keys_left_out":
-        whole = given["k"].shape[-2] // 64 * 64
-        return spec(**arguments | {"mask": arguments["mask"] & (np.arange(given["k"].shape[-2]) < whole)})
     if flag.startswith("window"):  # the mask holds the window already
         near = given["k_positions"][:, None, None] <= given["q_positions"][:, None, :, None]
         arguments["mask"] = near & np.ones_like(arguments["mask"])

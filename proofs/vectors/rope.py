@@ -217,9 +217,10 @@ def _attention():
         more = {"models": ("f64",), "scale": 0.375, "divided": 1}
         yield from _attend(4, 10**4, layout, "f32_positions", {"beyond-f32": 0}, causal, n=4, at=PLACES[2], **more)
     at, seen = np.array([[0, 0, 0, 1], [0, 1, 2, 3]]), np.array([np.tri(4) * [0, 0, 1, 1], np.tri(4)])[:, None].astype(int)
-    wrong = "other_layout positions_zero no_mask mask_inverted scale_ignored"
+    wrong = "other_layout positions_zero no_mask mask_inverted scale_ignored empty_row_uniform"
     note = "The first text is padded on the left: its first two queries see nothing."
-    yield from _attend(64, 10**4, "half", wrong, {"left-padding": 0}, {}, n=4, at=at, seen=seen, comment=note)
+    for layout, dim in (("half", 64), ("interleaved", 4)):
+        yield from _attend(dim, 10**4, layout, wrong, {"left-padding": 0}, {}, n=4, at=at, seen=seen, comment=note)
 
 
 def _attend(
