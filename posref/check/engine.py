@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from posref.check import rounded
 from posref.check.ranged import Ranged, Units, allowed, constant, units
 from posref.check.ranged import model as model_of
 from posref.ops import Arguments, Mistake, NotHere, Op, Wrong, both
+from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
@@ -51,12 +53,14 @@ class Question:
         right: np.ndarray | None = None,
         tolerance: Mapping[str, np.ndarray] | None = None,
         gauge: str = "none",
+        rms: Mapping[str, float] | None = None,
     ):
         self.op, self.a, self.gauge, self.models = op, arguments, gauge, tuple(models)
         self.ends = tuple(dict.fromkeys((self.models[0], self.models[-1])))
         self.right = np.asarray(op.spec(**arguments) if right is None else right, dtype=float)
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
+        self._rms = dict(rms or {})
         self._answers: dict[str, np.ndarray | None] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
 
@@ -118,7 +122,7 @@ class Question:
         mistakes = [each for each in self.op.mistakes.items() if each[1].kind != "precision"]
         for model in self.models:
             worst = distance(got, self.right, self.tolerance[model], self.gauge)
-            if worst <= 1:
+            if worst <= 1 and self.spread(got, model) <= 1:
                 return Found(True, model, worst)
             fits = self._fitting(got, model, mistakes, near)
             if fits:
@@ -130,6 +134,26 @@ class Question:
                 if fits:
                     return Found(False, model, worst, fits, _least(near), len(near))
         return Found(False, model, worst, (), _least(near), len(near))
+
+    def spread(self, got: np.ndarray, model: str) -> float:
+        """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
+        bits = rounded.BITS.get(model.partition("-")[0])
+        if bits is None or not rounded.attends(self.op.name) or self.gauge != "none":
+            return 0.0
+        if model not in self._rms:
+            self._rms[model] = self._limit(model, bits)
+        return rms(ratios(got, self.right, self.tolerance[model])) / self._rms[model]
+
+    def _limit(self, model: str, bits: int) -> float:
+        """r of `posref.vectors.models`, from what honest code gives here; infinite where the specification does not run so."""
+        outputs = []
+        for way in rounded.ways(model):
+            try:
+                outputs.append(rounded.run(self.op.spec, self.a, way, bits, CONSTANTS))
+            except NO_ANSWER:
+                return np.inf
+        finite = [y for y in outputs if np.isfinite(y).all()]
+        return rounded.allowed(finite, self.right, self.tolerance[model], model_of(model).c_out) if finite else np.inf
 
     def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
         """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""

@@ -53,7 +53,7 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
         return None
     report.passed("dtype", kind)
     tolerance = {name: vectors.tolerance(case, name) for name in meant if name in case.models}
-    return Question(op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge)
+    return Question(op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge, rms=case.rms)
 
 
 def _caught(case: Any) -> str:

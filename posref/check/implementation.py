@@ -269,7 +269,8 @@ def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], f
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        question = engine.Question(op, a, models)
+        any_spread = dict.fromkeys(models, np.inf)  # of all elements together the first probe says enough
+        question = engine.Question(op, a, models, rms=any_spread)
         if not _also(report, f"shape {words}", question, got):
             return [*tried.values()]
         tried[words] = question

@@ -111,6 +111,9 @@ def _worst(question: Question, got: np.ndarray) -> str:
     ratio = ratios(got, question.right, question.tolerance[model])
     if question.gauge == "row_constant":
         return _worst_pair(question, got, model)
+    if (ratio <= 1).all():
+        together = f"all together are off by {question.spread(got, model):.3g} times what they may be"
+        return f"every element is within the bound of {model}, and {together}, which is three times what honest code is"
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
     bound = f" ({ratio[place]:.3g} times the bound of {model})" if np.isfinite(ratio[place]) else ""

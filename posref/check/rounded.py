@@ -50,9 +50,9 @@ def ways(model: str) -> Iterator[Way]:
     >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
     (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None))
     """
-    kind, _, inside = model.partition("-")
-    low = BITS[kind]
-    formats = [(24, 24, 24), (24, 24, low)] if inside == "f32math" else [(low, low, low), (low, 24, low)]
+    low = BITS[model.partition("-")[0]]
+    formats = [(24, 24, 24), (24, 24, low)] if "f32math" in model else [(low, low, low), (low, 24, low)]
+    formats = formats[1:] if "f32sums" in model else formats
     for bits, order in product(formats, ORDERS):
         yield Way(*bits, order)
     yield from (Way(*bits, two=True) for bits in formats)
