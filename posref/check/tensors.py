@@ -60,6 +60,8 @@ def load_output(path: str, shape: tuple[int, ...], dtype: str | None = None) -> 
     name = None if dtype is None else DTYPES.get(dtype, dtype)
     if name is not None and name not in _FILE_DTYPES:
         raise ValueError(f"check.load_output: dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
+    if Path(path).is_dir():
+        raise ValueError(f"check.load_output: {path} is a directory; name the dumped file in it")
     values = _read_numpy(path) if Path(path).suffix in (".npy", ".npz") else _read_raw(path, shape, name)
     if name == "bfloat16":
         values = _widen_bfloat16(path, values)

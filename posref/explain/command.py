@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from posref.explain import explain, output
-from posref.explain.words import describe
+from posref.explain.words import describe, runs
 
 
 def answer(arguments):
@@ -37,6 +37,7 @@ def chosen(explained, layer=None, part=None):
     kept = [group for group in explained["layers"] if part is None or group["part"] == part]
     kept = [group for group in kept if layer is None or layer in group["indices"]]
     if not kept and explained["layers"]:
-        parts = sorted({group["part"] for group in explained["layers"]})
-        raise ValueError(f"there is no layer {layer} of part {part!r}; the parts are {parts}")
+        asked = f"part {part!r}" if layer is None else f"layer {layer}" + (f" of part {part!r}" if part is not None else "")
+        there = [f"{runs(group['indices'])} of part {group['part']!r}" for group in explained["layers"]]
+        raise ValueError(f"there is no {asked}; the layers are {'; '.join(dict.fromkeys(there))}")
     return {**explained, "layers": kept}

@@ -143,11 +143,13 @@ def _olmo3(settings, kinds):
 
 
 def _as_given(settings, kinds):
-    """The dictionary by kind of layer, as it stands in the file or, without one, in the class; no other key is read."""
+    """The dictionary by kind of layer, of the file or else of the class; and a share beside it, for a type that reads one."""
     found = _dictionary(settings, "rope_parameters") or copy.deepcopy(settings.family["without"])
     result = {}
     for kind in kinds:
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
+        if values and "partial" in settings.family and settings.given("partial_rotary_factor"):
+            values.setdefault("partial_rotary_factor", settings["partial_rotary_factor"])
         result[kind] = values and dict(_standard(settings, values, flat=False), nested=True)
     return result
 

@@ -146,6 +146,14 @@ def _ignored(settings, groups):
         yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
     if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
         yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
+    share = settings.raw.get("partial_rotary_factor")
+    whole = [group for group in _rotary(groups) if group["rotary_dim"] == group["head_dim"]]
+    if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
+        yield f"partial_rotary_factor is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
+
+
+def _proportional(group):
+    return (group["scaling"] or {}).get("type") == "proportional"
 
 
 def _mixed(settings, groups):

@@ -306,6 +306,8 @@ def test_a_mistake_of_another_shape_is_named():
 
 
 def test_bad_files(tmp_path):
+    with pytest.raises(ValueError, match="is a directory; name the dumped file in it"):
+        load_output(str(tmp_path), (3, 4), "f32")
     raw, saved, archive, other = (tmp_path / name for name in ("y.bin", "y.npy", "two.npz", "t.npy"))
     VALUES.astype("<f4").tofile(raw)
     raw.write_bytes(raw.read_bytes()[:-3])

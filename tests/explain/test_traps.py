@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from posref.explain import explain
+from posref.explain.command import chosen
 from posref.rotary import rope, scaling
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "num_hidden_layers": 8}
@@ -94,6 +95,25 @@ def test_odd_widths():
 
 def test_an_odd_head_is_refused_elsewhere():
     assert said("transformers and posref.rotary.rope refuse it", model_type="llama", head_dim=127)
+
+
+def test_a_share_that_is_not_read():
+    """DiffusionGemma reads it beside its parameters, Gemma 4 and Llama do not."""
+    assert said("partial_rotary_factor is 0.5, and transformers", model_type="llama", partial_rotary_factor=0.5)
+    for model_type, turned in (("diffusion_gemma_text", 128), ("gemma4_text", 256)):
+        sliding = explain({"model_type": model_type, "partial_rotary_factor": 0.5})["layers"][0]
+        assert (sliding["kind"], sliding["head_dim"], sliding["rotary_dim"]) == ("sliding_attention", 256, turned)
+    for share in (None, 1.0):
+        assert not said("partial_rotary_factor is", model_type="llama", partial_rotary_factor=share)
+    assert not said("partial_rotary_factor is", model_type="phi", partial_rotary_factor=0.5)
+
+
+def test_a_part_that_is_not_there_is_answered_with_those_that_are():
+    explained = explain(SIZES | {"model_type": "llama"})
+    with pytest.raises(ValueError, match=r"there is no layer 99; the layers are 0-\d+ of part ''"):
+        chosen(explained, 99)
+    with pytest.raises(ValueError, match="there is no part 'text'; the layers are"):
+        chosen(explained, None, "text")
 
 
 def test_heads_that_share_one_key():
