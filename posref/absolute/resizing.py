@@ -41,8 +41,10 @@ Where implementations differ.
     convention | transformers' ViT, CLIP, DINOv2, BEiT's absolute table | transformers | 5.23.0 | interpolate_pos_encoding
     convention | MAE, detectron2 | transformers | 55145baee5 | detectron2 modeling/backbone/utils.py get_abs_pos
     convention | GLM-4V: grid_sample, bicubic, border | transformers | 5.23.0 | modeling_glm4v.py
-    convention | timm, open_clip | timm | 1.0.31 | timm/layers/pos_embed.py resample_abs_pos_embed
-    convention | DINO, DINOv2 | dino | - | vision_transformer.py interpolate_pos_encoding, interpolate_offset
+    convention | timm | timm | 1.0.31 | timm/layers/pos_embed.py resample_abs_pos_embed
+    convention | open_clip, an early version | cubics with c = -3/4 and corners on corners: none of these | 02b48290
+      | src/open_clip/model.py resize_pos_embed; later versions pass antialias
+    convention | DINO, DINOv2 by default | dino | 112792f1 | dinov2/models/vision_transformer.py interpolate_offset
     convention | transformers' ViLT, Qwen3-VL | vilt | 5.23.0 | align_corners=True
     convention | google vision_transformer | vilt, as zoom of order 1 | 16fc24d273 | vit_jax/checkpoint.py
     convention | transformers' BEiT, its table of offsets | beit | 5.23.0 | modeling_beit.py

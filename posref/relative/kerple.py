@@ -39,7 +39,8 @@ Where implementations differ.
     future | the paper's code | the bias of distance 0, until it is masked | 25be3d712e | megatron/mpu/layers.py
     weight form | the paper's code | with power, s is multiplied by exp(-a' |j - i|^p') first | 25be3d712e
       | megatron/mpu/layers.py ParallelKerplePower
-    a | NeMo | 0 and not trained, so the bias is 0 everywhere | as stored | KERPLERelativePositionEmbedding
+    a | NeMo | 0 and not trained, so the bias is 0 everywhere | 03ea2629
+      | megatron/position_embedding/kerple_relative_position_embedding.py
 
 References. Chi et al., KERPLE, arXiv 2205.09921; github.com/chijames/KERPLE.
 """

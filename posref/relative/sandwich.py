@@ -30,9 +30,9 @@ array([[[-0.354, -0.115,  0.   ]],
 Where implementations differ.
 
     what | who | value | version | source
-    frequencies | NeMo | t from 1: no frequency 1 | as stored | SandwichRelativePositionEmbedding
-    slopes | NeMo | divided by 8 a / h | as stored | SandwichRelativePositionEmbedding
-    d | NeMo | the width of a head | as stored | SandwichRelativePositionEmbedding
+    frequencies | NeMo | t from 1: no frequency 1 | 000b931e | sandwich_relative_position_embedding.py
+    slopes | NeMo | divided by 8 a / h | 000b931e | sandwich_relative_position_embedding.py
+    d | NeMo | the width of a head | 000b931e | sandwich_relative_position_embedding.py
 
 References. Chi et al., Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis, arXiv 2212.10356.
 """

@@ -64,10 +64,14 @@ Where implementations differ.
       | 1.0.31 | timm/models/swin_transformer.py SwinTransformerBlock._attn
     table of BEiT | transformers | resized always and read as (2W - 1, 2H - 1): wrong unless H = W | 5.23.0
       | modeling_beit.py BeitRelativePositionBias
+    sign | timm's RelPosBiasTf, MaxViT of TensorFlow | key - query | 1.0.31 | timm/layers/pos_embed_rel.py
+    table of TinyViT | timm | a row for each pair of distances, |dy| W + |dx| | 1.0.31 | timm/models/tiny_vit.py
     table of BEiT | timm | a gather | 1.0.31 | timm/models/beit.py
 
 References. Liu et al., Swin, arXiv 2103.14030, Eq. (4); Swin v2, arXiv 2111.09883, Eqs. (2) to (4); Bao et al., BEiT, arXiv
 2106.08254.
+Not here: dynamic position bias (CrossFormer), at the scores: a network of SiLUs of i - j, or of sign(i - j) ln(1 + |i - j|), a
+number for each head; x-transformers 2.31.10, DynamicPositionBias.
 """
 
 import numpy as np

@@ -55,6 +55,8 @@ Where implementations differ.
       | modeling_vjepa2.py rotate_queries_or_keys
 
 References. Wang et al., Qwen2-VL, arXiv 2409.12191, section 2.1; Heo et al., arXiv 2403.13298 (axial frequencies).
+Not here: VideoRoPE and HoPE for video, arXiv 2505.20444, at queries and keys: time has the pairs of the lowest frequencies,
+which HoPE replaces by 0; that is `order`, or a frequency of 0.
 """
 
 from typing import Literal

@@ -229,3 +229,17 @@ def test_axial_rope():
     angles = axes.angles(grid(3, 4), frequencies, axes.sections(np.array([4, 4])))
     np.testing.assert_allclose(sin[:, ::2], np.sin(angles), rtol=0, atol=2.0**-20)
     np.testing.assert_allclose(cos[:, ::2], np.cos(angles), rtol=0, atol=2.0**-20)
+
+
+def test_tables_of_maxvit_and_tiny_vit():
+    """MaxViT of TensorFlow subtracts the query from the key; TinyViT has a row for each pair of distances."""
+    from timm.layers.pos_embed_rel import RelPosBiasTf
+    from timm.models.tiny_vit import Attention
+
+    theirs = filled(RelPosBiasTf((2, 3), num_heads=2))
+    theirs._init_buffers()
+    table = numpy(theirs.relative_position_bias_table).reshape(2, 15).T
+    rows = swin.rows(-grid(2, 3), height=2, width=3)
+    np.testing.assert_allclose(swin.bias(rows, table), numpy(theirs.get_bias()).reshape(2, 6, 6), rtol=0, atol=2.0**-40)
+    down, right = np.abs(grid(2, 3)[:, None] - grid(2, 3)).transpose(2, 0, 1)
+    assert np.array_equal(numpy(Attention(8, 4, num_heads=2, resolution=(2, 3)).attention_bias_idxs), down * 3 + right)
