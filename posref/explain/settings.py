@@ -63,8 +63,11 @@ class Settings:
 
 
 def key_heads(settings, heads):
-    """How many heads keys and values have, a divisor of those of the queries; one for all where `multi_query` decides it."""
-    shared = settings.family.get("key_heads") == "multi_query"
+    """How many heads keys and values have, a divisor of those of the queries; one for all where `multi_query` decides it.
+
+    A GGUF file says the number itself.
+    """
+    shared = settings.family.get("key_heads") == "multi_query" and not settings.given("num_key_value_heads")
     if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
         return 1
     key = "num_kv_heads" if shared else "num_key_value_heads"

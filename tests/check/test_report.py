@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref import pairing
-from posref.check import broken, check_rope, diagnose
+from posref import ops, pairing
+from posref.check import broken, check, check_rope, diagnose
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = 'your output equals rope.rotate with layout="interleaved"; you asked for layout="half"'
@@ -157,3 +157,12 @@ def test_arguments_that_fail_are_named(options, match):
 def test_what_is_no_case_is_refused(case):
     with pytest.raises(TypeError, match=r"vectors\.case: id is .*, expected a string"):
         diagnose(case, np.zeros(3))
+
+
+def test_what_two_mistakes_say_alike_is_said_once():
+    """A key multiplied like a query is on the wrong side, and not divided: one sentence, two remedies."""
+    op = ops.op("xpos.rotate")
+    asked = {"dim": 8, "layout": "half"}
+    report = check(lambda x, positions: op.spec(x=x, positions=positions, side="query", **asked), op, side="key", **asked)
+    assert [finding.name for finding in report.diagnosis] == ["other_side", "both_multiplied"]
+    assert str(report).count('with side="query"; you asked for side="key"') == 1
