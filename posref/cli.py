@@ -399,7 +399,10 @@ def _check(arguments):
             raise Usage(f"{arguments.config}: its {name} is {value}, which check --as rope cannot ask for")
     for name in options:
         if name not in parameters and (arguments.preset is None or name not in ("layer", "part")):
-            raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; leave it out")
+            remedy = "leave it out"
+            if name == "rotary_dim" and {"dim", "head_dim"} <= parameters.keys():
+                remedy = "its --dim is the width that turns, --head-dim that of the head"
+            raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; {remedy}")
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY
         if needed and name not in {**options, **asked} and arguments.preset is None:

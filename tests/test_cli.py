@@ -313,6 +313,10 @@ def test_check_exponent_dim(shell):
         (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; there are alibi"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
         (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved or half"),
+        (
+            ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--rotary-dim", "4", "--layout", "half"),
+            "--head-dim that of the",
+        ),
         (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
     ],
 )
