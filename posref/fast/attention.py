@@ -22,7 +22,8 @@ and `fast.t5.rule` make those of ALiBi and T5. Results are bit for bit those of 
 A call compiles what it needs: without a bias or a softcap the kernel has no code for them.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
-n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles. To first order in u every output is within
+n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 2 for few queries). To first order in u
+every output is within
 
     sum_j a_ij |v_je| (E_ij + sum_l a_il E_il + u),
     E_ij = u ((d + 4) |f_i| sum_t |q_it k_jt| + 6 c + |b_ij| + m_i - s_ij + n_i + 3 T_i + 3)
@@ -61,6 +62,7 @@ __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 LANES = 48  # queries side by side: six vectors of eight float32, times two rows fill twelve of the sixteen registers of AVX2
 FEW = 12  # queries: a block of LANES takes as long as so many one by one
 TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
+STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
 PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
@@ -205,7 +207,7 @@ def _piece(kernel, q, k, v, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
     width = v.shape[-1] + v.shape[-1] % 2
     shapes = [(1, TILE + LANES), (q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES]
-    shapes = shapes if kernel is _attend else [(1, TILE + LANES), TILE + 2]
+    shapes = shapes if kernel is _attend else [(1, STRETCH), STRETCH + 2]
     kernel(q, k, v, *rest, *(np.zeros(shape, q.dtype) for shape in shapes))
 
 
@@ -491,14 +493,19 @@ def _meet(q, keys, values, softcap, bias, head, start, after, before, s, sums, m
         denominator += s[c]
     for e in range(len(sums)):
         sums[e] *= s[count]
-    for c in range(count):
+    for c in range(0, count - 3, 4):  # four at a time: sums are read and written once for them
+        for e in range(len(sums)):
+            sums[e] += (
+                s[c] * values[c, e] + s[c + 1] * values[c + 1, e] + s[c + 2] * values[c + 2, e] + s[c + 3] * values[c + 3, e]
+            )
+    for c in range(count - count % 4, count):
         for e in range(len(sums)):
             sums[e] += s[c] * values[c, e]
     return highest, denominator
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
-def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=TILE):
+def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=STRETCH):
     """One head in `step` of the keys, which pass once for all queries that share them."""
     heads, n_query = q.shape[:2]
     n_key, group = v.shape[1], heads // k.shape[0]

@@ -464,10 +464,16 @@ def met(number, index, **given):
     return loop.turn(names, **{index: INDICES[index]}), loop.turns(names)
 
 
-@theorem(of=[fast._meet], sizes="all numbers of keys, all d_v", silent=TURNS)
+@theorem(
+    of=[fast._meet],
+    sizes="all numbers of keys, all d_v",
+    argument="turns begin at the multiples of four up to count - 4, so they meet the keys below the greatest one",
+    silent=TURNS,
+)
 def keys_of_any_number():
     """A query that meets its keys one by one: with M the greatest score and the old maximum m, in place `count`, weights become
-    e^(s_c - M); to the denominator each turn adds the weight of its key, and to the sums the weight times its values."""
+    e^(s_c - M); to the denominator each turn adds the weight of its key, and to the sums the weights of four keys times their
+    values, then, from the greatest multiple of four on, of one."""
     s, highest = sp.Function("s", real=True)(KEY.e), symbol("highest")
     for _, (names, turns) in all_paths(lambda: met(2, "c")):
         prove_that(expression(names["highest"]) in (highest.e, s) and turns == [COUNT.e], "a score or the maximum, of all keys")
@@ -479,10 +485,14 @@ def keys_of_any_number():
     names, scaled = met(5, "e")
     at = lambda name, *ix: sp.Function(name, real=True)(*(expression(i) for i in ix))
     prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) * at("s", COUNT)])
-    names, last = met(6, "c", range=lambda n: [FEATURE])
-    prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) + s * at("values", KEY, FEATURE)])
-    prove_that(turns == [COUNT.e] == last, "all keys")
-    prove_that(scaled == [WIDTH.e], "all features")
+    weighted = lambda *more: sum(at("s", KEY + c) * at("values", KEY + c, FEATURE) for c in more)
+    for number, keys in ((6, range(4)), (7, range(1))):
+        names, _ = met(number, "c", range=lambda n: [FEATURE])
+        prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) + weighted(*keys)])
+    rest = COUNT - COUNT % 4
+    last = [Loop(fast._meet, number).turns({"count": COUNT}) for number in (6, 7)]
+    prove_that(last == [[0, (COUNT - 3).e, 4], [rest.e, COUNT.e]], "four at a time while there are four, and what is left")
+    prove_that(turns == [COUNT.e] and scaled == [WIDTH.e], "all keys, all features")
 
 
 @keys_of_any_number.control

@@ -28,6 +28,7 @@ streaming = importlib.import_module("proofs.mathematics.streaming")
 FLOATS = (np.float32, np.float64)
 FEW = (1, fast.FEW, fast.FEW + 1, fast.LANES, fast.LANES + 1)
 TILES = (fast.TILE - 1, fast.TILE, fast.TILE + 1, 2 * fast.TILE, 2 * fast.TILE + 1)
+STRETCHES = (fast.STRETCH - 1, fast.STRETCH, fast.STRETCH + 1, 2 * fast.STRETCH + 3)
 MASKS = ((False, None), (True, None), (False, 3), (True, 2), (False, 1), (True, 3), (False, 10**300), (True, 40))
 
 
@@ -67,7 +68,7 @@ def error_bound(q, k, v, bias, *, scale, causal=False, window=None, row_scale=1,
     a = attention.softmax(np.where(allowed, s, 0), np.broadcast_to(allowed, s.shape), sinks)
     n = np.broadcast_to(allowed, s.shape).sum(axis=-1, keepdims=True) + (sinks is not None)
     products, gap = abs(factor) * (np.abs(q) @ np.abs(swapped)), np.where(allowed, m - s, 0)
-    e = 1.01 * u * streaming.units(d, products, c, b, gap, n)
+    e = 1.01 * u * streaming.units(d, products, c, b, gap, n, fast.STRETCH if n_query <= fast.FEW else fast.TILE)
     lost = np.exp(np.longdouble(-87 if u > 1e-10 else -708)) * n * np.abs(v).max(initial=0)
     return (a * (e + (a * e).sum(axis=-1, keepdims=True) + u)) @ np.abs(v) + lost
 
@@ -96,7 +97,8 @@ def test_every_small_length(dtype, causal, window):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("causal", "window"), [*MASKS, (False, 100)])
 def test_borders_of_tiles(dtype, causal, window):
-    for number, (n_query, n_key) in enumerate(itertools.product((*FEW, *TILES), (1, *TILES))):
+    lengths = *itertools.product((*FEW, *TILES), (1, *TILES)), *itertools.product(FEW, STRETCHES)
+    for number, (n_query, n_key) in enumerate(lengths):
         q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=dtype, seed=number)
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
 
