@@ -46,10 +46,10 @@ BY_DTYPE = {
 MEANING = {
     "f64": "float64 throughout",
     "f32": "float32 angles, tables and products",
-    "f16-f32math": "float32 mathematics, rounded once to float16",
+    "f16-f32math": "float32 mathematics; the result, and products of matrices on the way, stored in float16",
     "f16-f32sums": "products in float16, sums in float32",
     "f16-all": "float32 angles; tables and products in float16",
-    "bf16-f32math": "float32 mathematics, rounded once to bfloat16",
+    "bf16-f32math": "float32 mathematics; the result, and products of matrices on the way, stored in bfloat16",
     "bf16-f32sums": "products in bfloat16, sums in float32",
     "bf16-all": "float32 angles; tables and products in bfloat16",
 }
