@@ -269,14 +269,20 @@ def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], f
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        any_spread = dict.fromkeys(models, np.inf)  # of all elements together the first probe says enough
-        question = engine.Question(op, a, models, rms=any_spread)
+        question = _further(op, a, models)
+        if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
+            continue  # the bound leaves the numbers before the values do
         if not _also(report, f"shape {words}", question, got):
             return [*tried.values()]
         tried[words] = question
     if tried:
         report.passed("shapes", "; ".join(tried))
     return [*tried.values()]
+
+
+def _further(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
+    """A question after the first, which says enough of all elements together."""
+    return engine.Question(op, a, models, rms=dict.fromkeys(models, np.inf))
 
 
 def _models(report: Report, first: engine.Question) -> tuple[str, ...]:
@@ -339,7 +345,7 @@ def _far(
 
 def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Question:
     """The question at other positions; ValueError where the specification refuses it or its numbers leave the dtype."""
-    question = engine.Question(caller.op, a, models)
+    question = _further(caller.op, a, models)
     numbers = np.finfo(np.float16 if caller.dtype == "float16" else np.float32)
     sizes = np.abs(question.right[question.right != 0])
     if not ((sizes <= numbers.max) & (sizes >= numbers.smallest_normal)).all():

@@ -19,7 +19,8 @@ BITS = 260
 FLOATS = (
     "complex_order.encode complex_order.scores deberta.log_scores deberta.scores deberta.scores_gradient index.steps "
     "nezha.attend pope.encode pope.scores position_ids.temperature resizing.resize resizing.weights scaling.dynamic_ntk "
-    "scaling.llama3 scaling.ntk scaling.yarn scaling.yarn_tables sinusoidal_2d.normalized swin.continuous_bias"
+    "scaling.llama3 scaling.ntk scaling.yarn scaling.yarn_tables sinusoidal_2d.normalized swin.continuous_bias "
+    "swin.logarithmic_bias"
 )
 METHODS = ("cos", "exp", "expm1", "log", "log1p", "sin", "sqrt", "tanh")  # numpy asks its objects for them by name
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from posref import ops
+from posref.absolute import floater
 from posref.check import check, contract, implementation
 from posref.check.boxes import where
 from posref.check.implementation import EXAMPLES
@@ -371,7 +372,7 @@ def test_a_model_of_several_axes_and_a_second_rotation():
             r'ask for 2 things; choose one: layer=0, part="vision_config"; layer=0, part="text',
         ),
         ({"preset": "Olmo-3.1-32B-Instruct"}, r"ask for 2 things; choose one: layer=0; layer=3$"),
-        ({"preset": "Olmo-3.1-32B-Instruct", "layer": 64}, r"there is no layer 64 "),
+        ({"preset": "Olmo-3.1-32B-Instruct", "layer": 64}, r"there is no layer 64; "),
         ({"preset": "gpt2-medium"}, r"no layer has what can be checked"),
         ({"preset": "internlm2_5-7b"}, r"which features form a pair is not known"),
         ({"preset": "llama-3.1-9b"}, r"there is no preset 'llama-3.1-9b'; .* models like llama-3.1-8b"),
@@ -565,3 +566,16 @@ def test_products_of_sinusoids_are_an_honest_sandwich():
     assert check(bias, "sandwich.bias", dim=16, heads=3).ok
     twice = check(lambda i, j: 2 * bias(i, j), "sandwich.bias", dim=16, heads=3)
     assert not twice.ok
+
+
+def test_a_field_whose_bound_leaves_the_numbers_is_not_accused():
+    """Rounding in each of hundreds of steps: the worst that 33 times could do is more than float64 holds."""
+
+    def field(start, times):
+        return floater.encode(
+            lambda t, p: np.stack([p[..., 1] - t * p[..., 0], t - p[..., 0] * p[..., 1]], -1), start, times, substeps=5
+        )
+
+    report = check(lambda start, times: field(start, times).astype(np.float32), "floater.field")
+    assert report.ok, report
+    assert "n_key=33" not in str(report)
