@@ -38,12 +38,18 @@ beit          [0.   0.25 0.75 1.  ]
 Where implementations differ.
 
     what | who | value | version | source
-    convention | transformers' ViT, CLIP, DINOv2, BEiT's absolute table | transformers | 5.23.0 | interpolate_pos_encoding
+    convention | transformers' ViT, CLIP, SigLIP, Hiera, DINOv2, BEiT's absolute table | transformers | 5.23.0
+      | interpolate_pos_encoding
+    convention | transformers' DINOv2 with registers, RF-DETR, DeepSeek-OCR 2 | timm | 5.23.0
+      | modeling_dinov2_with_registers.py
+    convention | transformers' SigLIP 2, VideoPrism | beit where patches get no fewer, else averages: none of these | 5.23.0
+      | modeling_siglip2.py: bilinear, antialias
     convention | MAE, detectron2 | transformers | 55145baee5 | detectron2 modeling/backbone/utils.py get_abs_pos
-    convention | GLM-4V: grid_sample, bicubic, border | transformers | 5.23.0 | modeling_glm4v.py
+    convention | GLM-4V, GLM-Image: grid_sample, bicubic, border | transformers | 5.23.0 | modeling_glm4v.py
     convention | timm | timm | 1.0.31 | timm/layers/pos_embed.py resample_abs_pos_embed
-    convention | open_clip, an early version | cubics with c = -3/4 and corners on corners: none of these | 02b48290
-      | src/open_clip/model.py resize_pos_embed; later versions pass antialias
+    convention | open_clip | timm | 89fb801f | src/open_clip/model.py resize_pos_embed
+    convention | open_clip's first versions | cubics with c = -3/4 and corners on corners: none of these | 02b48290
+      | src/open_clip/model.py resize_pos_embed
     convention | DINO, DINOv2 by default | dino | 112792f1 | dinov2/models/vision_transformer.py interpolate_offset
     convention | transformers' ViLT, Qwen3-VL | vilt | 5.23.0 | align_corners=True
     convention | google vision_transformer | vilt, as zoom of order 1 | 16fc24d273 | vit_jax/checkpoint.py

@@ -149,6 +149,28 @@ def test_vit_and_dinov2_resize():
         np.testing.assert_allclose(got[1:], ours, rtol=0, atol=64 * bound * np.abs(table).max())
 
 
+def test_dinov2_with_registers_resizes_as_timm():
+    from transformers.models.dinov2_with_registers import modeling_dinov2_with_registers as made
+
+    config = made.Dinov2WithRegistersConfig(hidden_size=6, image_size=20, patch_size=4)
+    theirs = made.Dinov2WithRegistersEmbeddings(config)
+    theirs.position_embeddings = torch.nn.Parameter(torch.randn(1, 26, 6))
+    table = numpy(theirs.position_embeddings)[0, 1:].reshape(5, 5, 6)
+    got = numpy(theirs.interpolate_pos_encoding(torch.zeros(1, 1 + 7 * 3, 6), 28, 12))[0, 1:]
+    for convention, same in (("timm", True), ("transformers", False)):
+        ours = resizing.resize(table, 7, 3, convention=convention).reshape(-1, 6)
+        assert np.allclose(got, ours, rtol=0, atol=64 * 2.0**-23 * np.abs(table).max()) == same
+
+
+def test_antialiased_lines_are_lines_unless_patches_get_fewer():
+    """SigLIP 2's and VideoPrism's."""
+    for m, n, same in ((4, 6, True), (5, 5, True), (7, 3, False)):
+        table = torch.randn(1, 2, m, m).double()
+        theirs = numpy(torch.nn.functional.interpolate(table, size=(n, n), mode="bilinear", antialias=True))[0]
+        ours = resizing.resize(np.moveaxis(numpy(table)[0], 0, -1), n, n, convention="beit")
+        assert np.allclose(np.moveaxis(ours, -1, 0), theirs, rtol=0, atol=2.0**-42) == same
+
+
 @pytest.mark.parametrize(("m", "n"), [(4, 6), (7, 3), (5, 5), (1, 4), (6, 1)])
 def test_torch_resizes(m, n):
     table = torch.randn(1, 2, m, m + 1).double()
