@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.ranged import rounded_to
+from posref.check.ranged import growth, rounded_to
 from posref.ops import Arguments
 from posref.vectors.models import ratios, rms
 
@@ -42,13 +42,14 @@ class Way(NamedTuple):
     order: str = "forward"
     two: bool = False
     random: Any = None
+    angles: str = "power"
 
 
 def ways(model: str) -> Iterator[Way]:
     """The ways of a 16-bit model.
 
     >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
-    (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None))
+    (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None, angles='power'))
     """
     low = BITS[model.partition("-")[0]]
     formats = [(24, 24, 24), (24, 24, low)] if "f32math" in model else [(low, low, low), (low, 24, low)]
@@ -57,7 +58,8 @@ def ways(model: str) -> Iterator[Way]:
         yield Way(*bits, order)
     yield from (Way(*bits, two=True) for bits in formats)
     for bits, seed in product(formats, SEEDS):
-        yield Way(*bits, ORDERS[seed % 4], random=np.random.RandomState(seed))
+        angles = "repeated" if model.endswith("-iterative") else "power"
+        yield Way(*bits, ORDERS[seed % 4], random=np.random.RandomState(seed), angles=angles)
 
 
 class Rounded(np.ndarray[Any, Any]):
@@ -91,6 +93,8 @@ class Rounded(np.ndarray[Any, Any]):
             return made(y, way, fine)
         if ufunc is np.exp and way.two and not fine:
             y = np.exp2(_short(values[0] * np.log2(np.e), way.product, way))
+        if ufunc is np.power and fine:
+            return made(_computed(y, way), way, fine)
         if ufunc in (np.cos, np.sin):
             fine = False
         return made(_short(y, 24 if fine else way.product, way), way, fine)
@@ -114,7 +118,7 @@ def lifted(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Argume
     made_of = Arguments(a)
     for name, value in a.items():
         if name in constants and isinstance(value, (int, float, np.ndarray)):
-            made_of[name] = made(_short(np.asarray(value, dtype=float), 24, way), way, True)
+            made_of[name] = made(_computed(np.asarray(value, dtype=float), way), way, True)
         elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
             made_of[name] = made(value, way)
     return made_of
@@ -150,6 +154,13 @@ def _entered(x: Any, way: Way) -> Any:
     """A table or a setting where it meets a tensor."""
     fine = getattr(x, "fine", not isinstance(x, Rounded) and np.asarray(x).dtype.kind == "f")
     return _short(np.asarray(x), way.product, way) if fine else x
+
+
+def _computed(v: np.ndarray, way: Way) -> np.ndarray:
+    """Frequencies, which are powers, exponentials or products: off by a random share of what rule 3 of `ranged` allows."""
+    if way.random is None or v.ndim == 0:
+        return _short(v, 24, way)
+    return np.where(v == 1, v, v * (1 + 2.0**-24 * growth(v, way.angles) * way.random.uniform(-1, 1, v.shape)))
 
 
 def _short(v: np.ndarray, bits: int, way: Way) -> np.ndarray:

@@ -197,6 +197,28 @@ def test_honest_code_of_torch_passes(style, kind):
     assert 0.1 < most <= 0.6
 
 
+def power(dim, base):
+    return f32(1) / f32(base) ** (np.arange(0, dim, 2, dtype=f32) / f32(dim))
+
+
+def exp_log(dim, base):
+    return np.exp(np.arange(0, dim, 2, dtype=f32) * f32(-np.log(base) / dim))
+
+
+@pytest.mark.parametrize("recipe", [power, exp_log])
+def test_angles_of_every_recipe_pass(recipe):
+    """Far away the recipe of the frequencies decides, and r knows the rounding of all of them."""
+    number = 0
+    for case, model in ((c, m) for c in JUDGED if {"base", "dim"} <= c.params.keys() for m in c.rms):
+        op, arguments = ops.of_case(case)
+        change = ops.inside(rope, "frequencies", _given(recipe(case.params["dim"], case.params["base"]).astype(float)))
+        way, bits = next(rounded.ways(model)), rounded.BITS[model.partition("-")[0]]
+        got = rounded.run(lambda change=change, op=op, **a: change(op.spec, ops.Arguments(a)), arguments, way, bits, ())
+        assert vectors.error(case, got, model) <= 1, (case.id, model)
+        number += 1
+    assert number > 60
+
+
 # angles by repeated multiplication
 
 
