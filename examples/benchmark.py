@@ -15,8 +15,9 @@ transformers make theirs. A peer that is missing, or breaks when it is imported,
 for a bias, which reads next to nothing; products, np.matmul with as many multiplications; memory, reading the keys and values
 once, by all processors. In all other columns the ratio is peer / posref.fast: how many times faster posref.fast is.
 
-`--growth` measures ALiBi attention at doubling lengths, each in its own process: time, peak memory beyond inputs and output
-(of torch with the matrix of the bias, whose making is not timed), and the exponent from each length to the next.
+`--growth` measures ALiBi attention of one head at doubling lengths up to 131072, each in its own process: time, peak memory
+beyond inputs and output (of torch with the matrix of the bias, whose making is not timed), and the exponent from each length to
+the next. Those that store a matrix of scores or of the bias stop at about 1 GiB.
 
 A new row is one function: it takes `quick` and returns the Work.
 """
@@ -629,8 +630,8 @@ def measure(make, quick, pairs):
 def growth(quick):
     """Seconds and peak bytes of ALiBi attention at doubling lengths, for posref.fast, torch and the specification."""
     rows = []
-    for length in (64, 128) if quick else (1024, 2048, 4096, 8192):
-        for name in GROWING:
+    for length in (64, 128) if quick else (2**power for power in range(10, 18)):
+        for name in (name for name, (_, longest) in GROWING.items() if length <= longest):
             print(f"growth: {name} {length}", file=sys.stderr)
             command = [sys.executable, __file__, "--grow", name, "--length", str(length)]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -650,16 +651,21 @@ def _grow_specification(q, k, v, bias):
     return lambda: attention.attend_by_offset(q, k, v, scale=q.shape[-1] ** -0.5, bias_by_offset=bias, causal=True)
 
 
-GROWING = {"posref.fast": _grow_fast, "torch, bias as a matrix": _grow_torch, "specification": _grow_specification}
+GROWING = {  # and the longest text that each is asked for
+    "posref.fast": (_grow_fast, 2**17),
+    "torch, bias as a matrix": (_grow_torch, 2**14),
+    "specification": (_grow_specification, 2**13),
+}
 
 
 def grow(name, length):
     """One length in this process: the best of three times, peak memory beyond q, k, v, the bias by offset and the output."""
     try:
-        GROWING[name](*_alibi(2, 64, 64))()  # compiles and imports
-        inputs = _alibi(8, length, 64)
+        make, _ = GROWING[name]
+        make(*_alibi(1, 64, 64))()  # compiles and imports
+        inputs = _alibi(1, length, 64)
         before = resident(reset=True)
-        call = GROWING[name](*inputs)
+        call = make(*inputs)
         times = [seconds(call, 1)]
         used = max(0, resident() - before - inputs[0].nbytes)
         times += [seconds(call, 1) for _ in range(2)]
@@ -677,7 +683,7 @@ def resident(*, reset=False):
 
 
 def show_growth(rows):
-    print(f"{'ALiBi attention, 8 heads of width 64':40}{'n':>8}{'ms':>10}{'exponent':>10}{'MiB':>10}{'exponent':>10}")
+    print(f"{'ALiBi attention, one head of width 64':40}{'n':>8}{'ms':>10}{'exponent':>10}{'MiB':>10}{'exponent':>10}")
     for name in GROWING:
         last = {}
         for row in (row for row in rows if row["name"] == name):
