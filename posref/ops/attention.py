@@ -120,6 +120,19 @@ def _sink_beside_the_maximum(right, s, mask, sinks):
     return powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sinks[..., None]))
 
 
+def _sink_without_exp(right, s, mask, sinks):
+    """exp(s - max) / (sum exp(s - max) + sink)."""
+    powers = np.exp(s - attention.row_maximum(s, mask))
+    powers = powers if mask is None else np.where(mask, powers, 0)
+    return powers / (powers.sum(axis=-1, keepdims=True) + sinks[..., None])
+
+
+def _over_queries(right, s, mask, sinks):
+    """Every column sums to 1, also one that is masked whole, with -1e9; a sink belongs to rows."""
+    masked = s if mask is None else np.where(mask, s, -1e9)
+    return np.swapaxes(right(np.swapaxes(masked, -1, -2)), -1, -2) if sinks is None else missing()
+
+
 def _with_row_scale(change):
     return using(row_scale=lambda a: change(a) if a.row_scale is not None else missing())
 
@@ -256,6 +269,22 @@ MISTAKES = {
         remedy="Mask the scores, or divide by the sum again.",
         kind="mask",
     ),
+    "mask_multiplied": Mistake(
+        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, 0), None, sinks)),
+        "mask times scores, before the softmax",
+        "The mask is a factor of the scores: a masked key has the score 0, and the weight exp(0).",
+        "Masked keys are seen, more than those with negative scores.",
+        remedy="Select before the softmax: np.where(mask, scores, -inf).",
+        kind="mask",
+    ),
+    "softmax_over_queries": Mistake(
+        _weights(_over_queries),
+        "softmax over the queries",
+        "The softmax runs along the axis of the queries.",
+        "Columns sum to 1 and rows do not.",
+        remedy="Take the softmax along the last axis, that of the keys.",
+        kind="softmax",
+    ),
     "last_keys_left_out": Mistake(
         using(mask=_whole_tiles),
         "keys beyond the last whole tile of 64 are left out",
@@ -380,6 +409,14 @@ MISTAKES = {
         "The maximum is subtracted from the scores and not from the sink.",
         "The share of the sink moves with the largest score.",
         remedy="Subtract the maximum from the sink too: exp(sink - max).",
+        kind="sink",
+    ),
+    "sink_without_exp": Mistake(
+        _with_sinks(_sink_without_exp),
+        "sum exp(s - max) + sink",
+        "The sink is added to the sum as it is: it is a logit, and is taken for its exponential.",
+        "Negative sinks raise the weights of all keys.",
+        remedy="Add exp(sink - max) to the sum of the exponentials.",
         kind="sink",
     ),
     "sink_scaled": Mistake(

@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import pairing
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, inside, layers, using
+from posref.ops import Mistake, inside, layers, missing, using
 from posref.ops.common import rounded
 
 
@@ -27,6 +27,18 @@ def _angle(of, wave=_wave):
         return wave(of(positions[..., None], w), layout)
 
     return inside(sinusoidal, "encode", lambda right: encode)
+
+
+def _of_every_feature(right, a):
+    """The exponent 2 i / dim with i = 2t at the sine and 2t + 1 at the cosine."""
+    if a.divisor != "dim":
+        missing()
+
+    def encode(positions, w, *, layout):
+        angle = positions[..., None] * w * w
+        return pairing.join(np.sin(angle), np.cos(angle * a.base ** (-2 / a.dim)), layout)
+
+    return encode
 
 
 MISTAKES = {
@@ -58,6 +70,13 @@ MISTAKES = {
             "tensorflow/tensor2tensor#1423",
         ),
         remedy="Use the divisor of the weights: dim in the paper, dim - 2 in tensor2tensor, fairseq and Whisper.",
+    ),
+    "feature_index": Mistake(
+        inside(sinusoidal, "encode", _of_every_feature),
+        "2 i / dim for the feature i",
+        "The exponent is doubled, because i counts features and not pairs, and the cosine has a frequency of its own.",
+        "Half of the pairs turn slower than the slowest should; a shift is no rotation.",
+        remedy="Count pairs: both features of pair t have the exponent 2 t / dim, which is 2 (i // 2) / dim.",
     ),
     "starts_at_one": Mistake(
         "position_plus_one",

@@ -114,6 +114,14 @@ def _no_minimum(right, a):
     return far if "table" not in a else lambda offsets, **rest: np.minimum(far(offsets, **rest), a.table.shape[0] - 1)
 
 
+def _zero_after(right):
+    def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
+        found = right(offsets, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
+        return found + buckets // 2 * (offsets == 0) if bidirectional else missing()
+
+    return bucket
+
+
 def _scores(change):
     """change(right, q, k, bias, 1 / sqrt(d)) for the scores of attention."""
 
@@ -193,6 +201,20 @@ MISTAKES = {
         "ceil in the place of floor.",
         "Every bucket starts one distance late.",
         remedy="Round down: floor, or a cast to integers.",
+    ),
+    "rounded_to_nearest": Mistake(
+        _logarithm(np.rint),
+        "logarithm rounded to the nearest",
+        "round in the place of floor.",
+        "Every bucket starts half a step early.",
+        remedy="Round down: floor, or a cast to integers.",
+    ),
+    "zero_in_the_future": Mistake(
+        inside(t5, "bucket", _zero_after),
+        "offset >= 0",
+        "The token itself is counted among those after it.",
+        "The diagonal reads a row that was never trained.",
+        remedy="Compare with >: the offset 0 is in the first half, bucket 0.",
     ),
     "bf16_logarithm": Mistake(
         _logarithm(np.floor, 8),

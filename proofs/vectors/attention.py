@@ -29,9 +29,9 @@ CONVENTIONS = {
 }
 
 SCORES = "scale_ignored scale_squared no_bias bias_before_scale bias_twice bias_subtracted bias_of_the_first_head"
-MASKED = "no_mask mask_inverted mask_after_softmax"
+MASKED = "no_mask mask_inverted mask_after_softmax mask_multiplied softmax_over_queries"
 CAPPED = ["left_out", "without_division", "without_factor", "clipped", "before_scale", "after_bias", "after_mask"]
-SUNK = "sink_left_out sink_of_zero sink_of_the_first_head sink_beside_the_maximum"
+SUNK = "sink_left_out sink_of_zero sink_of_the_first_head sink_beside_the_maximum sink_without_exp"
 WINDOW = "window_ignored window_one_more window_one_less"
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # 8 bits in every step hide caps; gradients multiply errors
 

@@ -43,9 +43,9 @@ def vectors():
         yield _frequencies(6, divisor, 500000)
     for layout in LAYOUTS:
         for divisor in DIVISORS:
-            yield _encode("tiny", range(6), 8, layout, divisor, ANY)
+            yield _encode("tiny", range(6), 8, layout, divisor, ANY + " feature_index" * (divisor == "dim"))
     precision = "positions_ignored f16_positions bf16_positions bf16_frequencies bf16_angles"
-    yield _encode("sparse", SPARSE, 64, "interleaved", "dim", f"{ANY} {precision}")
+    yield _encode("sparse", SPARSE, 64, "interleaved", "dim", f"{ANY} feature_index {precision}")
     yield _encode("sparse", SPARSE, 32, "half", "dim - 2", f"{ANY} {precision}")
     yield _encode("far", [131071, 1048575], 128, "interleaved", "dim", f"{ANY} positions_ignored bf16_frequencies")
     yield _encode("float64", [65535, 1048575], 32, "half", "dim", "f32_angles", models=("f64",))

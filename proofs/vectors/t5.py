@@ -37,8 +37,8 @@ TIES = [0, 136, 137, 168, 184, 192, 208, 264]  # of one query at 200: distances 
 def vectors():
     for buckets, max_distance in (ENCODER, DECODER, (9, 128), (128, 100), (160, 800)):
         yield _starts(buckets, max_distance)
-    every = "direction other_direction no_minimum linear rounded_up bf16_logarithm"
-    yield _buckets("t5", NEAR, 32, 128, True, every + " factor_first")
+    every = "direction other_direction no_minimum linear rounded_up rounded_to_nearest bf16_logarithm"
+    yield _buckets("t5", NEAR, 32, 128, True, every + " factor_first zero_in_the_future")
     yield _buckets("t5", NEAR, 32, 128, False, every)
     yield _buckets("ties", NEAR, 18, 128, True, "direction f64_logarithm rounded_up")
     ties = "f64_logarithm factor_first bf16_logarithm no_minimum linear rounded_up"
@@ -61,7 +61,7 @@ def vectors():
     yield _cross(4)
     yield _buckets("wavlm", WAVLM, 320, 800, True, every + " max_distance_ignored")
     mistakes = "direction other_direction positions_ignored heads_of_the_transposed_table"
-    yield _bias("chunk", [3, 4], range(5), True, mistakes)
+    yield _bias("chunk", [3, 4], range(5), True, f"{mistakes} zero_in_the_future")
     yield _bias("decode", [40], range(36, 41), False, "direction positions_ignored heads_of_the_transposed_table")
     yield _bias("far", [130, 48040], [0, 3, 20, 48039], True, mistakes + " no_minimum")
     padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first row is padded on the left by two tokens

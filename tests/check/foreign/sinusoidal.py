@@ -116,6 +116,14 @@ def encode_with_an_angle_a_feature(positions, dim):
     return np.where(np.arange(dim) % 2 == 0, np.sin(a), np.cos(a))
 
 
+def encode_in_a_loop_over_even_features(positions, dim):
+    out = np.zeros((*positions.shape, dim))
+    for i in range(0, dim, 2):
+        out[..., i] = np.sin(positions / 10000 ** (2 * i / dim))
+        out[..., i + 1] = np.cos(positions / 10000 ** (2 * (i + 1) / dim))
+    return out
+
+
 def encode_with_the_parity_of_the_position(positions, dim):
     a = np.repeat(angles(positions, dim), 2, axis=-1)
     return np.where(positions[..., None] % 2 == 0, np.sin(a), np.cos(a))
@@ -164,9 +172,9 @@ CASES = [
             "divisor": [encode_to_the_last_frequency],
             "wrong_base": [encode_with_base_1000],
             "degrees": [encode_degrees],
+            "feature_index": [encode_with_an_angle_a_feature, encode_in_a_loop_over_even_features],
             "unlisted": [
                 encode_sines_alone,
-                encode_with_an_angle_a_feature,
                 encode_with_the_parity_of_the_position,
                 encode_negative_sines,
                 encode_scaled,
