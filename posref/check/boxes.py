@@ -38,11 +38,20 @@ def where(wrong: np.ndarray, got: np.ndarray | None = None, inputs: Any = None) 
 
 
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
-    if got is None:
-        return ""
+    found = "" if got is None else untouched(got, inputs, box)
+    tail = "a tail that is not written" if found == "is 0" else "a tail that the kernel does not reach"
+    return f", which {found.replace('is', 'are').replace('equals', 'equal')}: {tail}" if found else ""
+
+
+def untouched(got: np.ndarray, inputs: Any, box: tuple[slice, ...] = ()) -> str:
+    """What the elements are, if they are 0 or those of an input.
+
+    >>> untouched(np.ones(2), {"q": np.zeros(2), "k": np.ones(2)})
+    'equals k'
+    """
     if not got[box].any():
-        return ", which are 0: a tail that is not written"
+        return "is 0"
     for name, value in (inputs or {}).items():
         if isinstance(value, np.ndarray) and value.shape == got.shape and np.array_equal(value[box], got[box]):
-            return f", which equal {name}: a tail that the kernel does not reach"
+            return f"equals {name}"
     return ""

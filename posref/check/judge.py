@@ -7,7 +7,7 @@ import numpy as np
 
 from posref import pairing
 from posref.check import frameworks
-from posref.check.boxes import where
+from posref.check.boxes import untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
@@ -28,6 +28,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if not _same_shape(report, got.shape, question.right.shape):
         _named(report, question, question.ask(got))
         return False
+    if _additive(report, question, got):
+        return False
     bad = ~np.isfinite(got)
     if bad.any():
         report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite{_from(question, bad)}{where(bad)}")
@@ -45,13 +47,17 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return True
     if not bad.any():
         report.failed("values", _worst(question, got))
+    nothing = "" if found.fits else untouched(got, question.a)
+    if nothing:
+        report.diagnosis.append(Finding("nothing_computed", f"your output {nothing}: nothing was computed", "", 0.0))
+        return False
     low = None if found.fits else _grid(got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
     if low is not None and not found.fits:
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
-        _named(report, question, narrow.ask(got, stages), low)
+        _named(report, question, narrow.ask(got, read), low)  # one mistake and few bits, or two mistakes: not all three
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
     return False
@@ -91,6 +97,17 @@ def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...])
         report.advice.append("Transpose the output back to the axes of x.")
     report.failed("shape", detail)
     return False
+
+
+def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
+    """Whether numbers of 0 and below are given where the specification has booleans: a mask to be added to the scores."""
+    asked = np.asarray(question.op.spec(**question.a)).dtype.kind
+    if asked != "b" or not (got < 0).any() or not (got <= 0).all():
+        return False
+    numbers = f"the output has numbers from {got.min():g} to {got.max():g}, a mask to be added"
+    report.failed("booleans", f"{question.op.name} is asked for booleans, True = may be seen; {numbers}")
+    report.advice.append("Compare a mask that is added: mask == 0 is True where a key may be seen.")
+    return True
 
 
 def _from(question: Question, wrong: np.ndarray) -> str:

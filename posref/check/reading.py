@@ -23,6 +23,7 @@ TURNED = {"rope.rotate": "x", "rope.gradient": "g", "rope.tables": ""}  # op -> 
 FREQUENCIES = ("rope.inv_freq", "sinusoidal.frequencies")
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
+FARTHEST = np.log(1e12)  # of bases that somebody chose, and of their inverses
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -312,17 +313,27 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         exponent = np.log(exact.frequencies) if not given else -2 * np.flatnonzero(turning) / a.dim
         line = np.polyfit(exponent, np.log(theirs), 1, w=np.sqrt(theirs))
         slope, factor = float(line[0]), float(np.exp(line[1]))
-    number = np.exp(np.clip(slope, -700, 700)) if given else a.base ** np.clip(slope, -100, 100)
-    for digits in DIGITS if 0 < number < np.inf else ():
-        plain = float(f"{number:.{digits}g}")
+    for digits in DIGITS:
         starts = [base]
         if abs(factor - 1) > 1e-3:
             starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
-        others = [start.plus(*_other_base(plain, given)) for start in starts if given or plain != a.base]
+        laws = [_other_law(number, width, a) for number, width in _bases_over(a, slope, turning, digits)]
+        others = [[start.plus(*law) for start in starts] for law in laws if law]
         scaled = [base.plus(*_schedule(each)) for each in _known_schedules(a, theirs, turning, digits)]
-        yield [each for made in (*starts[1:], *others, *scaled) for each in made.named()]
+        first, *others = others or [[]]
+        for stage in ([*starts[1:], *first, *scaled], *others):
+            yield [each for made in stage for each in made.named()]
     if turning is not None:
         yield base.plus(*_measured(theirs, exact.frequencies, turning)).named()
+
+
+def _bases_over(a: Arguments, slope: float, turning: Any, digits: int) -> Iterator[tuple[float, int]]:
+    """Bases by the width of the exponent: that of the features that turn comes before that of those that were to turn."""
+    given, asked = a.get("frequencies") is not None, a.get("exponent_dim") or (a.dim if turning is None else 2 * len(turning))
+    slope = slope / a.dim if given else slope * np.log(a.base) / asked
+    for width in dict.fromkeys((asked, a.dim)):
+        if abs(slope * width) <= FARTHEST:
+            yield float(f"{np.exp(slope * width):.{digits}g}"), width if given or width != asked else 0
 
 
 def _known_schedules(a: Arguments, theirs: np.ndarray, turning: Any, digits: int) -> Iterator[schedules.Known]:
@@ -434,18 +445,21 @@ def _scaled(factor: float, question: Question) -> Named:
     return f"linear_scaling {factor:g}", _mistake(wrong, bug, "Remove the linear scaling, or ask for it.")
 
 
-def _other_base(number: float, given: bool) -> Named:
-    if not given:
-        return f"wrong_base {number:g}", _mistake(
-            using(base=number), f"base {number:.10g}", "Read rope_theta from the configuration.", "base"
-        )
-
-    def unscaled(a: Arguments) -> Any:
-        return (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / a.dim)
-
-    bug = f"frequencies {number:.10g}^(-2t/dim), not scaled; you asked for given ones"
-    remedy = "Use the given frequencies; check that the scaling of the configuration is read."
-    return f"wrong_base {number:g}", _mistake(using(frequencies=unscaled), bug, remedy, "base")
+def _other_law(number: float, width: int, a: Arguments) -> Named | None:
+    """Another base than asked, over this width of the exponent, or that which was asked if it is 0."""
+    name, law = f"wrong_base {number:g}", f"frequencies {number:.10g}^(-2t/{'dim' if width == a.dim else width})"
+    if a.get("frequencies") is not None:
+        unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
+        remedy = "Use the given frequencies; check that the scaling of the configuration is read."
+        bug = f"{law}, not scaled; you asked for given ones"
+        return name, _mistake(using(frequencies=unscaled), bug, remedy, "base")
+    if width:
+        name = name if number != a.base else f"exponent_dim {width}"
+        remedy = "Divide the exponent by the width that turns, or ask for another with exponent_dim=."
+        return name, _mistake(using(base=number, exponent_dim=width), law, remedy, "base")
+    if number == a.base:
+        return None
+    return name, _mistake(using(base=number), f"base {number:.10g}", "Read rope_theta from the configuration.", "base")
 
 
 def _schedule(known: schedules.Known) -> Named:

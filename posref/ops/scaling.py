@@ -149,7 +149,7 @@ MISTAKES = {
         remedy="Make the frequencies from the present length, and the plain ones up to original_length.",
     ),
     "factor_alone": Mistake(
-        using(length=lambda a: (2 * a.factor - 1) / a.factor * a.original_length),
+        instead(ntk),
         "the factor, not factor * length / original_length - (factor - 1)",
         "The schedule does not follow the length.",
         "Wrong at every length but one.",

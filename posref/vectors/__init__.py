@@ -10,6 +10,7 @@ states how sensitive each element is, so that `error` can judge float32 and bflo
 describes the format and loads it without Python. The data are in the public domain (CC0).
 """
 
+import difflib
 import fnmatch
 import hashlib
 import json
@@ -159,10 +160,12 @@ def case(id):
     """
     if not isinstance(id, str):
         raise TypeError(f"vectors.case: id is {id!r}, expected a string such as 'rope/half/d4-b1e4/one'")
-    for found in load(id.split("/")[0]).cases:
-        if found.id == id:
-            return found
-    raise ValueError(f"vectors.case: there is no case {id!r}; vectors.cases('{id.split('/')[0]}/*') lists them")
+    found = {each.id: each for each in load(id.split("/")[0]).cases}
+    if id in found:
+        return found[id]
+    near = difflib.get_close_matches(id, found, n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"vectors.case: there is no case {id!r}; {meant}vectors.cases('{id.split('/')[0]}/*') lists them")
 
 
 def read(path):

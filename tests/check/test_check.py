@@ -579,3 +579,39 @@ def test_a_field_whose_bound_leaves_the_numbers_is_not_accused():
     report = check(lambda start, times: field(start, times).astype(np.float32), "floater.field")
     assert report.ok, report
     assert "n_key=33" not in str(report)
+
+
+def test_a_mask_that_is_added_is_told_from_a_boolean_one():
+    """0 where a key may be seen, and -inf, or the lowest number of the format, where not."""
+    for lowest in (-np.inf, -1e9, np.finfo(np.float32).min):
+        added = check(
+            lambda i, j, lowest=lowest: np.where(distances(i, j)[..., 0, :, :] <= 0, 0, lowest).astype(np.float32),
+            "attention.causal_mask",
+        )
+        assert not added.ok
+        assert not added.diagnosis
+        assert "attention.causal_mask is asked for booleans, True = may be seen" in str(added)
+        assert "mask == 0" in added.advice[0]
+
+
+VALUES = {"dim": 16, "layout": "half", "undo": True, "scale": 0.25}
+
+
+def test_what_computes_nothing_is_called_that():
+    """An input, or zeros, are on the grid of bfloat16, whose bounds of a long formula hold nearly anything."""
+    for fn, words in ((lambda *a: a[0], "equals q"), (lambda *a: 0 * a[0], "is 0")):
+        report = check(fn, "value.attend", **VALUES)
+        assert [(f.name, f.sentence) for f in report.diagnosis] == [
+            ("nothing_computed", f"your output {words}: nothing was computed")
+        ]
+
+
+def test_two_mistakes_are_not_sought_in_few_bits_as_well(monkeypatch):
+    """A hopeless answer of short numbers: mistakes one by one in 16 bits, pairs in float32 alone."""
+    asked = []
+    pairs = implementation.engine.Question.pairs
+    monkeypatch.setattr(implementation.engine.Question, "pairs", lambda self: asked.append(self.models) or pairs(self))
+    report = check(lambda *a: a[0] + 1, "value.attend", **VALUES)
+    assert not report.ok
+    assert not report.diagnosis
+    assert asked == [("f32", "f32-iterative")]

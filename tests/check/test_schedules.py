@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from posref.check import check_rope
+from posref.check import check, check_rope
 
 f32 = np.float32
 DIM = 64
@@ -97,6 +97,7 @@ def test_asked_by_name(schedule):
         ("every_frequency", linear(15e4, 32), "yarn"),
         ("no_blend", llama3(5e5, 8, 3.999999, 4, 8192), "llama3"),
         ("at_its_longest", ntk(1e4, 13), "dynamic_ntk"),
+        ("factor_alone", ntk(1e4, 4), "dynamic_ntk"),
         ("partial_rotary", [*plain(1e4, 16), *[0.0] * 24], "proportional"),
         ("schedule yarn", yarn(5e5, 8, 8192, True), "llama3"),
         ("pairs_still", [*plain(1e4)[:5], *[0.0] * 27], "proportional"),
@@ -121,6 +122,39 @@ def test_mistakes_beside_a_schedule(name, theta, schedule):
 )
 def test_schedules_where_none_is_asked(name, theta, base):
     assert named(theta, base=base) == [name]
+
+
+def test_a_static_schedule_is_called_that_and_not_another_length():
+    fixed = check(lambda dim: np.float32(ntk(1e4, 4)), "scaling.dynamic_ntk", dim=DIM, **ASKED["dynamic_ntk"][1])
+    assert [finding.name for finding in fixed.diagnosis] == ["factor_alone"]
+    assert "length=" not in fixed.diagnosis[0].sentence
+
+
+def narrow(width, over):
+    """The first features turn, with the exponent over another width."""
+    theta = [1e4 ** (-2 * t / over) for t in range(width // 2)]
+    return lambda x, p: np.concatenate([turned(theta)(x[..., :width], p), x[..., width:]], axis=-1)
+
+
+@pytest.mark.parametrize("dim", [24, 128])
+def test_fewer_features_turn_than_asked(dim):
+    """The base is that of the width that turns, or of the one that was asked, and no power of it, such as 1e32 for 1e4."""
+    asked = [{"schedule": "llama3", "base": 5e5, **LLAMA3}, {"frequencies": plain(1e4, dim)}, {"base": 5e5}]
+    for settings in asked:
+        report = check_rope(narrow(16, 16), dim=dim, layout="half", **settings)
+        assert [finding.name for finding in report.diagnosis] == ["rotary_dim 16 and wrong_base 10000"], report
+    for settings, name in zip(asked, ("wrong_base 10000", None, "wrong_base 10000"), strict=True):
+        report = check_rope(narrow(16, dim), dim=dim, layout="half", **settings)
+        assert [finding.name for finding in report.diagnosis] == [" and ".join(filter(None, ("rotary_dim 16", name)))], report
+    report = check_rope(narrow(16, dim), dim=dim, layout="half")
+    assert [finding.name for finding in report.diagnosis] == [f"rotary_dim 16 and exponent_dim {dim}"], report
+
+
+def test_no_base_is_offered_that_nobody_would_choose():
+    steep = check(lambda dim: np.float32(plain(1e16)), "rope.inv_freq", dim=DIM)
+    assert not steep.diagnosis, steep
+    chosen = check(lambda dim: np.float32(plain(1e11)), "rope.inv_freq", dim=DIM)
+    assert [finding.name for finding in chosen.diagnosis] == ["wrong_base 1e+11"], chosen
 
 
 def test_an_unlisted_ramp_is_no_schedule():

@@ -78,6 +78,7 @@ def test_withdrawn_cases_are_not_listed(copy, monkeypatch):
     ("call", "message"),
     [
         (lambda: vectors.load("ropes"), "there are no vectors of 'ropes'; there are .*rope"),
+        (lambda: vectors.case("rope/half/d8-b1e4/tony"), r"did you mean 'rope/half/d8-b1e4/tiny'\?"),
         (lambda: vectors.case("rope/none"), r"there is no case 'rope/none'; vectors.cases\('rope/\*'\) lists them"),
     ],
 )
