@@ -204,6 +204,14 @@ MISTAKES = {
         "Keys far to the right read row 1.",
         remedy="Clip i - j + K to 0 .. 2K - 1; row 0 is that of keys K or more to the right.",
     ),
+    "clip_one_late": Mistake(
+        inside(deberta, "position_index", lambda right: lambda offsets, *, span: np.clip(span - offsets, 0, 2 * span)),
+        "clip to 2K",
+        "The table has the rows 0 .. 2K - 1, and the clip ends one later.",
+        "Keys K or more to the left read beyond the table.",
+        remedy="Clip i - j + K to 0 .. 2K - 1.",
+        only="index",
+    ),
     "rows_exchanged": Mistake(
         using(q_r=lambda a: a.k_r, k_r=lambda a: a.q_r),
         "q_r for k_r",

@@ -58,6 +58,14 @@ MISTAKES = {
         "Right for the first query alone.",
         remedy="One denominator a query.",
     ),
+    "counted_from_one": Mistake(
+        using(query_positions=lambda a: a.query_positions + 1, key_positions=lambda a: a.key_positions + 1),
+        "max(i + 1, L)",
+        "Positions are counted from 1.",
+        "Distances are right and denominators are not; less so the later the query.",
+        remedy="Count from 0.",
+        kind="positions",
+    ),
     "not_normalized": Mistake(
         _progress(_not_normalized),
         "ln(1 + c |i - j|)",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, inside, instead, using
+from posref.ops import Mistake, inside, instead, missing, using
 from posref.ops.probe import painted
 from posref.relative import forgetting
 
@@ -25,6 +25,10 @@ def _one_token_early(log_gates, form):
     """The key's own gate instead of the query's."""
     c = np.cumsum(log_gates, axis=-1) - log_gates
     return -c[..., None, :] if form == "key" else c[..., :, None] - c[..., None, :]
+
+
+def _both_gates(f, a):
+    return f(**a) + a.log_gates[..., None, :] if a.form == "difference" else missing()  # as a key form it is the one above
 
 
 MISTAKES = {
@@ -55,6 +59,13 @@ MISTAKES = {
         "The running sum is exclusive: the key's gate acts, and the query's does not.",
         "Each token forgets itself and not what was before it.",
         remedy="Sum the gates of j + 1 .. i: the running sum includes the token itself.",
+    ),
+    "both_gates_included": Mistake(
+        _both_gates,
+        "sum over j .. i",
+        "The key's own gate acts besides those after it.",
+        "Every token forgets a part of itself: the diagonal is not 0.",
+        remedy="Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive.",
     ),
     "not_summed": Mistake(
         using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),

@@ -204,6 +204,14 @@ MISTAKES = {
         remedy="Give padding an id of its own: masked_fill(mask == 0, filler).",
         only="padded",
     ),
+    "filler_of_one": Mistake(
+        using(filler=lambda a: 1 if a.filler != 1 else missing()),
+        "filler 1",
+        "Padding has position 1, as in older versions of transformers: masked_fill_(attention_mask == 0, 1).",
+        "Padding has another position; tokens are right.",
+        remedy="Pass the filler that the model was run with.",
+        only="padded",
+    ),
     "never_reset": Mistake(
         _otherwise(lambda a: np.arange(a.lengths.sum())),
         "0, 1, 2, .. through all documents",

@@ -209,6 +209,10 @@ def _tail_rotated(f, a):
     return np.concatenate([a.x[..., : -a.dim], f(**a | {"x": a.x[..., -a.dim :]})], axis=-1)
 
 
+def _tail_zeroed(f, a):
+    return f(**a) * (np.arange(a.x.shape[-1]) < a.dim) if _has_tail(a) else missing()
+
+
 def _across_head(f, a):
     if not _has_tail(a) or a.layout != "half" or a.exponent_dim == a.x.shape[-1]:  # the last would be proportional
         missing()
@@ -677,6 +681,16 @@ MISTAKES = {
         "Rotates features that should pass.",
         ("apple/coreai-models#66",),
         "Pair within the rotated features.",
+        kind="layout",
+        only="rotate",
+    ),
+    "tail_zeroed": Mistake(
+        _tail_zeroed,
+        "the rest is 0",
+        "With partial rotation, the features that do not turn are left empty.",
+        "Content is lost: scores see the rotated features alone.",
+        (),
+        "Copy the features that pass beside those that turn.",
         kind="layout",
         only="rotate",
     ),

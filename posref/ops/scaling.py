@@ -114,6 +114,14 @@ MISTAKES = {
         only="linear",
         remedy="Divide the frequencies by the factor.",
     ),
+    "factors_multiplied": Mistake(
+        result(lambda y, a: y * a.factors * a.factors),
+        "times the factors",
+        "Frequencies are multiplied where they are to be divided.",
+        "Garbage at any length.",
+        only="longrope",
+        remedy="Divide each frequency by its factor.",
+    ),
     "every_frequency": Mistake(
         instead(_every_frequency),
         "all divided by the factor",

@@ -148,6 +148,13 @@ MISTAKES = {
         "The far past shares a row with its neighbor.",
         remedy="Clip to (-k, k): the table has 2k + 1 rows.",
     ),
+    "wrapped": Mistake(
+        inside(relative, "clip", lambda right: lambda offsets, low, high: offsets % (high - low + 1) + low),
+        "(j - i) mod (2k + 1)",
+        "Offsets wrap around the table: a row is the remainder, or a negative index counts from the end.",
+        "Every row is that of another offset, and far tokens look near.",
+        remedy="Clip to (-k, k), then add k.",
+    ),
     "no_position": Mistake(
         _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale)),
         "no key vectors",

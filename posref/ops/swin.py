@@ -78,6 +78,10 @@ def _stride(right):
     return rows
 
 
+def _no_stride(right):
+    return lambda at, *, height, width: np.add(*np.divmod(right(at, height=height, width=width), 2 * width - 1))
+
+
 def _transposed(a):
     rows, columns = 2 * a.height - 1, 2 * a.width - 1
     if rows == columns:
@@ -146,6 +150,13 @@ MISTAKES = {
         "The stride is that of the other axis.",
         "Right for square windows; else vectors share rows of the table.",
         remedy="A row of the table's grid has 2W - 1 entries.",
+    ),
+    "no_stride": Mistake(
+        inside(swin, "rows", _no_stride),
+        "(dy + H - 1) + (dx + W - 1)",
+        "Rows and columns are added, and the first is not multiplied by 2W - 1.",
+        "Vectors share rows of the table: down and right look alike.",
+        remedy="Multiply dy + H - 1 by 2W - 1, then add dx + W - 1.",
     ),
     "transposed_table": Mistake(
         using(table=_transposed),

@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import attention
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, inside, missing, using
+from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED, rounded
 from posref.ops.probe import painted
 from posref.relative import transformer_xl
@@ -172,6 +172,14 @@ MISTAKES = {
         "Near and far change places.",
         remedy="Begin with the largest distance, n_key - 1, and descend.",
         only="distances scores",
+    ),
+    "cos_first": Mistake(
+        result(lambda y: y[..., np.roll(np.arange(y.shape[-1]), y.shape[-1] // 2)]),
+        "cosines first",
+        "The cosines stand before the sines.",
+        "A permutation of the columns: harmless in training, wrong with somebody's weights.",
+        remedy="Concatenate sines, then cosines.",
+        only="embeddings",
     ),
     "negated_distances": Mistake(
         _negated,

@@ -55,6 +55,13 @@ MISTAKES = {
         "Right if queries and keys agree, wrong with a cache of another centre.",
         remedy="Use one centre for queries and keys, cached ones too.",
     ),
+    "scale_base_halved": Mistake(
+        using(scale_base=lambda a: a.scale_base / 2),
+        "half of scale_base",
+        "The factors have 256 in the place of 512.",
+        "Scores decay twice as fast.",
+        remedy="Use the scale_base of the weights, 512 in the paper.",
+    ),
     "other_layout": Mistake(
         using(layout=lambda a: OTHER_LAYOUT[a.layout]),
         "pairs of the other layout",

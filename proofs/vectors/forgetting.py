@@ -49,5 +49,6 @@ def _bias(form):
         tensors={"log_gates": log_gates},
         expected=expected,
         cond={"amp": terms(n, size)},
-        kills="sign key_gate_included not_summed summed_over_heads gates_of_the_first_head",
+        kills="sign key_gate_included not_summed summed_over_heads gates_of_the_first_head"
+        + " both_gates_included" * (form == "difference"),
     )

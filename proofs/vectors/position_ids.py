@@ -44,7 +44,7 @@ def vectors():
             {"filler": filler},
             {"mask": MASKS},
             [definition("padded", mask, filler) for mask in MASKS],
-            "places_are_positions counted_from_one padding_counts_on mask_inverted",
+            "places_are_positions counted_from_one padding_counts_on mask_inverted" + " filler_of_one" * (filler != 1),
             comment="Padded on the left, on the right, on the left and within.",
         )
     for name, lengths in (("three", [3, 1, 4]), ("with-an-empty-one", [2, 0, 3])):

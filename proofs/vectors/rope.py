@@ -114,7 +114,7 @@ def _edges():
 
 def _partial():
     x = np.arange(1.0, 9.0)[None]
-    flags = "exponent_head_dim tail_rotated all_rotated positions_zero other_layout"
+    flags = "exponent_head_dim tail_zeroed tail_rotated all_rotated positions_zero other_layout"
     for layout in OTHER:
         own = flags + " pairs_across_head" * (layout == "half")
         yield _rotate("one", x, [1], 4, 10**4, layout, own)

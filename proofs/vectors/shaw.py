@@ -29,7 +29,7 @@ PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded
 
 
 def vectors():
-    every = "transposed clip_one_early clip_low_late no_position content_scaled_alone position_of_the_key other_variant"
+    every = "transposed clip_one_early clip_low_late wrapped no_position content_scaled_alone position_of_the_key other_variant"
     for variant in shaw.VARIANTS:
         both = " key_term_transposed" if variant == "relative_key_query" else ""
         yield _scores("chunk", [1, 4], range(5), variant, every + both + " positions_ignored")

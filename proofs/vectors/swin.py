@@ -36,7 +36,7 @@ FINE = (
 
 
 def vectors():
-    oblong = "sign rows_and_columns_exchanged stride_of_the_height"
+    oblong = "sign rows_and_columns_exchanged stride_of_the_height no_stride"
     yield _bias(2, 3, oblong)
     yield _bias(3, 2, oblong)
     yield _bias(3, 3, "sign rows_and_columns_exchanged")

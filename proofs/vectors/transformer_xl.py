@@ -29,7 +29,7 @@ CONVENTIONS = {
 def vectors():
     for both, clamp in ((False, 0), (True, 0), (True, 2), (False, 2)):
         yield _distances(4, 6, both, clamp)
-    yield _embeddings("near", range(5, -4, -1), 6, "interleaved absolute_distances negated_distances")
+    yield _embeddings("near", range(5, -4, -1), 6, "interleaved cos_first absolute_distances negated_distances")
     yield _embeddings("far", [2049, 1025, 300, 257, -257, -300], 16, "interleaved absolute_distances bf16_distances")
     near, far = range(5, -4, -1), [65536, 32768, 4097, 4096, -4097, -32769]
     yield _embeddings("near", near, 6, "interleaved absolute_distances negated_distances wrong_base", 500000)

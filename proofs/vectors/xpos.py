@@ -22,7 +22,7 @@ CONVENTIONS = {
     "op rotate": "every pair turned by position * base^(-2t/dim) and scaled",
 }
 
-ANY = "other_side unscaled other_center other_layout factor_of_the_feature"
+ANY = "other_side unscaled other_center other_layout factor_of_the_feature scale_base_halved"
 
 
 def vectors():

@@ -231,7 +231,8 @@ CASES = [
             "right": [index_right],
             "direction": [index_reversed],
             "symmetric_clip": [index_symmetric],
-            "unlisted": [index_one_too_far, index_from_one, index_wrapped],
+            "clip_one_late": [index_one_too_far],
+            "unlisted": [index_from_one, index_wrapped],
         },
     ),
     (

@@ -420,10 +420,10 @@ CASES = [
             "= wrong_base 1": [rotate_with_one_angle],
             "= other_positions": [rotate_with_an_overflowing_position],
             "= pairs_still": [rotate_fast_pairs_alone],
+            "tail_zeroed": [rotate_with_the_tail_dropped],
             "unlisted": [
                 rotate_without_the_second_term,
                 rotate_one_more_each_head,
-                rotate_with_the_tail_dropped,
                 rotate_with_integer_angles,
                 rotate_and_normalize,
             ],

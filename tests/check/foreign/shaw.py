@@ -148,8 +148,8 @@ CASES = [
             "position_of_the_key": [scores_with_the_key],
             "other_variant": [scores_with_both],
             "clip_one_early": [scores_clipped_short],
+            "wrapped": [scores_of_the_wrapped_index],
             "unlisted": [
-                scores_of_the_wrapped_index,
                 scores_of_the_distance,
                 scores_with_table_from_zero,
                 scores_with_a_sum_of_the_table,

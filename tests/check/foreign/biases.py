@@ -1,0 +1,73 @@
+"""Biases of gates, of networks and of windows as others write them, right and wrong."""
+
+import numpy as np
+import torch
+
+
+def gates_after_the_key(log_gates):
+    f = torch.from_numpy(log_gates)
+    out = torch.zeros(*f.shape, f.shape[-1], dtype=f.dtype)
+    for i, j in np.ndindex(out.shape[-2:]):
+        first, last = min(i, j) + 1, max(i, j)
+        total = f[..., first : last + 1].sum(-1)
+        out[..., i, j] = total if j <= i else -total
+    return out
+
+
+def gates_with_the_key(log_gates):
+    c = torch.from_numpy(log_gates).cumsum(-1)
+    before = torch.nn.functional.pad(c, (1, 0))[..., :-1]
+    return c[..., :, None] - before[..., None, :]
+
+
+def fire(i, j, w_1, b_1, w_2, b_2, first=0):
+    i, j, w_1, b_1, w_2, b_2 = (torch.from_numpy(np.asarray(x)).double() for x in (i, j, w_1, b_1, w_2, b_2))
+    i, j = i[..., :, None] + first, j[..., None, :] + first
+    x = torch.log1p(0.125 * (i - j).abs()) / (torch.log1p(0.125 * i.clamp(min=4.0)) + 2.0**-20)
+    return (torch.relu(x[..., None] * w_1 + b_1) @ w_2 + b_2).movedim(-1, -3)
+
+
+def fire_right(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    return fire(query_positions, key_positions, w_1, b_1, w_2, b_2)
+
+
+def fire_from_one(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, first=1)
+
+
+def windows(coordinates, table, height, width, stride):
+    delta = torch.from_numpy(coordinates[:, None] - coordinates[None]) + torch.tensor([height - 1, width - 1])
+    return torch.from_numpy(table)[delta[..., 0] * stride + delta[..., 1]].movedim(-1, 0)
+
+
+def windows_right(coordinates, table, height, width):
+    return windows(coordinates, table, height, width, 2 * width - 1)
+
+
+def windows_without_a_stride(coordinates, table, height, width):
+    return windows(coordinates, table, height, width, 1)
+
+
+def ids(mask, filler):
+    mask = torch.from_numpy(np.asarray(mask)).long()
+    return (mask.cumsum(-1) - 1).masked_fill(mask == 0, filler)
+
+
+def ids_right(mask):
+    return ids(mask, 0)
+
+
+def ids_of_older_transformers(mask):
+    return ids(mask, 1)
+
+
+CASES = [
+    (
+        "forgetting.bias",
+        {"form": "difference"},
+        {"right": [gates_after_the_key], "both_gates_included": [gates_with_the_key]},
+    ),
+    ("fire.bias", {}, {"right": [fire_right], "counted_from_one": [fire_from_one]}),
+    ("swin.bias", {"height": 2, "width": 3}, {"right": [windows_right], "no_stride": [windows_without_a_stride]}),
+    ("position_ids.padded", {}, {"right": [ids_right], "filler_of_one": [ids_of_older_transformers]}),
+]
