@@ -289,13 +289,12 @@ _CHANGED: ContextVar[dict[tuple[ModuleType, str], Spec]] = ContextVar("changed")
 @contextmanager
 def _replaced(module: ModuleType, name: str, change: Callable[[Spec], Spec]) -> Iterator[None]:
     place = module, name
-    right = _entered(place)
-    changed = _CHANGED.get({})
-    token = _CHANGED.set(changed | {place: change(changed.get(place, right))})
+    right, before = _entered(place), _CHANGED.get({})
     try:
+        _CHANGED.set(before | {place: change(before.get(place, right))})
         yield
     finally:
-        _CHANGED.reset(token)
+        _CHANGED.set(before)
         _left(place, right)
 
 

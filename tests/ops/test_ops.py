@@ -181,6 +181,13 @@ def test_two_changes_of_one_function_nest():
     assert np.array_equal(ops.both(twice, twice)(bias.spec, arguments), 4 * bias.spec(**arguments))
 
 
+def test_a_change_that_cannot_be_made_leaves_the_function():
+    bias, slopes = ops.op("alibi.bias"), alibi.slopes
+    with pytest.raises(NotHere):
+        ops.inside(alibi, "slopes", lambda right, a: a.base)(bias.spec, bias.make(heads=3, form="signed"))
+    assert alibi.slopes is slopes
+
+
 def test_arguments_are_attributes():
     a = Arguments(base=2.0)
     assert a.base == 2.0
