@@ -33,11 +33,12 @@ YARN = {
     "gpt-oss": (64, 150000.0, 32.0, 4096, False),
     "olmo3": (128, 500000.0, 8.0, 8192, True),
 }
+BLENDED = "no_blend blended_by_wavelength factor_of_the_other_release"
 LLAMA3 = {
-    "llama3.1": (128, 8.0, 4.0, "no_blend blended_by_wavelength"),
-    "llama3.2-1b": (64, 32.0, 4.0, "no_blend blended_by_wavelength"),
+    "llama3.1": (128, 8.0, 4.0, BLENDED),
+    "llama3.2-1b": (64, 32.0, 4.0, BLENDED),
     "llama4-scout": (128, 16.0, 1.0, ""),
-    "d16": (16, 8.0, 2.0, "no_blend blended_by_wavelength"),
+    "d16": (16, 8.0, 2.0, BLENDED),
 }
 
 

@@ -249,7 +249,62 @@ def linear_decayed(q, k, v, positions):
     return (decay * above) @ v / (decay * below).sum(-1, keepdims=True)
 
 
+def xpos(x, positions, scale_base):
+    d = x.shape[-1]
+    t, m = np.arange(d // 2), positions[:, None, :, None]
+    size = ((2 * t / d + 0.4) / 1.4) ** (m / scale_base)
+    cos, sin = (size * wave(m * 10000.0 ** (-2 * t / d)) for wave in (np.cos, np.sin))
+    a, b = x[..., : d // 2], x[..., d // 2 :]
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def xpos_right(x, positions):
+    return xpos(x, positions, 512)
+
+
+def xpos_with_256(x, positions):
+    return xpos(x, positions, 256)
+
+
+def longrope_right(factors, dim):
+    return 1.0 / (torch.from_numpy(factors) * 10000.0 ** (torch.arange(0, dim, 2).double() / dim))
+
+
+def longrope_multiplied(factors, dim):
+    return torch.from_numpy(factors) / 10000.0 ** (torch.arange(0, dim, 2).double() / dim)
+
+
+def llama3(dim, factor):
+    w = 500000.0 ** (-torch.arange(0, dim, 2).double() / dim)
+    turns = 8192 * w / (2 * np.pi)
+    kept = ((turns - 1) / (4 - 1)).clamp(0, 1)
+    return (1 - kept) * w / factor + kept * w
+
+
+def llama3_of_release_1(dim):
+    return llama3(dim, 8)
+
+
+def llama3_of_release_2(dim):
+    return llama3(dim, 32)
+
+
+LLAMA_3_1 = {
+    "dim": 128,
+    "base": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_length": 8192,
+}
 CASES = [
+    (
+        "xpos.rotate",
+        {"dim": 8, "layout": "half", "side": "query"},
+        {"right": [xpos_right], "scale_base_halved": [xpos_with_256]},
+    ),
+    ("scaling.longrope", {"dim": 16}, {"right": [longrope_right], "factors_multiplied": [longrope_multiplied]}),
+    ("scaling.llama3", LLAMA_3_1, {"right": [llama3_of_release_1], "factor_of_the_other_release": [llama3_of_release_2]}),
     (
         "layouts.scores",
         {
