@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention
 from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED, entry
-from posref.ops.probe import padded_mask, painted
+from posref.ops.probe import ending, padded_mask, painted
 
 
 def softmax(scores, mask=None, sinks=None):
@@ -42,8 +42,9 @@ def _column(sinks):
 
 
 ARRAYS = {
-    "scores": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 1),
+    "scores": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.n_key), 1), 996, 1004, 1000),
     "mask": padded_mask,
+    "q": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.head_dim), 1), 2048, -2048),
     "bias": lambda s: painted((s.heads, s.n_query, s.n_key), 6),
     "sinks": lambda s: painted((s.heads,), 8),
     "row_scale": lambda s: abs(painted((s.n_query,), 9)),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, inside, instead, missing, using
-from posref.ops.probe import painted
+from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 
 
@@ -16,7 +16,7 @@ def bias(log_gates, *, form):
 
 
 ARRAYS = {
-    "x": lambda s: 4 * painted((s.batch, s.heads, s.n_key), 1),
+    "x": lambda s: ending(4 * painted((s.batch, s.heads, s.n_key), 1), 40, -40, 100, -100),
     "log_gates": lambda s: -np.abs(painted((s.batch, s.heads, s.n_key), 2)),
 }
 

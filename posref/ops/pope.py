@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention, pairing
 from posref.ops import Mistake, inside, missing, using
 from posref.ops.common import per_head
-from posref.ops.probe import painted
+from posref.ops.probe import ending, painted
 from posref.rotary import pope, rope
 
 
@@ -23,7 +23,10 @@ def scores(q, k, query_positions, key_positions, phases, *, dim, base=10000.0, s
     return attention.scores(turned, encode(k, key_positions, phases, side="key", **given), scale=scale)
 
 
-ARRAYS = {"phases": lambda s: 4 * painted((s.heads, s.head_dim), 4)}  # on both sides of where they are clamped
+ARRAYS = {
+    "x": lambda s: ending(painted((s.batch, s.heads, s.n_key, s.head_dim), 1), 100, -100),
+    "phases": lambda s: 4 * painted((s.heads, s.head_dim), 4),  # on both sides of where they are clamped
+}
 
 
 def _of_keys(change):

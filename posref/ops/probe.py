@@ -24,6 +24,17 @@ def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
     return (np.where(numbers == 0, 125, numbers) / 64).reshape(shape)
 
 
+def ending(x: np.ndarray, *numbers: float) -> np.ndarray:
+    """The array with these numbers at its end: large ones, where exp and what is made of it overflow unless taken care of.
+
+    >>> ending(np.zeros(4), -100, 100)
+    array([   0.,    0., -100.,  100.])
+    """
+    x = x.copy()
+    x.flat[-len(numbers) :] = numbers[-x.size :]
+    return x
+
+
 def keys_at(s: Any) -> np.ndarray:
     """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one across 4096;
     "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3.

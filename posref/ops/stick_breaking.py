@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, instead, result
-from posref.ops.probe import padded_mask, painted
+from posref.ops.probe import ending, padded_mask, painted
 from posref.relative import stick_breaking
 from posref.relative.forgetting import log_sigmoid
 
@@ -17,7 +17,10 @@ def remainder(scores, mask):
     return stick_breaking.remainder(scores, mask)
 
 
-ARRAYS = {"scores": lambda s: painted((s.batch, s.heads, s.n_query, s.n_key), 1), "mask": padded_mask}
+ARRAYS = {
+    "scores": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.n_key), 1), 100, -100),
+    "mask": padded_mask,
+}
 
 
 def _from_the_far_end(scores, mask):
