@@ -4,6 +4,7 @@ The products are numpy's own, so sums in the specification's order have its bits
 as those of contiguous positions do, entries lie side by side but for both ends, and are copied instead of looked up.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def straight(offsets):
     (array([[ 0],
            [-1]]), None)
     """
-    ascends = _ascend(offsets.reshape(-1, offsets.shape[-1]))
+    ascends = _ascend(offsets.reshape(math.prod(offsets.shape[:-1]), offsets.shape[-1]))
     return np.clip(offsets[..., :1], -FAR, FAR) if ascends else None
 
 

@@ -209,10 +209,6 @@ def the_scale_covers_the_content():
 @example(
     of=[fast._ascend, fast.straight],
     sizes="all matrices (2, 3) of numbers from -1 to 1, one of (2, 1), and (1, 2) from both ends of int64",
-    equivalent={
-        "straight: ascends = _ascend(offsets.reshape(-1, offsets.shape[-1]))  ->  "
-        "ascends = _ascend(offsets.reshape(-2, offsets.shape[-1]))": "to numpy any negative number is what is left",
-    },
 )
 def straight_is_what_ascends():
     """Rows are straight if each number is one more than the one before; their first numbers stand for them."""
