@@ -173,8 +173,8 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     q = q * np.asarray(scale if row_scale is None else scale * row_scale, dtype)[..., None]
     rows = None if bias is None else _padded(bias[..., ::-1], heads, n_query + n_key - 1, dtype)  # forwards along the queries
     if rule is not None:
-        near = np.ascontiguousarray(np.broadcast_to(rule[0], (heads, rule[0].shape[1])), dtype)
-        rule = (near, *(np.ascontiguousarray(np.broadcast_to(slopes, heads), dtype) for slopes in rule[1:]), shift)
+        shapes = (heads, rule[0].shape[1]), heads, heads
+        rule = (*(np.array(np.broadcast_to(x, shape), dtype, order="C") for x, shape in zip(rule, shapes, strict=True)), shift)
     sums = out if out.flags.carray else np.empty(out.shape, dtype)
     sums[...] = 0
     maximum, denominator = np.empty((2, *batch, heads, n_query + -n_query % LANES), dtype)

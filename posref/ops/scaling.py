@@ -223,7 +223,7 @@ MISTAKES = {
         remedy="Blend the pairs between low_freq_factor and high_freq_factor turns.",
     ),
     "factor_of_the_other_release": Mistake(
-        using(factor=lambda a: {8.0: 32.0, 32.0: 8.0}.get(a.factor) or missing()),
+        using(factor=lambda a: 4 * a.factor if a.factor == 8 else a.factor / 4 if a.factor == 32 else missing()),
         "32 for 8",
         "The factor of Llama 3.2 is used for Llama 3.1, or the reverse; all else is alike.",
         "Slow pairs are 4 times too slow, or too fast.",
