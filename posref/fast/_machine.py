@@ -1,7 +1,11 @@
 """What the fast paths share: compiling, threads and the output argument."""
 
+import contextlib
+import ctypes
 import functools
+import itertools
 import os
+import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +15,8 @@ import numpy as np
 # A second thread pays from twice this many written bytes on: starting it takes 0.1 ms, as long as writing 1 MB, and where
 # memory is the limit two threads save a tenth of the time. It also keeps many cores from crowding one memory bus.
 BYTES_PER_THREAD = 2**23
+
+_processor = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
 
 
 def jit(kernel=None, **options):
@@ -73,11 +79,41 @@ def run(kernel, calls, threads):
                 return
             kernel(*arguments)
 
-    with ThreadPoolExecutor(workers) as pool:
-        others = [pool.submit(work) for _ in range(workers)]
+    allowed, own, homes = _homes(workers)
+
+    def begin():
+        _bind(homes.pop())
+        _bind(allowed)
+
+    with ThreadPoolExecutor(workers, initializer=begin) as pool:
+        _bind(own)  # else it follows who wakes it
+        try:
+            others = [pool.submit(work) for _ in range(workers)]
+        finally:
+            _bind(allowed)
         work()
     for other in others:
         other.result()
+
+
+def _homes(workers):
+    """The processors that are allowed, the caller's, and one for each worker to begin on; empty where they are not known.
+
+    Linux starts a thread beside the one that wakes it, and may part them only milliseconds later: short work would be done by
+    then. So threads are put on processors of their own, once; from there the system moves them as it likes.
+    """
+    if _processor is None:
+        return set(), set(), [set()] * workers
+    allowed, own = os.sched_getaffinity(0), _processor()
+    others = itertools.cycle(sorted(allowed - {own}) or [own])
+    return allowed, {own}, [{processor} for processor in itertools.islice(others, workers)]
+
+
+def _bind(processors):
+    """The calling thread may run on these processors alone, if any are named and the system lets it."""
+    with contextlib.suppress(OSError):
+        if processors:
+            os.sched_setaffinity(0, processors)
 
 
 def floating(function, argument, dtype):

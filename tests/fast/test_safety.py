@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -113,6 +114,37 @@ def test_every_call_is_made_once_and_errors_arrive():
         with pytest.raises(ZeroDivisionError, match="13"):
             machine.run(fail, [(i,) for i in range(20)], threads)
     machine.run(fail, [], 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not tell where a thread runs")
+def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
+    """Each worker is put on another processor than the caller, once; then all may run where the caller might before."""
+    allowed, bind, bound = os.sched_getaffinity(0), os.sched_setaffinity, {}
+    own = next(iter(allowed))
+
+    def noted(pid, processors):
+        assert pid == 0, "the calling thread alone"
+        bound.setdefault(threading.get_ident(), []).append(set(processors))
+        bind(pid, processors)
+
+    monkeypatch.setattr(os, "sched_setaffinity", noted)
+    monkeypatch.setattr(machine, "_processor", lambda: own)
+    barrier, seen = threading.Barrier(3, timeout=60), []
+    machine.run(lambda i: (barrier.wait(), seen.append(os.sched_getaffinity(0))), [(i,) for i in range(3)], 3)
+    caller, *workers = (bound.pop(ident) for ident in (threading.get_ident(), *list(bound)[1:]))
+    assert seen == [allowed] * 3
+    assert caller == [{own}, allowed]
+    assert len(workers) == 2
+    others = [{processor} for processor in sorted(allowed - {own})] or [{own}]
+    assert all(home in others and free == allowed for home, free in workers), "on another processor, then free"
+
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, processors: bind(-1, processors))
+    for processor in (lambda: own, None):  # where the system refuses, and where it does not tell
+        monkeypatch.setattr(machine, "_processor", processor)
+        seen.clear()
+        machine.run(seen.append, [(i,) for i in range(3)], 3)
+        assert sorted(seen) == [0, 1, 2]
+    assert os.sched_getaffinity(0) == allowed
 
 
 def python(code, *, root=PACKAGE.parent, **environment):
