@@ -22,7 +22,7 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
 Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
 the axes may stand `wide` (no integers of 8 or 16 bits, whose sums and products wrap) and `finite` (the values are searched for
 NaN and infinities). Only arguments are searched in which they would not show in the result: what is compared, clipped, masked
-or exponentiated. Object arrays, which hold symbols, are of every kind.
+or exponentiated. Object arrays, which hold symbols, are of every kind; np.matrix, whose * is @ and axes stay two, of none.
 
 Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
 choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
@@ -317,6 +317,9 @@ class Contract:
                 return TypeError(f"{self.where}: {name} is {_require.kind(value)}, not an array; pass np.array({name})")
         return None
 
+    def matrix(self, name):
+        return TypeError(f"{self.where}: {name} is an np.matrix, whose axes stay two and whose * is @; pass np.asarray({name})")
+
     def kind(self, name, value):
         wanted = self.arguments[name].rule.kind.name
         if wanted != "booleans":
@@ -560,6 +563,7 @@ def compiled(function, made, source):
 
 _HELPERS = {
     "_isfinite": np.isfinite,
+    "_matrix": np.matrix,
     "_integer": int,
     "_floating": float,
     "_tuple": tuple,
@@ -733,7 +737,7 @@ class _Writer:
 
     def _kind(self, argument):
         name, local, rule = argument.name, _local(argument), argument.rule
-        lines = []
+        lines = _refused(f"type({name}) is _matrix", f"matrix({name!r})")
         if rule.kind.dtypes:
             usual = f"{local}_kind != 'f' and " if "f" in rule.kind.dtypes else ""
             lines += _refused(f"{usual}{local}_kind not in {rule.kind.dtypes!r}", f"kind({name!r}, {name})")

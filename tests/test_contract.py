@@ -170,6 +170,7 @@ def wrong_values(argument, value):
     rule = argument.rule
     if isinstance(rule, Arrays):
         yield "a list", value.tolist(), TypeError
+        yield "a matrix", np.atleast_2d(value.reshape(-1)).view(np.matrix), TypeError
         if rule.kind.dtypes:
             yield "another dtype", np.full(value.shape, "a"), TypeError
         if "b" in rule.kind.dtypes:
@@ -329,6 +330,17 @@ def test_what_fits_passes():
 def test_what_does_not_fit_is_refused(more, message):
     with pytest.raises(ValueError, match=rf"test_contract\.sample: {message}"):
         sample(**{"x": np.ones((5, 3, 4)), **more})
+
+
+def test_a_matrix_is_refused_with_what_makes_an_array_of_it():
+    x = np.ones((3, 4)).view(np.matrix)
+    with pytest.raises(
+        TypeError, match=r"sample: x is an np\.matrix, whose axes stay two and whose \* is @; pass np\.asarray\(x\)$"
+    ):
+        sample(x)
+    with pytest.raises(TypeError, match=r"other: pair\.second is an np\.matrix, .*; pass np\.asarray\(pair\.second\)$"):
+        other(Pair(np.ones((3, 4)), x), np.ones(2), size=2)
+    assert sample(np.asarray(x)).shape == (3, 4)
 
 
 @pytest.mark.parametrize(
