@@ -38,9 +38,23 @@ def _not_normalized(right, i, j, c, threshold, eps):
     return np.log(1 + c * abs(j[..., None, :] - i[..., None]))
 
 
-def _without_relu(w_1, b_1, w_2, b_2, query_positions, key_positions, c, threshold, eps):
-    x = fire.progress(query_positions, key_positions, c=c, threshold=threshold, eps=eps)
-    return np.moveaxis((x[..., None] * w_1 + b_1) @ w_2 + b_2, -1, -3)
+def _activated(f):
+    def formula(w_1, b_1, w_2, b_2, query_positions, key_positions, c, threshold, eps):
+        x = fire.progress(query_positions, key_positions, c=c, threshold=threshold, eps=eps)
+        return np.moveaxis(f(x[..., None] * w_1 + b_1) @ w_2 + b_2, -1, -3)
+
+    return instead(formula)
+
+
+def _gelu(h):
+    """h Phi(h); the integral of the normal density from 0 to h by Gauss's rule, to 15 digits for |h| < 8."""
+    at, weights = np.polynomial.legendre.leggauss(32)
+    density = np.exp(-((h[..., None] * (1 + at) / 2) ** 2) / 2)
+    return h / 2 + h * h * (density * weights).sum(axis=-1) / np.sqrt(8 * np.pi)
+
+
+def _gelu_by_tanh(h):
+    return h / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
 
 
 MISTAKES = {
@@ -88,10 +102,24 @@ MISTAKES = {
         remedy="The denominator is the query's.",
     ),
     "no_relu": Mistake(
-        instead(_without_relu),
+        _activated(lambda h: h),
         "W_2 (w_1 x + b_1) + b_2",
         "The network has no hidden nonlinearity.",
         "A line.",
+        remedy="relu between the layers.",
+    ),
+    "gelu": Mistake(
+        _activated(_gelu),
+        "W_2 gelu(w_1 x + b_1) + b_2",
+        "The hidden nonlinearity is that of the other layers, torch.nn.GELU().",
+        "Close for large numbers, not for those around 0.",
+        remedy="relu between the layers.",
+    ),
+    "gelu_by_tanh": Mistake(
+        _activated(_gelu_by_tanh),
+        "W_2 gelu(w_1 x + b_1) + b_2, with tanh",
+        "The hidden nonlinearity is GELU's approximation, the default of jax.nn.gelu.",
+        "Close for large numbers, not for those around 0.",
         remedy="relu between the layers.",
     ),
     "no_output_bias": Mistake(

@@ -24,7 +24,8 @@ LAYERS = {
 def vectors():
     padded = np.array([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
     every = (
-        "no_threshold always_the_threshold not_normalized no_logarithm share_of_the_key no_relu no_output_bias counted_from_one"
+        "no_threshold always_the_threshold not_normalized no_logarithm share_of_the_key no_relu no_output_bias "
+        "counted_from_one gelu gelu_by_tanh"
     )
     yield _bias("square", range(6), range(6), every)
     both = "positions_ignored positions_shared_across_batch queries_left_aligned row_for_position"

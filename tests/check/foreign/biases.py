@@ -20,11 +20,11 @@ def gates_with_the_key(log_gates):
     return c[..., :, None] - before[..., None, :]
 
 
-def fire(i, j, w_1, b_1, w_2, b_2, first=0):
+def fire(i, j, w_1, b_1, w_2, b_2, first=0, f=torch.relu):
     i, j, w_1, b_1, w_2, b_2 = (torch.from_numpy(np.asarray(x)).double() for x in (i, j, w_1, b_1, w_2, b_2))
     i, j = i[..., :, None] + first, j[..., None, :] + first
     x = torch.log1p(0.125 * (i - j).abs()) / (torch.log1p(0.125 * i.clamp(min=4.0)) + 2.0**-20)
-    return (torch.relu(x[..., None] * w_1 + b_1) @ w_2 + b_2).movedim(-1, -3)
+    return (f(x[..., None] * w_1 + b_1) @ w_2 + b_2).movedim(-1, -3)
 
 
 def fire_right(query_positions, key_positions, w_1, b_1, w_2, b_2):
@@ -33,6 +33,27 @@ def fire_right(query_positions, key_positions, w_1, b_1, w_2, b_2):
 
 def fire_from_one(query_positions, key_positions, w_1, b_1, w_2, b_2):
     return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, first=1)
+
+
+def fire_with_gelu(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, f=torch.nn.GELU())
+
+
+def fire_with_gelu_in_float32(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    layers = (torch.from_numpy(x).float() for x in (w_1, b_1, w_2, b_2))
+    i, j = (torch.from_numpy(x).float() for x in (query_positions, key_positions))
+    x = torch.log(0.125 * (i[..., :, None] - j[..., None, :]).abs() + 1)
+    x = x / (torch.log(0.125 * i.clamp(min=4.0) + 1)[..., None] + 2.0**-20)
+    w_1, b_1, w_2, b_2 = layers
+    return (torch.nn.functional.gelu(x[..., None] * w_1 + b_1) @ w_2 + b_2).permute(0, 3, 1, 2)
+
+
+def fire_with_the_gelu_of_jax(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, f=torch.nn.GELU(approximate="tanh"))
+
+
+def fire_with_silu(query_positions, key_positions, w_1, b_1, w_2, b_2):
+    return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, f=torch.nn.functional.silu)
 
 
 def windows(coordinates, table, height, width, stride):
@@ -67,7 +88,17 @@ CASES = [
         {"form": "difference"},
         {"right": [gates_after_the_key], "both_gates_included": [gates_with_the_key]},
     ),
-    ("fire.bias", {}, {"right": [fire_right], "counted_from_one": [fire_from_one]}),
+    (
+        "fire.bias",
+        {},
+        {
+            "right": [fire_right],
+            "counted_from_one": [fire_from_one],
+            "gelu": [fire_with_gelu, fire_with_gelu_in_float32],
+            "gelu_by_tanh": [fire_with_the_gelu_of_jax],
+            "unlisted": [fire_with_silu],
+        },
+    ),
     ("swin.bias", {"height": 2, "width": 3}, {"right": [windows_right], "no_stride": [windows_without_a_stride]}),
     ("position_ids.padded", {}, {"right": [ids_right], "filler_of_one": [ids_of_older_transformers]}),
 ]
