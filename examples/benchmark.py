@@ -7,9 +7,11 @@
 
 One protocol. Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times
 on a shared machine drift while ratios of neighbors hardly do. Printed: the median ratio and half the distance of its quartiles.
-A peer's result is compared with the specification's before it is timed. Buffers are hot: a call repeats on the same arrays.
-Threads are those that each library takes by itself. posref.fast and onnxruntime write to an array made beforehand; torch and
-transformers make theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
+A peer's result is compared with the specification's before it is timed. Buffers are hot: each time follows a call that is not
+timed, on the same arrays. Threads are those that each library takes by itself. Those of numpy's products go on turning for 0.1 s
+after a call, those of torch for 0.01 s, and would hold a processor while the next library is timed: so before each turn the
+process waits until it is idle. posref.fast and onnxruntime write to an array made beforehand; torch and transformers make
+theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
 
 `limit` is posref.fast / the least such work can take, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
 for a bias, which reads next to nothing; products, np.matmul with as many multiplications; memory, reading the keys and values
@@ -551,9 +553,7 @@ def _onnxruntime(node, feeds, shape):
     result = helper.make_tensor_value_info("Y", TensorProto.FLOAT, shape)
     graph = helper.make_graph([node], "one", described, [result])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads would slow what is timed next
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     out = onnxruntime.OrtValue.ortvalue_from_numpy(np.empty(shape, np.float32))
     binding = session.io_binding()
     for name, array in feeds.items():
@@ -588,7 +588,19 @@ def check(name, column, call, work):
         raise ValueError(f"{name}: {column} differs from the specification by {error}, allowed are {work.tolerance}")
 
 
+def settle():
+    """Return when this process has been idle for a moment: no thread of the last call is turning any more."""
+    for _ in range(200):
+        busy = time.process_time()
+        time.sleep(2e-3)
+        if time.process_time() - busy < 5e-4:
+            return
+
+
 def seconds(call, repeats):
+    """The time of one of so many calls, after one that is not timed."""
+    settle()
+    call()
     start = time.perf_counter()
     for _ in range(repeats):
         call()
