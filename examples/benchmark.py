@@ -8,18 +8,18 @@
 One protocol. Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times
 on a shared machine drift while ratios of neighbors hardly do. Printed: the median ratio and half the distance of its quartiles.
 A peer's result is compared with the specification's before it is timed. Buffers are hot: each time follows a call that is not
-timed, on the same arrays. Threads are those that each library takes by itself. Those of numpy's products go on turning for 0.1 s
-after a call, those of torch for 0.01 s, and would hold a processor while the next library is timed: so before each turn the
-process waits until it is idle. posref.fast and onnxruntime write to an array made beforehand; torch and transformers make
+timed, on the same arrays. Threads are those that each library takes by itself. Those of numpy's products go on turning for
+0.1 s after a call, those of torch for 0.01 s, and would hold a processor while the next library is timed: so before each turn
+the process waits until it is idle. posref.fast and onnxruntime write to an array made beforehand; torch and transformers make
 theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
 
 `limit` is posref.fast / the least such work can take, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
 for a bias, which reads next to nothing; products, np.matmul with as many multiplications; memory, reading the keys and values
 once, by all processors. In all other columns the ratio is peer / posref.fast: how many times faster posref.fast is.
 
-`--growth` measures ALiBi attention of one head at doubling lengths up to 131072, each in its own process: time, peak memory
-beyond inputs and output (of torch with the matrix of the bias, whose making is not timed), and the exponent from each length to
-the next. Those that store a matrix of scores or of the bias stop at about 1 GiB.
+`--growth` measures causal attention of one head at doubling lengths up to 131072, with ALiBi and without a bias, each in its
+own process: time, peak memory beyond inputs and output (of torch with the matrix of the bias, whose making is not timed), and
+the exponent from each length to the next. Those that store a matrix of scores or of the bias stop at about 1 GiB.
 
 A new row is one function: it takes `quick` and returns the Work.
 """
@@ -598,21 +598,26 @@ def settle():
 
 
 def seconds(call, repeats):
-    """The time of one of so many calls, after one that is not timed."""
-    settle()
-    call()
+    """The time of one of so many calls."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()
     return (time.perf_counter() - start) / repeats
 
 
+def hot(call, repeats):
+    """The time of one of so many calls that begin when the last library is at rest, after one that is not timed."""
+    settle()
+    call()
+    return seconds(call, repeats)
+
+
 def compare(ours, peer, pairs, shortest):
     """Times of both in turn: two lists. Short calls are repeated until a time is at least `shortest` seconds."""
-    once = [max(seconds(call, 2), 1e-9) for call in (ours, peer)]
+    once = [max(hot(call, 1), 1e-9) for call in (ours, peer)]
     repeats = [max(1, round(shortest / t)) for t in once]
     pairs = min(pairs, max(3, round(LONGEST / sum(once))))
-    times = [(seconds(ours, repeats[0]), seconds(peer, repeats[1])) for _ in range(pairs)]
+    times = [(hot(ours, repeats[0]), hot(peer, repeats[1])) for _ in range(pairs)]
     return [list(column) for column in zip(*times, strict=True)]
 
 
@@ -640,9 +645,9 @@ def measure(make, quick, pairs):
 
 
 def growth(quick):
-    """Seconds and peak bytes of ALiBi attention at doubling lengths, for posref.fast, torch and the specification."""
+    """Seconds and peak bytes of causal attention at doubling lengths, for posref.fast, torch and the specification."""
     rows = []
-    for length in (64, 128) if quick else (2**power for power in range(10, 18)):
+    for length in (64, 128) if quick else (2**power for power in range(9, 18)):
         for name in (name for name, (_, longest) in GROWING.items() if length <= longest):
             print(f"growth: {name} {length}", file=sys.stderr)
             command = [sys.executable, __file__, "--grow", name, "--length", str(length)]
@@ -655,8 +660,16 @@ def _grow_fast(q, k, v, bias):
     return lambda: fast_attention.attend_by_offset(q, k, v, scale=q.shape[-1] ** -0.5, bias_by_offset=bias, causal=True)
 
 
+def _grow_fast_causal(q, k, v, bias):
+    return _grow_fast(q, k, v, None)
+
+
 def _grow_torch(q, k, v, bias):
     return _torch_attention(q, k, v, _dense(bias))
+
+
+def _grow_torch_causal(q, k, v, bias):
+    return _torch_attention(q, k, v, None)
 
 
 def _grow_specification(q, k, v, bias):
@@ -664,9 +677,11 @@ def _grow_specification(q, k, v, bias):
 
 
 GROWING = {  # and the longest text that each is asked for
-    "posref.fast": (_grow_fast, 2**17),
-    "torch, bias as a matrix": (_grow_torch, 2**14),
-    "specification": (_grow_specification, 2**13),
+    "posref.fast, ALiBi": (_grow_fast, 2**17),
+    "posref.fast, no bias": (_grow_fast_causal, 2**17),
+    "torch, no bias": (_grow_torch_causal, 2**17),
+    "torch, ALiBi as a matrix": (_grow_torch, 2**14),
+    "specification, ALiBi": (_grow_specification, 2**13),
 }
 
 
@@ -695,7 +710,7 @@ def resident(*, reset=False):
 
 
 def show_growth(rows):
-    print(f"{'ALiBi attention, one head of width 64':40}{'n':>8}{'ms':>10}{'exponent':>10}{'MiB':>10}{'exponent':>10}")
+    print(f"{'causal attention, one head of width 64':40}{'n':>8}{'ms':>10}{'exponent':>10}{'MiB':>10}{'exponent':>10}")
     for name in GROWING:
         last = {}
         for row in (row for row in rows if row["name"] == name):
