@@ -6,6 +6,7 @@ from posref import attention
 from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED
 from posref.ops.probe import painted
+from posref.ops.transformer_xl import MISTAKES as TRANSFORMER_XL
 from posref.relative import transformer_xl, xlnet
 from posref.rotary import rope
 
@@ -64,10 +65,6 @@ def _segment_unscaled(f, a):
 
 def _first_batch(a):
     return np.broadcast_to(a.same[:1], a.same.shape) if a.same.ndim > 2 else missing()
-
-
-def _one_side(f, a):
-    return np.minimum(f(**a | {"clamp_len": None}), a.clamp_len) if a.clamp_len else missing()
 
 
 MISTAKES = {
@@ -135,21 +132,8 @@ MISTAKES = {
         "All biases are wrong.",
         remedy="u (r_w_bias) goes with the keys, v (r_r_bias) with r, s (r_s_bias) with e.",
     ),
-    "clamp_ignored": Mistake(
-        using(clamp_len=lambda a: None if a.clamp_len else missing()),
-        "no clamp_len",
-        "Distances are not limited.",
-        "Far tokens have unseen distances.",
-        remedy="Clip the distances to -clamp_len .. clamp_len before the sinusoid is made.",
-    ),
-    "clamp_one_side": Mistake(
-        _one_side,
-        "minimum alone",
-        "Negative distances are not limited.",
-        "Far keys of the future run on.",
-        remedy="Clip to -clamp_len .. clamp_len, both sides.",
-        only="distances",
-    ),
+    "clamp_ignored": TRANSFORMER_XL["clamp_ignored"],
+    "clamp_one_side": TRANSFORMER_XL["clamp_one_side"],
     "one_row_less": Mistake(
         result(lambda y: y[1:]),
         "Transformer-XL's distances",
