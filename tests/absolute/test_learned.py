@@ -1,4 +1,4 @@
-"""Learned tables: lookup, the ids of every convention by scalar counting, cosine similarity, and every refusal."""
+"""Learned tables: published ids, cosine similarity, and every refusal."""
 
 import math
 
@@ -7,39 +7,6 @@ import numpy as np
 import pytest
 
 from posref.absolute import learned
-
-
-def counted_ids(mask, convention, padding_idx):
-    """Token by token, as the released codes describe it."""
-    ids, tokens = [], 0
-    for i, is_token in enumerate(mask):
-        tokens += bool(is_token)
-        if convention == "bert":
-            ids.append(i)
-        elif convention == "generate":
-            ids.append(tokens - 1 if is_token else 0)
-        elif convention == "opt":
-            ids.append((tokens - 1 if is_token else -1) + 2)
-        else:
-            ids.append(padding_idx + tokens if is_token else padding_idx)
-    return ids
-
-
-MASKS = [
-    [False, False, True, True, True],
-    [True, True, True, False, False],
-    [True, False, True, False, True],
-    [False, False, False, False, False],
-    [True, True, True, True, True],
-]
-
-
-@pytest.mark.parametrize("convention", ["roberta", "m2m100"])
-@pytest.mark.parametrize("padding_idx", [0, 1, 3])
-def test_position_ids_with_another_padding_row(convention, padding_idx):
-    expected = [counted_ids(mask, convention, padding_idx) for mask in MASKS]
-    ids = learned.position_ids(np.array(MASKS), convention=convention, padding_idx=padding_idx)
-    assert ids.tolist() == expected
 
 
 def test_published_examples():
