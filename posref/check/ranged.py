@@ -462,6 +462,16 @@ def _cumsum(x: Any, axis: int) -> Ranged:
     return Ranged(np.cumsum(x.v, axis=axis), x.u, e, np.cumsum(np.abs(x.v), axis=axis), x.shape[axis])
 
 
+def _where(condition: Any, *choices: Any) -> Ranged:
+    """A plain number on one side is a value, and no error; sums on the other side are charged later."""
+    like = next(x for x in choices if isinstance(x, Ranged))
+
+    def lifted(x: Any) -> Ranged:
+        return Ranged(x, like.u, _lifted(x, like.u).e, np.zeros(np.shape(x)), like.n, like.stored)
+
+    return _moved(np.where, (condition, *(x if isinstance(x, Ranged) else lifted(x) for x in choices)), {}, like.u)
+
+
 def _clip(x: Any, low: Any, high: Any, **_: Any) -> Ranged:
     return Ranged(np.clip(x.v, getattr(low, "v", low), getattr(high, "v", high)), x.u, x.charged())
 
@@ -475,6 +485,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
     "cumsum": _cumsum,
     "clip": _clip,
+    "where": _where,
     "diff": _difference,
     "sort": lambda x, axis=-1: np.take_along_axis(x, np.argsort(x.v, axis=axis), axis),
     "shape": lambda x: x.shape,
