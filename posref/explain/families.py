@@ -22,7 +22,9 @@ A row says what a configuration does not: `like` another row, then what differs.
     rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
     key_heads   multi_query where this key decides that all heads share one key
     asks        False where generate() never gives this module positions
-    others      sinks, softcap, temperature, norm (of queries and keys, before or after the rotation), axes, chunk
+    norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
+                the file that decides it; norm_of: "turned" layers alone, or kinds
+    others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
 
@@ -155,9 +157,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "nope": "no_rope_layers",
         "chunk": "attention_chunk_size",
         "norm": "after",
+        "norm_if": "use_qk_norm",
+        "norm_of": "turned",
         "temperature": "llama4",
     },
-    "cohere": {"like": "interleaved"},
+    "cohere": {"like": "interleaved", "norm": "before", "norm_if": "use_qk_norm"},
     "cohere2": {
         "like": "interleaved",
         "head": "hidden",
@@ -323,6 +327,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "hybrid": {"rope_type": "default", "rope_theta": 5000000.0, "partial_rotary_factor": 0.5},
             "hybrid_sliding": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
         },
+        "norm": "before",
     },
     # another scale
     "granite": {"like": "llama", "scale": "attention_multiplier"},
@@ -337,6 +342,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "hidden",
         "kinds": {"rule": "mllama"},
         "nope": ["cross_attention"],
+        "norm": "before",
+        "norm_of": ["cross_attention"],
     },
     "higgs_audio_v2": {
         "like": "llama",
@@ -363,13 +370,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     # part of a head turns
     "gpt_neox": {"like": "partial", "parameters": "gpt_neox", "partial": 0.25, "head": "hidden"},
     "gpt_neox_japanese": {"like": "gpt_neox", "partial": 1.0},
-    "phi": {"like": "partial", "partial": 0.5},
-    "persimmon": {"like": "partial", "partial": 0.5, "norm": "before", "head": "hidden"},
-    "stablelm": {"like": "partial", "partial": 0.25, "head": "hidden"},
+    "phi": {"like": "partial", "partial": 0.5, "norm": "before", "norm_if": "qk_layernorm"},
+    "persimmon": {"like": "phi", "head": "hidden"},
+    "stablelm": {"like": "persimmon", "partial": 0.25},
     "nemotron": {"like": "partial", "partial": 0.5},
     "glm": {"like": "partial", "partial": 0.5, "layout": "interleaved"},
     "glm4": {"like": "glm"},
-    "glm4_moe": {"like": "partial", "partial": 0.5},
+    "glm4_moe": {"like": "partial", "partial": 0.5, "norm": "before", "norm_if": "use_qk_norm"},
     "solar_open": {"like": "partial"},
     "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
     "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
@@ -455,6 +462,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "window": EVERY,
         "sinks": True,
         "undo": True,
+        "norm": "before",
     },
     # more than one axis
     "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections"},
@@ -473,7 +481,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "hidden",
     },
     "glm_ocr_text": {"like": "glm4v_text", "head": "head_dim"},
-    "glm4v_moe_text": {"like": "glm4_moe", "axes": "sections", "sections": [8, 12, 12]},
+    "glm4v_moe_text": {"like": "partial", "partial": 0.5, "axes": "sections", "sections": [8, 12, 12]},
     "ernie4_5_vl_moe_text": {
         "like": "interleaved",
         "axes": "ernie",
@@ -489,7 +497,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "qwen3_omni_moe_talker_text": {"like": "qwen3_vl_text", "window": EVERY},
     "qwen3_omni_moe_talker_code_predictor": {"like": "dots1"},
-    "molmo2_text": {"like": "llama", "kinds": {"rule": "molmo2", "keys": ()}, "parameters": "molmo2", "norm": "before"},
+    "molmo2_text": {
+        "like": "llama",
+        "kinds": {"rule": "molmo2", "keys": ()},
+        "parameters": "molmo2",
+        "norm": "before",
+        "norm_if": "qk_norm_type",
+    },
     "mistral_large4_text": {
         "like": "llama",
         **MLA,
@@ -562,7 +576,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 LIKE = {
     "llama": (
-        "arcee aria_text bitnet chameleon csm csm_depth_decoder_model diffllama emu3_text_model iquestcoder "
+        "arcee aria_text bitnet csm csm_depth_decoder_model diffllama emu3_text_model iquestcoder "
         "internlm3 jais2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
         "seed_oss idefics"
     ),
@@ -571,7 +585,11 @@ LIKE = {
     "eurobert": "gte jina_embeddings_v3 nomic_bert",
     "mistral": "voxtral_realtime_text",
 }
-NORMED = {"olmo2": "llama", "flex_olmo": "llama", "apertus": "llama", "doge": "llama", "esmc": "eurobert"}
+NORMED = {
+    "llama": "olmo2 flex_olmo apertus chameleon doge",
+    "eurobert": "esmc",
+    "axial": "dots3_note_vision_encoder glm5_next_vision glm_ocr_vision",
+}
 CODECS = {"llama": "neucodec xcodec2", "mistral": "mimi mimi_encoder mimi_decoder voxtral_realtime_encoder"}
 APERTUS_ROPE = {
     "rope_type": "llama3",
@@ -582,20 +600,19 @@ APERTUS_ROPE = {
     "high_freq_factor": 4.0,
 }
 AXIAL_TYPES = (
-    "cohere_compass_vision dots3_note_vision_encoder ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
+    "cohere_compass_vision ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
     ""
     "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
 )
 FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in names.split()}
-FAMILIES |= {name: {"like": row, "norm": "before"} for name, row in NORMED.items()}
+FAMILIES |= {name: {"like": row, "norm": "before"} for row, names in NORMED.items() for name in names.split()}
 FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items() for name in names.split()}
 FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "norm": "before"}
-FAMILIES |= {name: {"like": "axial", "norm": "before"} for name in ("glm5_next_vision", "glm_ocr_vision")}
 FAMILIES |= {name: {"like": "axial", "axes": "wh_from_one"} for name in ("muse_glimmer_vision", "muse_spark_vision")}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
@@ -606,9 +623,9 @@ LEARNED = (
     "chinese_clip_text_model chinese_clip_vision_model clip_vision_model clipseg_vision_model "
     "deit dinov2 dinov2_with_registers distilbert dpr electra ernie git_vision_model "
     "granite_docling_vision idefics2_vision idefics3_vision ijepa instructblip_vision_model "
-    "instructblipvideo_vision_model internvl_vision janus_vision_model kosmos_2_vision_model layoutlm "
+    "instructblipvideo_vision_model kosmos_2_vision_model layoutlm "
     "metaclip_2_vision_model mgp-str ovis2_vision owlv2_vision_model owlvit_vision_model "
-    "phi4_multimodal_vision pixio qianfan_ocr_vision radio roc_bert siglip2_text_model "
+    "phi4_multimodal_vision pixio radio roc_bert siglip2_text_model "
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
     "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
     "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision"
@@ -628,6 +645,7 @@ SINUSOIDAL = (
 )
 TABLES = {
     "learned": LEARNED,
+    "learned_normed": "internvl_vision janus_vision_model qianfan_ocr_vision",
     "learned_roberta": ROBERTA,
     "learned_causal": LEARNED_CAUSAL,
     "learned_tower": TOWERS,
@@ -640,6 +658,7 @@ TABLES = {
 }
 FAMILIES |= {
     "learned": {"encoding": "learned", "scale": "head", "stacks": "one", "causal": False},
+    "learned_normed": {"like": "learned", "norm": "before", "norm_if": "use_qk_norm"},
     "learned_roberta": {"like": "learned", "rows": "roberta"},
     "learned_causal": {"like": "learned", "causal": True},
     "learned_tower": {"like": "learned_causal", "asks": False},

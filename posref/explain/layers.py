@@ -8,7 +8,7 @@ from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
-from posref.explain.settings import Settings, key_heads, shown
+from posref.explain.settings import Settings, key_heads, norm, shown
 from posref.explain.slips import slips
 
 
@@ -113,7 +113,7 @@ def _layer(settings, kind, turned, theta, given):
         "chunk": settings.count(family["chunk"]) if "chunk" in family and kind == "chunked_attention" else None,
         "sinks": kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
         "softcap": settings.number(family["softcap"]) if "softcap" in family else None,
-        "norm": family.get("norm"),
+        "norm": norm(settings, kind, turned),
         "temperature": temperature(settings, turned, given.get(kind)),
         "layout": None,
         "rotary_dim": 0,

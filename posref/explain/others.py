@@ -6,7 +6,7 @@ name their keys in `stacks`.
 
 from typing import Any
 
-from posref.explain.settings import key_heads, shown
+from posref.explain.settings import key_heads, norm, shown
 
 ENCODER_DECODER = {
     "encoder": {
@@ -69,7 +69,7 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "chunk": None,
         "sinks": False,
         "softcap": None,
-        "norm": None,
+        "norm": norm(settings, "full_attention", turned=False),
         "temperature": None,
         "layout": None,
         "rotary_dim": 0,

@@ -77,6 +77,15 @@ def key_heads(settings, heads):
     return found
 
 
+def norm(settings, kind, turned):
+    """Where queries and keys are normed: before or after their rotation, alone where nothing turns them, or None."""
+    rule, of = settings.family.get("norm"), settings.family.get("norm_of", (kind,))
+    switched = "norm_if" not in settings.family or settings[settings.family["norm_if"]]
+    if not rule or not switched or not (turned if of == "turned" else kind in of):
+        return None
+    return rule if turned else "alone"
+
+
 def _under_one_name(raw, names):
     """Keys of a file by the names of its class; ValueError where two spellings of one key contradict each other."""
     found = {}

@@ -12,6 +12,7 @@ SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|ch
 SILENT = re.compile(
     r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn|^temperature$"
 )
+NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 INSIDE = {
     *("rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings"),
     *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"),
@@ -33,6 +34,7 @@ def traps(settings, groups):
 def unread(settings):
     """Keys that speak of position and that nothing here has read, those inside the rotary parameters too."""
     keys = [key for key, value in settings.raw.items() if value is not None and SPEAKS.search(key) and not SILENT.search(key)]
+    keys += [key for key, value in settings.raw.items() if value and NORM.search(key)]
     beside = [key for key in keys if key not in settings.read and key not in ("rope_parameters", "rope_scaling")]
     within = [f"{name}.{key}" for name, values in _dictionaries(settings) for key in values if key not in INSIDE]
     prefix = f"{settings.path}." if settings.path else ""

@@ -16,6 +16,11 @@ ENCODINGS = {
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
 }
+NORMS = {
+    "before": "queries and keys are normed before the rotation",
+    "after": "queries and keys are normed after the rotation",
+    "alone": "queries and keys are normed, and not rotated",
+}
 
 
 def describe(explained, name):
@@ -90,7 +95,7 @@ def _rows(group):
     if group["temperature"]:
         yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
     if group["norm"]:
-        yield "norm", f"queries and keys are normed {group['norm']} the rotation"
+        yield "norm", NORMS[group["norm"]]
     if group.get("indexer"):
         yield "indexer", "{head_dim} wide, reads {layout}, turns the {rotated} features".format(**group["indexer"])
 

@@ -208,6 +208,33 @@ def test_frequencies_that_the_weights_mix():
     assert not said("FoPE", **config, rope_scaling={"rope_type": "default"})
 
 
+def norms(**config):
+    layers = explain(SIZES | config)["layers"]
+    return [next(group["norm"] for group in layers if i in group["indices"]) for i in range(4)]
+
+
+def test_norms_of_queries_and_keys_and_the_keys_that_switch_them():
+    """modeling_TYPE.py of transformers 5.23.0; Llama 4 makes `qk_norm` in layers that turn, and its fourth does not."""
+    assert norms(model_type="llama4_text") == ["after", "after", "after", None]
+    assert norms(model_type="llama4_text", use_qk_norm=False) == [None] * 4
+    assert norms(model_type="chameleon") == ["before"] * 4
+    assert norms(model_type="zaya") == ["before"] * 4
+    assert norms(model_type="exaone4", sliding_window=8, sliding_window_pattern=4) == ["before"] * 3 + ["alone"]
+    for model_type in ("cohere", "glm4_moe"):
+        assert norms(model_type=model_type) == norms(model_type=model_type, use_qk_norm=False) == [None] * 4
+        assert norms(model_type=model_type, use_qk_norm=True) == ["before"] * 4
+    for model_type, usual in (("phi", None), ("stablelm", None), ("persimmon", "before")):
+        assert norms(model_type=model_type) == [usual] * 4
+        assert norms(model_type=model_type, qk_layernorm=True) == ["before"] * 4
+        assert norms(model_type=model_type, qk_layernorm=False) == [None] * 4
+
+
+def test_a_norm_that_a_class_does_not_have_is_not_understood():
+    assert explain(SIZES | {"model_type": "llama", "use_qk_norm": True})["unread"] == ["use_qk_norm"]
+    assert explain(SIZES | {"model_type": "llama", "use_qk_norm": False})["unread"] == []
+    assert explain(SIZES | {"model_type": "cohere", "use_qk_norm": True})["unread"] == []
+
+
 def test_keys_that_are_not_understood():
     config = SIZES | {"model_type": "qwen2", "rope_theta": 1e4, "dual_chunk_attention_config": {"chunk_size": 8192}}
     assert explain(config)["unread"] == ["dual_chunk_attention_config"]

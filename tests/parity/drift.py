@@ -73,7 +73,12 @@ def judge(model_type, groups, record):
             at = [call for call in record.attentions if call.layer == turn.layer]
             drifted += [f"layer {named(i)}: {words}" for words in rotation(layer, turn, at)]
             norms = [norm for norm in record.norms if norm.layer == turn.layer]
-            drifted += [f"layer {named(i)}: {words}" for words in order(layer, turn, norms)]
+            drifted += [f"layer {named(i)}: {words}" for words in order(layer, turn, norms, at)]
+    for call in record.attentions:
+        i = place(call.layer, stacks)
+        normed = "alone" if any(norm.layer == call.layer for norm in record.norms) else None
+        if i in said and i not in turning and not CROSS.search(call.layer) and said[i]["norm"] != normed:
+            drifted.append(f"layer {named(i)}: its queries and keys are normed {normed}, explained as {said[i]['norm']}")
     if turning:
         claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turning)
         drifted += [f"layer {named(i)} is explained as rope and does not rotate" for i in sorted(claimed)]
@@ -157,8 +162,10 @@ def rotation(layer, turn, calls):
             yield f"the {layer['rotated']} {width} features of its queries and keys are not the turned ones"
 
 
-def order(layer, turn, norms):
+def order(layer, turn, norms, calls):
     """Whether queries and keys are normed before their rotation or after it: the features that are passed on are the same."""
+    if layer["undo"] and any(passed_on(call.output, turn.before) for call in calls):
+        return
     scale = np.float32(layer["query_scale"])
     before = any(passed_on(np.append(norm.after, norm.after * scale), turn.before) for norm in norms)
     after = any(passed_on(turn.after, norm.before) for norm in norms)

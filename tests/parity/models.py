@@ -120,6 +120,8 @@ SPECIAL = {  # what a class needs beside its sizes
         "position_embedding_type": "rotary",
         "token_dropout": False,
     },
+    "chameleon": {"vocabulary_map": {"<image>": 4}},
+    "zaya": {"num_experts_per_tok": 1},
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 10, "laurel_rank": 8, "intermediate_size": 48},
     "longcat_flash": {"num_layers": 3, "head_dim": 8},
     "nemotron": {"num_key_value_heads": 2},
@@ -140,7 +142,7 @@ SPECIAL = {  # what a class needs beside its sizes
     "llama4_vision_model": {"intermediate_size": 256, "patch_size": 8},
     "mllama_text_model": {"cross_attention_layers": [3, 8]},
 }
-NORM = re.compile(r"^(q|k|qk|query|key)_?(layer)?_?norm$")
+NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
 ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
 
@@ -332,7 +334,7 @@ def quiet():
 def _recording(model, record):
     path = [""]
     handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
-    handles += [_watch_norm(module, name, record) for name, module in model.named_modules() if NORM.match(name.split(".")[-1])]
+    handles += [_watch_norm(module, name, record) for name, module in norms(model)]
     undo = [*_watch_rotations(model, record, path), _watch_attention(record, path)]
     try:
         yield
@@ -350,9 +352,20 @@ def _follow(module, name, path):
     )
 
 
+def norms(model):
+    """(name, module) of what norms queries or keys; a norm that is switched off may be left as an identity."""
+    named = ((name, module) for name, module in model.named_modules() if NORM.match(name.split(".")[-1]))
+    return [(name, module) for name, module in named if not isinstance(module, torch.nn.Identity)]
+
+
 def _watch_norm(module, name, record):
     layer = name.rpartition(".")[0]
-    return module.register_forward_hook(lambda _, x, y: record.norms.append(Norm(layer, _array(x[0]), _array(y))))
+
+    def watch(_, given, result):
+        results = result if isinstance(result, tuple) else (result,)
+        record.norms.extend(Norm(layer, _array(x), _array(y)) for x, y in zip(given, results, strict=True))
+
+    return module.register_forward_hook(watch)
 
 
 def _watch_rotations(model, record, path):

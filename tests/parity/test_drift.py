@@ -13,7 +13,7 @@ from tests.parity import drift, models, type_facts
 TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
     "llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
-    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite qwen2_vl_vision pixtral dinov3_vit bert t5 gpt2 bart"
+    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya qwen2_vl_vision pixtral dinov3_vit bert t5 gpt2 bart"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
@@ -65,6 +65,14 @@ VARIANTS = {
     "old names": ("modernbert", {"global_rope_theta": 9999.0, "local_rope_theta": 77.0}),
     "a pattern": ("cohere2", {"sliding_window_pattern": 3}),
     "ratios": ("deepseek_v4", {"compress_ratios": [0, 0, 4, 128] * 3 + [4]}),
+    "no norms by a key": ("llama4_text", {"use_qk_norm": False}),
+    "norms by a key": ("cohere", {"use_qk_norm": True}),
+    "norms of GLM": ("glm4_moe", {"use_qk_norm": True}),
+    "norms of Phi": ("phi", {"qk_layernorm": True}),
+    "norms of StableLM": ("stablelm", {"qk_layernorm": True}),
+    "no norms of Persimmon": ("persimmon", {"qk_layernorm": False}),
+    "norms of all features": ("molmo2_text", {"qk_norm_type": "olmo"}),
+    "norms without a rotation": ("internvl_vision", {"use_qk_norm": True}),
     "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
 }
 
@@ -101,6 +109,8 @@ WRONG = {
     "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
     "norm": ("qwen3_moe", {"norm": "after"}, "normed before"),
     "no norm": ("qwen3_moe", {"norm": None}, "normed before"),
+    "norms of layers that do not turn": ("llama4_text", {"norm_of": ["chunked_attention", "full_attention"]}, "normed None"),
+    "a switch": ("persimmon", {"norm_if": "use_qk_norm"}, "normed before"),
     "axes": ("pixtral", {"axes": "hw"}, ""),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
 }

@@ -24,11 +24,12 @@ KEYS = (
     "num_attention_heads num_buckets num_decoder_layers num_hidden_layers num_key_value_heads num_kv_heads "
     "original_max_position_embeddings pad_token_id "
     "partial_rotary_factor patch_size pos_att_type position_biased_input position_buckets "
-    "position_embedding_type position_embeddings_type prefix_dense_sliding_window_pattern qk_nope_head_dim qk_scale_factor "
+    "position_embedding_type position_embeddings_type prefix_dense_sliding_window_pattern qk_layernorm qk_nope_head_dim "
+    "qk_norm_type qk_scale_factor "
     "qk_rope_head_dim query_pre_attn_scalar relative_attention relative_attention_max_distance "
     "relative_attention_num_buckets rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim "
     "rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window sliding_window_pattern "
-    "sliding_window_size use_bidirectional_attention use_mem_rope use_sliding_window v_head_dim window_size"
+    "sliding_window_size use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size"
 )
 
 
