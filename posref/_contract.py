@@ -28,8 +28,9 @@ Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveO
 choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
 `| None` makes an argument optional.
 
-`contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, changes nothing, and
-calls the body with the very arguments that it got. `f.contract` is the contract as data, `f.contract.source` the code,
+`contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, and calls the body with
+the very arguments that it got. Only a single integer of NumPy's, whose products and powers wrap, arrives as Python's own; a
+single float keeps its dtype, by which arrays are promoted. `f.contract` is the contract as data, `f.contract.source` the code,
 `f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are int and float.
 """
 
@@ -38,6 +39,7 @@ import collections.abc
 import inspect
 import itertools
 import linecache
+import sys
 import types
 import typing
 from dataclasses import dataclass
@@ -47,6 +49,7 @@ import numpy as np
 
 from posref import _require
 
+LARGE = 2**63  # NumPy's signed integers end before it
 wide, finite = "no integers of 8 or 16 bits", "finite"
 F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
@@ -123,7 +126,7 @@ else:
     Signed, Integers = Kind("signed numbers", "ifO"), Kind("integers", "iuO")
     SignedIntegers, Booleans = Kind("signed integers", "iO"), Kind("booleans", "bO")
     Anything = Kind("values", "")
-    Integer = Scalar("an integer", True, "True")
+    Integer = Scalar("an integer; 64 bits hold it", True, f"type({{0}}) is not int or {-LARGE} <= {{0}} < {LARGE}")
     Count = Scalar("an integer of at least 1", True, "{0} >= 1")
     Even = Scalar("an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
     Number = Scalar("a finite number", False, "True")
@@ -383,17 +386,19 @@ class Contract:
         return self._error(ValueError, name, f"is {value}, expected {self.arguments[name].rule.name}")
 
     def integer(self, name, value):
-        """A single integer; a symbol says so itself."""
-        symbolic = hasattr(value, "is_integer") and not isinstance(value, (float, np.floating))
-        if isinstance(value, (bool, np.bool_)) or not (isinstance(value, (int, np.integer)) or symbolic):
-            raise TypeError(f"{self.where}: {name} is {value!r}, expected an integer")
+        return _require.integer(self.where, name, value)
 
     def number(self, name, value):
-        """A single number, and no NaN or infinity."""
-        if isinstance(value, (str, bytes)) or not (np.isscalar(value) or hasattr(value, "is_positive")):
+        """A single number, no NaN or infinity; an integer as Python's own, or as a float where 64 bits do not hold it."""
+        no_number = (str, bytes, bool, np.bool_, complex, np.complexfloating)
+        if isinstance(value, no_number) or not (np.isscalar(value) or hasattr(value, "is_positive")):
             raise self._error(TypeError, name, f"is {value!r}, expected one number")
-        if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        too_large = isinstance(value, int) and abs(value) > sys.float_info.max
+        if too_large or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
             raise self.scalar(name, value)
+        if isinstance(value, (int, np.integer)):
+            return int(value) if abs(int(value)) < LARGE else float(value)
+        return value
 
     def choice(self, name, value):
         allowed = typing.get_args(self.arguments[name].rule)
@@ -565,7 +570,7 @@ _HELPERS = {
     "_isfinite": np.isfinite,
     "_matrix": np.matrix,
     "_integer": int,
-    "_floating": float,
+    "_number": float,
     "_tuple": tuple,
     "_list": list,
 }
@@ -685,10 +690,8 @@ class _Writer:
 
     def _scalar(self, name, rule):
         if isinstance(rule, Scalar):
-            plain = (
-                f"type({name}) is not _integer" if rule.integer else f"type({name}) is not _floating or {name} - {name} != 0"
-            )
-            lines = [f"if {plain}:", f"    _refuse.{'integer' if rule.integer else 'number'}({name!r}, {name})"]
+            kind, infinite = ("integer", "") if rule.integer else ("number", f" or {name} - {name} != 0")
+            lines = [f"if type({name}) is not _{kind}{infinite}:", f"    {name} = _refuse.{kind}({name!r}, {name})"]
             if rule.condition != "True":
                 lines += _refused(f"not ({rule.condition.format(name)})", f"scalar({name!r}, {name})")
             return lines

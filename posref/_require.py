@@ -141,10 +141,11 @@ def kind(value):
 
 
 def integer(function, argument, number):
-    """A single integer; a symbol says so itself."""
+    """A single integer, as Python's own; a symbol says that it is one, and stays."""
     symbolic = hasattr(number, "is_integer") and not isinstance(number, (float, np.floating))
     if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) or symbolic):
         raise TypeError(f"{function}: {argument} is {number!r}, expected an integer")
+    return int(number) if isinstance(number, np.integer) else number
 
 
 def count(function, argument, number):

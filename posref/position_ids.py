@@ -58,6 +58,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from posref import _require
 from posref._contract import (
     Array,
     Booleans,
@@ -277,7 +278,8 @@ def temperature(
 
 def _merged(part, merge):
     """How many tokens a part has along each of its axes."""
-    counts = (part,) if np.ndim(part) == 0 else (part[0], part[1] // merge, part[2] // merge)
+    sizes = [_require.integer("position_ids.multimodal", "parts", n) for n in ((part,) if np.ndim(part) == 0 else part)]
+    counts = sizes if np.ndim(part) == 0 else (sizes[0], sizes[1] // merge, sizes[2] // merge)
     if min(counts) < 1:
         raise ValueError(
             f"position_ids.multimodal: parts hold {part}, expected a number of tokens, or frames, rows and columns of at least "

@@ -141,6 +141,39 @@ def test_arguments_and_results_pass_unchanged(name):
     assert all(kept[0][argument] is value for argument, value in defaults.items()), name
 
 
+WHOLE = (int, np.int64, np.int32, np.uint8)
+
+
+def _scalars(made):
+    return [name for name, argument in made.arguments.items() if isinstance(argument.rule, Scalar)]
+
+
+@every([name for name, function in FUNCTIONS.items() if _scalars(function.contract)])
+def test_integers_of_every_kind_are_one(name):
+    """A single integer of NumPy's arrives in the body as Python's, so that no power of it wraps, and the result is the same."""
+    function = FUNCTIONS[name]
+    (wrapped, kept, _), names = spied(function), _scalars(function.contract)
+    for values in _choices(function.contract):
+        values |= {n: int(values[n]) for n in names if _satisfies(function.contract.arguments[n].rule, int(values[n]))}
+        results = []
+        for kind in WHOLE:
+            given = {n: kind(v) if n in names and type(v) is int else v for n, v in values.items()}
+            _call(wrapped, function, given)
+            assert [type(kept[-1][n]) for n in names] == [type(values[n]) for n in names], kind
+            results.append(_said(function, given))
+        assert results == results[:1] * len(WHOLE)
+
+
+def _said(function, given):
+    """The numbers and dtypes of a result, or the refusal."""
+    try:
+        result = _call(function, function, given)
+        parts = map(np.asarray, result if isinstance(result, tuple) else (result,))
+        return [(part.dtype, part.tolist()) for part in parts]
+    except (ValueError, TypeError, ZeroDivisionError) as refusal:
+        return str(refusal)
+
+
 @every(list(FUNCTIONS))
 def test_no_body_writes_to_its_arguments(name):
     """Every argument is given and read-only, every choice made; a body that refuses the numbers has not written either."""
@@ -184,12 +217,15 @@ def wrong_values(argument, value):
     elif isinstance(rule, Scalar):
         yield "a word", "4", TypeError
         yield "an array", np.ones(2), TypeError
+        yield "a complex number", 4j, TypeError
+        yield "a flag", np.True_, TypeError
         if rule.integer:
             yield "a float", 4.0, TypeError
         else:
             yield "NaN", float("nan"), ValueError
+            yield "beyond all floats", 10**400, ValueError
         if rule.condition != "True":
-            yield "a number out of range", -3, ValueError
+            yield "a number out of range", -3 if _satisfies(rule, 4) and not _satisfies(rule, -3) else -(10**20), ValueError
     elif typing.get_origin(rule) is Literal:
         yield "another word", "no such word", ValueError
     elif isinstance(rule, type) and issubclass(rule, tuple):

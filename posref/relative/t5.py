@@ -112,7 +112,7 @@ def bucket_starts(buckets: Integer, max_distance: Integer) -> Integers[Array, "b
     """
     _require_range("t5.bucket_starts", buckets, 1, max_distance)
     exact = buckets // 2
-    power, distances = buckets - exact, range(max_distance + 1)
+    power, distances = buckets - exact, range(max_distance)  # where it ends is max_distance
     means = [max_distance**k * exact ** (power - k) for k in range(power)]
     return np.array([*range(exact), *(bisect_left(distances, mean, key=lambda n: n**power) for mean in means)])
 

@@ -120,7 +120,7 @@ def test_errors_of_attend(change, error, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scale": 1j}, "the result would have dtype complex128"),
+        ({"scale": 1j}, "scale is 1j, expected one number"),
         ({"q": Q.astype(int), "k": K.astype(int)}, "a term would have dtype int64"),
     ],
 )

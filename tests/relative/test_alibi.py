@@ -15,6 +15,7 @@ def test_integer_exponents_are_exact():
     assert alibi.slopes(3).tolist() == [1 / 16, 1 / 256, 1 / 4]
     assert alibi.slopes(1).tolist() == [1 / 256]
     assert alibi.slopes(16)[1::2].tolist() == [1 / 2**a for a in range(1, 9)]
+    assert alibi.slopes(np.uint8(8), max_bias=np.uint8(8)).tolist() == [1 / 2**a for a in range(1, 9)]  # -8 in eight bits wraps
 
 
 def test_a_rank_of_tensor_parallelism_takes_a_slice():

@@ -60,6 +60,8 @@ def test_published_buckets():
     offset = -np.array([127, 128, 200, 300, 400, 510, 511])
     bucket = deberta.log_bucket(offset, buckets=256, max_position=512, source="microsoft")
     assert bucket.tolist() == [-127, -128, -169, -207, -233, -255, -255]
+    wide = deberta.log_bucket(offset, buckets=np.int64(256), max_position=np.int64(512), source="microsoft")
+    assert wide.tolist() == bucket.tolist()  # 511^126 in 64 bits wraps
 
 
 # Enhanced mask decoder

@@ -35,6 +35,28 @@ def test_large_arguments_are_exact():
         assert (starts[32 + k] - 1) ** 32 < target <= starts[32 + k] ** 32
 
 
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8])
+def test_single_integers_of_numpy_do_not_wrap(kind):
+    """128^15 and -128 in eight bits; the starts are those of the published lists."""
+    offsets = np.array([-200, -100, -50, -20, -1, 0, 1, 50])
+    given = {"max_distance": kind(128), "bidirectional": False}
+    expected = [sum(start <= max(-o, 0) for start in DECODER_STARTS) - 1 for o in offsets.tolist()]
+    assert expected == [31, 30, 24, 17, 1, 0, 0, 0]
+    assert t5.bucket(offsets, buckets=kind(32), **given).tolist() == expected
+    assert t5.bias(np.zeros(1, int), offsets, np.arange(32)[:, None], **given)[0, 0].tolist() == expected
+
+
+def test_the_largest_distance_is_that_of_int64():
+    """The first n with n^2 >= 2 D is 2^32 for D = 2^63 - 1; no offset is farther."""
+    assert t5.bucket_starts(4, 2**63 - 1).tolist() == [0, 1, 2, 2**32]
+    ends = np.array([-(2**63), 0, 2**63 - 1])
+    assert t5.bucket(ends, buckets=8, max_distance=2**63 - 1, bidirectional=True).tolist() == [3, 0, 7]
+    with pytest.raises(
+        ValueError, match=r"t5\.bucket_starts: max_distance is 9223372036854775808, expected an integer; 64 bits"
+    ):
+        t5.bucket_starts(4, 2**63)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 def test_the_smallest_integer_whose_absolute_value_wraps(dtype):
     ends = np.iinfo(dtype)
