@@ -63,21 +63,26 @@ def cut(stacks, heads, n_query, threads):
 def stacks(offsets, *arrays):
     """offsets (n_query, n_key) and arrays (heads, ..) for every index of the axes along which the offsets vary.
 
-    `arrays` have the leading axes of the result and are contiguous; those after the last along which offsets vary are heads.
+    `arrays`, the last of which is the result, have its leading axes and are contiguous, or None; those after the last along
+    which offsets vary are heads.
     """
-    lead = arrays[0].shape[:-2]
+    lead = arrays[-1].shape[:-2]
     axes = (1,) * (len(lead) + 2 - offsets.ndim) + offsets.shape[:-2]
     own = max((axis for axis, n in enumerate(axes, 1) if n > 1), default=0)
     offsets = np.broadcast_to(offsets.reshape(axes[:own] + offsets.shape[-2:]), lead[:own] + offsets.shape[-2:])
     for at in np.ndindex(lead[:own]):
-        yield offsets[at], *(array[at].reshape(math.prod(lead[own:]), *array.shape[-2:]) for array in arrays)
+        yield offsets[at], *(_stack(array, at, math.prod(lead[own:])) for array in arrays)
+
+
+def _stack(array, at, heads):
+    return None if array is None else array[at].reshape(heads, *array.shape[-2:])
 
 
 def work(offsets, threads, *arrays):
     """Offsets, slices of heads and of queries, and arrays for every piece of the work: those of `stacks`, cut by `cut`."""
     groups = list(stacks(offsets, *arrays))
     for at, *stack in groups:
-        for part, rows in cut(len(groups), len(stack[0]), len(at), threads):
+        for part, rows in cut(len(groups), len(stack[-1]), len(at), threads):
             yield at, part, rows, *stack
 
 
@@ -114,18 +119,19 @@ def result(function, out, threads, shape, *terms, scale, reads):
     return out, dtype.type(scale), _machine.thread_count(function, 1 if threads is None else threads, out.nbytes)
 
 
-def products(lead, *factors):
+def products(lead, *factors, place=None):
     """For every group of heads its index and x y^T for all `factors` (x, y), whose rows go on for LINE bytes that mean nothing.
 
     They are numpy's own products, with the threads of its library, done before the kernel begins, in arrays that serve all
-    groups: a kernel reads them from the cache. numpy waits for its slowest thread. Where other work shares the processors,
-    OPENBLAS_NUM_THREADS=1 can be ten times faster.
+    groups: a kernel reads them from the cache. The first goes to `place`, an array for all heads, if there is one. numpy waits
+    for its slowest thread. Where other work shares the processors, OPENBLAS_NUM_THREADS=1 can be ten times faster.
     """
     rooms, size = None, sum(x.shape[-2] * y.shape[-2] * np.result_type(x, y).itemsize for x, y in factors)
     for at in groups(lead, size):
         heads = np.broadcast_to(0, lead)[at].shape
         rooms = rooms or [_room(heads, x.shape[-2], y.shape[-2], np.result_type(x, y)) for x, y in factors]
         made = [room[: heads[0]] if heads else room for room in rooms]
+        made[0] = made[0] if place is None else place[at]
         for (x, y), room in zip(factors, made, strict=True):
             np.matmul(part(x, at), np.swapaxes(part(y, at), -1, -2), out=room[..., : y.shape[-2]])
         yield at, *made

@@ -30,12 +30,14 @@ def pieces_are_the_scores():
             for at in (OWN[0, 0], OWN):
                 expected = deberta.scores(q, k, *rows, at, scale=SCALE, convention=convention)
                 for threads in (1, 2):
-                    out, count = np.full(content.shape, None, dtype=object), 0
-                    for piece in entries.calls(content, first, second, at, *ends, SCALE, out, threads):
-                        entries._add.py_func(*piece)
-                        count += piece[7].size
-                    prove_that(count == out.size, "each cell once")
+                    out, within = np.full(content.shape, None, dtype=object), content.copy()
+                    for source, apart in ((content, out), (within, None)):
+                        pieces = entries.calls(source, first, second, at, *ends, SCALE, apart, 3, threads)
+                        prove_that(sum(piece[0].size for piece in pieces) == out.size, "each cell once")
+                        for piece in pieces:
+                            entries._add.py_func(*piece)
                     prove_equal(out, expected)
+                    prove_equal(within, expected)
 
 
 @pieces_are_the_scores.claim("The released code reads delta(i, j) in position-to-content, the paper delta(j, i).")

@@ -40,12 +40,14 @@ def pieces_are_the_scores():
     content, rows = q @ np.swapaxes(k, -1, -2), np.swapaxes(table, -1, -2)
     for at in (OWN[0, 0], OWN):
         for threads in (1, 2):
-            out, count = np.full(content.shape, None, dtype=object), 0
-            for piece in entries.calls(content, q @ rows, None, at, ENDS, None, SCALE, out, threads):
-                entries._add.py_func(*piece)
-                count += piece[7].size
-            prove_that(count == out.size, "each cell once")
+            out, within = np.full(content.shape, None, dtype=object), content.copy()
+            for source, apart in ((content, out), (within, None)):
+                pieces = entries.calls(source, q @ rows, None, at, ENDS, None, SCALE, apart, 3, threads)
+                prove_that(sum(piece[0].size for piece in pieces) == out.size, "each cell once")
+                for piece in pieces:
+                    entries._add.py_func(*piece)
             prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE))
+            prove_equal(within, out)
             for piece in fast._key_query_calls(content, q @ rows, k @ rows, at, 2, SCALE, out, threads):
                 fast._key_query.py_func(*piece)
             prove_equal(out, shaw.scores(q, k, table, at, scale=SCALE, variant="relative_key_query"))
@@ -56,7 +58,7 @@ def batches_share_the_first_offsets():
     """Every row of the batch has the offsets of the first."""
     q, k, table = symbols("q", 2, 1, 2, 1), symbols("k", 2, 1, 3, 1), symbols("t", 5, 1)
     out = np.full((2, 1, 2, 3), None, dtype=object)
-    for piece in entries.calls(q @ np.swapaxes(k, -1, -2), q @ table.T, None, OWN[0, 0], ENDS, None, SCALE, out, 1):
+    for piece in entries.calls(q @ np.swapaxes(k, -1, -2), q @ table.T, None, OWN[0, 0], ENDS, None, SCALE, out, 3, 1):
         entries._add.py_func(*piece)
     prove_equal(out, shaw.scores(q, k, table, OWN, scale=SCALE))
 

@@ -19,16 +19,17 @@ def random(*shape, dtype, seed=0):
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.float32, np.float64)])
 def test_laid_out_as_looked_up(dtypes):
     """For every pair of tables, of two dtypes, rows before, across and beyond them; columns after the last are not read."""
-    for n_key, query, key in itertools.product((1, 2, 11), ENDS, ENDS):
-        first = np.arange(-8 - n_key, 9)[:, None]
+    for n_key, query, key, height in itertools.product((1, 2, 11), ENDS, ENDS, (1, 4, 40)):
+        first = np.arange(8, -9 - n_key, -1)[:, None]
         at, shape = first + np.arange(n_key), (2, len(first), n_key)
         content = random(*shape[:2], n_key + 3, dtype=np.float32)
         by_query, by_key = random(*shape[:2], 9, dtype=dtypes[0]), random(2, n_key, 10, dtype=dtypes[1], seed=1)
         by_query[..., 7:] = by_key[..., 7:] = content[..., n_key:] = np.nan
         terms = content, None if query is None else by_query, None if key is None else by_key
         looked, laid, source = (np.zeros(shape) for _ in range(3))
+        row, columns = np.empty(n_key, np.float32 if query is None else dtypes[0]), np.empty((height, n_key + 1), dtypes[1])
         fast._add(*terms, at, query, key, np.float64(0.3), looked, None, None)
-        fast._add_straight(*terms, first, query, key, np.float64(0.3), laid, *(np.empty(n_key, dtype) for dtype in dtypes))
+        fast._add_straight(*terms, first, query, key, np.float64(0.3), laid, row, columns)
         fast._add.py_func(*terms, at, query, key, np.float64(0.3), source, None, None)
         assert looked.tobytes() == laid.tobytes() == source.tobytes()
         assert np.isfinite(laid).all()
