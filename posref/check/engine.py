@@ -3,7 +3,7 @@
 From fine to coarse models, and in each: the right answer first, then every mistake. So a mistake that fits closely is named
 before a right answer that fits loosely. A mistake is claimed only where the right answer fails, and if this data tells it from
 the right one. Of several that fit all are named; one that fits within a wide bound does not stand beside one that fits closely.
-Then what a last stage has read from the output, then two mistakes at once.
+Then what a last stage has read from the output, then settings with another number, then two mistakes at once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from posref import pairing
-from posref.check import frameworks
+from posref.check import frameworks, settings
 from posref.check.boxes import untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
@@ -23,7 +23,7 @@ AXES = ("batch", "heads", "n", "dim")
 def judged(report: Report, question: Question, got: np.ndarray, read: Read | None = None, *, pairs: bool = False) -> bool:
     """Add shape, finite numbers and values to the report, and the mistakes that explain them; True if the values are right.
 
-    `read` is a last stage for what no mistake of the list explains; `pairs` tries two mistakes at once.
+    `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
     """
     if not _same_shape(report, got.shape, question.right.shape):
         _named(report, question, question.ask(got))
@@ -36,8 +36,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         if bad.all():
             return False
 
-    def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+    def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from read(question, got) if read else ()
+        yield settings.others(question)
+
+    def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+        yield from single(question, got)
         yield from [question.pairs()] if pairs else []
 
     found = question.ask(got)
@@ -57,7 +61,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if low is not None and not found.fits:
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
-        _named(report, question, narrow.ask(got, read), low)  # one mistake and few bits, or two mistakes: not all three
+        _named(report, question, narrow.ask(got, single), low)  # one mistake and few bits, or two mistakes: not all three
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
     return False
@@ -210,7 +214,7 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
     if len(change) == 1:
         ((setting, new),) = change.items()
         old, new = question.a[setting], new(question.a) if callable(new) else new
-        if isinstance(old, (str, int, float)):
+        if all(value is None or isinstance(value, (str, int, float)) for value in (old, new)):
             return f"with {setting}={_said(new)}; you asked for {setting}={_said(old)}"
     return f"with the mistake {name}: {mistake.bug}"
 

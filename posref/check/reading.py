@@ -219,6 +219,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
                     if law is not None:
                         yield from _positions(question, Base(((name, mistake),)), theirs, law.sign * law.frequencies)
         yield from _one_more(question, start)
+    yield prepared.named()
     yield from _one_more(question, prepared)
     if exact is not None and theirs.phases.shape[1] >= 4:
         yield _used(question, prepared, theirs, exact)

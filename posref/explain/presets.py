@@ -50,6 +50,13 @@ def uses():
     return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
 
 
+@cache
+def numbers():
+    """What every set of layers of the shipped models is described by, and its bias, as dictionaries."""
+    groups = [group for model in models().values() for group in explain(model["config"])["layers"]]
+    return [*groups, *(group["bias"] for group in groups if group.get("bias"))]
+
+
 def asked(source, layer=None, part=None):
     """What `posref.check` asks of a model: the name of an op and its settings. `source` is what `explain` takes.
 

@@ -1,8 +1,8 @@
 """Wrong implementations by other hands: what the list knows is named, what it does not know is not called something else.
 
 The files in `foreign` import nothing of posref. Each has CASES: an op, its settings, and functions by what they are: "right",
-the name of a listed mistake, "unlisted", a mistake that no ops file has, or "= NAME", one that no ops file has either and
-whose numbers are those of another setting that is read from the phases: RoPE applied twice is linear scaling by 0.5.
+the name of a listed mistake, "unlisted", a mistake that no ops file has, or "= NAME; NAME", one that no ops file has either and
+whose numbers are those of other settings, read from the phases or tried: RoPE applied twice is linear scaling by 0.5.
 """
 
 import ast
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
         if self.kind == "right":
             return self.ok
         if self.kind.startswith("= "):
-            return not self.ok and set(self.named) == {self.kind[2:]}
+            return not self.ok and set(self.named) == set(self.kind[2:].split("; "))
         return not self.ok and (not self.named if self.kind == "unlisted" else self.kind in self.named)
 
     @property

@@ -341,7 +341,8 @@ CASES = [
             "unit_times": [sinusoid_of_whole_times],
             "other_layout": [sinusoid_interleaved],
             "closed_form": [sinusoid_itself],
-            "unlisted": [sinusoid_of_two_turns, sinusoid_shrinking],
+            "= step 1.5": [sinusoid_of_two_turns],
+            "unlisted": [sinusoid_shrinking],
         },
     ),
     (

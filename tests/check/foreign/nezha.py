@@ -121,7 +121,8 @@ CASES = [
             "half_layout": [table_of_two_halves],
             "cos_first": [table_with_cosines_first],
             "width_of_the_model": [table_of_the_whole_model],
-            "unlisted": [table_from_one, table_one_row_short, table_with_a_small_base, table_with_unit_rows],
+            "unlisted": [table_from_one, table_one_row_short, table_with_unit_rows],
+            "= dim 16": [table_with_a_small_base],
         },
     ),
     (

@@ -155,7 +155,8 @@ CASES = [
             "clip_one_early": [clip_short],
             "clip_one_late": [clip_long],
             "no_clip": [clip_not],
-            "unlisted": [clip_above_alone, clip_to_zero, clip_reflected],
+            "= low -8; low -16; low -40": [clip_above_alone],
+            "unlisted": [clip_to_zero, clip_reflected],
         },
     ),
     (
@@ -185,7 +186,8 @@ CASES = [
             "right": [gather_right],
             "lowest_ignored": [gather_without_lowest],
             "transposed": [gather_reversed],
-            "unlisted": [gather_one_late, gather_with_heads_reversed],
+            "= lowest -321": [gather_one_late],
+            "unlisted": [gather_with_heads_reversed],
         },
     ),
 ]

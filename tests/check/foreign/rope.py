@@ -468,7 +468,8 @@ CASES = [
             "permuted_back": [permute_back],
             "not_permuted": [permute_not],
             "permuted_across_heads": [permute_without_heads],
-            "unlisted": [permute_columns, permute_the_first_head],
+            "= heads 1": [permute_the_first_head],
+            "unlisted": [permute_columns],
         },
     ),
 ]

@@ -209,9 +209,9 @@ CASES = [
             "other_direction": [bias_with_a_causal_flag],
             "heads_of_the_transposed_table": [bias_reading_the_table_as_heads_first],
             "positions_ignored": [bias_of_the_cache_ignored],
+            "= max_distance 256": [bias_to_another_distance],
+            "= first half of table": [bias_with_half_the_buckets],
             "unlisted": [
-                bias_to_another_distance,
-                bias_with_half_the_buckets,
                 bias_with_heads_reversed,
                 bias_by_clipped_offsets,
             ],

@@ -291,7 +291,8 @@ CASES = [
         {
             "right": [distances_right],
             "reversed_distances": [distances_upwards],
-            "unlisted": [distances_negative, distances_from_one, distances_of_the_queries],
+            "= n_key 8": [distances_from_one],
+            "unlisted": [distances_negative, distances_of_the_queries],
         },
     ),
     (
@@ -303,7 +304,8 @@ CASES = [
             "negated_distances": [embeddings_of_negative_distances],
             "absolute_distances": [embeddings_of_absolute_distances],
             "cos_first": [embeddings_cosines_first],
-            "unlisted": [embeddings_of_half_the_width, embeddings_backwards],
+            "= base 100": [embeddings_of_half_the_width],
+            "unlisted": [embeddings_backwards],
         },
     ),
     (

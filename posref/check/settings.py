@@ -1,0 +1,105 @@
+"""Settings: is an output the right formula with another number? Tried where no mistake of the list fits, before two at once.
+
+Every setting of an op that is a number is tried at what people write in its place: half and double, neighbours, a tenth and ten
+times, root and square, 0 and 1, none at all; then the numbers of that name in released models, presets and defaults. So are the
+numbers that are given, one a head or a feature. Of trained tables the first or the middle half may be all that was read. An
+answer for more heads, features or rows is cut to those that were asked for. Like any mistake it has to fit within the derived
+bound; all that fit are named.
+"""
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from posref import ops
+from posref.check.engine import Named, Question
+from posref.explain import presets
+from posref.ops import Arguments, Mistake
+
+TABLES = ("table", "key_table", "value_table", "q_r", "k_r")  # trained rows `(..., rows, width)`, whose number is a setting
+MOST = 128  # times as large: what counts heads, rows or steps takes its time
+
+Change = dict[str, Any]
+
+
+def others(question: Question) -> Iterator[Named]:
+    """The op with one setting changed, with half of the rows of its tables, and with such a half and half of a setting."""
+    a, shape = question.a, question.right.shape
+    changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in _instead(name, a, question.op)]
+    yield from (_mistake(words, words, change, shape) for words, change in changes)
+    for words, bug, tables in _halves(a):
+        yield _mistake(words, bug, tables, shape)
+        for half, change in changes:
+            if all(type(value) is int and a[name] == 2 * value for name, value in change.items()):
+                yield _mistake(f"{words}, {half}", f"{bug}, {half}", tables | change, shape)
+
+
+def _defaults(op: ops.Op) -> dict[str, Any]:
+    return {name: p.default for name, p in inspect.signature(op.spec).parameters.items()}
+
+
+def _instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
+    """Other values of a setting with their words; none of what is no number."""
+    asked: Any = a.get(name)
+    if isinstance(asked, np.ndarray) and asked.ndim == 1 and asked.dtype.kind == "f":
+        size = abs(asked)
+        return [(f"{name} / 2", asked / 2), (f"2 {name}", 2 * asked), (f"{name}^2", size**2), (f"root of {name}", size**0.5)]
+    known = usual().get(name, ())
+    values = _numbers(asked, known) if type(asked) in (int, float) else known if asked is None else ()
+    none = [(f"no {name}", None)] if values and asked is not None and _defaults(op)[name] is None else []
+    return [(f"{name} {value:.10g}", value) for value in values] + none
+
+
+def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
+    """What may stand in the place of a number. Whole numbers keep their sign and are not 0."""
+    near = [asked / 2, 2 * asked, asked / 4, 4 * asked, asked / 10, 10 * asked, abs(asked) ** 0.5, asked**2, 0, 1]
+    near += [asked - 1, asked + 1] if asked == round(asked) else [asked / 2**0.5, asked * 2**0.5]
+    values = [int(value) if value == int(value) else value for value in (*near, *known)]
+    if type(asked) is int and asked:
+        values = [value for value in values if 0 < value / asked <= MOST]
+    return [value for value in dict.fromkeys(values) if value != asked]
+
+
+@cache
+def usual() -> dict[str, tuple[float, ...]]:
+    """The numbers that settings of a name have in released models, in presets and as defaults.
+
+    >>> usual()["max_distance"]
+    (128, 64, 800)
+    """
+    chosen = [*presets.numbers(), *(settings for _, settings in ops.presets().values())]
+    chosen += [_defaults(op) for system in ops.names() for op in ops.system(system).values()]
+    found: dict[str, list[float]] = {}
+    for settings in chosen:
+        for name, value in settings.items():
+            if type(value) in (int, float):
+                found.setdefault(name, []).append(value)
+    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
+
+
+def _halves(a: Arguments) -> Iterator[tuple[str, str, Change]]:
+    """The first and the middle half of the rows of all tables; of 2k + 1 for offsets up to k, those for up to k/2."""
+    tables = {name: a[name] for name in TABLES if isinstance(a.get(name), np.ndarray) and a[name].ndim > 1}
+    for words in ("first", "middle") if tables else ():
+        kept = {}
+        for name, table in tables.items():
+            rows = table.shape[-2]
+            half = rows // 2 if rows % 2 == 0 else 2 * (rows // 4) + 1
+            start = (rows - half) // 2 if words == "middle" else 0
+            kept[name] = table[..., start : start + half, :]
+        yield f"{words} half of {', '.join(tables)}", f"rows {start} to {start + half - 1} of {rows} alone", kept
+
+
+def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Named:
+    """The op with other arguments, its answer cut to what was asked for."""
+
+    def wrong(f: Any, a: Arguments) -> Any:
+        y = f(**a | change)
+        return y[tuple(map(slice, shape))] if y.ndim == len(shape) else y
+
+    wrong.change = change  # type: ignore[attr-defined]
+    remedy = f"Pass {', '.join(change)} on as asked: compare the configuration with what is read."
+    return name, Mistake(wrong, bug, remedy, "")
