@@ -20,7 +20,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name
     rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
-    key_heads   multi_query where this key decides that all heads share one key
+    heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
+    key_heads   one; multi_query where this key decides that all heads share one key; attn_config where it is in there
     asks        False where generate() never gives this module positions
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
@@ -219,6 +220,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "parameters": "given",
         "without": GEMMA4_ROPE,
         "head_of": {"full_attention": ("global_head_dim", 512)},
+        "key_heads_of": {"full_attention": ("num_global_key_value_heads", None)},
         "norm": "before",
         "both_if": "use_bidirectional_attention",
     },
@@ -226,6 +228,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0, "asks": False},
     "embedding_gemma2_text": {
         "like": "gemma4_text",
+        "key_heads_of": {"full_attention": ("num_global_key_value_heads", 1)},
         "window": {**SLIDING, "plus": 1, "sides": "both"},
         "kinds": {"every": 6, "key": "sliding_window_pattern", "last": "full_attention"},
         "without": {
@@ -294,6 +297,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "scale": "-query_pre_attn_scalar",
         "scale_without": "head_dim",
         "parameters": "step3p5",
+        "heads_of": {"sliding_attention": "num_sliding_attention_heads"},
         "norm": "before",
     },
     "ultrabert": {
@@ -391,7 +395,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3_5_moe_text": {"like": "qwen3_5_text"},
     "moonshine": {"like": "glm", "partial": 0.9, "causal": None},
     "hy_v3": {"like": "llama", "norm": "before"},
-    "dbrx": {"like": "llama", "head": "hidden"},
+    "dbrx": {"like": "llama", "head": "hidden", "key_heads": "attn_config"},
     # hybrids
     "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}},
     "nemotron_h": {
@@ -463,6 +467,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "sinks": True,
         "undo": True,
         "norm": "before",
+        "key_heads": "one",
     },
     # more than one axis
     "qwen2_vl_text": {"like": "qwen2", "head": "hidden", "parameters": "mrope", "axes": "sections"},

@@ -8,7 +8,7 @@ from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
-from posref.explain.settings import Settings, key_heads, norm, shown
+from posref.explain.settings import Settings, key_heads, norm, query_heads, shown
 from posref.explain.slips import slips
 
 
@@ -96,15 +96,15 @@ def _base_of(settings, i):
 
 def _layer(settings, kind, turned, theta, given):
     family = settings.family
-    head_dim = head_width(settings, kind)
+    head_dim, heads = head_width(settings, kind), query_heads(settings, kind)
     layer = {
         "part": settings.path,
         "model_type": settings.model_type,
         "kind": kind,
         "encoding": "rope" if turned else family.get("instead", "none"),
         "head_dim": attended_width(settings, kind),
-        "heads": settings.count("num_attention_heads"),
-        "kv_heads": key_heads(settings, settings.count("num_attention_heads")),
+        "heads": heads,
+        "kv_heads": key_heads(settings, heads, kind),
         "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
         "query_scale": query_scale(settings, head_dim),
         "causal": False if both_sides(settings) else family.get("causal"),

@@ -62,11 +62,25 @@ class Settings:
         )
 
 
-def key_heads(settings, heads):
+def query_heads(settings, kind):
+    """How many heads queries have; Step 3.5 says others of its sliding layers, under one of two names."""
+    key = settings.family.get("heads_of", {}).get(kind)
+    other = (settings["attention_other_setting"] or {}).get("num_attention_heads") if key and not settings.given(key) else None
+    return other or (settings.count(key) if key else None) or settings.count("num_attention_heads")
+
+
+def key_heads(settings, heads, kind=None):
     """How many heads keys and values have, a divisor of those of the queries; one for all where `multi_query` decides it.
 
-    A GGUF file says the number itself.
+    A GGUF file says the number itself. Full layers of Gemma 4 have others, if they read their values from the keys.
     """
+    key, without = settings.family.get("key_heads_of", {}).get(kind, (None, None))
+    if key and settings["attention_k_eq_v"] is not False and (settings.count(key) or without):
+        return settings.count(key) or without
+    if settings.family.get("key_heads") == "one":
+        return 1
+    if settings.family.get("key_heads") == "attn_config":
+        return (settings["attn_config"] or {}).get("kv_n_heads", 1)
     shared = settings.family.get("key_heads") == "multi_query" and not settings.given("num_key_value_heads")
     if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
         return 1

@@ -8,7 +8,9 @@ import re
 
 import numpy as np
 
-SPEAKS = re.compile(r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale")
+SPEAKS = re.compile(
+    r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer_config"
+)
 SILENT = re.compile(
     r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn|^temperature$"
 )

@@ -208,6 +208,33 @@ def test_frequencies_that_the_weights_mix():
     assert not said("FoPE", **config, rope_scaling={"rope_type": "default"})
 
 
+def heads(**config):
+    return {group["kind"]: (group["heads"], group["kv_heads"]) for group in explain(SIZES | config)["layers"]}
+
+
+def test_keys_that_classes_read_beside_their_fields():
+    """configuration_bloom.py:77 and its like in transformers 5.23.0."""
+    layer = explain({"model_type": "bloom", "n_embed": 4096, "n_layer": 30, "num_attention_heads": 32})["layers"][0]
+    assert (layer["head_dim"], layer["softmax_scale"]) == (128, 128**-0.5)
+    falcon = explain({"model_type": "falcon", "n_embed": 4544, "num_attention_heads": 71, "num_hidden_layers": 32})["layers"][0]
+    assert (falcon["head_dim"], falcon["rotary_dim"]) == (64, 64)
+    with pytest.raises(ValueError, match="n_embed is 4096, and hidden_size, another name of it, is 512"):
+        explain(SIZES | {"model_type": "bloom", "n_embed": 4096})
+
+
+def test_layers_with_other_numbers_of_heads():
+    gemma = {"model_type": "gemma4_text", "num_global_key_value_heads": 2}
+    assert heads(**gemma) == {"sliding_attention": (8, 8), "full_attention": (8, 8)}
+    assert heads(**gemma, attention_k_eq_v=True) == {"sliding_attention": (8, 8), "full_attention": (8, 2)}
+    assert heads(model_type="embedding_gemma2_text")["full_attention"] == (8, 1)
+    kinds = {"model_type": "step3p5", "layer_types": ["full_attention", "sliding_attention"] * 4}
+    for other in ({"num_sliding_attention_heads": 16}, {"attention_other_setting": {"num_attention_heads": 16}}):
+        assert heads(**kinds, **other) == {"full_attention": (8, 8), "sliding_attention": (16, 8)}
+    assert set(heads(model_type="deepseek_v4", head_dim=64).values()) == {(8, 1)}
+    dbrx = {"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 2, "attn_config": {"kv_n_heads": 8}}
+    assert [(group["heads"], group["kv_heads"]) for group in explain(dbrx)["layers"]] == [(48, 8)]
+
+
 def norms(**config):
     layers = explain(SIZES | config)["layers"]
     return [next(group["norm"] for group in layers if i in group["indices"]) for i in range(4)]

@@ -107,6 +107,10 @@ def attention(layer, call):
         yield f"scores are scaled by {scale}, explained as {layer['softmax_scale']}"
     if "sliding_window" in call.keywords and (call.keywords["sliding_window"] or None) != layer["window"]:
         yield f"its window is {call.keywords['sliding_window']}, explained as {layer['window']}"
+    if call.q.ndim == 4 and layer["heads"] and call.q.shape[1] != layer["heads"]:
+        yield f"its queries have {call.q.shape[1]} heads, explained as {layer['heads']}"
+    if call.k.ndim == 4 and layer["heads"] and call.k.shape[1] not in (layer["kv_heads"], layer["heads"]):
+        yield f"its keys have {call.k.shape[1]} heads, explained as {layer['kv_heads']}"
     if call.q.shape[-1] != layer["head_dim"]:
         yield f"its heads are {call.q.shape[-1]} wide, explained as {layer['head_dim']}"
     if (call.keywords.get("softcap") or None) != layer["softcap"]:

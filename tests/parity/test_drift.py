@@ -7,13 +7,14 @@ import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
-from posref.explain import families, settings
+from posref.explain import explain, families, settings
 from tests.parity import drift, models, type_facts
 
 TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
     "llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
-    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya qwen2_vl_vision pixtral dinov3_vit bert t5 gpt2 bart"
+    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
+    "pixtral dinov3_vit bert t5 gpt2 bart"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
@@ -73,6 +74,7 @@ VARIANTS = {
     "no norms of Persimmon": ("persimmon", {"qk_layernorm": False}),
     "norms of all features": ("molmo2_text", {"qk_norm_type": "olmo"}),
     "norms without a rotation": ("internvl_vision", {"use_qk_norm": True}),
+    "heads of full layers": ("gemma4_text", {"num_global_key_value_heads": 1, "attention_k_eq_v": True}),
     "nested": ("olmo3", {"rope_parameters": {kind: {"rope_theta": 7.0} for kind in ("full_attention", "sliding_attention")}}),
 }
 
@@ -88,6 +90,32 @@ def test_keys_of_a_file(name):
 def test_every_rotary_type_is_explained_or_listed():
     rotary = {name for name, row in settings.facts().items() if "rope_parameters" in row["defaults"]}
     assert rotary - set(families.FAMILIES) == set(UNREAD.split())
+
+
+POSITIONAL = {*type_facts.KEYS.split(), "_per_layer_config"} - {"patch_size", "image_size"}
+
+
+def effects(model_type, key, value):
+    """Fields about position that a key moves in the class, and whether explain has read it; None where the class refuses it."""
+    file = models.keys(model_type)
+    try:
+        usual, changed = (vars(models.configuration({**file, **more})) for more in ({}, {key: value}))
+    except Exception:
+        return None
+    moved = {name for name in usual if name in POSITIONAL and changed.get(name) != usual[name]}
+    try:
+        return moved, explain(file)["layers"] != explain({**file, key: value})["layers"]
+    except ValueError:  # it contradicts the file, or the class would not divide by it
+        return moved, True
+
+
+@pytest.mark.parametrize("model_type", [name for name in families.FAMILIES if name in models.CONFIG_MAPPING_NAMES])
+def test_keys_that_a_class_reads_beside_its_fields_are_read(model_type):
+    """kwargs.pop("n_embed") and the like: what moves a field about position moves what is explained."""
+    for key in type_facts.taken(models.CONFIG_MAPPING[model_type]):
+        found = [each for value in (32, 0.5, 3) if (each := effects(model_type, key, value))]
+        moved = set().union(*(fields for fields, _ in found))
+        assert not moved or any(differs for _, differs in found), (key, moved)
 
 
 def test_facts_are_those_of_the_installed_classes():
@@ -107,6 +135,7 @@ WRONG = {
     "layers that rotate": ("cohere2", {"nope": ["sliding_attention"]}, "rotates"),
     "kinds": ("gemma3_text", {"kinds": {"every": 5}}, "window"),
     "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
+    "heads": ("dbrx", {"key_heads": None}, "heads, explained as"),
     "norm": ("qwen3_moe", {"norm": "after"}, "normed before"),
     "no norm": ("qwen3_moe", {"norm": None}, "normed before"),
     "norms of layers that do not turn": ("llama4_text", {"norm_of": ["chunked_attention", "full_attention"]}, "normed None"),

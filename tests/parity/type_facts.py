@@ -4,7 +4,10 @@ python -m tests.parity.type_facts           writes it anew
 python -m tests.parity.type_facts --check   says what has changed
 """
 
+import contextlib
+import inspect
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from tests.parity import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
 KEYS = (
-    "alibi attention_chunk_size attention_head_dim attention_multiplier attention_types attention_windows "
+    "alibi attention_chunk_size attention_head_dim attention_k_eq_v attention_multiplier attention_types attention_windows "
     "attn_config attn_layer_indices attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale "
     "attn_temperature_tuning block_types compress_ratios compress_rope_theta cross_attention_layers d_kv "
     "decoder_attention_heads decoder_layers embed_dim embedding_size encoder_attention_heads encoder_layers "
@@ -22,6 +25,7 @@ KEYS = (
     "local_attention max_distance max_position_embeddings max_relative_positions max_source_positions "
     "max_target_positions max_window_layers multi_query new_decoder_architecture no_rope_layer_interval no_rope_layers "
     "num_attention_heads num_buckets num_decoder_layers num_hidden_layers num_key_value_heads num_kv_heads "
+    "num_sliding_attention_heads "
     "original_max_position_embeddings pad_token_id "
     "partial_rotary_factor patch_size pos_att_type position_biased_input position_buckets "
     "position_embedding_type position_embeddings_type prefix_dense_sliding_window_pattern qk_layernorm qk_nope_head_dim "
@@ -31,6 +35,8 @@ KEYS = (
     "rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window sliding_window_pattern "
     "sliding_window_size use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size"
 )
+
+FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone
 
 
 def facts():
@@ -46,7 +52,7 @@ def _record(kind):
         "module": kind.__module__.split(".")[-2],
         "class": kind.__name__.removesuffix("Config"),
         "defaults": dict(sorted(defaults.items())),
-        "names": {spelled: name for spelled, name in sorted(names.items()) if name in wanted},
+        "names": dict(sorted({**{key: name for key, name in names.items() if name in wanted}, **_also(kind, wanted)}.items())),
         "theta": getattr(kind, "default_theta", 10000.0),
         "rope_type": getattr(kind, "default_rope_type", "default"),
         "parts": _parts(kind),
@@ -54,6 +60,27 @@ def _record(kind):
     }
     silent = {"names": {}, "parts": {}, "optional": [], "theta": 10000.0, "rope_type": "default"}
     return {key: value for key, value in record.items() if key not in silent or value != silent[key]}
+
+
+def _also(kind, wanted):
+    """Names of keys that no attribute_map has: those that the class takes out of its arguments to fill a field with."""
+    found = dict(FURTHER.get(kind.model_type, {}))
+    for key in taken(kind):
+        for value in (96, 4):
+            with contextlib.suppress(Exception), models.quiet():
+                usual, changed = vars(kind()), vars(kind(**{key: value}))
+                same = [name for name in sorted(wanted - {key}) if changed.get(name) == value != usual.get(name)]
+                found.update(zip([key], same, strict=False))
+    return found
+
+
+def taken(kind):
+    """Keys beside its fields that the source of a class names: kwargs.pop("n_embed"), "n_embed" in kwargs."""
+    own = [base for base in kind.__mro__ if base.__module__.startswith("transformers.models")]
+    source = "".join(map(inspect.getsource, own))
+    named = re.findall(r"""kwargs(?:\.(?:pop|get)\(|\[)\s*["'](\w+)|["'](\w+)["'] (?:not )?in kwargs""", source)
+    known = {*getattr(kind, "__dataclass_fields__", {}), *getattr(kind, "attribute_map", {})}
+    return sorted({key for pair in named for key in pair if key} - known)
 
 
 def _defaults(kind):
