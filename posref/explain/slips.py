@@ -1,9 +1,13 @@
 """The usual slips for a set of layers: mistakes of `posref.ops` that other people made with layers like these.
 
-A row names a condition on the group of layers, the op, and its mistakes; words and threads are those of the op.
+A row names a condition on the group of layers, the op, and its mistakes. Threads are those of the op, and so are its words, but
+for numbers: an op has those of its own example, `OWN` computes those of the group.
 """
 
+import numpy as np
+
 from posref import ops
+from posref.rotary import scaling
 
 SCHEDULES = ("linear", "ntk", "dynamic_ntk", "yarn", "llama3", "longrope", "proportional")
 ROWS = (
@@ -40,13 +44,59 @@ ROWS = (
 
 
 def slips(group):
-    """Each slip of one group of layers, in the words of its op, with the threads where it was seen."""
-    return [_slip(op, mistake) for fits, op, names in ROWS if fits(group) for mistake in names.split()]
+    """Each slip of one group of layers, in the words of its op, with the numbers of the group and threads where it was seen."""
+    return [_slip(op, mistake, group) for fits, op, names in ROWS if fits(group) for mistake in names.split()]
 
 
-def _slip(op, name):
+def _slip(op, name, group):
     found = ops.op(op).mistakes[name]
-    return {"op": op, "mistake": name, "bug": found.bug, "effect": found.effect, "seen_in": list(found.seen_in)}
+    bug, effect = OWN[name](group) if name in OWN else (found.bug, found.effect)
+    return {"op": op, "mistake": name, "bug": bug, "effect": effect, "seen_in": list(found.seen_in)}
+
+
+def _on_queries(group):
+    m = group["magnitude"]
+    return f"queries times {m:.6g}, keys as they were", f"Scores are multiplied by {m:.6g} instead of {m**2:.6g}."
+
+
+def _left_out(group):
+    m = group["magnitude"]
+    return f"tables without the magnitude {m:.6g}", f"Scores are divided by {m**2:.6g}."
+
+
+def _squared(group):
+    m = group["magnitude"]
+    return f"tables times {m**2:.6g}, the magnitude twice", f"Scores are {m**2:.6g} times the right ones."
+
+
+def _ramp(bug):
+    """The largest ratio of the frequencies of both ramps."""
+
+    def words(group):
+        plain = group["base"] ** (-2 * np.arange(len(group["frequencies"])) / group["rotary_dim"])
+        keys = ("factor", "original_length", "beta_fast", "beta_slow")
+        options = {key: group["scaling"][key] for key in keys} | {"base": group["base"]}
+        one, other = (scaling.yarn(plain, **options, truncate=truncate) for truncate in (True, False))
+        ratio = np.exp(np.abs(np.log(one / other)).max())
+        return bug, f"Frequencies in the ramp are off by up to a factor of {ratio:.3g}."
+
+    return words
+
+
+def _terms(group):
+    return "1/sqrt(d)", f"Scores are sqrt({1 + len(group['bias']['terms'])}) times too large."
+
+
+OWN = {
+    "magnitude_on_queries": _on_queries,
+    "no_magnitude": _left_out,
+    "magnitude_squared": _squared,
+    "truncated": _ramp("floor and ceil of the ramp's edges"),
+    "not_truncated": _ramp("the ramp's edges as they are"),
+    "scale_of_one_term": _terms,
+    "zero_based": lambda group: ("rows from 0", "No error, other rows."),
+    "bf16_inv_freq": lambda group: ("frequencies in bfloat16", "Phase errors that grow with the position."),
+}
 
 
 def _turned(group):

@@ -44,8 +44,8 @@ def _listed(title, sentences):
 
 def _slips(groups):
     """Each slip once: its name, what was done, what one sees, where it was seen."""
-    found = {(slip["op"].split(".")[0], slip["mistake"]): slip for group in groups for slip in group["slips"]}
-    for (system, mistake), slip in found.items():
+    found = {(slip["op"].split(".")[0], slip["mistake"], slip["effect"]): slip for group in groups for slip in group["slips"]}
+    for (system, mistake, _), slip in found.items():
         seen = f" Seen in {', '.join(slip['seen_in'])}." if slip["seen_in"] else ""
         yield f"{system}.{mistake}: {slip['bug']}. {slip['effect']}{seen}"
 

@@ -1,6 +1,8 @@
 """The usual slips: every row names mistakes that exist, and stands for layers of a configuration that was released."""
 
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,44 @@ def test_a_row_stands_for_a_model(row, every_group):
     assert set(names.split()) <= set(ops.op(op).mistakes)
     assert any(fits(group) for group in every_group)
     assert not all(fits(group) for group in every_group)
+
+
+def test_numbers_of_a_slip_are_those_of_the_model(every_group):
+    """0.1 ln s + 1 of YaRN and sqrt(1 + ln s / ln L) of LongRoPE; no slip has a number that its configuration does not give."""
+    assert said("gpt-oss-20b", "magnitude_on_queries") == (
+        "queries times 1.34657, keys as they were",
+        "Scores are multiplied by 1.34657 instead of 1.81326.",
+    )
+    lists = {"short_factor": [1.0] * 48, "long_factor": [2.0] * 48}
+    phi3 = {"model_type": "phi3", "max_position_embeddings": 131072, "original_max_position_embeddings": 4096}
+    phi3 |= {"rope_theta": 1e4, "rope_scaling": {"type": "longrope", **lists}}
+    grown = math.sqrt(1 + math.log(32) / math.log(4096))
+    assert said(phi3, "no_magnitude") == ("tables without the magnitude 1.19024", f"Scores are divided by {grown**2:.6g}.")
+    deberta = {"model_type": "deberta-v2", **SIZES, "relative_attention": True, "pos_att_type": "c2p"}
+    assert said(deberta, "scale_of_one_term")[1] == "Scores are sqrt(2) times too large."
+    for group in every_group:
+        words = " ".join(slip["bug"] + " " + slip["effect"] for slip in group["slips"])
+        own = {f"{group['magnitude'] ** power:.6g}" for power in (1, 2)}
+        ramps = set(re.findall(r"factor of ([\d.]+)\.", words))
+        assert set(re.findall(r"\d+\.\d+", words)) <= own | ramps
+
+
+def test_a_ramp_cut_to_whole_pairs():
+    """gpt-oss: edges 8.0928 and 17.3980 of the ramp, beside 8 and 18, computed by its own formula."""
+    pairs = [150000.0 ** (-2 * t / 64) for t in range(32)]
+    edges = [64 * math.log(4096 / (turns * 2 * math.pi)) / (2 * math.log(150000)) for turns in (32, 1)]
+
+    def yarn(low, high):
+        kept = [1 - min(max((t - low) / (high - low), 0), 1) for t in range(32)]
+        return [w * (share + (1 - share) / 32) for w, share in zip(pairs, kept, strict=True)]
+
+    ratios = [a / b for a, b in zip(yarn(*edges), yarn(math.floor(edges[0]), math.ceil(edges[1])), strict=True)]
+    assert said("gpt-oss-20b", "truncated")[1].endswith(f"a factor of {max(max(ratios), 1 / min(ratios)):.3g}.")
+
+
+def said(source, mistake):
+    layer = explain(source)["layers"][0]
+    return next((slip["bug"], slip["effect"]) for slip in layer["slips"] if slip["mistake"] == mistake)
 
 
 def test_slips_of_a_model():
