@@ -76,6 +76,8 @@ def _ramp(bug):
         plain = group["base"] ** (-2 * np.arange(len(group["frequencies"])) / group["rotary_dim"])
         keys = ("factor", "original_length", "beta_fast", "beta_slow")
         options = {key: group["scaling"][key] for key in keys} | {"base": group["base"]}
+        if options["beta_fast"] <= options["beta_slow"]:  # a ramp without width, unless its edges are cut
+            return bug, "Frequencies at the ramp are off."
         one, other = (scaling.yarn(plain, **options, truncate=truncate) for truncate in (True, False))
         ratio = np.exp(np.abs(np.log(one / other)).max())
         return bug, f"Frequencies in the ramp are off by up to a factor of {ratio:.3g}."
