@@ -157,6 +157,19 @@ def python(code, *, root=PACKAGE.parent, **environment):
     return run.stdout
 
 
+def test_slices_are_not_counted_where_no_array_is_made():
+    """numba has no public option for it: this fails when its compiler no longer takes the flag."""
+    entries = importlib.import_module("posref.fast.entries")
+
+    def counts(**options):
+        compiled = numba.njit(**options)(entries._lay_columns.py_func)  # anew, since cached code cannot be inspected
+        compiled(np.ones((3, 5)), 0, (2, 1, -2, 2), np.ones((2, 3)))
+        (code,) = compiled.inspect_llvm().values()
+        return code.count("NRT_incref")
+
+    assert counts(_nrt=False) == 0 < counts()
+
+
 def test_two_python_threads_call_at_once():
     """In its own process, since the failure this guards against is an abort of the process."""
     out = python("""
