@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,14 @@ import numpy as np
 from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.call import Caller, Misbehaved
+from posref.check.further import apart, battery, far, reshaped
 from posref.check.gradients import check_gradient
-from posref.check.judge import blind, judged, needed, unseen
+from posref.check.judge import blind, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
 from posref.explain import presets as released
 from posref.explain import reading as shipped
-from posref.ops import Arguments, NotHere, Op, probe
+from posref.ops import Arguments, Op
 
 AXES = ("bhnd", "bnhd", "thd")
 SHORTER = (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15)  # tables end at such positions
@@ -29,16 +29,6 @@ EXAMPLES = {
     **{"bidirectional": True, "undo": True, "scale": 0.25, "alpha": 0.25, "low": -4, "max_position": 60},
     **{"denominator": "length", "source": "microsoft", "axis": (0, 1, 2, 0)},
 }
-# beside the first probe: one row, one text, one head, many heads, lengths that are no multiple of a tile
-BATTERY: tuple[dict[str, int], ...] = (
-    {"n_query": 1},
-    {"n_query": 1, "n_key": 1},
-    {"batch": 1},
-    {"heads": 1},
-    {"heads": 32, "n_key": 5},
-    {"n_query": 33, "n_key": 33},
-    {"n_query": 17, "n_key": 129},
-)
 
 
 def check(
@@ -61,8 +51,9 @@ def check(
     0) or "offset" (one integer, where they start). `preset` names a released configuration, or a model of `posref.explain`,
     whose `layer=` and `part=` choose among layers that differ; `model` demands a precision.
 
-    After the first probe a battery of other shapes is tried, and the report says which; wrong elements that form a box are
-    described. ValueError for settings that make no sense; whatever `fn` does wrong is in the report.
+    After the first probe a battery of other shapes is tried, positions far out, and keys far from their queries, and the
+    report says which; wrong elements that form a box are described. ValueError for settings that make no sense; whatever `fn`
+    does wrong is in the report.
 
     >>> from posref.relative import alibi
     >>> def bias(query_positions, key_positions):
@@ -80,8 +71,9 @@ def check(
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
-        asked = [question, *_battery(report, caller, op, settings, question)]
-        blind(report, *asked, *_far(report, caller, settings, *asked))
+        asked = [question, *battery(report, caller, op, settings, question)]
+        asked += far(report, caller, settings, *asked)
+        blind(report, *asked, *apart(report, caller, settings, *asked))
         check_gradient(report, caller, op, a)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
@@ -240,156 +232,10 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
 
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
-    got = _reshaped(got, question)
+    got = reshaped(got, question)
     right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True)
     properties.check(report, question, got)
     if right and report.precision:
         angles = recipes.recognized(question, got, report.precision.model)
         report.precision = replace(report.precision, angles=angles)
     return right
-
-
-def _reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
-    """Axes of extent 1 more or less are put right, and elements without a meaning."""
-    right = question.right
-    if got.size != right.size or got.squeeze().shape != right.squeeze().shape:
-        return got
-    return np.where(question.op.meant(question.a), got.reshape(right.shape), right)
-
-
-def _battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> list[engine.Question]:
-    """The same question at other shapes, those that were answered rightly; the first that fails is described."""
-    tried: dict[str, engine.Question] = {}
-    models = _models(report, first)
-    for shape in _shapes(op, settings):
-        a = op.make(**settings | shape)
-        words = ", ".join(f"{key}={value}" for key, value in shape.items())
-        try:
-            got = caller(a)
-        except Misbehaved as error:
-            report.failed(f"shape {words}", str(error))
-            return [*tried.values()]
-        question = _further(op, a, models)
-        if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
-            continue  # the bound leaves the numbers before the values do
-        if not _also(report, f"shape {words}", question, got):
-            return [*tried.values()]
-        tried[words] = question
-    if tried:
-        report.passed("shapes", "; ".join(tried))
-    return [*tried.values()]
-
-
-def _further(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
-    """A question after the first, which says enough of all elements together."""
-    return engine.Question(op, a, models, rms=dict.fromkeys(models, np.inf))
-
-
-def _models(report: Report, first: engine.Question) -> tuple[str, ...]:
-    """The model that the first output needed, and the coarsest that it may need."""
-    return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
-
-
-def _also(report: Report, name: str, question: engine.Question, got: np.ndarray) -> bool:
-    """Whether a further output is right; if not, the report says what it is."""
-    part = Report(report.subject)
-    if judged(part, question, _reshaped(got, question)):
-        return True
-    report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
-    report.diagnosis += part.diagnosis
-    report.advice += part.advice
-    return False
-
-
-def _far(
-    report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
-) -> list[engine.Question]:
-    """The same question on both sides of where numbers of few bits end, as far as there are such positions.
-
-    Beyond 2^24, where float32 has no odd numbers, nobody is accused: the report says what happens there. That is asked only
-    where it tells a mistake that nothing has told before.
-    """
-    asked: dict[int, engine.Question] = {}
-    hidden = unseen(report, first, *others)
-    limit = (
-        np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
-    )  # a word of the system, or of the probe
-    for end in probe.ENDS if report.ok and caller.positions != "range" else ():
-        try:
-            a = probe.moved(first.a, end)
-            if _last(first.a) >= end or _last(a) > limit:
-                continue
-            question = _there(caller, a, _models(report, first))
-            still = question.blind(needed(report, first), hidden)
-            if end > probe.REHEARSAL and still == hidden:
-                if "f32_positions" in hidden:
-                    report.skipped("far positions", f"from {end} on float32 positions are within the bound")
-                continue
-            got = _rehearsed(caller, first.a, a)
-        except NotHere:
-            break
-        except (Misbehaved, ValueError) as error:
-            report.skipped("far positions", f"none from {end} on: {error}")
-            break
-        asked[end], hidden, part = question, still, report if end < probe.REHEARSAL else Report(report.subject)
-        if not _also(part, f"positions from {end} on", question, got):
-            known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
-            if part is not report:
-                report.skipped("far positions", f"wrong from {end} on: {known}; all else was checked below")
-            break
-    else:
-        if asked:
-            report.passed("far positions", ", ".join(map(str, asked)))
-    return [*asked.values()]
-
-
-def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Question:
-    """The question at other positions; ValueError where the specification refuses it or its numbers leave the dtype."""
-    question = _further(caller.op, a, models)
-    numbers = np.finfo(np.float16 if caller.dtype == "float16" else np.float32)
-    sizes = np.abs(question.right[question.right != 0])
-    if not ((sizes <= numbers.max) & (sizes >= numbers.smallest_normal)).all():
-        raise ValueError(f"results leave the numbers of {numbers.dtype}")
-    return question
-
-
-def _rehearsed(caller: Caller, near: Arguments, a: Arguments) -> np.ndarray:
-    """The output at a; ValueError where a table of all positions up to there would be made, which may be too large."""
-    if _last(a) > probe.REHEARSAL:
-        usual, seconds = _seconds(caller, near), _seconds(caller, probe.moved(near, probe.REHEARSAL))
-        if seconds > 3 * usual + 0.2:
-            raise ValueError(f"{probe.REHEARSAL} takes {seconds:.1f} s, as a table of all positions does")
-    return caller(a)
-
-
-def _seconds(caller: Caller, a: Arguments) -> float:
-    start = perf_counter()
-    caller(a)
-    return perf_counter() - start
-
-
-def _last(a: Arguments) -> int:
-    return max(int(a[name].max()) for name in probe.PLACED if isinstance(a.get(name), np.ndarray))
-
-
-def _shapes(op: Op, settings: dict[str, Any]) -> Iterator[dict[str, int]]:
-    """The extents of the battery that change an array of this op and were not chosen."""
-    sizes = _extents(op.make(**settings))
-    own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if "key_heads" in _settings(op) else set())
-    for shape in BATTERY:
-        possible = shape.keys() <= _settings(op).keys() - own and _runs(op, settings | shape)
-        if possible and _extents(op.make(**settings | shape)) != sizes:
-            yield shape
-
-
-def _runs(op: Op, settings: dict[str, Any]) -> bool:
-    """False where the specification refuses the shape."""
-    try:
-        op.spec(**op.make(**settings))
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _extents(a: Arguments) -> list[tuple[int, ...]]:
-    return [np.shape(value) for value in a.values()]

@@ -338,6 +338,65 @@ EVERY_POSITION: dict[str, tuple[Any, ...]] = {
     ),
 }
 
+
+def _offsets(change: Callable[[Any], Any]) -> Wrong:
+    """Other offsets, with the queries where they are: query by query, where the result has a row for each."""
+
+    def wrong(f: Any, a: Any) -> Any:
+        if "offsets" in a:
+            return f(**a | {"offsets": change(a.offsets)})
+        n = a.query_positions.shape[-1]
+        rows = [f(**_query(a, i, n, change)) for i in range(n)]
+        return np.concatenate(rows, axis=-2) if all(y.ndim > 1 and y.shape[-2] == 1 for y in rows) else missing()
+
+    return wrong
+
+
+def _query(a: Any, i: int, n: int, change: Callable[[Any], Any]) -> Any:
+    """The arguments with one of n queries, and its keys at changed offsets from it."""
+    rows = ("q", "mask", "score_gradient")
+    alone = {name: x[..., i : i + 1, :] for name, x in a.items() if name in rows and np.shape(x)[-2:-1] == (n,)}
+    query = a.query_positions[..., i : i + 1]
+    return a | alone | {"query_positions": query, "key_positions": query + change(a.key_positions - query)}
+
+
+def _in_float16(offsets: Any) -> Any:
+    return rounded(offsets, 11).astype(np.int64) if (abs(offsets) <= 65504).all() else missing()
+
+
+# what goes wrong with distances alone; no vector is made for them, since positions of the same kind go wrong alike
+OFFSETS = {
+    "f16_offsets": Mistake(
+        _offsets(_in_float16),
+        "offsets in float16",
+        "Differences of positions are rounded to 11 significant bits.",
+        "Good until 2048, then neighbors share distances, and from 65520 on there are none.",
+        remedy="Keep offsets as integers, or in float32, until they are multiplied.",
+        kind="positions",
+    ),
+    "int16_offsets": Mistake(
+        _offsets(lambda o: (o + 2**15) % 2**16 - 2**15),
+        "offsets as 16-bit integers",
+        "Differences of positions wrap at 32768.",
+        "Right until 32767, then the far past is the future.",
+        remedy="Hold offsets in int32 or int64.",
+        kind="positions",
+    ),
+}
+
+
+def capped(n: int) -> Mistake:
+    """Distances beyond n taken for n."""
+    return Mistake(
+        _offsets(lambda o: np.clip(o, -n, n)),
+        f"distances beyond {n} are taken for {n}",
+        "A table of distances ends, and the index is clamped.",
+        "Right in short texts; in long ones all far keys are at one distance.",
+        remedy="Limit distances only where the formula does.",
+        kind="positions",
+    )
+
+
 GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
     (
         {"layout"},

@@ -100,6 +100,54 @@ def moved(a: Arguments, end: int) -> Arguments:
     return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in placed})
 
 
+APART = (2**16, 2**15, 2**11)  # where whole numbers of 16 bits end, and where float16 has no odd ones
+FARTHEST = 2**24 - 2**10  # with what is about it within the whole numbers of float32
+LIMITS = ("max_distance", "span", "window", "chunk_size", "width")
+
+
+def parted(a: Arguments, gap: int, turn: int = 0) -> Arguments:
+    """The arguments with queries and keys about `gap` apart: in turn, from row to row, keys behind, keys ahead, and keys at the
+    gap, its half, its quarter and so on behind. Offsets move away from 0. NotHere without queries and keys, or offsets.
+
+    >>> near = Arguments(query_positions=np.array([4, 5]), key_positions=np.array([3, 4, 5]))
+    >>> [parted(near, 2048, turn).key_positions - parted(near, 2048, turn).query_positions[0] for turn in range(3)]
+    [array([-2049, -2048, -2047]), array([2047, 2048, 2049]), array([-2048, -1024,  -512])]
+    """
+    given = [a.get(name) for name in ("offsets", "query_positions", "key_positions")]
+    offsets, queries, keys = (x if isinstance(x, np.ndarray) and x.dtype.kind == "i" else None for x in given)
+    if offsets is not None:
+        return Arguments(a | {"offsets": offsets + np.where(offsets < 0, -gap, gap)})
+    if queries is None or keys is None or queries.shape[:-1] != keys.shape[:-1]:
+        raise NotHere("query_positions")
+    ways = (_behind, _ahead, _thinning)
+    rows = zip(*(p.reshape(-1, p.shape[-1]) for p in (queries, keys)), strict=True)
+    moved = zip(*(ways[(row + turn) % 3](q, k, gap) for row, (q, k) in enumerate(rows)), strict=True)
+    queries, keys = (np.stack(p).reshape(like.shape) for p, like in zip(moved, (queries, keys), strict=True))
+    return Arguments(a | {"query_positions": queries, "key_positions": keys})
+
+
+def _behind(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.ndarray]:
+    return q + gap, k
+
+
+def _ahead(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.ndarray]:
+    return q, k + gap
+
+
+def _thinning(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.ndarray]:
+    return q - q[0] + gap, gap - (gap >> np.arange(len(k)))
+
+
+def distances(a: Arguments) -> np.ndarray:
+    """Every distance of a key from a query, once, in order.
+
+    >>> distances(Arguments(offsets=np.array([-3, 0, 3, 4])))
+    array([0, 3, 4])
+    """
+    offsets = a["offsets"] if "offsets" in a else a.key_positions[..., None, :] - a.query_positions[..., :, None]
+    return np.unique(np.abs(offsets))
+
+
 def queries_at(s: Any) -> np.ndarray:
     """The last queries of the sequence: with fewer queries than keys the cache is not empty."""
     return keys_at(s)[..., max(s.n_key - s.n_query, 0) :]

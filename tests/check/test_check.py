@@ -5,7 +5,7 @@ import pytest
 
 from posref import ops
 from posref.absolute import floater
-from posref.check import check, contract, implementation
+from posref.check import check, contract, further, implementation
 from posref.check.boxes import where
 from posref.check.implementation import EXAMPLES
 from posref.explain import explain, presets, reading
@@ -551,10 +551,10 @@ def test_a_table_that_ends_is_no_mistake():
 
 def test_a_table_of_all_positions_is_not_asked_for(monkeypatch):
     asked, seconds = [], iter((0.01, 2.0))
-    monkeypatch.setattr(implementation, "_seconds", lambda caller, a: next(seconds))
+    monkeypatch.setattr(further, "_seconds", lambda caller, a: next(seconds))
     report = check(biased(lambda p: asked.append(p.max()) or p), "alibi.bias", heads=3, form="signed")
     assert max(asked) < 2**17
-    assert far(report) == [("skipped", "none from 16777216 on: 3145728 takes 2.0 s, as a table of all positions does")]
+    assert far(report) == [("skipped", "none from 16777216 on: 3149954 takes 2.0 s, as a table of all positions does")]
 
 
 def test_products_of_sinusoids_are_an_honest_sandwich():

@@ -148,6 +148,34 @@ def bias_of_a_window(query_positions, key_positions, heads):
     return with_slopes(slopes(heads), np.maximum(distances(query_positions, key_positions), -64))
 
 
+def bias_capped_at_700(query_positions, key_positions, heads):
+    return with_slopes(slopes(heads), distances(query_positions, key_positions).clip(-700, 700))
+
+
+def bias_of_the_past_capped_at_1000(query_positions, key_positions, heads):
+    return with_slopes(slopes(heads), np.maximum(distances(query_positions, key_positions), -1000))
+
+
+def bias_of_distances_in_float16(query_positions, key_positions, heads):
+    with np.errstate(over="ignore"):
+        return with_slopes(slopes(heads), distances(query_positions, key_positions).astype(np.float16).astype(np.float32))
+
+
+def bias_of_distances_in_int16(query_positions, key_positions, heads):
+    return with_slopes(slopes(heads), distances(query_positions, key_positions).astype(np.int64).astype(np.int16))
+
+
+def bias_of_distances_in_uint16(query_positions, key_positions, heads):
+    d = distances(query_positions, key_positions).astype(np.int64)
+    return with_slopes(slopes(heads), np.sign(d) * np.abs(d).astype(np.uint16))
+
+
+def bias_read_from_a_table_of_131072(query_positions, key_positions, heads):
+    table = np.asarray(slopes(heads))[:, None] * np.arange(131072)
+    d = distances(query_positions, key_positions).astype(np.int64)
+    return np.moveaxis(np.sign(d) * table[:, np.minimum(np.abs(d), 131071)], 0, 1)
+
+
 def bias_with_unit_slopes(query_positions, key_positions, heads):
     return with_slopes(np.ones(heads), distances(query_positions, key_positions))
 
@@ -186,6 +214,10 @@ def attend_with_the_key_form(q, k, v, query_positions, key_positions, heads, sca
 def attend_scaling_the_bias(q, k, v, query_positions, key_positions, heads, scale, mask):
     bias = bias_by_loops(query_positions, key_positions, heads)
     return attention(q, k, v, bias, mask, scale, lambda s, scale, b: (s + b) * scale)
+
+
+def attend_capped_at_700(q, k, v, query_positions, key_positions, heads, scale, mask):
+    return attention(q, k, v, bias_capped_at_700(query_positions, key_positions, heads), mask, scale)
 
 
 def attend_without_bias(q, k, v, query_positions, key_positions, heads, scale, mask):
@@ -254,7 +286,13 @@ CASES = [
             "positions_shared_across_batch": [bias_of_the_first_text],
             "sorted_slopes": [bias_with_sorted_slopes],
             "queries_left_aligned": [bias_of_queries_from_zero],
+            "= distances capped 700": [bias_capped_at_700],
+            "= distances capped 1000": [bias_of_the_past_capped_at_1000],
+            "= distances capped 131071": [bias_read_from_a_table_of_131072],
+            "= f16_offsets": [bias_of_distances_in_float16],
+            "= int16_offsets": [bias_of_distances_in_int16],
             "unlisted": [
+                bias_of_distances_in_uint16,
                 bias_with_heads_reversed,
                 bias_of_squares,
                 bias_logarithmic,
@@ -271,6 +309,7 @@ CASES = [
             "right": [attend_in_torch, attend_online, attend_with_the_key_form],
             "bias_before_scale": [attend_scaling_the_bias],
             "no_bias": [attend_without_bias],
+            "= distances capped 700": [attend_capped_at_700],
             "no_mask": [attend_both_ways],
             "scale_ignored": [attend_unscaled],
             "unlisted": [

@@ -56,6 +56,20 @@ def fire_with_silu(query_positions, key_positions, w_1, b_1, w_2, b_2):
     return fire(query_positions, key_positions, w_1, b_1, w_2, b_2, f=torch.nn.functional.silu)
 
 
+def kerple_right(query_positions, key_positions, p, a, change=lambda distance: distance):
+    i, j, p, a = (torch.from_numpy(x) for x in (query_positions, key_positions, p, a))
+    distance = change((i[:, None, :, None] - j[:, None, None, :]).abs())
+    return -p[:, None, None] * torch.log1p(a[:, None, None] * distance)
+
+
+def kerple_capped_at_700(query_positions, key_positions, p, a):
+    return kerple_right(query_positions, key_positions, p, a, lambda distance: distance.clamp(max=700))
+
+
+def kerple_of_float16_distances(query_positions, key_positions, p, a):
+    return kerple_right(query_positions, key_positions, p, a, lambda distance: distance.half().float())
+
+
 def windows(coordinates, table, height, width, stride):
     delta = torch.from_numpy(coordinates[:, None] - coordinates[None]) + torch.tensor([height - 1, width - 1])
     return torch.from_numpy(table)[delta[..., 0] * stride + delta[..., 1]].movedim(-1, 0)
@@ -97,6 +111,15 @@ CASES = [
             "gelu": [fire_with_gelu, fire_with_gelu_in_float32],
             "gelu_by_tanh": [fire_with_the_gelu_of_jax],
             "unlisted": [fire_with_silu],
+        },
+    ),
+    (
+        "kerple.bias",
+        {"form": "log"},
+        {
+            "right": [kerple_right],
+            "= distances capped 700": [kerple_capped_at_700],
+            "= f16_offsets": [kerple_of_float16_distances],
         },
     ),
     ("swin.bias", {"height": 2, "width": 3}, {"right": [windows_right], "no_stride": [windows_without_a_stride]}),

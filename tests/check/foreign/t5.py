@@ -81,6 +81,19 @@ def bias_published(query_positions, key_positions, table):
     return torch.from_numpy(table)[published(offset(query_positions, key_positions))].permute(0, 3, 1, 2)
 
 
+def bias_of_long_texts(query_positions, key_positions, table, change=lambda offset: offset):
+    index = published(change(offset(query_positions, key_positions)), False, max_distance=2000)
+    return torch.from_numpy(table)[index].permute(0, 3, 1, 2)
+
+
+def bias_of_offsets_clipped_at_300(query_positions, key_positions, table):
+    return bias_of_long_texts(query_positions, key_positions, table, lambda offset: offset.clamp(-300, 300))
+
+
+def bias_of_offsets_in_int16(query_positions, key_positions, table):
+    return bias_of_long_texts(query_positions, key_positions, table, lambda offset: offset.short().long())
+
+
 def bias_by_one_hot(query_positions, key_positions, table):
     index = published(offset(query_positions, key_positions))
     return torch.einsum("bijr,rh->bhij", torch.nn.functional.one_hot(index, 32).float(), torch.from_numpy(table))
@@ -200,6 +213,15 @@ CASES = [
         },
     ),
     ("t5.bucket", {"bidirectional": False}, {"right": [bucket_published], "other_direction": [bucket_by_integers]}),
+    (
+        "t5.bias",
+        {"bidirectional": False, "heads": 4, "max_distance": 2000},
+        {
+            "right": [bias_of_long_texts],
+            "= distances capped 327": [bias_of_offsets_clipped_at_300],  # 300 to 327 are one bucket
+            "= int16_offsets": [bias_of_offsets_in_int16],
+        },
+    ),
     (
         "t5.bias",
         {"bidirectional": True, "heads": 3},
