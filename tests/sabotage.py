@@ -45,6 +45,8 @@ EQUIVALENT = {
     "tables: threads dropped from tables(m[far], theta)": "threads change no bit, and rows far away are few",
     "_sum: out[...] = 2 * out": "out is zero before",
     "_farthest: return np.trunc(..)": "whole numbers have no fraction",
+    "_ends: return np.trunc(..)": "whole numbers have no fraction",
+    "_ascend: return np.trunc(..)": "truth values have no fraction",
     "log_bucket: side dropped from np.searchsorted(ends, np.abs(near))": "left is numpy's default",
     "rows_with_cls: axis dropped from np.concatenate([top + 2 * corner, np.concatenate([left, patches], axis=-1)])": (
         "of two axes numpy's default is the first"

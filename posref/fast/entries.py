@@ -153,10 +153,10 @@ def _reverse(values, row):
 @_machine.jit
 def _ascend(offsets):
     """offsets (n, n_key): offsets[i, j] is offsets[i, 0] + j everywhere, which wraps nowhere."""
-    for i in range(offsets.shape[0]):
-        ascends = offsets[i, -1] >= offsets[i, 0]
+    for i in range(len(offsets)):
+        first, differ = offsets[i, 0], 0  # the bits that differ
         for j in range(offsets.shape[1]):
-            ascends &= offsets[i, j] == offsets[i, 0] + j
-        if not ascends:
+            differ |= offsets[i, j] ^ (first + j)
+        if differ != 0 or offsets[i, -1] < first:
             return False
     return True
