@@ -126,12 +126,13 @@ def products(lead, *factors, place=None):
     groups: a kernel reads them from the cache. The first goes to `place`, an array for all heads, if there is one. numpy waits
     for its slowest thread. Where other work shares the processors, OPENBLAS_NUM_THREADS=1 can be ten times faster.
     """
-    rooms, size = None, sum(x.shape[-2] * y.shape[-2] * np.result_type(x, y).itemsize for x, y in factors)
+    rooms, apart = None, factors if place is None else factors[1:]
+    size = sum(x.shape[-2] * y.shape[-2] * np.result_type(x, y).itemsize for x, y in factors)
     for at in groups(lead, size):
         heads = np.broadcast_to(0, lead)[at].shape
-        rooms = rooms or [_room(heads, x.shape[-2], y.shape[-2], np.result_type(x, y)) for x, y in factors]
+        rooms = rooms or [_room(heads, x.shape[-2], y.shape[-2], np.result_type(x, y)) for x, y in apart]
         made = [room[: heads[0]] if heads else room for room in rooms]
-        made[0] = made[0] if place is None else place[at]
+        made = made if place is None else [place[at], *made]
         for (x, y), room in zip(factors, made, strict=True):
             np.matmul(part(x, at), np.swapaxes(part(y, at), -1, -2), out=room[..., : y.shape[-2]])
         yield at, *made

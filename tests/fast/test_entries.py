@@ -35,6 +35,22 @@ def test_laid_out_as_looked_up(dtypes):
         assert np.isfinite(laid).all()
 
 
+def test_scores_in_the_place_of_the_content():
+    """With no other place for them; 70 queries are more than are laid out at a time."""
+    first = np.arange(40, -30, -1)[:, None]
+    at, by_query, by_key = first + np.arange(11), random(2, 70, 7, dtype=np.float64), random(2, 11, 7, dtype=np.float64)
+    content = random(2, 70, 11, dtype=np.float64)
+    for query, key in itertools.product(ENDS[1:], ENDS[::2]):
+        terms = by_query, None if key is None else by_key
+        apart = np.empty_like(content)
+        fast._add.py_func(content, *terms, at, query, key, 0.3, apart, None, None)
+        for kernel, index in ((fast._add, at), (fast._add_straight, first)):
+            ((_, *arguments),) = fast.calls(content, *terms, index, query, key, np.float64(0.3), None, 11, 1)
+            within = content.copy()
+            kernel(within, *arguments)
+            assert within.tobytes() == apart.tobytes()
+
+
 def test_what_is_straight():
     ends = np.iinfo(np.int64)
     rows = np.arange(5) + np.array([[7], [-9], [7]])
