@@ -25,6 +25,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     asks        False where generate() never gives this module positions
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
+    shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
+    file        the part of modeling_FILE.py that is not the module's name
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -683,5 +685,10 @@ FAMILIES |= {
     "deberta-v2": {"like": "deberta"},
     "whisper": {"like": "blenderbot", "encoder": "sinusoidal"},
     "deberta": {"encoding": "disentangled", "scale": "terms", "stacks": "one", "causal": False},
+    "xlnet": {"encoding": "xlnet", "scale": "head", "stacks": "one", "causal": "attn_type", "asks": False},
+    "swin": {"encoding": "swin", "scale": "head"},
+    "donut-swin": {"like": "swin", "file": "donut_swin"},
+    "maskformer-swin": {"like": "swin", "shifts": "everywhere", "file": "maskformer_swin"},
+    "swinv2": {"encoding": "swin_v2", "scale": None, "shifts": "by the file"},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}

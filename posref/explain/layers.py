@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from posref.explain import axes, others
+from posref.explain import axes, others, windows
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
@@ -300,8 +300,10 @@ def source(settings):
     return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
 
 
-OTHERS: dict[str, Any] = {"none": _rotary} | {
-    encoding: others.groups for encoding in ("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d")
+OTHERS: dict[str, Any] = {
+    "none": _rotary,
+    **dict.fromkeys(("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d", "xlnet"), others.groups),
+    **dict.fromkeys(("swin", "swin_v2"), windows.groups),
 }
 
 __all__ = ["Settings", "groups", "shown"]

@@ -50,10 +50,21 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
     family = settings.family
     heads = settings.count(stack["heads"])
     width = settings.count("d_kv") if family.get("head") == "d_kv" else settings.count("hidden_size") // heads
-    causal = family.get("causal") if stack["causal"] is None else stack["causal"]
+    causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     encoding = family.get(name, family["encoding"])
     return {
-        "part": ".".join(filter(None, (settings.path, name))),
+        **plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding),
+        "softmax_scale": _scale(settings, width),
+        "norm": norm(settings, "full_attention", turned=False),
+        **added(settings, encoding, causal, heads, stack.get("rows", "max_source_positions")),
+    }
+
+
+def plain(settings, part, indices, heads, width, causal, encoding) -> dict[str, Any]:
+    """What is said of layers that rotate nothing and see all keys."""
+    module = settings.facts.get("module")
+    return {
+        "part": part,
         "model_type": settings.model_type,
         "indices": indices,
         "kind": "full_attention",
@@ -61,7 +72,7 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "head_dim": width,
         "heads": heads,
         "kv_heads": key_heads(settings, heads),
-        "softmax_scale": _scale(settings, width),
+        "softmax_scale": None,
         "query_scale": 1.0,
         "causal": causal,
         "window": None,
@@ -69,7 +80,7 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "chunk": None,
         "sinks": False,
         "softcap": None,
-        "norm": norm(settings, "full_attention", turned=False),
+        "norm": None,
         "temperature": None,
         "layout": None,
         "rotary_dim": 0,
@@ -77,8 +88,7 @@ def _group(settings, name, stack, indices) -> dict[str, Any]:
         "scaling": None,
         "frequencies": [],
         "magnitude": 1.0,
-        **added(settings, encoding, causal, heads, stack.get("rows", "max_source_positions")),
-        "source": f"transformers 5.23.0, models/{settings.facts.get('module')}/modeling_{settings.facts.get('module')}.py",
+        "source": f"transformers 5.23.0, models/{module}/modeling_{settings.family.get('file', module)}.py",
     }
 
 
@@ -89,6 +99,16 @@ def added(settings, encoding, causal, heads, rows="max_source_positions"):
         "table": table if encoding in ("learned", "sinusoidal") else None,
         "bias": BIASES[encoding](settings, causal, heads) if encoding in BIASES else None,
     }
+
+
+def _causal(settings):
+    """As the family says, or by a key of the file: bi or uni."""
+    rule = settings.family.get("causal")
+    if not isinstance(rule, str):
+        return rule
+    if settings[rule] not in ("bi", "uni"):
+        raise ValueError(f"{settings.path or 'the configuration'}: {rule} is {shown(settings[rule])}, expected bi or uni")
+    return settings[rule] == "uni"
 
 
 def _scale(settings, width):
@@ -135,4 +155,18 @@ def _disentangled(settings, causal, heads):
     }
 
 
-BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled}
+def _xlnet(settings, causal, heads):
+    """Half of a batch has the distances with the other sign where bi_data is set; a limit of -1 is none."""
+    limit = settings.number("clamp_len")
+    return {
+        "call": "xlnet.scores",
+        "attn_type": settings["attn_type"],
+        "scale": (settings.count("hidden_size") // heads) ** -0.5,
+        "clamp_len": limit if limit and limit > 0 else None,
+        "bi_data": bool(settings["bi_data"]),
+        "memory": settings["mem_len"],
+        "same_length": bool(causal and settings["same_length"]),
+    }
+
+
+BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled, "xlnet": _xlnet}

@@ -27,6 +27,8 @@ def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
     if group["encoding"] == "none":
         return None
+    if group["encoding"] in ("swin", "swin_v2"):
+        return _answers(images="row and column of each patch within its window")
     if _of_a_picture(settings, group):
         grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
         return _answers(images=PATCHES.get(group.get("order"), grid))

@@ -16,12 +16,21 @@ SYSTEMS = {  # of the words of `posref.explain`
     "alibi": "relative.alibi",
     "t5": "relative.t5",
     "disentangled": "relative.deberta",
+    "xlnet": "relative.xlnet",
+    "swin": "relative.swin",
+    "swin_v2": "relative.swin",
     "relative": "relative.shaw",
     "learned": "absolute.learned",
     "learned_2d": "absolute.learned",
     "sinusoidal": "absolute.sinusoidal",
 }
-BIASES = ("t5.bias", "alibi.bias")  # what `explain` says of them are settings of the op
+BIASES = (
+    "t5.bias",
+    "alibi.bias",
+    "xlnet.scores",
+    "swin.bias",
+    "swin.continuous_bias",
+)  # what `explain` says of them are settings of the op
 
 
 @cache

@@ -39,6 +39,12 @@ ROWS = (
     (lambda g: g["encoding"] == "t5" and g["causal"], "t5.cross_attend", "bias_in_cross_attention"),
     (lambda g: g["encoding"] == "disentangled", "deberta.scores", "scale_of_one_term"),
     (lambda g: g["encoding"] == "disentangled" and "p2c" in g["bias"]["terms"], "deberta.scores", "paper_index"),
+    (lambda g: g["encoding"] == "xlnet", "xlnet.scores", "first_row_kept memory_ignored"),
+    (lambda g: g["encoding"] == "xlnet" and g["bias"]["clamp_len"], "xlnet.scores", "clamp_ignored"),
+    (lambda g: g["encoding"] == "swin", "swin.bias", "rows_and_columns_exchanged no_stride"),
+    (lambda g: g["encoding"] == "swin_v2", "swin.continuous_bias", "linear_coordinates no_sigmoid"),
+    (lambda g: g["encoding"] == "swin_v2", "swin.attend_v2", "uncapped"),
+    (lambda g: g["kind"] == "shifted_window_attention", "swin.shift_mask", "not_rolled padded_after_rolling"),
     (lambda g: _first_row(g), "learned.position_ids", "zero_based"),
 )
 

@@ -8,6 +8,9 @@ import re
 
 import numpy as np
 
+from posref.explain import windows
+from posref.explain.settings import shown
+
 SPEAKS = re.compile(
     r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer_config"
 )
@@ -229,6 +232,32 @@ def _listing(settings, groups):
         )
 
 
+def _rolls(settings, groups):
+    shifted = any(group["kind"] == "shifted_window_attention" for group in groups)
+    if settings.family["encoding"] == "swin_v2" and shifted:
+        yield "transformers 5.23.0 adds the mask of rolled windows twice: -200, not -100"
+    if settings.family["encoding"] != "swin" or "shifts" in settings.family:
+        return
+    if shifted:
+        yield (
+            "layers roll as they do for a picture of image_size; a layer of transformers 5.23.0 that once saw a picture which "
+            "one window covers rolls no larger one afterwards, and those of a backbone roll every picture"
+        )
+    for stage in range(len(windows.stages(settings))):
+        sides, window = windows.grid(settings, stage), settings.count("window_size")
+        if min(sides) < window:
+            words = f"of image_size {shown(settings['image_size'])}: stage {stage} has {sides[0]} x {sides[1]} patches"
+            yield f"transformers 5.23.0 refuses a picture {words}, its bias is for windows of {window} x {window}"
+
+
+def _both_directions(settings, groups):
+    if settings.family["encoding"] == "xlnet" and settings["bi_data"]:
+        yield (
+            "bi_data is set: the second half of a batch has the distances with the other sign; transformers 5.23.0 refuses an "
+            "odd batch, and of a single text nothing comes out"
+        )
+
+
 def _flat_text(settings, groups):
     if settings.path and settings.path.endswith("text_config") and not settings.raw and settings.outer.get("hidden_size"):
         yield (
@@ -256,5 +285,7 @@ TRAPS = (
     _squared,
     _twins,
     _listing,
+    _rolls,
+    _both_directions,
     _flat_text,
 )

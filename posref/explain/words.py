@@ -15,6 +15,9 @@ ENCODINGS = {
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
+    "xlnet": "scores with sinusoids of the distance, and a term for segments (relative.xlnet)",
+    "swin": "a bias by rows and columns between patches of a window (relative.swin)",
+    "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
 NORMS = {
     "before": "queries and keys are normed before the rotation",
@@ -173,7 +176,7 @@ def _changed(group):
 
 def _scale(group):
     if group["softmax_scale"] is None:
-        return "NOT KNOWN"
+        return "min(exp(logit_scale), 100) of cosines, trained, one a head" if group["encoding"] == "swin_v2" else "NOT KNOWN"
     before = f"; queries are multiplied by {group['query_scale']:.9g} before" if group["query_scale"] != 1 else ""
     return f"{group['softmax_scale']:.12g}{before}"
 
@@ -183,6 +186,10 @@ def _mask(group):
     if group["window"]:
         side = "on both sides" if group["window_sides"] == "both" else "its own included"
         seen += f", window: keys at a distance below {group['window']}, {side}"
+    if group["encoding"] in ("swin", "swin_v2"):
+        seen = "patches of one window of {window} x {window} see each other".format(**group["bias"])
+        if group["bias"]["shift"]:
+            seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group["bias"])
     if group["chunk"]:
         seen += f", within chunks of {group['chunk']}"
     grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1

@@ -22,6 +22,9 @@ WRITTEN = [
     {"model_type": "bloom", "n_layer": 2, "hidden_size": 96, "n_head": 6},
     {"model_type": "opt", **SIZES},
     {"model_type": "deberta-v2", **SIZES, "relative_attention": True, "pos_att_type": "p2c|c2p"},
+    {"model_type": "xlnet", "clamp_len": 400},
+    {"model_type": "swin"},
+    {"model_type": "swinv2"},
     GGUF | {"rope_freqs.weight": [1.0] * 8},
 ]
 

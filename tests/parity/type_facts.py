@@ -33,7 +33,8 @@ KEYS = (
     "qk_rope_head_dim query_pre_attn_scalar relative_attention relative_attention_max_distance "
     "relative_attention_num_buckets rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim "
     "rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window sliding_window_pattern "
-    "sliding_window_size use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size"
+    "sliding_window_size use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size "
+    "attn_type bi_data clamp_len depths mem_len pretrained_window_sizes same_length use_absolute_embeddings"
 )
 
 FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone

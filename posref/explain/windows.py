@@ -1,0 +1,89 @@
+"""Layers of Swin: the patches of one window see each other, and every second layer rolls the picture before windows are cut.
+
+Swin and Donut do not roll a picture of which one window covers the height or the width; Swin v2 asks the height of the picture
+of the file, and MaskFormer's Swin rolls every picture. Each stage has half of the rows and columns of the one before.
+"""
+
+from posref.explain import others
+from posref.explain.settings import shown
+
+
+def groups(settings):
+    """One group for the layers of each stage that do not roll the picture, and one for those that do."""
+    found, first = [], 0
+    for stage, (depth, heads) in enumerate(stages(settings)):
+        window, shift = _window(settings, stage)
+        for roll in dict.fromkeys((0, shift)):
+            indices = [first + i for i in range(depth) if not shift or (i % 2 == 1) == (roll > 0)]
+            found += [_group(settings, stage, indices, heads, window, roll)] if indices else []
+        first += depth
+    return found
+
+
+def stages(settings):
+    """(layers, heads) of each stage."""
+    depths, heads = (_counts(settings, key) for key in ("depths", "num_attention_heads"))
+    if len(depths) != len(heads):
+        words = f"depths names {len(depths)} stages and num_heads {len(heads)}; they must be as many"
+        raise ValueError(f"{settings.path or 'the configuration'}: {words}")
+    return list(zip(depths, heads, strict=True))
+
+
+def grid(settings, stage):
+    """Rows and columns of a stage, of the picture of the file. What is left over is padded; Swin v2 leaves it out here."""
+    sides = zip(_pair(settings, "image_size"), _pair(settings, "patch_size"), strict=True)
+    step = 2**stage
+    return [image // (patch * step) if _by_the_file(settings) else -(-image // (patch * step)) for image, patch in sides]
+
+
+def _by_the_file(settings):
+    return settings.family.get("shifts") == "by the file"
+
+
+def _window(settings, stage):
+    """The side of a window, and by how much every second layer rolls."""
+    window, (height, width) = settings.count("window_size"), grid(settings, stage)
+    if settings.family.get("shifts") == "everywhere":
+        return window, window // 2
+    if _by_the_file(settings):
+        return min(window, height), window // 2 * (height > window)
+    return window, window // 2 * (min(height, width) > window)
+
+
+def _group(settings, stage, indices, heads, window, shift):
+    width, encoding = settings.count("embed_dim") * 2**stage // heads, settings.family["encoding"]
+    v2 = encoding == "swin_v2"
+    height, columns = grid(settings, 0)
+    return {
+        **others.plain(settings, settings.path, indices, heads, width, False, encoding),
+        "kind": "shifted_window_attention" if shift else "window_attention",
+        "softmax_scale": None if v2 else width**-0.5,
+        "table": None,
+        "bias": {
+            **(_network(settings, stage, window) if v2 else {"call": "swin.bias", "height": window, "width": window}),
+            "window": window,
+            "shift": shift,
+            "masked": (-200 if v2 else -100) if shift else None,  # Swin v2 adds its mask twice
+            "input_table": height * columns if settings["use_absolute_embeddings"] else None,
+        },
+    }
+
+
+def _network(settings, stage, window):
+    """Coordinates are divided by the window that was trained first, if the file says one."""
+    trained = (settings["pretrained_window_sizes"] or [0] * (stage + 1))[stage]
+    height, width = trained if isinstance(trained, list) else (trained, trained)
+    return {"call": "swin.continuous_bias", "height": height or window, "width": width or window}
+
+
+def _pair(settings, key):
+    return _counts(settings, key) if isinstance(settings[key], list) else [settings.count(key)] * 2
+
+
+def _counts(settings, key):
+    """A list of counts of the file, or ValueError that names the key."""
+    given = settings[key]
+    if isinstance(given, (list, tuple)) and given and all(type(n) is int and n > 0 for n in given):
+        return list(given)
+    where = settings.path or "the configuration"
+    raise ValueError(f"{where}: {settings.names.get(key, key)} is {shown(given)}, expected a list of integers from 1 on")
