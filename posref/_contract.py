@@ -20,18 +20,19 @@ Axes. A name is an extent, one number over all arguments of a call; an integer a
     =x              exactly the shape of the argument x
 
 Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
-the axes may stand `wide` (no integers of 8 or 16 bits, whose sums and products wrap) and `finite` (the values are searched for
-NaN and infinities). Only arguments are searched in which they would not show in the result: what is compared, clipped, masked
-or exponentiated. Object arrays, which hold symbols, are of every kind; np.matrix, whose * is @ and axes stay two, of none.
+the axes may stand `kept` (integers keep their dtype) and `finite` (the values are searched for NaN and infinities). Only
+arguments are searched in which they would not show in the result: what is compared, clipped, masked or exponentiated. Object
+arrays, which hold symbols, are of every kind; np.matrix, whose * is @ and axes stay two, of none.
 
 Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
 choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
 `| None` makes an argument optional.
 
 `contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, and calls the body with
-the very arguments that it got. Only a single integer of NumPy's, whose products and powers wrap, arrives as Python's own; a
-single float keeps its dtype, by which arrays are promoted. `f.contract` is the contract as data, `f.contract.source` the code,
-`f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are int and float.
+the very arguments that it got, but for NumPy's integers, whose sums and products wrap: a single one arrives as Python's int, an
+array of them as int64, unless it is `kept` for a body that only moves it. `f.contract` is the contract as data,
+`f.contract.source` the code, `f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are
+int and float.
 """
 
 import ast
@@ -50,7 +51,7 @@ import numpy as np
 from posref import _require
 
 LARGE = 2**63  # NumPy's signed integers end before it
-wide, finite = "no integers of 8 or 16 bits", "finite"
+kept, finite = "dtype kept", "finite"
 F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
 
@@ -336,8 +337,11 @@ class Contract:
             )
         return TypeError(f"{self.where}: {name} has dtype {value.dtype}, expected {wanted}; {remedy}")
 
-    def narrow(self, name, value):
-        return TypeError(f"{self.where}: {name} has dtype {value.dtype}, whose sums and products wrap; use .astype(np.int64)")
+    def widened(self, name, value):
+        """Integers of any width as int64."""
+        if value.dtype.kind == "u" and value.size and int(value.max()) >= LARGE:
+            raise ValueError(f"{self.where}: {name} runs up to {value.max()}, beyond int64; convert it with .astype(float)")
+        return value.astype(np.int64)
 
     def not_finite(self, name, value):
         count = value.size - int(np.isfinite(value).sum())
@@ -569,6 +573,7 @@ def compiled(function, made, source):
 _HELPERS = {
     "_isfinite": np.isfinite,
     "_matrix": np.matrix,
+    "_int64": np.dtype(np.int64),
     "_integer": int,
     "_number": float,
     "_tuple": tuple,
@@ -741,11 +746,12 @@ class _Writer:
     def _kind(self, argument):
         name, local, rule = argument.name, _local(argument), argument.rule
         lines = _refused(f"type({name}) is _matrix", f"matrix({name!r})")
-        if rule.kind.dtypes:
-            usual = f"{local}_kind != 'f' and " if "f" in rule.kind.dtypes else ""
-            lines += _refused(f"{usual}{local}_kind not in {rule.kind.dtypes!r}", f"kind({name!r}, {name})")
-        if wide in rule.marks:
-            lines += _refused(f"{local}_kind in 'iu' and {name}.dtype.itemsize < 4", f"narrow({name!r}, {name})")
+        others = _refused(f"{local}_kind not in {rule.kind.dtypes!r}", f"kind({name!r}, {name})") if rule.kind.dtypes else []
+        if "i" in rule.kind.dtypes and kept not in rule.marks and name == _whole(argument):
+            narrow = f"if {local}_kind in 'iu' and {name}.dtype is not _int64:"
+            others += [narrow, f"    {name} = _refuse.widened({name!r}, {name})"]
+        floats = "f" in rule.kind.dtypes
+        lines += [f"if {local}_kind != 'f':", *_indented(others)] if floats else others
         if finite in rule.marks:
             lines += _refused(f"{local}_kind in 'fc' and not _isfinite({name}).all()", f"not_finite({name!r}, {name})")
         return lines

@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref._contract import Array, Booleans, Count, Number, Numbers, Positive, Signed, contract, finite, wide
+from posref._contract import Array, Booleans, Count, Number, Numbers, Positive, Signed, contract, finite, kept
 
 
 class FourTerms(NamedTuple):
@@ -68,7 +68,7 @@ SINKS = "one a head, as a column: sinks[:, None]"
 
 @contract(sinks=SINKS)
 def softmax(
-    scores: Signed[Array, "... n_query? n_key", wide, finite],
+    scores: Signed[Array, "... n_query? n_key", finite],
     mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
     sinks: Numbers[Array, "#... 1", finite] | None = None,
 ) -> Numbers[Array, "... n_query? n_key"]:
@@ -108,8 +108,8 @@ def row_maximum(scores: Any, mask: Any) -> Any:
 
 @contract
 def scores(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "%... n_key d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "%... n_key d"],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,
@@ -143,7 +143,7 @@ def cap(scores: Numbers[Array, "..."], *, softcap: Positive) -> Numbers[Array, "
 
 
 @contract(heads="k and v of grouped queries have a divisor of the heads of q")
-def repeat_heads(x: Numbers[Array, "... h_key n d"], *, heads: Count) -> Numbers[Array, "... heads n d"]:
+def repeat_heads(x: Numbers[Array, "... h_key n d", kept], *, heads: Count) -> Numbers[Array, "... heads n d"]:
     """Keys or values with as many heads as queries, a multiple: head a of q uses head a // (heads / h_key).
 
     >>> repeat_heads(np.array([[[1.0]], [[2.0]]]), heads=4)[:, 0, 0]
@@ -164,8 +164,8 @@ def with_heads_of(q: Any, k: Any) -> Any:
 
 @contract(sinks=SINKS)
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "%... n_key d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "%... n_key d"],
     v: Numbers[Array, "%... n_key d_v"],
     *,
     scale: Number,
@@ -201,15 +201,15 @@ def causal_mask(
 
 @contract
 def window_mask(
-    query_positions: Signed[Array, "... n_query", wide, finite],
-    key_positions: Signed[Array, "... n_key", wide, finite],
+    query_positions: Signed[Array, "... n_query", finite],
+    key_positions: Signed[Array, "... n_key", finite],
     *,
     width: Count,
 ) -> Booleans[Array, "... n_query n_key"]:
     """True where |j - i| < width: boolean `(..., n_query, n_key)`; and it with a causal mask for a sliding window.
 
     A causal window of `width` then holds `width` keys, the query's own among them, as in transformers' Mistral. TypeError for
-    positions that are unsigned or have 8 or 16 bits, whose differences wrap.
+    unsigned positions.
 
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
     array([[False,  True,  True,  True]])
@@ -219,10 +219,10 @@ def window_mask(
 
 @contract
 def four_terms(
-    x: Numbers[Array, "... n d", wide],
-    p: Numbers[Array, "... n d", wide],
-    w_q: Numbers[Array, "... d d_head", wide],
-    w_k: Numbers[Array, "... d d_head", wide],
+    x: Numbers[Array, "... n d"],
+    p: Numbers[Array, "... n d"],
+    w_q: Numbers[Array, "... d d_head"],
+    w_k: Numbers[Array, "... d d_head"],
 ) -> FourTerms:
     """(x_i + p_i) W_Q W_K^T (x_j + p_j)^T in its four parts; content is `x`, position is `p`, both `(..., n, d)`.
 
@@ -239,8 +239,8 @@ def four_terms(
 
 @contract
 def attend_by_offset(
-    q: Numbers[Array, "... h%h_key n_query d", wide, finite],
-    k: Numbers[Array, "... h_key n_key d", wide, finite],
+    q: Numbers[Array, "... h%h_key n_query d", finite],
+    k: Numbers[Array, "... h_key n_key d", finite],
     v: Numbers[Array, "... h_key n_key d_v"],
     *,
     scale: Number,
@@ -279,10 +279,10 @@ class Gradient(NamedTuple):
 
 @contract
 def attend_gradient(
-    output_gradient: Numbers[Array, "... n_query d_v", wide],
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "%... n_key d", wide],
-    v: Numbers[Array, "%... n_key d_v", wide],
+    output_gradient: Numbers[Array, "... n_query d_v"],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "%... n_key d"],
+    v: Numbers[Array, "%... n_key d_v"],
     *,
     scale: Number,
     bias: Numbers[Array, "#... #n_query #n_key", finite] | None = None,

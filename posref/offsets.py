@@ -33,12 +33,10 @@ Where implementations differ.
 References. Shaw et al., arXiv 1803.02155, section 3.2 (clip).
 """
 
-from typing import Any
-
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Count, Integer, Number, Numbers, Signed, SignedIntegers, contract, finite
+from posref._contract import Array, Count, Integer, Number, Numbers, Signed, SignedIntegers, contract, finite, kept
 
 
 @contract
@@ -55,8 +53,7 @@ def offsets(
            [-2, -1,  0]])
     """
     _require.differences("offsets.offsets", "key_positions", key_positions, "query_positions", query_positions)
-    query, key = _wide(query_positions)[..., :, None], _wide(key_positions)[..., None, :]
-    return key - query
+    return key_positions[..., None, :] - query_positions[..., :, None]
 
 
 @contract
@@ -69,12 +66,12 @@ def clip(offsets: Signed[Array, "...", finite], low: Number, high: Number) -> Si
     array([-2, -1,  0,  2])
     """
     _require.ordered("offsets.clip", "low", low, "high", high)
-    return np.clip(_wide(offsets), low, high)
+    return np.clip(offsets, low, high)
 
 
 @contract
 def toeplitz(
-    by_offset: Numbers[Array, "... n_query+n_key-1"], n_query: Count, n_key: Count
+    by_offset: Numbers[Array, "... n_query+n_key-1", kept], n_query: Count, n_key: Count
 ) -> Numbers[Array, "... n_query n_key"]:
     """T_ij = by_offset[j - i + n_query - 1]: `(..., n_query, n_key)` from `(..., n_query + n_key - 1)`.
 
@@ -90,7 +87,7 @@ def toeplitz(
 
 
 @contract(by_offset="a row has n_query + n_key - 1 entries")
-def skew(by_offset: Numbers[Array, "... n_query! n_query+"]) -> Numbers[Array, "... n_query n_key"]:
+def skew(by_offset: Numbers[Array, "... n_query! n_query+", kept]) -> Numbers[Array, "... n_query n_key"]:
     """The same for values that also depend on the row: out_ij = by_offset[i, j - i + n_query - 1].
 
     `(..., n_query, n_query + n_key - 1)` to `(..., n_query, n_key)`. Row i starts n_query - 1 - i entries late, which is a
@@ -110,7 +107,7 @@ def skew(by_offset: Numbers[Array, "... n_query! n_query+"]) -> Numbers[Array, "
 
 @contract
 def gather(
-    by_offset: Numbers[Array, "... m"], offsets: SignedIntegers[Array, "... n_query n_key"], lowest: Integer
+    by_offset: Numbers[Array, "... m", kept], offsets: SignedIntegers[Array, "... n_query n_key"], lowest: Integer
 ) -> Numbers[Array, "... n_query n_key"]:
     """by_offset[offset_ij - lowest] for any positions: `(..., n_query, n_key)`; for caches, packing, gaps.
 
@@ -126,7 +123,7 @@ def gather(
 
 @contract
 def gather_rows(
-    by_offset: Numbers[Array, "... m"], offsets: SignedIntegers[Array, "... n_key"], lowest: Integer
+    by_offset: Numbers[Array, "... m", kept], offsets: SignedIntegers[Array, "... n_key"], lowest: Integer
 ) -> Numbers[Array, "... n_query n_key"]:
     """by_offset[i, offset_ij - lowest]: like `gather`, for values `(..., n_query, m)` that also depend on the row.
 
@@ -137,7 +134,7 @@ def gather_rows(
            [11, 21]])
     """
     _require.inside("offsets.gather_rows", "offsets", offsets, "by_offset", by_offset.shape[-1], lowest)
-    index, size = _wide(offsets) - lowest, by_offset.shape[-1]
+    index, size = offsets - lowest, by_offset.shape[-1]
     rows = np.broadcast_shapes(by_offset.shape[:-1], index.shape[:-1])
     spread, index = np.broadcast_to(by_offset, (*rows, size)), np.broadcast_to(index, (*rows, index.shape[-1]))
     return np.take_along_axis(spread, index, axis=-1)
@@ -157,8 +154,3 @@ def scatter_rows(
            [4., 8., 0.]])
     """
     return np.where(offsets[..., None] - lowest == np.arange(m), gradient[..., None], 0).sum(axis=-2)
-
-
-def _wide(offsets: Any) -> Any:
-    """Integers as int64: in fewer bits a sum with the size of a table, or the absolute value of -128, wraps. Else unchanged."""
-    return offsets.astype(np.int64) if offsets.dtype.kind == "i" else offsets

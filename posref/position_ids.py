@@ -72,7 +72,6 @@ from posref._contract import (
     Signed,
     SignedIntegers,
     contract,
-    wide,
 )
 
 Phase = Literal["prefill", "decode"]
@@ -158,8 +157,8 @@ def streaming(n: Count, *, sinks: Count, window: Count) -> Slots:
 
 @contract
 def self_extend(
-    query_positions: SignedIntegers[Array, "n_query", wide],
-    key_positions: SignedIntegers[Array, "n_key", wide],
+    query_positions: SignedIntegers[Array, "n_query"],
+    key_positions: SignedIntegers[Array, "n_key"],
     *,
     group: Count,
     window: Count,
@@ -180,8 +179,8 @@ def self_extend(
 
 @contract
 def rerope(
-    query_positions: SignedIntegers[Array, "n_query", wide],
-    key_positions: SignedIntegers[Array, "n_key", wide],
+    query_positions: SignedIntegers[Array, "n_query"],
+    key_positions: SignedIntegers[Array, "n_key"],
     *,
     window: Count,
     leak: Factor | None = None,
@@ -202,8 +201,8 @@ def rerope(
 
 @contract
 def lambda_mask(
-    query_positions: SignedIntegers[Array, "n_query", wide],
-    key_positions: SignedIntegers[Array, "n_key", wide],
+    query_positions: SignedIntegers[Array, "n_query"],
+    key_positions: SignedIntegers[Array, "n_key"],
     *,
     window: Count,
     sinks: Integer,
@@ -219,8 +218,8 @@ def lambda_mask(
 
 @contract
 def dual_chunk(
-    query_positions: SignedIntegers[Array, "n_query", wide],
-    key_positions: SignedIntegers[Array, "n_key", wide],
+    query_positions: SignedIntegers[Array, "n_query"],
+    key_positions: SignedIntegers[Array, "n_key"],
     *,
     chunk_size: Count,
     local: Count,

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Booleans, Number, Numbers, Positive, contract, finite, wide
+from posref._contract import Array, Booleans, Number, Numbers, Positive, contract, finite
 
 
 class State(NamedTuple):
@@ -51,8 +51,8 @@ class State(NamedTuple):
 
 @contract
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "%... n_shard d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "%... n_shard d"],
     v: Numbers[Array, "%... n_shard d_v"],
     *,
     scale: Number,

@@ -25,7 +25,6 @@ BRANCHES_ON_SIZES = {
     "attention._summed_over_sharing": "attention.gradient_by_calculus, with and without shared heads",
     "attention.with_heads_of": "attention.grouped_heads, and attention.permutation_equivariant without heads",
     "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
-    "offsets._wide": "offsets.offsets_pinned on symbols; integers of every width in tests/test_offsets.py",
 }
 # Numbers beside 0 to 3 that a formula holds, where it branches on one, and where it rounds: the theorem that fixes it.
 NUMBERS = {

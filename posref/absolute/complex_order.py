@@ -53,15 +53,15 @@ folders TEXT CLASSIFICATION and LANGUAGE MODELING.
 
 import numpy as np
 
-from posref._contract import Array, Complex, Count, Integers, Numbers, contract, wide
+from posref._contract import Array, Complex, Count, Integers, Numbers, contract
 
 
 @contract
 def encode(
     positions: Numbers[Array, "..."],
-    amplitude: Numbers[Array, "... d", wide],
-    frequency: Numbers[Array, "... d", wide],
-    phase: Numbers[Array, "... d", wide],
+    amplitude: Numbers[Array, "... d"],
+    frequency: Numbers[Array, "... d"],
+    phase: Numbers[Array, "... d"],
 ) -> Complex[Array, "... d"]:
     """g = r e^{i (w m + theta)}: complex `(..., n, d)`; the four broadcast, positions as `(..., n, 1)`.
 
@@ -77,9 +77,7 @@ def encode(
 
 
 @contract
-def scores(
-    q: Complex[Array, "... n_query d", wide], k: Complex[Array, "... n_key d", wide]
-) -> Complex[Array, "... n_query n_key"]:
+def scores(q: Complex[Array, "... n_query d"], k: Complex[Array, "... n_key d"]) -> Complex[Array, "... n_query n_key"]:
     """Re(q conj(k)^T), as (z + conj z) / 2: `(..., n_query, n_key)`, of complex dtype with imaginary part 0.
 
     ValueError if q and k differ in width, or their leading axes do not broadcast.

@@ -65,7 +65,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Booleans, Integer, Integers, Numbers, contract
+from posref._contract import Array, Booleans, Integer, Integers, Numbers, contract, kept
 
 Convention = Literal["bert", "generate", "opt", "roberta", "m2m100"]
 CONVENTIONS = get_args(Convention)
@@ -85,7 +85,7 @@ PRESETS = {
 
 
 @contract
-def encode(positions: Integers[Array, "..."], table: Numbers[Array, "rows d"]) -> Numbers[Array, "... d"]:
+def encode(positions: Integers[Array, "..."], table: Numbers[Array, "rows d", kept]) -> Numbers[Array, "... d"]:
     """p_i = P[r_i]: `positions.shape + (d,)`, dtype of `table`.
 
     ValueError for a row outside the table, TypeError for positions that are not integers.

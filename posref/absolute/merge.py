@@ -39,14 +39,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Numbers, contract, wide
+from posref._contract import Array, Numbers, contract, kept
 
 Convention = Literal["paper", "released"]
 CONVENTIONS = get_args(Convention)
 
 
 @contract
-def add(x: Numbers[Array, "... d", wide], p: Numbers[Array, "#... d", wide]) -> Numbers[Array, "=x"]:
+def add(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"]) -> Numbers[Array, "=x"]:
     """x + p: `(..., n, d)`. ValueError for another width, or a p that does not broadcast to x.
 
     >>> add(np.array([[1.0, 2.0]]), np.array([[0.0, 1.0]]))
@@ -56,9 +56,7 @@ def add(x: Numbers[Array, "... d", wide], p: Numbers[Array, "#... d", wide]) -> 
 
 
 @contract
-def multiply(
-    x: Numbers[Array, "... d", wide], p: Numbers[Array, "#... d", wide], *, convention: Convention
-) -> Numbers[Array, "=x"]:
+def multiply(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d"], *, convention: Convention) -> Numbers[Array, "=x"]:
     """x p (`"paper"`) or x (1 + p) (`"released"`, bert4keras): `(..., n, d)`. ValueError as in `add`.
 
     >>> multiply(np.array([[3.0, 2.0]]), np.array([[0.0, 1.0]]), convention="paper")
@@ -70,7 +68,7 @@ def multiply(
 
 
 @contract
-def concatenate(x: Numbers[Array, "... d"], p: Numbers[Array, "#... d_p"]) -> Numbers[Array, "... d+d_p"]:
+def concatenate(x: Numbers[Array, "... d", kept], p: Numbers[Array, "#... d_p", kept]) -> Numbers[Array, "... d+d_p"]:
     """[x ; p]: `(..., n, d + d_p)`. ValueError if the leading axes of `p` do not broadcast to those of `x`.
 
     >>> concatenate(np.array([[1.0, 2.0]]), np.array([[0.0]]))

@@ -64,7 +64,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Count, Number, Numbers, contract, wide
+from posref._contract import Array, Count, Number, Numbers, contract
 
 Convention = Literal["transformers", "timm", "dino", "vilt", "beit"]
 CONVENTIONS = get_args(Convention)
@@ -105,7 +105,7 @@ def weights(length: Count, new: Count, *, convention: Convention) -> Numbers[Arr
 
 @contract
 def resize(
-    table: Numbers[Array, "m_height! m_width! d", wide], height: Count, width: Count, *, convention: Convention
+    table: Numbers[Array, "m_height! m_width! d"], height: Count, width: Count, *, convention: Convention
 ) -> Numbers[Array, "height width d"]:
     """P, the table at `height` x `width` places: `(height, width, d)`. A table in one row of patches is reshaped first.
 

@@ -63,7 +63,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import pairing
-from posref._contract import Array, Even, Number, Numbers, Positive, contract, wide
+from posref._contract import Array, Even, Number, Numbers, Positive, contract
 from posref.pairing import Layout
 
 Divisor = Literal["dim", "dim - 2"]
@@ -94,7 +94,7 @@ def frequencies(dim: Even, base: Positive = 10000.0, *, divisor: Divisor = "dim"
 
 @contract
 def encode(
-    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2", wide], *, layout: Layout
+    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"], *, layout: Layout
 ) -> Numbers[Array, "... dim"]:
     """p_m for every position: `positions.shape + (dim,)`; positions are integers or floats of any shape.
 
@@ -109,7 +109,7 @@ def encode(
 
 
 @contract
-def shift_matrix(offset: Number, frequencies: Numbers[Array, "dim/2", wide], *, layout: Layout) -> Numbers[Array, "dim dim"]:
+def shift_matrix(offset: Number, frequencies: Numbers[Array, "dim/2"], *, layout: Layout) -> Numbers[Array, "dim dim"]:
     """M with p_{m + offset} = M p_m for every m: `(dim, dim)`, orthogonal, the same for all positions.
 
     TypeError if `offset` is not one number, ValueError if `frequencies` is not one axis.

@@ -53,7 +53,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Booleans, Integers, Numbers, contract, wide
+from posref._contract import Array, Booleans, Integers, Numbers, contract
 from posref.absolute import sinusoidal
 
 Convention = Literal["mae", "detr", "timm"]
@@ -67,7 +67,7 @@ PRESETS = {
 
 @contract
 def encode(
-    coordinates: Numbers[Array, "... n 2"], frequencies: Numbers[Array, "h", wide], *, convention: Convention
+    coordinates: Numbers[Array, "... n 2"], frequencies: Numbers[Array, "h"], *, convention: Convention
 ) -> Numbers[Array, "... n 4*h"]:
     """p of every patch: `(..., n, 4h)`, in the order of features of MAE, DETR or timm.
 
@@ -94,7 +94,7 @@ def counted(mask: Booleans[Array, "... height width"]) -> Integers[Array, "... h
 
 
 @contract
-def normalized(counts: Numbers[Array, "... height! width! 2", wide]) -> Numbers[Array, "... height width 2"]:
+def normalized(counts: Numbers[Array, "... height! width! 2"]) -> Numbers[Array, "... height width 2"]:
     """DETR's coordinates as parts of a turn, 2 pi count / (last count + 10^-6): `(..., height, width, 2)`.
 
     >>> normalized(counted(np.array([[True, True, False]])))[..., 1].round(4)

@@ -48,7 +48,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Numbers, contract, wide
+from posref._contract import Array, Numbers, contract
 
 Padding = Literal["zero", "circular", "valid"]
 PADDINGS = get_args(Padding)
@@ -56,7 +56,7 @@ PADDINGS = get_args(Padding)
 
 @contract
 def convolve(
-    x: Numbers[Array, "... n c_in", wide], kernel: Numbers[Array, "width! c_in! c_out!", wide], *, padding: Padding
+    x: Numbers[Array, "... n c_in"], kernel: Numbers[Array, "width! c_in! c_out!"], *, padding: Padding
 ) -> Numbers[Array, "... n|n-width+1 c_out"]:
     """y_i = sum_k x_{i + k - c} W_k: `(..., n, c_out)`, or `(..., n - width + 1, c_out)` for `"valid"`.
 

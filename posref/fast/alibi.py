@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from posref._contract import Array, Numbers, contract, finite, twin, wide
+from posref._contract import Array, Numbers, contract, finite, twin
 from posref.fast import _machine, _pairs
 from posref.relative import alibi
 from posref.relative.alibi import slopes
@@ -57,7 +57,7 @@ def bias(query_positions, key_positions, slopes, *, form, dtype=None, out=None, 
 
 
 @contract(slopes="one entry a head")
-def rule(slopes: Numbers[Array, "h", wide, finite], *, form: Literal["signed", "absolute"]):
+def rule(slopes: Numbers[Array, "h", finite], *, form: Literal["signed", "absolute"]):
     """m (j - i) or -m |j - i| as the `bias_rule` of `fast.attention.attend_by_offset`.
 
     >>> from posref.fast import attention

@@ -61,7 +61,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Count, Numbers, Positive, Signed, contract, wide
+from posref._contract import Array, Count, Numbers, Positive, Signed, contract
 from posref.offsets import offsets
 
 Form = Literal["signed", "absolute", "key"]
@@ -96,7 +96,7 @@ def slopes(heads: Count, *, max_bias: Positive = 8) -> Numbers[Array, "heads"]:
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],
-    slopes: Numbers[Array, "h", wide],
+    slopes: Numbers[Array, "h"],
     *,
     form: Form,
 ) -> Numbers[Array, "... h n_query n_key"]:

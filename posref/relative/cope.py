@@ -51,14 +51,14 @@ from typing import Literal
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Booleans, Count, Number, Numbers, Signed, contract, finite, wide
+from posref._contract import Array, Booleans, Count, Number, Numbers, Signed, contract, finite
 from posref.relative.forgetting import log_sigmoid
 
 Convention = Literal["official", "nodiv"]
 
 
 @contract
-def positions(gates: Signed[Array, "... n_query n_key", wide], *, rows: Count) -> Numbers[Array, "... n_query n_key"]:
+def positions(gates: Signed[Array, "... n_query n_key"], *, rows: Count) -> Numbers[Array, "... n_query n_key"]:
     """p_ij, the sum of the gates of j and of all keys after it, at most `rows` - 1: shape of `gates`.
 
     >>> positions(np.array([[0.5, 0.25, 1.0]]), rows=3)
@@ -69,7 +69,7 @@ def positions(gates: Signed[Array, "... n_query n_key", wide], *, rows: Count) -
 
 @contract
 def interpolate(
-    by_row: Numbers[Array, "... n_query rows", wide], positions: Numbers[Array, "... n_query n_key", finite]
+    by_row: Numbers[Array, "... n_query rows"], positions: Numbers[Array, "... n_query n_key", finite]
 ) -> Numbers[Array, "... n_query n_key"]:
     """z_ij between the rows on both sides of p_ij, from a number for each row: shape of `positions`.
 
@@ -84,9 +84,9 @@ def interpolate(
 
 @contract
 def scores(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    table: Numbers[Array, "rows d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    table: Numbers[Array, "rows d"],
     mask: Booleans[Array, "(...) #n_query #n_key"],
     *,
     scale: Number,

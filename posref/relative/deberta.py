@@ -78,7 +78,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from posref._contract import Array, Count, Integer, Integers, Number, Numbers, SignedIntegers, contract, wide
+from posref._contract import Array, Count, Integer, Integers, Number, Numbers, SignedIntegers, contract
 from posref.offsets import clip, gather_rows, scatter_rows
 
 Convention = Literal["paper", "released"]
@@ -94,10 +94,10 @@ ROWS = "half of the rows are for each direction"
 
 @contract(q_r=ROWS, k_r=ROWS)
 def scores(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    q_r: Numbers[Array, "... 2*span_key d", wide] | None,
-    k_r: Numbers[Array, "... 2*span d", wide] | None,
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    q_r: Numbers[Array, "... 2*span_key d"] | None,
+    k_r: Numbers[Array, "... 2*span d"] | None,
     offsets: SignedIntegers[Array, "[...] n_query n_key"],
     *,
     scale: Number,
@@ -134,11 +134,11 @@ class Gradient(NamedTuple):
 
 @contract(q_r=ROWS, k_r=ROWS)
 def scores_gradient(
-    score_gradient: Numbers[Array, "... n_query n_key", wide],
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    q_r: Numbers[Array, "... 2*span d", wide],
-    k_r: Numbers[Array, "... 2*span d", wide],
+    score_gradient: Numbers[Array, "... n_query n_key"],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    q_r: Numbers[Array, "... 2*span d"],
+    k_r: Numbers[Array, "... 2*span d"],
     offsets: SignedIntegers[Array, "[...] n_query n_key"],
     *,
     scale: Number,
@@ -164,8 +164,8 @@ def scores_gradient(
 
 @contract(k_r=ROWS)
 def content_to_position(
-    q: Numbers[Array, "... n_query d", wide],
-    k_r: Numbers[Array, "... 2*span d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k_r: Numbers[Array, "... 2*span d"],
     offsets: SignedIntegers[Array, "[...] n_query n_key"],
 ) -> Numbers[Array, "... n_query n_key"]:
     """q_i . k^r[delta(i, j)], not scaled: `(..., h, n_query, n_key)`. He et al. Eq. (4) (b).
@@ -179,8 +179,8 @@ def content_to_position(
 
 @contract(q_r=ROWS)
 def position_to_content(
-    k: Numbers[Array, "... n_key d", wide],
-    q_r: Numbers[Array, "... 2*span d", wide],
+    k: Numbers[Array, "... n_key d"],
+    q_r: Numbers[Array, "... 2*span d"],
     offsets: SignedIntegers[Array, "[...] n_query n_key"],
     *,
     convention: Convention,
@@ -257,8 +257,8 @@ def log_bucket(
 @contract
 def enhanced_mask_decoder(
     layer: Callable[[Any, Any], Any],
-    hidden: Numbers[Array, "... n d", wide],
-    positions: Numbers[Array, "#... n d", wide],
+    hidden: Numbers[Array, "... n d"],
+    positions: Numbers[Array, "#... n d"],
     *,
     steps: Count = 2,
     convention: Convention,

@@ -47,7 +47,7 @@ References. Li et al., MViTv2, arXiv 2112.01526, Eqs. (4), (5); Li et al., ViTDe
 
 import numpy as np
 
-from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract, wide
+from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract
 from posref.offsets import gather_rows
 
 PRESETS = {
@@ -82,9 +82,9 @@ def rows(
 
 @contract
 def bias(
-    q: Numbers[Array, "... n_query d", wide],
-    row_table: Numbers[Array, "rows_h d", wide],
-    column_table: Numbers[Array, "rows_w d", wide],
+    q: Numbers[Array, "... n_query d"],
+    row_table: Numbers[Array, "rows_h d"],
+    column_table: Numbers[Array, "rows_w d"],
     rows: SignedIntegers[Array, "... n_query n_key"],
     columns: SignedIntegers[Array, "... n_query n_key"],
 ) -> Numbers[Array, "... n_query n_key"]:
@@ -101,7 +101,7 @@ def bias(
 
 
 @contract
-def resize(table: Numbers[Array, "m! d", wide], length: Count) -> Numbers[Array, "length d"]:
+def resize(table: Numbers[Array, "m! d"], length: Count) -> Numbers[Array, "length d"]:
     """The table read at `length` places by lines between its rows, centres on centres: `(length, d)`.
 
     Row t of the result stands at (t + 1/2) m / length - 1/2, and at the first or last row if that is beyond.

@@ -45,7 +45,7 @@ References. Li et al., Functional Interpolation for Relative Positions Improves 
 
 import numpy as np
 
-from posref._contract import Array, Number, Numbers, Positive, Signed, contract, wide
+from posref._contract import Array, Number, Numbers, Positive, Signed, contract
 from posref.offsets import offsets
 
 
@@ -70,10 +70,10 @@ def progress(
 
 @contract
 def network(
-    x: Numbers[Array, "... n_query n_key", wide],
-    w_1: Numbers[Array, "width", wide],
+    x: Numbers[Array, "... n_query n_key"],
+    w_1: Numbers[Array, "width"],
     b_1: Numbers[Array, "width"],
-    w_2: Numbers[Array, "width h", wide],
+    w_2: Numbers[Array, "width h"],
     b_2: Numbers[Array, "h"],
 ) -> Numbers[Array, "... h n_query n_key"]:
     """f(x), the bias to be added to scaled scores: `(..., h, n_query, n_key)`.

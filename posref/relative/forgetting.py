@@ -52,14 +52,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Numbers, Signed, contract, wide
+from posref._contract import Array, Numbers, Signed, contract
 
 Form = Literal["difference", "key"]
 FORMS = get_args(Form)
 
 
 @contract
-def log_sigmoid(x: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
+def log_sigmoid(x: Signed[Array, "..."]) -> Numbers[Array, "..."]:
     """ln f = ln(1 / (1 + exp(-x))): shape of `x`. No exponential of a large number is taken.
 
     >>> log_sigmoid(np.array([0.0, -1000.0])).round(3)
@@ -70,7 +70,7 @@ def log_sigmoid(x: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
 
 
 @contract
-def bias(log_gates: Signed[Array, "... h n", wide], *, form: Form) -> Numbers[Array, "... h n|1 n"]:
+def bias(log_gates: Signed[Array, "... h n"], *, form: Form) -> Numbers[Array, "... h n|1 n"]:
     """c_i - c_j or -c_j, to be added to scaled scores: `(..., h, n, n)`, or `(..., h, 1, n)` for "key". Lin et al. section 3.
 
     >>> bias(np.array([[-1.0, -2.0, -3.0]]), form="difference")

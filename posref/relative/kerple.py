@@ -50,7 +50,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Numbers, Signed, contract, wide
+from posref._contract import Array, Numbers, Signed, contract
 from posref.offsets import offsets
 
 Form = Literal["log", "power"]
@@ -61,8 +61,8 @@ FORMS = get_args(Form)
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],
-    p: Signed[Array, "h", wide],
-    a: Signed[Array, "h", wide],
+    p: Signed[Array, "h"],
+    a: Signed[Array, "h"],
     *,
     form: Form,
 ) -> Numbers[Array, "... h n_query n_key"]:

@@ -58,7 +58,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import offsets as relative
-from posref._contract import Array, Booleans, Count, Even, Number, Numbers, Signed, SignedIntegers, contract, finite, wide
+from posref._contract import Array, Booleans, Count, Even, Number, Numbers, Signed, SignedIntegers, contract, finite
 from posref.absolute import sinusoidal
 from posref.relative import shaw
 
@@ -78,7 +78,7 @@ PRESETS = {
 @contract
 def encode(
     offsets: Signed[Array, "...", finite],
-    frequencies: Numbers[Array, "dim/2", wide],
+    frequencies: Numbers[Array, "dim/2"],
     *,
     max_distance: Count,
     convention: Convention,
@@ -116,8 +116,8 @@ def table(max_distance: Count, dim: Even, *, convention: Convention) -> Numbers[
 
 @contract(table="make it with nezha.table(max_distance, d, convention=..)")
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
     v: Numbers[Array, "... n_key d"],
     table: Numbers[Array, "#... 2*reach+1 d"],
     offsets: SignedIntegers[Array, "(...) n_query n_key"],

@@ -39,7 +39,7 @@ References. Chi et al., Dissecting Transformer Length Extrapolation via the Lens
 
 import numpy as np
 
-from posref._contract import Array, Count, Even, Numbers, Positive, Signed, contract, wide
+from posref._contract import Array, Count, Even, Numbers, Positive, Signed, contract
 from posref.offsets import offsets
 
 
@@ -67,8 +67,8 @@ def slopes(heads: Count) -> Numbers[Array, "heads"]:
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],
-    frequencies: Numbers[Array, "pairs", wide],
-    slopes: Numbers[Array, "h", wide],
+    frequencies: Numbers[Array, "pairs"],
+    slopes: Numbers[Array, "h"],
 ) -> Numbers[Array, "... h n_query n_key"]:
     """slope sum_t (cos((j - i) w_t) - 1), to be added to scaled scores: `(..., h, n_query, n_key)`.
 

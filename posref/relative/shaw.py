@@ -67,7 +67,7 @@ import numpy as np
 
 from posref import attention
 from posref import offsets as relative
-from posref._contract import Array, Booleans, Number, Numbers, SignedIntegers, contract, wide
+from posref._contract import Array, Booleans, Number, Numbers, SignedIntegers, contract, kept
 
 Variant = Literal["relative_key", "relative_key_query"]
 VARIANTS = get_args(Variant)
@@ -91,7 +91,7 @@ ROWS = "an odd number of rows, one an offset from -k to k"
 
 @contract(table=ROWS)
 def embed(
-    table: Numbers[Array, "... 2*reach+1 d"], offsets: SignedIntegers[Array, "... n_query n_key"]
+    table: Numbers[Array, "... 2*reach+1 d", kept], offsets: SignedIntegers[Array, "... n_query n_key"]
 ) -> Numbers[Array, "... n_query n_key d"]:
     """a_ij = table[clip(j - i, -k, k) + k]: `(..., n_query, n_key, d)`, with heads if the table has. Shaw et al. section 3.2.
 
@@ -108,9 +108,9 @@ def embed(
 
 @contract(key_table=ROWS)
 def scores(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    key_table: Numbers[Array, "#... 2*reach+1 d"],
     offsets: SignedIntegers[Array, "(...) n_query n_key"],
     *,
     scale: Number,
@@ -145,10 +145,10 @@ class Gradient(NamedTuple):
 
 @contract(key_table=ROWS)
 def scores_gradient(
-    score_gradient: Numbers[Array, "... n_query n_key", wide],
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    score_gradient: Numbers[Array, "... n_query n_key"],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    key_table: Numbers[Array, "#... 2*reach+1 d"],
     offsets: SignedIntegers[Array, "(...) n_query n_key"],
     *,
     scale: Number,
@@ -175,9 +175,9 @@ def scores_gradient(
 
 @contract(key_table=ROWS)
 def scores_naive(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    key_table: Numbers[Array, "#... 2*reach+1 d"],
     offsets: SignedIntegers[Array, "(...) n_query n_key"],
     *,
     scale: Number,
@@ -199,9 +199,9 @@ def scores_naive(
 
 @contract(key_table=ROWS)
 def scores_skewed(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
-    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
+    key_table: Numbers[Array, "#... 2*reach+1 d"],
     *,
     scale: Number,
 ) -> Numbers[Array, "... n_query n_key"]:
@@ -221,10 +221,10 @@ def scores_skewed(
 
 @contract(key_table=ROWS, value_table=ROWS)
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
     v: Numbers[Array, "... n_key d_v"],
-    key_table: Numbers[Array, "#... 2*reach+1 d", wide],
+    key_table: Numbers[Array, "#... 2*reach+1 d"],
     value_table: Numbers[Array, "#... 2*value_reach+1 d_v"] | None,
     offsets: SignedIntegers[Array, "(...) n_query n_key"],
     *,

@@ -39,13 +39,13 @@ References. Tan et al., Scaling Stick-Breaking Attention, arXiv 2410.17980; gith
 
 import numpy as np
 
-from posref._contract import Array, Booleans, Numbers, Signed, contract, finite, wide
+from posref._contract import Array, Booleans, Numbers, Signed, contract, finite
 from posref.relative.forgetting import log_sigmoid
 
 
 @contract
 def weights(
-    scores: Signed[Array, "... n_query n_key", wide, finite], mask: Booleans[Array, "(...) #n_query #n_key"]
+    scores: Signed[Array, "... n_query n_key", finite], mask: Booleans[Array, "(...) #n_query #n_key"]
 ) -> Numbers[Array, "... n_query n_key"]:
     """A_ij = exp(z_ij + sum_{l>=j} ln(1 - sigmoid(z_il))), which is the product: shape of `scores`.
 
@@ -61,7 +61,7 @@ def weights(
 
 @contract
 def remainder(
-    scores: Signed[Array, "... n_query n_key", wide, finite], mask: Booleans[Array, "(...) #n_query #n_key"]
+    scores: Signed[Array, "... n_query n_key", finite], mask: Booleans[Array, "(...) #n_query #n_key"]
 ) -> Numbers[Array, "... n_query"]:
     """r_i = prod (1 - sigmoid(z_ij)), what no key took: `(..., n_query)`. The paper's code gives it beside the output.
 

@@ -88,7 +88,7 @@ from posref._contract import (
     Signed,
     SignedIntegers,
     contract,
-    wide,
+    kept,
 )
 from posref.offsets import offsets
 
@@ -133,7 +133,7 @@ def rows_with_cls(
 
 
 @contract(table="one row a vector of offsets, one column a head")
-def bias(rows: Integers[Array, "... n n"], table: Numbers[Array, "vectors h"]) -> Numbers[Array, "... h n n"]:
+def bias(rows: Integers[Array, "... n n"], table: Numbers[Array, "vectors h", kept]) -> Numbers[Array, "... h n n"]:
     """T[row, a]: `(..., h, n, n)`, to be added to scaled scores. ValueError for a row outside the table.
 
     >>> bias(np.array([[1, 0], [2, 1]]), np.array([[0.5], [1.0], [1.5]]))
@@ -145,7 +145,7 @@ def bias(rows: Integers[Array, "... n n"], table: Numbers[Array, "vectors h"]) -
 
 
 @contract
-def log_spaced(offsets: Signed[Array, "...", wide], *, window: AboveOne) -> Numbers[Array, "..."]:
+def log_spaced(offsets: Signed[Array, "..."], *, window: AboveOne) -> Numbers[Array, "..."]:
     """g(x, window) = sign(x) log_8(1 + 8 |x| / (window - 1)), odd in x; at the window's end 1.0566, not 1.
 
     `window` is the extent on this axis of the window that was trained.
@@ -204,7 +204,7 @@ def logarithmic_bias(
 
 @contract
 def scores(
-    q: Numbers[Array, "... h n_query d", wide], k: Numbers[Array, "... h n_key d", wide], logit_scale: Numbers[Array, "h"]
+    q: Numbers[Array, "... h n_query d"], k: Numbers[Array, "... h n_key d"], logit_scale: Numbers[Array, "h"]
 ) -> Numbers[Array, "... h n_query n_key"]:
     """tau_a cos(q_i, k_j) with tau = min(e^s, 100), Swin v2's scores without bias: `(..., h, n_query, n_key)`.
 

@@ -79,7 +79,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract, wide
+from posref._contract import Array, Integer, Integers, Numbers, SignedIntegers, contract, kept
 from posref.offsets import clip
 from posref.offsets import offsets as offsets_between
 
@@ -143,7 +143,7 @@ def bucket(
 def bias(
     query_positions: SignedIntegers[Array, "... n_query"],
     key_positions: SignedIntegers[Array, "... n_key"],
-    table: Numbers[Array, "buckets h"],
+    table: Numbers[Array, "buckets h", kept],
     *,
     max_distance: Integer = 128,
     bidirectional: bool,
@@ -166,8 +166,8 @@ def bias(
 
 @contract
 def gate(
-    x: Numbers[Array, "... h n d", wide],
-    weight: Numbers[Array, "8 d", wide],
+    x: Numbers[Array, "... h n d"],
+    weight: Numbers[Array, "8 d"],
     offset: Numbers[Array, "8"],
     constant: Numbers[Array, "h"],
 ) -> Numbers[Array, "... h n"]:

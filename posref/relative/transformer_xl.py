@@ -79,7 +79,7 @@ import numpy as np
 
 from posref import attention
 from posref import offsets as relative
-from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract, wide
+from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract, kept
 from posref.absolute import sinusoidal
 
 PRESETS = {
@@ -111,7 +111,7 @@ def distances(n_query: Count, n_key: Count, *, bidirectional: bool, clamp_len: C
 
 
 @contract
-def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2", wide]) -> Numbers[Array, "... dim"]:
+def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"]) -> Numbers[Array, "... dim"]:
     """R: the sinusoid of every distance, sines first, before its projection W_{k,R}: `distances.shape + (dim,)`.
 
     >>> embeddings(np.array([1, 0]), np.array([1.0, 0.01])).round(4)
@@ -122,7 +122,7 @@ def embeddings(distances: Numbers[Array, "..."], frequencies: Numbers[Array, "di
 
 
 @contract(x=LAST)
-def shift(x: Numbers[Array, "... n_query! n_key>=n_query"]) -> Numbers[Array, "... n_query n_key"]:
+def shift(x: Numbers[Array, "... n_query! n_key>=n_query", kept]) -> Numbers[Array, "... n_query n_key"]:
     """out_ij = x[i, j - i + n_query - 1] where j <= i + mem, exactly 0 beyond: `(..., n_query, n_key)`, the shape of `x`.
 
     Column c of `x` is the distance n_key - 1 - c, so entry (i, j) is row i's value for i + mem - j. The zeros are no
@@ -139,11 +139,11 @@ def shift(x: Numbers[Array, "... n_query! n_key>=n_query"]) -> Numbers[Array, ".
 
 @contract(k=LAST, r="n_key rows if causal, else n_query + n_key - 1, in the order of transformer_xl.distances")
 def scores(
-    q: Numbers[Array, "... n_query! d", wide],
-    k: Numbers[Array, "... n_key>=n_query d", wide],
-    r: Numbers[Array, "#... n_key|n_query+n_key-1 d", wide],
-    u: Numbers[Array, "#... d", wide],
-    v: Numbers[Array, "#... d", wide],
+    q: Numbers[Array, "... n_query! d"],
+    k: Numbers[Array, "... n_key>=n_query d"],
+    r: Numbers[Array, "#... n_key|n_query+n_key-1 d"],
+    u: Numbers[Array, "#... d"],
+    v: Numbers[Array, "#... d"],
     *,
     scale: Number,
 ) -> Numbers[Array, "... n_query n_key"]:

@@ -64,7 +64,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Number, Numbers, contract, finite, wide
+from posref._contract import Array, Number, Numbers, contract, finite, kept
 
 Convention = Literal["paper", "released"]
 CONVENTIONS = get_args(Convention)
@@ -91,9 +91,9 @@ class Untied(NamedTuple):
 
 @contract
 def positional_scores(
-    p: Numbers[Array, "... n d", wide],
-    u_q: Numbers[Array, "h d d_head", wide],
-    u_k: Numbers[Array, "h d d_head", wide],
+    p: Numbers[Array, "... n d"],
+    u_q: Numbers[Array, "h d d_head"],
+    u_k: Numbers[Array, "h d d_head"],
     *,
     scale: Number,
 ) -> Numbers[Array, "... h n n"]:
@@ -111,7 +111,7 @@ def positional_scores(
 
 
 @contract(position_scores="pass the scores of [CLS], the words and the extra row in front, all of them")
-def untie(position_scores: Numbers[Array, "... n+2 n+2"]) -> Untied:
+def untie(position_scores: Numbers[Array, "... n+2 n+2", kept]) -> Untied:
     """The released theta: `(..., h, n + 1, n + 1)` scores of a table with one extra row in front, into their three parts.
 
     ValueError for scores that are not square.
@@ -125,9 +125,9 @@ def untie(position_scores: Numbers[Array, "... n+2 n+2"]) -> Untied:
 
 @contract
 def reset(
-    position_scores: Numbers[Array, "... n_query n_key", finite],
-    cls_to_other: Numbers[Array, "#..."],
-    other_to_cls: Numbers[Array, "#..."],
+    position_scores: Numbers[Array, "... n_query n_key", kept, finite],
+    cls_to_other: Numbers[Array, "#...", kept],
+    other_to_cls: Numbers[Array, "#...", kept],
 ) -> Numbers[Array, "... n_query n_key"]:
     """Row 0 becomes theta_1 = `cls_to_other`, the rest of column 0 theta_2 = `other_to_cls`: shape of the scores. Eq. (9).
 
@@ -146,15 +146,15 @@ def reset(
 
 @contract
 def scores(
-    q: Numbers[Array, "... n_query d_head", wide],
-    k: Numbers[Array, "... n_key d_head", wide],
-    position_scores: Numbers[Array, "#... n_query n_key", wide, finite],
+    q: Numbers[Array, "... n_query d_head"],
+    k: Numbers[Array, "... n_key d_head"],
+    position_scores: Numbers[Array, "#... n_query n_key", finite],
     cls_to_other: Numbers[Array, "#..."],
     other_to_cls: Numbers[Array, "#..."],
     *,
     scale: Number,
     convention: Convention,
-    relative_bias: Numbers[Array, "#... n_query n_key", wide, finite] | None = None,
+    relative_bias: Numbers[Array, "#... n_query n_key", finite] | None = None,
 ) -> Numbers[Array, "... n_query n_key"]:
     """TUPE-A, or TUPE-R with a `relative_bias`: `(..., h, n, n)`. Eqs. (10), (11).
 

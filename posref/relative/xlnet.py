@@ -66,7 +66,7 @@ import numpy as np
 
 from posref import attention
 from posref import offsets as relative
-from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract, wide
+from posref._contract import Array, Booleans, Count, Integers, Number, Numbers, contract
 from posref.relative import transformer_xl
 
 AttentionType = Literal["bi", "uni"]
@@ -110,13 +110,13 @@ def distances(
     segment_embedding="row 0 for the same segment, row 1 for another",
 )
 def scores(
-    q: Numbers[Array, "... n_query! d", wide],
-    k: Numbers[Array, "... n_key>=n_query d", wide],
-    r: Numbers[Array, "#... n_query+n_key|n_key+1 d", wide],
-    segment_embedding: Numbers[Array, "2 #... d", wide],
-    u: Numbers[Array, "#... d", wide],
-    v: Numbers[Array, "#... d", wide],
-    s: Numbers[Array, "#... d", wide],
+    q: Numbers[Array, "... n_query! d"],
+    k: Numbers[Array, "... n_key>=n_query d"],
+    r: Numbers[Array, "#... n_query+n_key|n_key+1 d"],
+    segment_embedding: Numbers[Array, "2 #... d"],
+    u: Numbers[Array, "#... d"],
+    v: Numbers[Array, "#... d"],
+    s: Numbers[Array, "#... d"],
     same_segment: Booleans[Array, "(...) n_query n_key"],
     *,
     scale: Number,

@@ -64,7 +64,7 @@ from typing import Literal
 import numpy as np
 
 from posref import _require, pairing
-from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract, wide
+from posref._contract import Array, Count, Integers, Numbers, SignedIntegers, contract
 from posref.pairing import Layout
 from posref.rotary import rope
 
@@ -87,7 +87,7 @@ PRESETS = {
 
 @contract(axis=ADD_UP, positions="tokens have a position on each axis of mrope_section")
 def angles(
-    positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2", wide], axis: Integers[Array, "dim/2"]
+    positions: Numbers[Array, "... n axes"], frequencies: Numbers[Array, "dim/2"], axis: Integers[Array, "dim/2"]
 ) -> Numbers[Array, "... n dim/2"]:
     """p_i,a_t w_t: the angle of every pair, `(..., n, dim/2)`, for `rope.rotate(x, np.cos(angle), np.sin(angle), layout=..)`.
 
@@ -160,8 +160,8 @@ def centers(height: Count, width: Count) -> Numbers[Array, "patches 2"]:
 @contract
 def rotate_vjepa2(
     x: Numbers[Array, "... n? dim"],
-    cos: Numbers[Array, "(...) #n dim/2", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n dim/2"],
+    sin: Numbers[Array, "=cos"],
     *,
     convention: Convention,
 ) -> Numbers[Array, "... n? dim"]:
@@ -185,8 +185,8 @@ def rotate_vjepa2(
 @contract
 def rotate_features(
     x: Numbers[Array, "... n? dim"],
-    cos: Numbers[Array, "(...) #n dim", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n dim"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
 ) -> Numbers[Array, "... n? dim"]:

@@ -47,15 +47,15 @@ References. DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19).
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Booleans, Number, Numbers, contract, wide
+from posref._contract import Array, Booleans, Number, Numbers, contract
 
 
 @contract
 def scores(
-    q: Numbers[Array, "... n_query d", wide],
-    q_turned: Numbers[Array, "... n_query d_rope", wide],
-    k: Numbers[Array, "%... n_key d", wide],
-    k_turned: Numbers[Array, "%... n_key d_rope", wide],
+    q: Numbers[Array, "... n_query d"],
+    q_turned: Numbers[Array, "... n_query d_rope"],
+    k: Numbers[Array, "%... n_key d"],
+    k_turned: Numbers[Array, "%... n_key d_rope"],
     *,
     scale: Number,
 ) -> Numbers[Array, "... n_query n_key"]:
@@ -70,11 +70,11 @@ def scores(
 
 @contract
 def absorbed_scores(
-    q: Numbers[Array, "... h n_query d", wide],
-    q_turned: Numbers[Array, "... h n_query d_rope", wide],
-    latents: Numbers[Array, "... 1 n_key d_latent", wide],
-    k_turned: Numbers[Array, "... 1 n_key d_rope", wide],
-    w_k: Numbers[Array, "h d_latent d", wide],
+    q: Numbers[Array, "... h n_query d"],
+    q_turned: Numbers[Array, "... h n_query d_rope"],
+    latents: Numbers[Array, "... 1 n_key d_latent"],
+    k_turned: Numbers[Array, "... 1 n_key d_rope"],
+    w_k: Numbers[Array, "h d_latent d"],
     *,
     scale: Number,
 ) -> Numbers[Array, "... h n_query n_key"]:
@@ -89,10 +89,10 @@ def absorbed_scores(
 
 @contract
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    q_turned: Numbers[Array, "... n_query d_rope", wide],
-    k: Numbers[Array, "%... n_key d", wide],
-    k_turned: Numbers[Array, "%... n_key d_rope", wide],
+    q: Numbers[Array, "... n_query d"],
+    q_turned: Numbers[Array, "... n_query d_rope"],
+    k: Numbers[Array, "%... n_key d"],
+    k_turned: Numbers[Array, "%... n_key d_rope"],
     v: Numbers[Array, "%... n_key d_v"],
     *,
     scale: Number,

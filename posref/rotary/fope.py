@@ -61,7 +61,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Count, Even, Numbers, Positive, contract, wide
+from posref._contract import Array, Count, Even, Numbers, Positive, contract
 from posref.rotary import rope
 
 Convention = Literal["released", "zero_phase"]
@@ -116,9 +116,9 @@ def step_eye(kept: Count, width: Count) -> Numbers[Array, "kept width"]:
 @contract(cos_coefficients="stored as cos_coef, for frequencies(dim, base, length=the trained length)")
 def tables(
     positions: Numbers[Array, "... n"],
-    frequencies: Numbers[Array, "kept", wide],
-    cos_coefficients: Numbers[Array, "h kept width", wide],
-    sin_coefficients: Numbers[Array, "h kept width", wide],
+    frequencies: Numbers[Array, "kept"],
+    cos_coefficients: Numbers[Array, "h kept width"],
+    sin_coefficients: Numbers[Array, "h kept width"],
     *,
     dim: Even,
     convention: Convention,

@@ -60,12 +60,12 @@ References. Ostmeier et al., LieRE, arXiv 2406.10322; Yu et al., ComRoPE, arXiv 
 import numpy as np
 
 from posref import _require, pairing
-from posref._contract import Array, Count, Numbers, Signed, contract, wide
+from posref._contract import Array, Count, Numbers, Signed, contract, kept
 from posref.pairing import Layout
 
 
 @contract
-def skew(matrix: Signed[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
+def skew(matrix: Signed[Array, "... d d"]) -> Numbers[Array, "... d d"]:
     """U - U^T with U the entries above the diagonal, as in LieRE; ComRoPE reads a whole P, P - P^T: shape of `matrix`.
 
     >>> skew(np.array([[9.0, 2.0], [5.0, 9.0]]))
@@ -78,7 +78,7 @@ def skew(matrix: Signed[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
 
 
 @contract
-def circulant(row: Signed[Array, "... d", wide]) -> Numbers[Array, "... d d"]:
+def circulant(row: Signed[Array, "... d"]) -> Numbers[Array, "... d d"]:
     """C - C^T with C_ij = c_{(j - i) mod d}: `(..., d, d)`. STRING, section 3.2.
 
     >>> circulant(np.array([7.0, 1.0, 0.0]))
@@ -92,7 +92,7 @@ def circulant(row: Signed[Array, "... d", wide]) -> Numbers[Array, "... d d"]:
 
 
 @contract
-def partition(blocks: Numbers[Array, "count size size"], axes: Count) -> Numbers[Array, "axes count*size count*size"]:
+def partition(blocks: Numbers[Array, "count size size", kept], axes: Count) -> Numbers[Array, "axes count*size count*size"]:
     """Block b on the diagonal of the generator of axis b mod A, zeros elsewhere: `(axes, count size, count size)`. ComRoPE-AP.
 
     >>> partition(np.array([[[5.0]], [[6.0]]]), 2)
@@ -110,7 +110,7 @@ def partition(blocks: Numbers[Array, "count size size"], axes: Count) -> Numbers
 
 
 @contract
-def planes(frequencies: Signed[Array, "axes pairs", wide], *, layout: Layout) -> Numbers[Array, "axes 2*pairs 2*pairs"]:
+def planes(frequencies: Signed[Array, "axes pairs"], *, layout: Layout) -> Numbers[Array, "axes 2*pairs 2*pairs"]:
     """The generators of RoPE-Mixed: w_at turns pair t counter-clockwise: `(axes, 2 pairs, 2 pairs)`.
 
     >>> planes(np.array([[3.0]]), layout="half")
@@ -125,7 +125,7 @@ def planes(frequencies: Signed[Array, "axes pairs", wide], *, layout: Layout) ->
 
 
 @contract
-def mixed(frequencies: Numbers[Array, "pairs", wide], phi: Signed[Array, "...", wide]) -> Numbers[Array, "... 2 2*pairs"]:
+def mixed(frequencies: Numbers[Array, "pairs"], phi: Signed[Array, "..."]) -> Numbers[Array, "... 2 2*pairs"]:
     """RoPE-Mixed's w before training: half of the pairs read a direction, the others its normal: `(..., 2, 2 pairs)`.
 
     >>> mixed(np.array([1.0, 0.1]), np.array(0.0))
@@ -138,7 +138,7 @@ def mixed(frequencies: Numbers[Array, "pairs", wide], phi: Signed[Array, "...", 
 
 
 @contract
-def cayley(skew: Numbers[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
+def cayley(skew: Numbers[Array, "... d d"]) -> Numbers[Array, "... d d"]:
     """P = (1 - S)(1 + S)^-1, orthogonal for a skew S: `(..., d, d)`. STRING, section 3.2.
 
     By elimination: 1 + S keeps a positive part at every step, so that no rows need to be exchanged.
@@ -157,7 +157,7 @@ def cayley(skew: Numbers[Array, "... d d", wide]) -> Numbers[Array, "... d d"]:
 
 
 @contract
-def commutators(generators: Numbers[Array, "axes d d", wide]) -> Numbers[Array, "axes axes d d"]:
+def commutators(generators: Numbers[Array, "axes d d"]) -> Numbers[Array, "axes axes d d"]:
     """S_a S_b - S_b S_a for all pairs of axes: `(axes, axes, d, d)`. R is relative exactly if all of it is zero.
 
     >>> commutators(skew(np.array([[[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 1], [0, 0, 0]]])))[0, 1]
@@ -171,8 +171,8 @@ def commutators(generators: Numbers[Array, "axes d d", wide]) -> Numbers[Array, 
 
 @contract
 def exponential(
-    coordinates: Numbers[Array, "... axes", wide],
-    generators: Numbers[Array, "axes d d", wide],
+    coordinates: Numbers[Array, "... axes"],
+    generators: Numbers[Array, "axes d d"],
     *,
     terms: Count,
     halvings: Count,

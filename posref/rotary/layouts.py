@@ -52,7 +52,7 @@ References. transformers issue 25199 (the two pairings of one checkpoint); Su et
 import numpy as np
 
 from posref import _require, pairing
-from posref._contract import Array, Complex, Count, Even, Numbers, contract
+from posref._contract import Array, Complex, Count, Even, Numbers, contract, kept
 from posref.pairing import Layout
 
 ROWS = "its first axis is heads * head_dim: transpose a weight stored with inputs first; k of grouped queries has fewer heads"
@@ -60,7 +60,7 @@ ROWS = "its first axis is heads * head_dim: transpose a weight stored with input
 
 @contract
 def convert(
-    x: Complex[Array, "... rotary_dim+"], *, source: Layout, target: Layout, rotary_dim: Even | None = None
+    x: Complex[Array, "... rotary_dim+", kept], *, source: Layout, target: Layout, rotary_dim: Even | None = None
 ) -> Complex[Array, "... d"]:
     """P x: the pairs of `source` moved to where `target` looks for them, `(..., d)`; values are not touched.
 
@@ -79,7 +79,7 @@ def convert(
 
 @contract(weight=ROWS)
 def permute_projection(
-    weight: Numbers[Array, "rows%heads ..."], *, heads: Count, rotary_dim: Even, source: Layout, target: Layout
+    weight: Numbers[Array, "rows%heads ...", kept], *, heads: Count, rotary_dim: Even, source: Layout, target: Layout
 ) -> Numbers[Array, "rows ..."]:
     """P W or P b: the rows of a q or k projection reordered within every head, shape of `weight`.
 

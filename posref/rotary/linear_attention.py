@@ -51,13 +51,13 @@ from collections.abc import Callable
 import numpy as np
 
 from posref import _require
-from posref._contract import Array, Numbers, contract, wide
+from posref._contract import Array, Numbers, contract
 from posref.pairing import Layout
 from posref.rotary import rope
 
 
 @contract
-def elu_plus_one(x: Numbers[Array, "...", wide]) -> Numbers[Array, "..."]:
+def elu_plus_one(x: Numbers[Array, "..."]) -> Numbers[Array, "..."]:
     """phi(x) = elu(x) + 1, that is x + 1 where x > 0 and e^x elsewhere; positive. Katharopoulos et al.
 
     >>> elu_plus_one(np.array([-1.0, 0.0, 2.0])).round(4)
@@ -71,8 +71,8 @@ def attend(
     q: Numbers[Array, "... n d"],
     k: Numbers[Array, "... n d"],
     v: Numbers[Array, "... n d_v"],
-    cos: Numbers[Array, "(...) #n pairs", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n pairs"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
     feature_map: Callable[[Array], Array],

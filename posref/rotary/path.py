@@ -42,14 +42,14 @@ References. Yang et al., PaTH Attention, arXiv 2505.16381.
 
 import numpy as np
 
-from posref._contract import Array, Number, Numbers, contract, wide
+from posref._contract import Array, Number, Numbers, contract
 
 
 @contract
 def scores(
-    q: Numbers[Array, "... n d", wide],
-    k: Numbers[Array, "... n d", wide],
-    w: Numbers[Array, "... n d", wide],
+    q: Numbers[Array, "... n d"],
+    k: Numbers[Array, "... n d"],
+    w: Numbers[Array, "... n d"],
     beta: Numbers[Array, "... n"],
     *,
     scale: Number,

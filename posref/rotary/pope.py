@@ -55,7 +55,7 @@ References. Gopalakrishnan et al., Decoupling the "What" and "Where", arXiv 2509
 import numpy as np
 
 from posref import pairing
-from posref._contract import Array, Count, Numbers, Positive, Signed, contract, wide
+from posref._contract import Array, Count, Numbers, Positive, Signed, contract
 from posref.pairing import Layout
 
 TABLES = (
@@ -75,7 +75,7 @@ def frequencies(dim: Count, base: Positive = 10000.0) -> Numbers[Array, "dim"]:
 
 
 @contract
-def softplus(x: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
+def softplus(x: Signed[Array, "..."]) -> Numbers[Array, "..."]:
     """ln(1 + exp(x)), above 0: shape of `x`. No exponential of a large number is taken.
 
     >>> softplus(np.array([0.0, 1000.0])).round(3)
@@ -86,7 +86,7 @@ def softplus(x: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
 
 
 @contract
-def clamp(phases: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
+def clamp(phases: Signed[Array, "..."]) -> Numbers[Array, "..."]:
     """The nearest numbers of [-2 pi, 0], from which trained phases are kept in every call: shape of `phases`.
 
     >>> clamp(np.array([-7.0, -1.0, 0.5])).round(3)
@@ -98,8 +98,8 @@ def clamp(phases: Signed[Array, "...", wide]) -> Numbers[Array, "..."]:
 @contract(phases="one for each key head and feature; x-transformers stores (h, 1, d)")
 def tables(
     positions: Numbers[Array, "... n"],
-    frequencies: Numbers[Array, "d", wide],
-    phases: Signed[Array, "h d", wide],
+    frequencies: Numbers[Array, "d"],
+    phases: Signed[Array, "h d"],
 ) -> tuple[Numbers[Array, "... h n d"], Numbers[Array, "... h n d"]]:
     """cos and sin of n w_c + delta_c for keys: two arrays `(..., h, n, d)`; those of queries are `rope.tables(positions, w)`.
 
@@ -116,9 +116,9 @@ def tables(
 
 @contract(cos=TABLES, sin=TABLES)
 def encode(
-    x: Signed[Array, "... n? d", wide],
-    cos: Numbers[Array, "(...) #n d", wide],
-    sin: Numbers[Array, "=cos", wide],
+    x: Signed[Array, "... n? d"],
+    cos: Numbers[Array, "(...) #n d"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
 ) -> Numbers[Array, "... n? 2*d"]:

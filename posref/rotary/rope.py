@@ -59,7 +59,7 @@ References. Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34); Su, 
 import numpy as np
 
 from posref import pairing
-from posref._contract import Array, Complex, Even, Number, Numbers, Positive, contract, wide
+from posref._contract import Array, Complex, Even, Number, Numbers, Positive, contract
 from posref.pairing import Layout
 
 TABLES = (
@@ -83,7 +83,7 @@ def frequencies(dim: Even, base: Positive = 10000.0) -> Numbers[Array, "dim/2"]:
 
 @contract
 def tables(
-    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2", wide]
+    positions: Numbers[Array, "..."], frequencies: Numbers[Array, "dim/2"]
 ) -> tuple[Numbers[Array, "... dim/2"], Numbers[Array, "... dim/2"]]:
     """cos and sin of the angles m theta_t: two arrays `positions.shape + (dim/2,)`.
 
@@ -102,8 +102,8 @@ def tables(
 @contract(cos=TABLES, sin=TABLES)
 def rotate(
     x: Numbers[Array, "... n? rotary_dim+"],
-    cos: Numbers[Array, "(...) #n rotary_dim/2", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n rotary_dim/2"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
     rotary_dim: Even | None = None,
@@ -133,8 +133,8 @@ def rotate(
 @contract(cos=TABLES, sin=TABLES)
 def rotate_efficient(
     x: Numbers[Array, "... n? dim"],
-    cos: Numbers[Array, "(...) #n dim/2", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n dim/2"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
 ) -> Numbers[Array, "... n? dim"]:
@@ -153,7 +153,7 @@ def rotate_efficient(
 
 @contract
 def rotate_complex(
-    x: Numbers[Array, "... n? dim"], positions: Numbers[Array, "(...) #n"], frequencies: Numbers[Array, "dim/2", wide]
+    x: Numbers[Array, "... n? dim"], positions: Numbers[Array, "(...) #n"], frequencies: Numbers[Array, "dim/2"]
 ) -> Complex[Array, "... n? dim/2"]:
     """Adjacent pairs as complex numbers, times e^{i m theta}: complex `(..., n, dim/2)`; Meta's Llama computes it so.
 
@@ -169,7 +169,7 @@ def rotate_complex(
 
 
 @contract
-def matrix(position: Number, frequencies: Numbers[Array, "dim/2", wide], *, layout: Layout) -> Numbers[Array, "dim dim"]:
+def matrix(position: Number, frequencies: Numbers[Array, "dim/2"], *, layout: Layout) -> Numbers[Array, "dim dim"]:
     """R(m) itself, block diagonal for adjacent pairs: `(dim, dim)`, acting on column vectors. RoFormer Eq. (15).
 
     `position` is one number, or TypeError. `rotate(x)` is `x @ matrix(..).T`.
@@ -190,8 +190,8 @@ def matrix(position: Number, frequencies: Numbers[Array, "dim/2", wide], *, layo
 @contract(cos=TABLES, sin=TABLES)
 def gradient(
     output_gradient: Numbers[Array, "... n? rotary_dim+"],
-    cos: Numbers[Array, "(...) #n rotary_dim/2", wide],
-    sin: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n rotary_dim/2"],
+    sin: Numbers[Array, "=cos"],
     *,
     layout: Layout,
     rotary_dim: Even | None = None,

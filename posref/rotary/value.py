@@ -43,18 +43,18 @@ References. Su, kexue.fm/archives/8130, last section (values); labml.ai, transfo
 """
 
 from posref import _require, attention
-from posref._contract import Array, Booleans, Number, Numbers, contract, wide
+from posref._contract import Array, Booleans, Number, Numbers, contract
 from posref.pairing import Layout
 from posref.rotary import rope
 
 
 @contract
 def attend(
-    q: Numbers[Array, "... n_query d", wide],
-    k: Numbers[Array, "... n_key d", wide],
+    q: Numbers[Array, "... n_query d"],
+    k: Numbers[Array, "... n_key d"],
     v: Numbers[Array, "... n_key d"],
     positions: Numbers[Array, "(...) #n_query"],
-    frequencies: Numbers[Array, "d/2", wide],
+    frequencies: Numbers[Array, "d/2"],
     *,
     layout: Layout,
     scale: Number,

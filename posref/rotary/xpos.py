@@ -52,7 +52,7 @@ from typing import Literal
 
 import numpy as np
 
-from posref._contract import Array, Even, Number, Numbers, Positive, Signed, contract, wide
+from posref._contract import Array, Even, Number, Numbers, Positive, Signed, contract
 from posref.pairing import Layout
 from posref.rotary import rope
 
@@ -61,7 +61,7 @@ Side = Literal["query", "key"]
 
 @contract
 def scales(
-    positions: Signed[Array, "...", wide], dim: Even, *, center: Number, scale_base: Positive = 512.0
+    positions: Signed[Array, "..."], dim: Even, *, center: Number, scale_base: Positive = 512.0
 ) -> Numbers[Array, "... dim/2"]:
     """zeta_t^((m - c) / B): one factor for each pair, `positions.shape + (dim/2,)`.
 
@@ -76,9 +76,9 @@ def scales(
 @contract
 def rotate(
     x: Numbers[Array, "... n? dim"],
-    cos: Numbers[Array, "(...) #n dim/2", wide],
-    sin: Numbers[Array, "=cos", wide],
-    scales: Numbers[Array, "=cos", wide],
+    cos: Numbers[Array, "(...) #n dim/2"],
+    sin: Numbers[Array, "=cos"],
+    scales: Numbers[Array, "=cos"],
     *,
     layout: Layout,
     side: Side,

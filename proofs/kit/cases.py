@@ -25,7 +25,6 @@ CONTRACT = "<contract of"
 CHECKS = ("_require.py", "_contract.py")
 BRANCHES = {  # "module.function" of a body that branches on a size or a dtype -> the theorem that takes both branches
     "absolute.index.encode_normalized": "absolute.index.unique",
-    "offsets._wide": "offsets.offsets_pinned",
 }
 
 _bounds = {}  # index symbol -> length, 0 <= index < length

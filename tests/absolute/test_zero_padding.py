@@ -66,10 +66,6 @@ def test_convolve_refuses(x, kernel, padding, error, message):
         zero_padding.convolve(x, kernel, padding=padding)
 
 
-@pytest.mark.parametrize("name", ["x", "kernel"])
-def test_integers_whose_products_wrap_are_refused(name):
-    arguments = {"x": np.full((3, 1), 100), "kernel": np.full((1, 1, 1), 3)}
+def test_narrow_integers_do_not_wrap():
+    arguments = {"x": np.full((3, 1), 100, np.uint8), "kernel": np.full((1, 1, 1), 3, np.uint8)}
     assert zero_padding.convolve(**arguments, padding="zero")[:, 0].tolist() == [300, 300, 300]
-    arguments[name] = arguments[name].astype(np.uint8)
-    with pytest.raises(TypeError, match=rf"zero_padding\.convolve: {name} has dtype uint8, whose sums and products wrap"):
-        zero_padding.convolve(**arguments, padding="zero")

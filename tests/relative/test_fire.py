@@ -1,5 +1,7 @@
 """FIRE: TAPE's module transcribed, sampled positions, refusals."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,16 @@ def test_tape(length, multiplier):
     np.testing.assert_allclose(fire.network(x, w_1, b_1, w_2, b_2), expected, rtol=0, atol=32 * 32 * 16 * 2**-53)
     last = fire.progress(i[-1:], i, c=0.1, threshold=abs(multiplier * length), eps=1e-6)
     assert np.array_equal(last, x[-1:])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_positions_of_narrow_integers_do_not_wrap(dtype):
+    """1 + c i at the end of a type, beside Python's integers c and threshold."""
+    last = np.iinfo(dtype).max
+    x = fire.progress(np.array([last], dtype), np.array([0, last], dtype), c=2, threshold=127, eps=0.0)
+    np.testing.assert_allclose(x, [[1, 0]], rtol=1e-15)
+    x = fire.progress(np.array([last], dtype), np.array([1], dtype), c=2, threshold=127, eps=0.0)
+    np.testing.assert_allclose(x, [[math.log(1 + 2 * (int(last) - 1)) / math.log(1 + 2 * int(last))]], rtol=1e-15)
 
 
 def test_sampled_positions_have_their_own_distances():
