@@ -82,7 +82,7 @@ def test_concatenate_refuses(x, p, error, message):
 def test_narrow_integers_do_not_wrap():
     x, p = np.full((1, 1), 200, np.uint8), np.full((1, 1), 100, np.uint8)
     assert merge.add(x, p).item() == 300
-    assert merge.multiply(x, p, convention="released").item() == 20000
+    assert merge.multiply(x, p, convention="paper").item() == 20000
     assert merge.concatenate(x, p).dtype == np.uint8  # moved, not computed
 
 
