@@ -58,6 +58,10 @@ Where implementations differ.
     a query of zeros | Swin v2 | has the score 0: norms are at least 1e-12; refused here | f82860bfb5 | F.normalize
     g | timm's RelPosMlp, by default, and its SwinV2Cr | l, no sigmoid: `logarithmic_bias` | 1.0.31
       | timm/layers/pos_embed_rel.py; swin_transformer_v2_cr.py
+    roll | transformers' Swin and Donut | none, for any image, in a layer that once saw one that its window covers | 5.23.0
+      | modeling_swin.py, modeling_donut_swin.py set_shift_and_window_size
+    roll | transformers' backbones and MaskFormer | also where one window covers the image | 5.23.0
+      | modeling_swin.py SwinBackbone; modeling_maskformer_swin.py
     padding | mmdetection, transformers | before it is rolled; no mask for it | 2a643e47; 5.23.0
       | mmdet/models/backbones/swin.py ShiftWindowMSA; modeling_swin.py SwinLayer
     padding | timm | after it was rolled, with the mask of the padded image: both ends see each other, neighbours do not

@@ -49,7 +49,8 @@ Where implementations differ.
     no segment ids | transformers | no segment term | 5.23.0 | modeling_xlnet.py rel_attn_core
     bi_data=True | zihangdai/xlnet | half of the batch has the distances -n_key .. n_query - 1: r made from -distances | 0d0dd50
       | modeling.py relative_positional_encoding
-    bi_data=True | transformers | the same | 5.23.0 | modeling_xlnet.py relative_positional_encoding
+    bi_data=True | transformers | the same; of a single text nothing comes out, an odd batch is refused | 5.23.0
+      | modeling_xlnet.py relative_positional_encoding
     clamp_len | zihangdai/xlnet | limits the distance to -clamp_len .. clamp_len | 0d0dd50
       | modeling.py relative_positional_encoding
     clamp_len | transformers | the same | 5.23.0 | modeling_xlnet.py relative_positional_encoding

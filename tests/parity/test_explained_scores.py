@@ -24,7 +24,7 @@ def built(model_type, file):
 
 
 def blocks(model):
-    return [block for stage in model.encoder.layers for block in stage.blocks]
+    return [block for stage in getattr(model, "swin", model).encoder.layers for block in stage.blocks]
 
 
 def looked_at(model, side):
@@ -82,6 +82,16 @@ def test_a_layer_that_saw_a_small_picture_rolls_no_larger_one(model_type):
     assert any("rolls no larger one afterwards" in trap for trap in explain({"model_type": model_type, **file})["traps"])
 
 
+def test_a_backbone_rolls_every_picture():
+    config = transformers.SwinConfig(**SMALL, image_size=32)
+    torch.manual_seed(0)
+    model = transformers.SwinBackbone._from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        model(torch.randn(1, 3, 32, 32))
+    assert [block.shift_size for block in blocks(model)] == [0, 2, 0, 2, 0]
+    assert said({"model_type": "swin", **SMALL, "image_size": 32})[3]["bias"]["shift"] == 0
+
+
 def test_a_picture_smaller_than_a_window_is_refused():
     file = {**SMALL, "image_size": 16}
     (trap,) = (trap for trap in explain({"model_type": "swin", **file})["traps"] if "refuses" in trap)
@@ -110,6 +120,17 @@ def test_the_network_that_is_asked_for(trained):
     assert name == "swin.continuous_bias"
     expected = own.relative_coords_table.numpy()[0, :, 0, 0]
     assert np.allclose(swin.log_spaced(np.arange(-3, 4), window=settings["height"]), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_two_directions_want_an_even_batch():
+    file = {"vocab_size": 11, "d_model": 8, "n_head": 2, "n_layer": 1, "d_inner": 8, "bi_data": True}
+    model = transformers.XLNetModel(transformers.XLNetConfig(**file)).eval()
+    sizes = {n: len(model(torch.ones(n, 5, dtype=torch.long)).last_hidden_state) for n in (1, 2, 4)}
+    assert sizes == {1: 0, 2: 2, 4: 4}
+    with pytest.raises(RuntimeError):
+        model(torch.ones(3, 5, dtype=torch.long))
+    (trap,) = explain({"model_type": "xlnet", **file})["traps"]
+    assert "refuses an odd batch, and of a single text nothing comes out" in trap
 
 
 @pytest.mark.parametrize("clamp_len", [-1, 3])
