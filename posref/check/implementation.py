@@ -124,8 +124,11 @@ def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) 
             raise ValueError(f"check.check: name an op, for instance 'alibi.bias'; systems are {', '.join(ops.names())}")
         return ops.op(name), settings
     default, values = _of_preset(preset, settings)
+    unknown = values.keys() - _settings(ops.op(default)).keys()
+    if unknown:
+        raise ValueError(f"check.check: {preset} says {', '.join(sorted(unknown))}, and {default} has no such setting")
     op = ops.op(name or default)
-    known = _settings(op)
+    known = _settings(op)  # another op of the system has some of them
     return op, {setting: value for setting, value in values.items() if setting in known} | settings
 
 

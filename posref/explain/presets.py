@@ -24,13 +24,13 @@ SYSTEMS = {  # of the words of `posref.explain`
     "learned_2d": "absolute.learned",
     "sinusoidal": "absolute.sinusoidal",
 }
-BIASES = (
-    "t5.bias",
-    "alibi.bias",
-    "xlnet.scores",
-    "swin.bias",
-    "swin.continuous_bias",
-)  # what `explain` says of them are settings of the op
+BIASES = {  # the settings of its op that `explain` says of a bias
+    "t5.bias": "heads buckets max_distance bidirectional",
+    "alibi.bias": "heads form max_bias",
+    "xlnet.scores": "heads attn_type scale",
+    "swin.bias": "heads height width",
+    "swin.continuous_bias": "heads height width",
+}
 
 
 @cache
@@ -96,7 +96,10 @@ def _question(group):
     if group["encoding"] == "rope":
         return _rotation(group)
     bias = group.get("bias") or {}
-    return (bias["call"], {**bias, "heads": group["heads"]}) if bias.get("call") in BIASES else None
+    if bias.get("call") not in BIASES:
+        return None
+    said = {**bias, "heads": group["heads"], "max_bias": bias.get("maximum")}
+    return bias["call"], {name: said[name] for name in BIASES[bias["call"]].split()}
 
 
 def _rotation(group):

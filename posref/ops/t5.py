@@ -39,9 +39,10 @@ def cross_attend(q, k, v):
     return attention.attend(q, k, v, scale=1)
 
 
+EXTENTS = {"buckets": 32}
 ARRAYS = {
     "offsets": lambda s: np.arange(-s.max_distance - 9, s.max_distance + 10),
-    "table": lambda s: painted((32, s.heads), 6),
+    "table": lambda s: painted((s.buckets, s.heads), 6),
     "weight": lambda s: painted((8, s.head_dim), 2) / 4,
     "offset": lambda s: painted((8,), 4) / 4,
     "constant": lambda s: painted((s.heads,), 6),

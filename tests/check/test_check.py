@@ -322,10 +322,8 @@ def test_gradients_through_torch():
 def test_presets_run(preset):
     """The specification itself passes at every preset that has an implementation to be asked for."""
     name, settings = ops.presets()[preset]
-    op = ops.op(name)
-    known = {key: value for key, value in settings.items() if key in contract_settings(name)}
-    a = op.make(**known)
-    assert np.isfinite(op.spec(**a)).all()
+    a = ops.op(name).make(**settings)  # which refuses a setting that the op does not have
+    assert np.isfinite(ops.op(name).spec(**a)).all()
 
 
 @pytest.mark.parametrize("model", reading.models())
@@ -334,7 +332,7 @@ def test_layers_of_shipped_models_can_be_asked_for(model):
     for group in explain(model)["layers"]:
         if group["layout"] or group["encoding"] == "t5":
             name, settings = presets.asked(model, group["indices"][0], group["part"])
-            a = ops.op(name).make(**{key: value for key, value in settings.items() if key in contract_settings(name)})
+            a = ops.op(name).make(**settings)
             assert np.isfinite(ops.op(name).spec(**a)).all()
 
 
@@ -389,8 +387,35 @@ def test_an_axis_for_every_pair(axis):
         check(bias, "axes.rotate", dim=8, layout="half", axis=axis)
 
 
-def contract_settings(name):
-    return {line.split("=")[0] for line in contract(name) if "=" in line}
+def t5_bias(buckets, max_distance):
+    """Both directions, as WavLM and T5 compute it: log in float32, floor."""
+
+    def bias(query_positions, key_positions, table):
+        offset = key_positions[:, None, :] - query_positions[:, :, None]
+        side, exact, n = buckets // 2, buckets // 4, np.abs(offset)
+        far = (
+            np.log(np.maximum(n, exact).astype(np.float32) / exact) / np.float32(np.log(max_distance / exact)) * (side - exact)
+        )
+        rows = side * (offset > 0) + np.where(n < exact, n, np.minimum(exact + far.astype(int), side - 1))
+        return np.moveaxis(table[rows], -1, 1)
+
+    return bias
+
+
+def test_buckets_of_a_bias_are_asked_for():
+    for asked in ({"preset": "wavlm"}, {"name": "t5.bias", "buckets": 320, "max_distance": 800, "bidirectional": True}):
+        assert check(t5_bias(320, 800), **asked).ok
+        assert not check(t5_bias(32, 800), **asked).ok
+        assert ops.op("t5.bias").make(buckets=320, bidirectional=True).table.shape == (320, 2)
+    assert not check(t5_bias(320, 800), preset="mpnet_base").ok
+    assert check(t5_bias(32, 128), preset="mpnet_base").ok
+    assert "buckets=32" in contract("t5.attend")
+
+
+def test_a_preset_that_says_what_its_op_cannot_be_asked_is_refused(monkeypatch):
+    monkeypatch.setattr(ops, "presets", lambda: {"wavlm": ("t5.bias", {"buckets": 320, "depth": 3})})
+    with pytest.raises(ValueError, match=r"check.check: wavlm says depth, and t5.bias has no such setting"):
+        check(t5_bias(320, 800), preset="wavlm")
 
 
 def test_preset_and_its_errors():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from posref.check import check
 from posref.offsets import offsets
 from posref.relative import alibi, deberta, t5
 
@@ -93,6 +94,22 @@ def test_mpnet_and_umt5_have_the_buckets_of_t5():
         umt5 = UMT5Attention(UMT5Config(d_model=12, d_kv=4, num_heads=3, is_decoder=causal), True, 0, is_causal=causal)
         theirs = numpy(umt5._relative_position_bucket(torch.arange(-200, 201)))
         assert t5.bucket(np.arange(-200, 201), bidirectional=not causal).tolist() == theirs.tolist()
+
+
+def test_the_bias_of_wavlm_passes_its_check():
+    from transformers import WavLMConfig
+    from transformers.models.wavlm.modeling_wavlm import WavLMAttention
+
+    config = WavLMConfig()
+    sizes = {"num_buckets": config.num_buckets, "max_distance": config.max_bucket_distance}
+    theirs = WavLMAttention(12, 2, **sizes, has_relative_position_bias=True)
+
+    def bias(query_positions, key_positions, table):
+        rows = theirs._relative_positions_bucket(key_positions[:, None, :] - query_positions[:, :, None])
+        return table[rows].permute(0, 3, 1, 2)
+
+    assert check(bias, preset="wavlm", to=torch.from_numpy).ok
+    assert "call" in str(check(bias, preset="mpnet_base", to=torch.from_numpy))
 
 
 def test_wavlm_gates_rows_of_the_bias():
