@@ -69,7 +69,7 @@ def test_xlnet():
     assert (group["causal"], group["bias"]["clamp_len"], group["bias"]["same_length"]) == (True, 400, True)
     assert "xlnet.clamp_ignored" in describe(explain({"model_type": "xlnet", "clamp_len": 400}), "x")
     assert any("bi_data" in trap for trap in explain({"model_type": "xlnet", "bi_data": True})["traps"])
-    assert presets.asked({"model_type": "xlnet"}) == ("xlnet.scores", {**expected, "same_length": False, "heads": 16})
+    assert presets.asked({"model_type": "xlnet"}) == ("xlnet.scores", {"heads": 16, "attn_type": "bi", "scale": 0.125})
     with pytest.raises(ValueError, match=r"^the configuration: attn_type is 'both', expected bi or uni$"):
         explain({"model_type": "xlnet", "attn_type": "both"})
 
