@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ class Caller:
         self.plain = to is None
         self.errors = np.geterr()
         self.modified = ""
-        self.dtype = ""
+        self.dtype = self.given = ""
+        self.result: Any = None
+        self.strided, self.slices = False, list[str]()
         self.named = _names(fn) - set(op.given)
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
@@ -44,14 +47,20 @@ class Caller:
                 to = getattr(sys.modules[module], function)
                 yield f"It runs with tensors: pass to={module}.{function}.", Caller(*given, to, to, self.axes, self.positions)
 
+    def with_strides(self) -> "Caller":
+        """The same calls with slices, whose names it keeps."""
+        other = copy(self)
+        other.strided, other.slices = True, []
+        return other
+
     def __call__(self, a: Arguments) -> np.ndarray:
         """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
         given = [(name, self.tensor(name, a)) for name in self.op.given if name in a]
         given = [(name, value) for name, value in given if value is not None]
         before = [output(value) for _, value in given]
-        result = self.run([value for _, value in given], a)
-        got = output(result)
-        self.dtype = dtype_name(result)
+        self.result = self.run([value for _, value in given], a)
+        got = output(self.result)
+        self.dtype = dtype_name(self.result)
         for (name, value), old in zip(given, before, strict=True):
             if not np.array_equal(old, output(value)):
                 self.modified = name
@@ -77,13 +86,25 @@ class Caller:
         array = value.copy() if whole else self.laid_out(value).astype(np.float32)
         array = array.reshape(-1) if self.axes == "thd" and "positions" in name else array
         converter = "to_positions" if whole and self.to_positions is not self.to else "to"
+        spread = self.strided and array.ndim > 1
+        array = np.ascontiguousarray(between(array)) if spread else array
         made, values = converted("check.check", converter, getattr(self, converter), array)
         if whole and not np.array_equal(values, array):
             raise ValueError(
                 f"check.check: {converter}= turns integers up to {array.max()} into {dtype_name(made)}, which does not hold "
                 "them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
             )
-        return made
+        self.given = self.given if whole else dtype_name(made)
+        return self.slice(name, made) if spread else made
+
+    def slice(self, name: str, made: Any) -> Any:
+        try:
+            view = strided(made)
+        except Exception as error:
+            raise Misbehaved(f"{type(made).__name__} has no slices ({_short(error)})") from error
+        if not _contiguous(view):
+            self.slices.append(name)
+        return view
 
     def setting(self, value: Any) -> Any:
         return self.to_positions(value.copy()) if isinstance(value, np.ndarray) else value
@@ -104,6 +125,31 @@ class Caller:
             got = got.reshape(len(first), -1, *got.shape[1:])
         heads_last = got.ndim == 4 and got.shape[2] == first.shape[1] and got.shape[1] == first.shape[2]
         return np.swapaxes(got, 1, 2) if heads_last else got
+
+
+def between(array: Any) -> Any:
+    """The array between zeros `(.., 3, d)`, of four axes with the middle ones exchanged: as one of q, k, v that were projected
+    together."""
+    array = np.swapaxes(array, 1, 2) if array.ndim == 4 else array
+    return np.stack([0 * array, array, 0 * array], axis=-2)
+
+
+def strided(made: Any) -> Any:
+    """The array that is between zeros, seen in its axes: the same numbers with other strides, after a start.
+
+    >>> view = strided(between(np.arange(12.0).reshape(1, 2, 3, 2)))
+    >>> view.shape, view.flags.c_contiguous, view[0, 1, 2]
+    ((1, 2, 3, 2), False, array([10., 11.]))
+    """
+    view = made[..., 1, :]
+    return view.swapaxes(1, 2) if view.ndim == 4 else view
+
+
+def _contiguous(tensor: Any) -> bool:
+    """Whether its elements stand in a row; True where a tensor knows no strides."""
+    if hasattr(tensor, "is_contiguous"):
+        return bool(tensor.is_contiguous())
+    return bool(getattr(getattr(tensor, "flags", None), "c_contiguous", True))
 
 
 def _names(fn: Any) -> set[str]:

@@ -62,6 +62,7 @@ class Question:
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms = dict(rms or {})
         self._answers: dict[str, np.ndarray | None] = {}
+        self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
 
     def _allowed(self, models: Collection[str]) -> dict[str, np.ndarray]:
@@ -157,7 +158,11 @@ class Question:
 
     def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
         """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""
-        answers = self.wrong if among is None else {name: self.answer(name, self.op.mistakes[name].wrong) for name in among}
+        if among is None:
+            if model not in self._blind:
+                self._blind[model] = [name for name, answer in self.wrong.items() if not self._told(answer, model)]
+            return self._blind[model]
+        answers = {name: self.answer(name, self.op.mistakes[name].wrong) for name in among}
         return [name for name, answer in answers.items() if answer is None or not self._told(answer, model)]
 
     def pairs(self) -> Iterator[Named]:

@@ -37,7 +37,7 @@ def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
 def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> list[engine.Question]:
     """The same question at other shapes, those that were answered rightly; the first that fails is described."""
     tried: dict[str, engine.Question] = {}
-    models = _models(report, first)
+    models = models_after(report, first)
     for shape in _shapes(op, settings):
         a = op.make(**settings | shape)
         words = ", ".join(f"{key}={value}" for key, value in shape.items())
@@ -46,10 +46,10 @@ def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], fi
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        question = _further(op, a, models)
+        question = further(op, a, models)
         if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
             continue  # the bound leaves the numbers before the values do
-        if not _also(report, f"shape {words}", question, got):
+        if not also(report, f"shape {words}", question, got):
             return [*tried.values()]
         tried[words] = question
     if tried:
@@ -57,23 +57,23 @@ def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], fi
     return [*tried.values()]
 
 
-def _further(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
+def further(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
     """A question after the first, which says enough of all elements together."""
     return engine.Question(op, a, models, rms=dict.fromkeys(models, np.inf))
 
 
-def _models(report: Report, first: engine.Question) -> tuple[str, ...]:
+def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
     """The model that the first output needed, and the coarsest that it may need."""
     return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
 
 
-def _also(report: Report, name: str, question: engine.Question, got: np.ndarray) -> bool:
+def also(report: Report, name: str, question: engine.Question, got: np.ndarray) -> bool:
     """Whether a further output is right; if not, the report says what it is."""
     part = Report(report.subject)
-    return judged(part, question, reshaped(got, question)) or _failed(report, name, part)
+    return judged(part, question, reshaped(got, question)) or failed(report, name, part)
 
 
-def _failed(report: Report, name: str, part: Report) -> bool:
+def failed(report: Report, name: str, part: Report) -> bool:
     report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
     report.diagnosis += part.diagnosis
     report.advice += part.advice
@@ -98,7 +98,7 @@ def far(
             a = probe.moved(first.a, end)
             if _last(first.a) >= end or _last(a) > limit:
                 continue
-            question = _there(caller, a, _models(report, first))
+            question = _there(caller, a, models_after(report, first))
             still = question.blind(needed(report, first), hidden)
             if end > probe.REHEARSAL and still == hidden:
                 if "f32_positions" in hidden:
@@ -113,7 +113,7 @@ def far(
             report.skipped("far positions", f"none from {end} on: {error}")
             break
         asked[end], hidden, part = question, still, report if end < probe.REHEARSAL else Report(report.subject)
-        if not _also(part, f"positions from {end} on", question, got):
+        if not also(part, f"positions from {end} on", question, got):
             known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
             if part is not report:
                 report.skipped("far positions", f"wrong from {end} on: {known}; all else was checked below")
@@ -168,7 +168,7 @@ def _apart(
     report: Report, caller: Caller, gap: int, first: engine.Question, others: tuple[engine.Question, ...]
 ) -> engine.Question:
     """The question at this gap: one where rows take turns, three where there are no such rows."""
-    models = _models(report, first)
+    models = models_after(report, first)
     if caller.dtype == "float16" and gap > np.finfo(np.float16).max:
         raise ValueError("distances leave the numbers of float16")
     for turn in range(1 if len(np.atleast_2d(first.a.get("query_positions", 0))) > 2 or "offsets" in first.a else 3):
@@ -202,7 +202,7 @@ def _least(caller: Caller, question: engine.Question, at: Callable[[int], Argume
     right = 0
     while wrong - right > 1:
         middle = (right + wrong) // 2
-        there = _further(caller.op, at(middle), question.models)
+        there = further(caller.op, at(middle), question.models)
         try:
             served = _right(there, _answered(caller, there))
         except Misbehaved:
@@ -217,7 +217,7 @@ def _apart_failed(report: Report, caller: Caller, questions: list[engine.Questio
     for part, question in zip(parts, questions, strict=True):
         judged(part, question, _answered(caller, question), _distances)
     part = next((part for part in parts if part.diagnosis), parts[0])
-    _failed(report, f"distances from {probe.distances(questions[0].a)[-1]} on", part)
+    failed(report, f"distances from {probe.distances(questions[0].a)[-1]} on", part)
 
 
 def _distances(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
@@ -239,7 +239,7 @@ def _answered(caller: Caller, question: engine.Question) -> np.ndarray:
 
 def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Question:
     """The question at other positions; ValueError where the specification refuses it or its numbers leave the dtype."""
-    question = _further(caller.op, a, models)
+    question = further(caller.op, a, models)
     numbers = np.finfo(np.float16 if caller.dtype == "float16" else np.float32)
     sizes = np.abs(question.right[question.right != 0])
     if not ((sizes <= numbers.max) & (sizes >= numbers.smallest_normal)).all():

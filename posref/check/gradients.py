@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from posref.check import engine
 from posref.check.call import Misbehaved, output, raised
 from posref.check.judge import judged
 from posref.check.ranged import models
-from posref.check.report import Report
+from posref.check.report import Finding, Report
 from posref.ops import Arguments, Op
 from posref.ops.probe import painted
 
@@ -38,8 +39,16 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
         report.passed("gradient", part.checks[-1].detail)
         return
     report.failed("gradient", f"with respect to {argument}: {next(c.detail for c in part.checks if c.status == 'failed')}")
-    report.diagnosis += part.diagnosis
+    report.diagnosis += [_of_the_gradient(finding, argument) for finding in part.diagnosis]
     report.advice += part.advice
+
+
+def _of_the_gradient(finding: Finding, argument: str) -> Finding:
+    """What is said of an output, said of its gradient; its values are right."""
+    sentence = finding.sentence.replace("your output", f"the gradient of your output with respect to {argument}")
+    return replace(
+        finding, sentence=sentence.replace("nothing was computed", "it was lost on the way, and the values are right")
+    )
 
 
 def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray) -> np.ndarray | None:

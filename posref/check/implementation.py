@@ -11,6 +11,7 @@ import numpy as np
 
 from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
+from posref.check.again import negative, second, strides
 from posref.check.call import Caller, Misbehaved
 from posref.check.further import apart, battery, far, reshaped
 from posref.check.gradients import check_gradient
@@ -71,9 +72,11 @@ def check(
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
-        asked = [question, *battery(report, caller, op, settings, question)]
+        asked = [question, *second(report, caller, question), *battery(report, caller, op, settings, question)]
         asked += far(report, caller, settings, *asked)
         blind(report, *asked, *apart(report, caller, settings, *asked))
+        strides(report, caller, question)
+        negative(report, caller, question)
         check_gradient(report, caller, op, a)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
@@ -229,7 +232,8 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
     if not allowed:
         report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(BY_DTYPE)}")
         return None
-    report.passed("dtype", caller.dtype)
+    other = f", of inputs in {caller.given}" if caller.given and not whole and caller.given != caller.dtype else ""
+    report.passed("dtype", caller.dtype + other)
     return engine.Question(caller.op, a, allowed if model is None else (model,))
 
 

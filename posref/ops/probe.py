@@ -100,6 +100,22 @@ def moved(a: Arguments, end: int) -> Arguments:
     return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in placed})
 
 
+def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
+    """The arguments with other positions, none larger: halved, or one less where they count on from a start. Where none are
+    given, rows of a batch change places. NotHere where nothing can.
+
+    >>> exchanged(Arguments(positions=np.array([0, 1, 5]))).positions
+    array([0, 0, 2])
+    """
+    arrays = {name: x for name, x in a.items() if isinstance(x, np.ndarray)}
+    placed = {name: arrays[name] for name in (*PLACED, "offsets") if name in arrays and positions != "range"}
+    other = {name: p - 1 if positions == "offset" else p // 2 for name, p in placed.items()}
+    other = other or {name: np.roll(x, 1, axis=0) for name, x in arrays.items() if x.ndim > 2 and x.dtype.kind == "f"}
+    if not any((x != a[name]).any() for name, x in other.items()):
+        raise NotHere("positions")
+    return Arguments(a | other)
+
+
 APART = (2**16, 2**15, 2**11)  # where whole numbers of 16 bits end, and where float16 has no odd ones
 FARTHEST = 2**24 - 2**10  # with what is about it within the whole numbers of float32
 LIMITS = ("max_distance", "span", "window", "chunk_size", "width")

@@ -187,6 +187,25 @@ def test_libraries_with_ranges_and_offsets():
     assert "positions_ignored" in names(forgotten), forgotten
 
 
+def said(report, name):
+    return [(c.status, c.detail) for c in report.checks if c.name == name]
+
+
+def test_positions_before_0_and_other_dtypes_are_said_and_not_accused():
+    assert said(check(rotate, "rope.rotate", **ROPE), "negative positions") == [("passed", "")]
+    floored = check(lambda x, p: rotate(x, np.maximum(p, 0)), "rope.rotate", **ROPE)
+    assert floored.ok
+    ((status, detail),) = said(floored, "negative positions")
+    assert (status, detail.split(";")[0]) == ("skipped", "wrong before 0: clamped_at_0")
+    wide = check(lambda x, p: rotate(x, p).astype(float), "rope.rotate", **ROPE)
+    assert said(wide, "dtype") == [("passed", "float64, of inputs in float32")]
+
+
+def test_tensors_that_cannot_be_sliced_are_said():
+    report = check(lambda x, p: OnADevice(rotate(x.values, p.values)), "rope.rotate", to=OnADevice, **ROPE)
+    assert said(report, "strides")[0][0] == "skipped"
+
+
 def test_in_place_aliasing_is_named():
     def in_place(x, positions):
         width = x.shape[-1] // 2
@@ -316,6 +335,10 @@ def test_gradients_through_torch():
     assert "gradient_forward" in names(wrong), wrong
     detached = check(lambda x, p: turned(x.detach(), p), "rope.rotate", to=torch.from_numpy, **ROPE)
     assert any(c.name == "gradient" and c.status == "skipped" and "detached" in c.detail for c in detached.checks)
+    lost = check(lambda x, p: turned(x.detach(), p) + 0 * x, "rope.rotate", to=torch.from_numpy, **ROPE)
+    assert [f.sentence for f in lost.diagnosis] == [
+        "the gradient of your output with respect to x is 0: it was lost on the way, and the values are right"
+    ]
 
 
 @pytest.mark.parametrize("preset", sorted(ops.presets()))

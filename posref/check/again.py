@@ -1,0 +1,112 @@
+"""Again: the first question a second time, with the first result kept; with other strides; and before position 0."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from posref.check import engine
+from posref.check.call import Caller, Misbehaved, between, output
+from posref.check.further import failed, further, models_after, reshaped
+from posref.check.judge import judged, unseen
+from posref.check.report import Finding, Report
+from posref.ops import Arguments, Mistake, NotHere, probe, using
+
+CACHED = (
+    "what an earlier call of one shape was given",
+    "Tables are kept by the shape of what they are made of, or by a length.",
+    "The first text is right; the next of one length has its positions.",
+    (),
+    "Keep tables by the values that they are made of, or make them in every call.",
+)
+STRIDES = (
+    "memory read in a row, whatever the strides",
+    "An array is taken for a contiguous one.",
+    "Right for a fresh array; wrong for a slice, or for axes that were exchanged.",
+    (),
+    "Step by the strides, or make the array contiguous first.",
+)
+CLAMPED = (
+    "positions below 0 become 0",
+    "Positions are clamped at 0.",
+    "Right from 0 on.",
+    (),
+    "Compute with positions as given.",
+)
+OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
+
+
+def second(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
+    """A second call at the shape of the first answers its own arguments, and leaves the first result as it was."""
+    try:
+        a = probe.exchanged(first.a, caller.positions)
+        old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
+        question = _asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
+        earlier, values = caller.result, output(caller.result)
+        got = caller(a)
+    except (NotHere, ValueError):
+        return []
+    except Misbehaved as error:
+        report.skipped("second call", str(error))
+        return []
+    part = Report(report.subject)
+    right = judged(part, question, reshaped(got, question)) or failed(report, "second call", part)
+    if not np.array_equal(output(earlier), values, equal_nan=True):
+        report.failed("second call", "the result of the first call is no longer what it was")
+        report.diagnosis.append(Finding("output_overwritten", OVERWRITTEN, "", 0.0))
+        report.advice.append("Return a new array from every call.")
+    elif right:
+        report.passed("second call")
+    return [question] if right else []
+
+
+def strides(report: Report, caller: Caller, first: engine.Question) -> None:
+    """The first question with slices of larger arrays, those of four axes with the middle ones exchanged."""
+    spread = caller.with_strides()
+    try:
+        got = spread(first.a)
+    except Misbehaved as error:
+        report.skipped("strides", f"only contiguous arrays were checked: {error}")
+        return
+    if not spread.slices:
+        return
+    read = {name: partial(_in_a_row, name) for name in spread.slices} if caller.axes == "bhnd" else {}
+    wrong = {f"strides_of_{name}_ignored": Mistake(using(**{name: read[name]}), *STRIDES) for name in read}
+    wrong |= {"strides_ignored": Mistake(using(**read), *STRIDES)} if len(read) > 1 else {}
+    question, part = _asked(report, caller, first, first.a, wrong), Report(report.subject)
+    if judged(part, question, reshaped(got, question)) or failed(report, "strides", part):
+        report.passed("strides", ", ".join(spread.slices))
+
+
+def negative(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Positions below 0, where the specification has such. Nobody is accused: the report says what happens there."""
+    if caller.positions == "range":
+        return
+    try:
+        a = probe.moved(first.a, -1)
+        floored = using(**{name: np.maximum(a[name], 0) for name in probe.PLACED if name in a})
+        question = _asked(report, caller, first, a, {"clamped_at_0": Mistake(floored, *CLAMPED)})
+        got = caller(a)
+    except (NotHere, ValueError):
+        return
+    except Misbehaved as error:
+        report.skipped("negative positions", f"none: {error}")
+        return
+    part = Report(report.subject)
+    if judged(part, question, reshaped(got, question)):
+        report.passed("negative positions")
+    else:
+        known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
+        report.skipped("negative positions", f"wrong before 0: {known}; all else was checked from 0 on")
+
+
+def _asked(report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]) -> engine.Question:
+    """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
+    hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
+    return further(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))
+
+
+def _in_a_row(name: str, a: Arguments) -> Any:
+    """What is in memory from the start of a slice of `between` on."""
+    x = a[name]
+    return between(x).reshape(-1)[x.shape[-1] :][: x.size].reshape(*x.shape)
