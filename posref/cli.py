@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import posref
@@ -73,7 +74,12 @@ def main(argv=None):
 def _run(argv):
     try:
         parser = _parser()
+        argv = sys.argv[1:] if argv is None else list(argv)
         arguments, arguments.rest = parser.parse_known_args(argv)
+        if arguments.run is _check and _is_a_value(argv, arguments):
+            first = argv.index("check") + 1
+            arguments, arguments.rest = parser.parse_known_args([*argv[:first], "no:function", *argv[first:]])
+            arguments.function = None
         if arguments.rest and arguments.run is not _check:  # a check has the settings of its op
             parser.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
         return arguments.run(arguments)
@@ -81,6 +87,12 @@ def _run(argv):
         return _fail(error, 2)
     except SystemExit as leave:  # argparse has printed
         return leave.code
+
+
+def _is_a_value(argv, arguments):
+    """Whether what was taken for the function of a check stands after a setting of its op: `--heads 12`."""
+    found = arguments.function
+    return found is not None and ":" not in found and (found in (b for a, b in pairwise(argv) if a in arguments.rest))
 
 
 def _fail(message, code):
@@ -461,18 +473,45 @@ def _contract(arguments):
     """What can be asked: the ops of a system, or what a function for one op receives."""
     from posref import check, ops
 
-    _refuse(arguments.rest)
-    name = arguments.system
+    name = "rope.rotate" if arguments.config or (arguments.contract and arguments.system == "rope") else arguments.system
+    name = name or (_op_of(arguments) if arguments.preset else None)
     if name is None:
         raise Usage(f"check needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
-    if "." in name:
-        lines = [f"{name} receives, in this order:", *(f"  {line}" for line in _usage(check.contract, name))]
-        print("\n".join(lines) + "\nand by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
+    if "." in name or arguments.preset:
+        options = _contract_of(arguments, name)
+        try:
+            lines = [f"  {line}" for line in check.contract(name or None, preset=arguments.preset, **options)]
+        except (TypeError, ValueError) as error:
+            raise Usage(_in_shell(str(error))) from None
+        print("\n".join([f"{name} receives, in this order:", *lines]))
+        print("and by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
+    _refuse(arguments.rest)
     found = _usage(ops.system, name)
     print("\n".join(f"{op.name}({', '.join(op.given)})" for op in found.values()))
     print(f"`posref check MODULE:FUNCTION --as {next(iter(found.values())).name}` checks one; --contract prints its settings.")
     return 0 if arguments.function is None else 2
+
+
+def _contract_of(arguments, name):
+    """The settings of `check.contract`; for rope, those of its op that mean the same."""
+    from posref import ops
+
+    parameters = inspect.signature(_usage(ops.op, name).make).parameters if name else {}
+    options = {key: getattr(arguments, key) for key in (*CHECK_OPTIONS, "layer", "part") if getattr(arguments, key) is not None}
+    options = {key: value for key, value in options.items() if key not in ("to", "to_positions", "model")}
+    options |= _settings(parameters, arguments.rest)
+    if "frequencies" in options:
+        options["frequencies"] = _numbers("--frequencies", options["frequencies"])
+    if arguments.config:
+        options = {key: value for key, value in options.items() if key not in ("layer", "part")} | _of_a_model(arguments)
+    if name == "rope.rotate" and "rotary_dim" in options:
+        width = options.pop("rotary_dim")
+        options |= {"dim": width, "head_dim": options.get("dim", width)}
+    for key in options:
+        if key not in parameters and (arguments.preset is None or key not in ("layer", "part")):
+            raise Usage(f"the contract of {name} has no --{key.replace('_', '-')}; leave it out")
+    return options
 
 
 def _settings(parameters, rest):

@@ -691,6 +691,46 @@ def test_ops_and_contracts_are_listed(run):
 
 
 @pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        (
+            "--as attention.attend",
+            ["attention.attend receives, in this order:", "mask: booleans (3, 1, 5, 7), True = may attend"],
+        ),
+        ("--as alibi.bias --heads 12 --form signed", ["key_positions: integers (3, 7)", "heads=12", "form=signed"]),
+        ("--preset wavlm", ["t5.bias receives, in this order:", "table: numbers (320, 2)", "max_distance=800", "buckets=320"]),
+        ("--preset wavlm --heads 12", ["table: numbers (320, 12)"]),
+        ("--as rope", ["rope.rotate receives, in this order:", "positions: integers (3, 23)", "layout="]),
+        ("--as rope --dim 64 --layout half --rotary-dim 16", ["x: numbers (3, 5, 23, 64)", "dim=16", "head_dim=64"]),
+        ("--preset llama-3.1-8b", ["rope.rotate receives, in this order:", "x: numbers (3, 5, 23, 128)", "dim=128"]),
+        ("--preset Olmo-3.1-32B-Instruct --layer 3", ["dim=128"]),
+        ("--as sinusoidal_2d.counted", ["mask: booleans (4, 5), True = no padding"]),
+    ],
+)
+def test_a_contract_is_that_of_what_one_checks(run, asked, lines):
+    for place in ([*asked.split(), "--contract"], ["--contract", *asked.split()]):
+        code, out, _ = run("check", *place)
+        assert code == 0
+        assert set(lines) <= {line.strip() for line in out.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("--as alibi.bias --heads 12 --form nope", "form is 'nope', expected"),
+        ("--as alibi.bias --head 12", "check has no --head here; the settings are --heads"),
+        ("--as rope --schedule yarn", "the contract of rope.rotate has no --schedule; leave it out"),
+        ("--preset nothing", "there is no preset 'nothing'"),
+        ("--preset Olmo-3.1-32B-Instruct", "choose one: --layer 0; --layer 3"),
+    ],
+)
+def test_contracts_that_cannot_be_told(run, asked, words):
+    code, out, err = run("check", "--contract", *asked.split())
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("check",), "check needs --as SYSTEM.OP; systems are alibi"),

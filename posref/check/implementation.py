@@ -85,37 +85,39 @@ def check(
     return report
 
 
-def contract(name: str) -> list[str]:
-    """What the function receives, one line an array, and the settings with their defaults.
+def contract(name: str | None = None, *, preset: str | None = None, **settings: Any) -> list[str]:
+    """What the function receives, one line an array, and the settings: those that are asked for, and the defaults of the rest.
 
-    >>> contract("t5.bias")[0]
-    'query_positions: integers (3, 5)'
+    The shapes are those of `check` with the same arguments; a setting that it needs and that is missing here has an example.
+
+    >>> contract("t5.bias", buckets=64)[:3]
+    ['query_positions: integers (3, 5)', 'key_positions: integers (3, 7)', 'table: numbers (64, 2)']
     """
-    op = ops.op(name)
-    sizes = {p.name: _example(p) for p in inspect.signature(op.make).parameters.values()}
+    op, settings = _asked(name, preset, settings)
+    examples = {each: EXAMPLES.get(each, 8) for each, p in _settings(op).items() if p.default is p.empty}
     try:
-        made = op.make(**sizes)
-        lines = [f"{each}: {_described(made[each])}" for each in op.given if made.get(each) is not None]
+        made = op.make(**examples | settings)
+        op.spec(**made)
+        lines = [f"{each}: {_described(op, each, made[each])}" for each in op.given if made.get(each) is not None]
     except (TypeError, ValueError):
+        if settings and examples.keys() <= settings.keys():
+            raise
         lines = list(op.given)
-    return lines + [f"{each}=" + ("" if p.default is p.empty else f"{p.default}") for each, p in _settings(op).items()]
+    usual = {each: "" if p.default is p.empty else p.default for each, p in _settings(op).items()}
+    usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
+    return lines + [f"{each}={_said(value)}" for each, value in (usual | settings).items()]
 
 
 def _settings(op: Op) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(op.make).parameters)
 
 
-def _example(p: inspect.Parameter) -> Any:
-    """A setting to show shapes with."""
-    if p.default is not p.empty:
-        return p.default
-    return EXAMPLES.get(p.name, 8)
-
-
-def _described(value: Any) -> str:
+def _described(op: Op, name: str, value: Any) -> str:
     if not isinstance(value, np.ndarray):
         return _require.kind(value)
-    return f"{'integers' if value.dtype.kind in 'iu' else 'numbers'} {value.shape}"
+    meant = {"mask": "True = no padding" if op.name.startswith("sinusoidal_2d.") else "True = may attend"}
+    kind = {"i": "integers", "u": "integers", "b": "booleans"}.get(value.dtype.kind, "numbers")
+    return f"{kind} {value.shape}" + (f", {meant[name]}" if kind == "booleans" and name in meant else "")
 
 
 def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) -> tuple[Op, dict[str, Any]]:
