@@ -48,7 +48,7 @@ def between(function, argument, values, low, high=None):
 
 
 def above_zero(function, argument, values, key):
-    """Every entry is positive; `key` is what a configuration calls them."""
+    """Every entry is positive; `key` is what a configuration calls them, or where they are made so."""
     if values.dtype.kind != "O" and not np.all(values > 0):
         raise ValueError(
             f"{function}: {argument} runs from {values.min()} to {values.max()}, expected positive numbers ({key})"

@@ -308,6 +308,19 @@ def _values(said):
     return said if type(said) is str else [values for _, values in said]
 
 
+@every(list(FUNCTIONS))
+def test_extents_of_zero_are_computed_or_refused_in_our_words(name):
+    """Every extent in turn; a function that is a value here takes two arguments."""
+    function = FUNCTIONS[name]
+    made = function.contract
+    names = {n for a in made.arguments.values() if a.shape for axis in a.shape.axes for n in _names(axis)}
+    for empty, values in itertools.product(names, _choices(made)):
+        sizes = {n: 0 if n == empty else 4 for n in names}
+        arrays = {n: a for n, a in made.arguments.items() if "." not in n and isinstance(a.rule, Arrays)}
+        said = _said(function, values | {n: _array(a.rule, _shape(a, made, sizes)) for n, a in arrays.items()})
+        assert type(said) is list or re.match(r"([a-z_0-9]+\.)+[a-z_0-9]+: |abs\(\) takes", said), said
+
+
 def _choices(made):
     """`fitting` values with every choice of every argument in turn."""
     values = fitting(made)

@@ -32,7 +32,7 @@ NUMBERS = {
     "absolute.floater.step": {8},
     "absolute.resizing.cubic": {4, 5, 8},
     "absolute.resizing.weights": {4, 10},
-    "absolute.sinusoidal_2d.normalized": {1000000},
+    "absolute.sinusoidal_2d.normalized": {1000},
     "fast.attention._meet": {4},
     "relative.swin.continuous_bias": {16},
     "relative.t5.gate": {4},

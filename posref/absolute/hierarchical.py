@@ -46,7 +46,7 @@ PRESETS = {"bert4keras": {"alpha": 0.4, "source": "bert4keras c1ae0dc layers.py 
 
 
 @contract
-def extend(table: Signed[Array, "n d"], *, alpha: Number) -> Numbers[Array, "n*n d"]:
+def extend(table: Signed[Array, "n d!"], *, alpha: Number) -> Numbers[Array, "n*n d"]:
     """All n^2 rows q: `(n^2, d)` from a table `(n, d)`.
 
     ValueError for alpha = 1, where u divides by zero, or a table that is not (n, d). `encode` builds the rows asked for alone.
@@ -64,7 +64,7 @@ def extend(table: Signed[Array, "n d"], *, alpha: Number) -> Numbers[Array, "n*n
 
 
 @contract
-def encode(positions: Integers[Array, "..."], table: Signed[Array, "n d"], *, alpha: Number) -> Numbers[Array, "... d"]:
+def encode(positions: Integers[Array, "..."], table: Signed[Array, "n d!"], *, alpha: Number) -> Numbers[Array, "... d"]:
     """Rows of `extend(table)` at `positions`: `positions.shape + (d,)`, without building the others.
 
     ValueError for a position outside 0 .. n^2 - 1 or alpha = 1, TypeError for positions that are not integers.

@@ -101,5 +101,5 @@ def normalized(counts: Numbers[Array, "... height! width! 2"]) -> Numbers[Array,
     array([[3.1416, 6.2832, 6.2832]])
     """
     y, x = counts[..., 0], counts[..., 1]
-    turns = [1000000 * count / (1000000 * last + 1) for count, last in ((y, y[..., -1:, :]), (x, x[..., -1:]))]
+    turns = [count / (last + (1 + 0 * last) / 1000 / 1000) for count, last in ((y, y[..., -1:, :]), (x, x[..., -1:]))]
     return 2 * np.pi * np.stack(turns, axis=-1)

@@ -268,5 +268,9 @@ def _table_dtype(function, positions, frequencies, dtype, out):
         dtype = np.dtype(np.float64) if dtype.kind in "iu" else dtype
     elif dtype is None:
         dtype = out[0].dtype if isinstance(out[0], np.ndarray) else np.dtype(np.float64)
-    _machine.floating(function, "the table", np.dtype(dtype))
-    return np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{function}: dtype is {dtype!r}, expected np.float32 or np.float64") from None
+    _machine.floating(function, "the table", dtype)
+    return dtype

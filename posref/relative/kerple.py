@@ -5,7 +5,7 @@ flat to steeper than a line.
 
 Also called: kernelized relative positional embedding.
 
-Definition. Head a has two trained numbers above 0, p_a and a_a:
+Definition. Head a has two trained numbers, p_a above 0 and a_a, at 0 of which it has no bias:
 
     s_ij = q_i . k_j / sqrt(d) - p ln(1 + a |j - i|)      form="log"
     s_ij = q_i . k_j / sqrt(d) - a |j - i|^p              form="power", 0 < p <= 2
@@ -68,11 +68,12 @@ def bias(
 ) -> Numbers[Array, "... h n_query n_key"]:
     """-p ln(1 + a |j - i|) or -a |j - i|^p, to be added to scaled scores: `(..., h, n_query, n_key)`.
 
-    ValueError for a number below 0, and for a power above 2, which is no kernel.
+    ValueError for p of 0 or less, a below 0, and a power above 2, which is no kernel.
 
     >>> bias(np.array([3]), np.array([0, 3]), np.array([1.0]), np.array([0.5]), form="power")
     array([[[-1.5, -0. ]]])
     """
+    _require.above_zero("kerple.bias", "p", p, "released code clamps at 0.01")
     _require.between("kerple.bias", "p", p, 0, None if form == "log" else 2)
     _require.between("kerple.bias", "a", a, 0)
     p, a = p[:, None, None], a[:, None, None]

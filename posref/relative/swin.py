@@ -227,12 +227,14 @@ def shift_mask(
 ) -> Booleans[Array, "... n n"]:
     """True where two tokens of a window of a rolled image of `height` x `width` came from one end: boolean `(..., n, n)`.
 
-    `coordinates` are places in the image after it was rolled by -shift. With shift 0 all tokens see each other.
+    `coordinates` are places in the image after it was rolled by -shift. With shift 0 all tokens see each other. ValueError for
+    a place outside the image, and for a shift below 0 or beyond a side.
 
     >>> shift_mask(np.array([[0, 2], [0, 3]]), height=4, width=4, shift=1)
     array([[ True, False],
            [False,  True]])
     """
+    _require_rolled(coordinates, height, width, shift)
     came_round = coordinates >= np.array([height, width]) - shift
     return (came_round[..., :, None, :] == came_round[..., None, :, :]).all(axis=-1)
 
@@ -245,6 +247,17 @@ def shift_bias(mask: Booleans[Array, "... n n"]) -> Numbers[Array, "... n n"]:
     array([   0, -100])
     """
     return np.where(mask, 0, -100)
+
+
+def _require_rolled(coordinates, height, width, shift):
+    """Places lie in the image, which was rolled by no more than a side."""
+    _require.within("swin.shift_mask", "rows of coordinates", coordinates[..., 0], height)
+    _require.within("swin.shift_mask", "columns of coordinates", coordinates[..., 1], width)
+    if not 0 <= shift <= min(height, width):
+        raise ValueError(
+            f"swin.shift_mask: shift is {shift} and the image {height} x {width}, expected 0 to {min(height, width)}; "
+            "released code shifts by half of a window, and not at all where one window is the image"
+        )
 
 
 def _network(vector, w_1, b_1, w_2):

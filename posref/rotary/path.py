@@ -5,7 +5,7 @@ query is a product that the text writes, and states can be followed that a fixed
 
 Also called: PaTH attention, Householder position encoding.
 
-Definition. Token t has a vector w_t of length 1 and a number b_t in (0, 2), one a key head:
+Definition. Token t has a vector w_t of length 1 and a number b_t from 0 to 2, one a key head:
 
     s_ij = q_i . H_i H_{i-1} .. H_{j+1} k_j / sqrt(d)     j <= i
     H_t = 1 - b_t w_t w_t^T
@@ -14,7 +14,7 @@ Symbols.
 
     q, k (..., n, d)                queries and keys of the same tokens
     w (..., n, d)                   directions, of length 1
-    beta (..., n)                   b: 0 passes, 1 projects, 2 reflects
+    beta (..., n)                   b: 0 passes, 1 projects, 2 reflects; what is beyond lengthens keys
     scores (..., n, n)              s; above the diagonal q_i . k_j, to be masked
 
 Conventions. The key's own reflection is left out, the query's is in, so s_ii = q_i . k_i. A cache keeps every key multiplied
@@ -33,7 +33,8 @@ Where implementations differ.
 
     what | who | value | version | source
     w | fla | a projection of rank 32, a convolution over 3 tokens, SiLU, length 1 | bc3b101dcb | fla/layers/path_attn.py
-    b | fla | 2 sigmoid of a projection | bc3b101dcb | fla/layers/path_attn.py
+    b | the paper, fla | 2 sigmoid of a projection, in (0, 2); rounded it is 0 or 2 at the ends | bc3b101dcb
+      | fla/layers/path_attn.py
     forget gate | fla | optional c_i - c_j (`forgetting`), added before the scale: it is divided by sqrt(d) | bc3b101dcb
       | fla/layers/path_attn.py
 
@@ -47,7 +48,7 @@ from posref._contract import Array, Number, Numbers, contract
 
 @contract
 def scores(
-    q: Numbers[Array, "... n d"],
+    q: Numbers[Array, "... n! d"],
     k: Numbers[Array, "... n d"],
     w: Numbers[Array, "... n d"],
     beta: Numbers[Array, "... n"],

@@ -139,7 +139,15 @@ def the_mask_does_not_matter():
     prove_that(with_mask[0, 0, 0] == without[0, 0, 0], f"{with_mask[0, 0, 0]:.4f} and {without[0, 0, 0]:.4f}")
 
 
-@theorem(of=[sinusoidal_2d.normalized], sizes="images of 2 by 3 in a batch of 2; every count")
+@theorem(
+    of=[sinusoidal_2d.normalized],
+    sizes="images of 2 by 3 in a batch of 2; every count",
+    equivalent={
+        "normalized: turns = [count / (last + (1 + 0 * last) / 1000 / 1000) for count, last in ((y, y[..., -1:, :]), "
+        "(x, x[..., -1:]))]  ->  turns = [count / (last + (1 - 0 * last) / 1000 / 1000) for count, last in "
+        "((y, y[..., -1:, :]), (x, x[..., -1:]))]": "0 has no sign"
+    },
+)
 def normalized_pinned():
     """normalized is 2 pi count / (last count + 10^-6): last in the pixel's own column for rows, in its own row for columns."""
     c = symbols("c", 2, 2, 3, 2)

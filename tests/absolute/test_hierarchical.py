@@ -54,6 +54,7 @@ def test_dtypes_follow_promotion():
         ([[1.0]], 0.4, TypeError, "table is a list"),
         (np.ones(3), 0.4, ValueError, r"table has shape \(3,\), expected .*\(n, d\)"),
         (np.ones((2, 2), dtype="u4"), 2, TypeError, "table has dtype uint32, expected signed numbers"),
+        (np.ones((4, 0)), 2, ValueError, r"table has shape \(4, 0\), expected \(n, d\); its axis -1 is 0, expected at least 1"),
         (np.ones((2, 2)), 1, ValueError, "alpha is 1, and .* divides by zero"),
         (np.ones((2, 2)), 1.0, ValueError, r"alpha is 1\.0, and .* divides by zero"),
         (np.ones((2, 2)), np.inf, ValueError, "alpha is inf, expected a finite number"),

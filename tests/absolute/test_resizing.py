@@ -28,6 +28,7 @@ def test_the_conventions_differ():
 
 def test_whole_numbers_are_resized_as_numbers():
     assert resizing.resize(np.array([[[0], [4]]]), 1, 3, convention="vilt").ravel().tolist() == [0, 2, 4]
+    assert resizing.cubic(np.array([-128, 1], np.int8), a=32).tolist() == [0, 0]
 
 
 def test_refused():

@@ -90,6 +90,8 @@ def test_dtypes_promote_like_the_specification(x_dtype, cos_dtype, sin_dtype):
 @pytest.mark.parametrize("dtype", [np.float16, np.longdouble, object])
 def test_other_dtypes_are_refused(dtype):
     cos, sin = some_tables(2, 1)
+    with pytest.raises(TypeError, match=r"^fast\.rope\.tables: dtype is 'bogus', expected np\.float32 or np\.float64$"):
+        fast.tables(np.arange(2), np.ones(1), dtype="bogus")
     with pytest.raises(TypeError, match="kernels know float32 and float64"):
         fast.rotate(np.ones((2, 2), dtype), cos.astype(dtype), sin.astype(dtype), layout="half")
 

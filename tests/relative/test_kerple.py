@@ -43,5 +43,8 @@ def test_refused():
         kerple.bias(i, i, P, np.array([0.5, -0.25]), form="log")
     with pytest.raises(ValueError, match=r"kerple\.bias: p runs from 0\.75 to 3\.0, expected 0 \.\. 2"):
         kerple.bias(i, i, np.array([3.0, 0.75]), A, form="power")
+    for form in kerple.FORMS:  # |j - i|^0 is 1 at every distance, the token's own included
+        with pytest.raises(ValueError, match=r"kerple\.bias: p runs from 0\.0 to 1\.0, expected positive numbers"):
+            kerple.bias(i, i, np.array([0.0, 1.0]), A, form=form)
     with pytest.raises(TypeError, match=r"kerple\.bias: p is a list"):
         kerple.bias(i, i, [1.0], A, form="log")

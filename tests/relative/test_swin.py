@@ -44,6 +44,21 @@ def test_the_released_mask_leaks():
     assert attention.softmax(scores, mask[:1])[0, 1] == 0
 
 
+@pytest.mark.parametrize(
+    ("place", "shift", "message"),
+    [
+        ([0, 0], -1, "shift is -1 and the image 4 x 6, expected 0 to 4; released code"),
+        ([0, 0], 5, "shift is 5 and the image 4 x 6, expected 0 to 4; released code"),
+        ([4, 0], 1, r"rows of coordinates run from 4 to 4 and length is 4; they must lie in 0 \.\. 3"),
+        ([0, -3], 1, r"columns of coordinates run from -3 to -3 and length is 6; they must lie in 0 \.\. 5"),
+    ],
+)
+def test_what_was_not_rolled_is_refused(place, shift, message):
+    with pytest.raises(ValueError, match=rf"^swin\.shift_mask: {message}"):
+        swin.shift_mask(np.array([place]), height=4, width=6, shift=shift)
+    assert swin.shift_mask(np.array([[3, 5], [0, 5]]), height=4, width=6, shift=4).tolist() == [[True] * 2] * 2
+
+
 def test_it_is_in_the_vectors():
     leak = case("swin/v2/cosine-d2/leak")
     assert {"mask_of_100", "mask_added_twice"} <= set(leak.flags)

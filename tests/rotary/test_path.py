@@ -34,3 +34,5 @@ def test_refused():
         path.scores(q, k[:, :-1], w, beta, scale=1.0)
     with pytest.raises(ValueError, match=r"path\.scores: beta has shape"):
         path.scores(q, k, w, beta[..., :-1], scale=1.0)
+    with pytest.raises(ValueError, match=r"path\.scores: q has shape \(2, 0, 4\), .* its axis -2 is 0, expected at least 1"):
+        path.scores(q[:, :0], k[:, :0], w[:, :0], beta[:, :0], scale=1.0)
