@@ -203,6 +203,8 @@ class Question:
             answer = self.answer(name, mistake.wrong)
             if answer is None or answer.shape != got.shape:
                 continue
+            if answer.shape == self.right.shape and not self._told(answer, model):
+                continue  # it is right here, so that nothing can show it
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 worst = distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
             else:  # far enough to be told by the bound of the right answer

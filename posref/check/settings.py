@@ -20,7 +20,7 @@ from posref.explain import presets
 from posref.ops import Arguments, Mistake
 
 TABLES = ("table", "key_table", "value_table", "q_r", "k_r")  # trained rows `(..., rows, width)`, whose number is a setting
-MOST = 128  # times as large: what counts heads, rows or steps takes its time
+MOST = 16  # times as large: what counts heads, rows or steps takes its time
 
 Change = dict[str, Any]
 
