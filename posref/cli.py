@@ -39,17 +39,11 @@ CHECK_OPTIONS = (
 
 
 INTEGERS = {"torch": "torch.int64", "jax": "jax.int32"}  # what --to LIBRARY.dtype makes of positions
+CONVERTERS = {"torch.from_numpy": "torch:from_numpy", "jax.numpy.asarray": "jax.numpy:asarray"}  # as in Python
 
 
 class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
-
-
-SHELL = {  # what the messages of posref.check say in Python
-    "to=torch.from_numpy": "--to torch.float32",
-    "to=jax.numpy.asarray": "--to jax.float32",
-    "torch.from_numpy or jax.numpy.asarray": "torch.int64 or jax.int32",
-}
 
 
 def main(argv=None):
@@ -203,7 +197,9 @@ def _parser():
     )
     check.add_argument("--layout", help="which features form a pair: half or interleaved (`posref aliases` translates)")
     check.add_argument(
-        "--to", metavar="CONVERTER", help="what turns NumPy arrays into yours: torch.bfloat16, jax.float32 or MODULE:FUNCTION"
+        "--to",
+        metavar="CONVERTER",
+        help="what turns NumPy arrays into yours: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
     )
     check.add_argument("--to-positions", metavar="CONVERTER", help="the same for positions, where --to would round them")
     check.add_argument("--max-position", type=int, metavar="N", help="largest position used, for a shorter table")
@@ -314,7 +310,7 @@ def _list(arguments):
 def _show(arguments):
     from posref import discovery, printed
 
-    function = discovery.function(arguments.name)
+    function = _usage(discovery.function, arguments.name)
     if function is not None:
         print(f"{discovery.contract_lines(function)}\n\n{inspect.getsource(function)}", end="")
     elif arguments.name.lower() in discovery.FAMILIES:
@@ -587,11 +583,13 @@ def _known_layout(layout):
 
 def _in_shell(text):
     """A message of posref.check with options instead of arguments."""
-    for python, shell in SHELL.items():
-        text = text.replace(python, shell)
-    text = re.sub(r"check\.check(_\w+)?: ", "", text)
-    text = re.sub(r'\b(to|to_positions|max_position|positions|layer|part)="?([\w.]*)"?', r"--\1 \2", text)
-    return text.replace("--to_positions", "--to-positions").replace("--max_position", "--max-position").replace(" , ", ", ")
+    text = re.sub(r"check\.(check(_\w+)?|load_output): ", "", text)
+
+    def option(found):
+        name, value = found.group(1).replace("_", "-"), found.group(2)
+        return f"--{name} {value}" if value.strip(".") else f"--{name}{value}"
+
+    return re.sub(r'\b(to|to_positions|max_position|positions|exponent_dim|layer|part|dtype)="?([\w.]*)"?', option, text)
 
 
 def _diagnose(arguments):
@@ -606,8 +604,10 @@ def _diagnose(arguments):
     except OSError as error:
         raise Usage(f"{arguments.file}: {error.strerror}; give the path of the dumped output") from None
     except ValueError as error:
-        raise Usage(error) from None
-    return _print_report(check.diagnose(case, output, dtype=dtype), arguments.json)
+        raise Usage(_in_shell(str(error))) from None
+    report = check.diagnose(case, output, dtype=dtype)
+    report.advice = [_in_shell(text) for text in report.advice]
+    return _print_report(report, arguments.json)
 
 
 def _explain(arguments):
@@ -775,7 +775,8 @@ def _module(name):
 
 
 def _converter(name, text):
-    """A function of NumPy arrays from MODULE:FUNCTION, or from a dtype of torch or jax such as torch.bfloat16."""
+    """A function of NumPy arrays: MODULE:FUNCTION, what Python calls it, or a dtype of torch or jax such as torch.bfloat16."""
+    text = CONVERTERS.get(text, text)
     library, _, dtype = text.partition(".")
     if library not in INTEGERS or ":" in text:
         return _function(text)

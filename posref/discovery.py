@@ -111,7 +111,9 @@ def members(module):
 
 
 def function(name):
-    """The public function that "t5.bucket" or "relative.t5.bucket" names, None if there is none.
+    """The public function that "t5.bucket" or "relative.t5.bucket" names, None if it is no function of a system.
+
+    ValueError if it names a system, and nothing in it.
 
     >>> function("t5.bucket").__name__, function("t5")
     ('bucket', None)
@@ -121,7 +123,13 @@ def function(name):
         module = importlib.import_module(f"posref.{resolve(system)}")
     except LookupError:
         return None
-    return next((f for f in members(module) if f.__name__ == own and hasattr(f, "contract")), None)
+    found = [f for f in members(module) if hasattr(f, "contract")]
+    if not hasattr(module, own):
+        names = [f.__name__ for f in found]
+        near = difflib.get_close_matches(own, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
+        raise ValueError(f"{module.__name__.removeprefix('posref.')} has no {own!r}; {hint}")
+    return next((f for f in found if f.__name__ == own), None)
 
 
 def contract_lines(function):

@@ -471,6 +471,9 @@ def infinite(x, positions):
     y[..., 3] = np.inf
     return y
 
+def raises(x, positions):
+    raise RuntimeError("no kernel")
+
 def converts_badly(array):
     raise RuntimeError("no device")
 """
@@ -618,7 +621,7 @@ def test_wrong_paths(unruly, function, message):
         (("--layout", "gptj"), "gptj is interleaved"),
         (("--layout", "is_neox_style=False"), "is interleaved"),
         (("--layout", "rope"), "`posref aliases` says which is yours"),
-        (("--to", "numpy:float16"), "pass --to-positions, for instance torch.int64"),
+        (("--to", "numpy:float16"), "pass --to-positions, for instance torch.from_numpy"),
         (("--to", "unruly:converts_badly"), "--to raised RuntimeError: no device"),
         (("--to", "leaves:rope"), "importing leaves raises SystemExit: 7"),
     ],
@@ -640,10 +643,42 @@ def test_a_torch_function_without_to_is_told_so(unruly):
     pytest.importorskip("torch", reason="--to torch.float32 needs torch")
     code, out, _ = unruly("check", "my_torch:half", *HALF)
     assert code == 1
-    assert "pass --to torch.float32" in out
+    assert "pass --to torch.from_numpy" in out
     assert "my_torch.py:5" in out
-    code, out, err = unruly("check", "my_torch:half", *HALF, "--to", "torch.float32")
-    assert code == 0, out + err
+    for converter in ("torch.float32", "torch.from_numpy"):
+        code, out, err = unruly("check", "my_torch:half", *HALF, "--to", converter)
+        assert code == 0, out + err
+
+
+def test_advice_is_in_options(run, tmp_path):
+    """What Python calls to= and dtype= are --to and --dtype."""
+    (tmp_path / "raw.bin").write_bytes(b"1234")
+    code, _, err = run("diagnose", CASE, str(tmp_path / "raw.bin"))
+    assert (code, "is a raw file; say what it holds with --dtype one of f64," in err) == (2, True)
+    assert "load_output" not in err
+    assert cli._in_shell("wrap it, or pass to=, which converts.") == "wrap it, or pass --to, which converts."
+    assert cli._in_shell("check.check_rope: ask for another with exponent_dim=.") == "ask for another with --exponent-dim."
+    assert cli._in_shell("pass max_position= with the last") == "pass --max-position with the last"
+    assert cli._in_shell('pass positions="shared".') == "pass --positions shared."
+
+
+def test_advice_for_a_function_that_raises(unruly):
+    code, out, _ = unruly("check", "unruly:raises", *HALF)
+    assert code == 1
+    assert "wrap the implementation, or pass --to, which converts its arrays." in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rope.rotat", "rotary.rope has no 'rotat'; did you mean rotate?"),
+        ("relative.t5.buckets", "relative.t5 has no 'buckets'; did you mean bucket?"),
+        ("alibi.zzz", "relative.alibi has no 'zzz'; it has slopes, "),
+    ],
+)
+def test_a_function_that_is_not_there_is_not_shown(run, name, words):
+    code, out, err = run("show", name)
+    assert (code, out, words in err) == (2, "", True)
 
 
 def test_dumps_that_are_no_numbers(run, tmp_path):

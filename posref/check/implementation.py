@@ -180,7 +180,9 @@ def _called(
             return _called(report, caller, op, near, op.make(**near))
         report.failed("call", str(error))
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
-        contract = f"The contract is fn({', '.join(op.given)}); wrap the implementation, or pass to=."
+        contract = (
+            f"The contract is fn({', '.join(op.given)}); wrap the implementation, or pass to=, which converts its arrays."
+        )
         report.advice.append(next(working, contract))
         return settings, a, None
     report.passed("call", f"the input {caller.modified} was modified: it works in place" if caller.modified else "")
