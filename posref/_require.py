@@ -96,12 +96,18 @@ def differences(function, left_name, left, right_name, right):
         )
 
 
-def nonzero(function, argument, norms):
-    """No row of an array has length 0, which has no direction; `norms` `(rows, 1)`."""
-    if norms.dtype.kind != "O" and (norms == 0).any():
-        raise ValueError(
-            f"{function}: rows {np.flatnonzero(norms == 0).tolist()} of {argument} have norm 0 and no direction; leave them out"
-        )
+def nonzero(function, argument, x):
+    """The largest |entry| of every row, by which it is divided so that no square overflows or vanishes; 1 for symbols.
+
+    No row is all 0, which has no direction.
+    """
+    if x.dtype.kind == "O":
+        return 1
+    largest = np.abs(x / 1).max(axis=-1, keepdims=True, initial=0)
+    empty = np.flatnonzero(largest == 0).tolist()
+    if empty:
+        raise ValueError(f"{function}: rows {empty} of {argument} have norm 0 and no direction; leave them out")
+    return largest
 
 
 def denominators(function, denominator, remedy):

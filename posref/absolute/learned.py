@@ -129,10 +129,8 @@ def similarity(table: Numbers[Array, "rows d"]) -> Numbers[Array, "rows rows"]:
     array([[1.    , 0.7071],
            [0.7071, 1.    ]])
     """
-    rows = table / 1  # small integer dtypes become floats before they are squared
-    norms = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
-    _require.nonzero("learned.similarity", "table", norms)
-    unit = rows / norms
+    rows = table / _require.nonzero("learned.similarity", "table", table)
+    unit = rows / np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
     return unit @ np.swapaxes(unit, -1, -2)
 
 

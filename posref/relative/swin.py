@@ -265,6 +265,5 @@ def _network(vector, w_1, b_1, w_2):
 
 
 def _unit(name, x):
-    length = np.sqrt((x * x).sum(axis=-1, keepdims=True))
-    _require.nonzero("swin.scores", name, length.reshape(-1, 1))
-    return x / length
+    x = x / _require.nonzero("swin.scores", name, x)
+    return x / np.sqrt((x * x).sum(axis=-1, keepdims=True))

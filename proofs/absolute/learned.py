@@ -140,7 +140,8 @@ def named(cells, table, norms):
     of=[learned.similarity],
     sizes="3 rows, d = 4",
     equivalent={
-        "similarity: rows = table / 1  ->  rows = table * 1": "a change of dtype, which symbols do not have",
+        "similarity: rows = table / _require.nonzero('learned.similarity', 'table', table)  ->  "
+        "rows = table * _require.nonzero('learned.similarity', 'table', table)": "it cancels; a test has its overflow",
         "similarity: return unit @ np.swapaxes(unit, -1, -2)  ->  return unit @ np.swapaxes(unit, 1, -2)": "there are two axes",
     },
 )

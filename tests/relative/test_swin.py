@@ -29,6 +29,15 @@ def test_tokens_beyond_the_window_are_refused():
         swin.scores(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros(1))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("f2", 300), ("f2", 6e-8), ("f4", 1e20), ("f4", 1e-40), ("f8", 1e200), ("f8", 1e-200)]
+)
+def test_cosines_of_vectors_whose_squares_overflow_or_vanish(dtype, size):
+    q, k = (np.array(x) * np.array(size, dtype) for x in ([[[1, 1]]], [[[1, 1], [1, 0]]]))
+    got = swin.scores(q, k, np.zeros(1, dtype))
+    assert np.abs(got - [[[1, 0.5**0.5]]]).max() <= 4 * np.finfo(dtype).eps
+
+
 def test_the_temperature_is_capped():
     q = np.array([[[1.0, 0.0]]])
     assert swin.scores(q, q, np.array([4.0])).item() == np.exp(4.0)
