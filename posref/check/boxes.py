@@ -37,6 +37,28 @@ def where(wrong: np.ndarray, got: np.ndarray | None = None, inputs: Any = None) 
     return f"; wrong for {', '.join(spans)} alone{_equal(tuple(box), got, inputs)}"
 
 
+def columns(wrong: np.ndarray, name: str = "features") -> str:
+    """Which entries of the last axis are wrong, if they are few, one or two runs, or every second: a pair, a half, a tail.
+
+    >>> wrong = np.zeros((5, 8), dtype=bool)
+    >>> wrong[1:, [2, 6]] = True
+    >>> columns(wrong), columns(~wrong[1:]), columns(wrong[1:], "keys")
+    ('; all in features 2 and 6', '', '; all in keys 2 and 6')
+    """
+    if wrong.ndim == 0:
+        return ""
+    along, size = np.flatnonzero(wrong.any(axis=tuple(range(wrong.ndim - 1)))), wrong.shape[-1]
+    for first, words in ((0, "even"), (1, "odd")):
+        if size > 4 and np.array_equal(along, np.arange(first, size, 2)):
+            return f"; all in {words} {name}"
+    runs = np.split(along, np.flatnonzero(np.diff(along) > 1) + 1)
+    if len(along) in (0, size) or (len(runs) > 2 and len(along) > 4):
+        return ""
+    said = [words for run in runs for words in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    listed = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+    return f"; all in {name if len(along) > 1 else name[:-1]} {listed}"
+
+
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     found = "" if got is None else untouched(got, inputs, box)
     tail = "a tail that is not written" if found == "is 0" else "a tail that the kernel does not reach"

@@ -7,10 +7,11 @@ import numpy as np
 
 from posref import pairing
 from posref.check import frameworks, settings
-from posref.check.boxes import untouched, where
+from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
+from posref.check.rounded import attends
 from posref.check.tensors import round_to
 from posref.ops import Mistake
 from posref.ops.common import per_head
@@ -32,7 +33,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return False
     bad = ~np.isfinite(got)
     if bad.any():
-        report.failed("finite", f"{bad.sum()} of {got.size} values are NaN or infinite{_from(question, bad)}{where(bad)}")
+        report.failed(
+            "finite",
+            f"{bad.sum()} of {got.size} values are NaN or infinite{_from(question, bad)}{where(bad)}{_columns(question, bad)}",
+        )
         if bad.all():
             return False
 
@@ -142,7 +146,27 @@ def _worst(question: Question, got: np.ndarray) -> str:
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
+        f"{_columns(question, wrong)}"
     )
+
+
+def _columns(question: Question, wrong: np.ndarray) -> str:
+    """The features or keys that differ, and the pairs that they are, where they are few."""
+    a, size = question.a, wrong.shape[-1:]
+    shapes = {name: value.shape for name, value in a.items() if isinstance(value, np.ndarray)}
+    keys = shapes["key_positions"][-1:] if "key_positions" in shapes else shapes.get("k", ())[-2:-1]
+    if size and keys == size and not attends(question.op.name):
+        return columns(wrong, "keys")
+    wide = [shapes[name][-1:] for name in ("x", "q", "v", "table") if name in shapes]
+    if size not in [*wide, (a.get("dim"),)]:
+        return columns(wrong, "columns")
+    said = columns(wrong)
+    if not said or a.get("layout") not in pairing.LAYOUTS or not 2 < a.get("dim", 0) <= size[0]:
+        return said
+    seen = np.asarray(wrong.reshape(-1, *size).any(axis=0))
+    pairs = np.flatnonzero(np.logical_and(*pairing.split(seen[: a.dim], layout=a.layout)))
+    whole = 0 < len(pairs) < 3 and seen.sum() == 2 * len(pairs)
+    return said + (f", which are pair{'s' * (len(pairs) > 1)} {' and '.join(map(str, pairs))}" if whole else "")
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:

@@ -264,6 +264,39 @@ def test_tails_and_blocks_of_a_kernel_are_described():
     assert "wrong for heads 8 to 31 alone, which are 0: a tail that is not written" in str(check(heads, "rope.rotate", **ROPE))
 
 
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ([5, 13], "all in features 5 and 13, which are pair 5"),
+        (range(1, 16, 2), "all in odd features"),
+        (range(11, 16), "all in features 11 to 15"),
+        (range(8), "all in features 0 to 7"),
+        ([3], "all in feature 3"),
+    ],
+)
+def test_features_that_differ_are_said(features, words):
+    """Rotated with the middle of their angle: a pair, every second feature, a tail, a half, one."""
+    chosen = [*features]
+
+    def partly(x, positions):
+        y = rotate(x, positions)
+        y[..., chosen] = rotate(x, positions / 2)[..., chosen] * np.float32(0.9)
+        return y
+
+    report = check(partly, "rope.rotate", **ROPE)
+    assert not report.diagnosis, report
+    assert words in said(report, "values")[0][1], report
+
+
+def test_keys_that_differ_are_said():
+    def late(i, j):
+        y = bias(i, j)
+        y[..., 3] += 1
+        return y
+
+    assert "all in key 3" in said(check(late, "alibi.bias", heads=12, form="signed"), "values")[0][1]
+
+
 def test_boxes():
     wrong = np.zeros((2, 3, 5, 4), dtype=bool)
     assert where(wrong) == ""
