@@ -80,9 +80,9 @@ posref.attention.row_maximum: return scores.sum(* | no case is without keys: C h
 posref.attention.with_heads_of: *0 in heads + key_heads* | one is broadcast; queries have as many heads as keys or more
 posref.absolute.hierarchical.extend: *q.reshape(-2,* | numpy infers the size that is negative, whichever it is
 posref.absolute.learned.position_ids: *tokens_so_far - 1, 0)* | the positions of padding are not in the result of `token_ids`
-posref.absolute.learned.similarity: *rows = table / 2 | a cosine does not depend on lengths
 posref.absolute.resizing.cubic: * ->  return np.where(x < 1, * | both cubics are 0 at 1
 posref.absolute.resizing.cubic: * ->  *np.where(x <= 2, * | the cubic and what is beyond it are 0 at 2
+posref.relative.swin._unit: * ->  x = x * _require.* | a cosine does not depend on lengths; what overflows is a test
 posref.relative.swin.log_spaced: *offsets < 1,* | offsets are integers, and 0 is its own negative
 posref.relative.transformer_xl.scores: return np.where(defined, total, 0)* | scores after the query are ignored
 posref.relative.tupe.reset: to_cls = * | position scores of a text with itself are square

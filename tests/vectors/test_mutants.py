@@ -21,15 +21,17 @@ def test_most_mutants_are_noticed():
 
 
 def test_what_survives_needs_a_reason_and_a_reason_what_survives(monkeypatch):
-    labels = [f"similarity: rows = table / 1  ->  rows = table {end}" for end in ("* 1", "/ 2")]  # proved, and explained
-    alive = [(learned.similarity, label) for label in (*labels, "similarity: a  ->  b")]
+    proved = "similarity: return unit @ np.swapaxes(unit, -1, -2)  ->  return unit @ np.swapaxes(unit, 1, -2)"
+    where = "return np.where(mask, tokens_so_far - 1, {})"
+    explained = f"position_ids: {where.format(0)}  ->  {where.format(1)}"
+    alive = [(learned.similarity, proved), (learned.position_ids, explained), (learned.similarity, "similarity: a  ->  b")]
     monkeypatch.setattr(_mutants, "survivors", lambda names: alive)
     line, said = _mutants.report(["learned"])
     assert line == "3 survive: 1 equivalent, 1 with a reason, 1 open"
     assert said == ["survives: posref.absolute.learned.similarity: a  ->  b"]
     everything = _mutants.report()[1]
     assert "a reason explains nothing: posref.absolute.resizing.cubic: * ->  return np.where(x < 1, *" in everything
-    assert not any("learned.similarity: *" in sentence for sentence in everything)
+    assert not any("learned.position_ids: *" in sentence for sentence in everything)
 
 
 def test_a_mutant_without_an_end_is_noticed(monkeypatch):
