@@ -90,9 +90,8 @@ def far(
     """
     asked: dict[int, engine.Question] = {}
     hidden = unseen(report, first, *others)
-    limit = (
-        np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
-    )  # a word of the system, or of the probe
+    # a word of the system, or of the probe
+    limit = np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
     for end in probe.ENDS if report.ok and caller.positions != "range" else ():
         try:
             a = probe.moved(first.a, end)
@@ -181,7 +180,7 @@ def _apart(
             hidden = unseen(report, first, *others)
             op = caller.op._replace(mistakes={name: caller.op.mistakes[name] for name in hidden})
             nearest = _least(caller, question, partial(probe.parted, first.a, turn=turn), gap)
-            both = [engine.Question(op, a, models, rms=dict.fromkeys(models, np.inf)) for a in (nearest, question.a)]
+            both = [further(op, a, models) for a in (nearest, question.a)]
             _apart_failed(report, caller, both)
             break
     return question
