@@ -33,7 +33,7 @@ NUMBERS = {
     "absolute.resizing.cubic": {4, 5, 8},
     "absolute.resizing.weights": {4, 10},
     "absolute.sinusoidal_2d.normalized": {1000},
-    "fast.attention._meet": {4},
+    "fast.attention._gather": {4},
     "relative.swin.continuous_bias": {16},
     "relative.t5.gate": {4},
     "relative.sandwich.slopes": {8},

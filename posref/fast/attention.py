@@ -3,8 +3,8 @@
 The matrix of scores is never stored: for each block of LANES queries the keys pass in tiles, and maximum, denominator and
 accumulator of every row are carried along (online softmax). Memory is O(n d) for scaled queries and copies of inputs that are
 turned or not contiguous, O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
-skipped. Queries lie side by side in the vectors. Up to FEW queries, as in a decoding step, are taken one by one, with keys side
-by side, and a tile of the keys serves all heads that share it. Both ways results do not depend on `threads`.
+skipped. Queries lie side by side in the vectors. With up to FEW queries, as in a decoding step, keys do, and each key and value
+is read once for the queries of all heads that share it, two at a time. Both ways results do not depend on `threads`.
 
 A NaN among the keys is found where the scores are formed, not by another pass over them. Then `out` was written to.
 
@@ -49,6 +49,7 @@ import math
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core.compiler import Compiler
 
 from posref import _require, attention, pairing
@@ -60,9 +61,12 @@ from posref.shards import State, finish, merge
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 
 LANES = 48  # queries side by side: six vectors of eight float32, times two rows fill twelve of the sixteen registers of AVX2
-FEW = 12  # queries: a block of LANES takes as long as so many one by one
+FEW = 16  # queries: a block of LANES takes as long as so many one by one
 TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
 STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
+AHEAD = 2**13  # bytes: as far as the keys and values are asked for before they are read
+LINE = 64  # bytes
+ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
 PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
@@ -207,7 +211,7 @@ def _piece(kernel, q, k, v, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
     width = v.shape[-1] + v.shape[-1] % 2
     shapes = [(1, TILE + LANES), (q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES]
-    shapes = shapes if kernel is _attend else [(1, STRETCH), STRETCH + 2]
+    shapes = shapes if kernel is _attend else [(1, STRETCH), (q.shape[0] // k.shape[0] * q.shape[1], STRETCH + 2)]
     kernel(q, k, v, *rest, *(np.zeros(shape, q.dtype) for shape in shapes))
 
 
@@ -339,6 +343,34 @@ def _compiled_tanh(x):
     return tanh
 
 
+def _fetch(row):
+    """Nothing. Compiled it asks the memory for what lies AHEAD of a row, so that it is there when its turn comes."""
+
+
+@numba.extending.overload(_fetch)
+def _compiled_fetch(row):
+    def fetch(row):
+        start = row.ctypes.data + AHEAD
+        for line in range(0, row.size * row.itemsize, LINE):
+            _ask(start + line)
+
+    return fetch
+
+
+@numba.extending.intrinsic
+def _ask(typing_context, address):
+    """The processor's own instruction, for an address in bytes; one that is nobody's does no harm."""
+
+    def generate(context, builder, signature, arguments):
+        function = ir.FunctionType(ir.VoidType(), [ADDRESS, NUMBER, NUMBER, NUMBER])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [ADDRESS], function)
+        where = builder.inttoptr(arguments[0], ADDRESS)
+        builder.call(prefetch, [where, NUMBER(0), NUMBER(3), NUMBER(1)])  # to be read, into every cache, data
+        return arguments[0]
+
+    return numba.types.intp(numba.types.intp), generate
+
+
 @_machine.jit(fastmath={"contract"}, error_model="numpy")
 def _cap(x, softcap):
     """x becomes c tanh(x / c)."""
@@ -466,13 +498,27 @@ def _attend(
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
-def _meet(q, keys, values, softcap, bias, head, start, after, before, s, sums, maximum, denominator):
-    """A query meets the keys, of which those after to before - 1 may be seen: its new maximum and denominator."""
-    count = len(keys)
-    for c in range(count):
-        s[c] = 0
-        for t in range(len(q)):
-            s[c] += q[t] * keys[c, t]
+def _score(q, keys, s):
+    """s[r, c] = q[r] . keys[c]. A key is read once for all rows, of which two at a time share what is read."""
+    rows, dim = q.shape
+    for c in range(len(keys)):
+        _fetch(keys[c])
+        for r in range(0, rows - 1, 2):
+            s[r, c] = 0
+            first = second = s[r, c]  # in registers while they grow
+            for t in range(dim):
+                first += q[r, t] * keys[c, t]
+                second += q[r + 1, t] * keys[c, t]
+            s[r, c], s[r + 1, c] = first, second
+        for r in range(rows - rows % 2, rows):
+            s[r, c] = 0
+            for t in range(dim):
+                s[r, c] += q[r, t] * keys[c, t]
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, denominator):
+    """A query has met keys, of which those after to before - 1 may be seen: its new maximum and denominator, and weights."""
     for c in range(count):
         denominator += s[-1] * s[c]  # 0 or NaN; the compiler may not take it for 0 as it does 0 * s or s - s
     if softcap is not None:
@@ -493,32 +539,51 @@ def _meet(q, keys, values, softcap, bias, head, start, after, before, s, sums, m
         denominator += s[c]
     for e in range(len(sums)):
         sums[e] *= s[count]
-    for c in range(0, count - 3, 4):  # four at a time: sums are read and written once for them
-        for e in range(len(sums)):
-            sums[e] += (
-                s[c] * values[c, e] + s[c + 1] * values[c + 1, e] + s[c + 2] * values[c + 2, e] + s[c + 3] * values[c + 3, e]
-            )
-    for c in range(count - count % 4, count):
-        for e in range(len(sums)):
-            sums[e] += s[c] * values[c, e]
     return highest, denominator
+
+
+@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+def _gather(s, values, sums):
+    """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for four of them."""
+    count, (rows, width) = len(values), sums.shape
+    for c in range(0, count - 3, 4):
+        w, x, y, z = values[c], values[c + 1], values[c + 2], values[c + 3]
+        for value in (w, x, y, z):
+            _fetch(value)
+        for r in range(0, rows - 1, 2):
+            a, b = s[r, c:], s[r + 1, c:]
+            for e in range(width):
+                sums[r, e] += a[0] * w[e] + a[1] * x[e] + a[2] * y[e] + a[3] * z[e]
+                sums[r + 1, e] += b[0] * w[e] + b[1] * x[e] + b[2] * y[e] + b[3] * z[e]
+        for r in range(rows - rows % 2, rows):
+            a = s[r, c:]
+            for e in range(width):
+                sums[r, e] += a[0] * w[e] + a[1] * x[e] + a[2] * y[e] + a[3] * z[e]
+    for c in range(count - count % 4, count):
+        for r in range(rows):
+            for e in range(width):
+                sums[r, e] += s[r, c] * values[c, e]
 
 
 @_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
 def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=STRETCH):
     """One head in `step` of the keys, which pass once for all queries that share them."""
-    heads, n_query = q.shape[:2]
-    n_key, group = v.shape[1], heads // k.shape[0]
+    heads, n_query, dim = q.shape
+    n_key, width, group = v.shape[1], v.shape[2], heads // k.shape[0]
+    queries, sums = q.reshape(heads * n_query, dim), out.reshape(heads * n_query, width)
     for g in range(first, k.shape[0], step):
+        top, end = g * group * n_query, (g + 1) * group * n_query
         for j in range(max(0, low), min(n_key, n_query + high), tile):
             keys, values = k[g, j : j + tile], v[g, j : j + tile]
+            _score(queries[top:end], keys, s)
             for h in range(g * group, (g + 1) * group):
                 for i in range(n_query):
-                    query, after, before = (q[h, i], keys, values, softcap), i + low - j, i + high + 1 - j
-                    state = s, out[h, i], maximum[h, i], denominator[h, i]
+                    scores = s[h * n_query + i - top], len(keys), softcap
+                    after, before, state = i + low - j, i + high + 1 - j, (out[h, i], maximum[h, i], denominator[h, i])
                     if rule is None:
-                        maximum[h, i], denominator[h, i] = _meet(*query, bias, h, n_key - 1 - j + i, after, before, *state)
+                        maximum[h, i], denominator[h, i] = _meet(*scores, bias, h, n_key - 1 - j + i, after, before, *state)
                     else:
                         near, left, right, shift = rule
                         _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])
-                        maximum[h, i], denominator[h, i] = _meet(*query, row, 0, tile - 1, after, before, *state)
+                        maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, tile - 1, after, before, *state)
+            _gather(s, values, sums[top:end])

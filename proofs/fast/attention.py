@@ -50,7 +50,7 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
     out, maximum, denominator = room("o", heads, n_query, width), *(room(x, heads, n_query + lanes) for x in "md")
     maximum[...], denominator[...] = rules.get("sinks", -(10**9) * symbol("unit", positive=True)), int("sinks" in rules)
     few, many = (
-        [room("s", tile + 2)],
+        [room("s", heads // k.shape[0] * n_query, tile + 2)],
         [room("t", dim, lanes), room("s", (tile + 1) * lanes), room("a", (width + width % 2) * lanes)],
     )
     for x in (out, *few, *many):
@@ -456,50 +456,143 @@ def the_band_counts_from_the_first_key():
         prove_equal([LANE - (called["_adjust"][6] + KEY)], [names["high"] - (names["j"] + KEY)])
 
 
+FEW = (fast._score, fast._meet, fast._gather)
+ROWS, DIM = whole("rows dim", positive=True)
+ROW, T = whole("r t", nonnegative=True)
+
+
+class Rows:
+    """An array of which rows are taken, and parts of rows."""
+
+    def __init__(self, name, *shape):
+        self.cells, self.shape = sp.Function(name, real=True), shape
+
+    def __getitem__(self, at):
+        row, part = at if isinstance(at, tuple) else (at, slice(None))
+        return Cells(lambda place: self.cells(expression(row), place))[part]
+
+
+def entry(name, *at):
+    return sp.Function(name, real=True)(*(sp.expand(expression(x)) for x in at))
+
+
+@theorem(of=[fast._score], sizes="all numbers of rows, keys and features", silent=TURNS)
+def scores_of_any_size():
+    """Two rows at a time, and the last of an odd number alone, begin at 0, grow by q_rt k_ct in turn t, for all features, and
+    are the scores of key c."""
+    shapes = {"q": (ROWS, DIM), "keys": (COUNT, DIM), "s": ()}
+    names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"len": lambda x: x.shape[0]}
+    names |= {"rows": ROWS, "dim": DIM, "c": KEY, "r": ROW}
+    pairs, single = Loop(fast._score, 0, 0), Loop(fast._score, 0, 1)
+    prove_that(Loop(fast._score, 0).turns(names) == [COUNT.e], "all keys")
+    prove_that(pairs.turns(names) == [0, ROWS.e - 1, 2], "two at a time while there are two")
+    prove_that(single.turns(names) == [(ROWS - ROWS % 2).e, ROWS.e], "and what is left")
+    two = Loop(fast._score, 0, 0, 0)
+    begun = two.before(names)
+    prove_equal([begun["first"], begun["second"]], [0, 0])
+    grown = two.turn(names | {"first": symbol("x"), "second": symbol("y")}, t=T)
+    product = lambda row: entry("q", row, T) * entry("keys", KEY, T)
+    prove_equal([grown["first"], grown["second"]], [symbol("x").e + product(ROW), symbol("y").e + product(ROW + 1)])
+    s = two.after(names | {"first": symbol("x"), "second": symbol("y")})["s"]
+    prove_equal([s[ROW, KEY], s[ROW + 1, KEY]], [symbol("x"), symbol("y")])
+    one = Loop(fast._score, 0, 1, 0)
+    prove_equal([one.before(names | {"s": cells("s")})["s"][ROW, KEY]], [0])
+    prove_equal([one.turn(names | {"s": cells("s")}, t=T)["s"][ROW, KEY]], [entry("s", ROW, KEY) + product(ROW)])
+    prove_that(two.turns(names) == one.turns(names) == [DIM.e], "all features")
+
+
+@scores_of_any_size.control
+def both_scores_are_of_the_first_row():
+    """The second score is the first row's too."""
+    names = {"q": cells("q"), "keys": cells("keys"), "c": KEY, "r": ROW, "first": symbol("x"), "second": symbol("y")}
+    grown = Loop(fast._score, 0, 0, 0).turn(names, t=T)
+    prove_equal([grown["second"]], [symbol("y").e + entry("q", ROW, T) * entry("keys", KEY, T)])
+
+
 def met(number, index, **given):
     """What one turn of a loop of `_meet` makes of any names, and of those given; and the turns that it runs for."""
-    names = {name: cells(name) for name in ("q", "s", "sums", "values")} | {"count": COUNT, "highest": symbol("highest")}
-    names |= {"keys": cells("keys"), "denominator": symbol("denominator"), "len": lambda x: x.shape[0]} | given
+    names = {name: cells(name) for name in ("s", "sums")} | {"count": COUNT, "highest": symbol("highest")}
+    names |= {"denominator": symbol("denominator"), "len": lambda x: x.shape[0]} | given
     names["sums"].shape, loop = (WIDTH,), Loop(fast._meet, number)
     return loop.turn(names, **{index: INDICES[index]}), loop.turns(names)
 
 
-@theorem(
-    of=[fast._meet],
-    sizes="all numbers of keys, all d_v",
-    argument="turns begin at the multiples of four up to count - 4, so they meet the keys below the greatest one",
-    silent=TURNS,
-)
+@theorem(of=[fast._meet], sizes="all numbers of keys, all d_v", silent=TURNS)
 def keys_of_any_number():
-    """A query that meets its keys one by one: with M the greatest score and the old maximum m, in place `count`, weights become
-    e^(s_c - M); to the denominator each turn adds the weight of its key, and to the sums the weights of four keys times their
-    values, then, from the greatest multiple of four on, of one."""
+    """A query that has met its keys: with M the greatest score and the old maximum m, in place `count`, weights become
+    e^(s_c - M); to the denominator each turn adds the weight of its key, and the sums are scaled by e^(m - M)."""
     s, highest = sp.Function("s", real=True)(KEY.e), symbol("highest")
-    for _, (names, turns) in all_paths(lambda: met(2, "c")):
+    for _, (names, turns) in all_paths(lambda: met(1, "c")):
         prove_that(expression(names["highest"]) in (highest.e, s) and turns == [COUNT.e], "a score or the maximum, of all keys")
-    names, turns = met(3, "c")
+    names, turns = met(2, "c")
     prove_equal([names["s"][KEY]], [sp.exp(s - highest.e)])
     prove_that(turns == [COUNT.e + 1], "all keys, and the old maximum")
-    names, turns = met(4, "c")
+    names, turns = met(3, "c")
     prove_equal([names["denominator"]], [symbol("denominator").e + s])
-    names, scaled = met(5, "e")
-    at = lambda name, *ix: sp.Function(name, real=True)(*(expression(i) for i in ix))
-    prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) * at("s", COUNT)])
-    weighted = lambda *more: sum(at("s", KEY + c) * at("values", KEY + c, FEATURE) for c in more)
-    for number, keys in ((6, range(4)), (7, range(1))):
-        names, _ = met(number, "c", range=lambda n: [FEATURE])
-        prove_equal([names["sums"][FEATURE]], [at("sums", FEATURE) + weighted(*keys)])
-    rest = COUNT - COUNT % 4
-    last = [Loop(fast._meet, number).turns({"count": COUNT}) for number in (6, 7)]
-    prove_that(last == [[0, (COUNT - 3).e, 4], [rest.e, COUNT.e]], "four at a time while there are four, and what is left")
+    names, scaled = met(4, "e")
+    prove_equal([names["sums"][FEATURE]], [entry("sums", FEATURE) * entry("s", COUNT)])
     prove_that(turns == [COUNT.e] and scaled == [WIDTH.e], "all keys, all features")
 
 
 @keys_of_any_number.control
 def sums_are_not_rescaled():
     """The sums stay when the maximum moves."""
-    names, _ = met(5, "e")
+    names, _ = met(4, "e")
     prove_equal([names["sums"][FEATURE]], [cells("sums")[FEATURE]])
+
+
+def gathered(*path):
+    """Names in a loop of `_gather` inside that over the keys, and after one turn of its loop over the features."""
+    names = {"s": Rows("s"), "values": Rows("values", COUNT), "sums": cells("sums", ROWS, WIDTH), "len": lambda x: x.shape[0]}
+    names = Loop(fast._gather, 0).before(names) | {"c": KEY, "r": ROW}
+    inside = Loop(fast._gather, *path).before(Loop(fast._gather, 0, 0).before(names))
+    return inside, Loop(fast._gather, *path).turn(inside, e=FEATURE)["sums"]
+
+
+@theorem(
+    of=[fast._gather],
+    sizes="all numbers of rows and keys, all d_v",
+    argument="turns begin at the multiples of four up to count - 4, so they meet the keys below the greatest one",
+    silent=TURNS,
+)
+def values_of_any_number():
+    """Every row of the sums grows by its weights of four keys times their values, for two rows at a time and the last of an odd
+    number alone, then, from the greatest multiple of four on, by that of one."""
+    grown = lambda row, *more: (
+        entry("sums", row, FEATURE) + sum(entry("s", row, KEY + c) * entry("values", KEY + c, FEATURE) for c in more)
+    )
+    names, sums = gathered(0, 1, 0)
+    prove_equal([sums[ROW, FEATURE], sums[ROW + 1, FEATURE]], [grown(ROW, *range(4)), grown(ROW + 1, *range(4))])
+    prove_equal([gathered(0, 2, 0)[1][ROW, FEATURE]], [grown(ROW, *range(4))])
+    one = Loop(fast._gather, 1, 0, 0)
+    last = one.turn(names | {name: cells(name) for name in ("s", "values", "sums")}, e=FEATURE)
+    prove_equal([last["sums"][ROW, FEATURE]], [grown(ROW, 0)])
+    turns = [Loop(fast._gather, *path).turns(names) for path in ((0,), (1,), (0, 1), (0, 2), (1, 0))]
+    keys = [0, COUNT.e - 3, 4], [(COUNT - COUNT % 4).e, COUNT.e]
+    prove_that(turns[:2] == [*keys], "four at a time while there are four, and what is left")
+    prove_that(turns[2:] == [[0, ROWS.e - 1, 2], [(ROWS - ROWS % 2).e, ROWS.e], [ROWS.e]], "all rows")
+    features = [Loop(fast._gather, *path).turns(names) for path in ((0, 1, 0), (0, 2, 0), (1, 0, 0))]
+    prove_that(features == 3 * [[WIDTH.e]], "all features")
+
+
+@values_of_any_number.control
+def the_second_row_has_the_weights_of_the_first():
+    """Row r + 1 grows by the weights of row r."""
+    values = sum(entry("s", ROW, KEY + c) * entry("values", KEY + c, FEATURE) for c in range(4))
+    prove_equal([gathered(0, 1, 0)[1][ROW + 1, FEATURE]], [entry("sums", ROW + 1, FEATURE) + values])
+
+
+def few_tiled(n):
+    """What `_attend_few` calls `_meet` with for query i of head h, and its names, of which those in `n` are whole numbers."""
+    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
+    names = arrays | n | {"softcap": None, "rule": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
+    names |= {"queries": Parts("queries"), "sums": Parts("sums")}
+    names = Loop(fast._attend_few, 0, 0).before(names)
+    Loop(fast._attend_few, 0, 0, 0, 0).turn(names)
+    return names, called[0]
+
+
+FEW_NUMBERS = "n_query n_key low high i j h g group tile"
 
 
 @theorem(
@@ -509,31 +602,14 @@ def sums_are_not_rescaled():
     silent=TURNS,
 )
 def any_number_of_tiles_for_few_queries():
-    """Query i meets key c of the tile at j exactly if low <= (j + c) - i <= high, and reads the bias at n_key - 1 - offset."""
-    n_query, n_key, low, high, i, j, h, g, group, tile = whole("n_query n_key low high i j h g group tile")
-    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
-    names = arrays | {
-        "n_query": n_query,
-        "n_key": n_key,
-        "low": low,
-        "high": high,
-        "g": g,
-        "group": group,
-        "tile": tile,
-        "j": j,
-    }
-    names |= {
-        "softcap": None,
-        "rule": None,
-        "_meet": lambda *arguments: called.append(arguments) or (0, 0),
-        "keys": 0,
-        "values": 0,
-    }
-    Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
-    head, start, after, before = called[0][5:9]
+    """Query i meets key c of the tile at j exactly if low <= (j + c) - i <= high, and reads the bias at n_key - 1 - offset. Its
+    scores are in the row that is its place among the queries of the heads that share the keys."""
+    n_query, n_key, low, high, i, j, h, g, group, tile = numbers = whole(FEW_NUMBERS)
+    names, (s, _, _, _, head, start, after, before, *_) = few_tiled(dict(zip(FEW_NUMBERS.split(), numbers, strict=True)))
     offset = j + KEY - i
     prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
     prove_equal([start - KEY, head], [n_key - 1 - offset, h])
+    prove_equal([s.name[1], names["end"] - names["top"]], [(h - g * group) * n_query + i, group * n_query])
     for _, turns in all_paths(lambda: Loop(fast._attend_few, 0, 0).turns(names)):
         first, end, step = turns
         prove_that(first in (0, low.e) and end in (n_key.e, (n_query + high).e) and step == tile.e, "the band of all queries")
@@ -542,12 +618,8 @@ def any_number_of_tiles_for_few_queries():
 @any_number_of_tiles_for_few_queries.control
 def few_queries_count_from_their_own_tile():
     """The first key that a query sees is at low, whatever the tile."""
-    called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
-    low, high, i, j, h, n_key = whole("low high i j h n_key")
-    names = arrays | {"low": low, "high": high, "j": j, "n_key": n_key, "softcap": None, "rule": None, "keys": 0, "values": 0}
-    names["_meet"] = lambda *arguments: called.append(arguments) or (0, 0)
-    Loop(fast._attend_few, 0, 0, 0, 0).turn(names, h=h, i=i)
-    prove_equal([called[0][7]], [low])
+    names = dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
+    prove_equal([few_tiled(names)[1][6]], [names["low"]])
 
 
 # the whole kernels
@@ -561,7 +633,7 @@ def example(n, m, d=3, width=1):
     return q, k, symbols("v", 2, m, width), unit * (np.arange(4 * (n + m - 1)).reshape(4, n + m - 1) ** 3 % 17)
 
 
-@theorem(of=[*KERNELS, fast._meet], sizes="n = 1, m = 2, lanes = 1, tile = 4; every path")
+@theorem(of=[*KERNELS, *FEW], sizes="n = 1, m = 2, lanes = 1, tile = 4; every path")
 def kernels_cap_scores():
     """With a softcap the kernels attend with capped scores."""
     q, k, v, c = symbols("q", 1, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1), 1
@@ -581,7 +653,7 @@ def capped_scores_are_scores():
 
 
 @theorem(
-    of=[*KERNELS, fast._meet],
+    of=[*KERNELS, *FEW],
     sizes="n = 2, m = 2, 3 and n = 1, m = 5; lanes = 1, 2, tile = 4; every path; causal and not",
 )
 def kernels_attend_on_every_path():
@@ -607,7 +679,7 @@ def the_maximum_is_no_part_of_the_state():
 
 
 @theorem(
-    of=[*KERNELS, fast._meet, fast._extend],
+    of=[*KERNELS, *FEW, fast._extend],
     sizes="h = 4 on 2, n = 3, 4, m = 5, r = 1, lanes = 2, tile = 4; causal and not",
     equivalent={
         "_attend: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
@@ -616,8 +688,8 @@ def the_maximum_is_no_part_of_the_state():
         "_adjust(s, count, softcap, row, -1, tile - 1, after, before, total, lanes)": "one row",
         "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
         "_extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[-1])": "one row",
-        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*query, row, 0, tile - 1, after, before, *state)  ->  "
-        "maximum[h, i], denominator[h, i] = _meet(*query, row, -1, tile - 1, after, before, *state)": "one row",
+        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, tile - 1, after, before, *state)  ->  "
+        "maximum[h, i], denominator[h, i] = _meet(*scores, row, -1, tile - 1, after, before, *state)": "one row",
     },
 )
 def kernels_extend_rules():
@@ -651,7 +723,7 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v 
 
 
 @theorem(
-    of=[*KERNELS, fast._meet, fast._band],
+    of=[*KERNELS, *FEW, fast._band],
     sizes=SIZES + "; causal, windows and both; with and without sinks",
     equivalent={
         "_attend: group, blocks = (heads // k.shape[0], (n_query + lanes - 1) // lanes)  ->  "
@@ -690,7 +762,7 @@ def band_aligned_at_the_start():
     prove_equal(attend(q, k, v, b, low=low, high=high).accumulator, expected)
 
 
-@theorem(of=[*KERNELS, fast._meet, fast._band], sizes=SIZES + "; shifts -6 .. 6")
+@theorem(of=[*KERNELS, *FEW, fast._band], sizes=SIZES + "; shifts -6 .. 6")
 def partial_pinned():
     """Undivided, the kernels are shards.attend over keys that begin `shift` after the queries, up to the chosen maximum."""
     q, k, v, b = example(3, 5)

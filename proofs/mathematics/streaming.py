@@ -434,7 +434,7 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     out, top, total = zeros(1, n_query, width), zeros(1, n_query + lanes).view(Maxima), zeros(1, n_query + lanes)
     top[...] = -1e30
     many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + width % 2) * lanes)
-    buffers = [None, *([zeros(fast.STRETCH + 2)] if kernel is fast._attend_few else many)]
+    buffers = [None, *([zeros(n_query, fast.STRETCH + 2)] if kernel is fast._attend_few else many)]
     contents = [x.astype(object) for x in (k, v)]
     source(kernel)(queries, *contents, by_query, out, top, total, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
     return out[0] / total[0, :n_query, None]
@@ -475,7 +475,7 @@ def shares(case, stated=units):
 
 
 @example(
-    of=[fast._attend, fast._attend_few, fast._meet],
+    of=[fast._attend, fast._attend_few, fast._score, fast._meet, fast._gather],
     sizes="lanes 48, tiles of 64, and of 256 for few queries; up to 260 keys, 30 features; a bias, a cap, causal",
     silent=SILENT,
 )
