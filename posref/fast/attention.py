@@ -50,7 +50,6 @@ import math
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core.compiler import Compiler
 
 from posref import _require, attention, pairing
 from posref._contract import Array, Integer, Numbers, finite, twin
@@ -70,14 +69,6 @@ ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
 PAIR = "pass the pair (cos, sin) of rope.tables; batched tables have one entry for all heads"
 PIECES = 8  # a thread, so that one that is held up leaves its rest to the others
-
-
-class _Separate(Compiler):
-    """Compiles under the promise that arguments share no memory that is written: then sums stay in registers as they grow."""
-
-    def define_pipelines(self):
-        self.state.flags.noalias = True
-        return super().define_pipelines()
 
 
 @twin(attention.attend_by_offset, finds=("k",), query_tables=PAIR, key_tables=PAIR)
@@ -378,7 +369,7 @@ def _cap(x, softcap):
         x[r] = softcap * _tanh(x[r] / softcap)
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _multiply(a, x, sums, lanes=LANES):
     """sums += a x, x `(.., lanes)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
     for i in range(0, a.shape[0], 2):
@@ -390,7 +381,7 @@ def _multiply(a, x, sums, lanes=LANES):
                 two[lanes + r] += a1 * x[t, r]
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
+@_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
 def _extend(near, before, after, first, row):
     """row[x] is the bias of the offset first - x: that of `near`, whose middle is the offset 0, then on with a slope a side."""
     reach = len(near) // 2
@@ -400,7 +391,7 @@ def _extend(near, before, after, first, row):
         row[x] = near[end + reach] + (before if offset < 0 else after) * (offset - end)
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _adjust(s, count, softcap, bias, head, start, after, before, denominator, lanes=LANES):
     """s[c, r], the score of key c for query r, is capped, s[c, r] += bias[head, start - c + r], and -infinity where masked.
 
@@ -419,7 +410,7 @@ def _adjust(s, count, softcap, bias, head, start, after, before, denominator, la
                 s[c, r] = s[c, r] if after + c <= r < before + c else -np.inf
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _step(s, count, maximum, denominator, accumulator, lanes=LANES):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
@@ -444,7 +435,7 @@ def _step(s, count, maximum, denominator, accumulator, lanes=LANES):
             accumulator[e, r] *= s[count, r]
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _attend(
     q,
     k,
@@ -497,7 +488,7 @@ def _attend(
                 out[h, i + r, e] = accumulator[e, r]
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _score(q, keys, s):
     """s[r, c] = q[r] . keys[c]. A key is read once for all rows, of which two at a time share what is read."""
     rows, dim = q.shape
@@ -516,7 +507,7 @@ def _score(q, keys, s):
                 s[r, c] += q[r, t] * keys[c, t]
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, denominator):
     """A query has met keys, of which those after to before - 1 may be seen: its new maximum and denominator, and weights."""
     for c in range(count):
@@ -542,7 +533,7 @@ def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, de
     return highest, denominator
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _gather(s, values, sums):
     """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for four of them."""
     count, (rows, width) = len(values), sums.shape
@@ -565,7 +556,7 @@ def _gather(s, values, sums):
                 sums[r, e] += s[r, c] * values[c, e]
 
 
-@_machine.jit(pipeline_class=_Separate, fastmath={"contract"}, error_model="numpy")
+@_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=STRETCH):
     """One head in `step` of the keys, which pass once for all queries that share them."""
     heads, n_query, dim = q.shape

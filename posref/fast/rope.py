@@ -101,47 +101,77 @@ def _rotated(name, reads, sin, layout, out, threads):
     cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
     _machine.floating(name, "the result", cosine)
     _machine.floating(name, "the result", sine)
-    out = _machine.output(name, "out", out, x.shape, max(cosine, sine), reads=reads, in_place=True)
+    target = _machine.output(name, "out", out, x.shape, max(cosine, sine), reads=reads, in_place=True)
+    in_place, out = target is x, target if out is None else out
     threads = _machine.thread_count(name, threads, out.nbytes)
     if out.size > 0:
-        kernel = functools.partial(_turn, {"interleaved": _interleaved, "half": _half}[layout], min(cosine, sine))
+        kernel, dtype = {"interleaved": _interleaved, "half": _half}[layout], min(cosine, sine)
+        straight = x.dtype == dtype and _contiguous(x, out)
+        if not straight:
+            kernel = functools.partial(_turn_copies, kernel, dtype)
+        elif in_place:
+            kernel = functools.partial(_turn_in_place, kernel)
         cos, sin = np.ascontiguousarray(cos, cosine), np.ascontiguousarray(sin, sine)
-        _machine.run(kernel, _pieces(x, cos, sin, out, threads), threads)
+        _machine.run(kernel, _pieces(x, cos, sin, out, threads, straight), threads)
     return out
 
 
-@_machine.jit
+def _turn_in_place(kernel, x, cos, sin, out):
+    """The kernel on a piece that is written where it is read."""
+    kernel(None, cos, sin, out)
+
+
+def _turn_copies(kernel, dtype, x, cos, sin, out):
+    """The kernel on a piece, through contiguous copies: `x` or `out` is strided, or `x` has another dtype."""
+    turned = np.empty(out.shape, out.dtype)
+    kernel(x.astype(dtype, order="C"), cos, sin, turned)
+    out[...] = turned
+
+
+def _read(x, out):
+    """The array that is turned. Compiled one or the other, whose types may differ."""
+    return out if x is None else x
+
+
+@numba.extending.overload(_read)
+def _compiled_read(x, out):
+    return (lambda x, out: out) if x is numba.types.none else (lambda x, out: x)
+
+
+@_machine.jit(pipeline_class=_machine.Separate)
 def _interleaved(x, cos, sin, out):
-    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). `out` may be `x`: a pair is read before it is written."""
-    batch, heads, length, dim = x.shape
+    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). Without x in place: a pair is read before it is written."""
+    read = _read(x, out)
+    batch, heads, length, dim = out.shape
     pairs = cos.shape[2]
     for b in range(batch):
         for h in range(heads):
             for p in range(length):
                 for t in range(pairs):
-                    first, second = x[b, h, p, 2 * t], x[b, h, p, 2 * t + 1]
+                    first, second = read[b, h, p, 2 * t], read[b, h, p, 2 * t + 1]
                     c, s = cos[b, p, t], sin[b, p, t]
                     out[b, h, p, 2 * t] = first * c - second * s
                     out[b, h, p, 2 * t + 1] = first * s + second * c
                 for t in range(dim - 2 * pairs):
-                    out[b, h, p, 2 * pairs + t] = x[b, h, p, 2 * pairs + t]
+                    out[b, h, p, 2 * pairs + t] = read[b, h, p, 2 * pairs + t]
 
 
-@_machine.jit
+@_machine.jit(pipeline_class=_machine.Separate)
 def _half(x, cos, sin, out):
-    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). `out` may be `x`: a pair is read before it is written."""
-    batch, heads, length, dim = x.shape
+    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). Without x in place: a pair is read before it is written."""
+    read = _read(x, out)
+    batch, heads, length, dim = out.shape
     pairs = cos.shape[2]
     for b in range(batch):
         for h in range(heads):
             for p in range(length):
                 for t in range(pairs):
-                    first, second = x[b, h, p, t], x[b, h, p, t + pairs]
+                    first, second = read[b, h, p, t], read[b, h, p, t + pairs]
                     c, s = cos[b, p, t], sin[b, p, t]
                     out[b, h, p, t] = first * c - second * s
                     out[b, h, p, t + pairs] = first * s + second * c
                 for t in range(dim - 2 * pairs):
-                    out[b, h, p, 2 * pairs + t] = x[b, h, p, 2 * pairs + t]
+                    out[b, h, p, 2 * pairs + t] = read[b, h, p, 2 * pairs + t]
 
 
 @_machine.jit
@@ -197,23 +227,12 @@ def _compiled_cosine_and_sine(x, out):
     return _series if out.dtype == numba.types.float32 else _cosine_and_sine
 
 
-def _turn(kernel, dtype, x, cos, sin, out):
-    """The kernel on one piece, through contiguous copies where `x` or `out` is strided or `x` has another dtype."""
-    if x.dtype == dtype and _contiguous(x, out):
-        kernel(x, cos, sin, out)
-    else:
-        turned = np.empty(out.shape, out.dtype)
-        kernel(x.astype(dtype, order="C"), cos, sin, turned)
-        out[...] = turned
-
-
 def _contiguous(x, out):
     return x.flags.c_contiguous and x.flags.aligned and out.flags.carray
 
 
-def _pieces(x, cos, sin, out, threads):
+def _pieces(x, cos, sin, out, threads, straight):
     """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
-    straight = x.dtype == out.dtype and _contiguous(x, out)
     if straight and threads == 1 and x.ndim > 1 and cos.size == x.shape[-2] * cos.shape[-1]:  # one table: the shortest way
         whole, table = (1, -1, *x.shape[-2:]), (1, x.shape[-2], cos.shape[-1])
         return [(x.reshape(whole), cos.reshape(table), sin.reshape(table), out.reshape(whole))]

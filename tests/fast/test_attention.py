@@ -20,6 +20,7 @@ from posref.rotary import axes, rope
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.attention")
+machine = importlib.import_module("posref.fast._machine")
 fast_rope = importlib.import_module("posref.fast.rope")
 fast_alibi = importlib.import_module("posref.fast.alibi")
 fast_t5 = importlib.import_module("posref.fast.t5")
@@ -293,7 +294,7 @@ def test_the_compiler_is_promised_separate_memory():
         (code,) = compiled.inspect_llvm().values()
         return max(line.count("noalias") for line in code.splitlines() if line.startswith("define"))
 
-    assert promises(pipeline_class=fast._Separate) > promises()
+    assert promises(pipeline_class=machine.Separate) > promises()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -42,6 +42,10 @@ def test_in_place_is_exact(layout):
         view = x[:]  # another array object on the same cells
         assert fast.rotate(x, cos, sin, layout=layout, rotary_dim=width, out=view, threads=3) is view
         assert np.array_equal(x, expected)
+    frozen = x[:]
+    frozen.flags.writeable = False  # the cells are written through `out` alone
+    assert fast.rotate(frozen, cos, sin, layout=layout, rotary_dim=width, out=x) is x
+    assert np.array_equal(x, rope.rotate(expected, cos, sin, layout=layout, rotary_dim=width))
 
 
 OVERLAPS = {
