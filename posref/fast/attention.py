@@ -160,7 +160,8 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     _machine.floating(name, "the result", dtype)
     out = _machine.output(name, "out", out, (*batch, heads, n_query, width), dtype, reads=reads)
     products = math.prod(batch) * heads * n_query * n_key * (q.shape[-1] + width)
-    threads = _machine.thread_count(name, threads, products // 2)  # as long as it takes to write this many bytes
+    size = max(products // 3, (k.nbytes + v.nbytes) // 2)  # as long as it takes to write this many bytes
+    threads = _machine.thread_count(name, threads, size)
     shift = n_query - n_key if shift is None else int(shift)
     low, high = _band(n_query, n_key, causal, window, shift)
     q, keys, v = (np.require(x, dtype, "CA") for x in (q, k, v))
@@ -174,7 +175,8 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     sums[...] = 0
     maximum, denominator = np.empty((2, *batch, heads, n_query + -n_query % LANES), dtype)
     maximum[...], denominator[...] = np.finfo(dtype).min if sinks is None else sinks, sinks is not None
-    kernel, step = _attend_few if n_query <= FEW else _attend, PIECES * threads if threads > 1 else 1
+    kernel, units = (_attend_few, k.shape[-3]) if n_query <= FEW else (_attend, heads * -(-n_query // LANES))
+    step = 1 if threads == 1 else max(1, min(PIECES * threads, units))
     softcap = None if softcap is None else dtype.type(softcap)
     calls = []
     for b in np.ndindex(*batch):
@@ -370,15 +372,15 @@ def _cap(x, softcap):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _multiply(a, x, sums, lanes=LANES):
-    """sums += a x, x `(.., lanes)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
+def _multiply(a, x, sums):
+    """sums += a x, x `(.., LANES)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
     for i in range(0, a.shape[0], 2):
-        two, last = sums[i * lanes : (i + 2) * lanes], min(i + 1, a.shape[0] - 1)
+        two, last = sums[i * LANES : (i + 2) * LANES], min(i + 1, a.shape[0] - 1)
         for t in range(a.shape[1]):
             a0, a1 = a[i, t], a[last, t]
-            for r in range(lanes):
+            for r in range(LANES):
                 two[r] += a0 * x[t, r]
-                two[lanes + r] += a1 * x[t, r]
+                two[LANES + r] += a1 * x[t, r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
@@ -392,97 +394,77 @@ def _extend(near, before, after, first, row):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _adjust(s, count, softcap, bias, head, start, after, before, denominator, lanes=LANES):
+def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
     """s[c, r], the score of key c for query r, is capped, s[c, r] += bias[head, start - c + r], and -infinity where masked.
 
     Key c is met by lanes after + c to before + c - 1. A score that is not finite makes the denominator NaN.
     """
     for c in range(count):
-        for r in range(lanes):
+        for r in range(LANES):
             denominator[r] += s[c, r] - s[c, r]
         if softcap is not None:
             _cap(s[c], softcap)
         if bias is not None:
-            for r in range(lanes):
+            for r in range(LANES):
                 s[c, r] += bias[head, start - c + r]
-        if after + c > 0 or before + c < lanes:
-            for r in range(lanes):
+        if after + c > 0 or before + c < LANES:
+            for r in range(LANES):
                 s[c, r] = s[c, r] if after + c <= r < before + c else -np.inf
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _step(s, count, maximum, denominator, accumulator, lanes=LANES):
+def _step(s, count, maximum, denominator, accumulator):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
     denominator e^maximum grows by the sum of e^s, accumulator e^maximum stays; the weights times the values come later.
     The old maximum is one score more, in row `count`: its weight moves the sums to the new one.
     """
-    for r in range(lanes):
+    for r in range(LANES):
         s[count, r] = maximum[r]
     for c in range(count):
-        for r in range(lanes):
+        for r in range(LANES):
             maximum[r] = s[c, r] if s[c, r] > maximum[r] else maximum[r]
     for c in range(count + 1):
-        for r in range(lanes):
+        for r in range(LANES):
             s[c, r] = _exp(s[c, r] - maximum[r])
-    for r in range(lanes):
+    for r in range(LANES):
         denominator[r] *= s[count, r]
     for c in range(count):
-        for r in range(lanes):
+        for r in range(LANES):
             denominator[r] += s[c, r]
     for e in range(accumulator.shape[0]):
-        for r in range(lanes):
+        for r in range(LANES):
             accumulator[e, r] *= s[count, r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _attend(
-    q,
-    k,
-    v,
-    bias,
-    out,
-    maximum,
-    denominator,
-    softcap,
-    rule,
-    low,
-    high,
-    first,
-    step,
-    row,
-    turned,
-    products,
-    sums,
-    lanes=LANES,
-    tile=TILE,
-):
-    """One block in `step` of the (h, n_query / lanes): late blocks first, since they have the most keys under a causal mask."""
+def _attend(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, turned, products, sums):
+    """One block in `step` of the (h, n_query / LANES): late blocks first, since they have the most keys under a causal mask."""
     heads, n_query, dim = q.shape
     n_key, width = v.shape[1], v.shape[2]
-    group, blocks = heads // k.shape[0], (n_query + lanes - 1) // lanes
-    s, accumulator = products.reshape(tile + 1, lanes), sums.reshape(len(sums) // lanes, lanes)
+    group, blocks = heads // k.shape[0], (n_query + LANES - 1) // LANES
+    s, accumulator = products.reshape(TILE + 1, LANES), sums.reshape(len(sums) // LANES, LANES)
     for w in range(first, heads * blocks, step):
-        h, i = w // blocks, (blocks - 1 - w % blocks) * lanes
-        rows, top, total = min(lanes, n_query - i), maximum[h, i : i + lanes], denominator[h, i : i + lanes]
+        h, i = w // blocks, (blocks - 1 - w % blocks) * LANES
+        rows, top, total = min(LANES, n_query - i), maximum[h, i : i + LANES], denominator[h, i : i + LANES]
         for t in range(dim):
             for r in range(rows):
                 turned[t, r] = q[h, i + r, t]
         sums[:] = 0
         end = min(n_key, i + rows + high)
-        for j in range(max(0, i + low), end, tile):
-            count = min(tile, end - j)
+        for j in range(max(0, i + low), end, TILE):
+            count = min(TILE, end - j)
             products[:] = 0
-            _multiply(k[h // group, j : j + count, :dim], turned, products, lanes)
+            _multiply(k[h // group, j : j + count, :dim], turned, products)
             after, before = j - i - high, j - i - low + 1
             if rule is None:
-                _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, after, before, total, lanes)
+                _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, after, before, total)
             else:
                 near, left, right, shift = rule
-                _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])
-                _adjust(s, count, softcap, row, 0, tile - 1, after, before, total, lanes)
-            _step(s, count, top, total, accumulator, lanes)
-            _multiply(v[h // group, j : j + count, :width].T, s, sums, lanes)
+                _extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[0])
+                _adjust(s, count, softcap, row, 0, TILE - 1, after, before, total)
+            _step(s, count, top, total, accumulator)
+            _multiply(v[h // group, j : j + count, :width].T, s, sums)
         for r in range(rows):
             for e in range(width):
                 out[h, i + r, e] = accumulator[e, r]
@@ -557,15 +539,15 @@ def _gather(s, values, sums):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s, tile=STRETCH):
+def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s):
     """One head in `step` of the keys, which pass once for all queries that share them."""
     heads, n_query, dim = q.shape
     n_key, width, group = v.shape[1], v.shape[2], heads // k.shape[0]
     queries, sums = q.reshape(heads * n_query, dim), out.reshape(heads * n_query, width)
     for g in range(first, k.shape[0], step):
         top, end = g * group * n_query, (g + 1) * group * n_query
-        for j in range(max(0, low), min(n_key, n_query + high), tile):
-            keys, values = k[g, j : j + tile], v[g, j : j + tile]
+        for j in range(max(0, low), min(n_key, n_query + high), STRETCH):
+            keys, values = k[g, j : j + STRETCH], v[g, j : j + STRETCH]
             _score(queries[top:end], keys, s)
             for h in range(g * group, (g + 1) * group):
                 for i in range(n_query):
@@ -575,6 +557,6 @@ def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, hi
                         maximum[h, i], denominator[h, i] = _meet(*scores, bias, h, n_key - 1 - j + i, after, before, *state)
                     else:
                         near, left, right, shift = rule
-                        _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])
-                        maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, tile - 1, after, before, *state)
+                        _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])
+                        maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, STRETCH - 1, after, before, *state)
             _gather(s, values, sums[top:end])

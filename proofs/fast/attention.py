@@ -28,14 +28,15 @@ from proofs.kit import (
 from proofs.kit.loops import Cells, Loop
 
 
-def source(kernel):
-    """The Python source of a kernel, calling that of the kernels it calls; exp is exp instead of its polynomial."""
+def source(kernel, **sizes):
+    """The Python source of a kernel, calling that of the kernels it calls; exp is exp instead of its polynomial.
+
+    `sizes` take the place of LANES, TILE and STRETCH.
+    """
     function = kernel.py_func
     called = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
-    uncompiled = {name: source(value) for name, value in called.items() if hasattr(value, "py_func")}
-    return types.FunctionType(
-        function.__code__, {**function.__globals__, **uncompiled}, function.__name__, function.__defaults__
-    )
+    uncompiled = {name: source(value, **sizes) for name, value in called.items() if hasattr(value, "py_func")}
+    return types.FunctionType(function.__code__, {**function.__globals__, **uncompiled, **sizes}, function.__name__)
 
 
 def zeros(*shape):
@@ -57,9 +58,9 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
         x[...] = 0
     row = room("r", 1, tile + lanes)
     for first in range(2):
-        source(kernel)(
+        source(kernel, LANES=lanes, TILE=tile, STRETCH=tile)(
             *(q, k, v, bias, out, maximum, denominator, rules.get("softcap"), rule, low, high, first, 2, row),
-            *((*many, lanes, tile) if kernel is fast._attend else (*few, tile)),
+            *(many if kernel is fast._attend else few),
         )
     maximum, denominator = (x[:, :n_query, None] for x in (maximum, denominator))
     if divide:
@@ -89,7 +90,7 @@ def step_keeps_the_sums():
 
         def run(lanes=lanes, count=count, width=width):
             s, m, d, a = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)
-            source(fast._step)(s, count, m, d, a, lanes)
+            source(fast._step, LANES=lanes)(s, count, m, d, a)
             return s, m, d, a
 
         before = [room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)]
@@ -101,7 +102,7 @@ def step_keeps_the_sums():
             prove_equal(s[:count] * np.exp(m), weights)
             prove_equal(s[count + 1 :], s0[count + 1 :])
     highest = np.array([2], dtype=object)
-    source(fast._step)(np.array([[1], [3], [0], [0]], dtype=object), 3, highest, room("d", 1), room("a", 1, 1), 1)
+    source(fast._step, LANES=1)(np.array([[1], [3], [0], [0]], dtype=object), 3, highest, room("d", 1), room("a", 1, 1))
     prove_that(highest[0] == 3, "it is the maximum")
 
 
@@ -111,7 +112,7 @@ def the_denominator_is_not_scaled():
 
     def run():
         s, m, d, a = room("s", 2, 1), room("m", 1), room("d", 1), room("a", 1, 1)
-        source(fast._step)(s, 1, m, d, a, 1)
+        source(fast._step, LANES=1)(s, 1, m, d, a)
         return m, d
 
     for _, (maximum, denominator) in all_paths(run):
@@ -122,8 +123,8 @@ def the_denominator_is_not_scaled():
     of=[fast._multiply],
     sizes="lanes = 3, rows = 3, 4, columns = 0 .. 3",
     equivalent={
-        "_multiply: two, last = (sums[i * lanes:(i + 2) * lanes], min(i + 1, a.shape[0] - 1))  ->  "
-        "two, last = (sums[i * lanes:(i + 3) * lanes], min(i + 1, a.shape[0] - 1))": "a longer view",
+        "_multiply: two, last = (sums[i * LANES:(i + 2) * LANES], min(i + 1, a.shape[0] - 1))  ->  "
+        "two, last = (sums[i * LANES:(i + 3) * LANES], min(i + 1, a.shape[0] - 1))": "a longer view",
     },
 )
 def multiply_adds_the_product():
@@ -131,7 +132,7 @@ def multiply_adds_the_product():
     for rows, count in itertools.product((3, 4), range(4)):
         a, x, sums = room("a", rows, count), symbols("x", 3, 3), room("s", 12)
         product = a @ x[:count] if count else zeros(rows, 3)
-        source(fast._multiply)(a, x, sums, 3)
+        source(fast._multiply, LANES=3)(a, x, sums)
         prove_equal(sums[: 3 * rows].reshape(rows, 3), room("s", 12)[: 3 * rows].reshape(rows, 3) + product)
 
 
@@ -139,18 +140,18 @@ def multiply_adds_the_product():
 def multiply_replaces():
     """sums = a x."""
     a, x, sums = room("a", 2, 1), symbols("x", 1, 1), room("s", 2)
-    source(fast._multiply)(a, x, sums, 1)
+    source(fast._multiply, LANES=1)(a, x, sums)
     prove_equal(sums, (a @ x)[:, 0])
 
 
 def adjusted(after, before, softcap=None, bias=None):
     """Scores of two keys in three lanes, and the denominator, after `_adjust`."""
     s, denominator = room("s", 3, 3), room("d", 3)
-    source(fast._adjust)(s, 2, softcap, bias, 1, 5, after, before, denominator, 3)
+    source(fast._adjust, LANES=3)(s, 2, softcap, bias, 1, 5, after, before, denominator)
     return s, denominator
 
 
-GUARD = "_adjust: if after + c > 0 or before + c < lanes:  ->  "
+GUARD = "_adjust: if after + c > 0 or before + c < LANES:  ->  "
 
 
 @theorem(
@@ -161,10 +162,10 @@ GUARD = "_adjust: if after + c > 0 or before + c < lanes:  ->  "
         **{
             GUARD + more: "asks lanes of which none is masked"
             for more in (
-                "if after + c > -1 or before + c < lanes:",
-                "if after + c >= 0 or before + c < lanes:",
-                "if after + c > 0 or before - c < lanes:",
-                "if after + c > 0 or before + c <= lanes:",
+                "if after + c > -1 or before + c < LANES:",
+                "if after + c >= 0 or before + c < LANES:",
+                "if after + c > 0 or before - c < LANES:",
+                "if after + c > 0 or before + c <= LANES:",
             )
         },
     },
@@ -283,7 +284,7 @@ WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
 def stepped(number, index, **given):
     """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
     shapes = {"maximum": (), "denominator": (), "s": (), "accumulator": (WIDTH, LANES_)}
-    names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"count": COUNT, "lanes": LANES_, "range": one_lane}
+    names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"count": COUNT, "LANES": LANES_, "range": one_lane}
     names, loop = names | given, Loop(fast._step, number)
     loop.turn(names, **{index: INDICES[index]})
     return names, loop.turns(names)
@@ -330,7 +331,7 @@ def products_of_any_size():
     t of a; past an odd number of rows the last row is met again."""
     rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
     a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
-    names = {"a": a, "x": x, "sums": sums, "lanes": LANES_, "range": one_lane, "i": i, "t": t}
+    names = {"a": a, "x": x, "sums": sums, "LANES": LANES_, "range": one_lane, "i": i, "t": t}
     prove_that(Loop(fast._multiply, 0).turns(names) == [0, rows.e, 2], "rows two at a time")
     for _, inside in all_paths(lambda: Loop(fast._multiply, 0, 0).before(names)):
         prove_that(Loop(fast._multiply, 0, 0).turns(inside) == [columns.e], "all columns")
@@ -346,7 +347,7 @@ def both_rows_are_the_first():
     """Row i + 1 of the sums grows by a_it x_tr too."""
     rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
     a, x, two = cells("a", rows, columns), cells("x"), cells("two")
-    names = {"a": a, "x": x, "two": two, "lanes": LANES_, "range": one_lane, "i": i, "t": t, "last": i + 1}
+    names = {"a": a, "x": x, "two": two, "LANES": LANES_, "range": one_lane, "i": i, "t": t, "last": i + 1}
     Loop(fast._multiply, 0, 0).turn(names)
     prove_equal([two[LANES_ + LANE]], [expression(cells("two")[LANES_ + LANE]) + expression(a[i, t]) * expression(x[t, LANE])])
 
@@ -356,7 +357,7 @@ def adjusted_lane(after, before, bias):
 
     def turn():
         names = {name: cells(name) for name in ("s", "denominator")} | {
-            "lanes": LANES_,
+            "LANES": LANES_,
             "range": one_lane,
             "softcap": None,
             "rule": None,
@@ -391,7 +392,7 @@ def a_band_with_its_end():
         prove_that(found != -np.inf, "the end of the band")
 
 
-NUMBERS = "n_query n_key low high i j h group rows dim width tile"
+NUMBERS = "n_query n_key low high i j h group rows dim width TILE"
 
 
 class Parts:
@@ -417,7 +418,7 @@ def tiled():
     arrays = {
         name: Parts(name) for name in ("q", "k", "v", "bias", "turned", "products", "sums", "s", "accumulator", "top", "total")
     }
-    names |= arrays | {"lanes": LANES_, "softcap": None, "rule": None, "end": symbol("end", integer=True)}
+    names |= arrays | {"LANES": LANES_, "softcap": None, "rule": None, "end": symbol("end", integer=True)}
     loop = Loop(fast._attend, 0, 1)
     loop.turn(names | {name: note(name) for name in ("_multiply", "_adjust", "_step")}, j=names["j"])
     return names, called, loop.turns(names)
@@ -436,13 +437,13 @@ def any_number_of_tiles():
     first tile and from the end on are met by no query of the block."""
     for _, (names, called, turns) in all_paths(tiled):
         _, n_key, low, high, i, j, h, _, rows, *_, tile = (names[name] for name in NUMBERS.split())
-        count, head, start, after, before, lanes = (called["_adjust"][at] for at in (1, 4, 5, 6, 7, 9))
+        count, head, start, after, before = (called["_adjust"][at] for at in (1, 4, 5, 6, 7))
         offset = (j + KEY) - (i + LANE)
         prove_equal([LANE - (after + KEY), (before + KEY) - 1 - LANE], [high - offset, offset - low])
         prove_equal([start - KEY + LANE, head], [n_key - 1 - offset, h])
         prove_that(expression(count) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
         prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
-        prove_that(expression(called["_step"][1]) == expression(count) and lanes is LANES_, "all keys, all lanes")
+        prove_that(expression(called["_step"][1]) == expression(count), "all keys")
     early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
     with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
         prove_that(nonnegative((low - 1 - ((i + low + early) - (i + LANE))).e), "before the first tile: offsets below low")
@@ -592,7 +593,7 @@ def few_tiled(n):
     return names, called[0]
 
 
-FEW_NUMBERS = "n_query n_key low high i j h g group tile"
+FEW_NUMBERS = "n_query n_key low high i j h g group STRETCH"
 
 
 @theorem(
@@ -682,14 +683,14 @@ def the_maximum_is_no_part_of_the_state():
     of=[*KERNELS, *FEW, fast._extend],
     sizes="h = 4 on 2, n = 3, 4, m = 5, r = 1, lanes = 2, tile = 4; causal and not",
     equivalent={
-        "_attend: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
-        "_extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[-1])": "one row",
-        "_attend: _adjust(s, count, softcap, row, 0, tile - 1, after, before, total, lanes)  ->  "
-        "_adjust(s, count, softcap, row, -1, tile - 1, after, before, total, lanes)": "one row",
-        "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[0])  ->  "
-        "_extend(near[h], left[h], right[h], j - i + shift + tile - 1, row[-1])": "one row",
-        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, tile - 1, after, before, *state)  ->  "
-        "maximum[h, i], denominator[h, i] = _meet(*scores, row, -1, tile - 1, after, before, *state)": "one row",
+        "_attend: _extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[0])  ->  "
+        "_extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[-1])": "one row",
+        "_attend: _adjust(s, count, softcap, row, 0, TILE - 1, after, before, total)  ->  "
+        "_adjust(s, count, softcap, row, -1, TILE - 1, after, before, total)": "one row",
+        "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])  ->  "
+        "_extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[-1])": "one row",
+        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, STRETCH - 1, after, before, *state)  ->  "
+        "maximum[h, i], denominator[h, i] = _meet(*scores, row, -1, STRETCH - 1, after, before, *state)": "one row",
     },
 )
 def kernels_extend_rules():
@@ -726,8 +727,8 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v 
     of=[*KERNELS, *FEW, fast._band],
     sizes=SIZES + "; causal, windows and both; with and without sinks",
     equivalent={
-        "_attend: group, blocks = (heads // k.shape[0], (n_query + lanes - 1) // lanes)  ->  "
-        "group, blocks = (heads // k.shape[0], (n_query + lanes - 0) // lanes)": "one block more, without rows",
+        "_attend: group, blocks = (heads // k.shape[0], (n_query + LANES - 1) // LANES)  ->  "
+        "group, blocks = (heads // k.shape[0], (n_query + LANES - 0) // LANES)": "one block more, without rows",
         "_meet: denominator += s[-1] * s[c]  ->  denominator -= s[-1] * s[c]": "0 or NaN either way",
         "_meet: highest = s[c] if s[c] > highest else highest  ->  highest = s[c] if s[c] >= highest else highest": "equal",
         **{

@@ -273,7 +273,7 @@ def inner_products():
     p, q, k, d, a, b, more = positive("P q k d A B e")
     for total, count in ((0, 0), (p, 1 + d)):
         sums = column(Rounded(total, (count + 3) * total), 0)
-        source(fast._multiply)(column(Rounded(q, 3 * q), 0).reshape(2, 1), column(k).reshape(1, 1), sums, 1)
+        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q), 0).reshape(2, 1), column(k).reshape(1, 1), sums)
         prove_equal([sums[0].exact], [total + q * k])
         prove_equal([(count + 1 + 3) * (total + q * k) - sums[0].off], [q * k * (d if total else 0)])
     merged = (1 + d) * a + (1 + more) * b + (a + b)
@@ -285,7 +285,7 @@ def products_are_free():
     """A sum of d products is off by (d - 1) sum |q_t k_t| u, one rounding for each addition (d = 2)."""
     p, q, k = positive("P q k")
     sums = column(Rounded(p), 0)
-    source(fast._multiply)(column(Rounded(q), 0).reshape(2, 1), column(k).reshape(1, 1), sums, 1)
+    source(fast._multiply, LANES=1)(column(Rounded(q), 0).reshape(2, 1), column(k).reshape(1, 1), sums)
     prove_equal([sums[0].off], [p + q * k])
 
 
@@ -300,7 +300,7 @@ def bias_and_cap():
     c (y (1 - tanh^2 y) + tanh y + 4) with y = |s| / c: the quotient, the product and tanh, at most 6 c."""
     s, b, c, off = positive("s b c E")
     scores = column(Rounded(s, off)).reshape(1, 1)
-    source(fast._adjust)(scores, 1, None, column(b).reshape(1, 1), 0, 0, 0, 1, column(0), 1)
+    source(fast._adjust, LANES=1)(scores, 1, None, column(b).reshape(1, 1), 0, 0, 0, 1, column(0))
     prove_equal([scores[0, 0].off], [off + s + b])
     capped, y = column(Rounded(s, off)), sp.tanh(s / c)
     source(fast._cap)(capped, c)
@@ -347,9 +347,9 @@ def fold(gap, score_off, before, values):
     m, a = sp.Symbol("m", real=True), values[0]
     s, top = column(Rounded(m + gap, score_off), 0).reshape(2, 1), column(Rounded(m)).view(Maxima)
     total, sums = column(before), column(a).reshape(1, 1)
-    source(fast._step)(s, 1, top, total, sums, 1)
+    source(fast._step, LANES=1)(s, 1, top, total, sums)
     flat = column(sums[0, 0], 0)
-    source(fast._multiply)(column(values[1]).reshape(1, 1), s, flat, 1)
+    source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, flat)
     return total[0], flat[0]
 
 

@@ -1,5 +1,7 @@
 """What must not go wrong around the kernels: overlapping memory, threads, an installation nobody may write to, stale code."""
 
+import ast
+import functools
 import importlib
 import itertools
 import json
@@ -272,13 +274,26 @@ def kernels():
                 yield f"{path.stem}.{name}", value
 
 
+@functools.cache
+def numbers(module):
+    """Constants that a file makes of its own numbers."""
+    found = set()
+    for statement in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+        if (
+            isinstance(statement, ast.Assign)
+            and not {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)} - found
+        ):
+            found |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    return found
+
+
 def outside(kernel):
     """Names a kernel uses that a cached copy would not notice changing: anything from another file but numpy and builtins."""
     function = kernel.py_func
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         foreign = getattr(value, "py_func", value)
-        if foreign is None or foreign is np:
+        if foreign is None or foreign is np or name in numbers(sys.modules[function.__module__]):
             continue
         if not isinstance(foreign, types.FunctionType) or foreign.__module__ != function.__module__:
             yield name
@@ -290,9 +305,14 @@ def test_kernels_depend_on_their_own_file_alone():
     assert {"rope._half", "rope._interleaved", "rope._tables"} <= set(found)
 
 
+def test_kernels_have_no_defaults():
+    """numba asks what they stand for at every call from Python, longer than a decoding step of one short text takes."""
+    assert [name for name, kernel in kernels() if kernel.py_func.__defaults__] == []
+
+
 def test_a_dependence_on_another_file_is_seen():
     def kernel(x):
-        return PACKAGE, machine.jit(x), python(x), np.cos(x), range(x)
+        return PACKAGE, LAYOUTS, machine.jit(x), python(x), np.cos(x), range(x)
 
     assert list(outside(types.SimpleNamespace(py_func=kernel))) == ["PACKAGE", "machine"]
 
