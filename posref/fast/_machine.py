@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numba.core.compiler import Compiler
 
-# A second thread pays from twice this many written bytes on: starting it takes 0.1 ms, as long as writing 1 MB, and where
-# memory is the limit two threads save a tenth of the time. It also keeps many cores from crowding one memory bus.
+# A second thread pays from twice this many written bytes on: starting it takes 0.1 to 0.3 ms, as long as writing 1 to 3 MB,
+# and where memory is the limit two threads save a tenth of the time. It also keeps many cores from crowding one memory bus.
 BYTES_PER_THREAD = 2**23
 
 _processor = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None

@@ -21,7 +21,8 @@ STYLES = {dtype: [style for style in low.STYLES if style.stored == dtype] for dt
 
 def asked(op):
     """Arguments of its first probe."""
-    return op.make(**{p.name: implementation._example(p) for p in implementation._settings(op).values()})
+    needed = [name for name, setting in implementation._settings(op).items() if setting.default is setting.empty]
+    return op.make(**{name: implementation.EXAMPLES.get(name, 8) for name in needed})
 
 
 @pytest.mark.slow
