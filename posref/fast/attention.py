@@ -60,7 +60,7 @@ from posref.shards import State, finish, merge
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 
 LANES = 48  # queries side by side: six vectors of eight float32, times two rows fill twelve of the sixteen registers of AVX2
-FEW = 16  # queries: a block of LANES takes as long as so many one by one
+FEW = 16  # queries: a block of LANES takes as long as so many of them two by two
 TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
 STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
 AHEAD = 2**13  # bytes: as far as the keys and values are asked for before they are read

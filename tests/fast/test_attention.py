@@ -299,7 +299,7 @@ def test_the_compiler_is_promised_separate_memory():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_compiler_asks_the_memory_ahead(dtype):
-    """The instruction is there, once a row; without it results are the same and a decoding step takes longer."""
+    """The instruction is there; without it results are the same and a decoding step takes longer."""
     compiled = numba.njit(fast._score.py_func)
     compiled(np.ones((2, 4), dtype), np.ones((3, 4), dtype), np.ones((2, 3), dtype))
     (code,) = compiled.inspect_llvm().values()

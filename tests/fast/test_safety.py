@@ -275,8 +275,8 @@ def kernels():
 
 
 @functools.cache
-def numbers(module):
-    """Constants that a file makes of its own numbers."""
+def constants(module):
+    """Constants that a file makes of nothing that it imports."""
     found = set()
     for statement in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
         if (
@@ -293,7 +293,7 @@ def outside(kernel):
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         foreign = getattr(value, "py_func", value)
-        if foreign is None or foreign is np or name in numbers(sys.modules[function.__module__]):
+        if foreign is None or foreign is np or name in constants(sys.modules[function.__module__]):
             continue
         if not isinstance(foreign, types.FunctionType) or foreign.__module__ != function.__module__:
             yield name
