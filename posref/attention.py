@@ -1,6 +1,7 @@
 """Attention: what every positional encoding enters. It knows no encoding; everything arrives as arrays.
 
-Every position weighs all others by how well they match it and averages them; where they stand it cannot tell.
+Every query weighs all keys by how well they match it and averages their values. Without an encoding it cannot tell where a key
+stands.
 
 Definition. For queries q_i, keys k_j and values v_j:
 
@@ -74,8 +75,8 @@ def softmax(
 ) -> Numbers[Array, "... n_query? n_key"]:
     """exp(s) / sum exp(s) over the last axis, over the keys where `mask` is True; a row of nothing is zeros.
 
-    Computed on s - max(s), which changes nothing and cannot overflow. `sinks` `(h, 1)` enter the sum and nothing else: like a
-    key with that logit and the value 0.
+    Computed on s - max(s), which gives the same result and cannot overflow. `sinks` `(h, 1)` enter only the sum in the
+    denominator: each acts like a key with that logit and the value 0.
 
     >>> softmax(np.array([[0.0, 0.0, 5.0], [1.0, 2.0, 3.0]]), np.array([[True, True, False], [False, False, False]]))
     array([[0.5, 0.5, 0. ],

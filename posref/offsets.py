@@ -1,6 +1,6 @@
 r"""Offsets: the relative position of a key, and the matrices that depend on nothing else.
 
-Most relative encodings are one number or one vector for each distance between a query and a key, laid out along diagonals.
+Most relative encodings have one number or one vector per offset between query and key, so they are constant along diagonals.
 
 Definition. For a query at position i and a key at position j:
 

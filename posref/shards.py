@@ -1,6 +1,7 @@
-"""Shards: attention over some of the keys, to be merged with that over the others.
+"""Shards: attention over some of the keys, to be merged with attention over the other keys.
 
-When the keys do not fit on one device, each attends to its own and passes on sums that add up to attention over all of them.
+If the keys do not fit on one device, each device attends to its own keys and passes on partial sums. The merged sums give
+attention over all keys.
 
 Definition. Over the keys of a shard S that query i may attend to, with scores s_ij as in `posref.attention`:
 
@@ -19,9 +20,9 @@ Symbols.
     a, o (..., h, n_query, d_v)     accumulator and output
     b, mask (..., n_query, n_shard)  bias and mask, those of the columns of the shard
 
-Conventions. A row that met no key has l = 0, a = 0 and any finite m, which `merge` ignores; `finish` makes zeros of it.
-`merge` is commutative, and associative but for rounding, so shards may come in any order and any tree. A masked score sets no
-maximum. A sink belongs to no shard: it enters once, by `with_sinks`, or it takes its share as often as there are shards.
+Conventions. A row that met no key has l = 0, a = 0 and any finite m, which `merge` ignores; `finish` makes zeros of it. `merge`
+is commutative, and associative but for rounding, so shards may come in any order and any tree. A masked score sets no maximum.
+A sink belongs to no shard: add it once, by `with_sinks`; if every shard added it, it would count several times.
 
 Where implementations differ.
 

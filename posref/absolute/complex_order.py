@@ -1,7 +1,7 @@
 r"""Complex Order: every feature of a word is a wave in its position.
 
-A word has an amplitude for what it means and a frequency for how its place in the text matters to it, so that going on by n
-positions multiplies by the same factor wherever one starts.
+Each word has an amplitude, which carries its meaning, and a frequency, which says how much its position matters. A step of n
+positions then multiplies the embedding by the same factor everywhere in the text.
 
 Also called: complex-valued encoding, complex embedding.
 

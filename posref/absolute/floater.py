@@ -1,7 +1,7 @@
 r"""FLOATER: position as the solution of a differential equation.
 
-Positions are moments on a curve, and a small network learns where the curve goes next; its number of parameters does not grow
-with the length, and there are positions between two tokens.
+The encodings of all positions lie on one curve, and a small network learns the direction of the curve. The number of parameters
+does not grow with the length, and times between two tokens have an encoding too.
 
 Also called: continuous dynamical model, neural ODE.
 

@@ -1,7 +1,7 @@
-r"""Hierarchical decomposition: a trained table of n positions stretched to n^2.
+r"""Hierarchical decomposition: a trained table of n positions is stretched to n^2 positions.
 
-A model that was trained with n positions reads longer texts without new parameters: a position is written with two digits in
-base n, and each digit looks up a vector of the old table.
+A model that was trained with n positions can read longer texts without new parameters. The position is written with two digits
+in base n, and each digit looks up one vector of the trained table.
 
 Also called: hierarchical decomposition, stretched table.
 

@@ -1,6 +1,6 @@
 r"""Index: the position itself, as a number.
 
-The simplest way to tell a model the order of its tokens, and the measure of what the other encodings do better.
+The index is the simplest way to tell a model the order of its tokens. The other encodings repair its faults.
 
 Also called: counting, normalized index.
 
@@ -16,9 +16,9 @@ Symbols.
     n             the number of tokens, `length` in the code
     p (..., 1)    one feature, which `merge.concatenate` appends to the embedding
 
-Conventions. 0-based. The index grows without bound. The normalized index lies in [0, 1) or in [0, 1], but what a position
-gets, and the step between neighbors, change with the length. The denominator has no default: only "length - 1" reaches 1, and
-it is 0/0 for a single token.
+Conventions. 0-based. The index grows without bound. The normalized index lies in [0, 1) or in [0, 1], but the number of a
+position, and the step between neighbors, change with the length. The denominator has no default: only "length - 1" reaches 1,
+and it is 0/0 for a single token.
 
 Example. Five tokens, normalized in both ways:
 

@@ -1,7 +1,7 @@
 r"""Learned table: one trained vector for each position.
 
-The model learns itself what each position means, up to the end of the table; the mistakes are made in finding the row of a
-token, above all beside padding.
+The model learns what each position means, up to the end of the table. Most bugs are in the row number of a token, above all
+when a batch is padded.
 
 Also called: trainable, learned absolute position embedding, wpe.
 

@@ -1,6 +1,6 @@
 r"""Merging: how an absolute encoding enters the token embedding.
 
-An absolute encoding is one more vector a token; it is added to the embedding almost everywhere, and can be multiplied or
+An absolute encoding is one more vector per token. Almost every model adds it to the embedding; it can also be multiplied or
 appended.
 
 Also called: addition, multiplicative, concatenation.

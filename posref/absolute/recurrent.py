@@ -1,7 +1,7 @@
 r"""Recurrent encoding: each position's vector is computed from the one before.
 
-One learned step replaces a table, so the encoding reaches as far as the step is repeated; but positions can only be
-computed one after the other.
+One learned step replaces a table, so the encoding reaches as far as the step is repeated. But positions can only be computed
+one after the other.
 
 Also called: RNN.
 

@@ -1,6 +1,7 @@
-r"""Resizing: a trained table of patches read at more, or fewer, places than it has.
+r"""Resizing: a trained table of patches is read at more, or fewer, places than it has.
 
-A model that was trained on one size of images is used on another; what stands between two rows of its table is a convention.
+A model that was trained on images of one size is used on another size. How to interpolate between two rows of its table is a
+convention.
 
 Also called: position interpolation, interpolate_pos_encoding, resample_abs_pos_embed, bicubic, ViT, CLIP, DINO.
 
@@ -21,9 +22,9 @@ Symbols.
     table T (height, width, d)      one vector a patch; [CLS] is left out and put in front again
     A, B (n, m)                     weights of the rows, of the columns
 
-Conventions. Named by who follows them. "bicubic" names three of them: with c = -3/4 (torch), with c = -1/2 and a kernel that
-widens when patches get fewer (torch's antialias, timm), and with a scale that is a little too large (DINO). With as many places
-as rows nothing changes, but for "dino", whose code returns the table then.
+Conventions. Each is named after a library that follows it. "bicubic" means three different things: with c = -3/4 (torch), with
+c = -1/2 and a kernel that widens when patches get fewer (torch's antialias, timm), and with a scale that is a little too large
+(DINO). With as many places as rows nothing changes, but for "dino", whose code returns the table then.
 
 Example. Two rows read at four places.
 

@@ -1,7 +1,7 @@
 r"""Sinusoidal encoding: sines and cosines of geometrically spaced frequencies.
 
-Every position gets a vector of waves, fast ones that tell neighbors apart and slow ones that tell regions apart; it needs no
-training, is defined for every position, and going on by a fixed number of positions is a fixed linear map.
+Every position gets a vector of waves: fast waves distinguish neighbors, slow waves distinguish regions of the text. The
+encoding needs no training and is defined for every position, and a shift by k positions is one linear map for all positions.
 
 Also called: sinusoid, trigonometric, sine and cosine.
 
@@ -21,9 +21,9 @@ Symbols.
 
 Conventions. 0-based positions and pairs; sine first. `layout="interleaved"` writes sin, cos, sin, cos, ..; `layout="half"`
 writes all sines, then all cosines. `divisor="dim"` is the paper's; "dim - 2" spaces the frequencies from 1 to exactly 1/base,
-so that at dim 512 the last one is 1e-4 and not 1.0366e-4. p has the
-length sqrt(dim/2) at every position: 35 times that of a word whose features have a deviation of 0.02, and 0.71 times that of
-words which were multiplied by sqrt(dim) before, as in the paper, so that their features have a deviation of 1.
+so that at dim 512 the last one is 1e-4 and not 1.0366e-4. The length of p is sqrt(dim/2) at every position. That is 35 times
+the length of a word embedding with standard deviation 0.02, and 0.71 times its length once the embedding is multiplied by
+sqrt(dim), as in the paper (standard deviation 1).
 
 Example. Four positions and two frequencies, 1 and 1/100:
 

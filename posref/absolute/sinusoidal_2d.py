@@ -1,6 +1,6 @@
 r"""2-D sinusoid: half of the features for the row of a patch, half for its column.
 
-A patch has two coordinates; each gets a sinusoid of its own, and the image needs no trained table.
+A patch has two coordinates. Each coordinate gets its own sinusoid, so an image needs no trained table.
 
 Also called: 2-D sin-cos, MAE, DETR, ViT without a table, Mask2Former, MoCo v3.
 

@@ -1,7 +1,7 @@
 r"""Zero padding: how a convolution without any position encoding comes to know the border.
 
-Zeros at the ends are the only thing in a convolution that is not the same everywhere, so they are the only trace of
-position, which travels inwards layer by layer.
+A convolution does the same thing at every position, except where it reads the zeros beyond the ends. These zeros are its only
+information about position, and each further layer carries it further inwards.
 
 Also called: CNN, convolution.
 

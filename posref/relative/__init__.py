@@ -1,1 +1,1 @@
-"""Relative encodings: position enters the scores, `s_ij -> s_ij + b_ij`, most with a b that knows the offset j - i alone."""
+"""Relative encodings: position enters the scores, `s_ij -> s_ij + b_ij`. Most b depend on the offset j - i alone."""

@@ -1,6 +1,6 @@
-r"""ALiBi: attention with linear biases; a score loses a fixed slope times the distance.
+r"""ALiBi: attention with linear biases; each score is lowered by a fixed slope times the distance.
 
-Far keys should count less at every length, also at lengths that were never trained; a slope a head says how much less, and
+Far keys should count less at every length, also at lengths that were never trained. One slope per head says how much less, and
 nothing is learned.
 
 Also called: linear biases.

@@ -1,7 +1,7 @@
-r"""CoPE: positions that the text decides; each query counts the keys that its gates let through.
+r"""CoPE: contextual position; each query counts the keys that its gates let through.
 
-"The second sentence from here" is no distance in tokens. With a gate for each query and key a position can count sentences,
-words of a kind, or all tokens, in one head or another.
+The second sentence back from here has no fixed distance in tokens. One gate per query and key decides which keys are counted,
+so one head can count sentences, another head words of one kind, and another head all tokens.
 
 Also called: contextual position encoding.
 
@@ -22,8 +22,9 @@ Symbols.
     gates (..., n_query, n_key)     g, 0 where masked
     p (..., n_query, n_key)         positions, falling from the first key to the last
 
-Conventions. The sum has the key's own gate and the query's, so p_ii = g_ii. The gate is scaled in both conventions; whether z
-is has no default. Keys in the future would be counted where they are not masked before the sum. No other position enters.
+Conventions. The sum includes the gate of the key and the gate of the query, so p_ii = g_ii. The gate is scaled in both
+conventions; whether z is scaled must be chosen. Keys in the future would be counted where they are not masked before the sum.
+No other position enters.
 
 Example. With all gates open a position is the distance and one more, up to the last row.
 

@@ -1,7 +1,7 @@
-r"""DeBERTa: disentangled attention; content meets position twice, and absolute positions enter at the end.
+r"""DeBERTa: disentangled attention; content and position are two vectors, and absolute positions enter at the end.
 
-What a word says and how far away it stands are kept as two vectors, so that a score can ask for words, for distances seen from
-the query and for distances seen from the key.
+The content of a word and its relative position are separate vectors. A score is the sum of three products: content with
+content, content with position (seen from the query), and position with content (seen from the key).
 
 Also called: disentangled attention, EMD, enhanced mask decoder, c2p, p2c.
 

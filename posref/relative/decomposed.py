@@ -1,6 +1,7 @@
-r"""Decomposed positions: the query meets a trained vector of the rows between two patches, and one of the columns.
+r"""Decomposed positions: the query meets one trained vector for the offset in rows and one for the offset in columns.
 
-A vector for every vector of offsets would be a table as large as the image; one for each axis is as long as its sides.
+One vector per two-dimensional offset would need a table as large as the image. One table per axis is only as long as a side of
+the image.
 
 Also called: decomposed relative position embedding, SAM, ViTDet, MViT, MViTv2.
 
@@ -20,9 +21,9 @@ Symbols.
     rows (..., n_query, n_key)       row(i, j) on the axis of rows
     columns (..., n_query, n_key)    row(i, j) on the axis of columns
 
-Conventions. The offset here is query minus key, the reverse of this project's. Queries are **not** scaled in the two terms, so
-they weigh sqrt(d) times as much as they would within the scale. A table of another length is stretched first: `resize`. [CLS],
-where there is one (MViT), has a row and a column of zeros.
+Conventions. The offset here is query minus key, the reverse of the other modules. Queries are **not** scaled in the two terms,
+so they weigh sqrt(d) times as much as they would within the scale. A table of another length is stretched first: `resize`.
+[CLS], where there is one (MViT), has a row and a column of zeros.
 
 Example. Two places of keys and three of queries: places 0, 2 of the second axis stand at 0 and 1.5 on the first.
 

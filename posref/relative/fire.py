@@ -1,6 +1,6 @@
-r"""FIRE: a small trained network of the distance, as a share of how far the query is into the text.
+r"""FIRE: a small trained network of the distance relative to the query's position.
 
-A distance that was never trained is a number that the network never saw; divided by the query's own position it lies between 0
+A network fails at distances that it never saw in training. Divided by the position of the query, the distance lies between 0
 and 1 at every length.
 
 Also called: functional interpolation for relative positional encoding.

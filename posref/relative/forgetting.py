@@ -1,7 +1,7 @@
-r"""FoX: forgetting attention; a score loses what the forget gates of the tokens in between say.
+r"""FoX: forgetting attention; each score is lowered by the log forget gates of the tokens between query and key.
 
-ALiBi's penalty is the same for every text; a gate that reads the token lets a model forget at the end of a sentence and keep
-what it needs. It is the forget gate of a recurrent network, in the logarithm, added to the scores.
+ALiBi's penalty is the same for every text. A forget gate reads its token, so a model can forget at the end of a sentence and
+keep what it needs. The gate is that of a recurrent network; its logarithm is added to the scores.
 
 Also called: Forgetting Transformer, data-dependent ALiBi, forget gate.
 
@@ -19,10 +19,11 @@ Symbols.
     c (..., h, n)                   running sums of ln f
     D (..., h, n, n)                bias, `(..., h, 1, n)` for "key"
 
-Conventions. The gate of a token acts between it and everything before it: D_ii = 0, and D_{i,i-1} = ln f_i. The bias is
-added after the scores are multiplied by 1/sqrt(d), before the mask. Above the diagonal "difference" is a reward, so attention
-is causal. The bias sees no position: rows are tokens in their order, and for one decoding step the last row is wanted. -c_j
-grows with the text and "difference" does not, which matters in 16 bits; with sinks or caps the two forms are different models.
+Conventions. The gate of a token acts between it and everything before it: D_ii = 0, and D_{i,i-1} = ln f_i. The bias is added
+after the scores are multiplied by 1/sqrt(d), before the mask. Above the diagonal "difference" would raise the score, so
+attention must be causal. The bias takes no positions: rows are tokens in their order, and one decoding step needs the last row
+alone. -c_j grows with the text and "difference" does not, which matters in 16 bits; with sinks or caps the two forms are
+different models.
 
 Example. Three tokens; the last one forgets what was before by a half.
 

@@ -1,7 +1,7 @@
-r"""KERPLE: ALiBi's line bent by one more trained number a head, into a logarithm or a power of the distance.
+r"""KERPLE: ALiBi with a curve in place of the line; two trained numbers per head shape a logarithm or a power of the distance.
 
-A line cuts off what is far; kernels that are positive definite up to a constant give curves that a head can learn, from nearly
-flat to steeper than a line.
+A straight line suppresses all far keys. Conditionally positive definite kernels give curves that each head can learn, from
+nearly flat to steeper than a line.
 
 Also called: kernelized relative positional embedding.
 

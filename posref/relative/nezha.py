@@ -1,6 +1,6 @@
 r"""NEZHA: Shaw's relative attention with a fixed sinusoid for keys and values.
 
-A fixed function in the place of a trained table has no parameters and treats every offset up to the clip alike.
+A fixed function replaces the trained table: it has no parameters, and every offset up to the clipping distance has its own row.
 
 Also called: functional relative encoding.
 

@@ -1,6 +1,7 @@
 r"""Sandwich: the inner product of two sinusoids as a bias; it falls with the distance, and nothing is trained.
 
-The sinusoid's own inner product decays with the distance, at first like ALiBi's line and then more and more slowly.
+The inner product of the encodings of two positions decays with their distance: at first linearly, like ALiBi, then more and
+more slowly.
 
 Also called: sinusoidal bias.
 
@@ -16,8 +17,8 @@ Symbols.
     i, j (..., n)                   positions, in tokens
     bias (..., h, n_query, n_key)   what is added to the scores
 
-Conventions. The sum of cosines less its value at the distance 0: the -1 is a constant, which a softmax does not see. It is
-the same on both sides, 0 at the distance 0 and never above. It is not monotone: with d = 128 it rises at 14 for the first time.
+Conventions. The -1 makes the bias 0 at distance 0; it is constant per row, so softmax ignores it. The bias is the same on both
+sides, and is never positive. It is not monotone: with d = 128 it rises at distance 14 for the first time.
 
 Example. Two heads of 4 features, a token at 200 and what it sees 200 and 100 tokens before.
 

@@ -1,7 +1,7 @@
-r"""Shaw et al.: relative position representations, one vector an offset added to keys and to values.
+r"""Shaw et al.: relative position representations; one trained vector per offset is added to keys, another one to values.
 
-What matters about a word is often where it stands from here; so each offset up to k has a vector of its own, for what is
-asked of the key and for what is taken from it, and all farther ones share the last.
+Often the relative position of a word matters more than its absolute position. Each offset up to k has one vector for the score
+and one for the output; all larger offsets share the last vector.
 
 Also called: classic relative encoding, RPR, relative_key, relative_key_query.
 
@@ -118,7 +118,7 @@ def scores(
 ) -> Numbers[Array, "... n_query n_key"]:
     """scale (q_i . k_j + q_i . a_ij), and + k_j . a_ij for "relative_key_query": `(..., h, n_query, n_key)`. Eqs. (4), (5).
 
-    The gathered form: one product of the queries with the 2k + 1 rows, then an entry an offset; no (n, n, d) array.
+    The gathered form: one product of the queries with the 2k + 1 rows, then one entry per offset; no (n, n, d) array.
     ValueError for a table with an even number of rows or another width, or offsets that do not fit the scores.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
@@ -183,7 +183,9 @@ def scores_naive(
     scale: Number,
     variant: Variant = "relative_key",
 ) -> Numbers[Array, "... n_query n_key"]:
-    """`scores` as the definition is written, with one vector a pair; memory n_query n_key d. Shaw et al. Eq. (4). Same errors.
+    """`scores` as the definition is written, with one vector per query and key. Shaw et al. Eq. (4).
+
+    Memory n_query n_key d; same errors.
 
     >>> q, k = np.array([[[1.0], [2.0]]]), np.array([[[1.0], [1.0]]])
     >>> scores_naive(q, k, np.array([[-10.0], [0.0], [10.0]]), np.array([[0, 1], [-1, 0]]), scale=1.0)

@@ -1,7 +1,7 @@
-r"""Stick-breaking attention: each key takes a share of what the keys after it have left, nearest first.
+r"""Stick-breaking attention: each key takes a share of the weight that the keys after it have left, nearest first.
 
-Softmax does not know order. Here the most recent key that is wanted takes most of the weight, wherever it stands, so order
-comes from the weights themselves and no position enters.
+A softmax does not depend on order. Here the most recent key that matches takes most of the weight, so the order of tokens
+enters through the weights themselves, and no position is needed.
 
 Also called: stick breaking, geometric attention.
 
@@ -49,7 +49,8 @@ def weights(
 ) -> Numbers[Array, "... n_query n_key"]:
     """A_ij = exp(z_ij + sum_{l>=j} ln(1 - sigmoid(z_il))), which is the product: shape of `scores`.
 
-    The ratio sigmoid(z) / (1 - sigmoid(z)) is exp(z), so one sum of logarithms serves. Its keys are those of `mask`.
+    The ratio sigmoid(z) / (1 - sigmoid(z)) is exp(z), so one sum of logarithms is enough. Only keys allowed by `mask` are
+    summed.
 
     >>> weights(np.array([[0.0, 1000.0, 0.0]]), np.array([[True, True, True]]))
     array([[0. , 0.5, 0.5]])

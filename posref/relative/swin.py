@@ -1,7 +1,7 @@
-r"""Swin: a trained number for every vector of offsets within a window of patches; version 2 asks a small network for it.
+r"""Swin: one trained number per two-dimensional offset within a window of patches; in version 2 a small network computes it.
 
-Patches of one window are few, so each vector (rows, columns) between two of them can have a number of its own; a network of
-the vector's logarithm serves windows that were never trained.
+A window has few patches, so each offset (rows, columns) between two patches can have its own number. In version 2 a network of
+the logarithm of the offset also serves window sizes that were never trained.
 
 Also called: shifted windows, Swin v2, SwinV2, log-CPB, continuous position bias, BEiT, Data2Vec vision.
 
@@ -32,13 +32,13 @@ Symbols.
     w_2 (h, hidden)               no bias at the end, but for "cr"
     b_2 (h,)                      that bias
 
-Conventions. The offset here is query minus key, the reverse of this project's. The bias is added after the scale and before the
-mask; Swin v2 has no 1/sqrt(d). Released code adds -100 where the mask forbids: `shift_bias`. That is not minus infinity
+Conventions. The offset here is query minus key, the reverse of the other modules. The bias is added after the scale and before
+the mask; Swin v2 has no 1/sqrt(d). Released code adds -100 where the mask forbids: `shift_bias`. That is not minus infinity
 where logits are of this size: Swin v2's lie between -100 and 116.
 
-An image that windows do not divide is padded by zeros, right and below, behind the layer norm: a token of padding has the
-biases of the projections as query, key and value, the table's number of its place, and a share of every softmax in its window.
-No released mask forbids it. `height` and `width` of `shift_mask` are those of the image that was rolled.
+If the windows do not divide the image, the image is padded with zeros on the right and below, after the layer norm. A padding
+token then has the projection biases as its query, key and value. It gets the bias of its place and takes part in every softmax
+of its window; no released mask excludes it. `height` and `width` of `shift_mask` are those of the image that was rolled.
 
 Example. A window of two rows and two columns: nine vectors.
 

@@ -1,7 +1,7 @@
-r"""T5 bias: one trained number a head and a bucket of offsets, added to the score.
+r"""T5 bias: one trained number per head and per bucket of offsets is added to the score.
 
-Near keys must be told apart one by one, far keys only roughly; so near offsets have a number each, and longer and longer
-ranges of far ones share one.
+Exact offsets matter for near keys, rough offsets for far keys. Each near offset has its own bucket; farther offsets share
+buckets that become wider and wider.
 
 Also called: bucketed bias, relative position bias, RPB, MPNet, umT5, WavLM, gated relative position bias.
 

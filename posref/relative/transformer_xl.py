@@ -1,7 +1,7 @@
-r"""Transformer-XL: content and position meet in four terms, the query's own position replaced by two vectors.
+r"""Transformer-XL: the score has four terms of content and distance; two trained vectors replace the position of the query.
 
-A model that keeps the keys of earlier segments in memory cannot number its tokens, for every segment begins at 0 again; it can
-say how far back a key is.
+A model that keeps the keys of earlier segments in memory cannot use absolute positions, because every segment starts at 0
+again. The distance back to a key is still well defined.
 
 Also called: XL, rel_shift, Music Transformer, skewing.
 
@@ -28,7 +28,7 @@ Symbols.
     mem = n_key - n_query        keys before the first query
 
 Conventions. Distances are i - j, *query minus key*, and descend. Queries stand at the end of the keys: the distance of row i
-and column j is i + mem - j. `scale` is 1/sqrt(d) and covers all four terms. Two forms, told apart by the rows of r:
+and column j is i + mem - j. `scale` is 1/sqrt(d) and covers all four terms. The number of rows of r chooses between two forms:
 
     causal          m = n_key                distances n_key - 1 .. 0; keys of the future have no score
     bidirectional   m = n_query + n_key - 1  distances n_key - 1 .. 1 - n_query; every pair has one

@@ -1,7 +1,7 @@
-r"""TUPE: words and positions untied, each with its own projections, and [CLS] untied from positions.
+r"""TUPE: words and positions are untied, each with its own projections, and [CLS] is untied from positions.
 
-What words mean to each other and how their places relate are two questions, so each gets projections of its own; and [CLS],
-which stands for the whole text, has no place.
+The relation of two words and the relation of their positions are separate questions, so each has its own projections. [CLS]
+represents the whole text, so it has no position.
 
 Also called: untied positional encoding.
 
@@ -131,7 +131,7 @@ def reset(
 ) -> Numbers[Array, "... n_query n_key"]:
     """Row 0 becomes theta_1 = `cls_to_other`, the rest of column 0 theta_2 = `other_to_cls`: shape of the scores. Eq. (9).
 
-    Both thetas have one entry a head, `(h,)`, or none, `()`; ValueError otherwise.
+    Both thetas have one entry per head, `(h,)`, or are one number, `()`; ValueError otherwise.
 
     >>> reset(np.zeros((1, 3, 3)), np.array([1.0]), np.array([2.0]))
     array([[[1., 1., 1.],

@@ -1,7 +1,7 @@
-r"""XLNet: Transformer-XL's score, in both directions, and a term for "same segment or not".
+r"""XLNet: Transformer-XL's score in both directions, with a term that says whether two tokens are in the same segment.
 
-Of two texts side by side a model needs to know which words belong together, not which text came first; so a pair gets one of
-two vectors, and texts can be numbered in any way.
+A model that reads two texts needs to know which tokens belong to the same text; which text came first does not matter. So each
+pair of tokens gets one of two vectors, and the numbers of the texts are arbitrary.
 
 Also called: relative segment encoding.
 

@@ -1,1 +1,1 @@
-"""Rotary encodings: position turns queries and keys, `q_i -> R(i) q_i`."""
+"""Rotary encodings: position rotates queries and keys, `q_i -> R(i) q_i`."""

@@ -1,6 +1,6 @@
-r"""RoPE over several axes: each pair of features turns with one coordinate of its token.
+r"""RoPE over several axes: each pair of features is rotated by one coordinate of its token.
 
-A patch of an image has a row and a column, and of a video a time, where a word has one position.
+A word has one position. A patch of an image has a row and a column, and a patch of a video has a time as well.
 
 Also called: M-RoPE, mrope, 2-D RoPE, multimodal RoPE.
 
@@ -18,9 +18,10 @@ Symbols.
     angle (..., n, dim/2)  what a pair turns by
     sizes (axes,)          how many pairs an axis has
 
-Conventions. A model is an axis of every pair, its frequency, and a layout; nothing else. Frequencies are those of the whole
-width in the order of the pairs (Qwen2-VL's text: its columns are slow), or those of a width of dim/2 once for each of two
-axes (vision towers: w_0, w_2, .. twice), or dealt out in turn (Pixtral: rows w_0, w_2, .., columns w_1, w_3, ..).
+Conventions. A model is defined by the axis of every pair, the frequency of every pair, and a layout. Three choices of
+frequencies are in use: those of the whole width in the order of the pairs (Qwen2-VL's text: the columns get the slow pairs),
+those of a width of dim/2 once per axis (vision towers: w_0, w_2, .. twice), or alternating between the axes (Pixtral: rows w_0,
+w_2, .., columns w_1, w_3, ..).
 
 Example. Four patches in two rows and two columns, and two pairs: the first reads the row, the second the column.
 

@@ -1,7 +1,7 @@
 r"""Decoupled RoPE: features without position beside a rotated part that all heads share (multi-head latent attention).
 
-Keys that are turned cannot be recomputed from a small cache by one matrix; a part that is not turned can, and one key is
-turned for all.
+A small cache can hold one latent vector per token, from which one matrix recomputes all keys; a rotation in between would make
+that impossible. So most features are not rotated, and one small rotated key is shared by all heads.
 
 Also called: MLA, multi-head latent attention.
 

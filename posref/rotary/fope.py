@@ -1,7 +1,7 @@
-r"""FoPE: each pair turns by a mixture of frequencies, those that never finish a turn in training left out.
+r"""FoPE: each pair is rotated by a mixture of frequencies; frequencies below one full turn in training are left out.
 
-RoPE gives a pair one frequency, which the layers around attention blur; and a frequency with less than one turn in the trained
-length is seen in a part of its circle only. FoPE mixes the others for each pair, and holds the remaining pairs still.
+RoPE gives each pair one frequency, but the layers around attention mix frequencies. And a pair with less than one full turn in
+the trained length has seen only a part of its circle. FoPE mixes frequencies in each pair and does not rotate such slow pairs.
 
 Also called: Fourier position embedding, Fourier series of rotary frequencies.
 
@@ -21,9 +21,10 @@ Symbols.
     cos, sin (..., h, n, dim/2)            tables for `rope.rotate`, with layout="half"
 
 Conventions. C and S are `step_eye` plus noise, drawn once and stored with the model, not trained; they belong to key heads, and
-queries that share a key share them (`attention.repeat_heads`). convention="released": s = 1 in pairs that do not turn, which
-is sqrt(2) times a turn by 45 degrees, so what they add to a score is doubled; "zero_phase": s = 0, and they pass. A model
-trained with one is wrong with the other. No frequency of a rational base meets 2 pi / L exactly, so >= and > are one rule.
+queries that share a key share them (`attention.repeat_heads`). convention="released": s = 1 in pairs that do not turn, which is
+sqrt(2) times a turn by 45 degrees, so what they add to a score is doubled; "zero_phase": s = 0, and they pass. A model trained
+with one is wrong with the other. No frequency of a rational base equals 2 pi / L exactly, so >= and > give the same
+frequencies.
 
 Example. Without noise pairs are RoPE's, here 1 radian for each step, or 1 and 1, doubled, where nothing turns.
 

@@ -1,7 +1,7 @@
 r"""Generators: RoPE over several axes by trained skew matrices, relative exactly if the matrices commute.
 
-RoPE turns each pair of features with one axis. LieRE, ComRoPE, STRING and RoPE-Mixed train how features turn: one skew matrix
-an axis, and the turn is the exponential of their sum.
+RoPE rotates each pair of features by one axis. LieRE, ComRoPE, STRING and RoPE-Mixed train the rotation: there is one skew
+matrix per axis, and the rotation is the exponential of their weighted sum.
 
 Also called: LieRE, ComRoPE, STRING, RoPE-Mixed, Lie algebra position encoding.
 
@@ -29,9 +29,9 @@ Symbols.
     phi (...)                       in radians, one a head and layer
 
 Conventions. exp is the series of a matrix halved `halvings` times, cut after `terms`, and squared back: 18 terms are exact in
-float64 for entries whose rows sum to 1 after the halvings. A turn in front of P R(x) P^T cancels between queries and keys, and
-the other is absorbed in their projections: STRING with Cayley's P is RoPE-Mixed with other weights. With phi = 0 RoPE-Mixed
-begins as RoPE of two axes, columns first.
+float64 for entries whose rows sum to 1 after the halvings. In P R(x) P^T the left factor P cancels in q.k, and the right factor
+can be merged into the projections: STRING with Cayley's P is RoPE-Mixed with other weights. With phi = 0 RoPE-Mixed begins as
+RoPE of two axes, columns first.
 
 Example. Two axes; a pair turns by x_1 and by half of x_2.
 

@@ -1,6 +1,6 @@
 r"""Pair layouts: converting features and weights between the two pairings.
 
-A checkpoint made for one pairing is silently wrong under the other, and a permutation of its rows makes it right.
+A checkpoint made for one pairing gives wrong results, without an error, under the other. A permutation of its rows repairs it.
 
 Also called: rotate_half, NeoX style, GPT-J style, permute.
 

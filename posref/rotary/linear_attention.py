@@ -1,6 +1,6 @@
 r"""RoPE in linear attention: rotated feature maps above the fraction, unrotated below.
 
-Attention whose weights factor needs no matrix of all pairs, and rotations, which act on each vector alone, keep that.
+Linear attention needs no matrix of all pairs of tokens. A rotation acts on each vector alone, so it keeps this property.
 
 Also called: linear RoPE, rotary Performer.
 

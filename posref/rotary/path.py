@@ -1,7 +1,7 @@
-r"""PaTH: between a key and a query stand the reflections of the tokens in between.
+r"""PaTH: between key and query each token contributes a reflection that depends on its content.
 
-RoPE turns by the same angle for every token. Here each token has a reflection of its own, so that the way from a key to a
-query is a product that the text writes, and states can be followed that a fixed turn cannot follow.
+RoPE rotates by the same angle at every token. In PaTH each token has its own reflection, and the score uses the product of the
+reflections between key and query. So attention can track a state that changes with the text, which a fixed rotation cannot.
 
 Also called: PaTH attention, Householder position encoding.
 
@@ -17,9 +17,9 @@ Symbols.
     beta (..., n)                   b: 0 passes, 1 projects, 2 reflects; what is beyond lengthens keys
     scores (..., n, n)              s; above the diagonal q_i . k_j, to be masked
 
-Conventions. The key's own reflection is left out, the query's is in, so s_ii = q_i . k_i. A cache keeps every key multiplied
-by the reflections of all tokens since: when token t comes, k -> k - b_t (w_t . k) w_t. Vectors of another length are another
-model. Neighbours are always one symmetric matrix apart, which RoPE's turn is not: no RoPE is a PaTH.
+Conventions. The key's own reflection is left out, the query's is in, so s_ii = q_i . k_i. A cache keeps every key multiplied by
+the reflections of all tokens since: when token t comes, k -> k - b_t (w_t . k) w_t. Vectors of another length are another
+model. Neighbouring positions differ by one symmetric matrix; a RoPE rotation is not symmetric, so no RoPE is a PaTH.
 
 Example. The second of three tokens reflects the first feature, the third one passes.
 
@@ -55,7 +55,7 @@ def scores(
     *,
     scale: Number,
 ) -> Numbers[Array, "... n n"]:
-    """s_ij for causal attention, a row a token: `(..., n, n)`. Yang et al., arXiv 2505.16381.
+    """s_ij for causal attention, one row per token: `(..., n, n)`. Yang et al., arXiv 2505.16381.
 
     >>> one = np.ones((2, 1))
     >>> scores(one, one, one, np.array([0.0, 0.5]), scale=1.0)

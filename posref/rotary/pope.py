@@ -1,7 +1,7 @@
-r"""PoPE: content gives the lengths of pairs and position alone their angles.
+r"""PoPE: content sets the length of each pair, and position alone sets its angle.
 
-In RoPE a pair has an angle of its own before it is turned, so that what a token says shifts where it is looked for. PoPE makes
-every feature a length that is never negative, and gives it an angle that only the position and a trained phase know.
+In RoPE a pair has an angle before it is rotated, so the content of a token shifts the position at which it is found. PoPE makes
+every feature a length that is never negative; its angle depends only on the position and a trained phase.
 
 Also called: polar coordinate position embedding, polar embedding.
 

@@ -1,6 +1,6 @@
 r"""RoPE: rotary position embedding.
 
-Queries and keys are turned by angles that grow with their positions, so that a score knows how far apart they are, not where.
+Queries and keys are rotated by angles proportional to their positions, so a score depends on the offset, not on the positions.
 
 Also called: rotary, RoFormer, fusion-style.
 
@@ -20,11 +20,11 @@ Symbols.
     dim                        the rotated width, rotary_dim in the code; dim <= d
     d                          the width of a head
 
-Conventions. 0-based pairs and positions; angle +m theta; the exponent divides by the *rotated* width; with dim < d the
-first dim features turn and the rest pass. Which features pair up is `layout` (`posref.pairing`): it has no default because
-the world has none, and weights trained with one are wrong with the other (`posref.rotary.layouts` converts them).
-The transposed sign, angle -m theta, gives the scores of the reversed offset, which are others: such weights and cached keys
-need -sin for sin, or the members of every pair exchanged.
+Conventions. 0-based pairs and positions; angle +m theta; the exponent divides by the *rotated* width; with dim < d the first
+dim features are rotated and the rest pass unchanged. `layout` says which features form a pair (`posref.pairing`). It has no
+default because implementations disagree; weights trained with one layout are wrong with the other (`posref.rotary.layouts`
+converts them). The transposed sign, angle -m theta, gives the scores of the reversed offset, which are others: such weights and
+cached keys need -sin for sin, or the members of every pair exchanged.
 
 Example. Four equal tokens with one pair of features: the score is |x|^2 cos(j - i), constant along the diagonals.
 

@@ -1,7 +1,7 @@
-r"""RoPE scaling: slower frequencies, so that a model trained on short texts reads long ones.
+r"""RoPE scaling: lower frequencies, so that a model trained on short texts can read long ones.
 
-Angles that were never seen in training are garbage to a model; a schedule keeps the angles of long texts within those of
-short ones.
+A model fails at angles that it never saw in training. A schedule lowers the frequencies, so that long texts use the same range
+of angles as short ones.
 
 Also called: context extension, position interpolation, PI, NTK-aware, YaRN, LongRoPE, p-RoPE.
 

@@ -1,6 +1,7 @@
-r"""RoPE on values too: the output sees position, not only the weights.
+r"""RoPE on values too: the output depends on position, not only the weights.
 
-The weights of RoPE know the offsets; turning the values as well tells the output how far away what it reads stands.
+In RoPE only the attention weights depend on the offset. If the values are rotated as well, the output also contains the offset
+of each key that it reads.
 
 Also called: rotated values.
 

@@ -1,6 +1,6 @@
-r"""xPos: RoPE whose score also decays with the offset, at a rate of its own for every pair.
+r"""xPos: RoPE whose scores also decay with the offset, at a different rate for every pair.
 
-RoPE's scores oscillate at any distance; a factor below 1 for each step makes far tokens weigh less where pairs turn fast.
+RoPE's scores oscillate at any distance. A factor below 1 per step makes far tokens count less, most of all in the fast pairs.
 
 Also called: extrapolatable position embedding, XPOS.
 
