@@ -44,7 +44,7 @@ def differs(*reports: Any) -> str:
 
 
 EQUALS = re.compile(r"^your output equals \S+ with (the mistakes? [^:]*: )?")
-TOLERANCE = re.compile(r" \([^)]* times the bound of \w+\)")
+TOLERANCE = re.compile(r" \([^)]* times what rounding in [\w-]+ allows\)")
 
 
 def numbers(found: Any, expected: Any, otherwise: str = "") -> str:

@@ -144,9 +144,9 @@ def page(rows, length, tolerance):
         "phase": f"Phase error up to position {length}, rad",
         "score": f"Error of a rotated score up to position {length}, in units of sum |q_t| |k_t|, first order",
     }
-    columns = list(dict.fromkeys(f"{row['dim']}, {row['base']:g}" for row in rows))
+    columns = list(dict.fromkeys((str(row["dim"]), f"{row['base']:g}") for row in rows))
     blocks = [_block(title, _shown(rows, key), columns) for key, title in titles.items()]
-    return "\n\n".join([*blocks, "Bounds for every position, of the tables that this machine makes. Columns: width, base."])
+    return "\n\n".join([*blocks, "Bounds for every position, of the tables that this machine makes."])
 
 
 def _shown(rows, key):
@@ -160,8 +160,9 @@ def _shown(rows, key):
 
 def _block(title, cells, columns):
     width = max(map(len, RECIPES))
-    lines = [f"{recipe:{width}}" + "".join(f"{cell:>16}" for cell in row) for recipe, row in cells.items()]
-    return "\n".join([title, " " * width + "".join(f"{column:>16}" for column in columns), *lines])
+    heads = dict(zip(("dim", "base"), zip(*columns, strict=True), strict=True))
+    lines = [f"{head:{width}}" + "".join(f"{cell:>16}" for cell in row) for head, row in (heads | cells).items()]
+    return "\n".join([title, *lines])
 
 
 def _require(dim, base, length, tolerance):

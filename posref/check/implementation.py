@@ -103,9 +103,12 @@ def contract(name: str | None = None, *, preset: str | None = None, **settings: 
         if settings and examples.keys() <= settings.keys():
             raise
         lines = list(op.given)
-    usual = {each: "" if p.default is p.empty else p.default for each, p in _settings(op).items()}
+    usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
-    return lines + [f"{each}={_said(value)}" for each, value in (usual | settings).items()]
+    return lines + [
+        f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
+        for each, value in (usual | settings).items()
+    ]
 
 
 def _settings(op: Op) -> dict[str, inspect.Parameter]:

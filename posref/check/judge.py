@@ -50,7 +50,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     found = question.ask(got)
     if found.ok:
-        report.passed("values", f"within the bound, at most {found.worst:.2g} of it")
+        report.passed("values", f"largest error: {found.worst:.2g} of what rounding allows")
         report.precision = Precision(found.model, found.worst, MEANING[found.model])
         return True
     if not bad.any():
@@ -89,7 +89,7 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
     model, names = needed(report, question), unseen(report, question, *others)
     if names:
         more = f"; and {len(names) - most} more" if len(names) > most else ""
-        report.ambiguous.append(f"this data cannot tell {question.op.name} as asked from: {'; '.join(names[:most])}{more}.")
+        report.ambiguous.append(f"these mistakes would give the same output on this data: {'; '.join(names[:most])}{more}.")
     if 2 * len(names) > len(question.wrong) and not model.startswith(("f64", "f32")):
         report.skipped("resolution", f"{model} hides {len(names)} of {len(question.wrong)} mistakes; check in float32 as well")
 
@@ -138,10 +138,10 @@ def _worst(question: Question, got: np.ndarray) -> str:
         return _worst_pair(question, got, model)
     if (ratio <= 1).all():
         together = f"all together are off by {question.spread(got, model):.3g} times what they may be"
-        return f"every element is within the bound of {model}, and {together}, which is three times what honest code is"
+        return f"each element alone is within what rounding in {model} allows, but {together}, three times what correct code reaches"
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
-    bound = f" ({ratio[place]:.3g} times the bound of {model})" if np.isfinite(ratio[place]) else ""
+    bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
     wrong = ratio > 1
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
@@ -178,7 +178,7 @@ def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
     one, other = place[:-1], (*place[:-2], place[-1])
     return (
         f"the elements at ({_listed(one)}) and ({_listed(other)}) differ by {given[place]:.9g}, expected "
-        f"{expected[place]:.9g} ({ratio[place]:.3g} times the bound of {model}); a constant may be added to a whole row"
+        f"{expected[place]:.9g} ({ratio[place]:.3g} times what rounding in {model} allows); a constant may be added to a whole row"
     )
 
 

@@ -93,16 +93,16 @@ class Report:
             lines.append(f"  Precision: {self.precision.model} ({self.precision.meaning})")
             if self.precision.angles:
                 lines.append(f"  Angles agree with: {', or '.join(self.precision.angles)}")
-        return lines + [f"  Not told apart: {text}" for text in self.ambiguous]
+        return lines + [f"  Undecided: {text}" for text in self.ambiguous]
 
     def _diagnosis_lines(self) -> list[str]:
         said = {f.sentence: f.residual for f in self.diagnosis}  # two mistakes may be one setting
-        lines = [f"  Diagnosis: {sentence} (residual {residual:.2g} of the bound)." for sentence, residual in said.items()]
+        lines = [f"  Diagnosis: {sentence} (largest error: {residual:.2g} of what rounding allows)." for sentence, residual in said.items()]
         if self.diagnosis and self.nearest:
             name, ratio = self.nearest[0]
-            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times its bound).")
+            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times what rounding allows).")
         elif self.nearest:
-            nearest = "; ".join(f"{name}, {ratio:.3g} times its bound" for name, ratio in self.nearest)
+            nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits. Nearest: {nearest}.")
         return lines
 

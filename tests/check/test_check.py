@@ -491,7 +491,7 @@ def test_an_error_of_any_function_is_in_the_report(name):
 
     chosen = {"deberta.ends": {"buckets": 32, "max_position": 512}, "position_ids.zigzag": {"n": 8, "ranks": 2, "rank": 0}}
     examples = EXAMPLES | {"of": "k", "side": "query"} | chosen.get(name, {})
-    needed = [line.removesuffix("=") for line in contract(name) if line.endswith("=")]
+    needed = [line.removesuffix(": required") for line in contract(name) if line.endswith(": required")]
     report = check(broken, name, **{setting: examples.get(setting, 8) for setting in needed})
     assert "it raised RuntimeError: no such kernel" in str(report)
 
@@ -547,7 +547,7 @@ def test_what_is_masked_may_be_anything():
 
 def test_contract():
     assert contract("alibi.bias")[:2] == ["query_positions: integers (3, 5)", "key_positions: integers (3, 7)"]
-    assert "form=" in contract("alibi.bias")
+    assert "form: required" in contract("alibi.bias")
 
 
 def test_what_a_function_does_wrong_is_reported():

@@ -75,7 +75,7 @@ def test_of_a_tensor_in_bfloat16():
 
     report = check(attend, "alibi.attend", to=to, heads=3, form="signed", scale=0.25)
     assert not report.ok
-    assert "every element is within the bound of bf16-all, and all together are off by" in str(report)
+    assert "each element alone is within what rounding in bf16-all allows, but all together are off by" in str(report)
 
 
 def test_of_a_dump():
