@@ -4,27 +4,26 @@ import difflib
 import importlib
 import multiprocessing
 import os
-import pkgutil
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
+from pathlib import Path
 
 import proofs
 from proofs.kit import numbers
 from proofs.kit.theorem import examine, kill_mutants, theorems
 
-SKIPPED = ("proofs.kit", "proofs.vectors", "proofs.__main__")
+OTHERS = ("kit", "vectors")  # what is no proof
 PASSED = ("proved", "checked")
 SLOW = 2  # seconds that a file may take without mutants
 
 
 def names():
-    """All proof files, as rotary.rope."""
-    found = pkgutil.walk_packages(proofs.__path__, "proofs.")
-    return [
-        m.name.removeprefix("proofs.") for m in found if not m.ispkg and not m.name.startswith(SKIPPED) and "._" not in m.name
-    ]
+    """All proof files, as rotary.rope, found by their paths: a file is imported only when it is asked for."""
+    root = Path(proofs.__file__).parent
+    parts = [path.relative_to(root).with_suffix("").parts for path in root.rglob("[!_]*.py")]
+    return sorted(".".join(part) for part in parts if part[0] not in OTHERS)
 
 
 def find(name):
