@@ -1,0 +1,137 @@
+"""Laws of every function, which its contract says: a batch is the stack of its rows, and masked keys change nothing."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from posref._contract import Arrays, Even
+from tests.test_contract import FUNCTIONS, _call, _choices, _names, _satisfies
+
+LEADS = ((2,), (3, 2))
+VALUES = (  # numbers that differ from place to place, from general to special: some functions refuse the first ones
+    lambda n: ((7 * n * n + 31 * n) % 251 - 125) / 64,
+    lambda n: (5 * n * n + 3 * n) % 7 / 8 + 1 / 8,
+    lambda n: (5 * n * n + 3 * n) % 4 + 4,
+    lambda n: (5 * n * n + 3 * n) % 3 + 1,
+    lambda n: n % 2,
+    lambda n: 0 * n + 1,
+)
+MAPS = (
+    lambda *given: given[-1] / 2 + 1,
+    lambda *given: np.repeat(given[-1] / 2 + 1, 2, axis=-1),
+)  # for arguments that are functions
+REFUSED = (ValueError, TypeError, ArithmeticError, RuntimeWarning)
+
+
+def axes(annotation):
+    return annotation.axes.split()[:1] if isinstance(annotation, Arrays) else []
+
+
+def batched(function):
+    """The arrays that may have leading axes; none where the result has no leading axes."""
+    result = function.__wrapped__.__annotations__.get("return")
+    rules = {n: a.rule for n, a in function.contract.arguments.items() if "." not in n}
+    own = [n for n, rule in rules.items() if axes(rule) in (["..."], ["(...)"])]
+    alike = [n for n, rule in rules.items() if axes(rule) and axes(rule)[0].removeprefix("=") in own]
+    return [] if isinstance(result, Arrays) and axes(result) != ["..."] else own + alike
+
+
+def arguments(function, values, names, lead, numbers, map_):
+    """Arrays of these numbers, with leading axes for `names`; half of a real number; `map_` for a function."""
+    made = {}
+    for n, value in values.items():
+        shape = (*(lead if n in names else ()), *np.shape(value))
+        painted = numbers(np.arange(int(np.prod(shape))).reshape(shape))
+        if isinstance(value, np.ndarray):
+            made[n] = painted % 2 >= 0.5 if value.dtype == bool else painted.astype(value.dtype)
+        elif callable(value):
+            made[n] = map_
+        elif isinstance(value, float) and _satisfies(function.contract.arguments[n].rule, value / 2):
+            made[n] = value / 2
+        elif function.contract.arguments[n].rule is Even and all(n not in _names(axis) for axis in _axes(function)):
+            made[n] = 2 * value
+    return values | made
+
+
+def _axes(function):
+    return [axis for a in function.contract.arguments.values() if a.shape for axis in a.shape.axes]
+
+
+def stacked(function, values, names, lead):
+    """Every slice of the call with leading axes, and the call without them."""
+    whole = _call(function, function, values)
+    for place in np.ndindex(lead):
+        one = _call(function, function, {n: v[place] if n in names else v for n, v in values.items()})
+        for part, alone in zip(_parts(whole), _parts(one), strict=True):
+            yield np.asarray(part)[place], np.asarray(alone)
+
+
+def _parts(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("lead", LEADS, ids=str)
+@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if batched(function)])
+def test_a_batch_is_its_rows(name, lead):
+    function, asked = FUNCTIONS[name], 0
+    names = batched(function)
+    for values in _choices(function.contract):
+        for numbers, map_ in itertools.product(VALUES, MAPS):
+            try:
+                pairs = [*stacked(function, arguments(function, values, names, lead, numbers, map_), names, lead)]
+            except REFUSED:
+                continue
+            for got, expected in pairs:  # sums of at most 4 products, which numpy may add in another order
+                np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
+            asked += 1
+            break
+    assert asked, "no numbers fit: extend VALUES"
+
+
+def masked(function):
+    """The axes of queries and keys of a function that takes a mask of pairs; none if it takes no such mask."""
+    rule = getattr(function.contract.arguments.get("mask"), "rule", None)
+    words = rule.axes.split() if isinstance(rule, Arrays) else []
+    return [word.removeprefix("#") for word in words[1:]] if words[:1] == ["(...)"] else []
+
+
+def hidden(function, values, size):
+    """The same arguments with the second key far off: its features, and the entries of every pair of it."""
+    key, made = masked(function)[-1], {}
+    for n, value in values.items():
+        rule = function.contract.arguments[n].rule
+        names = [word.strip("#?") for word in rule.axes.split()[1:]] if isinstance(rule, Arrays) and n != "mask" else []
+        if key in names and value.dtype == float and "positions" not in n:
+            made[n] = value.copy()
+            np.moveaxis(made[n], names.index(key) - len(names), 0)[1] = size
+    return values | made
+
+
+@pytest.mark.parametrize("size", [900.0, -900.0])
+@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if masked(function)])
+def test_a_masked_key_changes_nothing(name, size):
+    """The results are finite and the same bits, but for what is said of the masked key itself."""
+    function = FUNCTIONS[name]
+    key = masked(function)[-1]
+    result = function.__wrapped__.__annotations__.get("return")
+    for values in _choices(function.contract):
+        given = arguments(function, values, [], (), VALUES[0], MAPS[0])
+        given = next(g for g in (given, arguments(function, values, [], (), VALUES[2], MAPS[0])) if _runs(function, g))
+        given["mask"] = np.ones_like(values["mask"])
+        given["mask"][..., 1] = False
+        for got, expected in zip(
+            *(_parts(_call(function, function, g)) for g in (hidden(function, given, size), given)), strict=True
+        ):
+            of_key = isinstance(result, Arrays) and result.axes.split()[-1] == key
+            seen = np.broadcast_to(given["mask"], expected.shape) if of_key else True
+            assert np.isfinite(expected).all()
+            np.testing.assert_array_equal(np.where(seen, got, 0), np.where(seen, expected, 0))
+
+
+def _runs(function, values):
+    try:
+        _call(function, function, values)
+    except REFUSED:
+        return False
+    return True
