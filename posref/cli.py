@@ -153,7 +153,9 @@ def _parser():
     find.add_argument("--json", action="store_true", help="as JSON")
     find.set_defaults(run=_find)
 
-    claims = commands.add_parser("claims", help="what introductions and papers say about position, and what is the case")
+    claims = commands.add_parser(
+        "claims", help="sentences about position, said or false: the verdict, what is true, a counterexample"
+    )
     claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; none prints all")
     claims.add_argument("--json", action="store_true", help="as JSON")
     claims.set_defaults(run=_claims)
@@ -331,7 +333,7 @@ def _resolved(name):
         if not meant:
             raise Usage(error) from None
         if len(meant) > 1:
-            raise Usage(f"{name!r} is said of {', '.join(meant)}; show one of them, or `posref find {name}`") from None
+            raise Usage(f"{name!r} can mean {', '.join(meant)}; show one of them, or see `posref find {name}`") from None
         return meant[0]
 
 

@@ -54,7 +54,7 @@ def properties(name):
     lines += [_item(s) for s in about]
     false = sum(r.kind == "claim" for s in about for r in s.refuted)
     return "\n\n".join([lines[0], "\n".join(lines[1:])]) + (
-        f"\n\nSaid, and false: `posref claims {name}` prints {false} with witnesses." if false else ""
+        f"\n\n{false} false sentences, each with a counterexample: `posref claims {name}`" if false else ""
     )
 
 
@@ -62,10 +62,10 @@ def claimed(words):
     """The claims with these words, each with its verdict, the truth, and what shows it."""
     parts = []
     for c in claims.claims(words):
-        lines = [_row("", f'"{c.sentence}"'), _row("  ", f"{claims.SOURCES[c.source]}")] if c.source else [_row("", c.sentence)]
+        lines = [_row("", c.sentence), _row("  said by: ", claims.SOURCES[c.source]) if c.source else ""]
         lines += [_row(f"  {c.verdict}: ", c.truth)]
-        lines += [_row("  witness: ", c.witness)] if c.witness else []
-        parts.append("\n".join([*lines, f"  {_shows(c.by)}"]))
+        lines += [_row("  counterexample: " if c.verdict == "wrong" else "  witness: ", c.witness)] if c.witness else []
+        parts.append("\n".join(filter(None, [*lines, f"  {_shows(c.by)}"])))
     return "\n\n".join(parts)
 
 

@@ -1,15 +1,19 @@
 """What is claimed rests on something that exists, and shows a difference that can be computed."""
 
+import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 
-from posref import claims, cli, discovery, offsets, statements
+from posref import claims, cli, discovery, offsets, printed, statements
 from posref.absolute import index, sinusoidal
 from posref.relative import t5
 from posref.rotary import rope
 from tests.every import every
 
+ROOT = Path(__file__).resolve().parents[1]
+QUOTES = r"[\"\u201c\u201d\u201e\u2018\u00ab\u00bb]|(?<!\w)'"  # no apostrophes
 NAMES = {"np": np, "index": index, "sinusoidal": sinusoidal, "t5": t5, "rope": rope, "offsets": offsets}
 
 
@@ -31,6 +35,31 @@ def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
 @every([c for c in claims.SAID if c.witness], name=lambda claim: claim.sentence)
 def test_a_witness_is_true(claim):
     assert bool(eval(claim.witness, NAMES)) is True
+
+
+@every(claims.claims(), name=lambda claim: f"{claim.by} {claim.sentence}")
+def test_only_words_of_a_source_stand_in_quotation_marks(claim):
+    assert not re.search(QUOTES, claim.sentence + claim.truth) or claim.source
+
+
+def quoted(sentence, text):
+    """Places of a text where the whole sentence stands in quotation marks, other than its own."""
+    places = [(m.start(), m.end()) for m in re.finditer(re.escape(sentence), text)]
+    around = [(text[:start].rstrip()[-1:], text[end:].lstrip()[:1]) for start, end in places]
+    return [f"{before}{sentence}{after}" for before, after in around if re.search(QUOTES, f"{before} {after}")]
+
+
+def test_nothing_printed_puts_a_claim_in_quotation_marks():
+    printers = {"posref claims": printed.claimed("")}
+    printers |= {f"posref show {name}": printed.page(name) for name in (*discovery.names(), *discovery.COMMON)}
+    printers |= {path.name: path.read_text("utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
+    texts = {name: " ".join(text.split()) for name, text in printers.items()}
+    for claim in claims.claims():
+        sentence = " ".join(claim.sentence.split())
+        assert sentence in texts["posref claims"]
+        assert not [found for text in texts.values() for found in quoted(sentence, text)]
+        said = f"{sentence} said by: {claims.SOURCES[claim.source]}"
+        assert (said in texts["posref claims"]) == bool(claim.source)
 
 
 def test_claims_are_found_by_their_words():

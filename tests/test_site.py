@@ -1,6 +1,7 @@
 """The site and the figures: they are built, whole, linked, of this version, and without anything from the network."""
 
 import base64
+import html
 import importlib.util
 import json
 import os
@@ -13,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from posref import discovery, ops
+from posref import claims, discovery, ops
+from tests.test_claims import quoted
 
 for needed in ("jinja2", "markdown", "pygments"):
     pytest.importorskip(needed, reason="the site is built with the extra dev")
@@ -153,6 +155,25 @@ def test_a_formula_is_read(make):
     assert '<mrow><mo form="prefix">\N{MINUS SIGN}</mo><mn>2</mn>' in read("b^(-2t)")
     assert read("n^(2 (c - 1) / 2)").count("<msup>") == 1
     assert "<mo>\N{LEFT FLOOR}</mo><mi>x</mi>" in read("floor(x)")
+
+
+def words(text):
+    """A page without tags and its space; what marks a quotation is a quotation mark."""
+    text = re.sub(r"</?(?:q|blockquote|cite)\b[^>]*>", '"', text)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", text)).split())
+
+
+def test_a_claim_shows_its_source_and_is_not_in_quotation_marks_without_one(make, site):
+    texts = {name: words(text) for name, text in site.items() if name.endswith(".html")}
+    for claim in claims.claims():
+        sentence = words(make.text.pretty(claim.sentence))
+        file = f"{claim.by.partition('/')[0].rpartition('.')[0]}.html"
+        assert file not in texts or sentence in texts[file], sentence
+        for name, text in texts.items():
+            assert not quoted(sentence, text), name
+            for found in re.finditer(re.escape(sentence), text) if claim.source else ():
+                assert text[found.end() :].startswith(f"said by: {claims.SOURCES[claim.source]}"), name
+    assert not re.search(r"(open|close)-quote|content:\s*(['\"])(\\?['\"\u2018-\u201f\u00ab\u00bb])", site["style.css"])
 
 
 @pytest.mark.slow

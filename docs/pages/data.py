@@ -39,7 +39,7 @@ def page(name):
         "weights": overview.example(name),
         "differ": [[text.pretty(cell) if cell != "-" else "" for cell in row] for row in said.differ],
         "aliases": frameworks.aliases() if name in ("pairing", "rotary.rope", "rotary.layouts") else (),
-        "claims": people_say(name),
+        "claims": claimed(name),
         "theorems": theorems(name),
         "functions": [
             function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
@@ -112,8 +112,8 @@ def _figure(key, panels, columns, words):
     return {"key": key, "columns": columns, "panels": [p.svg() for p in panels], "caption": caption}
 
 
-def people_say(name):
-    """What people say of a system and what is the case; those of named sources first."""
+def claimed(name):
+    """What is claimed of a system and what is true; claims with a source first."""
     return [claim(c) for c in claims.claims() if _theorem(c.by).rpartition(".")[0] == name]
 
 
@@ -121,7 +121,8 @@ def claim(c):
     of, _, last = _theorem(c.by).rpartition(".")
     words = {word: text.pretty(getattr(c, word)) for word in ("sentence", "truth")}
     shown = {"by": c.by.replace("/", ": "), "href": f"{overview.href(of)}#{last}" if of else ""}
-    return words | shown | {"verdict": c.verdict, "witness": text.witness(c.witness)}
+    said = {"source": claims.SOURCES[c.source] if c.source else "", "verdict": c.verdict}
+    return words | shown | said | {"witness": text.witness(c.witness)}
 
 
 def _theorem(by):
@@ -130,7 +131,7 @@ def _theorem(by):
 
 
 def by_source():
-    """Named source -> its claims; what is said of no one in particular stands on the pages of the systems."""
+    """Source -> its claims; false sentences without a source stand on the pages of the systems."""
     return {words: [claim(c) for c in claims.claims() if c.source == key] for key, words in claims.SOURCES.items() if key}
 
 

@@ -137,8 +137,8 @@ def _worst(question: Question, got: np.ndarray) -> str:
     if question.gauge == "row_constant":
         return _worst_pair(question, got, model)
     if (ratio <= 1).all():
-        together = f"all together are off by {question.spread(got, model):.3g} times what they may be"
-        return f"each element alone is within what rounding in {model} allows, but {together}, three times what correct code reaches"
+        together = f"all together are off by {question.spread(got, model):.3g} times the limit"
+        return f"each element alone is within what rounding in {model} allows, but {together}, three times what is usual"
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
     bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
@@ -178,7 +178,8 @@ def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
     one, other = place[:-1], (*place[:-2], place[-1])
     return (
         f"the elements at ({_listed(one)}) and ({_listed(other)}) differ by {given[place]:.9g}, expected "
-        f"{expected[place]:.9g} ({ratio[place]:.3g} times what rounding in {model} allows); a constant may be added to a whole row"
+        f"{expected[place]:.9g} ({ratio[place]:.3g} times what rounding in {model} allows); "
+        "a constant may be added to a whole row"
     )
 
 

@@ -97,10 +97,15 @@ class Report:
 
     def _diagnosis_lines(self) -> list[str]:
         said = {f.sentence: f.residual for f in self.diagnosis}  # two mistakes may be one setting
-        lines = [f"  Diagnosis: {sentence} (largest error: {residual:.2g} of what rounding allows)." for sentence, residual in said.items()]
+        lines = [
+            f"  Diagnosis: {sentence} (largest error: {residual:.2g} of what rounding allows)."
+            for sentence, residual in said.items()
+        ]
         if self.diagnosis and self.nearest:
             name, ratio = self.nearest[0]
-            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times what rounding allows).")
+            lines.append(
+                f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times what rounding allows)."
+            )
         elif self.nearest:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits. Nearest: {nearest}.")

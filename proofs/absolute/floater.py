@@ -67,9 +67,9 @@ def step_pinned():
         prove_equal(row, definition(anything, t.e, [x.e for x in start], h.e), mention=start)
 
 
-@step_pinned.claim('torchdiffeq\'s "rk4" is the 3/8 rule.')
+@step_pinned.claim("The solver rk4 of torchdiffeq is the 3/8 rule.")
 def classical_rule():
-    """ "rk4" is the classical rule: p' = t^4 tells the two apart, 11/54 and 5/24."""
+    """The solver rk4 of torchdiffeq is the classical rule: p' = t^4 gives 11/54 by one and 5/24 by the other."""
     field = lambda t, p: [t**4]
     got = floater.step(on_arrays(field), symbol("t"), symbols("p", 1), symbol("h"))
     prove_equal(got, definition(field, symbol("t").e, [symbols("p", 1)[0].e], symbol("h").e, CLASSICAL))

@@ -36,7 +36,7 @@ def block(r):
 
 
 def _sibling(control):
-    """A refuted sibling: the sentence, the true one where people claim it, and where it fails."""
+    """A refuted sibling: the sentence, the true sentence if it is a claim, and where it fails."""
     said = f'"{control["statement"]}"' if control["truth"] else control["statement"]
     yield from _wrapped("said, false" if control["truth"] else "refuted", said)
     yield from _wrapped("", f"true: {control['truth']}" if control["truth"] else "", indent=2)

@@ -10,7 +10,8 @@
         \"\"\"<R(m) q, k> = <q, R(n - m) k>\"\"\"
         prove_equal(...)          # must be refuted, with a witness
 
-A control is a guard, or a sentence that people say: then it is declared with the true one, and the docstring is theirs.
+A control is a guard, or a claim: a false sentence that a reader may believe. A claim is declared with the true sentence, and
+both are printed. It is posref's own sentence, never in quotation marks; what somebody said is in `posref/claims.py`.
 
     @relative.claim("The score changes unless both are turned.")
     def with_one_side_turned():
@@ -79,7 +80,7 @@ class Theorem:
     silent: str = ""  # why nothing is compared in numbers
     is_example: bool = False  # evaluated at concrete numbers alone
     controls: list = field(default_factory=list)
-    truths: dict = field(default_factory=dict)  # name of a control that people claim -> the true sentence
+    truths: dict = field(default_factory=dict)  # name of a control that is a claim -> the true sentence
     seconds: float = 0  # of the proof
 
     @property
@@ -119,7 +120,7 @@ class Theorem:
         self.control(body)
 
     def claim(self, truth):
-        """Register a false sibling that people state: its docstring is their sentence, `truth` the true one."""
+        """Register a false sibling that readers see beside `truth`, the true sentence."""
 
         def register(body):
             self.truths[body.__name__] = truth
@@ -274,7 +275,7 @@ def _limit(seconds):
 
 @dataclass
 class Control:
-    """A false sibling that was refuted: what it says, the true sentence if people claim it, and the witness."""
+    """A false sibling that was refuted: what it says, the true sentence if it is a claim, and the witness."""
 
     name: str
     statement: str

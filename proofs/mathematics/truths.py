@@ -1,4 +1,4 @@
-"""Exact truths beside what people say: components in [0, 1], rounded positions that collide, mirrored texts, causal masks."""
+"""Exact truths beside common sentences: components in [0, 1], rounded positions that collide, mirrored texts, causal masks."""
 
 import functools
 

@@ -92,7 +92,7 @@ def slopes_are_sorted():
 
 @slopes_pinned.claim("That is so for powers of two alone; other numbers interleave two sequences.")
 def plain_geometric_sequence():
-    """m_a = 2^(-8 a / h) for every h, as "a geometric sequence that starts at 2^(-8/h)" reads: 0.63 first, not 0.5 (h = 12)."""
+    """m_a = 2^(-8 a / h) for every h, one geometric sequence: 0.63 first, not 0.5 (h = 12)."""
     first = float(exactly(12)[0]), float(slope(Fraction(1, 12)))
     prove_that(first[0] == first[1], f"the first of 12 slopes is {first[0]:.4f} and {first[1]:.4f}")
 

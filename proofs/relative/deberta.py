@@ -87,7 +87,7 @@ def key_minus_query():
 
 @index_pinned.claim("DeBERTa's index has 2K values, for the offsets 1 - K to K.")
 def symmetric_clip():
-    """There is "nothing special" about the clip: it is that of Shaw et al., to K on both sides, 2K + 1 rows."""
+    """The clip is that of Shaw et al., to K on both sides, 2K + 1 rows."""
     prove_equal([len(set(deberta.position_index(np.arange(-9, 10), span=4).tolist()))], [9])
 
 

@@ -350,7 +350,7 @@ def invariant_when_keys_alone_move():
 
 @translation_invariant.claim("Encoder buckets tell left from right.")
 def symmetric():
-    """The bias of (i, j) is that of (j, i), as the absolute distance in "logarithmic in |i - j|" reads."""
+    """The bias of (i, j) is that of (j, i), a function of |i - j|."""
     table, positions = symbols("B", 8, 1), np.arange(3)
     bias = t5.bias(positions, positions, table, bidirectional=True)
     prove_equal(bias, np.swapaxes(bias, -1, -2))

@@ -126,7 +126,7 @@ def scores_pinned():
 
 @scores_pinned.claim("Row 0 is for the same segment.")
 def segments_exchanged():
-    """Row 0 of the segment embedding is for another segment, as an id of 0 for "same" is read the wrong way."""
+    """Row 0 of the segment embedding is for another segment."""
     q, k, r, e, u, v, s = operands(1, 2, 3)
     same = np.array([[True, False]])
     prove_equal(xlnet.scores(q, k, r, e, u, v, s, same, scale=1), xlnet.scores(q, k, r, e[::-1], u, v, s, same, scale=1))

@@ -150,7 +150,7 @@ def the_base_times_the_factor():
 
 @pinned_ntk.claim("NTK keeps the first frequency and divides the last by s.")
 def every_frequency_divided():
-    """All frequencies are divided by one number, as in keras-hub's rope_type "dynamic"."""
+    """All frequencies are divided by one number, as keras-hub's rope_type=dynamic does."""
     w, s = symbols("w", 3), symbol("s", positive=True)
     with assuming(s.e >= 1):
         scaled = scaling.ntk(w, factor=s)
