@@ -196,7 +196,7 @@ def blind_to_a_row_shift_with_a_sink():
         prove_equal(shifted, plain_)
 
 
-@theorem(of=[attention.scores, attention.cap], sizes="all n, m, d")
+@theorem(of=[attention.scores, attention.cap], sizes="all n, m, d; with a cap one query and one key of width 1")
 def pinned_cap_and_row_scale():
     """scores are c tanh(scale r_i q_i . k_j / c) + b_ij: the row's factor inside the cap, the bias outside; without a cap a
     row's factor is a factor of its query."""
@@ -210,7 +210,7 @@ def pinned_cap_and_row_scale():
     capped = attention.scores(q, k, scale=scale, bias=b, row_scale=r, softcap=c)
     x = scale * r[0] * q[0, 0] * k[0, 0] / c
     stated = c.e * (sp.exp(x.e) - sp.exp(-x.e)) / (sp.exp(x.e) + sp.exp(-x.e)) + b[0, 0].e
-    prove_equal([expression(capped[0, 0]).rewrite(sp.exp).subs(c.e, 1)], [stated.subs(c.e, 1)], mention=[scale, r[0]])
+    prove_equal([expression(capped[0, 0]).rewrite(sp.exp)], [stated], mention=[scale, r[0], c])
     prove_equal([attention.cap(q, softcap=c)[0, 0]], [c * np.tanh(q[0, 0] / c)])
 
 
@@ -262,7 +262,7 @@ def heads_take_turns():
 def grouped_heads():
     """scores and attend with h_key heads of keys, a divisor of h, are those with repeated heads: head a of the queries uses
     head floor(a h_key / h)."""
-    for heads, key_heads in ((2, 1), (4, 1), (4, 2), (4, 4), (6, 2), (6, 3)):
+    for heads, key_heads in [(h, k) for h in (2, 4, 6) for k in range(1, h + 1) if h % k == 0]:
         q, k, of = symbols("q", heads, 1, 2), symbols("k", key_heads, 2, 2), [a * key_heads // heads for a in range(heads)]
         prove_equal(
             attention.scores(q, k, scale=1), [q[a] @ k[of[a]].T for a in range(heads)], mention=[q[0, 0, 0], k[0, 0, 0]]

@@ -115,8 +115,8 @@ def turned(x, positions, w):
 
 @theorem(of=[attention.scores, attention.causal_mask], sizes="3 tokens, d = 2, all orders")
 def equivariant():
-    """If tokens are permuted and their positions come along, outputs are permuted: queries and keys turned by RoPE at any three
-    positions, with the causal mask of these positions."""
+    """If tokens are permuted and their positions come along, outputs are permuted: queries and keys rotated by RoPE at the
+    positions 4, 0 and 7, with the causal mask of these positions."""
     q, k, v, w = symbols("q", 3, 2), symbols("k", 3, 2), symbols("v", 3, 2), symbols("w", 1)
     p = np.array([4, 0, 7])
     whole = output(q, k, v, p, w)
@@ -212,7 +212,10 @@ RUNS = [
 ]
 
 
-@theorem(of=[*RUNS, *(getattr(position_ids, name) for name in BUILDERS)], sizes="5 tokens; all values")
+@theorem(
+    of=[*RUNS, *(getattr(position_ids, name) for name in BUILDERS)],
+    sizes="5 tokens; all values v, one example of queries and keys",
+)
 def prefill_is_chunks_steps_and_shards():
     """A text has one output, computed at once, in chunks, token by token, or merged from shards of its keys: with ids that are
     padded, packed, cached or multimodal, and with the offsets of Dual Chunk Attention and of Self-Extend's decoding, made anew
@@ -255,7 +258,7 @@ def dynamic_ntk_steps_are_the_prefill():
     prove_equal(score(4), score(8))
 
 
-@theorem(of=[*RUNS, position_ids.zigzag], sizes="8 tokens, 2 ranks; all values")
+@theorem(of=[*RUNS, position_ids.zigzag], sizes="8 tokens, 2 ranks; all values v, one example of queries and keys")
 def ranks_share_one_output():
     """Ranks of zigzag, each with its queries and the merged states of the keys of all ranks, have the rows of the whole at
     their positions."""
@@ -495,7 +498,7 @@ def text_goes_on_after_the_largest_position():
 # temperature
 
 
-@theorem(of=[position_ids.temperature], sizes="every position")
+@theorem(of=[position_ids.temperature], sizes="positions 0 to 29; lengths 1, 3 and 8; every amount")
 def pinned_temperature():
     """temperature is 1 + amount ln(1 + floor(p / length)), with p + 1 for p in Llama 4: the two conventions are one number
     apart, and so differ where p + 1 is a multiple of the length and nowhere else."""

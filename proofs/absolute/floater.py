@@ -102,6 +102,7 @@ def substeps_of_the_whole_size():
 @theorem(
     of=[floater.encode, floater.step],
     sizes="every field, every number of substeps and of times; d = 2",
+    argument="induction over the turns: the body decides the first state, one turn of each loop and what is returned",
     silent="the loops are run turn by turn",
 )
 def every_number_of_substeps():

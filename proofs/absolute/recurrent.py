@@ -55,7 +55,12 @@ def along_the_orbit(p):
     return array([expression(x).func(expression(x).args[0] + 1, expression(x).args[1]) for x in p])
 
 
-@theorem(of=[recurrent.encode], sizes="every step, every length; d = 2", silent="the loop is run turn by turn")
+@theorem(
+    of=[recurrent.encode],
+    sizes="every step, every length; d = 2",
+    argument="induction over the turns: the body decides the first state, one turn and what is returned",
+    silent="the loop is run turn by turn",
+)
 def every_length():
     """Before turn k the last state is p_{k-1}: at first it is p_0, the start, and a turn appends f(p_{k-1}) = p_k and leaves
     the others; k runs from 1 to length - 1, and the rows are the states in their order."""

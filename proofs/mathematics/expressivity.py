@@ -206,7 +206,7 @@ def clipped_offsets_are_the_wider_index():
     prove_function("c2p", "clipped", False)
 
 
-@theorem(of=[offsets.offsets, alibi.bias, t5.bias], sizes="all positions, hence all n; slopes and tables")
+@theorem(of=[offsets.offsets, alibi.bias, t5.bias], sizes="all positions, slopes and tables; T5 with 8 buckets to 6")
 def functions_of_the_offset():
     """Offsets, signed and absolute ALiBi and T5's bias are the same for the positions i and j as for i + s and j + s: they are
     functions of the offset, as all is that is read from a table by an index of it."""

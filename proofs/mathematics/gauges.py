@@ -90,8 +90,8 @@ def prove_free(changed, plain):
     sizes="n = 3, d = 2; 8 buckets to 6, clip 2, span 3",
 )
 def left_free():
-    """What a softmax leaves free: in T5 one number a head in all buckets; in Shaw, Transformer-XL and DeBERTa's c2p one vector
-    in all rows of the table; in ALiBi slope times query, so that signed and key form are one model."""
+    """These changes do not change a softmax: in T5 one number per head added to all buckets; in Shaw, Transformer-XL and
+    DeBERTa's c2p one vector added to all rows of the table; in ALiBi slope times query, so signed and key form agree."""
     q, k, scale, a = symbols("q", N, D), symbols("k", N, D), symbol("s"), symbols("a", 1, D)
     table = symbols("t", 8, 1)
     bias = lambda table: t5.bias(PLACES, PLACES, table, max_distance=6, bidirectional=True)
@@ -118,7 +118,8 @@ def one_vector_in_p2c():
 
 @theorem(of=[rope.rotate, rope.tables], sizes="n = 3, d = 4")
 def left_free_by_rope():
-    """RoPE leaves free in each pair one turn of both queries and keys, and one factor of queries that keys are divided by."""
+    """These changes do not change RoPE's scores: in each pair one rotation of both queries and keys, and one factor that
+    multiplies queries and divides keys."""
     q, k, w = symbols("q", N, 4), symbols("k", N, 4), symbols("w", 2)
     angle, factor = symbols("p", 1, 2), symbols("f", 2, positive=True)
     tables = rope.tables(PLACES, w)
@@ -159,8 +160,9 @@ def a_bias_of_turned_keys():
     sizes="n = 3, d = 2; segments 1, 1, 2; a grid of one row",
 )
 def left_free_by_segments_grids_and_untied_positions():
-    """In XLNet one vector in all rows of the table is free, and one in both vectors of segments; in TUPE what is added to the
-    keys of all positions, once they are projected; in Swin one number a head in all rows."""
+    """These changes do not change a softmax: in XLNet one vector added to all rows of the table, and one added to both vectors
+    of segments; in TUPE one vector added to the projected keys of all positions; in Swin one number per head added to all
+    rows."""
     q, k, scale, a = symbols("q", N, D), symbols("k", N, D), symbol("s"), symbols("a", 1, D)
     (u, v, w), rows, kinds = (symbols(name, 1, D) for name in "uvw"), symbols("r", 1, 2 * N, D), symbols("e", 2, 1, D)
     same = np.equal.outer([1, 1, 2], [1, 1, 2])
@@ -189,8 +191,9 @@ def one_vector_of_segments():
 
 @theorem(of=[xpos.rotate, decoupled.scores], sizes="n = 3, d = 4 and 2")
 def left_free_by_xpos_and_by_parts():
-    """xPos leaves free in each pair what RoPE does: one turn, and one factor of queries that keys are divided by. A decoupled
-    score leaves that free in its turned part, and in the other any matrix that keys undo."""
+    """These changes do not change scores: in xPos, in each pair, one rotation of both queries and keys, and one factor that
+    multiplies queries and divides keys; in decoupled RoPE any invertible matrix of the unrotated queries that the unrotated
+    keys undo."""
     q, k, angle, factor = symbols("q", N, 4), symbols("k", N, 4), symbols("p", 1, 2), symbols("f", 2, positive=True)
     tables = *rope.tables(PLACES, symbols("w", 2)), symbols("z", N, 2, positive=True)
     side = lambda x, side: xpos.rotate(x, *tables, layout="half", side=side)

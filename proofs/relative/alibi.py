@@ -69,8 +69,8 @@ def exactly(heads):
     },
 )
 def slopes_pinned():
-    """slopes is the published recursion for every number of heads: at max_bias 256 all of them are powers of two, which float64
-    has exactly; and slope a is 2^(-max_bias x_a) for every max_bias, 8 if none is given."""
+    """slopes is the published recursion: for 1 to 256 heads at max_bias 256, where all slopes are powers of two, which float64
+    has exactly; for 1, 3, 6 and 12 heads with any max_bias, slope a is 2^(-max_bias x_a). The default is 8."""
     for heads in range(1, 257):
         fractions, exponents = np.frexp(alibi.slopes(heads, max_bias=256))
         prove_that(bool((fractions == 0.5).all()), f"the slopes of {heads} heads are powers of two")

@@ -114,7 +114,7 @@ pinned.control_by("decomposed.bias", "query_scaled", **SYMBOLS)
 pinned.control_by("decomposed.bias", "row_alone", **SYMBOLS)
 
 
-@theorem(of=[decomposed.bias, attention.scores, gather_rows], sizes="1 query, every key, d = 3")
+@theorem(of=[decomposed.bias, attention.scores, gather_rows], sizes="one query, one key, d = 3")
 def keys_with_positions():
     """scale q . k + bias is the score of the key k + (R + C) / scale: each query has keys of its own, as in Shaw's attention,
     whose vectors are within the scale."""

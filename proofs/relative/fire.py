@@ -59,9 +59,9 @@ def relative():
     prove_equal(got[0, 0], got[1, 1])
 
 
-@theorem(of=WHOLE, sizes="queries from the threshold on, all c")
+@theorem(of=WHOLE, sizes="threshold 4, queries at 4 to 8; all c")
 def the_first_key_is_at_one():
-    """Without eps the first key of a query at or beyond the threshold has x = 1 and the query's own has 0, at every length."""
+    """Without eps the first key of a query at or beyond the threshold has x = 1, and the query's own key has x = 0."""
     c, i = symbol("c", positive=True), np.arange(4, 9)
     prove_equal(fire.progress(i, np.array([0]), c=c, threshold=4, eps=0), np.ones((5, 1), int))
     for n in i.tolist():

@@ -22,7 +22,7 @@ def definition(log_gates, i, j):
     return sum(log_gates[j + 1 : i + 1]) if j <= i else -definition(log_gates, j, i)
 
 
-@theorem(of=[forgetting.log_sigmoid], sizes="all n")
+@theorem(of=[forgetting.log_sigmoid], sizes="one number, of either sign")
 def gate_pinned():
     """exp of the shipped logarithm is 1 / (1 + exp(-x)), for either sign of x."""
     x = symbols("x", 1)

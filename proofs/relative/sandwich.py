@@ -61,7 +61,8 @@ def of_other_frequencies():
 
 @theorem(of=WHOLE, sizes="2 frequencies, all positions")
 def never_above_zero():
-    """The bias is -2 m sum_t sin^2((j - i) w_t / 2): 0 at the distance 0, never above it, and the same on both sides."""
+    """The bias is -2 m sum_t sin^2((j - i) w_t / 2): 0 at distance 0, and never positive where the slope m is not negative. It
+    is the same on both sides."""
     i, j, w, m = symbols("i", 1), symbols("j", 1), symbols("w", 2), symbols("m", 1)
     squares = sum(sp.sin((j[0].e - i[0].e) * each.e / 2) ** 2 for each in w)
     prove_equal(sandwich.bias(i, j, w, m)[0, 0], [-2 * m[0].e * squares], mention=[i, j])

@@ -72,7 +72,7 @@ def turned_keys_are_absorbed():
     prove_equal(absorbed, decoupled.scores(at(q, m), zero, at(c @ w, n), zero, scale=1))
 
 
-@theorem(of=[decoupled.scores, rope.rotate, rope.tables], sizes="widths 1 and 4")
+@theorem(of=[decoupled.scores, rope.rotate, rope.tables], sizes="one head, widths 1 and 4")
 def relative():
     """With the shared part turned by RoPE scores do not change when all positions move."""
     q, p, k, r, w = symbols("q", 1, 1), symbols("p", 1, 4), symbols("k", 1, 1), symbols("r", 1, 4), symbols("w", 2)

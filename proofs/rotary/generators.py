@@ -30,7 +30,8 @@ def definition(coordinates, matrices, terms):
     equivalent={"exponential: i = np.arange(s.shape[-1])  ->  i = np.arange(s.shape[-2])": "square"},
 )
 def pinned():
-    """R(x) is the series of S = sum_a x_a S_a up to its last term, and with a halving the square of that of S / 2."""
+    """With one halving R(x) is the square of the series of S / 2, S = sum_a x_a S_a, cut after its last term; with three
+    halvings and one term it is (1 + S / 8)^8 (one axis, d = 1)."""
     x, s = symbols("x", 2), symbols("s", 2, 2, 2)
     as_matrices = [sp.Matrix(2, 2, [each.e for each in m.ravel()]) for m in s]
     halves = [each.e / 2 for each in x]
@@ -101,8 +102,7 @@ def commuting():
 
 @theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6")
 def constructors_commute():
-    """Generators of STRING (circulant), ComRoPE (axis partition, linearly dependent) and RoPE-Mixed are skew and commute, so
-    by the binomial theorem their exponential is relative."""
+    """Generators of STRING (circulant), ComRoPE (axis partition, linearly dependent) and RoPE-Mixed are skew and commute."""
     for _, made in commuting():
         prove_equal((made + np.swapaxes(made, -1, -2)).ravel(), [0] * made.size)
         zero = generators.commutators(made)
@@ -153,8 +153,8 @@ def the_lower_triangle():
 
 @theorem(of=[generators.planes, pairing.indices, rope.matrix], sizes="2 axes, d = 4, both layouts, all x")
 def planes_turn_as_rope():
-    """The rotation by the angles sum_a x_a w_at is 1 at x = 0 and its derivative along axis a is S_a times it: so it is the
-    exponential of the planes, and RoPE-Mixed is RoPE with these angles."""
+    """The rotation by the angles sum_a x_a w_at is 1 at x = 0, and its derivative along axis a is S_a times the rotation. These
+    equations define the exponential of sum_a x_a S_a."""
     x, w = symbols("x", 2), symbols("w", 2, 2)
     for layout in pairing.LAYOUTS:
         turn = rope.matrix(1, x @ w, layout=layout)
@@ -200,8 +200,8 @@ def moved(basis):
 
 @theorem(of=[generators.cayley, rope.matrix], sizes="d = 4, S within features 0 and 1, which are of two pairs")
 def a_basis_is_absorbed():
-    """With Cayley's P the scores of P R(x) P^T are those of R(x) P^T, so the P on the left does nothing, and those of R after
-    q -> P^T q and k -> P^T k: STRING by Cayley's P is RoPE, and its P is absorbed by the projections."""
+    """For this P of Cayley the scores of P R(x) P^T are those of R(x) P^T: the left factor P cancels. They are also the scores
+    of R(x) after q -> P^T q and k -> P^T k: the right factor can be merged into the projections."""
     upper = symbol("s") * (np.arange(16).reshape(4, 4) == 1)
     both, right, plain = moved(generators.cayley(generators.skew(array(upper))))
     prove_equal([*both, *right], [*plain, *plain], mention=[symbol("s")])

@@ -26,7 +26,7 @@ def clamped(phase, full=FULL):
     return 0 if phase > 0 else -full if phase < -full else phase
 
 
-@theorem(of=[pope.softplus], sizes="all n; for either sign of x")
+@theorem(of=[pope.softplus], sizes="one number, of either sign")
 def lengths_pinned():
     """exp of the length is 1 + exp(x): softplus."""
     x = symbols("x", 1)

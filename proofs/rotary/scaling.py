@@ -157,17 +157,23 @@ def every_frequency_divided():
     prove_equal(scaled / w, array([scaled[1] / w[1]] * 3))
 
 
-@theorem(of=[scaling.dynamic_ntk, scaling.ntk], sizes="d = 6")
+@theorem(of=[scaling.dynamic_ntk, scaling.ntk], sizes="d = 6; every length")
 def pinned_dynamic_ntk():
-    """dynamic_ntk is ntk with s max(l, L) / L - (s - 1): nothing changes for l <= L, and at l = s L, the length that
+    """dynamic_ntk is ntk with the factor s max(l, L) / L - (s - 1): nothing changes for l <= L. At l = s L, the length that
     vLLM always takes, the last frequency is divided by s^2 - s + 1."""
-    w, length = symbols("w", 3), symbol("L", integer=True, positive=True)
+    w, length, root = symbols("w", 3), symbol("L", integer=True, positive=True), 1 + symbol("g", nonnegative=True)
     more, s = symbol("more", integer=True, nonnegative=True), S
-    texts = [(length - 1 - more, 1), (length, 1), (length * (1 + more), 1 + s * more), (length * s, s * s - s + 1)]
-    for text, stretch in texts:
-        with assuming(expression(text) >= 1):
-            scaled = scaling.dynamic_ntk(w, factor=s, length=text, original_length=length)
-        prove_equal([scaled[0], scaled[-1]], [w[0], w[-1] / stretch])
+
+    def scaled(text):
+        with assuming(expression(text) >= 1, expression(text) >= length.e if text is longer else sp.true):
+            return scaling.dynamic_ntk(w, factor=s, length=text, original_length=length)
+
+    longer = length * (root * root + s - 1) / s  # whose factor is r^2: every length from L on has this form
+    stated = [definition("ntk", w[t], t, factor=root * root, pairs=3) for t in range(3)]
+    prove_equal(scaled(longer), stated, mention=[w[1], symbol("g", nonnegative=True)])
+    for text in (length - 1 - more, length):
+        prove_equal(scaled(text), w)
+    prove_equal([scaled(length * s)[-1]], [w[-1] / (s * s - s + 1)])
 
 
 @pinned_dynamic_ntk.claim("At l = s L it is divided by s^2 - s + 1.")
@@ -180,8 +186,8 @@ def the_last_frequency_divided_by_the_factor():
 # YaRN
 
 TURN, BASE, X, Y = symbol("turn", positive=True), symbol("logb", positive=True), symbol("x"), symbol("y")
-# every setting is of this form: beta_slow = e^-y beta_fast, and the first of b^(-2t / dim) makes e^x beta_fast turns
-SETTINGS = {"original_length": 2 * np.pi * TURN * np.exp(X), "beta_fast": TURN, "beta_slow": TURN * np.exp(-Y)}
+# every setting is of this form: the first of b^(-2t / dim) makes e^x beta_fast and e^(x + y) beta_slow turns
+SETTINGS = {"original_length": 2 * np.pi * TURN, "beta_fast": TURN * np.exp(-X), "beta_slow": TURN * np.exp(-X - Y)}
 B = np.exp(BASE)
 
 
@@ -190,16 +196,22 @@ def edges(dim):
     return paths(lambda: scaling.yarn_range(dim, B, **SETTINGS, truncate=False))
 
 
-@theorem(of=[scaling.yarn_range], sizes="d = 4, 128")
+def stated_edges(dim):
+    """dim ln(L / (2 pi beta)) / (2 ln b) for both betas, whose logarithms are x and x + y; cut to 0 and to dim - 1."""
+    low, high = (dim * logarithm / (2 * BASE) for logarithm in (X, X + Y))
+    return np.maximum(low, 0), np.minimum(high, dim - 1)
+
+
+@theorem(of=[scaling.yarn_range], sizes="d = 4, 128; two examples with rounding")
 def yarn_range_counts_turns():
-    """Where it is not cut, low is the real index whose frequency b^(-2 low / dim) makes exactly beta_fast turns in L tokens,
-    and high that of exactly beta_slow turns; cut to 0 and dim - 1."""
+    """low is the real index whose frequency b^(-2 low / dim) makes exactly beta_fast turns in L tokens, but at least 0; high is
+    that of exactly beta_slow turns, but at most dim - 1."""
     for dim in (4, 128):
-        for low, high in edges(dim):
-            for edge, turns, cut in ((low, TURN, 0), (high, TURN * np.exp(-Y), dim - 1)):
-                if expression(edge) != cut:
-                    frequency = np.exp(-2 * BASE * edge / dim)
-                    prove_equal([SETTINGS["original_length"] * frequency / (2 * np.pi)], [turns], mention=[TURN])
+        both = lambda dim=dim: (scaling.yarn_range(dim, B, **SETTINGS, truncate=False), stated_edges(dim))
+        for shipped, stated in paths(both):
+            prove_equal([*shipped], [*stated])
+    for name, exponent in (("beta_fast", X), ("beta_slow", X + Y)):  # b^(-2 low / dim) is e^-x
+        prove_equal([SETTINGS["original_length"] * np.exp(-exponent) / (2 * np.pi)], [SETTINGS[name]], mention=[TURN])
     prove_equal(scaling.yarn_range(8, 10000.0, original_length=16, truncate=True), [0, 1])
     prove_equal(scaling.yarn_range(8, 2.0, original_length=64, truncate=True), [0, 7])
 
@@ -208,7 +220,7 @@ def yarn_range_counts_turns():
 def the_edges_count_features():
     """The index counts features, not pairs: b^(-low / dim) makes beta_fast turns."""
     for low, _ in edges(4):
-        prove_equal([SETTINGS["original_length"] * np.exp(-BASE * low / 4) / (2 * np.pi)], [TURN])
+        prove_equal([SETTINGS["original_length"] * np.exp(-BASE * low / 4) / (2 * np.pi)], [SETTINGS["beta_fast"]])
 
 
 @yarn_range_counts_turns.claim("The pair at the truncated edge makes more turns than beta_fast: gpt-oss at t = 8 makes 33.1.")
@@ -219,13 +231,14 @@ def truncation_changes_nothing():
     prove_equal(scaling.yarn(w, **given, truncate=True), scaling.yarn(w, **given, truncate=False))
 
 
-@theorem(of=[scaling.yarn, scaling.yarn_range], sizes="d = 6")
+@theorem(of=[scaling.yarn, scaling.yarn_range], sizes="d = 6, edges that are not rounded")
 def pinned_yarn():
-    """yarn(w)_t = (1 - e_t) w_t + e_t w_t / s, e_t = clip((t - low) / (high - low), 0, 1), for any w and settings."""
+    """yarn(w)_t = (1 - e_t) w_t + e_t w_t / s, e_t = clip((t - low) / (high - low), 0, 1), for any w and settings; low and high
+    are those of `yarn_range_counts_turns`."""
     w = symbols("w", 3)
 
     def both():
-        low, high = scaling.yarn_range(6, B, **SETTINGS, truncate=False)
+        low, high = stated_edges(6)
         shipped = scaling.yarn(w, factor=S, base=B, **SETTINGS, truncate=False)
         stated = [definition("yarn", w[t], t, factor=S, along=t, start=low, end=high) for t in range(3)]
         return shipped, stated
@@ -500,7 +513,7 @@ def all_programs_take_one_list():
     )
 
 
-@theorem(of=[scaling.dynamic_length], sizes="up to three calls")
+@theorem(of=[scaling.dynamic_length], sizes="three calls")
 def lengths_by_rule():
     """transformers: the longest since the last text shorter than L, at least L; mlx-lm: the present text; vLLM: s L."""
     original = symbol("L", integer=True, positive=True)

@@ -69,7 +69,7 @@ def zeta_without_its_offset():
 
 @theorem(of=[xpos.rotate, rope.rotate, rope.tables], sizes="d = 4")
 def relative():
-    """The score is sum_t zeta_t^((m - n) / B) times the pairs of RoPE's: it depends on n - m alone and the centre cancels."""
+    """With scales zeta^((m - c) / B), B = 512, a score does not change when both positions move, and the centre c cancels."""
     q, k, w, zeta = symbols("q", 1, 4), symbols("k", 1, 4), symbols("w", 2), symbols("zeta", 2, positive=True)
     m, n, shift, c = (symbol(name) for name in ("m", "n", "shift", "c"))
     for layout in pairing.LAYOUTS:
