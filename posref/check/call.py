@@ -5,8 +5,10 @@ import inspect
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from copy import copy
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,10 @@ from posref.ops import Arguments, Op
 
 NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__", "<contract of ")
 LIBRARIES = ("site-packages", "dist-packages")
+PARTIAL = (partial, partialmethod)
+PARTIALMETHOD = ("_partialmethod", "__partialmethod__")  # where a method holds it, before Python 3.13 and since
+TOKENWISE = ("positions", "coordinates")  # how arrays end that have a row for each token
+RESULT = "the result"
 
 
 class Misbehaved(Exception):
@@ -25,10 +31,10 @@ class Misbehaved(Exception):
 
 
 class Caller:
-    """`fn`, called with copies in its own tensors and axes, its result as float64."""
+    """`fn`, called with copies in its own tensors and axes, its result as float64. What it binds itself is not passed."""
 
-    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
-        self.fn, self.op, self.axes, self.positions = fn, op, axes, positions
+    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str, columns: Collection[str] = ()):
+        self.fn, self.op, self.axes, self.positions, self.columns = fn, op, axes, positions, columns
         self.to = to or (lambda a: a)
         self.to_positions = to_positions or self.to
         self.plain = to is None
@@ -37,15 +43,18 @@ class Caller:
         self.dtype = self.given = ""
         self.result: Any = None
         self.strided, self.slices = False, list[str]()
-        self.named = _names(fn) - set(op.given)
+        kinds, bound = _parameters(fn), _bound(fn)
+        self.received = [name for name in op.given if name not in bound]
+        self.by_name = {name for name in self.received if kinds.get(name) is inspect.Parameter.KEYWORD_ONLY}
+        self.named = kinds.keys() - bound - set(op.given)
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
         """Calls that may work where this one does not, and what to pass for them."""
-        given = self.fn, self.op
+        more = self.axes, self.positions, self.columns
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
                 to = getattr(sys.modules[module], function)
-                yield f"It runs with tensors: pass to={module}.{function}.", Caller(*given, to, to, self.axes, self.positions)
+                yield f"It runs with tensors: pass to={module}.{function}.", Caller(self.fn, self.op, to, to, *more)
 
     def with_strides(self) -> "Caller":
         """The same calls with slices, whose names it keeps."""
@@ -55,22 +64,30 @@ class Caller:
 
     def __call__(self, a: Arguments) -> np.ndarray:
         """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
-        given = [(name, self.tensor(name, a)) for name in self.op.given if name in a]
-        given = [(name, value) for name, value in given if value is not None]
-        before = [output(value) for _, value in given]
-        self.result = self.run([value for _, value in given], a)
-        got = output(self.result)
-        self.dtype = dtype_name(self.result)
-        for (name, value), old in zip(given, before, strict=True):
-            if not np.array_equal(old, output(value)):
+        given = self.tensors(a)
+        before = {name: output(value) for name, value in given.items()}
+        self.result = self.run(given, a)
+        got = output(self.result, lambda: np.shape(self.op.spec(**a)))
+        first = self.result[0] if isinstance(self.result, (tuple, list)) else self.result
+        self.dtype = dtype_name(first)
+        for name, value in given.items():
+            if not np.array_equal(before[name], output(value)):
                 self.modified = name
         return self.restored(got, a)
 
-    def run(self, given: list[Any], a: Arguments) -> Any:
+    def tensors(self, a: Arguments) -> dict[str, Any]:
+        """What `fn` receives by its names, without what it counts itself."""
+        given = {name: self.tensor(name, a) for name in self.received if name in a}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def run(self, given: dict[str, Any], a: Arguments) -> Any:
         """The result of `fn` as it is."""
+        placed = [value for name, value in given.items() if name not in self.by_name]
+        named = {name: given[name] for name in self.by_name & given.keys()}
+        named |= {name: self.setting(name, a[name]) for name in self.named & a.keys()}
         try:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
-                return self.fn(*given, **{name: self.setting(a[name]) for name in self.named & a.keys()})
+                return self.fn(*placed, **named)
         except (Exception, SystemExit) as error:
             shapes = ", ".join(f"{name} {np.shape(a[name])}" for name in self.op.given if name in a)
             raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
@@ -82,20 +99,26 @@ class Caller:
             return None if self.positions == "range" else int(np.min(value))
         if not isinstance(value, np.ndarray):
             return value
-        whole = value.dtype.kind in "iub"
-        array = value.copy() if whole else self.laid_out(value).astype(np.float32)
-        array = array.reshape(-1) if self.axes == "thd" and "positions" in name else array
-        converter = "to_positions" if whole and self.to_positions is not self.to else "to"
+        array = self.laid_out(name, value, a)
         spread = self.strided and array.ndim > 1
         array = np.ascontiguousarray(between(array)) if spread else array
-        made, values = converted("check.check", converter, getattr(self, converter), array)
-        if whole and not np.array_equal(values, array):
+        if array.dtype.kind in "iub":
+            made = self.whole(array)
+        else:
+            made, _ = converted("check.check", "to", self.to, array.astype(np.float32))
+            self.given = dtype_name(made)
+        return self.slice(name, made) if spread else made
+
+    def whole(self, array: np.ndarray) -> Any:
+        """Integers and booleans as `fn` wants them: booleans are booleans, whatever the converter makes of numbers."""
+        name = "to" if self.to_positions is self.to else "to_positions"
+        made, values = converted("check.check", name, self.to_positions, array)
+        if not np.array_equal(values, array):
             raise ValueError(
-                f"check.check: {converter}= turns integers up to {array.max()} into {dtype_name(made)}, which does not hold "
+                f"check.check: {name}= turns integers up to {array.max()} into {dtype_name(made)}, which does not hold "
                 "them; pass to_positions=, for instance torch.from_numpy or jax.numpy.asarray"
             )
-        self.given = self.given if whole else dtype_name(made)
-        return self.slice(name, made) if spread else made
+        return made != 0 if array.dtype.kind == "b" and "bool" not in dtype_name(made) else made
 
     def slice(self, name: str, made: Any) -> Any:
         try:
@@ -106,32 +129,45 @@ class Caller:
             self.slices.append(name)
         return view
 
-    def setting(self, value: Any) -> Any:
-        return self.to_positions(value.copy()) if isinstance(value, np.ndarray) else value
+    def setting(self, name: str, value: Any) -> Any:
+        """A setting as `fn` wants it; numbers that its positions' converter does not hold as the others."""
+        if not isinstance(value, np.ndarray):
+            return value
+        if value.dtype.kind in "iub":
+            return self.whole(value.copy())
+        made, values = converted("check.check", "to_positions", self.to_positions, value.copy())
+        return made if np.array_equal(values, value) else converted("check.check", "to", self.to, value.astype(np.float32))[0]
 
-    def laid_out(self, x: np.ndarray) -> np.ndarray:
-        """`(batch, heads, n, d)` in the axes of `fn`."""
-        if x.ndim != 4 or self.axes == "bhnd":
+    def laid_out(self, name: str, x: np.ndarray, a: Arguments) -> np.ndarray:
+        """`(batch, heads, n, d)` in the axes of `fn`, and in "thd" its positions with all tokens on one axis; others as they are."""
+        if self.axes == "bhnd" or name in self.columns:
             return x.copy()
-        x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
-        return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
+        if x.ndim == 4:
+            x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
+            return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
+        if self.axes == "bnhd" or not name.endswith(TOKENWISE):
+            return x.copy()
+        batch, _, n, _ = next(a[one].shape for one in self.op.given if np.ndim(a[one]) == 4)
+        rows = x if x.shape[:2] == (batch, n) else np.broadcast_to(x, (batch, *x.shape))
+        return rows.reshape(-1, *rows.shape[2:]).copy()
 
-    def restored(self, got: np.ndarray, a: Arguments) -> np.ndarray:
-        """The result of `fn` in the axes of the specification, where it has those of `fn`."""
-        if self.axes == "bhnd" or not any(isinstance(a[name], np.ndarray) and a[name].ndim == 4 for name in self.op.given):
+    def restored(self, got: np.ndarray, a: Arguments, of: str = RESULT) -> np.ndarray:
+        """The result of `fn`, or of its gradient, in the axes of the specification. Misbehaved for other axes than `fn` has."""
+        shape = () if self.axes == "bhnd" else np.shape(self.op.spec(**a) if of == RESULT else a[of])
+        if len(shape) != 4 or of in self.columns:
             return got
-        first = next(a[name] for name in self.op.given if isinstance(a[name], np.ndarray) and a[name].ndim == 4)
-        if self.axes == "thd" and got.ndim == 3:
-            got = got.reshape(len(first), -1, *got.shape[1:])
-        heads_last = got.ndim == 4 and got.shape[2] == first.shape[1] and got.shape[1] == first.shape[2]
-        return np.swapaxes(got, 1, 2) if heads_last else got
+        batch, heads, n, features = shape
+        expected = (batch, n, heads, features) if self.axes == "bnhd" else (batch * n, heads, features)
+        if got.shape != expected:
+            raise Misbehaved(f"it returned shape {got.shape}, expected {expected} with axes={self.axes}")
+        return np.swapaxes(got.reshape(batch, n, heads, features), 1, 2)
 
 
 def between(array: Any) -> Any:
     """The array between zeros `(.., 3, d)`, of four axes with the middle ones exchanged: as one of q, k, v that were projected
     together."""
     array = np.swapaxes(array, 1, 2) if array.ndim == 4 else array
-    return np.stack([0 * array, array, 0 * array], axis=-2)
+    return np.stack([np.zeros_like(array), array, np.zeros_like(array)], axis=-2)
 
 
 def strided(made: Any) -> Any:
@@ -152,18 +188,34 @@ def _contiguous(tensor: Any) -> bool:
     return bool(getattr(getattr(tensor, "flags", None), "c_contiguous", True))
 
 
-def _names(fn: Any) -> set[str]:
-    """The arguments that a function takes by name; none of one that does not say."""
+def _parameters(fn: Any) -> dict[str, Any]:
+    """The arguments that a function takes by name, with their kinds; none of one that does not say."""
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):
-        return set()
-    return {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+        return {}
+    return {p.name: p.kind for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
 
 
-def output(result: Any) -> np.ndarray:
+def _bound(fn: Any) -> set[str]:
+    """The keywords that `functools.partial` has bound, in the function, its method, what it wraps and what it calls."""
+    names: set[str] = set()
+    waiting, seen = [fn], list[Any]()
+    while waiting:
+        one = waiting.pop()
+        if one is None or any(one is each for each in seen):
+            continue
+        seen.append(one)
+        names |= one.keywords.keys() if isinstance(one, PARTIAL) else set()
+        waiting.append(one.func if isinstance(one, PARTIAL) else getattr(one, "__func__" if inspect.ismethod(one) else "__wrapped__", None))
+        waiting += [getattr(one, "__dict__", {}).get(name) for name in PARTIALMETHOD] + [vars(type(one)).get("__call__")]
+    return names
+
+
+def output(result: Any, expected: Callable[[], tuple[int, ...]] = tuple) -> np.ndarray:
+    """The values of a result. A tuple is one result where its parts, stacked or side by side, have the expected shape."""
     if isinstance(result, (tuple, list)):
-        raise Misbehaved(f"it returned {_require.kind(result)} of {len(result)}; wrap it so that it returns the result alone")
+        return _together(result, expected())
     if result is None:
         raise Misbehaved("it returned None; if it works in place, wrap it so that it returns x")
     try:
@@ -177,6 +229,15 @@ def output(result: Any) -> np.ndarray:
             f"it returned {_require.kind(result)}, which does not become a numpy array ({_short(error)}); "
             "wrap it so that it returns a numpy array or a float32 tensor"
         ) from error
+
+
+def _together(results: Any, expected: tuple[int, ...]) -> np.ndarray:
+    """Several results as the specification has them: along a new first axis, or side by side as cos and sin."""
+    for join in (np.stack, partial(np.concatenate, axis=-1)):
+        with suppress(ValueError, Misbehaved):
+            if expected and (made := join([output(each) for each in results])).shape == expected:
+                return made
+    raise Misbehaved(f"it returned {_require.kind(results)} of {len(results)}; wrap it so that it returns the result alone")
 
 
 def converted(function: str, name: str, converter: Callable[[Any], Any], array: np.ndarray) -> tuple[Any, np.ndarray]:

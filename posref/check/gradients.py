@@ -9,7 +9,7 @@ import numpy as np
 
 from posref import ops
 from posref.check import engine
-from posref.check.call import Misbehaved, output, raised
+from posref.check.call import RESULT, Misbehaved, output, raised
 from posref.check.judge import judged
 from posref.check.ranged import models
 from posref.check.report import Finding, Report
@@ -35,7 +35,7 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     asked = Arguments({key: a[key] for key in a if key != argument} | {of[2]: flow})
     dtype = "float32" if caller.dtype in ("float32", "float64") else caller.dtype
     question, part = engine.Question(gradient, asked, models(dtype, asked)[-1:]), Report(report.subject)
-    if judged(part, question, caller.restored(got, a)):
+    if judged(part, question, caller.restored(got, a, argument)):
         report.passed("gradient", part.checks[-1].detail)
         return
     report.failed("gradient", f"with respect to {argument}: {next(c.detail for c in part.checks if c.status == 'failed')}")
@@ -53,24 +53,23 @@ def _of_the_gradient(finding: Finding, argument: str) -> Finding:
 
 def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray) -> np.ndarray | None:
     """The gradient of sum(result flow) with respect to one argument; None where the tensors know none."""
-    given = {name: caller.tensor(name, a) for name in op.given if name in a}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = caller.tensors(a)
     try:
         if hasattr(given[argument], "requires_grad_"):
             given[argument] = given[argument].detach().clone().requires_grad_(True)
-            result = caller.run(list(given.values()), a)
+            result = caller.run(given, a)
             if not result.requires_grad:
                 raise Misbehaved("the result has no gradient: it was detached on the way")
-            result.backward(caller.to(caller.laid_out(flow).astype(np.float32)).to(result.dtype))
+            result.backward(caller.to(caller.laid_out(RESULT, flow, a).astype(np.float32)).to(result.dtype))
             return output(given[argument].grad)
         if type(given[argument]).__module__.startswith("jax"):
             jax = sys.modules["jax"]
 
             def of_argument(x: Any) -> Any:
-                return caller.run([x if name == argument else value for name, value in given.items()], a)
+                return caller.run(given | {argument: x}, a)
 
             result, back = jax.vjp(of_argument, given[argument])
-            return output(back(caller.to(caller.laid_out(flow).astype(np.float32)).astype(result.dtype))[0])
+            return output(back(caller.to(caller.laid_out(RESULT, flow, a).astype(np.float32)).astype(result.dtype))[0])
     except Misbehaved:
         raise
     except Exception as error:

@@ -12,7 +12,7 @@ import numpy as np
 from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, second, strides
-from posref.check.call import Caller, Misbehaved
+from posref.check.call import RESULT, Caller, Misbehaved
 from posref.check.further import apart, battery, far, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.judge import blind, judged
@@ -63,9 +63,9 @@ def check(
     False
     """
     op, settings = _asked(name, preset, settings)
-    _require.choice("check.check", "axes", axes, AXES)
-    caller = Caller(fn, op, to, to_positions, axes, settings.get("positions", "batch"))
     a = op.make(**settings)
+    caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
+    _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
     if model is not None:
         _require.choice("check.check", "model", model, [name for dtype in BY_DTYPE for name in models(dtype, a)])
     report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
@@ -109,6 +109,78 @@ def contract(name: str | None = None, *, preset: str | None = None, **settings: 
         f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         for each, value in (usual | settings).items()
     ]
+
+
+def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tuple[str, str, set[str]]:
+    """How `fn` wants its arrays: axes, positions, and the arrays with a column for each key, which lie in one way alone.
+
+    ValueError where `axes` changes nothing, or where tokens of several texts on one axis would run into each other.
+    """
+    _require.choice("check.check", "axes", axes, AXES)
+    positions = settings.get("positions", "batch")
+    if axes == "bhnd":
+        return axes, positions, set()
+    columns = _columns(op, settings)
+    moved = [name for name in op.given if np.ndim(a.get(name)) == 4 and name not in columns]
+    if not moved:
+        raise ValueError(f"check.check: axes={axes} is for arrays (batch, heads, n, d), and {op.name} receives none; leave it out")
+    alone = len(moved) == 1 and np.ndim(op.spec(**a)) == 4 and RESULT not in columns
+    if axes == "thd" and not alone:
+        words = "axes=thd puts the tokens of all texts on one axis, which is for functions of one token"
+        raise ValueError(f"check.check: {words}; {op.name} takes several together: ask with bhnd or bnhd")
+    if axes == "thd" and positions in ("range", "offset"):
+        raise ValueError(f"check.check: axes=thd has several texts on one axis, which positions={positions} cannot count; pass positions")
+    return axes, positions, columns
+
+
+def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
+    """The arrays that have a column for each key: their last axis grows with the keys, or is as long as the one before it."""
+    own = {name: value for name, value in settings.items() if name not in ("n_query", "n_key", "head_dim")}
+
+    def shapes(**more: int) -> dict[str, tuple[int, ...]]:
+        try:
+            a = op.make(**own | more)
+            return {name: np.shape(a[name]) for name in op.given} | {RESULT: np.shape(op.spec(**a))}
+        except (TypeError, ValueError):
+            return {}
+
+    usual = shapes() or shapes(**{name: value for name, value in settings.items() if name not in own})
+    extents = {name: p.default for name, p in _settings(op).items() if name in ("n_key", "head_dim")}
+    longer, wider = shapes(n_key=extents.get("n_key", 7) + 1), shapes(head_dim=settings.get("dim", extents.get("head_dim", 8)) + 2)
+    found = set()
+    for name, shape in ((name, shape) for name, shape in usual.items() if len(shape) == 4):
+        grows = name in longer and longer[name][-1] != shape[-1]
+        square = shape[-1] == shape[-2] and wider.get(name) == shape
+        found |= {name} if grows or square else set()
+    return found
+
+
+def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Arguments, converters: dict[str, Any]) -> None:
+    """ValueError for a setting without which the question would be the same, and for a converter of arrays that are not there."""
+    replaced = {"base", "exponent_dim"} if isinstance(name, str) and settings.get("frequencies") is not None else set()
+    for setting in settings.keys() - (inspect.signature(op.spec).parameters.keys() - replaced):
+        if _same(op, settings, a, setting):
+            raise ValueError(f"check.check: {setting}={_said(settings[setting])} changes nothing in {op.name} as asked; leave it out")
+    kinds = {value.dtype.kind for value in a.values() if isinstance(value, np.ndarray)}
+    for name, these in (("to", kinds), ("to_positions", kinds & set("iub"))):
+        if converters[name] is not None and not these:
+            what = "arrays" if name == "to" else "positions and other integers"
+            raise ValueError(f"check.check: {name}= converts {what}, and {op.name} receives none; leave it out")
+
+
+def _same(op: Op, settings: dict[str, Any], a: Arguments, name: str) -> bool:
+    """Whether another value of a setting gives the same arrays, or is refused as well as that one."""
+    value: Any = settings[name]
+    other: Any
+    if isinstance(value, str):
+        other = "shared" if value == "batch" else "batch"
+    else:
+        other = not value if isinstance(value, bool) else value + 1
+    try:
+        b = op.make(**settings | {name: other})
+    except (TypeError, ValueError):
+        return False
+    return all(np.array_equal(a[each], b[each]) for each in a if each != name)
 
 
 def _settings(op: Op) -> dict[str, inspect.Parameter]:

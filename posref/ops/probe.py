@@ -9,6 +9,7 @@ import numpy as np
 from posref import _require, attention
 from posref.ops import Arguments, NotHere
 
+POSITIONS = ("batch", "shared", "range", "offset")
 # what an array is made of where the op has no such setting; each can be given like a setting
 EXTENTS = {"batch": 3, "heads": 2, "n_query": 5, "n_key": 7, "head_dim": 8, "positions": "batch"}
 
@@ -224,7 +225,7 @@ def maker(
             s["head_dim"] = s.dim
         for name in sizes.keys() & s.keys() - {"positions"}:
             _require.count("ops", name, s[name])
-        _require.choice("ops", "positions", s.get("positions", "batch"), ("batch", "shared", "range", "offset"))
+        _require.choice("ops", "positions", s.get("positions", "batch"), POSITIONS)
         made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
         return completed(f, s | made)
 
