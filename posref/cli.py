@@ -32,13 +32,36 @@ Try:
 `posref --help` lists all commands, `posref COMMAND --help` explains one."""
 
 
-CHECK_OPTIONS = (
-    *("dim", "rotary_dim", "base", "exponent_dim", "frequencies", "layout", "to", "to_positions"),
-    *("max_position", "positions", "model", "schedule"),
-)
+CHECK_OPTIONS = {
+    "config": ("FILE", "rotate as this model does, scaled and in part too: its config.json, see `posref explain`"),
+    "layer": ("N", "with --config or the --preset of a model, the layer"),
+    "part": ("NAME", "with --config or the --preset of a model, the part, for instance text_config"),
+    "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
+    "axes": ("AXES", "how the function wants and returns arrays of four axes: bhnd, bnhd or thd"),
+    "dim": ("DIM", "width of a head"),
+    "rotary_dim": ("DIM", "how many features turn, if not all"),
+    "base": ("BASE", "base of the frequencies, for instance 10000"),
+    "exponent_dim": ("DIM", "what their exponent 2t is divided by, if not the rotated width"),
+    "frequencies": ("LIST|FILE", "instead of a base: numbers with commas, or a .npy or .json file of them"),
+    "schedule": (
+        "NAME",
+        "scale them as this function of rotary.scaling, whose keywords are options: --schedule linear --factor 4",
+    ),
+    "layout": ("LAYOUT", "which features form a pair: half or interleaved (`posref aliases` translates)"),
+    "to": (
+        "CONVERTER",
+        "what turns NumPy arrays into yours: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
+    ),
+    "to_positions": ("CONVERTER", "the same for positions, where --to would round them"),
+    "max_position": ("N", "largest position used, for a shorter table"),
+    "positions": ("FORM", "shared: one-dimensional positions; range: none are passed; offset: one integer"),
+    "model": ("MODEL", "demand one precision, for instance bf16-f32math"),
+}
+NUMBERS = {"base": float} | dict.fromkeys(("layer", "dim", "rotary_dim", "exponent_dim", "max_position"), int)
+ONE_OF = {"axes": ("bhnd", "bnhd", "thd"), "positions": ("batch", "shared", "range", "offset")}
+NEVER_OF_A_CONFIG = {"dim", "rotary_dim", "base", "exponent_dim", "frequencies", "schedule", "layout", "magnitude", "sign"}
 
-
-INTEGERS = {"torch": "torch.int64", "jax": "jax.int32"}  # what --to LIBRARY.dtype makes of positions
+LIBRARIES = {"torch": "torch", "jax": "jax.numpy"}  # where --to LIBRARY.dtype finds its dtypes
 CONVERTERS = {"torch.from_numpy": "torch:from_numpy", "jax.numpy.asarray": "jax.numpy:asarray"}  # as in Python
 
 
@@ -175,42 +198,10 @@ def _parser():
     check.add_argument(
         "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
     )
-    check.add_argument(
-        "--config",
-        metavar="FILE",
-        help="rotate as this model does, scaled and in part too: its config.json, see `posref explain`",
-    )
-    check.add_argument("--layer", type=int, metavar="N", help="with --config or the --preset of a model, the layer")
-    check.add_argument("--part", metavar="NAME", help="the same, the part, for instance text_config")
-    check.add_argument("--preset", metavar="NAME", help="a released configuration, for instance bloom_176b or llama-3.1-8b")
+    for name, (metavar, words) in CHECK_OPTIONS.items():
+        kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
+        check.add_argument(f"--{name.replace('_', '-')}", help=words, **kind)
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
-    check.add_argument("--axes", choices=("bhnd", "bnhd", "thd"), help="how the function wants arrays of four axes")
-    check.add_argument("--dim", type=int, help="width of a head")
-    check.add_argument("--rotary-dim", type=int, help="how many features turn, if not all")
-    check.add_argument("--base", type=float, help="base of the frequencies, for instance 10000")
-    check.add_argument("--exponent-dim", type=int, help="what their exponent 2t is divided by, if not the rotated width")
-    check.add_argument(
-        "--frequencies", metavar="LIST|FILE", help="instead of a base: numbers with commas, or a .npy or .json file of them"
-    )
-    check.add_argument(
-        "--schedule",
-        metavar="NAME",
-        help="scale them as this function of rotary.scaling, whose keywords are options: --schedule linear --factor 4",
-    )
-    check.add_argument("--layout", help="which features form a pair: half or interleaved (`posref aliases` translates)")
-    check.add_argument(
-        "--to",
-        metavar="CONVERTER",
-        help="what turns NumPy arrays into yours: torch.from_numpy, torch.bfloat16, jax.float32 or MODULE:FUNCTION",
-    )
-    check.add_argument("--to-positions", metavar="CONVERTER", help="the same for positions, where --to would round them")
-    check.add_argument("--max-position", type=int, metavar="N", help="largest position used, for a shorter table")
-    check.add_argument(
-        "--positions",
-        choices=("batch", "shared", "range", "offset"),
-        help="shared: one-dimensional positions; range: none are passed; offset: one integer",
-    )
-    check.add_argument("--model", help="demand one precision, for instance bf16-f32math")
     check.add_argument("--json", action="store_true", help="the report as JSON")
     check.set_defaults(run=_check)
 
@@ -381,52 +372,21 @@ def _demo(_):
 
 
 def _check(arguments):
-    from posref import check, ops
-
-    if arguments.function is None or arguments.contract:
+    of_one = (arguments.system or "").count(".") == 1 or arguments.system == "rope"
+    if arguments.function is None or arguments.contract or not (of_one or arguments.config or arguments.preset):
         return _contract(arguments)
-    asked = _of_a_model(arguments) if arguments.config else {}
-    rope = arguments.system == "rope" or bool(asked)
-    if not rope and arguments.preset is None and (arguments.system or "").count(".") != 1:
-        return _contract(arguments)
-    options = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
-    scaled = _of_a_schedule(arguments) if rope else {}
-    if rope:
-        parameters, run = inspect.signature(check.check_rope).parameters, check.check_rope
+    if arguments.config:
+        run, options = _of_a_config(arguments)
+    elif arguments.system == "rope" and not arguments.preset:
+        run, options = _of_rope(arguments)
     else:
-        name = arguments.system or _op_of(arguments)
-        settings = _usage(ops.op, name).make if name else check.check
-        parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
-        options |= _settings(parameters, arguments.rest)
-        named = ("preset", "layer", "part", "axes")
-        options |= {key: getattr(arguments, key) for key in named if getattr(arguments, key) is not None}
-
-        def run(function, **options):
-            return check.check(function, arguments.system, **options)
-
-    for name, value in asked.items():
-        if name not in parameters:
-            raise Usage(f"{arguments.config}: its {name} is {value}, which check --as rope cannot ask for")
-    for name in options:
-        if name not in parameters and (arguments.preset is None or name not in ("layer", "part")):
-            remedy = "leave it out"
-            if name == "rotary_dim" and {"dim", "head_dim"} <= parameters.keys():
-                remedy = "its --dim is the width that turns, --head-dim that of the head"
-            raise Usage(f"--as {arguments.system} has no --{name.replace('_', '-')}; {remedy}")
-    for name, parameter in parameters.items():
-        needed = parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY
-        if needed and name not in {**options, **asked} and arguments.preset is None:
-            raise Usage(f"--as {arguments.system} needs --{name.replace('_', '-')}")
+        run, options = _of_an_op(arguments)
     if "layout" in options:
         _known_layout(options["layout"])
-    if "frequencies" in options:
+    if isinstance(options.get("frequencies"), str):
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    options |= asked | scaled
     with _prints_go_to_stderr():
         function = _function(arguments.function)
-        library = options.get("to", "").partition(".")[0]
-        if library in INTEGERS and ":" not in options["to"]:
-            options.setdefault("to_positions", INTEGERS[library])
         options |= {name: _converter(name, options[name]) for name in ("to", "to_positions") if name in options}
         try:
             report = run(function, **options)
@@ -434,6 +394,72 @@ def _check(arguments):
             raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return _print_report(report, arguments.json)
+
+
+def _given(arguments, known, way):
+    """The options that were given. Usage for one that is not known to this way of asking."""
+    given = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
+    for name in given:
+        if name not in known:
+            remedy = "leave it out"
+            if name == "rotary_dim" and {"dim", "head_dim"} <= set(known):
+                remedy = "its --dim is the width that turns, --head-dim that of the head"
+            meaning = CHECK_OPTIONS[name][1]
+            raise Usage(f"{way} has no --{name.replace('_', '-')}; {remedy}. It is for: {meaning}")
+    return given
+
+
+def _needed(parameters, options, way):
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY and name not in options:
+            raise Usage(f"{way} needs --{name.replace('_', '-')}")
+
+
+def _of_a_config(arguments):
+    """check_rope as a model rotates: its configuration says all about the rotation."""
+    from posref import check
+
+    if arguments.system not in (None, "rope"):
+        raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
+    asked = _of_a_model(arguments)
+    known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
+    given = _given(
+        arguments, known | {"config", "layer", "part"} | ({"layout"} - asked.keys()), "--config, which says the rotation,"
+    )
+    _refuse(arguments.rest)
+    return check.check_rope, {name: given[name] for name in given if name not in ("config", "layer", "part")} | asked
+
+
+def _of_rope(arguments):
+    from posref import check, ops
+
+    parameters = inspect.signature(check.check_rope).parameters
+    options = _given(arguments, parameters, "--as rope")
+    of_schedule = (
+        inspect.signature(ops.op(f"scaling.{arguments.schedule}").spec).parameters
+        if arguments.schedule in ops.system("scaling")
+        else {}
+    )
+    more = {
+        name: p for name, p in {**parameters, **of_schedule}.items() if name in ("magnitude", "sign") or name in of_schedule
+    }
+    found = _settings(more, arguments.rest)
+    options |= found | {name: _numbers(f"--{name}", found[name]) for name in ("factors",) if name in found}
+    _needed(parameters, options, "--as rope")
+    return check.check_rope, options
+
+
+def _of_an_op(arguments):
+    from posref import check, ops
+
+    system = arguments.system if "." in (arguments.system or "") else None  # a preset says the op of its system
+    name, way = system or _op_of(arguments), f"--as {system}" if system else f"--preset {arguments.preset}"
+    settings = _usage(ops.op, name).make if name else check.check
+    parameters = inspect.signature(settings).parameters | inspect.signature(check.check).parameters
+    of_model = {"layer", "part"} if arguments.preset and arguments.preset.replace("-", "_") not in ops.presets() else set()
+    options = _given(arguments, parameters.keys() | of_model, way) | _settings(parameters, arguments.rest)
+    _needed({} if arguments.preset else parameters, options, way)
+    return lambda function, **options: check.check(function, arguments.system, **options), options
 
 
 def _op_of(arguments):
@@ -447,23 +473,10 @@ def _op_of(arguments):
     return ""
 
 
-def _of_a_schedule(arguments):
-    """The keywords of `--schedule`: those of its function; its name is judged by check_rope."""
-    from posref import ops
-
-    if arguments.schedule not in ops.system("scaling"):
-        _refuse(arguments.rest if arguments.schedule is None else None)
-        return {}
-    found = _settings(inspect.signature(ops.op(f"scaling.{arguments.schedule}").spec).parameters, arguments.rest)
-    return found | {"factors": _numbers("--factors", found["factors"])} if "factors" in found else found
-
-
 def _of_a_model(arguments):
     """What check_rope is asked for so that a function rotates as a model does."""
     from posref.explain import command
 
-    if arguments.system not in (None, "rope"):
-        raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
     return _usage(command.asked, arguments.config, arguments.layer, arguments.part)
 
 
@@ -472,44 +485,50 @@ def _contract(arguments):
     from posref import check, ops
 
     name = "rope.rotate" if arguments.config or (arguments.contract and arguments.system == "rope") else arguments.system
-    name = name or (_op_of(arguments) if arguments.preset else None)
+    name = name if arguments.preset is None or "." in (name or "") else _op_of(arguments)
     if name is None:
         raise Usage(f"check needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
     if "." in name or arguments.preset:
         options = _contract_of(arguments, name)
         try:
-            lines = [f"  {line}" for line in check.contract(name or None, preset=arguments.preset, **options)]
+            lines = check.contract(name or None, preset=arguments.preset, **options)
         except (TypeError, ValueError) as error:
             raise Usage(_in_shell(str(error))) from None
-        print("\n".join([f"{name} receives, in this order:", *lines]))
-        print("and by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
+        if arguments.json:
+            print(json.dumps({"op": name, "receives": lines}, indent=2))
+        else:
+            print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
+            print("and by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
     _refuse(arguments.rest)
-    found = _usage(ops.system, name)
-    print("\n".join(f"{op.name}({', '.join(op.given)})" for op in found.values()))
-    print(f"`posref check MODULE:FUNCTION --as {next(iter(found.values())).name}` checks one; --contract prints its settings.")
+    _given(arguments, (), f"--as {name}, which lists its ops,")
+    found = _system(name)
+    if arguments.json:
+        print(json.dumps({op.name: op.given for op in found.values()}, indent=2))
+    else:
+        print("\n".join(f"{op.name}({', '.join(op.given)})" for op in found.values()))
+        first = next(iter(found.values())).name
+        print(f"`posref check MODULE:FUNCTION --as {first}` checks one; --contract prints its settings.")
     return 0 if arguments.function is None else 2
 
 
 def _contract_of(arguments, name):
     """The settings of `check.contract`; for rope, those of its op that mean the same."""
-    from posref import ops
+    from posref import check, ops
 
     parameters = inspect.signature(_usage(ops.op, name).make).parameters if name else {}
-    options = {key: getattr(arguments, key) for key in (*CHECK_OPTIONS, "layer", "part") if getattr(arguments, key) is not None}
-    options = {key: value for key, value in options.items() if key not in ("to", "to_positions", "model")}
-    options |= _settings(parameters, arguments.rest)
+    known = {*parameters, *inspect.signature(check.contract).parameters} | ({"rotary_dim"} if name == "rope.rotate" else set())
+    known |= {"config", "layer", "part"} if arguments.config or arguments.preset else set()
+    options = _given(arguments, known, f"the contract of {name}") | _settings(parameters, arguments.rest)
+    options.pop("preset", None)
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    if arguments.config:
+    if options.pop("config", None):
         options = {key: value for key, value in options.items() if key not in ("layer", "part")} | _of_a_model(arguments)
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")
         options |= {"dim": width, "head_dim": options.get("dim", width)}
-    for key in options:
-        if key not in parameters and (arguments.preset is None or key not in ("layer", "part")):
-            raise Usage(f"the contract of {name} has no --{key.replace('_', '-')}; leave it out")
-    return options
+    return options | {key: _converter(key, options[key]) for key in ("to", "to_positions") if key in options}
 
 
 def _settings(parameters, rest):
@@ -541,6 +560,17 @@ def _usage(function, *arguments):
         return function(*arguments)
     except ValueError as error:
         raise Usage(error) from None
+
+
+def _system(name):
+    """The ops of a system; Usage with the systems that a word of the field means."""
+    from posref import finding, ops
+
+    try:
+        return ops.system(name)
+    except ValueError as error:
+        meant = [each.split(".")[-1] for each in finding.meant(name) if each.split(".")[-1] in ops.names()]
+        raise Usage(f"{name!r} can mean --as {' or --as '.join(meant)}" if meant else error) from None
 
 
 def _refuse(rest):
@@ -777,18 +807,24 @@ def _module(name):
 
 
 def _converter(name, text):
-    """A function of NumPy arrays: MODULE:FUNCTION, what Python calls it, or a dtype of torch or jax such as torch.bfloat16."""
+    """A function of NumPy arrays: MODULE:FUNCTION, what Python calls it, or a dtype of torch or jax such as torch.bfloat16.
+
+    A dtype is that of all arrays of its kind: floats or integers. Other arrays keep theirs.
+    """
     text = CONVERTERS.get(text, text)
     library, _, dtype = text.partition(".")
-    if library not in INTEGERS or ":" in text:
+    if library not in LIBRARIES or ":" in text:
         return _function(text)
     option = f"--{name.replace('_', '-')} {text}"
     try:
-        module = importlib.import_module({"torch": "torch", "jax": "jax.numpy"}[library])
+        module = importlib.import_module(LIBRARIES[library])
     except ImportError as error:
         raise Usage(f"{option}: {error}; pip install {library}") from None
-    if not isinstance(getattr(module, dtype, None), type(module.float32)):
+    made = getattr(module, dtype, None)
+    if not isinstance(made, type(module.float32)):
         raise Usage(f"{option}: {library} has no such dtype; try {library}.float32 or {library}.bfloat16")
     if library == "jax":
-        return lambda array: module.asarray(array, dtype=getattr(module, dtype))
-    return lambda array: module.from_numpy(array).to(getattr(module, dtype))
+        kind = module.dtype(made).kind.replace("V", "f")  # bfloat16 is none of NumPy's
+        return lambda array: module.asarray(array, dtype=made if array.dtype.kind == kind else None)
+    kind = "f" if made.is_floating_point else "i"
+    return lambda array: module.from_numpy(array).to(made) if array.dtype.kind == kind else module.from_numpy(array)

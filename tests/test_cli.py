@@ -310,7 +310,7 @@ def test_check_exponent_dim(shell):
         (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
         (("my_ops:number", *ROPE, "--layout", "half"), "is an int, not a function"),
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
-        (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; there are alibi"),
+        (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; the nearest are rope"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
         (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved or half"),
         (

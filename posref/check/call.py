@@ -45,7 +45,7 @@ class Caller:
         self.strided, self.slices = False, list[str]()
         kinds, bound = _parameters(fn), _bound(fn)
         self.received = [name for name in op.given if name not in bound]
-        self.by_name = {name for name in self.received if kinds.get(name) is inspect.Parameter.KEYWORD_ONLY}
+        self.own, self.by_name = kinds.keys(), {name for name in op.given if kinds.get(name) is inspect.Parameter.KEYWORD_ONLY}
         self.named = kinds.keys() - bound - set(op.given)
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
@@ -82,8 +82,11 @@ class Caller:
 
     def run(self, given: dict[str, Any], a: Arguments) -> Any:
         """The result of `fn` as it is."""
-        placed = [value for name, value in given.items() if name not in self.by_name]
-        named = {name: given[name] for name in self.by_name & given.keys()}
+        omitted = next((i for i, name in enumerate(self.received) if name not in given), len(self.received))
+        after = set(self.received[omitted:]) & given.keys()  # the next array would take the place of one that is omitted
+        after = after if after <= self.own else set()
+        named = {name: given[name] for name in given if name in self.by_name | after}
+        placed = [value for name, value in given.items() if name not in named]
         named |= {name: self.setting(name, a[name]) for name in self.named & a.keys()}
         try:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
@@ -207,7 +210,9 @@ def _bound(fn: Any) -> set[str]:
             continue
         seen.append(one)
         names |= one.keywords.keys() if isinstance(one, PARTIAL) else set()
-        waiting.append(one.func if isinstance(one, PARTIAL) else getattr(one, "__func__" if inspect.ismethod(one) else "__wrapped__", None))
+        waiting.append(
+            one.func if isinstance(one, PARTIAL) else getattr(one, "__func__" if inspect.ismethod(one) else "__wrapped__", None)
+        )
         waiting += [getattr(one, "__dict__", {}).get(name) for name in PARTIALMETHOD] + [vars(type(one)).get("__call__")]
     return names
 

@@ -18,6 +18,7 @@ from posref.check.gradients import check_gradient
 from posref.check.judge import blind, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
+from posref.check.tensors import dtype_name
 from posref.explain import presets as released
 from posref.explain import reading as shipped
 from posref.ops import Arguments, Op
@@ -62,6 +63,10 @@ def check(
     >>> check(bias, "alibi.bias", heads=12, form="signed").ok
     False
     """
+    if name == "rope" and preset is None:  # in the words of check_rope, which asks again here
+        from posref.check.rope import check_rope
+
+        return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, **settings)
     op, settings = _asked(name, preset, settings)
     a = op.make(**settings)
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
@@ -85,10 +90,19 @@ def check(
     return report
 
 
-def contract(name: str | None = None, *, preset: str | None = None, **settings: Any) -> list[str]:
+def contract(
+    name: str | None = None,
+    *,
+    preset: str | None = None,
+    to: Callable[[Any], Any] | None = None,
+    to_positions: Callable[[Any], Any] | None = None,
+    axes: str = "bhnd",
+    **settings: Any,
+) -> list[str]:
     """What the function receives, one line an array, and the settings: those that are asked for, and the defaults of the rest.
 
-    The shapes are those of `check` with the same arguments; a setting that it needs and that is missing here has an example.
+    The shapes and dtypes are those of `check` with the same arguments; a setting that it needs and that is missing here has an
+    example.
 
     >>> contract("t5.bias", buckets=64)[:3]
     ['query_positions: integers (3, 5)', 'key_positions: integers (3, 7)', 'table: numbers (64, 2)']
@@ -98,11 +112,14 @@ def contract(name: str | None = None, *, preset: str | None = None, **settings: 
     try:
         made = op.make(**examples | settings)
         op.spec(**made)
-        lines = [f"{each}: {_described(op, each, made[each])}" for each in op.given if made.get(each) is not None]
     except (TypeError, ValueError):
-        if settings and examples.keys() <= settings.keys():
+        if (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
             raise
         lines = list(op.given)
+    else:
+        _every_option_is_used(name, op, settings, made, {"to": to, "to_positions": to_positions})
+        caller = Caller(contract, op, to, to_positions, *_laid_out(op, examples | settings, made, axes))
+        lines = [f"{each}: {_described(op, each, value)}" for each, value in caller.tensors(made).items()]
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     return lines + [
@@ -121,15 +138,19 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
     if axes == "bhnd":
         return axes, positions, set()
     columns = _columns(op, settings)
-    moved = [name for name in op.given if np.ndim(a.get(name)) == 4 and name not in columns]
+    moved = [name for name in op.given if name in a and np.ndim(a[name]) == 4 and name not in columns]
     if not moved:
-        raise ValueError(f"check.check: axes={axes} is for arrays (batch, heads, n, d), and {op.name} receives none; leave it out")
+        raise ValueError(
+            f"check.check: axes={axes} is for arrays (batch, heads, n, d), and {op.name} receives none; leave it out"
+        )
     alone = len(moved) == 1 and np.ndim(op.spec(**a)) == 4 and RESULT not in columns
     if axes == "thd" and not alone:
         words = "axes=thd puts the tokens of all texts on one axis, which is for functions of one token"
         raise ValueError(f"check.check: {words}; {op.name} takes several together: ask with bhnd or bnhd")
     if axes == "thd" and positions in ("range", "offset"):
-        raise ValueError(f"check.check: axes=thd has several texts on one axis, which positions={positions} cannot count; pass positions")
+        raise ValueError(
+            f"check.check: axes=thd has several texts on one axis, which positions={positions} cannot count; pass positions"
+        )
     return axes, positions, columns
 
 
@@ -146,7 +167,10 @@ def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
 
     usual = shapes() or shapes(**{name: value for name, value in settings.items() if name not in own})
     extents = {name: p.default for name, p in _settings(op).items() if name in ("n_key", "head_dim")}
-    longer, wider = shapes(n_key=extents.get("n_key", 7) + 1), shapes(head_dim=settings.get("dim", extents.get("head_dim", 8)) + 2)
+    longer, wider = (
+        shapes(n_key=extents.get("n_key", 7) + 1),
+        shapes(head_dim=settings.get("dim", extents.get("head_dim", 8)) + 2),
+    )
     found = set()
     for name, shape in ((name, shape) for name, shape in usual.items() if len(shape) == 4):
         grows = name in longer and longer[name][-1] != shape[-1]
@@ -156,11 +180,13 @@ def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
 
 
 def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Arguments, converters: dict[str, Any]) -> None:
-    """ValueError for a setting without which the question would be the same, and for a converter of arrays that are not there."""
+    """ValueError for a setting without which the question is the same, and for a converter of arrays that are not there."""
     replaced = {"base", "exponent_dim"} if isinstance(name, str) and settings.get("frequencies") is not None else set()
     for setting in settings.keys() - (inspect.signature(op.spec).parameters.keys() - replaced):
         if _same(op, settings, a, setting):
-            raise ValueError(f"check.check: {setting}={_said(settings[setting])} changes nothing in {op.name} as asked; leave it out")
+            raise ValueError(
+                f"check.check: {setting}={_said(settings[setting])} changes nothing in {op.name} as asked; leave it out"
+            )
     kinds = {value.dtype.kind for value in a.values() if isinstance(value, np.ndarray)}
     for name, these in (("to", kinds), ("to_positions", kinds & set("iub"))):
         if converters[name] is not None and not these:
@@ -188,11 +214,12 @@ def _settings(op: Op) -> dict[str, inspect.Parameter]:
 
 
 def _described(op: Op, name: str, value: Any) -> str:
-    if not isinstance(value, np.ndarray):
+    if not hasattr(value, "shape"):
         return _require.kind(value)
     meant = {"mask": "True = no padding" if op.name.startswith("sinusoidal_2d.") else "True = may attend"}
-    kind = {"i": "integers", "u": "integers", "b": "booleans"}.get(value.dtype.kind, "numbers")
-    return f"{kind} {value.shape}" + (f", {meant[name]}" if kind == "booleans" and name in meant else "")
+    usual = {"int64": "integers", "bool": "booleans", "float32": "numbers", "float64": "numbers"}
+    kind = usual.get(dtype_name(value), dtype_name(value)) if isinstance(value, np.ndarray) else dtype_name(value)
+    return f"{kind} {tuple(value.shape)}" + (f", {meant[name]}" if kind in ("booleans", "bool") and name in meant else "")
 
 
 def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) -> tuple[Op, dict[str, Any]]:
@@ -207,7 +234,7 @@ def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) 
     unknown = values.keys() - _settings(ops.op(default)).keys()
     if unknown:
         raise ValueError(f"check.check: {preset} says {', '.join(sorted(unknown))}, and {default} has no such setting")
-    op = ops.op(name or default)
+    op = ops.op(default if name in (None, default.split(".")[0]) else name)
     known = _settings(op)  # another op of the system has some of them
     return op, {setting: value for setting, value in values.items() if setting in known} | settings
 

@@ -15,6 +15,7 @@ To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y
 place. A number that a mistake needs stands in its text, so that it can be redone from the text alone.
 """
 
+import difflib
 import importlib
 import inspect
 import pkgutil
@@ -182,10 +183,18 @@ def system(name: str) -> dict[str, Op]:
     ['slopes', 'shard', 'bias', 'attend']
     """
     if name not in names():
-        raise ValueError(f"ops.system: there is no system {name!r}; there are {', '.join(names())}")
+        near = _nearest(name)
+        known = f"the nearest are {', '.join(near)}" if near else f"there are {', '.join(names())}"
+        raise ValueError(f"ops.system: there is no system {name!r}; {known}")
     module = importlib.import_module(f"{__name__}.{name}")
     functions = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
     return {f.__name__: _op(module, f) for f in functions if not f.__name__.startswith("_")}
+
+
+def _nearest(name: str) -> list[str]:
+    """The ops of this name in any system, else the systems whose names are like it."""
+    ops = [f"{each}.{last}" for each in names() for last in system(each) if last == name]
+    return ops or difflib.get_close_matches(name.lower(), names(), n=3)
 
 
 def op(name: str) -> Op:

@@ -75,6 +75,6 @@ def test_overflow_of_large_arguments_is_seen(name, settings, right, wrong, dtype
 
     with np.errstate(all="ignore"):
         for fn in right:
-            check(fn, name, to=to, to_positions=np.asarray, **settings).require()
-        report = check(wrong, name, to=to, to_positions=np.asarray, **settings)
+            check(fn, name, to=to, **settings).require()
+        report = check(wrong, name, to=to, **settings)
     assert any(each.name == "finite" and each.status == "failed" for each in report.checks), report
