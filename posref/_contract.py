@@ -57,8 +57,9 @@ F = TypeVar("F", bound=collections.abc.Callable[..., Any])
 
 @dataclass(frozen=True)
 class Kind:
-    """A sort of array: its name in errors and the kinds of its dtypes; O holds symbols."""
+    """A sort of array: its mark in signatures, its name in errors and the kinds of its dtypes; O holds symbols."""
 
+    mark: str
     name: str
     dtypes: str
 
@@ -80,14 +81,19 @@ class Arrays(NamedTuple):
     def __str__(self):
         return f"{self.kind.name} {self.axes}"
 
+    def __repr__(self):
+        """What `help` and `inspect.signature` print."""
+        return f'{self.kind.mark}["{self.axes}"' + "".join(f", {mark.split()[-1]}" for mark in self.marks) + "]"
+
     def __call__(self):
         """Python 3.10 takes for the type of a field only what can be called."""
         raise TypeError(f"{self} is an annotation")
 
 
 class Scalar(NamedTuple):
-    """The annotation of a single number: its name in errors, whether it can be the extent of an axis, and what it satisfies."""
+    """The annotation of a single number: its mark, its name in errors, whether it can be an extent, and what it satisfies."""
 
+    mark: str
     name: str
     integer: bool
     condition: str
@@ -95,11 +101,17 @@ class Scalar(NamedTuple):
     def __or__(self, other):
         return Optional(self)
 
+    def __repr__(self):
+        return self.mark
+
 
 class Optional(NamedTuple):
     """An annotation or None."""
 
     rule: Any
+
+    def __repr__(self):
+        return f"{self.rule!r} | None"
 
 
 if TYPE_CHECKING:
@@ -123,18 +135,19 @@ if TYPE_CHECKING:
     Fraction: TypeAlias = float
 else:
     Array = np.ndarray
-    Numbers, Complex = Kind("numbers", "iufO"), Kind("numbers", "iufcO")
-    Signed, Integers = Kind("signed numbers", "ifO"), Kind("integers", "iuO")
-    SignedIntegers, Booleans = Kind("signed integers", "iO"), Kind("booleans", "bO")
-    Anything = Kind("values", "")
-    Integer = Scalar("an integer; 64 bits hold it", True, f"type({{0}}) is not int or {-LARGE} <= {{0}} < {LARGE}")
-    Count = Scalar("an integer of at least 1", True, "{0} >= 1")
-    Even = Scalar("an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
-    Number = Scalar("a finite number", False, "True")
-    Positive = Scalar("a positive finite number", False, "{0} > 0")
-    AboveOne = Scalar("a finite number above 1", False, "{0} > 1")
-    Factor = Scalar("a finite number of at least 1", False, "{0} >= 1")
-    Fraction = Scalar("a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
+    Numbers, Complex = Kind("Numbers", "numbers", "iufO"), Kind("Complex", "numbers", "iufcO")
+    Signed, Integers = Kind("Signed", "signed numbers", "ifO"), Kind("Integers", "integers", "iuO")
+    SignedIntegers = Kind("SignedIntegers", "signed integers", "iO")
+    Booleans = Kind("Booleans", "booleans", "bO")
+    Anything = Kind("Anything", "values", "")
+    Integer = Scalar("Integer", "an integer; 64 bits hold it", True, f"type({{0}}) is not int or {-LARGE} <= {{0}} < {LARGE}")
+    Count = Scalar("Count", "an integer of at least 1", True, "{0} >= 1")
+    Even = Scalar("Even", "an even number of at least 2; features turn in pairs", True, "{0} % 2 == 0 and {0} > 0")
+    Number = Scalar("Number", "a finite number", False, "True")
+    Positive = Scalar("Positive", "a positive finite number", False, "{0} > 0")
+    AboveOne = Scalar("AboveOne", "a finite number above 1", False, "{0} > 1")
+    Factor = Scalar("Factor", "a finite number of at least 1", False, "{0} >= 1")
+    Fraction = Scalar("Fraction", "a number from 0 to 1", False, "{0} >= 0 and {0} <= 1")
 
 TOGETHER, BESIDE = ("...", "%..."), ("#...", "(...)", "[...]")
 LEADS = TOGETHER + BESIDE

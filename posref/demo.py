@@ -22,7 +22,7 @@ def run():
     """Print the demonstration; return the exit code, 0 if every step came out as it must."""
     _title("1. Read: the body of the function is the formula")
     print(discovery.page("rotary.rope").sections["Definition"])
-    print("\nposref.rotary.rope.rotate, all of its body:\n")
+    print("\nThe body of posref.rotary.rope.rotate, without its docstring:\n")
     print(textwrap.indent(_formula(rope.rotate), "    "))
     print()
     same = _scores()
@@ -42,10 +42,10 @@ def _title(text):
 
 
 def _formula(function):
-    """The body of a function, as written: its arguments are the business of its contract."""
+    """The body of a function as written, without its docstring."""
     source = textwrap.dedent(inspect.getsource(function))
-    statements = ast.parse(source).body[0].body[1:]
-    return "\n".join(ast.get_source_segment(source, statement) for statement in statements)
+    first = ast.parse(source).body[0].body[1]
+    return textwrap.dedent("\n".join(source.splitlines()[first.lineno - 1 :]))
 
 
 def _scores():

@@ -62,7 +62,7 @@ def claimed(words):
     """The claims with these words, each with its verdict, the truth, and what shows it."""
     parts = []
     for c in claims.claims(words):
-        lines = [_row("", c.sentence), _row("  said by: ", claims.SOURCES[c.source]) if c.source else ""]
+        lines = [_row("", c.sentence), _row("  source: ", claims.SOURCES[c.source]) if c.source else ""]
         lines += [_row(f"  {c.verdict}: ", c.truth)]
         lines += [_row("  counterexample: " if c.verdict == "wrong" else "  witness: ", c.witness)] if c.witness else []
         parts.append("\n".join(filter(None, [*lines, f"  {_shows(c.by)}"])))

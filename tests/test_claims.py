@@ -58,7 +58,7 @@ def test_nothing_printed_puts_a_claim_in_quotation_marks():
         sentence = " ".join(claim.sentence.split())
         assert sentence in texts["posref claims"]
         assert not [found for text in texts.values() for found in quoted(sentence, text)]
-        said = f"{sentence} said by: {claims.SOURCES[claim.source]}"
+        said = f"{sentence} source: {claims.SOURCES[claim.source]}"
         assert (said in texts["posref claims"]) == bool(claim.source)
 
 

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import itertools
 import os
+import pkgutil
+import pydoc
 import re
 import subprocess
 import sys
@@ -42,6 +44,28 @@ FUNCTIONS = {
     if hasattr(member, "contract")
 }
 CASES = [(name, argument) for name, f in FUNCTIONS.items() for argument in f.contract.arguments if "." not in argument]
+
+
+PUBLIC = [
+    (f"{module.name}.{name}", f)
+    for module in pkgutil.walk_packages(posref.__path__, "posref.")
+    if module.name.count(".") <= 3 and "__main__" not in module.name and not re.search(r"\._", module.name)
+    for name, f in vars(importlib.import_module(module.name)).items()
+    if inspect.isfunction(f) and f.__module__ == module.name and not name.startswith("_")
+]
+MARKS = {name: value for name, value in vars(_contract).items() if isinstance(value, (_contract.Kind, Scalar))}
+
+
+@every(PUBLIC, name=lambda pair: pair[0])
+def test_help_shows_readable_types(name, function):
+    """Each annotation is printed as it is written in the source, and reads back as itself."""
+    signature = inspect.signature(function)
+    shown = [pydoc.plain(pydoc.render_doc(function)), str(signature)]
+    assert not [text for text in shown if re.search(r"\b(Kind|Arrays|Scalar|Optional)\(|dtypes=|<class 'posref\._", text)]
+    for annotation in [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]:
+        if isinstance(annotation, (Arrays, Scalar, _contract.Optional)):
+            written = re.sub(r"\[(?=\")", "[Array, ", repr(annotation))
+            assert eval(written, {**MARKS, "Array": Array, "finite": finite, "kept": kept}) == annotation
 
 
 # Values that fit: extents by search, then arrays of them

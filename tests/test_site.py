@@ -172,7 +172,7 @@ def test_a_claim_shows_its_source_and_is_not_in_quotation_marks_without_one(make
         for name, text in texts.items():
             assert not quoted(sentence, text), name
             for found in re.finditer(re.escape(sentence), text) if claim.source else ():
-                assert text[found.end() :].startswith(f"said by: {claims.SOURCES[claim.source]}"), name
+                assert text[found.end() :].startswith(f"source: {claims.SOURCES[claim.source]}"), name
     assert not re.search(r"(open|close)-quote|content:\s*(['\"])(\\?['\"\u2018-\u201f\u00ab\u00bb])", site["style.css"])
 
 

@@ -197,7 +197,7 @@ def _made(flag, case):
         wrong = np.argwhere(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected)))
         if len(wrong):
             at = tuple(wrong[0].tolist())
-            made["first"] = f"at {', '.join(map(str, at))}: {_number(got[at])} for {_number(case.expected[at])}"
+            made["first"] = f"at {', '.join(map(str, at))}: {_number(got[at])}, expected {_number(case.expected[at])}"
     return made
 
 

@@ -32,13 +32,14 @@ def mistakes(name: str) -> dict[str, Mistake]:
 
 
 def first_wrong(name: str, mistake: str) -> Wrong | None:
-    """The first wrong value that a mistake of a system makes in the smallest golden case that tells it; None if none does.
+    """The first wrong value of a mistake in the smallest golden case of the op (or of any op of a system), or None.
 
     >>> first_wrong("alibi", "sign")
     Wrong(case='alibi/key/h2/fractional', at=(0, 0, 0), value=-0.03125, right=0.03125)
     """
-    system = name.partition(".")[0]
-    known = [case for case in vectors.load(system).cases if mistake in case.flags] if system in vectors.names() else []
+    system, _, op = name.partition(".")
+    cases = vectors.load(system).cases if system in vectors.names() else ()
+    known = [case for case in cases if mistake in case.flags and op in ("", case.op)]
     return next(filter(None, (_first(case, mistake) for case in sorted(known, key=lambda case: case.expected.size))), None)
 
 
@@ -78,6 +79,6 @@ def _described(name: str, m: Mistake, wrong: Wrong | None) -> str:
     lines = [f"{name}: {m.bug}", f"  {m.description}", f"  What one sees: {m.effect}"]
     if wrong:
         at = ", ".join(map(str, wrong.at))
-        lines += [f"  First wrong value: {wrong.value:.6g} for {wrong.right:.6g} at ({at}) of {wrong.case}"]
+        lines += [f"  First wrong value: at ({at}) of {wrong.case} it gives {wrong.value:.6g}, expected {wrong.right:.6g}"]
     lines += [f"  Remedy: {m.remedy}"] if m.remedy else []
     return "\n".join(lines + ([f"  Seen in: {', '.join(m.seen_in)}"] if m.seen_in else []))

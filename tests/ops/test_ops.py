@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.ops import Arguments, NotHere
+from posref.ops import Arguments, NotHere, pages
 from posref.relative import alibi
 from tests.every import every
 
@@ -102,6 +102,13 @@ def test_flags_are_the_mistakes_of_the_system(name):
     shared = {flag: m for op in ops.system(name).values() for flag, m in op.mistakes.items()}
     for flag, words in vectors.load(name).flags.items():
         assert words == known[flag] if flag in known else words["bug"] == shared[flag].bug
+
+
+@every(OPS, name=lambda op: op.name)
+def test_the_first_wrong_value_of_a_mistake_is_of_its_own_op(op):
+    for mistake in op.mistakes:
+        wrong = pages.first_wrong(op.name, mistake)
+        assert wrong is None or ops.of_case(vectors.case(wrong.case))[0].name == op.name
 
 
 # the wrong answer of these needs what the op has no argument for, or leaves the range of float64
