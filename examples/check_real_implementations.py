@@ -10,6 +10,7 @@ An implementation becomes checkable as a function of x (batch, heads, n, dim) an
 are all it takes; copy the one that is nearest to yours.
 """
 
+import argparse
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -298,4 +299,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0]).parse_args()
     sys.exit(main())

@@ -7,6 +7,7 @@ printed from `posref.statements`, with the name of its picture; what the survey 
     python examples/survey.py
 """
 
+import argparse
 import textwrap
 
 import numpy as np
@@ -219,4 +220,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     main()

@@ -10,6 +10,7 @@ the name of the mistake or the size of the difference. The line beside it shows 
 the layers of transformers: queries, keys, values and mask of one pass, recomputed by `posref.attention.attend`.
 """
 
+import argparse
 import datetime
 import importlib.metadata
 import importlib.util
@@ -617,6 +618,10 @@ def measured(wanted: tuple[str, ...] = ()) -> Iterator[tuple[Row, str, str]]:
         yield row, importlib.metadata.version(row.library), verdict
 
 
+def known_libraries() -> list[str]:
+    return sorted({row.library for row in rows()})
+
+
 def python_of(folder: Path, pins: list[str]) -> str:
     """The Python of an environment with these packages, made unless it is there."""
     made, python = folder / "pins.txt", folder / "bin" / "python"
@@ -630,7 +635,7 @@ def python_of(folder: Path, pins: list[str]) -> str:
 def printed(folder: Path) -> Iterator[str]:
     """The table of every group, as this program prints it in the environment of the group; or why there is none."""
     for name, pins in ENVIRONMENTS.items():
-        libraries = [re.split(r"==|\[", pin)[0] for pin in pins.split()]
+        libraries = [name for name in known_libraries() if name in re.split(r"==\S+|\[\w+\]|\s", pins)]
         try:
             command = [python_of(folder / name, pins.split()), __file__, *libraries]
         except (OSError, subprocess.CalledProcessError) as problem:
@@ -645,8 +650,18 @@ TABLE = ("| library | version | what | verdict | shows it |", "| --- | --- | ---
 
 
 def main(*words: str) -> int:
+    usage = (__doc__ or "").split("\n\n")
+    parser = argparse.ArgumentParser(
+        description="\n\n".join(usage[:2]), formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s [LIBRARY ..]"
+    )
+    known = known_libraries()
+    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=f"types, or some of {', '.join(known)}")
+    parser.add_argument("--environments", metavar="DIR", help="where the environments are made")
+    options = parser.parse_args(words)
     warnings.simplefilter("ignore")
-    if words == ("types",):
+    if unknown := set(options.libraries) - {"types", *known}:
+        parser.error(f"there is no library {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if options.libraries == ["types"]:
         print(_wild_transformers.every_type())
         return 0
     print("# Released libraries, measured\n")
@@ -654,12 +669,11 @@ def main(*words: str) -> int:
     print(f"`python examples/wild.py --environments DIR` printed this {made}.")
     print("Every verdict is measured, in an environment for each group of libraries that go together.\n")
     print(*TABLE, sep="\n")
-    if words[:1] == ("--environments",):
-        lines = printed(Path(words[1]).absolute())
+    if options.environments:
+        lines = printed(Path(options.environments).absolute())
     else:
-        lines = (
-            f"| {row.library} | {version} | {row.what} | {verdict} | {row.line} |" for row, version, verdict in measured(words)
-        )
+        found = measured(tuple(options.libraries))
+        lines = (f"| {row.library} | {version} | {row.what} | {verdict} | {row.line} |" for row, version, verdict in found)
     failed = False
     for line in lines:
         failed |= "not measured" in line

@@ -1,7 +1,10 @@
 """Who may import whom, read from the source, and what an import loads, seen in a fresh process."""
 
 import ast
+import configparser
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +14,7 @@ import pytest
 from posref import discovery
 
 ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 HEAVY = ("numba", "llvmlite", "sympy", "mpmath", "matplotlib", "torch", "transformers", "jax")
 LIGHT = [
     "posref",
@@ -126,6 +130,40 @@ def test_direction_can_fail(text, module):
 )
 def test_direction_lets_the_good_pass(text, module):
     assert list(complaints(text, module)) == []
+
+
+def needed(module, files):
+    """What a module and the modules of ours that it imports need from outside."""
+    todo, seen, roots = [module], set(), set()
+    while todo:
+        here = todo.pop()
+        seen.add(here)
+        for name in imports(files[here], here):
+            own = next((m for m in (name, name.rpartition(".")[0], f"{name}.__init__") if m in files), None)
+            todo += [own] if own and own not in seen else []
+            roots |= {name.split(".")[0]}
+    return roots - {"posref", "proofs"} - sys.stdlib_module_names
+
+
+def test_the_extra_of_the_proofs_installs_all_that_they_import():
+    """`pip install -e ".[proofs]"` is the first command of the README, and `python -m proofs` works after it.
+
+    sympy brings mpmath, and numba llvmlite.
+    """
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    wanted = setup["options"]["install_requires"] + setup["options.extras_require"]["proofs"]
+    installed = {re.match(r"[\w-]+", line)[0] for line in wanted.split("\n") if line.strip()} | {"mpmath", "llvmlite"}
+    files = {module: path.read_text(encoding="utf-8") for part in ("posref", "proofs") for path, module in modules(part)}
+    for module in files:
+        if module.startswith("proofs."):
+            assert needed(module, files) <= installed, module
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_every_example_has_help(example):
+    run = subprocess.run([sys.executable, example, "--help"], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT)
+    assert (run.returncode, run.stdout[:6]) == (0, "usage:"), run.stdout[:500] + run.stderr[-500:]
 
 
 def loaded_by(names):
