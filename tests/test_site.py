@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from posref import claims, discovery, ops
+from posref import claims, discovery, ops, statements
 from tests.test_claims import quoted
 
 for needed in ("jinja2", "markdown", "pygments"):
@@ -155,6 +155,38 @@ def test_a_formula_is_read(make):
     assert '<mrow><mo form="prefix">\N{MINUS SIGN}</mo><mn>2</mn>' in read("b^(-2t)")
     assert read("n^(2 (c - 1) / 2)").count("<msup>") == 1
     assert "<mo>\N{LEFT FLOOR}</mo><mi>x</mi>" in read("floor(x)")
+
+
+class Marks(HTMLParser):
+    """The whole text of each index and power."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("sub", "sup"):
+            self.open.append("")
+
+    def handle_endtag(self, tag):
+        if tag in ("sub", "sup"):
+            self.texts.append(self.open.pop())
+
+    def handle_data(self, data):
+        self.open = [text + data for text in self.open]
+
+
+def test_a_sentence_is_set_with_whole_brackets_and_no_sign_of_html(make, site):
+    known = statements.statements().values()
+    said = [each for c in claims.claims() for each in (c.sentence, c.truth)]
+    said += [s.statement for s in known] + [r.sentence for s in known for r in s.refuted]
+    for sentence in said:
+        shown = make.text.pretty(sentence)
+        assert all(text.count(a) == text.count(b) for text in Marks(shown).texts for a, b in ("()", "[]", "{}")), sentence
+        assert not re.search(r"\^|_\{", re.sub(r"<code>.*?</code>", "", shown)), sentence
+    for name, text in site.items():
+        assert not name.endswith(".html") or not re.search(r"&amp;(lt|gt|amp|quot|#\d+);", text), name
 
 
 def words(text):

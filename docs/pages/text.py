@@ -119,14 +119,16 @@ def pretty(text):
     text = re.sub(r"<([^<>]{1,40}?, [^<>]{1,40}?)>", rf"{LEFT}\1{RIGHT}", text)
     text = re.sub(
         r"\bsum_(\{[^}]*\}|\w)",
-        lambda m: hold(f"\N{GREEK CAPITAL LETTER SIGMA}<sub>{escape(m[1].strip('{}'))}</sub>"),
+        lambda m: hold(f"\N{GREEK CAPITAL LETTER SIGMA}<sub>{m[1].strip('{}')}</sub>"),
         escape(text, quote=False),
     )
     for name, letter in GREEK.items():
         text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z])", letter, text)
     text = re.sub(r"(?<=[A-Za-z\u03b1-\u03c9|)\]'])_\{([^}]+)\}", r"<sub>\1</sub>", text)
     text = re.sub(r"(?<![A-Za-z_])([A-Za-z\u03b1-\u03c9]'?)_(\w{1,2}(?:[+-]1)?)(?!\w)", r"\1<sub>\2</sub>", text)
-    text = re.sub(r"\^(?:\{([^}]+)\}|\(([^)]+)\)|(-?\w+))", lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", text)
+    inner = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))+"  # brackets of a power hold brackets
+    power = rf"\^(?:\{{([^}}]+)\}}|(-?)\(({inner})\)|(-?(?:\w+|\0\d+\0)))"
+    text = re.sub(power, lambda m: f"<sup>{m[1] or m[4] or (f'-({m[3]})' if m[2] else m[3])}</sup>", text)
     text = re.sub(r"\bsqrt\((\w+)\)", "\N{SQUARE ROOT}\\1", text)
     text = re.sub(r"(?<![\w.])([A-Za-z](?:<sub>\w+</sub>)?) \. ([A-Za-z])(?![a-z])", rf"\1 {DOT} \2", text)
     for sign, looks in WORDS.items():
