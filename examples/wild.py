@@ -522,7 +522,12 @@ LIBRARIES = (
         lambda: rotation(diffusers_rope(True), dim=64),
         "-",
     ),
-    Row("diffusers", "RoPE, ntk_factor 4 as NTK by 4", diffusers_ntk, "`get_1d_rotary_pos_embed(64, 9, ntk_factor=4.)`"),
+    Row(
+        "diffusers",
+        "RoPE, ntk_factor 4 as NTK by 4",
+        diffusers_ntk,
+        "`get_1d_rotary_pos_embed(64, 9, ntk_factor=4.)`: a convention, the factor of the base",
+    ),
     Row("diffusers", "timestep embedding", diffusers_sinusoid, "-"),
     Row("mlx", "RoPE, traditional True", lambda: rotation(mlx_rope(True), dim=64, positions="range"), "-"),
     Row("mlx", "RoPE, traditional False", lambda: rotation(mlx_rope(False), dim=64, positions="range"), "-"),
@@ -667,7 +672,9 @@ def main(*words: str) -> int:
     print("# Released libraries, measured\n")
     made = f"on {datetime.date.today()}, Python {platform.python_version()}"
     print(f"`python examples/wild.py --environments DIR` printed this {made}.")
-    print("Every verdict is measured, in an environment for each group of libraries that go together.\n")
+    print("Every verdict is measured, in an environment for each group of libraries that go together.")
+    print("A row that differs may be a convention, or faithful to trained weights: the last column says so.")
+    print("README.md says whether released models are affected.\n")
     print(*TABLE, sep="\n")
     if options.environments:
         lines = printed(Path(options.environments).absolute())
