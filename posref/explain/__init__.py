@@ -1,6 +1,7 @@
 """What the positions of a model do, layer by layer, from its configuration: `explain`."""
 
 from posref.explain import layers
+from posref.explain.inventory import undescribed
 from posref.explain.parts import parts
 from posref.explain.reading import read
 from posref.explain.traps import traps, unread
@@ -13,17 +14,24 @@ def explain(source):
 
     `source` is a configuration as a dictionary, in any of the forms that are released, or the path of a file of it: a
     config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. Each entry of `layers` is a set of layers that
-    do the same, with their `indices`; a part whose type is not known here is in `unsupported`, and nothing is said of it.
-    ValueError, in one line, for a file that is broken or contradicts itself.
+    do the same, with their `indices`. `unsupported` names all other layers, with their `indices`, their `kind` and the key
+    that counts them; a part whose number of layers no key says has no indices there.
+    ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described.
     """
     config = read(source)
     found, unsupported, warnings, ignored = [], [], [], []
+    errors = []
     for settings in parts(config, config["model_type"]):
-        if settings.family["encoding"] is None:
-            unsupported.append({"part": settings.path, "model_type": settings.model_type})
+        try:
+            groups, sentences, keys = _part(settings)
+        except ValueError as error:
+            errors.append(error)
+            unsupported += [entry | {"why": str(error)} for entry in undescribed(settings, None)]
             continue
-        groups, sentences, keys = _part(settings)
         found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
+        unsupported += undescribed(settings, groups)
+    if errors and not found:
+        raise errors[0]
     return {
         "model_type": config["model_type"],
         "layers": found,
@@ -36,7 +44,7 @@ def explain(source):
 def _part(settings):
     """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
     try:
-        groups = layers.groups(settings)
+        groups = layers.groups(settings) if settings.family["encoding"] is not None else []
         return groups, traps(settings, groups), unread(settings)
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         # the kinds of the keys of some hundred classes are not written down here

@@ -28,8 +28,8 @@ def kinds(settings):
         given = settings[key]
         if given is not None:
             return _given(settings, key, given, rule, count)
-    if rule.get("rule") == "nemotron_h" and settings["hybrid_override_pattern"]:
-        count = len(settings["hybrid_override_pattern"])
+    if rule.get("rule") == "nemotron_h":
+        count = len(_nemotron_h_pattern(settings))
     if count is None:
         return None
     return forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
@@ -132,7 +132,11 @@ def _zamba2(settings, i, count):
 
 def _nemotron_h(settings, i, count):
     letters = {"M": LINEAR, "*": FULL, "-": "mlp", "E": "moe"}
-    return letters.get(settings["hybrid_override_pattern"][i], "mlp")
+    return letters.get(_nemotron_h_pattern(settings)[i], "mlp")
+
+
+def _nemotron_h_pattern(settings):
+    return settings["hybrid_override_pattern"] or "ME*-"  # of its class, which ignores num_hidden_layers
 
 
 def _kimi_linear(settings, i, count):

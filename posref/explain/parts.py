@@ -1,9 +1,12 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
+from posref.explain.inventory import counts_layers, stacks
 from posref.explain.settings import Settings, facts, shown
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
+
+UNKNOWN = "unknown"  # the type of a part of which neither the file nor a class says one
 
 
 def parts(config, model_type, path="", outer=None):
@@ -11,7 +14,7 @@ def parts(config, model_type, path="", outer=None):
     row = facts().get(model_type, {})
     below = row.get("parts", {}) if row else _named_parts(config)
     own = Settings(config, model_type, path, outer)
-    layered = own.family["encoding"] is not None or {"num_hidden_layers", "rope_parameters"} & set(row.get("defaults", {}))
+    layered = own.family["encoding"] is not None or "rope_parameters" in row.get("defaults", {}) or stacks(own)
     found = [own] if layered or not below else []
     for key, default in below.items():
         part = _part(config, key, path)
@@ -20,15 +23,31 @@ def parts(config, model_type, path="", outer=None):
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
         absent = part is None and (key in config or key in row.get("optional", ()))
-        if chosen is not None and not absent:
-            found += parts(part or {}, chosen, f"{path}.{key}".lstrip("."), config)
+        if not absent:
+            found += parts(
+                row.get("absent", {}).get(key, {}) if part is None else part,
+                chosen or UNKNOWN,
+                f"{path}.{key}".lstrip("."),
+                config,
+            )
     return found
 
 
 def _named_parts(config):
-    """The parts of a model that is not known, as far as they name a type."""
-    parts = {key: part.get("model_type") for key, part in config.items() if key.endswith("_config") and isinstance(part, dict)}
-    return {key: name for key, name in parts.items() if isinstance(name, str)}
+    """The parts of a model that is not known: those that name another type than the model, or count layers."""
+    inner = {key: part for key, part in config.items() if key.endswith("_config") and isinstance(part, dict)}
+    named = {key: part.get("model_type") for key, part in inner.items()}
+    return {
+        key: name if isinstance(name, str) else None
+        for key, name in named.items()
+        if (isinstance(name, str) and name != config.get("model_type")) or any(map(counts_layers, inner[key]))
+    }
+
+
+def layer_counts(config):
+    """{(part, key): number of layers} of a configuration: every stack of every part, counted from its keys alone."""
+    found = parts(config, config["model_type"])
+    return {(settings.path, key): count for settings in found for key, count in stacks(settings).items()}
 
 
 def _part(config, key, path):

@@ -31,13 +31,21 @@ def describe(explained, name):
     lines = [f"{name}: model_type {explained['model_type']}"]
     for group in explained["layers"]:
         lines += ["", *_group(group)]
-    for part in explained["unsupported"]:
-        where = f"{part['part']} " if part["part"] else ""
-        lines += ["", f"NOT EXPLAINED  {where}(model_type {part['model_type']}): nothing is known here of its positions"]
+    if explained["unsupported"]:
+        lines += ["", "NOT DESCRIBED", *(f"  {_undescribed(entry)}" for entry in explained["unsupported"])]
     lines += _listed("Usual slips (`posref mistakes NAME` says more)", _slips(explained["layers"]))
     lines += _listed("Traps", explained["traps"])
     lines += _listed("Keys about position that were not understood", explained["unread"])
     return "\n".join(lines)
+
+
+def _undescribed(entry):
+    """layers 0-2, 4-6 (6): linear_attention (a state that decays orders the tokens): not described"""
+    part = f"{entry['part']}: " if entry["part"] else ""
+    counted = f" of {entry['counted_by']}" if entry["counted_by"] else ""
+    which = f"layers {runs(entry['indices'])} ({len(entry['indices'])}){counted}" if entry["indices"] else "all layers"
+    kind = entry["kind"] or f"model_type {entry['model_type']}"
+    return f"{part}{which}: {kind} ({entry['why']}): not described"
 
 
 def _listed(title, sentences):

@@ -52,7 +52,7 @@ def test_words(file, capsys):
 
 
 def test_what_is_not_known_is_loud(file, capsys):
-    assert "NOT EXPLAINED" in printed(capsys, file({"model_type": "wav2vec2"}))
+    assert "NOT DESCRIBED" in printed(capsys, file({"model_type": "wav2vec2"}))
     text = printed(capsys, file({"model_type": "martian", **SIZES}))
     assert "NOT KNOWN: no key says which features form a pair" in text
 
@@ -175,7 +175,9 @@ def test_every_shipped_model_is_explained_and_has_a_source():
     for name, record in reading.models().items():
         explained = explain(name)
         assert explained["layers"], name
-        assert explained["unsupported"] in ([], [{"part": "audio_config", "model_type": "gemma4_audio"}])
+        described = {group["part"] for group in explained["layers"]}
+        for entry in explained["unsupported"]:  # layers of another kind in a described part
+            assert entry["model_type"] == "gemma4_audio" or entry["part"] in described, name
         assert "@" in record["source"]
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref.explain import explain
+from posref.explain import explain, reading
+from posref.explain.parts import layer_counts
+from posref.explain.words import describe
 
 RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
 ANSWERED = [record for record in RECORDS if "transformers" in record]
@@ -110,3 +112,28 @@ def test_an_unknown_type_is_explained_as_far_as_its_keys_decide():
     assert group["layout"] is None
     assert group["softmax_scale"] is None
     assert group["base"] == BY_NAME["mlc_orion"]["config"]["rope_theta"]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["name"])
+def test_no_layer_is_silent(record):
+    """Every layer that the keys of a part count is described or named."""
+    if record["name"] in REFUSED:
+        return
+    explained, config = explain(record["config"]), reading.read(record["config"])
+    for (part, _), count in layer_counts(config).items():
+        said = [*explained["layers"], *explained["unsupported"]]
+        found = {i for entry in said if entry["part"].removesuffix(".encoder") == part for i in entry["indices"]}
+        stacks = {i for entry in said if entry["part"] in ("encoder", "decoder") for i in entry["indices"]}
+        assert set(range(count)) <= (found | stacks)
+
+
+def test_layers_that_are_not_described_are_named():
+    """Qwen3.5 has 45 linear layers of 60, Nemotron-H 108 of 118 without a softmax."""
+    for name, part, expected in (
+        ("nvidia__Qwen3.5-397B-A17B-NVFP4", "text_config", 45),
+        ("nvidia__Nemotron-H-56B-Base-8K", "", 108),
+    ):
+        explained = explain(BY_NAME[name]["config"])
+        entries = [entry for entry in explained["unsupported"] if entry["part"] == part and entry["kind"]]
+        assert sum(len(entry["indices"]) for entry in entries) == expected
+        assert describe(explained, name).count(": not described") == len(explained["unsupported"])

@@ -11,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+from posref.explain import inventory
 from tests.parity import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
@@ -48,7 +49,7 @@ def facts():
 def _record(kind):
     names = dict(getattr(kind, "attribute_map", {}))
     wanted = {*KEYS.split(), *(names.get(key, key) for key in KEYS.split())}
-    defaults = {key: _plain(value) for key, value in _defaults(kind).items() if key in wanted}
+    defaults = {key: _plain(value) for key, value in _defaults(kind).items() if key in wanted or inventory.counts_layers(key)}
     record = {
         "module": kind.__module__.split(".")[-2],
         "class": kind.__name__.removesuffix("Config"),
@@ -58,8 +59,9 @@ def _record(kind):
         "rope_type": getattr(kind, "default_rope_type", "default"),
         "parts": _parts(kind),
         "optional": _optional(kind),
+        "absent": _absent(kind, wanted),
     }
-    silent = {"names": {}, "parts": {}, "optional": [], "theta": 10000.0, "rope_type": "default"}
+    silent = {"names": {}, "parts": {}, "optional": [], "absent": {}, "theta": 10000.0, "rope_type": "default"}
     return {key: value for key, value in record.items() if key not in silent or value != silent[key]}
 
 
@@ -116,6 +118,31 @@ def _optional(kind):
     except Exception:
         return []
     return [key for key in keys if getattr(whole, key, None) is None]
+
+
+def _absent(kind, wanted):
+    """part -> what a model of this class gives a part that its file leaves out, beside the defaults of the part's own type."""
+    try:
+        with models.quiet():
+            whole = kind()
+    except Exception:
+        return {}
+    found = {}
+    for key, model_type in _parts(kind).items():
+        part = getattr(whole, key, None)
+        if part is None or isinstance(part, dict):
+            continue
+        with models.quiet():
+            usual = _fields(models.CONFIG_MAPPING[model_type]()) if model_type else {}
+        given = {
+            name: _plain(value) for name, value in _fields(part).items() if name in wanted or inventory.counts_layers(name)
+        }
+        found[key] = {name: value for name, value in given.items() if value is not None and _plain(usual.get(name)) != value}
+    return {key: dict(sorted(values.items())) for key, values in found.items() if values}
+
+
+def _fields(part):
+    return {name: vars(part).get(name) for name in getattr(type(part), "__dataclass_fields__", {})}
 
 
 def text(table):

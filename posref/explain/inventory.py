@@ -1,0 +1,91 @@
+"""Which layers a configuration has, counted from its keys alone, and which of them `explain` does not describe."""
+
+import re
+
+from posref.explain import kinds
+
+# a key that counts the layers of one stack: num_hidden_layers, n_layer, decoder_layers, vision_num_layers, depths, ..
+COUNTS = re.compile(
+    r"^((num|n)_)?layers?$|^(\w+_)?(num|n)_(hidden_)?layers$|^(num_)?(\w+_)?(en|de)coder_(hidden_)?layers$|^[lxr]_layers$"
+    r"|^num_(attention|auxiliary|global|mtp|nextn_predict|patch_transformer|pooler|spatial|temporal)_layers$|^(\w+_)?depths?$|^block_sizes$"
+)
+NO_STACK = re.compile(r"^num_sparse_|predictor|wavenet|^max_|^min_|^scale_|^router_|_per_")
+# a key that names each layer, read where no key counts them
+LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern", "attn_layers", "block_configs", "attention_types")
+FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")  # they draft further tokens (MTP)
+WHY = {
+    "linear_attention": "a state that decays orders the tokens",
+    "conv": "a short convolution orders the tokens",
+    "moe": "experts; tokens do not meet in this layer",
+    "mlp": "a feed-forward layer; tokens do not meet in it",
+}
+
+
+def stacks(settings):
+    """{key: number of layers} for each stack of one part, from the file or else from its class."""
+    own = settings.facts.get("defaults", {})
+    # the class of a model with parts reads no count that it does not declare: others are of its text, written flat
+    raw = {key: value for key, value in settings.raw.items() if key in own} if settings.facts.get("parts") else settings.raw
+    values = {**own, **raw}
+    found = {key: _size(value) for key, value in values.items() if counts_layers(key) and key not in LISTS}
+    found = {key: count for key, count in found.items() if count and (key not in FURTHER or key in settings.raw)}
+    for key in [key for key in found if _another_name(key, found)]:
+        del found[key]
+    if {"encoder_layers", "decoder_layers"} & set(found):
+        found.pop("num_hidden_layers", None)  # another name of one of the two
+    listed = [key for key in LISTS if isinstance(values.get(key), (list, str)) and values[key]]
+    return found or {key: len(values[key]) for key in listed[:1]}
+
+
+def _another_name(key, found):
+    """Whether a count is that of another key: vt_num_hidden_layers beside num_hidden_layers, or one of two names of MTP.
+
+    The depth of a class with num_hidden_layers counts no layers in which tokens meet (Janus: those of its aligner).
+    """
+    if key == "depth" and "num_hidden_layers" in found:
+        return True
+    same = [other for other in found if other != key and found[other] == found[key]]
+    first = next((other for other in found if other in FURTHER), key)
+    return any(key.endswith(f"_{other}") for other in same) if key not in FURTHER else key != first
+
+
+def counts_layers(key):
+    """Whether a key counts the layers of a stack, or names each of them."""
+    return key in LISTS or bool(COUNTS.search(key) and not NO_STACK.search(key))
+
+
+def _size(value):
+    if isinstance(value, list):
+        return sum(n for n in value if type(n) is int and 0 < n < 10**6) if all(type(n) is int for n in value) else 0
+    return value if type(value) is int and 0 < value <= 10**6 else 0
+
+
+def undescribed(settings, groups):
+    """An entry of `unsupported` for each set of layers of one part that no group describes; None: nothing is described."""
+    known = groups is not None and settings.family["encoding"] is not None
+    described = {i for group in groups or () for i in group["indices"]}
+    named = _by_kind(settings, described) if known else []
+    counts = {key: count for key, count in stacks(settings).items() if not known or key not in settings.read}
+    named += [(None, key, list(range(count))) for key, count in counts.items()]
+    return [_entry(settings, *each) for each in named or ([] if groups else [(None, None, [])])]
+
+
+def _by_kind(settings, described):
+    """(kind, None, indices) of the layers beside the described ones, in a part whose layers have kinds."""
+    listed = kinds.kinds(settings) if "kinds" in settings.family else None
+    found = {}
+    for i, kind in enumerate(listed or ()):
+        if i not in described:
+            found.setdefault(kind, []).append(i)
+    return [(kind, None, indices) for kind, indices in found.items()]
+
+
+def _entry(settings, kind, key, indices):
+    return {
+        "part": settings.path,
+        "model_type": settings.model_type,
+        "kind": kind,
+        "counted_by": key,
+        "indices": indices,
+        "why": "they draft further tokens" if key in FURTHER else WHY.get(kind, "nothing is known here of their positions"),
+    }
