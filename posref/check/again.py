@@ -10,7 +10,7 @@ from posref.check.call import Caller, Misbehaved, between, output
 from posref.check.further import failed, further, models_after, reshaped
 from posref.check.judge import judged, unseen
 from posref.check.report import Finding, Report
-from posref.ops import Arguments, Mistake, NotHere, probe, using
+from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 CACHED = (
     "what an earlier call of one shape was given",
@@ -33,6 +33,20 @@ CLAMPED = (
     (),
     "Compute with positions as given.",
 )
+ABSOLUTE = (
+    "|p| for positions below 0",
+    "Positions lose their sign.",
+    "Right from 0 on.",
+    (),
+    "Compute with positions as given.",
+)
+REUSED = (
+    "what an earlier call with the same buffers was given",
+    "Tables are kept by the address or the identity of an array.",
+    "The first call is right; the next one that fills the same buffers has the tables of the first.",
+    (),
+    "Keep tables by the values that they are made of, or make them in every call.",
+)
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
 
 
@@ -41,7 +55,7 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
     try:
         a = probe.exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        question = _asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
+        question = asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
         earlier, values = caller.result, output(caller.result)
         got = caller(a)
     except (NotHere, ValueError):
@@ -60,6 +74,20 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
     return [question] if right else []
 
 
+def reused(report: Report, caller: Caller, first: engine.Question) -> None:
+    """A call with the buffers of an earlier call, which hold other numbers now."""
+    try:
+        a = probe.exchanged(first.a, caller.positions)
+        old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
+        question = asked(report, caller, first, a, {"cached_by_address": Mistake(old, *REUSED)})
+        got = caller.refilled(first.a, a)
+    except (NotHere, ValueError, Misbehaved):
+        return
+    part = Report(report.subject)
+    if judged(part, question, reshaped(got, question)) or failed(report, "buffers filled again", part):
+        report.passed("buffers filled again")
+
+
 def strides(report: Report, caller: Caller, first: engine.Question) -> None:
     """The first question with slices of larger arrays, those of four axes with the middle ones exchanged."""
     spread = caller.with_strides()
@@ -73,34 +101,57 @@ def strides(report: Report, caller: Caller, first: engine.Question) -> None:
     read = {name: partial(_in_a_row, name) for name in spread.slices} if caller.axes == "bhnd" else {}
     wrong = {f"strides_of_{name}_ignored": Mistake(using(**{name: read[name]}), *STRIDES) for name in read}
     wrong |= {"strides_ignored": Mistake(using(**read), *STRIDES)} if len(read) > 1 else {}
-    question, part = _asked(report, caller, first, first.a, wrong), Report(report.subject)
+    question, part = asked(report, caller, first, first.a, wrong), Report(report.subject)
     if judged(part, question, reshaped(got, question)) or failed(report, "strides", part):
         report.passed("strides", ", ".join(spread.slices))
 
 
-def negative(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Positions below 0, where the specification has such. Nobody is accused: the report says what happens there."""
-    if caller.positions == "range":
-        return
+def negative(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
+    """Positions below 0, where the specification has such.
+
+    Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
+    keys below 0, as padding.
+    """
+    names = probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" and "max_position" not in settings else []
     try:
-        a = probe.moved(first.a, -1)
-        floored = using(**{name: np.maximum(a[name], 0) for name in probe.PLACED if name in a})
-        question = _asked(report, caller, first, a, {"clamped_at_0": Mistake(floored, *CLAMPED)})
-        got = caller(a)
+        a = probe.moved(first.a, -(2**12), names)
+        ways = {"clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)}
+        ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
+        question = asked(report, caller, first, a, ways)
+        got = reshaped(caller(a), question)
     except (NotHere, ValueError):
         return
     except Misbehaved as error:
         report.skipped("negative positions", f"none: {error}")
         return
     part = Report(report.subject)
-    if judged(part, question, reshaped(got, question)):
+    if judged(part, question, got):
         report.passed("negative positions")
+        return
+    known = [finding.name for finding in part.diagnosis]
+    masks = first.a.get("mask") is not None or np.isin(question.right, (0, 1)).all()
+    unsure = not known and "key_positions" in names and masks
+    if unsure or "clamped_at_0" in known or not np.isfinite(got).all() or _refused(caller, first, names):
+        words = ", ".join(known) or "by no mistake that is known"
+        report.skipped("negative positions", f"wrong before 0: {words}; all else was checked from 0 on")
     else:
-        known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
-        report.skipped("negative positions", f"wrong before 0: {known}; all else was checked from 0 on")
+        failed(report, "negative positions", part)
 
 
-def _asked(report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]) -> engine.Question:
+def _changed(name: str, change: Any) -> Any:
+    return lambda a: change(a[name])
+
+
+def _refused(caller: Caller, first: engine.Question, names: list[str]) -> bool:
+    """Whether positions far below 0 raise, as reading a table from its end does."""
+    try:
+        caller(probe.moved(first.a, -(2**22), names))
+    except Misbehaved:
+        return True
+    return False
+
+
+def asked(report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]) -> engine.Question:
     """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
     hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
     return further(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))

@@ -1,7 +1,7 @@
 """Further: the same question again, at other shapes and at other positions."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -14,7 +14,7 @@ from posref.check.judge import judged, needed, unseen
 from posref.check.report import Report
 from posref.ops import Arguments, Mistake, NotHere, Op, common, probe
 
-# beside the first probe: one row, one text, one head, many heads, lengths that are no multiple of a tile
+# beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
 BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 1},
     {"n_query": 1, "n_key": 1},
@@ -23,7 +23,13 @@ BATTERY: tuple[dict[str, int], ...] = (
     {"heads": 32, "n_key": 5},
     {"n_query": 33, "n_key": 33},
     {"n_query": 17, "n_key": 129},
+    *({"n_query": 1, "n_key": n} for n in (8, 9, 10)),  # steps of decoding, in order
+    {"batch": 17, "n_query": 2, "n_key": 4},
+    {"batch": 1, "heads": 131, "n_query": 2, "n_key": 3},
+    {"batch": 1, "n_query": 1, "n_key": 1031},
+    {"batch": 1, "n_query": 261, "n_key": 263},
 )
+MOST = 1_000_000  # pairs of queries and keys; more take seconds
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
@@ -41,14 +47,15 @@ def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], fi
     for shape in _shapes(op, settings):
         a = op.make(**settings | shape)
         words = ", ".join(f"{key}={value}" for key, value in shape.items())
+        with np.errstate(all="ignore"):
+            question = further(op, a, models)
+        if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
+            continue  # the bound leaves the numbers before the values do
         try:
             got = caller(a)
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        question = further(op, a, models)
-        if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
-            continue  # the bound leaves the numbers before the values do
         if not also(report, f"shape {words}", question, got):
             return [*tried.values()]
         tried[words] = question
@@ -83,44 +90,83 @@ def failed(report: Report, name: str, part: Report) -> bool:
 def far(
     report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
 ) -> list[engine.Question]:
-    """The same question on both sides of where numbers of few bits end, as far as there are such positions.
+    """The same question at positions farther and farther out, until the function refuses or takes the time of a table.
 
-    Beyond 2^24, where float32 has no odd numbers, nobody is accused: the report says what happens there. That is asked only
-    where it tells a mistake that nothing has told before.
+    Up to 2^24, where float32 holds every integer, a wrong result is a failure. Beyond, positions are integers that float32
+    holds, but sums with them may not be: there only positions that end or wrap are a failure. Nobody is accused of positions in
+    float32.
     """
     asked: dict[int, engine.Question] = {}
-    hidden = unseen(report, first, *others)
+    names = probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" else []
     # a word of the system, or of the probe
     limit = np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
-    for end in probe.ENDS if report.ok and caller.positions != "range" else ():
-        try:
-            a = probe.moved(first.a, end)
-            if _last(first.a) >= end or _last(a) > limit:
-                continue
-            question = _there(caller, a, models_after(report, first))
-            still = question.blind(needed(report, first), hidden)
-            if end > probe.REHEARSAL and still == hidden:
-                if "f32_positions" in hidden:
-                    report.skipped("far positions", f"from {end} on float32 positions are within the bound")
-                continue
-            if end > probe.REHEARSAL:
-                _rehearsed(caller, first.a, probe.moved(first.a, probe.REHEARSAL))
-            got = caller(a)
-        except NotHere:
+    ends = [end for end in (*probe.ENDS, *probe.FAR) if end > _last(first.a, names) and names]
+    usual = _seconds(caller, first.a) if ends else 0.0
+    for end in ends:
+        a = probe.moved(first.a, end, names) if end in probe.ENDS else probe.stretched(first.a, end, names)
+        if _last(a, names) > limit or (end > probe.EXACT and caller.positions == "offset"):
             break
+        try:
+            question = _there(caller, a, models_after(report, first))
+            seconds = _seconds(caller, a)
+            right = _right(question, _answered(caller, question))
         except (Misbehaved, ValueError) as error:
             report.skipped("far positions", f"none from {end} on: {error}")
+            return [*asked.values()]
+        if not right:
+            _far_failed(report, caller, first.a, question, names, end, max(asked, default=_last(first.a, names)))
+            return [*asked.values()]
+        asked[end] = question
+        if seconds > 3 * usual + 0.2:
+            report.skipped("far positions", f"none beyond {end}, which takes {seconds:.1f} s, as a table of all positions does")
+            return [*asked.values()]
+    if asked:
+        report.passed("far positions", f"up to {max(asked)}")
+    return [*asked.values(), *(_odd(report, caller, first, names, *others, *asked.values()) if names and limit > 2 * probe.EXACT else [])]
+
+
+def _far_failed(
+    report: Report, caller: Caller, near: Arguments, question: engine.Question, names: list[str], end: int, right: int
+) -> None:
+    """Say from where on positions are wrong, and whether they end or wrap there."""
+    if end not in probe.ENDS:
+        at = partial(probe.stretched, near, names=names)
+        end = _last(_least(caller, question, lambda last: at(end=last), _last(question.a, names), right), names)
+    ways = common.ends(end, names)
+    for mistakes in (ways, caller.op.mistakes) if right < probe.EXACT else (ways,):
+        part, op = Report(report.subject), caller.op._replace(mistakes=mistakes)
+        judged(part, further(op, question.a, question.models), _answered(caller, question))
+        if part.diagnosis:
             break
-        asked[end], hidden, part = question, still, report if end < probe.REHEARSAL else Report(report.subject)
-        if not also(part, f"positions from {end} on", question, got):
-            known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
-            if part is not report:
-                report.skipped("far positions", f"wrong from {end} on: {known}; all else was checked below")
-            break
+    if part.diagnosis or right < probe.EXACT:
+        failed(report, f"positions from {end} on", part)
+        report.advice.append("If positions end there by intent, raise an error beyond, or pass max_position= with the last one.")
     else:
-        if asked:
-            report.passed("far positions", ", ".join(map(str, asked)))
-    return [*asked.values()]
+        beyond = f"wrong from {end} on, by no mistake that is known, where float32 does not hold every position"
+        report.skipped("far positions", f"{beyond}; all else was checked below")
+
+
+def _odd(report: Report, caller: Caller, first: engine.Question, names: list[str], *others: engine.Question) -> list[engine.Question]:
+    """The question on both sides of 2^24, where float32 has no odd numbers, if that tells positions in float32."""
+    hidden = unseen(report, first, *others)
+    if "f32_positions" not in hidden or _last(first.a, names) > probe.EXACT:
+        return []
+    try:
+        question = _there(caller, probe.moved(first.a, probe.EXACT, names), models_after(report, first))
+        if "f32_positions" in question.blind(needed(report, first), hidden):
+            report.skipped("odd positions", f"from {probe.EXACT} on float32 positions are within the bound")
+            return []
+        if _right(question, _answered(caller, question)):
+            report.passed("odd positions", f"about {probe.EXACT}")
+        else:
+            part = Report(report.subject)
+            judged(part, question, _answered(caller, question))
+            known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
+            report.skipped("odd positions", f"wrong from {probe.EXACT} on: {known}; all else was checked")
+        return [question]
+    except (Misbehaved, ValueError) as error:
+        report.skipped("odd positions", f"none from {probe.EXACT} on: {error}")
+    return []
 
 
 def apart(
@@ -172,9 +218,9 @@ def _apart(
         raise ValueError("distances leave the numbers of float16")
     for turn in range(1 if len(np.atleast_2d(first.a.get("query_positions", 0))) > 2 or "offsets" in first.a else 3):
         question = _there(caller, probe.parted(first.a, gap, turn), models)
-        if gap > probe.REHEARSAL and not _tells_a_cap(question):
+        if gap > 2**20 and not _tells_a_cap(question):
             raise NotHere
-        if gap > probe.REHEARSAL:
+        if gap > 2**20:
             _rehearsed(caller, first.a, probe.parted(first.a, 2**20, turn))
         if not _right(question, _answered(caller, question)):
             hidden = unseen(report, first, *others)
@@ -196,9 +242,10 @@ def _right(question: engine.Question, got: np.ndarray) -> bool:
     return engine.distance(got, question.right, question.tolerance[model], question.gauge) <= 1
 
 
-def _least(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int) -> Arguments:
-    """The arguments at the least gap that is answered wrongly, by halving."""
-    right = 0
+def _least(
+    caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int, right: int = 0
+) -> Arguments:
+    """The arguments at the least gap or end that is answered wrongly, by halving."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
         there = further(caller.op, at(middle), question.models)
@@ -259,8 +306,8 @@ def _seconds(caller: Caller, a: Arguments) -> float:
     return perf_counter() - start
 
 
-def _last(a: Arguments) -> int:
-    return max((int(a[name].max()) for name in probe.PLACED if isinstance(a.get(name), np.ndarray)), default=0)
+def _last(a: Arguments, names: Iterable[str] = probe.PLACED) -> int:
+    return max((int(a[name].max()) for name in names if isinstance(a.get(name), np.ndarray)), default=0)
 
 
 def _shapes(op: Op, settings: dict[str, Any]) -> Iterator[dict[str, int]]:
@@ -270,15 +317,25 @@ def _shapes(op: Op, settings: dict[str, Any]) -> Iterator[dict[str, int]]:
         {"heads"} if "key_heads" in inspect.signature(op.make).parameters else set()
     )
     for shape in BATTERY:
-        possible = shape.keys() <= inspect.signature(op.make).parameters.keys() - own and _runs(op, settings | shape)
+        possible = shape.keys() <= inspect.signature(op.make).parameters.keys() - own
+        possible = possible and _pairs(op, settings | shape) <= MOST and _runs(op, settings | shape)
         if possible and _extents(op.make(**settings | shape)) != sizes:
             yield shape
+
+
+def _pairs(op: Op, settings: dict[str, Any]) -> int:
+    """Queries times keys, in all heads of all batch rows; where nothing is made for queries, keys are taken for them."""
+    sizes = {name: p.default for name, p in inspect.signature(op.make).parameters.items()} | settings
+    made = [_extents(op.make(**settings | {"n_query": n})) for n in (1, 2)] if "n_query" in sizes else [0, 0]
+    queries = sizes.get("n_query" if made[0] != made[1] else "n_key", 1)
+    return int(np.prod([queries, *(sizes.get(name, 1) for name in ("batch", "heads", "n_key"))]))
 
 
 def _runs(op: Op, settings: dict[str, Any]) -> bool:
     """False where the specification refuses the shape."""
     try:
-        op.spec(**op.make(**settings))
+        with np.errstate(all="ignore"):
+            op.spec(**op.make(**settings))
     except (TypeError, ValueError):
         return False
     return True

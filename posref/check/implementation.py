@@ -11,10 +11,11 @@ import numpy as np
 
 from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
-from posref.check.again import negative, second, strides
+from posref.check.again import negative, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved
 from posref.check.further import apart, battery, far, reshaped
 from posref.check.gradients import check_gradient
+from posref.check.inputs import fine, masked
 from posref.check.judge import blind, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
@@ -81,7 +82,10 @@ def check(
         asked += far(report, caller, settings, *asked)
         blind(report, *asked, *apart(report, caller, settings, *asked))
         strides(report, caller, question)
-        negative(report, caller, question)
+        reused(report, caller, question)
+        negative(report, caller, settings, question)
+        fine(report, caller, question)
+        masked(report, caller, question)
         check_gradient(report, caller, op, a)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")

@@ -46,7 +46,7 @@ ARRAYS = {
     "mask": padded_mask,
     "q": lambda s: ending(painted((s.batch, s.heads, s.n_query, s.head_dim), 1), 2048, -2048),
     "bias": lambda s: painted((s.heads, s.n_query, s.n_key), 6),
-    "sinks": lambda s: painted((s.heads,), 8),
+    "sinks": lambda s: painted((s.heads,), 6),
     "row_scale": lambda s: abs(painted((s.n_query,), 9)),
     "bias_by_offset": lambda s: painted((s.heads, s.n_query + s.n_key - 1), 6),
     "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),

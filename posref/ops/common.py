@@ -1,6 +1,6 @@
 """Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -395,6 +395,32 @@ def capped(n: int) -> Mistake:
         remedy="Limit distances only where the formula does.",
         kind="positions",
     )
+
+
+def of_some(name: str, names: Sequence[str], change: Callable[[Any], Any], *words: Any) -> dict[str, Mistake]:
+    """One mistake in all of these arguments, and in each alone."""
+    sets = {name: names} | ({f"{name}_of_{one}": [one] for one in names} if len(names) > 1 else {})
+    return {key: _mistake(using(**{one: _of(one, change) for one in some}), *words) for key, some in sets.items()}
+
+
+def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
+    """Positions that end before n, or wrap there."""
+    last = (
+        f"positions beyond {n - 1} become {n - 1}",
+        "A table of positions ends, and the index is clamped.",
+        f"Right until {n - 1}, then all positions are one.",
+        (),
+        "Make the table as long as the longest sequence, or compute with the positions.",
+    )
+    again = (
+        f"positions modulo {n}",
+        "Positions wrap: a table or an integer is too short.",
+        f"Right until {n - 1}, then positions repeat.",
+        (),
+        "Make the table as long as the longest sequence, or hold positions in int32 or int64.",
+    )
+    found = of_some(f"positions_end_at_{n - 1}", names, lambda p: np.minimum(p, n - 1), *last)
+    return found | of_some(f"positions_modulo_{n}", names, lambda p: p % n, *again)
 
 
 GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (

@@ -18,7 +18,13 @@ def steps(length, *, denominator):
     return np.diff(index.encode_normalized(np.arange(length), length, denominator=denominator), axis=0)
 
 
-ARRAYS = {"positions": lambda s: np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % s.get("length", 64)}
+def _spread(s):
+    """Positions all over the length, from 0 on, out of order."""
+    length = s.get("length", 64)
+    return np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * (length * 5 // 13 + 1) % length
+
+
+ARRAYS = {"positions": _spread}
 
 
 def _starts_at_one(f, a):

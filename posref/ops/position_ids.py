@@ -160,11 +160,22 @@ def _after_the_sides(start, counts, places):
     return start + max(counts[-2:])
 
 
+def _far(s):
+    """Beyond 4085, and so far that a window, or a chunk, ends before the first tokens."""
+    return 4085 + (s.get("window") or s.get("chunk_size") or 0)
+
+
+def _kept_keys(s):
+    """The first tokens on both sides of the last sink; those a window, or a chunk, behind the first query; those about it."""
+    first, window = max(s.get("sinks", 0) - 3, 0) + np.arange(6), _far(s) + 10 - (_far(s) - 4085) + np.arange(-3, 4)
+    return np.unique(np.concatenate([first, window, _far(s) + np.arange(5 * s.n_key)]))
+
+
 ARRAYS = {
     "mask": lambda s: ((np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1)).astype(int),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
-    "query_positions": lambda s: 4095 + 5 * np.arange(s.n_query),
-    "key_positions": lambda s: 4085 + np.arange(5 * s.n_key),
+    "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
+    "key_positions": _kept_keys,
     "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [4, s.merge, 2 * s.merge], [1, 0, 0]]),
 }
 # a mask of padding is no mask of attention; a temperature one position off is that of the other convention

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, attention
-from posref.ops import Arguments, NotHere
+from posref.ops import Arguments, NotHere, Op
 
 POSITIONS = ("batch", "shared", "range", "offset")
 # what an array is made of where the op has no such setting; each can be given like a setting
@@ -38,7 +38,7 @@ def ending(x: np.ndarray, *numbers: float) -> np.ndarray:
 
 def keys_at(s: Any) -> np.ndarray:
     """Positions of the keys. "batch": every row has its own, one with gaps, one padded on the left, one across 4096;
-    "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3.
+    "shared": one row with gaps; "range": 0, 1, 2, ..; "offset": counted from 3. None is larger than `max_position`.
 
     >>> keys_at(Arguments(EXTENTS))
     array([[   0,    1,    2,    3,    9,   40,  136],
@@ -49,10 +49,11 @@ def keys_at(s: Any) -> np.ndarray:
     gaps = n + 5 * (n > 3) + 30 * (n > 4) + 95 * (n > 5)
     if s.positions in ("range", "offset"):
         return n + 3 * (s.positions == "offset")
+    limit = s.get("max_position") or np.inf
     if s.positions == "shared":
-        return gaps
-    rows = [gaps, np.maximum(n - 2, 0), gaps + 4093]
-    return np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)])
+        return np.minimum(gaps, limit).astype(int)
+    rows = [gaps, np.maximum(n - 2, 0), gaps + min(4093, max(limit - gaps[-1], 0))]
+    return np.minimum(np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)]), limit).astype(int)
 
 
 LANDMARKS = (*(0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 2047, 2049, 4095, 4097), 15962, 48040, 65535, 131073, 999999)
@@ -83,22 +84,54 @@ def marks_at(s: Any) -> np.ndarray:
     )
 
 
-ENDS = (2**15, 2**16, 2**24)  # of integers of 16 bits, with a sign and without, and of whole numbers in float32
-REHEARSAL = 3 * 2**20  # so far every whole number is one of float32, and a table of the positions takes its time
+ENDS = (2**14, 2**15, 2**16)  # of integers of 15 and 16 bits
+EXACT = 2**24  # so far float32 holds every integer
+FAR = (*(2**k for k in range(18, 31, 2)), 2**31 - 2**8)  # the last one is near the end of int32
 PLACED = ("key_positions", "positions", "query_positions")
 
 
-def moved(a: Arguments, end: int) -> Arguments:
+def placed(op: Op, a: Arguments) -> list[str]:
+    """The arguments that are positions: integers, more than 0 and 1, which can all grow by 1 and leave the shape of the result.
+
+    Offsets have two ends and are moved by `parted`; lengths and sizes change the shape.
+
+    >>> from posref import ops
+    >>> [placed(ops.op(name), ops.op(name).make()) for name in ("offsets.offsets", "learned.encode", "position_ids.packed")]
+    [['query_positions', 'key_positions'], ['positions'], []]
+    """
+    arrays = {name: a[name] for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"}
+    names = [name for name, x in arrays.items() if name != "offsets" and not np.isin(x, (0, 1)).all()]
+    try:
+        grown = np.shape(op.spec(**a | {name: a[name] + 1 for name in names}))
+    except (TypeError, ValueError):
+        return []
+    return names if grown == np.shape(op.spec(**a)) else []
+
+
+def moved(a: Arguments, end: int, names: Collection[str] = PLACED) -> Arguments:
     """The arguments with all positions moved alike, the middle one of the first row to `end`. NotHere without positions.
 
     >>> moved(Arguments(positions=np.array([0, 1, 5])), 2**15).positions
     array([32767, 32768, 32772])
     """
-    placed = [name for name in PLACED if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"]
-    if not placed:
+    here = [name for name in names if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"]
+    if not here:
         raise NotHere("positions")
-    row = a[placed[0]].reshape(-1, a[placed[0]].shape[-1])[0]
-    return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in placed})
+    row = a[here[0]].reshape(-1, a[here[0]].shape[-1])[0]
+    return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in here})
+
+
+def stretched(a: Arguments, end: int, names: Collection[str]) -> Arguments:
+    """The arguments with the largest position at `end`, and the others below it as far as float32 holds all of them: from
+    2^24 on their distances grow by a power of two. NotHere without positions.
+
+    >>> stretched(Arguments(positions=np.array([0, 1, 5])), 2**26, ["positions"]).positions
+    array([67108844, 67108848, 67108864])
+    """
+    if not names:
+        raise NotHere("positions")
+    step, last = 1 << max((end - 1).bit_length() - 24, 0), max(a[name].max() for name in names)
+    return Arguments(a | {name: end // step * step + step * (a[name] - last) for name in names})
 
 
 def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
@@ -115,6 +148,33 @@ def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
     if not any((x != a[name]).any() for name, x in other.items()):
         raise NotHere("positions")
     return Arguments(a | other)
+
+
+def fine(x: np.ndarray) -> np.ndarray:
+    """The numbers 1/8192 larger and smaller in turn: float32 holds them, 16-bit formats and TF32 do not.
+
+    >>> fine(np.array([1.0, 1.0])) * 8192
+    array([8193., 8191.])
+    """
+    turns = np.where(np.arange(x.size).reshape(x.shape) % 2, -1, 1)
+    return (x * (1 + turns / 2**13)).astype(np.float32).astype(float)
+
+
+def triangular(mask: np.ndarray) -> bool:
+    """Whether no query sees a key after its own, the last query at the last key."""
+    return not (mask & ~np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2], dtype=bool)).any()
+
+
+def scattered(mask: np.ndarray) -> np.ndarray:
+    """A mask of this shape with holes and with keys after the query: every query sees its first or second key, and others.
+
+    >>> scattered(np.tri(3, 4, 1, dtype=bool)) * 1
+    array([[1, 1, 0, 1],
+           [0, 1, 1, 0],
+           [1, 0, 0, 1]])
+    """
+    rows, keys = np.indices(mask.shape)[-2:]
+    return (painted(mask.shape, 3) > 0) | (keys == rows % min(2, mask.shape[-1]))
 
 
 APART = (2**16, 2**15, 2**11)  # where whole numbers of 16 bits end, and where float16 has no odd ones
@@ -198,6 +258,8 @@ def maker(
 ) -> Callable[..., Arguments]:
     """`make(**settings)` of an op: its keyword arguments and the extents, and every array made from them; `own` extents first.
 
+    An array is made from the settings, the extents and `given`, the names of all arrays of the op.
+
     Its signature lists the settings; one without a default must be given. Arrays in `asked` are made if their setting is true.
     """
     known = ARRAYS | dict(arrays)
@@ -207,7 +269,8 @@ def maker(
         always = inspect.signature(f).parameters["mask"].default is inspect.Parameter.empty
         settings["causal"] = inspect.Parameter("causal", keyword, default=always, annotation=bool)
     settings |= {name: inspect.Parameter(name, keyword, default=False, annotation=bool) for name in given if name in asked}
-    sizes = EXTENTS | dict(own or {})
+    placed = any(known.get(name) in (keys_at, queries_at) for name in given)
+    sizes: dict[str, Any] = EXTENTS | ({"max_position": None} if placed else {}) | dict(own or {})
     for name in {"n_query", "n_key"} & settings.keys():
         settings[name] = settings[name].replace(default=sizes[name])
     extents = {name: inspect.Parameter(name, keyword, default=value) for name, value in sizes.items() if name not in settings}
@@ -220,11 +283,12 @@ def maker(
         for name, p in parameters.items():
             if name not in chosen and p.default is p.empty:
                 raise ValueError(f"ops: {f.__name__} needs {name}=; its settings are {', '.join(parameters)}")
-        s = Arguments({name: p.default for name, p in parameters.items()} | chosen)
+        s = Arguments({name: p.default for name, p in parameters.items()} | chosen | {"given": given})
         if "dim" in s and "head_dim" not in chosen:
             s["head_dim"] = s.dim
         for name in sizes.keys() & s.keys() - {"positions"}:
-            _require.count("ops", name, s[name])
+            if s[name] is not None:
+                _require.count("ops", name, s[name])
         _require.choice("ops", "positions", s.get("positions", "batch"), POSITIONS)
         made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
         return completed(f, s | made)

@@ -35,8 +35,8 @@ ARRAYS = {
     "u_q": lambda s: painted((s.heads, 6, s.head_dim), 2),
     "u_k": lambda s: painted((s.heads, 6, s.head_dim), 4),
     "t": lambda s: painted((s.heads, s.n_key, s.n_key), 6),
-    "theta_1": lambda s: painted((s.heads,), 8),
-    "theta_2": lambda s: painted((s.heads,), 9),
+    "theta_1": lambda s: painted((s.heads,), 5),
+    "theta_2": lambda s: -painted((s.heads,), 3),
     "b": lambda s: painted((s.heads, s.n_key, s.n_key), 10),
 }
 

@@ -1,0 +1,77 @@
+"""Inputs: the first question with other contents: numbers that need 24 bits, and a mask that is no triangle."""
+
+from typing import Any
+
+import numpy as np
+
+from posref.check import engine
+from posref.check.again import asked
+from posref.check.call import Caller, Misbehaved
+from posref.check.further import failed, reshaped
+from posref.check.judge import judged
+from posref.check.report import Report
+from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+
+BITS = {"float16 or TF32": 11, "bfloat16": 8}
+ROUNDED = (
+    "An input is rounded before it is used.",
+    "Right for numbers of few bits; all others are off by that rounding.",
+    (),
+    "Compute with the input as it is given; switch TF32 off where products are compared in float32.",
+    "precision",
+)
+TRIANGLE = (
+    "the causal mask in the place of the mask that was given",
+    "The mask is not read.",
+    "Right in plain decoding; prefixes, images and packed texts see the wrong keys.",
+    (),
+    "Apply the mask that is given.",
+    "mask",
+)
+
+
+def fine(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Numbers that need more bits than 16-bit formats have, where the inputs and the output are wider."""
+    arrays = {name: first.a[name] for name in caller.op.given if name in first.a}
+    arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+    if report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}:
+        _contents(report, caller, first, Arguments(first.a | arrays), "numbers of 24 bits", _roundings([*arrays]))
+
+
+def masked(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Another mask than the causal one, where the function receives it."""
+    mask = first.a.get("mask")
+    if report.ok and "mask" in {*caller.op.given, *caller.named} and isinstance(mask, np.ndarray) and probe.triangular(mask):
+        wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
+        _contents(report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", wrong)
+
+
+def _contents(
+    report: Report, caller: Caller, first: engine.Question, a: Arguments, name: str, wrong: dict[str, Mistake]
+) -> None:
+    try:
+        question = asked(report, caller, first, a, wrong)
+        got = reshaped(caller(a), question)
+    except (NotHere, ValueError):
+        return
+    except Misbehaved as error:
+        report.skipped(name, str(error))
+        return
+    part = Report(report.subject)
+    if judged(part, question, got) or failed(report, name, part):
+        report.passed(name)
+
+
+def _roundings(names: list[str]) -> dict[str, Mistake]:
+    """All inputs, or one of them, in few bits."""
+    sets = {"inputs": names} if len(names) > 1 else {}
+    sets |= {name: [name] for name in names}
+    return {
+        f"{words}_in_{bits}_bits": Mistake(using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind}", *ROUNDED)
+        for words, some in sets.items()
+        for kind, bits in BITS.items()
+    }
+
+
+def _in(name: str, bits: int) -> Any:
+    return lambda a: common.rounded(a[name], bits)
