@@ -76,6 +76,8 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
 
 def reused(report: Report, caller: Caller, first: engine.Question) -> None:
     """A call with the buffers of an earlier call, which hold other numbers now."""
+    if not report.ok:
+        return
     try:
         a = probe.exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
@@ -112,10 +114,14 @@ def negative(report: Report, caller: Caller, settings: dict[str, Any], first: en
     Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
     keys below 0, as padding.
     """
-    names = probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" and "max_position" not in settings else []
+    names = (
+        probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" and "max_position" not in settings else []
+    )
     try:
         a = probe.moved(first.a, -(2**12), names)
-        ways = {"clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)}
+        ways = {
+            "clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)
+        }
         ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
         question = asked(report, caller, first, a, ways)
         got = reshaped(caller(a), question)

@@ -24,6 +24,9 @@ BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 33, "n_key": 33},
     {"n_query": 17, "n_key": 129},
     *({"n_query": 1, "n_key": n} for n in (8, 9, 10)),  # steps of decoding, in order
+)
+# more rows, heads and keys than a block, a warp or a short table has
+LARGE: tuple[dict[str, int], ...] = (
     {"batch": 17, "n_query": 2, "n_key": 4},
     {"batch": 1, "heads": 131, "n_query": 2, "n_key": 3},
     {"batch": 1, "n_query": 1, "n_key": 1031},
@@ -40,11 +43,18 @@ def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
     return np.where(question.op.meant(question.a), got.reshape(right.shape), right)
 
 
-def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> list[engine.Question]:
+def battery(
+    report: Report,
+    caller: Caller,
+    op: Op,
+    settings: dict[str, Any],
+    first: engine.Question,
+    shapes: tuple[dict[str, int], ...] = BATTERY,
+) -> list[engine.Question]:
     """The same question at other shapes, those that were answered rightly; the first that fails is described."""
     tried: dict[str, engine.Question] = {}
     models = models_after(report, first)
-    for shape in _shapes(op, settings):
+    for shape in _shapes(op, settings, shapes) if report.ok else ():
         a = op.make(**settings | shape)
         words = ", ".join(f"{key}={value}" for key, value in shape.items())
         with np.errstate(all="ignore"):
@@ -60,7 +70,7 @@ def battery(report: Report, caller: Caller, op: Op, settings: dict[str, Any], fi
             return [*tried.values()]
         tried[words] = question
     if tried:
-        report.passed("shapes", "; ".join(tried))
+        report.passed("shapes" if shapes is BATTERY else "large shapes", "; ".join(tried))
     return [*tried.values()]
 
 
@@ -122,7 +132,10 @@ def far(
             return [*asked.values()]
     if asked:
         report.passed("far positions", f"up to {max(asked)}")
-    return [*asked.values(), *(_odd(report, caller, first, names, *others, *asked.values()) if names and limit > 2 * probe.EXACT else [])]
+    return [
+        *asked.values(),
+        *(_odd(report, caller, first, names, *others, *asked.values()) if names and limit > 2 * probe.EXACT else []),
+    ]
 
 
 def _far_failed(
@@ -140,13 +153,17 @@ def _far_failed(
             break
     if part.diagnosis or right < probe.EXACT:
         failed(report, f"positions from {end} on", part)
-        report.advice.append("If positions end there by intent, raise an error beyond, or pass max_position= with the last one.")
+        report.advice.append(
+            "If positions end there by intent, raise an error beyond, or pass max_position= with the last one."
+        )
     else:
         beyond = f"wrong from {end} on, by no mistake that is known, where float32 does not hold every position"
         report.skipped("far positions", f"{beyond}; all else was checked below")
 
 
-def _odd(report: Report, caller: Caller, first: engine.Question, names: list[str], *others: engine.Question) -> list[engine.Question]:
+def _odd(
+    report: Report, caller: Caller, first: engine.Question, names: list[str], *others: engine.Question
+) -> list[engine.Question]:
     """The question on both sides of 2^24, where float32 has no odd numbers, if that tells positions in float32."""
     hidden = unseen(report, first, *others)
     if "f32_positions" not in hidden or _last(first.a, names) > probe.EXACT:
@@ -242,9 +259,7 @@ def _right(question: engine.Question, got: np.ndarray) -> bool:
     return engine.distance(got, question.right, question.tolerance[model], question.gauge) <= 1
 
 
-def _least(
-    caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int, right: int = 0
-) -> Arguments:
+def _least(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int, right: int = 0) -> Arguments:
     """The arguments at the least gap or end that is answered wrongly, by halving."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
@@ -310,13 +325,13 @@ def _last(a: Arguments, names: Iterable[str] = probe.PLACED) -> int:
     return max((int(a[name].max()) for name in names if isinstance(a.get(name), np.ndarray)), default=0)
 
 
-def _shapes(op: Op, settings: dict[str, Any]) -> Iterator[dict[str, int]]:
-    """The extents of the battery that change an array of this op and were not chosen."""
+def _shapes(op: Op, settings: dict[str, Any], shapes: tuple[dict[str, int], ...]) -> Iterator[dict[str, int]]:
+    """The extents that change an array of this op and were not chosen."""
     sizes = _extents(op.make(**settings))
     own = {*settings, *inspect.signature(op.spec).parameters} | (
         {"heads"} if "key_heads" in inspect.signature(op.make).parameters else set()
     )
-    for shape in BATTERY:
+    for shape in shapes:
         possible = shape.keys() <= inspect.signature(op.make).parameters.keys() - own
         possible = possible and _pairs(op, settings | shape) <= MOST and _runs(op, settings | shape)
         if possible and _extents(op.make(**settings | shape)) != sizes:

@@ -16,9 +16,13 @@ from posref.check.report import Finding, Report
 from posref.ops import Arguments, Op
 from posref.ops.probe import painted
 
+LEAVES_TORCH = {"numpy", "__array__", "tolist", "data_ptr", "__dlpack__"}  # what comes back has no way through autograd
+
 
 def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     """Compare the gradient through torch or jax with the gradient op of the system, if there is one."""
+    if _severed(report, caller, op, a):
+        return
     system, name = op.name.split(".")
     of = getattr(importlib.import_module(f"posref.ops.{system}"), "GRADIENTS", {}).get(name)
     if of is None:
@@ -51,6 +55,72 @@ def _of_the_gradient(finding: Finding, argument: str) -> Finding:
     )
 
 
+def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
+    """Whether autograd knows no way from the result back to the features that it is made of; that is a failure.
+
+    A function that runs without autograd as a whole, in numpy or under no_grad, is for inference: it is only said.
+    """
+    names = [
+        name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
+    ]
+    names = [name for name in names if len(a[name]) == len(a[names[0]])]  # of every text; a table of heads is a weight
+    torch: Any = sys.modules.get("torch")
+    if not names or "gradient" in op.name or torch is None or not torch.is_grad_enabled():
+        return False
+    given = caller.tensors(a)
+    if not all(isinstance(given.get(name), torch.Tensor) for name in names):
+        return False
+    leaves = {name: given[name].detach().clone().requires_grad_(True) for name in names}
+    from torch.overrides import TorchFunctionMode
+
+    class Recorded(TorchFunctionMode):
+        """The functions that ran with autograd."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.ran = list[str]()
+
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = getattr(function, "__name__", "")
+            self.ran += [name] if torch.is_grad_enabled() and "set_grad_enabled" not in name else []
+            return function(*args, **kwargs or {})
+
+    try:
+        with Recorded() as recorded:
+            result = caller.run(given | leaves, a)
+        if not isinstance(result, torch.Tensor) or not result.is_floating_point():
+            return False
+        if not result.requires_grad and (result.is_inference() or {*recorded.ran} & LEAVES_TORCH or not recorded.ran):
+            report.skipped("gradient", "the function runs without autograd")
+            return True
+        found = (
+            torch.autograd.grad(result.sum(), [*leaves.values()], allow_unused=True)
+            if result.requires_grad
+            else [None] * len(names)
+        )
+    except Exception as error:
+        report.skipped(
+            "gradient", str(error) if isinstance(error, Misbehaved) else f"differentiating it raised {raised(error)}"
+        )
+        return True
+    lost = [name for name, gradient in zip(names, found, strict=True) if gradient is None and _used(op, a, name)]
+    if lost:
+        words = " and ".join(lost)
+        report.failed("gradient", f"the result does not depend on {words} by autograd: a gradient was expected")
+        sentence = f"your output has no gradient with respect to {words}: it was detached on the way, and the values are right"
+        report.diagnosis.append(Finding("gradient_severed", sentence, "", 0.0))
+        remedy = "Remove detach() and .data from the way of the features"
+        report.advice.append(f"{remedy}; a function for inference alone runs under torch.no_grad().")
+    return bool(lost)
+
+
+def _used(op: Op, a: Arguments, name: str) -> bool:
+    """Whether the right answer depends on this argument."""
+    return not np.allclose(
+        op.spec(**a), op.spec(**a | {name: a[name] * (1 + painted(a[name].shape, 5) / 8)}), rtol=1e-3, atol=1e-5
+    )
+
+
 def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray) -> np.ndarray | None:
     """The gradient of sum(result flow) with respect to one argument; None where the tensors know none."""
     given = caller.tensors(a)
@@ -58,8 +128,6 @@ def _through(caller: Any, op: Op, a: Arguments, argument: str, flow: np.ndarray)
         if hasattr(given[argument], "requires_grad_"):
             given[argument] = given[argument].detach().clone().requires_grad_(True)
             result = caller.run(given, a)
-            if not result.requires_grad:
-                raise Misbehaved("the result has no gradient: it was detached on the way")
             result.backward(caller.to(caller.laid_out(RESULT, flow, a).astype(np.float32)).to(result.dtype))
             return output(given[argument].grad)
         if type(given[argument]).__module__.startswith("jax"):

@@ -13,7 +13,7 @@ from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved
-from posref.check.further import apart, battery, far, reshaped
+from posref.check.further import LARGE, apart, battery, far, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.inputs import fine, masked
 from posref.check.judge import blind, judged
@@ -80,7 +80,8 @@ def check(
     if question is not None and _first(report, caller, question, got):
         asked = [question, *second(report, caller, question), *battery(report, caller, op, settings, question)]
         asked += far(report, caller, settings, *asked)
-        blind(report, *asked, *apart(report, caller, settings, *asked))
+        asked += apart(report, caller, settings, *asked)
+        blind(report, *asked, *battery(report, caller, op, settings, question, LARGE))
         strides(report, caller, question)
         reused(report, caller, question)
         negative(report, caller, settings, question)

@@ -6,7 +6,7 @@ import numpy as np
 
 from posref.check import engine
 from posref.check.again import asked
-from posref.check.call import Caller, Misbehaved
+from posref.check.call import Caller, Misbehaved, output
 from posref.check.further import failed, reshaped
 from posref.check.judge import judged
 from posref.check.report import Report
@@ -34,7 +34,8 @@ def fine(report: Report, caller: Caller, first: engine.Question) -> None:
     """Numbers that need more bits than 16-bit formats have, where the inputs and the output are wider."""
     arrays = {name: first.a[name] for name in caller.op.given if name in first.a}
     arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
-    if report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}:
+    wide = report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}
+    if wide and all(np.array_equal(output(caller.to(x.astype(np.float32))), x) for x in arrays.values()):
         _contents(report, caller, first, Arguments(first.a | arrays), "numbers of 24 bits", _roundings([*arrays]))
 
 
@@ -67,7 +68,9 @@ def _roundings(names: list[str]) -> dict[str, Mistake]:
     sets = {"inputs": names} if len(names) > 1 else {}
     sets |= {name: [name] for name in names}
     return {
-        f"{words}_in_{bits}_bits": Mistake(using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind}", *ROUNDED)
+        f"{words}_in_{bits}_bits": Mistake(
+            using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind}", *ROUNDED
+        )
         for words, some in sets.items()
         for kind, bits in BITS.items()
     }

@@ -162,7 +162,8 @@ def fine(x: np.ndarray) -> np.ndarray:
 
 def triangular(mask: np.ndarray) -> bool:
     """Whether no query sees a key after its own, the last query at the last key."""
-    return not (mask & ~np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2], dtype=bool)).any()
+    queries, keys = mask.shape[-2:]
+    return not (mask & (np.tri(queries, keys, keys - queries) == 0)).any()
 
 
 def scattered(mask: np.ndarray) -> np.ndarray:
