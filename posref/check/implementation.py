@@ -187,7 +187,8 @@ def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
 def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Arguments, converters: dict[str, Any]) -> None:
     """ValueError for a setting without which the question is the same, and for a converter of arrays that are not there."""
     replaced = {"base", "exponent_dim"} if isinstance(name, str) and settings.get("frequencies") is not None else set()
-    for setting in settings.keys() - (inspect.signature(op.spec).parameters.keys() - replaced):
+    kept = {"max_position"}  # it limits positions that are asked later
+    for setting in settings.keys() - kept - (inspect.signature(op.spec).parameters.keys() - replaced):
         if _same(op, settings, a, setting):
             raise ValueError(
                 f"check.check: {setting}={_said(settings[setting])} changes nothing in {op.name} as asked; leave it out"
