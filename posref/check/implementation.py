@@ -187,8 +187,7 @@ def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
 def _every_option_is_used(name: Any, op: Op, settings: dict[str, Any], a: Arguments, converters: dict[str, Any]) -> None:
     """ValueError for a setting without which the question is the same, and for a converter of arrays that are not there."""
     replaced = {"base", "exponent_dim"} if isinstance(name, str) and settings.get("frequencies") is not None else set()
-    kept = {"max_position"}  # it limits positions that are asked later
-    for setting in settings.keys() - kept - (inspect.signature(op.spec).parameters.keys() - replaced):
+    for setting in settings.keys() - (inspect.signature(op.spec).parameters.keys() - replaced):
         if _same(op, settings, a, setting):
             raise ValueError(
                 f"check.check: {setting}={_said(settings[setting])} changes nothing in {op.name} as asked; leave it out"
@@ -206,6 +205,8 @@ def _same(op: Op, settings: dict[str, Any], a: Arguments, name: str) -> bool:
     other: Any
     if isinstance(value, str):
         other = "shared" if value == "batch" else "batch"
+    elif name == "max_position":  # a limit, which may be beyond the first probe
+        other = int(value == 1) + 1
     else:
         other = not value if isinstance(value, bool) else value + 1
     try:

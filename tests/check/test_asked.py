@@ -97,8 +97,8 @@ def test_a_refusal_says_what_the_option_is_for(asked):
     code, said = asked("converters:tells", *WAYS["rope"].split(), "--layer", "3")
     assert (code, said) == (2, "posref: --as rope has no --layer; leave it out. It is for: with --config or the --preset of a "
                             "model, the layer\n")  # fmt: skip
-    code, said = asked("converters:tells", *WAYS["preset"].split(), "--max-position", "3")
-    assert (code, "--preset bloom_176b has no --max-position" in said) == (2, True)
+    code, said = asked("converters:tells", *WAYS["preset"].split(), "--exponent-dim", "3")
+    assert (code, "--preset bloom_176b has no --exponent-dim" in said) == (2, True)
 
 
 @pytest.mark.parametrize("function", [check, contract])
@@ -106,7 +106,7 @@ def test_a_refusal_says_what_the_option_is_for(asked):
     ("name", "settings", "extra"),
     [
         ("alibi.slopes", {"heads": 4}, {"n_query": 9, "positions": "shared", "axes": "bnhd", "batch": 2}),
-        ("alibi.bias", {"heads": 4, "form": "signed"}, {"head_dim": 9, "axes": "thd", "max_position": 5, "layer": 1}),
+        ("alibi.bias", {"heads": 4, "form": "signed"}, {"head_dim": 9, "axes": "thd", "layer": 1}),
         ("attention.attend", {"scale": 0.5}, {"positions": "shared", "axes": "thd", "window": 3, "to_positions": None}),
         (
             "rope.rotate",
