@@ -20,13 +20,15 @@ STATEMENTS = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr, ast.For, ast.If, 
 EXPRESSIONS = (ast.NamedExpr, ast.Await, ast.JoinedStr)  # refused
 BUILTINS = (range, len, max, min, abs, sum, int, slice, enumerate, zip, list, tuple, bool, any, all, ValueError, TypeError)
 LIBRARY = ("math", "_bisect", "itertools")  # functions, but for iterators that are made already
-ATTRIBUTES = "shape ndim size dtype kind T sum min max any all reshape swapaxes astype append get bit_length start stop count"
-NUMPY = """arange argwhere array ascontiguousarray broadcast_shapes broadcast_to clip concatenate cumsum diff empty empty_like
+ATTRIBUTES = "shape ndim size T sum min max any all reshape swapaxes astype append get bit_length start stop count"
+NUMPY = """arange argwhere array ascontiguousarray broadcast_shapes broadcast_to clip concatenate cumsum diff
     flatnonzero full full_like meshgrid moveaxis ndim ndindex ones ones_like repeat searchsorted stack swapaxes take_along_axis
     where zeros zeros_like lib stride_tricks sliding_window_view float32 float64 int32 int64 pi inf"""
+OF_KERNELS = "dtype empty empty_like"  # compiled functions make their own memory; a formula asks for no dtype
+SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 CONSTANTS = (bool, int, float, str, type(None))
 
-_passed = set()  # code of functions in which nothing was found
+_passed = set()  # code and globals of functions in which nothing was found
 
 
 def check(function):
@@ -35,8 +37,9 @@ def check(function):
     package = todo[0].__module__.split(".")[0]
     while todo:
         function = todo.pop()
-        if function.__code__ not in seen | _passed and function.__module__ not in CHECKS:
-            seen.add(function.__code__)
+        key = function.__code__, id(function.__globals__)
+        if key not in seen | _passed and function.__module__ not in CHECKS:
+            seen.add(key)
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
                 if where not in (package, "numpy"):
@@ -48,7 +51,7 @@ def check(function):
 def _calls(function):
     """The functions that a function names, after a look at all of its words."""
     definition = tree(function).body[0]
-    local = _local(definition)
+    local = _bound(definition)
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     found = [value for value in defaults if not _constant(value)]
     if found:
@@ -72,10 +75,18 @@ def _look(function, node, local):
     text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__.lower()
     if (isinstance(node, ast.stmt) and not isinstance(node, STATEMENTS)) or isinstance(node, EXPRESSIONS):
         raise _refusal(function, text)
+    if isinstance(node, ast.For) and node.orelse:
+        raise _refusal(function, "else after a loop, which no turn runs")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _text(node.left):
+        raise _refusal(function, f"{text}: a text tells a symbol from a number")
     if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) and not _with_none(node):
         raise _refusal(function, f"{text}: only `is None` says the same of a symbol and of a number")
     if isinstance(node, ast.Attribute) and (isinstance(node.ctx, ast.Store) or not _known(function, node, local)):
         raise _refusal(function, text)
+
+
+def _text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
 def _with_none(node):
@@ -84,16 +95,22 @@ def _with_none(node):
 
 def _known(function, node, local):
     """Whether an attribute is of numpy's listed functions, of a module of formulas, or a listed one of a value."""
-    owner = _value(function, node.value, local)
+    owner, more = _value(function, node.value, local), _of_kernels(function)
+    if isinstance(owner, (types.FunctionType, type)):
+        return False  # its attributes can change between calls
     if not isinstance(owner, types.ModuleType):
-        return node.attr in ATTRIBUTES.split() or node.attr in _fields(function)
+        return node.attr in ATTRIBUTES.split() + more or node.attr in _fields(function)
     is_ufunc = isinstance(getattr(owner, node.attr, None), np.ufunc)
-    return is_ufunc or node.attr in NUMPY.split() or not owner.__name__.startswith("numpy")
+    return is_ufunc or node.attr in NUMPY.split() + more or not owner.__name__.startswith("numpy")
+
+
+def _of_kernels(function):
+    return OF_KERNELS.split() if function.__module__.startswith("posref.fast") else []
 
 
 def _named(function, node, local, in_module):
     """The function behind a name that is not local; what else it may be is a constant, a record or a listed builtin."""
-    if not isinstance(node, (ast.Name, ast.Attribute)) or (isinstance(node, ast.Name) and node.id in local):
+    if not isinstance(node, (ast.Name, ast.Attribute)) or (id(node) in local):
         return
     value = _value(function, node, local)
     if isinstance(node, ast.Attribute) and (
@@ -109,13 +126,13 @@ def _named(function, node, local, in_module):
     elif getattr(value, "__module__", None) == "builtins" and callable(value):
         if value not in BUILTINS:
             raise _refusal(function, f"{value.__name__}()")
-    elif not (_constant(value) or isinstance(value, np.ufunc) or _record(value) or _of_a_library(value)):
+    elif not (_constant(value) or isinstance(value, np.ufunc) or _record(value) or _of_a_library(function, value)):
         raise _refusal(function, f"{ast.unparse(node)}, which can hold state")
 
 
-def _of_a_library(value):
+def _of_a_library(function, value):
     where = getattr(value, "__module__", None) or ""
-    numpy = where.startswith("numpy") and getattr(value, "__name__", "") in NUMPY.split()
+    numpy = where.startswith("numpy") and getattr(value, "__name__", "") in [*NUMPY.split(), *_of_kernels(function)]
     return numpy or (where in LIBRARY and isinstance(value, (type, types.BuiltinFunctionType)))
 
 
@@ -124,17 +141,49 @@ def _value(function, node, local):
     if isinstance(node, ast.Attribute):
         owner = _value(function, node.value, local)
         return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
-    if not isinstance(node, ast.Name) or node.id in local:
+    if not isinstance(node, ast.Name) or id(node) in local:
         return None
     outer = inspect.getclosurevars(function).nonlocals
     return outer.get(node.id, function.__globals__.get(node.id, getattr(builtins, node.id, None)))
 
 
-def _local(definition):
-    """Names that a function binds, its own arguments and those of functions inside it."""
-    arguments = {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
-    stored = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return arguments | stored | {node.name for node in ast.walk(definition) if isinstance(node, ast.FunctionDef)}
+def _bound(definition):
+    """The ids of names that a scope around them binds: the function, one inside it, or a comprehension."""
+    found = set()
+
+    def walk(node, names, around):
+        names = around.get(id(node), names)
+        if isinstance(node, ast.Name) and node.id in names:
+            found.add(id(node))
+        if isinstance(node, SCOPES):
+            around = {id(each): names for each in _outside(node)}
+            names = names | _stores(node)
+        for child in ast.iter_child_nodes(node):
+            walk(child, names, around)
+
+    walk(definition, set(), {})
+    return found
+
+
+def _outside(scope):
+    """What stands in a scope and is evaluated around it: defaults, and what a comprehension goes through first."""
+    if isinstance(scope, (ast.FunctionDef, ast.Lambda)):
+        return [*scope.args.defaults, *filter(None, scope.args.kw_defaults)]
+    return [scope.generators[0].iter]
+
+
+def _stores(scope):
+    """What a scope binds itself: its arguments, targets and functions, not those of scopes inside it."""
+    names = {node.arg for node in ast.walk(getattr(scope, "args", ast.Pass())) if isinstance(node, ast.arg)}
+    todo = [*ast.iter_child_nodes(scope)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        todo += [] if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+    return names
 
 
 def _constant(value):

@@ -19,6 +19,7 @@ import ast
 import sympy as sp
 
 from proofs.kit.mutants import python_function, tree
+from proofs.kit.record import RECORD
 from proofs.kit.symbols import Scalar, expression
 from proofs.kit.verdicts import NotProved
 
@@ -27,10 +28,12 @@ class Loop:
     """A loop of a function, by its number in each block around it. Checks of arguments are left out."""
 
     def __init__(self, function, *path):
-        self.function, self.path = python_function(function), path
+        self.function, self.path, self.base = python_function(function), path, {}
 
     def before(self, names):
-        return self._run(self._parts()[0], names)
+        after = self._run(self._parts()[0], names)
+        self.base = {name: value for name, value in after.items() if names.get(name, self) is not value}
+        return after
 
     def turns(self, names):
         code = compile(ast.Expression(self._parts()[1].iter), "", "eval")
@@ -38,7 +41,12 @@ class Loop:
         return [expression(bound) for bound in bounds]
 
     def turn(self, names, **target):
-        return self._run(self._parts()[1].body, {**names, **target})
+        """NotProved if a name that the body writes still stands for what it was at the first turn."""
+        body = self._parts()[1].body
+        still = [name for name in _written(body) if name in names and names[name] is self.base.get(name, self)]
+        if still:
+            raise NotProved(f"{still[0]} is carried from turn to turn and has the value of the first; give it the invariant's")
+        return self._run(body, {**names, **target})
 
     def after(self, names):
         return self._run(self._parts()[2], names)
@@ -58,10 +66,19 @@ class Loop:
 
     def _run(self, statements, names):
         names = dict(names)
+        RECORD.loops += [
+            (self.function, node.lineno) for each in statements for node in ast.walk(each) if isinstance(node, ast.stmt)
+        ]
         module = ast.Module([_assigned(s) for s in statements if not _is_check(s)], type_ignores=[])
         code = compile(ast.fix_missing_locations(module), self.function.__code__.co_filename, "exec")
         exec(code, {**self.function.__globals__, **names}, names)
         return names
+
+
+def _written(body):
+    return {
+        node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _is_check(statement):

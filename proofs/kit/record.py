@@ -16,6 +16,7 @@ class Record:
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
     cases: list = field(default_factory=list)  # of sizes, that ran
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
+    loops: list = field(default_factory=list)  # (function, line) that ran as a piece of a loop, or around one
 
     def clear(self):
         for entries in vars(self).values():

@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -720,6 +721,65 @@ def asks_whether_two_are_one(x):
 @telling
 def asks_for_the_dtype_by_is(x):
     return -x if x.dtype is np.float32 else x
+
+
+@telling
+def asks_for_the_dtype_of_its_entries(x):
+    return -x if np.array([x[0], x[1]]).dtype == object else x
+
+
+@telling
+def reads_memory_that_nobody_wrote(x):
+    return x + 0 * np.empty(x.shape)
+
+
+@telling
+def binds_a_word_in_a_scope_of_its_own(x):
+    [getattr for getattr in ()]
+    return -x if getattr(x, "flags", None) is not None else x
+
+
+@telling
+def binds_a_list_in_a_scope_of_its_own(x):
+    return -x if len([CACHE for CACHE in CACHE]) > 100 else x
+
+
+def counting_helper(x):
+    return x
+
+
+counting_helper.count = []
+
+
+@telling
+def counts_in_an_attribute_of_a_helper(x):
+    counting_helper.count.append(1)
+    return x if len(counting_helper.count) < 100 else -x
+
+
+class Keeper(NamedTuple):
+    count: int = 0
+    seen = CACHE
+
+
+@telling
+def counts_in_a_class(x):
+    Keeper.seen.append(1)
+    return x if len(Keeper.seen) < 100 else -x
+
+
+@telling
+def writes_it_as_a_text(x):
+    return x if "%s" % (x,) else -x  # noqa: UP031
+
+
+@telling
+def has_an_else_after_a_loop(x):
+    for _ in range(3):
+        x = x + 0
+    else:
+        x = -x
+    return x
 
 
 @telling

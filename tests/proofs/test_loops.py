@@ -1,12 +1,26 @@
 """Loops run turn by turn: the pieces are those of the source, and what cannot be told apart is refused."""
 
+import ast
+from pathlib import Path
+
 import pytest
 import sympy as sp
 
+import proofs
 from proofs.kit import Scalar, expression, symbol
 from proofs.kit.loops import Cells, Loop
-from proofs.kit.mutants import mutants, swapped
+from proofs.kit.mutants import mutants, swapped, tree
+from proofs.kit.record import RECORD
+from proofs.kit.runner import in_file, names
+from proofs.kit.theorem import vocabulary
 from proofs.kit.verdicts import NotProved
+
+
+def _source(file):
+    return (Path(proofs.__file__).parent / f"{file.replace('.', '/')}.py").read_text()
+
+
+BY_PIECES = [file for file in names() if not file.startswith("fast.") and "kit.loops import" in _source(file)]
 
 
 def powers(x, n):
@@ -35,6 +49,32 @@ def test_a_mutant_is_what_runs():
     with swapped(powers, code):
         got = Loop(powers, 0, 0).before({"x": symbol("x"), "k": 2, "total": 0})["total"]
     assert expression(got) == -(symbol("x").e ** 2), label
+
+
+def test_a_carried_name_may_not_stay_at_its_first_value():
+    loop, j = Loop(powers, 0, 0), symbol("j", integer=True)
+    names = loop.before({"x": symbol("x"), "k": symbol("k"), "n": 3, "total": 0})
+    with pytest.raises(NotProved, match="total is carried from turn to turn"):
+        loop.turn(names, j=j)
+    loop.turn({**names, "total": symbol("t")}, j=j)
+
+
+@pytest.mark.parametrize("file", BY_PIECES)
+def test_every_line_of_a_function_that_is_run_by_pieces_runs(file):
+    """What no piece runs could do anything, also at sizes at which nothing was run whole. Theorems of kernels name pieces."""
+    ran = set()
+    for theorem in in_file(file):
+        if "Loop" in vocabulary(theorem.body):
+            theorem.prove()
+            ran |= set(RECORD.loops)
+    assert ran
+    for function in {function for function, _ in ran}:
+        lines = {
+            node.lineno
+            for node in ast.walk(tree(function).body[0])
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))
+        }
+        assert lines == lines & {line for f, line in ran if f is function}, function.__name__
 
 
 def test_no_such_loop():
