@@ -130,7 +130,7 @@ def cached(n_query: Count, n_key: Count) -> Integers[Array, "n_query"]:
 
 
 @contract
-def zigzag(n: Count, *, ranks: Count, rank: Integer) -> Integers[Array, "n/2"]:
+def zigzag(n: Count, *, ranks: Count, rank: Integer) -> Integers[Array, "tokens"]:
     """Positions of the tokens of one rank: the r-th chunk from either end, so that causal work is equal. Context parallelism.
 
     ValueError unless n is a multiple of 2 ranks.

@@ -1,11 +1,12 @@
 """Laws of every function, which its contract says: a batch is the stack of its rows, and masked keys change nothing."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 
-from posref._contract import Arrays, Even
+from posref._contract import Arrays, Even, shape_of
 from tests.test_contract import FUNCTIONS, _call, _choices, _names, _satisfies
 
 LEADS = ((2,), (3, 2))
@@ -135,3 +136,38 @@ def _runs(function, values):
     except REFUSED:
         return False
     return True
+
+
+def extents(function, values):
+    """The extents that the axes of the arguments have, by name, where an axis is one name."""
+    found = {n: v for n, v in values.items() if type(v) is int}
+    for n, argument in function.contract.arguments.items():
+        value = values.get(n)
+        for place, axis in enumerate(argument.shape.axes if argument.shape and value is not None and "." not in n else ()):
+            if len(axis.terms) == 1 and axis.terms[0].text.isidentifier() and not axis.mark:
+                found[axis.terms[0].text] = value.shape[argument.shape.at(place)]
+    return found
+
+
+def stated(function):
+    """What is written behind the arrow; None for records, and for products of extents, which no argument has."""
+    rule = function.__wrapped__.__annotations__.get("return")
+    return shape_of(rule.axes) if axes(rule) and not re.search(r"[a-z]\*[a-z]", rule.axes) else None
+
+
+@pytest.mark.parametrize("lead", [(), *LEADS], ids=str)
+@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if stated(function)])
+def test_a_result_has_the_shape_of_its_contract(name, lead):
+    """Every extent that an argument has; with # it may be 1 instead."""
+    function = FUNCTIONS[name]
+    for values in _choices(function.contract):
+        ways = itertools.product(VALUES, MAPS)
+        given = (arguments(function, values, batched(function), lead, numbers, map_) for numbers, map_ in ways)
+        given = next((each for each in given if _runs(function, each)), None)
+        if given is None or isinstance(next(iter(given.values())), tuple):
+            pytest.skip("no numbers of VALUES fit, or the arguments are records")
+        got, sizes, shape = np.shape(_call(function, function, given)), extents(function, given), stated(function)
+        for place, axis in enumerate(shape.axes):
+            if axis.terms[0].text in sizes and len(axis.terms) == 1 and axis.mark in ("", "#"):
+                extent = got[shape.at(place)]
+                assert extent == sizes[axis.terms[0].text] or (axis.mark == "#" and extent == 1), (axis.terms[0].text, got)

@@ -157,7 +157,7 @@ class Caller:
         return made if np.array_equal(values, value) else converted("check.check", "to", self.to, value.astype(np.float32))[0]
 
     def laid_out(self, name: str, x: np.ndarray, a: Arguments) -> np.ndarray:
-        """`(batch, heads, n, d)` in the axes of `fn`, and in "thd" its positions with all tokens on one axis; others as they are."""
+        """`(batch, heads, n, d)` in the axes of `fn`, and its positions for "thd" on one axis; others as they are."""
         if self.axes == "bhnd" or name in self.columns:
             return x.copy()
         if x.ndim == 4:

@@ -71,9 +71,8 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
     if not all(isinstance(given.get(name), torch.Tensor) for name in names):
         return False
     leaves = {name: given[name].detach().clone().requires_grad_(True) for name in names}
-    from torch.overrides import TorchFunctionMode
 
-    class Recorded(TorchFunctionMode):
+    class Recorded(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         """The functions that ran with autograd."""
 
         def __init__(self) -> None:

@@ -99,7 +99,7 @@ def bias(
     slopes: Numbers[Array, "h"],
     *,
     form: Form,
-) -> Numbers[Array, "... h n_query n_key"]:
+) -> Numbers[Array, "... h #n_query n_key"]:
     """m (j - i), -m |j - i| or m j, to be added to scaled scores: `(..., h, n_query, n_key)`, with n_query 1 for "key".
 
     `query_positions` `(..., n_query)`, `key_positions` `(..., n_key)`, `slopes` `(h,)`. Positions of shape (batch, n) give
