@@ -29,7 +29,7 @@ def explain(source):
             unsupported += [entry | {"why": str(error)} for entry in undescribed(settings, None)]
             continue
         found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
-        unsupported += undescribed(settings, groups)
+        unsupported += undescribed(settings, groups) if settings.layered else []
     if errors and not found:
         raise errors[0]
     return {
@@ -44,8 +44,9 @@ def explain(source):
 def _part(settings):
     """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
     try:
-        groups = layers.groups(settings) if settings.family["encoding"] is not None else []
-        return groups, traps(settings, groups), unread(settings)
+        groups = layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
+        keys = unread(settings)  # before the traps look at them
+        return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         # the kinds of the keys of some hundred classes are not written down here
         words = f"{type(error).__name__}: {error}"

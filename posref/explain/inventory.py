@@ -25,10 +25,10 @@ def stacks(settings):
     """{key: number of layers} for each stack of one part, from the file or else from its class."""
     own = settings.facts.get("defaults", {})
     # the class of a model with parts reads no count that it does not declare: others are of its text, written flat
-    raw = {key: value for key, value in settings.raw.items() if key in own} if settings.facts.get("parts") else settings.raw
+    raw = {key: value for key, value in settings.file.items() if key in own} if settings.facts.get("parts") else settings.file
     values = {**own, **raw}
     found = {key: _size(value) for key, value in values.items() if counts_layers(key) and key not in LISTS}
-    found = {key: count for key, count in found.items() if count and (key not in FURTHER or key in settings.raw)}
+    found = {key: count for key, count in found.items() if count and (key not in FURTHER or key in settings.file)}
     for key in [key for key in found if _another_name(key, found)]:
         del found[key]
     if {"encoder_layers", "decoder_layers"} & set(found):
@@ -87,5 +87,11 @@ def _entry(settings, kind, key, indices):
         "kind": kind,
         "counted_by": key,
         "indices": indices,
-        "why": "they draft further tokens" if key in FURTHER else WHY.get(kind, "nothing is known here of their positions"),
+        "why": _why(settings, kind, key),
     }
+
+
+def _why(settings, kind, key):
+    if settings.doubt:
+        return settings.doubt
+    return "they draft further tokens" if key in FURTHER else WHY.get(kind, "nothing is known here of their positions")

@@ -46,7 +46,19 @@ def _given(settings, key, given, rule, count):
     unknown = sorted(set(found) - KNOWN)
     if unknown:
         raise ValueError(f"{settings.path or 'the configuration'}: {key} has {shown(unknown[0])}, which is no kind of layer")
+    _forget_a_rule_that_differs(settings, rule, found)
     return forced(rule, found)
+
+
+def _forget_a_rule_that_differs(settings, rule, found):
+    """Keys of the rule that says the same as the list are understood; those of another rule have not been read."""
+    before = set(settings.read)
+    try:
+        same = found == [_by_rule(rule, settings, i, len(found)) for i in range(len(found))]
+    except (TypeError, KeyError, IndexError, ZeroDivisionError):
+        same = False
+    if not same:
+        settings.read.intersection_update(before)
 
 
 def forced(rule, found):

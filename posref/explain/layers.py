@@ -126,7 +126,7 @@ def _layer(settings, kind, turned, theta, given):
     if family.get("indexer"):
         layer["indexer"] = {"layout": family["indexer"], "rotated": "first", "head_dim": settings.count("index_head_dim")}
     if turned:
-        values = dict(given[kind], rope_theta=theta) if theta else given[kind]
+        values = given[kind] | {"rope_theta": theta} if theta else given[kind]
         layer |= _turned(settings, kind, values, turned_width(settings, kind))
     else:
         layer |= others.added(settings, layer["encoding"], layer["causal"], layer["heads"])
@@ -158,6 +158,8 @@ def _turned(settings, kind, values, width):
     if family.get("axes"):
         sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
         _added_up(settings, values.get("mrope_section"), len(layer["frequencies"]))
+        if settings.family["axes"] == "interleaved":
+            values.get("mrope_interleaved")  # understood; where it is false, a trap says that it is not read
         found = axes.pairs(family["axes"], len(layer["frequencies"]), sections)
         layer["axes"], layer["index"] = [axis for axis, _ in found], [i for _, i in found]
         layer["order"] = family["axes"]
@@ -222,7 +224,10 @@ def turned_width(settings, kind):
 def attended_width(settings, kind):
     """The width of a query as it meets a key."""
     if settings.family["scale"] in ("yarn", "latent"):
-        return settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
+        width = settings.count("qk_nope_head_dim") + settings.count("qk_rope_head_dim")
+        if settings.file.get("qk_head_dim") == width:
+            settings.read.add("qk_head_dim")  # it says the same
+        return width
     return head_width(settings, kind)
 
 
@@ -263,6 +268,8 @@ def both_sides(settings):
 def window(settings, kind):
     """How many keys a query sees at most on one side, its own included; None without a window."""
     rule = settings.family.get("window")
+    if rule is not None:
+        settings.read.add(rule["key"])  # understood, whether this kind has a window or not
     if rule is None or ("kinds" in rule and kind not in rule["kinds"]):
         return None
     if "if" in rule and not settings[rule["if"]]:
@@ -294,8 +301,8 @@ def temperature(settings, turned, values):
 
 def source(settings):
     """The file of transformers in which this type's row was read."""
-    if not settings.facts:
-        return "its keys alone: this model type is not known here"
+    if not settings.facts or settings.doubt:
+        return f"its keys alone: {settings.doubt or 'this model type is not known here'}"
     module = settings.facts["module"]
     return f"transformers 5.23.0, models/{module}/modeling_{module}.py"
 

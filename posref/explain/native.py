@@ -40,12 +40,14 @@ DEEPSEEK = {"rope_type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, 
 
 
 def recognised(config):
-    """Whether a dictionary is a parameter file and no configuration of transformers."""
-    return {"dim", "n_layers", "n_heads"} <= set(config) or _of_glm(config)
+    """Whether a dictionary is a parameter file and no configuration of transformers, which names its type or its class."""
+    named = config.get("model_type") is not None or config.get("architectures")
+    return _of_glm(config) or (not named and {"dim", "n_layers", "n_heads"} <= set(config))
 
 
 def _of_glm(config):
-    return {"num_layers", "kv_channels", "multi_query_attention"} <= set(config)
+    shaped = {"num_layers", "kv_channels", "multi_query_attention"} <= set(config)
+    return shaped and config.get("model_type") in (None, "chatglm")
 
 
 def translate(config):

@@ -8,8 +8,9 @@ key, and `posref.explain.traps` says so.
 
 import copy
 
-from posref.explain.settings import shown
+from posref.explain.settings import Keys, shown
 
+NESTED = {"nested": True}  # parameters of one kind of layer, in a dictionary of its own
 TRAINED_LENGTH = ("llama3", "yarn", "longrope")
 
 
@@ -49,10 +50,10 @@ def _checked(settings, values):
             f"{settings.path or 'the configuration'}: rotary parameters are {shown(values)}, expected a dictionary"
         )
     for key in NUMBERS:
-        value = values.get(key)
+        value = dict.get(values, key)  # to check a value is not to understand it
         if value is not None and not (isinstance(value, (int, float)) and abs(value) < 1e300):
             raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
-    sections = values.get("mrope_section")
+    sections = dict.get(values, "mrope_section")
     if sections is not None and not (
         isinstance(sections, list) and sections and all(type(n) is int and n > 0 for n in sections)
     ):
@@ -87,7 +88,7 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
             values.setdefault("partial_rotary_factor", share)
         _standard(settings, values, flat=not nested)
     if nested:
-        return {kind: found.get(kind) and dict(found[kind], nested=True) for kind in kinds}
+        return {kind: found.get(kind) and found[kind] | NESTED for kind in kinds}
     return {kind: found for kind in kinds}
 
 
@@ -105,18 +106,19 @@ def _gpt_neox(settings, kinds):
 def _nested(settings, kinds, bases, scaled=("full_attention",)):
     """Full and sliding layers each with a base: `rope_scaling` reaches the kinds in `scaled` only."""
     found = _dictionary(settings, "rope_parameters")
-    found = (
-        {"sliding_attention": {"rope_type": "default"}, "full_attention": {"rope_type": "default"}} if found is None else found
-    )
+    if found is None:
+        found = Keys(
+            {"sliding_attention": {"rope_type": "default"}, "full_attention": {"rope_type": "default"}}, "", settings.read
+        )
     for kind in scaled:
         if settings.given("rope_scaling"):
-            found.setdefault(kind, {})
+            found.setdefault(kind, Keys({}, "", settings.read))
             found[kind].update(_dictionary(settings, "rope_scaling"))
     for kind, (key, without) in bases.items():
         found[kind] = found.get(kind) or {"rope_type": "default"}
         found[kind].setdefault("rope_theta", settings[key] if settings.given(key) else without)
         _standard(settings, found[kind], flat=False)
-    return {kind: found.get(kind) and dict(found[kind], nested=True) for kind in kinds}
+    return {kind: found.get(kind) and found[kind] | NESTED for kind in kinds}
 
 
 def _gemma3(settings, kinds):
@@ -150,7 +152,7 @@ def _as_given(settings, kinds):
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
         if values and "partial" in settings.family and settings.given("partial_rotary_factor"):
             values.setdefault("partial_rotary_factor", settings["partial_rotary_factor"])
-        result[kind] = values and dict(_standard(settings, values, flat=False), nested=True)
+        result[kind] = values and _standard(settings, values, flat=False) | NESTED
     return result
 
 
@@ -214,33 +216,33 @@ def _deepseek_v4(settings, kinds):
         main, compress = found["main"], found["compress"]
     else:
         main = {"rope_type": "default", "rope_theta": settings["rope_theta"]}
-        rest = {key: value for key, value in found.items() if key not in ("main", "compress")}
-        compress = {**rest, "rope_theta": settings["compress_rope_theta"]}
+        compress = found | {"rope_theta": settings["compress_rope_theta"], "main": None, "compress": None}
         compress.setdefault("rope_type", "default")
         if compress["rope_type"] == "yarn":
             compress.setdefault("attention_factor", 1.0)
     for values in (main, compress):
         values.setdefault("partial_rotary_factor", share)
         _standard(settings, values, flat=False)
-    return {kind: dict(main if kind == "sliding_attention" else compress, nested=True) for kind in kinds}
+    return {kind: (main if kind == "sliding_attention" else compress) | NESTED for kind in kinds}
 
 
 def _step3p5(settings, kinds):
     found = _dictionary(settings, "rope_parameters") or {}
     if all(isinstance(found.get(kind), dict) for kind in kinds):
-        return {kind: dict(_standard(settings, found[kind], flat=False), nested=True) for kind in kinds}
+        return {kind: _standard(settings, found[kind], flat=False) | NESTED for kind in kinds}
     given = settings["rope_theta"]
     given = _base(settings) if given is None else given
     shares, layer_types = settings["partial_rotary_factors"], settings["layer_types"] or kinds
     result = {}
     for kind in kinds:
         first = layer_types.index(kind)
-        values = {"rope_type": "default", "rope_theta": given[first] if isinstance(given, list) else given}
+        theta = given[first] if isinstance(given, list) else given
+        values = Keys({}, "", settings.read) | {"rope_type": "default", "rope_theta": theta}
         if shares:
             values["partial_rotary_factor"] = shares[first]
         if kind == "full_attention":
             values.update(_dictionary(settings, "rope_scaling") or {})
-        result[kind] = dict(_standard(settings, values, flat=False), nested=True)
+        result[kind] = _standard(settings, values, flat=False) | NESTED
     return result
 
 

@@ -1,21 +1,20 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
 from posref.explain.inventory import counts_layers, stacks
-from posref.explain.settings import Settings, facts, shown
+from posref.explain.settings import UNKNOWN_TYPE, Settings, facts, shown
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
 
-UNKNOWN = "unknown"  # the type of a part of which neither the file nor a class says one
-
 
 def parts(config, model_type, path="", outer=None):
-    """Every part with layers of its own, depth first, as `Settings`; sparse parts are filled by their class."""
+    """Every part, depth first, as `Settings`; sparse parts are filled by their class. `layered` has layers of its own."""
     row = facts().get(model_type, {})
     below = row.get("parts", {}) if row else _named_parts(config)
     own = Settings(config, model_type, path, outer)
     layered = own.family["encoding"] is not None or "rope_parameters" in row.get("defaults", {}) or stacks(own)
-    found = [own] if layered or not below else []
+    own.layered, own.parts = bool(layered or not below), below
+    found = [own]
     for key, default in below.items():
         part = _part(config, key, path)
         own_type = part.get("model_type") if isinstance(part, dict) else None
@@ -26,7 +25,7 @@ def parts(config, model_type, path="", outer=None):
         if not absent:
             found += parts(
                 row.get("absent", {}).get(key, {}) if part is None else part,
-                chosen or UNKNOWN,
+                chosen or UNKNOWN_TYPE,
                 f"{path}.{key}".lstrip("."),
                 config,
             )
@@ -47,7 +46,7 @@ def _named_parts(config):
 def layer_counts(config):
     """{(part, key): number of layers} of a configuration: every stack of every part, counted from its keys alone."""
     found = parts(config, config["model_type"])
-    return {(settings.path, key): count for settings in found for key, count in stacks(settings).items()}
+    return {(settings.path, key): count for settings in found if settings.layered for key, count in stacks(settings).items()}
 
 
 def _part(config, key, path):

@@ -5,12 +5,66 @@ position where a file has none, other names of keys, and the types of its parts.
 module does with them.
 """
 
+import copy
 import functools
 import json
+import re
 from importlib import resources
 from typing import Any
 
 from posref.explain.families import FAMILIES, UNKNOWN
+
+UNKNOWN_TYPE = "unknown"  # the type of a part of which neither the file nor a class says one
+ROTARY = ("rope_parameters", "rope_scaling")
+
+
+class Keys(dict):
+    """A dictionary of a file that remembers in `read` the path of each key that was asked for, in its copies too."""
+
+    def __init__(self, values, path="", read=None):
+        self.read = set() if read is None else read
+        self.paths = dict(values.paths) if isinstance(values, Keys) else {key: f"{path}{key}" for key in values}
+        inner = {key: _recorded(value, f"{self.paths.get(key)}.", self.read) for key, value in values.items()}
+        super().__init__(inner)
+
+    def __getitem__(self, key):
+        self._note(key)
+        return super().__getitem__(key)
+
+    def get(self, key, without=None):
+        self._note(key)
+        return super().get(key, without)
+
+    def setdefault(self, key, value=None):
+        self._note(key)
+        return super().setdefault(key, value)
+
+    def update(self, other):
+        super().update(other)
+        self.paths = {**self.paths, **getattr(other, "paths", {})}
+
+    def __or__(self, other):
+        found = copy.copy(self)
+        found.update(other)
+        return found
+
+    def __copy__(self):
+        return Keys(self, read=self.read)
+
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+    def _note(self, key):
+        if key in self.paths:
+            self.read.add(self.paths[key])
+
+
+def _recorded(value, path, read):
+    if isinstance(value, dict):
+        return value if isinstance(value, Keys) else Keys(value, path, read)
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        return [_recorded(each, f"{path[:-1]}[{i}].", read) for i, each in enumerate(value)]
+    return value
 
 
 class Settings:
@@ -21,14 +75,21 @@ class Settings:
         known = FAMILIES.get(model_type, UNKNOWN).get("class", model_type)
         self.facts = facts().get(known, {})
         self.names = self.facts.get("names", {})
-        self.raw = _under_one_name(raw, self.names)
-        self.family = family(model_type if model_type in FAMILIES or not self.decided() else "keys alone")
+        self.file = _under_one_name(raw, self.names)  # as it is; reading it is not remembered
         self.read = set()
+        self.raw = Keys(self.file, read=self.read)
+        self.doubt = _doubt(self.file, model_type, self.facts)
+        known = (model_type in FAMILIES and not self.doubt) or not self.decided()
+        self.family = family((UNKNOWN_TYPE if self.doubt else model_type) if known else "keys alone")
+
+        self.layered, self.parts = True, {}
 
     def decided(self):
-        """Whether the keys of a type that is not known decide its frequencies."""
-        sizes = {"rope_theta", "hidden_size", "num_attention_heads", "num_hidden_layers"}
-        return not self.facts and sizes <= set(self.raw) and "qk_rope_head_dim" not in self.raw
+        """Whether the keys of a type that is not known, or of a class that is not of its type, decide its frequencies."""
+        dictionaries = [self.file, *(self.file.get(key) for key in ROTARY)]
+        based = any(isinstance(values, dict) and values.get("rope_theta") is not None for values in dictionaries)
+        sizes = {"hidden_size", "num_attention_heads", "num_hidden_layers"} <= set(self.file)
+        return (not self.facts or bool(self.doubt)) and based and sizes and "qk_rope_head_dim" not in self.file
 
     def __getitem__(self, key):
         key = self.names.get(key, key)
@@ -60,6 +121,24 @@ class Settings:
         raise ValueError(
             f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected an integer from {least} to {most}"
         )
+
+
+def _doubt(file, model_type, record):
+    """Why a file is not of the model that its type names, in words; None where nothing says so."""
+    names, embedding = file.get("architectures"), file.get("position_embedding_type")
+    if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
+        return f"position_embedding_type is {shown(embedding)}, and {model_type} of transformers 5.23.0 has a learned table"
+    if not record or not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return None
+    known = set(map(_plain, classes().get(record["module"], "").split()))
+    if not known or any(_plain(name) in known for name in names):
+        return None
+    return f"architectures names {shown(names[0])}, which is no class of {model_type} in transformers 5.23.0"
+
+
+def _plain(name):
+    """Classes of TensorFlow and Flax compute the same; capitals and underscores of released names differ."""
+    return re.sub("^(TF|Flax)|_", "", name).lower()
 
 
 def query_heads(settings, kind):
@@ -115,6 +194,12 @@ def _under_one_name(raw, names):
 def facts():
     """The table of facts: model type -> what its configuration class says."""
     return json.loads(resources.files(__package__).joinpath("types.json").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def classes():
+    """module of transformers -> names of its model classes, with spaces between."""
+    return json.loads(resources.files(__package__).joinpath("classes.json").read_text(encoding="utf-8"))
 
 
 @functools.cache

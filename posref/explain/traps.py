@@ -9,22 +9,22 @@ import re
 import numpy as np
 
 from posref.explain import windows
-from posref.explain.settings import shown
+from posref.explain.settings import ROTARY, shown
 
+# a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
-    r"rope|rotary|position|window|alibi|relative_att|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer_config"
+    r"rope|rotary|position|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer|_of_layer|heads_by"
+    r"|causal|bidirection|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
+    r"|attn_layer|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
+    r"|prefix_(lm|len|att)|softcap|logit_?(cap|scale)|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
+    r"|dilat|nope|head_dim|head_count|kv_heads|kv_source|indexer|index_topk|xpos|cope|fourier"
 )
 SILENT = re.compile(
-    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn|^temperature$"
+    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn"
+    r"|^temperature$|^finetuned$|initializer|_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
-INSIDE = {
-    *("rope_type", "type", "rope_theta", "factor", "partial_rotary_factor", "original_max_position_embeddings"),
-    *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "short_factor", "long_factor"),
-    *("low_freq_factor", "high_freq_factor", "mrope_section", "mrope_interleaved", "alpha", "llama_4_scaling_beta"),
-    *("max_position_embeddings", "finetuned", "main", "compress", "short_mscale", "long_mscale"),
-    *("fope_init_factor", "fope_sep_head", "num_inv_freq"),
-}
+ELSEWHERE = ("quantization_config", "compression_config", "generation_config")  # they say nothing about the model itself
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
@@ -37,18 +37,54 @@ def traps(settings, groups):
 
 
 def unread(settings):
-    """Keys that speak of position and that nothing here has read, those inside the rotary parameters too."""
-    keys = [key for key, value in settings.raw.items() if value is not None and SPEAKS.search(key) and not SILENT.search(key)]
-    keys += [key for key, value in settings.raw.items() if value and NORM.search(key)]
-    beside = [key for key in keys if key not in settings.read and key not in ("rope_parameters", "rope_scaling")]
-    within = [f"{name}.{key}" for name, values in _dictionaries(settings) for key in values if key not in INSIDE]
+    """Keys about position, at any depth, that say something and that nothing here has read; keys of parts are their own."""
+    own = {key: value for key, value in settings.file.items() if key not in settings.parts and key not in ELSEWHERE}
+    if not settings.layered and any(key not in settings.file for key in settings.parts):
+        own = {}  # the text's keys stand beside the parts: they are read there
+    found = [path for path, key, value in _leaves(own) if _about_position(path, key, value) and path not in settings.read]
+    loud = [_whole(settings, path) for path in found if not _usual(settings, path, settings.file.get(path))]
+    loud = list(dict.fromkeys(loud))
     prefix = f"{settings.path}." if settings.path else ""
-    return [prefix + key for key in (*beside, *within)]
+    return [prefix + path for path in loud] + list(settings.file.get("posref_unread", ()))
+
+
+def _leaves(values, above=""):
+    """(path, last key, value) of everything in a dictionary that is no dictionary itself; a list that was read is read whole."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.")
+        elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            for i, each in enumerate(value):
+                yield from _leaves(each if isinstance(each, dict) else {}, f"{above}{key}[{i}].")
+        elif not str(key).startswith("posref_"):
+            yield f"{above}{key}", str(key), value
+
+
+def _whole(settings, path):
+    """The name of a dictionary about position of which nothing was read, for each of its keys."""
+    key = re.split(r"[.\[]", path)[0]
+    inside = any(each == key or each.startswith(f"{key}.") for each in settings.read)
+    return path if inside or not SPEAKS.search(key) else key
+
+
+def _about_position(path, key, value):
+    if path.split(".")[0] in ROTARY:
+        return value is not None and key not in ("finetuned", *FOPE)  # a trap speaks of FoPE
+    if NORM.search(key):
+        return bool(value)
+    return bool(SPEAKS.search(path)) and not SILENT.search(key)
+
+
+def _usual(settings, key, value):
+    """Whether a key says nothing new: the value of its class, nothing, or for `causal` what is explained anyway."""
+    if "causal" in key:
+        return value is None or value == bool(settings.family.get("causal"))
+    return value == settings.facts.get("defaults", {}).get(key) and key in settings.facts.get("defaults", {})
 
 
 def _dictionaries(settings):
     for name in ("rope_parameters", "rope_scaling"):
-        given = settings.raw.get(name)
+        given = settings.file.get(name)
         if isinstance(given, dict):
             inner = {key: value for key, value in given.items() if isinstance(value, dict)}
             yield from ((f"{name}.{key}", value) for key, value in inner.items())
@@ -70,7 +106,7 @@ def _truncate(settings, groups):
 
 
 def _dropped(settings, groups):
-    given = settings.raw.get("rope_parameters")
+    given = settings.file.get("rope_parameters")
     flat = isinstance(given, dict) and given and not any(isinstance(value, dict) for value in given.values())
     if flat and settings.family.get("parameters") in BY_LAYER:
         yield (
@@ -80,7 +116,7 @@ def _dropped(settings, groups):
 
 
 def _old_type(settings, groups):
-    given = settings.raw.get("rope_scaling")
+    given = settings.file.get("rope_scaling")
     if isinstance(given, dict) and "type" in given and "rope_type" not in given:
         if settings.family.get("parameters") in BY_LAYER:
             yield 'rope_scaling says "type" and the class of this model reads "rope_type": transformers drops the scaling'
@@ -98,7 +134,7 @@ def _no_base(settings, groups):
         "compress_rope_theta",
     )
     inside = any("rope_theta" in values for _, values in _dictionaries(settings))
-    if _rotary(groups) and not inside and not any(settings.raw.get(key) is not None for key in keys):
+    if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
         bases = ", ".join(sorted({f"{group['base']:g}" for group in _rotary(groups) if group["base"]}))
         if settings.family.get("parameters") in FIXED:
             yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
@@ -107,7 +143,7 @@ def _no_base(settings, groups):
 
 
 def _overridden(settings, groups):
-    outside = settings.raw.get("original_max_position_embeddings")
+    outside = settings.file.get("original_max_position_embeddings")
     for name, values in _dictionaries(settings):
         inside = values.get("original_max_position_embeddings")
         if outside is not None and inside is not None and inside != outside and "." not in name:
@@ -148,12 +184,12 @@ def _bias_before_the_scale(settings, groups):
 
 
 def _ignored(settings, groups):
-    if settings.model_type == "dbrx" and (settings.raw.get("attn_config") or {}).get("rope_theta"):
-        theta = settings.raw["attn_config"]["rope_theta"]
+    if settings.model_type == "dbrx" and (settings.file.get("attn_config") or {}).get("rope_theta"):
+        theta = settings.file["attn_config"]["rope_theta"]
         yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
     if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
         yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
-    share = settings.raw.get("partial_rotary_factor")
+    share = settings.file.get("partial_rotary_factor")
     whole = [group for group in _rotary(groups) if group["rotary_dim"] == group["head_dim"]]
     if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
         yield f"partial_rotary_factor is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
@@ -225,7 +261,7 @@ def _twins(settings, groups):
 
 
 def _listing(settings, groups):
-    if settings.raw.get("posref_listing") and _rotary(groups):
+    if settings.file.get("posref_listing") and _rotary(groups):
         yield (
             "this is a listing of a GGUF file without its tensors: where it has rope_freqs.weight, llama.cpp divides the "
             "frequencies by it, and they are not those given here (all of Llama 3.1 and 3.2); name the file itself"
@@ -259,14 +295,25 @@ def _both_directions(settings, groups):
 
 
 def _flat_text(settings, groups):
-    if settings.path and settings.path.endswith("text_config") and not settings.raw and settings.outer.get("hidden_size"):
+    if settings.path and settings.path.endswith("text_config") and not settings.file and settings.outer.get("hidden_size"):
         yield (
             "the keys of the text stand at the top of the file; the class in transformers 5.23.0 does not look there and "
             "takes its own values, and so does this page"
         )
 
 
+def _another_class(settings, groups):
+    if settings.doubt and settings.layered:
+        yield f"{settings.doubt}: what is said here follows from its keys alone"
+    elif settings.doubt:
+        yield f"{settings.doubt}: its parts are described as their own types say"
+    if settings.file.get("posref_given_type"):
+        given = shown(settings.file["posref_given_type"])
+        yield f"model_type {given} is not known here: the file is read as {settings.model_type}, whose class architectures names"
+
+
 TRAPS = (
+    _another_class,
     _truncate,
     _dropped,
     _old_type,

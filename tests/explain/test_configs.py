@@ -26,7 +26,8 @@ REFUSED = {  # seven files without a type, and one whose rope_scaling is a numbe
     *("mllm_minicpm4_config_minicpm4", "mllm_qwen2_5vl_config_3B_w32a32", "mllm_qwen2_5vl_config_3B_w4a32_kai"),
     *("mllm_qwen_ascend_config_0.6B", "mllm_qwen3_moe_config_30B_A3B_gguf"),
 }
-UNKNOWN_TYPE = {"vila1.5-3b"}  # llava_llama, which transformers does not know; it was built as llama, by choice
+# llava_llama, which transformers does not know; it was built as llama, by choice. JinaBERT has ALiBi; it was built as BERT.
+UNKNOWN_TYPE = {"vila1.5-3b", "jina-embeddings-v2-base-en"}
 
 
 def test_records():

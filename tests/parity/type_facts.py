@@ -1,9 +1,11 @@
-"""`posref/explain/types.json`: what the configuration classes of the installed transformers say, one record a model type.
+"""What the configuration classes of the installed transformers say: one record per model type in `posref/explain/types.json`,
+and in `posref/explain/classes.json` the model classes of each module, which a file may name in `architectures`.
 
 python -m tests.parity.type_facts           writes it anew
 python -m tests.parity.type_facts --check   says what has changed
 """
 
+import ast
 import contextlib
 import inspect
 import json
@@ -11,10 +13,13 @@ import re
 import sys
 from pathlib import Path
 
+from transformers.models.auto import modeling_auto
+
 from posref.explain import inventory
 from tests.parity import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
+CLASSES = FILE.with_name("classes.json")
 KEYS = (
     "alibi attention_chunk_size attention_head_dim attention_k_eq_v attention_multiplier attention_types attention_windows "
     "attn_config attn_layer_indices attn_layer_offset attn_layer_period attn_logit_softcapping attn_scale "
@@ -145,6 +150,29 @@ def _fields(part):
     return {name: vars(part).get(name) for name in getattr(type(part), "__dataclass_fields__", {})}
 
 
+def classes(table):
+    """module -> names of its model classes: those that its files export, and those of the automatic mappings."""
+    found = {}
+    for model_type, record in table.items():
+        names = found.setdefault(record["module"], set())
+        names.update(name for mapping in _mappings() for name in _several(mapping.get(model_type, ())))
+        folder = Path(models.transformers.__file__).parent / "models" / record["module"]
+        for file in sorted(folder.glob("modeling_*.py")):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                    names.update(ast.literal_eval(node.value))
+    models_of = {module: sorted(name for name in names if not name.endswith("Config")) for module, names in found.items()}
+    return {module: " ".join(names) for module, names in sorted(models_of.items())}
+
+
+def _mappings():
+    return [value for name, value in vars(modeling_auto).items() if name.endswith("_MAPPING_NAMES")]
+
+
+def _several(names):
+    return (names,) if isinstance(names, str) else names
+
+
 def text(table):
     """One line a type."""
     rows = (f"{json.dumps(model_type)}: {json.dumps(record)}" for model_type, record in table.items())
@@ -160,7 +188,9 @@ def changed(table):
 if __name__ == "__main__":
     found = json.loads(text(facts()))
     if "--check" in sys.argv:
-        print("\n".join(changed(found)) or "as installed")
+        others = json.loads(CLASSES.read_text(encoding="utf-8")) != classes(found)
+        print("\n".join([*changed(found), *["classes.json"] * others]) or "as installed")
     else:
         FILE.write_text(text(found), encoding="utf-8")
+        CLASSES.write_text(text(classes(found)), encoding="utf-8")
         print(f"{len(found)} types, {FILE.stat().st_size} bytes")

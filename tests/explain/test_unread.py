@@ -1,0 +1,90 @@
+"""A key about position that nothing has read is printed, wherever it stands; a file of another class says so."""
+
+import json
+
+import pytest
+
+from posref.explain import explain
+from posref.explain.settings import classes, facts
+from posref.explain.words import describe
+
+LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "rope_theta": 500000.0}
+DRAFT = LLAMA | {"model_type": "qwen3", "architectures": ["DFlashDraftModel"], "is_causal": False}
+STRANGE_KEYS = {
+    "compress_ratios": [1, 4],
+    "num_attention_heads_per_layer": [4, 8],
+    "scale_linear": 4.0,
+    "rope_freq_scale": 0.5,
+    "use_alibi": True,
+    "local_attention_window": 128,
+    "nope_layer_interval": 4,
+    "use_dynamic_ntk": True,
+    "attention_sinks": 4,
+    "rotary_interleaved": True,
+    "layer_rope_bases": [1.0, 2.0],
+    "max_relative_positions": 8,
+    "attn_logit_softcapping": 30.0,
+}
+
+
+@pytest.mark.parametrize("key", STRANGE_KEYS)
+def test_a_key_that_was_not_read_is_printed(key):
+    """At the top, in rotary parameters, in a dictionary, in a list of dictionaries, in a part and around a part."""
+    value = STRANGE_KEYS[key]
+    inside = {"a dictionary": {key: value}, "dictionaries": [{key: value}]}
+    part = {"model_type": "llava", "text_config": LLAMA | {key: value}, "vision_config": {"model_type": "clip_vision_model"}}
+    for config in (
+        LLAMA | {key: value},
+        LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": 2.0, key: value}},
+        LLAMA | inside,
+        part,
+        part | {"text_config": LLAMA, key: value},
+    ):
+        explained = explain(config)
+        places = json.dumps(config).count(f'"{key}"')
+        assert sum(key in path for path in explained["unread"]) == places, explained["unread"]
+        assert describe(explained, "file").count(key) >= places
+
+
+def test_what_a_schedule_does_not_use_is_printed():
+    linear = {"rope_type": "linear", "factor": 2.0}
+    assert explain(LLAMA | {"rope_scaling": linear})["unread"] == []
+    assert explain(LLAMA | {"rope_scaling": linear | {"beta_fast": 32}})["unread"] == ["rope_scaling.beta_fast"]
+    assert "rope_scaling.factor" in explain(LLAMA | {"rope_scaling": {"factor": 4.0}})["unread"]
+
+
+def test_a_class_of_another_model_is_said_and_nothing_else_is_believed():
+    explained = explain(DRAFT)
+    (group,) = explained["layers"]
+    assert (group["layout"], group["causal"], group["softmax_scale"]) == (None, None, None)
+    assert any("'DFlashDraftModel', which is no class of qwen3" in sentence for sentence in explained["traps"])
+    own = explain(DRAFT | {"architectures": ["Qwen3ForCausalLM"]})
+    assert own["layers"][0]["layout"] == "half"
+    chronos = {"model_type": "t5", "architectures": ["Chronos2Model"], "num_layers": 6, "d_model": 64, "rope_theta": 1e4}
+    assert explain(chronos)["layers"] == []
+    assert "Chronos2Model" in explain(chronos)["unsupported"][0]["why"]
+
+
+def test_released_classes_are_of_their_types():
+    for model_type, record in facts().items():
+        for name in classes().get(record["module"], "").split():
+            explained = explain({"model_type": model_type, "architectures": [name]})
+            assert not any("no class of" in sentence for sentence in explained["traps"]), (model_type, name)
+            break
+
+
+def test_a_type_or_a_class_vetoes_the_form_of_parameter_files():
+    native = {"dim": 64, "n_layers": 2, "n_heads": 4}
+    assert explain(native)["layers"]
+    for named in ({"model_type": "falcon_perception"}, {"architectures": ["FalconPerception"], "model_type": "x"}):
+        explained = explain(native | named)
+        assert explained["layers"] == []
+        assert explained["model_type"] == named["model_type"]
+        assert len(explained["unsupported"][0]["indices"]) == 2
+
+
+def test_another_embedding_than_the_table_of_a_class():
+    bert = {"model_type": "bert", "position_embedding_type": "alibi"}
+    assert explain(bert)["layers"] == []
+    assert "alibi" in explain(bert)["traps"][0]
+    assert explain(bert | {"position_embedding_type": "absolute"})["layers"]
