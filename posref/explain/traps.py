@@ -49,7 +49,7 @@ def unread(settings):
 
 
 def _leaves(values, above=""):
-    """(path, last key, value) of everything in a dictionary that is no dictionary itself; a list that was read is read whole."""
+    """(path, last key, value) of everything in a dictionary that is no dictionary itself."""
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.")
@@ -309,7 +309,7 @@ def _another_class(settings, groups):
         yield f"{settings.doubt}: its parts are described as their own types say"
     if settings.file.get("posref_given_type"):
         given = shown(settings.file["posref_given_type"])
-        yield f"model_type {given} is not known here: the file is read as {settings.model_type}, whose class architectures names"
+        yield f"model_type {given} is not known here; architectures names a class of {settings.model_type}, as which it is read"
 
 
 TRAPS = (
