@@ -4,6 +4,8 @@ Every error names the function, the argument, the numbers and the remedy. Arrays
 hypothesis. The last five are for single arguments of functions without a contract.
 """
 
+import difflib
+
 import numpy as np
 
 
@@ -134,6 +136,18 @@ def choice(function, argument, value, allowed):
     """`value` is one of the allowed words."""
     if value not in allowed:
         raise ValueError(f"{function}: {argument} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+
+
+def near(name, known):
+    """The end of a message about an unknown name: names that contain the name or are spelled like the name.
+
+    >>> near("alibi", ["rope", "alibi key"]), near("rpoe", ["rope", "t5"]), near("x", ["rope"])
+    ('; did you mean alibi key?', '; did you mean rope?', '')
+    """
+    wanted = name.lower().strip()
+    found = [each for each in known if len(wanted) > 2 and wanted in each.lower()]
+    found = (found or difflib.get_close_matches(wanted, known, n=3))[:3]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def kind(value):

@@ -65,6 +65,9 @@ LIBRARIES = {"torch": "torch", "jax": "jax.numpy"}  # where --to LIBRARY.dtype f
 CONVERTERS = {"torch.from_numpy": "torch:from_numpy", "jax.numpy.asarray": "jax.numpy:asarray"}  # as in Python
 
 
+OURS = ("check", "discovery", "explain", "expressivity", "finding", "ops", "precision", "schema", "vectors")  # no op is theirs
+
+
 class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
@@ -114,8 +117,17 @@ def _is_a_value(argv, arguments):
 
 def _fail(message, code):
     with contextlib.suppress(OSError):
-        print(f"posref: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"posref: {' '.join(_plain(message).split())}", file=sys.stderr)
     return code
+
+
+def _plain(message):
+    """A message of the library for a terminal: without the name of a function of ours, and control characters as escapes."""
+    text = re.sub(rf"^({'|'.join(OURS)})\.\w+: ", "", str(message))
+    text = re.sub(r"^(meaning|format|directory|dim|base|length|tolerance) is ", r"--\1 is ", text)
+    text = re.sub(r"\b((the )?systems|there) are (?:\w+, ){20,}\w+", "`posref list` prints all systems", text)
+    text = re.sub(r"\bvectors\.cases\((.*?)\) lists", r"`posref vectors list \1` lists", text)
+    return "".join(c if c.isprintable() or c.isspace() else ascii(c)[1:-1] for c in text)
 
 
 def _open_streams():
@@ -320,7 +332,7 @@ def _resolved(name):
     try:
         return discovery.resolve(name)
     except LookupError as error:
-        meant = finding.meant(name)
+        meant = finding.meant(name) if name.strip() else []
         if not meant:
             raise Usage(error) from None
         if len(meant) > 1:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref import discovery
+from posref import _require, discovery
 from posref.offsets import clip, offsets
 from posref.relative import alibi, deberta, swin, t5
 
@@ -175,7 +175,7 @@ def verdict(s, t, *, meaning):
     >>> verdict("tupe", "any bias", meaning="exact")
     ('b', 2, 'b_11 = b_00')
     """
-    _require(s, t, meaning)
+    _require_known(s, t, meaning)
     for n, part in itertools.product(range(1, MOST + 1), range(4)):
         small, large = SYSTEMS[s].spaces[part], SYSTEMS[t].spaces[part]
         row = meaning != "exact" and PARTS[part] in "ub"
@@ -278,7 +278,7 @@ def left_out():
 
 def page(meaning):
     """The table as text: = where the column expresses the row, else the part and the tokens of the shortest witness."""
-    _require(*[next(iter(SYSTEMS))] * 2, meaning)
+    _require_known(*[next(iter(SYSTEMS))] * 2, meaning)
     names = list(SYSTEMS)
     lines = [f"{TITLES[meaning]}. Row by column: = yes; u3 no, the part u differs from 3 tokens on.", ""]
     lines += [" " * 17 + "".join(f"{k:>4}" for k in range(1, len(names) + 1))]
@@ -342,9 +342,10 @@ def _sum(terms, names):
     return f"-{text[2:]}" if text.startswith("-") else text[2:]
 
 
-def _require(s, t, meaning):
+def _require_known(s, t, meaning):
     for name in (s, t):
         if name not in SYSTEMS:
-            raise ValueError(f"expressivity.verdict: there is no system {name!r}; there are {', '.join(SYSTEMS)}")
+            known = f"{', '.join(SYSTEMS)}{_require.near(name, SYSTEMS)}"
+            raise ValueError(f"expressivity.verdict: there is no system {name!r}; there are {known}")
     if meaning not in MEANINGS:
         raise ValueError(f"expressivity.verdict: meaning is {meaning!r}, expected one of {', '.join(MEANINGS)}")

@@ -225,7 +225,10 @@ def unique():
 def kerple_tells_the_sides_apart():
     """KERPLE's bias has other numbers for what comes before and after."""
     side = each(lambda: kerple.bias(np.array([1]), np.arange(3), P, A, form="log"))[0, 0]
-    prove_that(expression(side[0] - side[2]) != 0, f"{side[0]} is not {side[2]}")
+    prove_that(
+        expression(side[0] - side[2]) != 0,
+        counterexample=f"the key before and the key after the query at 1 both have {side[0]}",
+    )
 
 
 @theorem(
@@ -273,7 +276,9 @@ def small():
 def resized_rows_are_as_small_as_the_old():
     """Rows within [-1, 1] are resized to rows within [-1, 1]."""
     rows = resizing.weights(2, 4, convention="transformers") @ np.array([-1, 1])
-    prove_that(bool(np.abs(rows).max() <= 1), f"{rows} are within [-1, 1]")
+    prove_that(
+        bool(np.abs(rows).max() <= 1), counterexample=f"rows -1, 1 resized to 4 rows: {rows.tolist()}, expected at most 1"
+    )
 
 
 @small.control

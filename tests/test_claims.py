@@ -37,6 +37,15 @@ def test_a_witness_is_true(claim):
     assert bool(eval(claim.witness, NAMES)) is True
 
 
+WITNESSES = [(f"{s.name}/{r.name}", r.witness) for s in statements.statements().values() for r in s.refuted]
+
+
+@every(WITNESSES, name=lambda pair: pair[0])
+def test_a_counterexample_is_a_sentence_with_numbers(name, witness):
+    assert re.search(r"\d", witness)
+    assert not re.search(r"not so:|at :|\b0\.?e-\d+\*I", witness)
+
+
 @every(claims.claims(), name=lambda claim: f"{claim.by} {claim.sentence}")
 def test_only_words_of_a_source_stand_in_quotation_marks(claim):
     assert not re.search(QUOTES, claim.sentence + claim.truth) or claim.source

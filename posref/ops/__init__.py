@@ -27,6 +27,8 @@ from functools import cache, wraps
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from posref import _require
+
 __all__ = [
     "Arguments",
     "Mistake",
@@ -206,7 +208,8 @@ def op(name: str) -> Op:
     family, _, last = name.partition(".")
     found = system(family)
     if last not in found:
-        raise ValueError(f"ops.op: there is no op {name!r}; there are {', '.join(f'{family}.{each}' for each in found)}")
+        known = [f"{family}.{each}" for each in found]
+        raise ValueError(f"ops.op: there is no op {name!r}; there are {', '.join(known)}{_require.near(name, known)}")
     return found[last]
 
 

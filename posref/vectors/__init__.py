@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posref import _require
 from posref.vectors.formats import FORMATS, canonical, export, to_text
 from posref.vectors.models import MODELS, Model, error, fingerprint, named, spread, tolerance, worst
 from posref.vectors.schema import problems
@@ -102,7 +103,9 @@ def load(name):
     'RoPE: rotary position embedding.'
     """
     if name not in names():
-        raise ValueError(f"vectors.load: there are no vectors of {name!r}; there are {', '.join(names())}")
+        raise ValueError(
+            f"vectors.load: there are no vectors of {name!r}; there are {', '.join(names())}{_require.near(name, names())}"
+        )
     return _system(read(DIRECTORY / f"{name}.json"))
 
 
@@ -121,7 +124,9 @@ def released(model):
     """
     found = sorted(path.stem for path in DIRECTORY.glob("released/*.json"))
     if model.lower() not in found:
-        raise ValueError(f"vectors.released: there are no vectors of {model!r}; there are {', '.join(found)}")
+        raise ValueError(
+            f"vectors.released: there are no vectors of {model!r}; there are {', '.join(found)}{_require.near(model, found)}"
+        )
     return _system(read(DIRECTORY / "released" / f"{model.lower()}.json"))
 
 

@@ -240,7 +240,7 @@ def unique():
 def shaw_tells_all_offsets_apart():
     """The offsets 2 and 3 have two vectors in a table with k = 2."""
     rows = shaw.embed(symbols("P", 5, 1), np.array([[2, 3]]))[0]
-    prove_that(rows[0, 0].e != rows[1, 0].e, f"row {rows[0, 0]} is not {rows[1, 0]}")
+    prove_that(rows[0, 0].e != rows[1, 0].e, counterexample=f"k = 2: the offsets 2 and 3 both have the row {rows[1, 0]}")
 
 
 @unique.claim("1/2 and 2/4 have one value: lengths and positions are confused.")
@@ -298,11 +298,12 @@ def read(table):
 @small.control
 def index_is_bounded():
     """The index stays below its bound 1000."""
-    prove_that(bool((index.encode(np.array([999, 1001])) < 1000).all()), "999 and 1001 are below 1000")
+    largest = index.encode(np.array([999, 1001])).max()
+    prove_that(bool(largest < 1000), counterexample=f"position 1001: the index is {largest}, expected less than 1000")
 
 
 @small.control
 def stretched_table_is_as_small_as_its_rows():
     """Rows within [-1, 1] give rows within [-1, 1]."""
     q = hierarchical.encode(np.arange(4), array([[-1], [1]]), alpha=Scalar(sp.Rational(2, 5)))
-    prove_that(all(bool(abs(x.e) <= 1) for x in q[:, 0]), f"all of {q[:, 0]} are within [-1, 1]")
+    prove_that(all(bool(abs(x.e) <= 1) for x in q[:, 0]), counterexample=f"rows -1, 1 and alpha = 2/5: the rows are {q[:, 0]}")

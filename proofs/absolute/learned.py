@@ -56,7 +56,10 @@ def rows_count_from_one():
 def every_table_tells_positions_apart():
     """Different positions have different vectors, for any table."""
     first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))
-    prove_that(bool((first != second).any()), f"{first} is not {second}")
+    prove_that(
+        bool((first != second).any()),
+        counterexample=f"a table with equal rows: position 0 has {first}, position 1 has {second}",
+    )
 
 
 # row numbers
@@ -104,7 +107,11 @@ def starts():
 def roberta_base_holds_its_rows():
     """The 514 rows of RoBERTa hold 514 tokens."""
     last = learned.position_ids(np.full(514, True), convention="roberta")[-1]
-    prove_that(bool(last < learned.PRESETS["roberta_base"]["rows"]), f"row {last} is in the table")
+    rows = learned.PRESETS["roberta_base"]["rows"]
+    prove_that(
+        bool(last < rows),
+        counterexample=f"the last of 514 tokens has row {last}; the table has {rows} rows",
+    )
 
 
 @example(of=[learned.position_ids], sizes="all masks of length 1 .. 5")

@@ -120,7 +120,7 @@ def similarity_falls_with_distance():
     rise = next(k for k, (a, b) in enumerate(pairwise(similarity)) if b >= a)
     prove_that(
         similarity[rise + 1] < similarity[rise],
-        f"{similarity[rise + 1]:.4f} at {rise + 1} is below {similarity[rise]:.4f} at {rise}",
+        counterexample=f"k = {rise}: the sum is {similarity[rise]:.4f}, and at k = {rise + 1} it is {similarity[rise + 1]:.4f}",
     )
 
 
@@ -248,7 +248,7 @@ def unique():
 def unique_for_rational_turns():
     """Any frequency will do: with w = 2 pi / 3 positions 0 and 3 differ."""
     p = sinusoidal.encode(array([0, 3]), array([2 * sp.pi / 3]), layout="half")
-    prove_that([x.e for x in p[0]] != [x.e for x in p[1]], f"{p[0]} and {p[1]} differ")
+    prove_that([x.e for x in p[0]] != [x.e for x in p[1]], counterexample=f"position 0 has {p[0]}, position 3 has {p[1]}")
 
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="d = 2, 4")
@@ -269,7 +269,8 @@ def spanning_for_any_frequencies():
     """Equal frequencies span as well."""
     w = symbol("w")
     p = sinusoidal.encode(np.arange(4), array([w, w]), layout="interleaved")
-    prove_that(not is_zero(sp.Matrix(4, 4, [expression(e) for e in p.ravel()]).det()), "the determinant is not zero")
+    zero = is_zero(sp.Matrix(4, 4, [expression(e) for e in p.ravel()]).det())
+    prove_that(not zero, counterexample="positions 0 to 3 with frequencies w, w: the determinant is 0")
 
 
 # what the seeds and the folklore say
@@ -294,7 +295,9 @@ def later_components_stay_above_zero():
     w = sinusoidal.frequencies(512)[116:]
     low = sinusoidal.encode(np.arange(200), w, layout="interleaved").min(axis=1)
     last = int(np.argmax(low < 0))
-    prove_that(bool((low >= 0).all()), f"at position {last} the least of them is {low[last]:.4f}")
+    prove_that(
+        bool((low >= 0).all()), counterexample=f"position {last}: the least of them is {low[last]:.4f}, expected at least 0"
+    )
 
 
 @example(of=[sinusoidal.encode, sinusoidal.frequencies], sizes="d = 512, n = 100", argument="cos x >= 0 for 0 <= x <= pi / 2")
@@ -314,7 +317,10 @@ def range_of_later_components():
 def half_of_the_features():
     """The upper half of the features is the later one: features 0 to 231 hold a pair in [0, 1] too."""
     low = sinusoidal.encode(np.arange(100), sinusoidal.frequencies(512), layout="interleaved").min(axis=0)
-    prove_that(bool((low[:232].reshape(116, 2).min(axis=1) >= 0).any()), f"the least of pair 115 is {low[230:232].min():.4f}")
+    prove_that(
+        bool((low[:232].reshape(116, 2).min(axis=1) >= 0).any()),
+        counterexample=f"pair 115: its least value is {low[230:232].min():.4f}, expected at least 0",
+    )
 
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d", argument="sin(x)^2 <= x^2")
@@ -334,7 +340,10 @@ def later_components_near_zero_and_one():
 def later_components_converge():
     """All even features converge to 0 and all odd ones to 1 at every position: at 50000 the last two of 512 do to 0.1."""
     sine, cosine = sinusoidal.encode(np.array([50000]), sinusoidal.frequencies(512)[255:], layout="half")[0]
-    prove_that(bool(abs(sine) < 0.1 and abs(cosine - 1) < 0.1), f"they are {sine:.4f} and {cosine:.4f}")
+    prove_that(
+        bool(abs(sine) < 0.1 and abs(cosine - 1) < 0.1),
+        counterexample=f"position 50000: the last two features are {sine:.4f} and {cosine:.4f}, expected 0 and 1",
+    )
 
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d")
@@ -356,4 +365,6 @@ def small_relative_to_the_input():
     """The values are small relative to the input: p is no longer than words whose features have a deviation of 0.02."""
     p = sinusoidal.encode(np.array([7]), sinusoidal.frequencies(512), layout="half")[0]
     ratio = np.sqrt(p @ p) / (0.02 * np.sqrt(512))
-    prove_that(bool(ratio <= 1), f"it is {ratio:.2f} times as long")
+    prove_that(
+        bool(ratio <= 1), counterexample=f"position 7: p is {ratio:.2f} times as long as such a word, expected at most 1"
+    )

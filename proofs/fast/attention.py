@@ -389,7 +389,7 @@ def a_band_of_any_size():
 def a_band_with_its_end():
     """Lane before + c meets the key too."""
     for found, _ in adjusted_lane(LANE - KEY - 1, LANE - KEY, None):
-        prove_that(found != -np.inf, "the end of the band")
+        prove_that(found != -np.inf, counterexample="lane 5, key 2, before = 3: the score is -inf, expected a finite score")
 
 
 NUMBERS = "n_query n_key low high i j h group rows dim width TILE"

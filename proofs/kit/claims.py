@@ -36,9 +36,10 @@ def prove_equal(left, right, mention=()):
         raise NotProved(f"shapes {left.shape} and {right.shape}")
     if left.size == 0:
         raise NotProved("nothing to compare")
-    for a, b in zip(left.ravel(), right.ravel(), strict=True):
+    for place, a in np.ndenumerate(left):
+        b = right[place]
         if not is_zero(a - b):
-            _refute(a, b)
+            _refute(a, b, f"entry {', '.join(map(str, place))}" if left.size > 1 else "")
         if a != b:
             _note_denominators(a, b)
     mentioned = {settled(expression(m)) for m in np.ravel(np.array(list(mention), dtype=object))}
@@ -48,13 +49,18 @@ def prove_equal(left, right, mention=()):
     RECORD.equalities += zip(left.ravel(), right.ravel(), strict=True)
 
 
-def prove_that(fact, claim):
-    """A fact decided exactly outside the normal form (integers, sets, sympy's assumptions); `claim` says it in words."""
+def prove_that(fact, claim="", *, counterexample=""):
+    """A fact decided exactly outside the normal form (integers, sets, sympy's assumptions); `claim` says it in words.
+
+    A control passes a `counterexample`: the sentence with the numbers at which the fact is false.
+    """
+    if not claim and not counterexample:
+        raise TypeError("prove_that needs a claim in words, or in a control a counterexample")
     if not isinstance(fact, (bool, np.bool_)) and fact not in (sp.true, sp.false):
-        raise Undecided(f"neither true nor false: {claim} (got {fact!r})")
+        raise Undecided(f"neither true nor false: {claim or counterexample} (got {fact!r})")
     if not fact:
-        raise Refuted(f"not so: {claim}")
-    RECORD.facts.append(claim)
+        raise Refuted(counterexample or f"not so: {claim}")
+    RECORD.facts.append(claim or f"not: {counterexample}")
 
 
 def prove_induction(term, closed, n):
@@ -139,21 +145,34 @@ def _note_denominators(*sides):
 # witnesses
 
 
-def _refute(a, b):
+def _refute(a, b, entry):
     if any(f.func.__name__.startswith("extremum_") for f in (a - b).atoms(AppliedUndef)):
         raise NotProved(f"{_short(a)} != {_short(b)} as far as maxima can be compared")
     point = witness(a - b)
     if point is None:
         raise Undecided(f"no witness found for {_short(a)} != {_short(b)}")
-    where = ", ".join(f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0])))
+    where = [f"{k} = {v}" for k, v in sorted(point.items(), key=lambda item: str(item[0]))]
     values = [_value(_with_functions(side), point) for side in (a, b)]
     others = {s: sp.Integer(1) for value in values for s in value.free_symbols}  # they cancel in the difference
-    where, values = where + ", all else = 1" * bool(others), [value.xreplace(others) for value in values]
-    shown = [[str(sp.N(value, digits)) for value in values] for digits in (6, 20, DIGITS)]
+    values, where = [value.xreplace(others) for value in values], [*where, *["all else = 1"] * bool(others)]
+    shown = [[_digits(value, digits) for value in values] for digits in (6, 20, DIGITS)]
     left, right = next((pair for pair in shown if pair[0] != pair[1]), shown[-1])
-    words = f"{_short(a)} != {_short(b)}; at {where}: {left} and {right}"
+    sides = f"{_short(a)} != {_short(b)}; " if where else ""
+    at = f"at {', '.join(filter(None, [*where, entry]))}: " if where or entry else "the value is "
+    words = f"{sides}{at}{left}, expected {right}"
     cases.refusal(words)  # a theorem that catches the refutation does not get around it
     raise Refuted(words)
+
+
+def _digits(value, digits):
+    """A number as text: an integer as it is, no zeros at its end, no imaginary part that is a rounding."""
+    if value.is_Integer:
+        return str(value)
+    real, imaginary = sp.N(value, DIGITS).as_real_imag()
+    if abs(imaginary) > sp.Float(10) ** (10 - DIGITS) * (1 + abs(real)):
+        return str(sp.N(value, digits))
+    text = str(sp.N(real, digits))
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def witness(difference):

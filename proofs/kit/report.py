@@ -37,8 +37,7 @@ def block(r):
 
 def _sibling(control):
     """A refuted sibling: the sentence, the true sentence if it is a claim, and where it fails."""
-    said = f'"{control["statement"]}"' if control["truth"] else control["statement"]
-    yield from _wrapped("said, false" if control["truth"] else "refuted", said)
+    yield from _wrapped("refuted", control["statement"])
     yield from _wrapped("", f"true: {control['truth']}" if control["truth"] else "", indent=2)
     yield from _wrapped("", control["witness"], indent=2)
 
@@ -106,10 +105,11 @@ def summary(results, survivors):
         f"{sum(r['status'] in PASSED for r in stated)} of {len(stated)} theorems proved ({carried}), "
         f"{checked} of {len(results) - len(stated)} examples checked; "
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
-        f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them claims that people make"
+        f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them printed beside the true sentence"
     )
     compared = [r["numbers"] for r in results]
-    line += f"; {sum(compared)} results compared in numbers, none by {compared.count(0)} of {len(compared)}"
+    by = f"{sum(map(bool, compared))} of {len(compared)}"
+    line += f"; {sum(compared)} results were also compared in floating point, by {by}"
     score = [r["mutants"] for r in results if r["mutants"]]
     if not score:
         return line

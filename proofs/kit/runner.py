@@ -21,8 +21,8 @@ SLOW = 2  # seconds that a file may take without mutants
 
 def names():
     """All proof files, as rotary.rope, found by their paths: a file is imported only when it is asked for."""
-    root = Path(proofs.__file__).parent
-    parts = [path.relative_to(root).with_suffix("").parts for path in root.rglob("[!_]*.py")]
+    roots = map(Path, proofs.__path__)
+    parts = [path.relative_to(root).with_suffix("").parts for root in roots for path in root.rglob("[!_]*.py")]
     return sorted(".".join(part) for part in parts if part[0] not in OTHERS)
 
 

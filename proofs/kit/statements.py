@@ -40,5 +40,5 @@ def _refuted(control):
 def _shortened(witness):
     """The whole of it, or where it fails with both values, or both values."""
     sides, _, point = witness.rpartition("; at ")
-    forms = [witness, f"at {point}", point.partition(": ")[2]] if sides else [witness]
-    return next((form for form in forms if len(form) <= WITNESS), forms[-1][:WITNESS] + " ..").removeprefix("at : ")
+    forms = [witness, f"at {point}", f"the value is {point.partition(': ')[2]}"] if sides else [witness]
+    return next((form for form in forms if len(form) <= WITNESS), forms[-1][:WITNESS] + " ..")

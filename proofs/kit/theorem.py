@@ -104,6 +104,8 @@ class Theorem:
 
     def control(self, body):
         """Register a false sibling, which `check_controls` demands to be refuted."""
+        if body.__name__ in [known.__name__ for known in self.controls]:
+            raise Unsound(f"{self.name} has two controls named {body.__name__}; rename one")
         self.controls.append(body)
         return body
 
@@ -175,8 +177,15 @@ class Theorem:
         try:
             run_cases(control)
         except Refuted as refutation:
-            return str(refutation)
+            return numeric(str(refutation), f"the control {control.__name__} of {self.name}")
         raise Unsound(f"the control {control.__name__} of {self.name} was not refuted")
+
+
+def numeric(witness, whose):
+    """A witness is a sentence with numbers: where, what is there and what is expected."""
+    if witness.startswith("not so:") or not re.search(r"\d", witness):
+        raise Unsound(f"{whose} is refuted without numbers: {witness}; pass a counterexample to prove_that")
+    return witness
 
 
 def theorem(*, of, sizes, equivalent=None, argument="", citation="", silent=""):
@@ -215,7 +224,10 @@ def vocabulary(body):
 
 
 def theorems(module):
-    """The theorems of a proof module, and its examples, in the order of the file."""
+    """The theorems of a proof module, and its examples, in the order of the file; two of one name are an error."""
+    names = [node.name for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.FunctionDef)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise Unsound(f"{module.__name__} defines {', '.join(twice)} twice, and the first is lost; rename one")
     return [value for value in vars(module).values() if isinstance(value, Theorem) and value.body.__module__ == module.__name__]
 
 

@@ -180,8 +180,10 @@ def needed():
 
 def prove_function(small, large, causal):
     """The index of one space is a function of the index of the other, at every integer."""
-    pairs = set(zip(readings(large, causal), readings(small, causal), strict=True))
-    prove_that(len({a for a, _ in pairs}) == len(pairs), f"{small} is a function of {large}")
+    pairs = sorted(set(zip(readings(large, causal), readings(small, causal), strict=True)))
+    twice = next(((a, b, c) for (a, b), (again, c) in itertools.pairwise(pairs) if a == again), (0, 0, 0))
+    several = "where {} is {}, {} is {} and {}".format(large, twice[0], small, *twice[1:])
+    prove_that(len({a for a, _ in pairs}) == len(pairs), f"{small} is a function of {large}", counterexample=several)
 
 
 @theorem(of=[offsets.clip, deberta.position_index, t5.bucket], sizes="every offset, hence all n; the parameters of the table")
@@ -257,7 +259,9 @@ def functions_of_a_vector():
 def vectors_are_offsets():
     """The offset in the text gives Swin's row."""
     rows = swin.rows(np.stack(np.divmod(np.arange(9), 3), axis=-1), height=3, width=3)
-    prove_that(rows[0, 2] == rows[2, 4], "2 places on are one row of the table")
+    prove_that(
+        rows[0, 2] == rows[2, 4], counterexample=f"2 places on: row {rows[0, 2]} from token 0, row {rows[2, 4]} from token 2"
+    )
 
 
 @theorem(of=[alibi.bias], sizes="all positions, hence all n; all slopes")
@@ -443,7 +447,8 @@ def absolute_alibi_is_a_rotation():
 @absolute_alibi_is_a_rotation.control
 def with_a_pair_less():
     """One pair less is enough (n = 9)."""
-    prove_that(np.ptp(wave(9, terms=3) + abs(offsets.offsets(np.arange(9), np.arange(9)))) < 1e-9, "the triangle wave")
+    off = np.ptp(wave(9, terms=3) + abs(offsets.offsets(np.arange(9), np.arange(9))))
+    prove_that(off < 1e-9, counterexample=f"n = 9, 3 pairs: the wave is off the distance by {off:.4f}, expected 0")
 
 
 def offsets_reached(n, pairs, passing):
@@ -467,4 +472,5 @@ def width_of_an_arbitrary_bias():
 @width_of_an_arbitrary_bias.control
 def width_without_the_passing_feature():
     """2n - 2 features that turn are enough."""
-    prove_that(offsets_reached(4, 3, 0) == 7, "rank 7")
+    rank = offsets_reached(4, 3, 0)
+    prove_that(rank == 7, counterexample=f"n = 4 with 6 features: the rank is {rank}, expected 7")

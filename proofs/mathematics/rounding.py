@@ -55,4 +55,7 @@ def the_rounding_of_the_table_alone():
     stored = exact.astype(np.float32).astype(np.float64)
     m = np.arange(1, REACH + 1)[:, None]
     off = abs((m * stored).astype(np.float32).astype(np.float64) - m * exact)
-    prove_that(off.max() <= REACH * abs(stored - exact).max(), "the product adds nothing")
+    said = REACH * abs(stored - exact).max()
+    prove_that(
+        off.max() <= said, counterexample=f"L = {REACH}: an angle is off by {off.max():.3g}, expected at most {said:.3g}"
+    )

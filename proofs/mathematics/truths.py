@@ -35,7 +35,12 @@ def stays(dim, base, n):
 def components_in_zero_one_for_half_a_period():
     """They are in [0, 1] as long as (n - 1) w is at most pi."""
     w = sinusoidal.frequencies(64, 1e4)
-    prove_that(stays(64, 1e4, 512).tolist() == (511 * w <= np.pi).tolist(), "half a period")
+    pair = int(np.argmax(stays(64, 1e4, 512) != (511 * w <= np.pi)))
+    cosine = np.cos(511 * w[pair])
+    prove_that(
+        stays(64, 1e4, 512)[pair] == (511 * w[pair] <= np.pi),
+        counterexample=f"n = 512: pair {pair} turns by {511 * w[pair]:.2f}, its last cosine is {cosine:.4f}",
+    )
 
 
 LENGTH = 1 << 17
@@ -79,7 +84,10 @@ def rounded_rows_are_different():
 def four_features_are_enough():
     """Four features are enough in 16 bits."""
     rows = precision.bfloat16(sinusoidal.encode(np.array([7, 84830]), sinusoidal.frequencies(4), layout="half"))
-    prove_that(not np.array_equal(*rows), "rows 7 and 84830 differ")
+    prove_that(
+        not np.array_equal(*rows),
+        counterexample=f"in bfloat16 position 7 has {rows[0].tolist()}, position 84830 has {rows[1].tolist()}",
+    )
 
 
 def determinant(w):
@@ -121,7 +129,8 @@ def the_shift_is_unique_and_cannot_be_measured():
 @the_shift_is_unique_and_cannot_be_measured.claim("float32 holds 56 of the 128 directions; on the others any map does.")
 def the_shift_can_be_fitted():
     """Least squares in float32 over 512 positions finds the matrix of the shift (d = 128)."""
-    prove_that(filled(128, 512)[1] == 128, "all directions are filled")
+    found = filled(128, 512)[1]
+    prove_that(found == 128, counterexample=f"512 positions fill {found} of 128 directions")
 
 
 @theorem(of=[offsets.offsets, alibi.bias], sizes="all positions, hence all n")

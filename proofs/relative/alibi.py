@@ -57,6 +57,12 @@ def exactly(heads):
     return [expression(m) for m in alibi.slopes(heads, max_bias=Scalar(8))]
 
 
+def prove_one_ratio(slopes):
+    ratios = [b / a for a, b in pairwise(slopes)]
+    first, other = (float(ratio) for ratio in (ratios[0], next((r for r in ratios if r != ratios[0]), ratios[0])))
+    prove_that(len(set(ratios)) == 1, counterexample=f"two slopes have the ratio {first:.4f}, two others {other:.4f}")
+
+
 # the slopes
 
 
@@ -87,14 +93,19 @@ def slopes_pinned():
 @slopes_pinned.claim("For a number of heads that is no power of two the published slopes are not in order.")
 def slopes_are_sorted():
     """The slopes fall from head to head, as a user of TensorRT-LLM made them (12 heads)."""
-    prove_that(all(b < a for a, b in pairwise(exactly(12))), "they fall")
+    slopes = [float(each) for each in exactly(12)]
+    rise = next(a for a, (x, y) in enumerate(pairwise(slopes)) if y >= x)
+    prove_that(
+        slopes[rise + 1] < slopes[rise],
+        counterexample=f"head {rise} has the slope {slopes[rise]:.4f}, head {rise + 1} has {slopes[rise + 1]:.4f}",
+    )
 
 
 @slopes_pinned.claim("That is so for powers of two alone; other numbers interleave two sequences.")
 def plain_geometric_sequence():
     """m_a = 2^(-8 a / h) for every h, one geometric sequence: 0.63 first, not 0.5 (h = 12)."""
     first = float(exactly(12)[0]), float(slope(Fraction(1, 12)))
-    prove_that(first[0] == first[1], f"the first of 12 slopes is {first[0]:.4f} and {first[1]:.4f}")
+    prove_that(first[0] == first[1], counterexample=f"h = 12: the first slope is {first[0]:.4f}, expected {first[1]:.4f}")
 
 
 @slopes_pinned.claim("The first of 8 slopes is 1/2: heads are counted from 1.")
@@ -125,13 +136,13 @@ def geometric_exactly_for_powers_of_two():
 @geometric_exactly_for_powers_of_two.claim("A geometric sequence is published for powers of two alone.")
 def geometric_for_twelve_heads():
     """The slopes of 12 heads are a geometric sequence."""
-    prove_that(len({b / a for a, b in pairwise(exactly(12))}) == 1, "one ratio")
+    prove_one_ratio(exactly(12))
 
 
 @geometric_exactly_for_powers_of_two.control
 def geometric_for_twenty_heads_once_sorted():
     """The slopes of 20 heads are one once they are sorted."""
-    prove_that(len({b / a for a, b in pairwise(sorted(exactly(20)))}) == 1, "one ratio")
+    prove_one_ratio(sorted(exactly(20)))
 
 
 # the bias

@@ -321,7 +321,7 @@ def the_sources_read_the_same_rows():
 def buckets_end_at_max_position():
     """The logarithm runs to max_position = 512, so that 511 is not in the last bucket yet."""
     got = deberta.log_bucket(np.array([510, 511]), buckets=256, max_position=512, source="microsoft").tolist()
-    prove_that(got[0] < got[1], f"bucket {got[0]} of 510 is before bucket {got[1]} of 511")
+    prove_that(got[0] < got[1], counterexample=f"the offset 510 has bucket {got[0]}, the offset 511 has bucket {got[1]}")
 
 
 def rounded(distance, buckets, max_position, bits):

@@ -67,7 +67,10 @@ rows_pinned.control_by(
 def every_row_is_used():
     """Every row of the table is read by some pair (3 queries, 2 keys)."""
     got = decomposed.rows(np.arange(3), np.arange(2), query_size=3, key_size=2)
-    prove_that(sorted(set(got.ravel().tolist())) == list(range(5)), f"rows {sorted(set(got.ravel().tolist()))} of 5")
+    prove_that(
+        sorted(set(got.ravel().tolist())) == list(range(5)),
+        counterexample=f"rows {sorted(set(got.ravel().tolist()))} are read, expected rows 0 to 4",
+    )
 
 
 @example(of=[decomposed.rows], sizes="all sizes up to 64 by 64")
@@ -85,7 +88,9 @@ def float32_is_enough():
     """float32 is enough for every grid (8 queries, 6 keys)."""
     exact = decomposed.rows(np.arange(8), np.arange(6), query_size=8, key_size=6)
     wrong = np.argwhere(ops._in_float32(np.arange(8), np.arange(6), 8, 6) != exact)
-    prove_that(len(wrong) == 0, f"{len(wrong)} of 48 rows differ, the first at query and key {wrong[0].tolist()}")
+    prove_that(
+        len(wrong) == 0, counterexample=f"{len(wrong)} of 48 rows differ, the first at query and key {wrong[0].tolist()}"
+    )
 
 
 # the terms

@@ -103,7 +103,11 @@ def table_pinned():
 def begins_with_the_largest_offset():
     """Row 0 is the offset k, as a table for i - j has it."""
     last = nezha.encode(np.array(2), sinusoidal.frequencies(4), max_distance=2, convention="paper")
-    prove_that(nezha.table(2, 4, convention="paper")[0].tolist() == last.tolist(), "row 0")
+    first = nezha.table(2, 4, convention="paper")[0]
+    prove_that(
+        first.tolist() == last.tolist(),
+        counterexample=f"k = 2: row 0 is {first.round(4).tolist()}, the offset 2 is {last.round(4).tolist()}",
+    )
 
 
 @theorem(

@@ -85,7 +85,10 @@ def the_stride_may_be_the_height():
     """The stride may be 2H - 1 as well (a window of 2 x 4)."""
     found = swin.rows(grid(2, 4), height=2, width=4)
     other = (found // 7) * 3 + found % 7
-    prove_that(len(np.unique(other)) == len(np.unique(found)), f"{len(np.unique(other))} of {len(np.unique(found))} rows")
+    prove_that(
+        len(np.unique(other)) == len(np.unique(found)),
+        counterexample=f"a window of 2 x 4 has {len(np.unique(other))} rows, expected {len(np.unique(found))}",
+    )
 
 
 @theorem(of=[swin.rows_with_cls, swin.bias], sizes="six windows; every table")

@@ -97,7 +97,8 @@ def wavlm_saturates_at_max_distance():
 def every_bucket_is_used():
     """Each bucket holds a distance. With 128 buckets and max_distance 100 there are 27 that none reaches."""
     starts = t5.bucket_starts(128, 100).tolist()
-    prove_that(all(a < b for a, b in pairwise(starts)), "all starts differ")
+    empty = sum(a == b for a, b in pairwise(starts))
+    prove_that(not empty, counterexample=f"of 128 buckets {empty} start where the next one starts, expected 0")
 
 
 @example(
@@ -132,7 +133,8 @@ def printed_table_is_the_decoders():
 @buckets_pinned.claim("In the decoder every future key has the bucket of distance 0.")
 def future_keys_keep_their_distance():
     """In the decoder a future key is told from the query's own."""
-    prove_that(t5.bucket(np.array([1]), bidirectional=False).tolist() != [0], "the bucket of the next key is not 0")
+    own, after = t5.bucket(np.array([0, 1]), bidirectional=False).tolist()
+    prove_that(own != after, counterexample=f"the own token has bucket {own}, the next key has bucket {after}")
 
 
 @theorem(
@@ -156,7 +158,11 @@ def never_decreases():
 def increases_with_distance():
     """Other distances have other buckets."""
     got = t5.bucket(-np.arange(20), bidirectional=True).tolist()
-    prove_that(all(a < b for a, b in pairwise(got)), "strictly")
+    same = next(n for n, (a, b) in enumerate(pairwise(got)) if a >= b)
+    prove_that(
+        got[same] < got[same + 1],
+        counterexample=f"distance {same} has bucket {got[same]}, distance {same + 1} has bucket {got[same + 1]}",
+    )
 
 
 # the logarithm
@@ -190,7 +196,8 @@ def first_of_their_powers(side, divisor):
 @equivalent_to_the_logarithm.control
 def equivalent_with_distances_not_divided():
     """log n L is as good as log(n/e) L."""
-    prove_that(first_of_their_powers(ENCODER, 1), "the starts of the encoder are the first of the undivided powers")
+    first = next(n for n in range(1, 129) if n**8 >= 128)
+    prove_that(first_of_their_powers(ENCODER, 1), counterexample=f"L = 8: the first n with n^8 >= 128 is {first}, expected 12")
 
 
 def published(n, e, power, d):
@@ -272,21 +279,24 @@ def rounded_logarithms():
 def any_order_will_do():
     """float64 is fine enough for any order of the operations in the encoder."""
     wrong = {variant.__name__: wrong_at(variant, ENCODER, 53, range(1, 129)) for variant in VARIANTS}
-    prove_that(not any(wrong.values()), f"none is wrong: {wrong}")
+    prove_that(
+        not any(wrong.values()),
+        counterexample=f"wrong distances: {', '.join(f'{name} {at}' for name, at in wrong.items() if at)}, expected none",
+    )
 
 
 @rounded_logarithms.claim("With 9 buckets and 128 float32 is right at ties where float64 is not.")
 def more_bits_are_safer():
     """Where float32 is right float64 is (9 buckets, max_distance 128)."""
     wrong = [wrong_at(published, (9, 128), bits, range(4, 129)) for bits in (24, 53)]
-    prove_that(wrong[0] == wrong[1], f"the same are wrong: with 24 bits {wrong[0]}, with 53 {wrong[1]}")
+    prove_that(wrong[0] == wrong[1], counterexample=f"wrong distances: with 24 bits {wrong[0]}, with 53 bits {wrong[1]}")
 
 
 @rounded_logarithms.claim("Eight bits put distances into wrong buckets.")
 def bfloat16_logarithms():
     """Eight bits are enough, since buckets are wide."""
     wrong = wrong_at(published, ENCODER, 8, range(1, 129))
-    prove_that(wrong == [], f"no bucket is wrong, with 8 bits those of {wrong}")
+    prove_that(wrong == [], counterexample=f"8 bits: the buckets of the distances {wrong} are wrong")
 
 
 # the bias

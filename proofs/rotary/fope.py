@@ -86,7 +86,7 @@ def all_are_kept():
     base, length = symbol("base", positive=True), symbol("L", positive=True)
     run = lambda: (fope.frequencies(sp.Integer(4), base, length=length), rope.frequencies(sp.Integer(4), base))
     for _, (got, plain) in all_paths(run):
-        prove_that(len(got) == len(plain), "as many")
+        prove_that(len(got) == len(plain), counterexample=f"dim = 4: {len(got)} of {len(plain)} frequencies are kept")
 
 
 @example(
@@ -107,7 +107,8 @@ def what_models_keep():
 @what_models_keep.control
 def a_quarter_of_the_head():
     """The 60M model keeps a quarter of the 64 features' number."""
-    prove_that(len(fope.frequencies(64, 10000.0, length=1024)) == 16, "16")
+    kept = len(fope.frequencies(64, 10000.0, length=1024))
+    prove_that(kept == 16, counterexample=f"length 1024: {kept} frequencies are kept, expected 16")
 
 
 @example(of=[fope.step_eye], sizes="kept = 1 .. 6, width = 1 .. 7")

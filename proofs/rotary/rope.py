@@ -543,4 +543,7 @@ def the_bound_is_monotone():
     cos, sin = rope.tables(np.arange(41), rope.frequencies(128))
     bound = np.hypot(cos.cumsum(axis=-1), sin.cumsum(axis=-1)).mean(axis=-1)
     rise = next(k for k, (a, b) in enumerate(pairwise(bound)) if b >= a)
-    prove_that(bound[rise + 1] < bound[rise], f"{bound[rise + 1]:.4f} at {rise + 1} is below {bound[rise]:.4f} at {rise}")
+    prove_that(
+        bound[rise + 1] < bound[rise],
+        counterexample=f"offset {rise}: {bound[rise]:.4f}, offset {rise + 1}: {bound[rise + 1]:.4f}",
+    )

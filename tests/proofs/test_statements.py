@@ -42,11 +42,11 @@ def test_what_is_proved_is_what_is_written():
 def test_a_witness_is_cut_where_numbers_remain():
     long = "x" * 300
     for witness, kept in {
-        "x != y; at x = 1, y = 2: 1 and 2": "x != y; at x = 1, y = 2: 1 and 2",
-        f"{long} != y; at x = 1: 1 and 2": "at x = 1: 1 and 2",
-        f"y != x; at {long} = 1: 1 and 2": "1 and 2",
-        "2 != 3; at : 2 and 3": "2 != 3; at : 2 and 3",
-        "not so: they fall": "not so: they fall",
+        "x != y; at x = 1, y = 2: 1, expected 2": "x != y; at x = 1, y = 2: 1, expected 2",
+        f"{long} != y; at x = 1: 1, expected 2": "at x = 1: 1, expected 2",
+        f"y != x; at {long} = 1: 1, expected 2": "the value is 1, expected 2",
+        "at entry 4: 2, expected 3": "at entry 4: 2, expected 3",
+        "head 3 has the slope 0.5, head 4 has 0.7": "head 3 has the slope 0.5, head 4 has 0.7",
     }.items():
         assert written._shortened(witness) == kept
 

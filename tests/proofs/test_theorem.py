@@ -289,6 +289,37 @@ def test_prove_that_takes_truth_alone():
             prove_that(fact, "so")
 
 
+def test_a_control_without_numbers_is_an_error():
+    wordless = make(doubled, control=lambda: prove_that(False, "they fall"))
+    assert "is refuted without numbers: not so: they fall; pass a counterexample" in examine(wordless).status
+    numbers = make(doubled, control=lambda: prove_that(False, counterexample="head 3: 0.7, expected less than 0.5"))
+    assert examine(numbers).controls[0].witness == "head 3: 0.7, expected less than 0.5"
+    with pytest.raises(TypeError, match="a claim in words, or in a control a counterexample"):
+        prove_that(True)
+
+
+def test_a_witness_says_where_what_is_there_and_what_is_expected():
+    x = symbol("x").e
+    for left, right, words in (
+        ([1, 2, 3], [1, 2, 4], r"^at entry 2: 3, expected 4$"),
+        ([sp.Rational(1, 2)], [1], r"^the value is 0\.5, expected 1$"),
+        ([x, 2 * x], [x, 3 * x], r"^2\*x != 3\*x; at x = [-/\d]+, entry 1: [-.\d]+, expected [-.\d]+$"),
+    ):
+        with pytest.raises(Refuted, match=words):
+            prove_equal(left, right)
+
+
+def test_two_theorems_or_controls_of_one_name_are_an_error(tmp_path, monkeypatch):
+    text = "from proofs.kit import example\n" + 2 * "@example(of=[], sizes='one')\ndef same():\n    pass\n\n\n"
+    (tmp_path / "twice.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(Unsound, match="twice defines same twice, and the first is lost; rename one"):
+        machinery.theorems(importlib.import_module("twice"))
+    t = make(doubled, control=tripled)
+    with pytest.raises(Unsound, match="has two controls named tripled; rename one"):
+        t.control(tripled)
+
+
 def test_induction_needs_both_its_base_and_its_step():
     n = symbol("n", integer=True).e
     prove_induction(n, n * (n - 1) / 2, n)
@@ -332,7 +363,7 @@ def places():
 @places.control
 def elsewhere():
     """They stand elsewhere."""
-    prove_that({control}, "elsewhere")
+    prove_that({control}, counterexample="d = 2: the members stand at 0 and 1")
 '''
 
 

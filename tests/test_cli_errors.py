@@ -1,0 +1,122 @@
+"""Every option of every command with a bad value: an error of use is one clear sentence, and shows nothing of the inside."""
+
+import argparse
+import re
+
+import numpy as np
+import pytest
+
+from posref import cli
+from tests.every import every
+
+CASE = "rope/half/d8-b1e4/tiny"
+HALF = """
+import numpy as np
+
+def half(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-np.arange(0, 8, 2) / 8)
+    a, b = x[..., :4], x[..., 4:]
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+"""
+GOOD = {  # arguments with which a command runs; a command that is not here runs without
+    "show": ["rope"],
+    "find": ["rope"],
+    "check": ["my_ops:half", "--as", "rope", "--dim", "8", "--layout", "half"],
+    "diagnose": [CASE, "out.npy"],
+    "mistakes": ["rope"],
+    "vectors list": ["rope/*"],
+    "vectors export": ["rope/half/*", "--format", "json", "--directory", "made"],
+    "explain": ["gpt-oss-20b"],
+    "express": ["alibi key", "rope"],
+    "precision": ["--dim", "8"],
+}
+BAD = ("", "nonsense", "-1", "0", "nan", "1e400", "empty", "binary", "folder", "no/such/file", "None", "\x1b[31m")
+INSIDE = re.compile(
+    r"Traceback|\b(Type|Value|Key|Attribute|Index|Name|Unicode\w*)Error\b|NoneType|object at 0x|<(class|function|module)"
+    r"|_\w+\.py|\bposref\.[a-z]|\b\w+\(\) |keyword-only|positional argument|dtype\(|array\(|\x1b|"
+    rf"\b({'|'.join(cli.OURS)})\.\w+[:(]"
+)
+
+
+def commands(parser, path=()):
+    """(words of a command, its parser), found in the parser itself."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner:
+        yield " ".join(path), parser
+    for action in inner:
+        for name, command in action.choices.items():
+            yield from commands(command, (*path, name))
+
+
+def with_bad_value(command, parser, action, bad):
+    """The arguments of the command, with this one bad."""
+    words = list(GOOD.get(command, []))
+    if not action.option_strings:
+        place = [each for each in parser._actions if not each.option_strings].index(action)
+        return [*command.split(), *words[:place], bad, *words[place + 1 :]]
+    option = max(action.option_strings, key=len)
+    if option in words:
+        place = words.index(option)
+        del words[place : place + 2]
+    return [*command.split(), *words, option if action.nargs == 0 else f"{option}={bad}"]
+
+
+ASKED = [
+    (*with_bad_value(command, parser, action, bad), *form)
+    for command, parser in commands(cli._parser())
+    for action in parser._actions
+    if command not in ("demo", "table") and not isinstance(action, argparse._HelpAction)
+    for bad in (BAD if action.nargs != 0 else BAD[:1])
+    for form in ((), ("--json",))
+    if not form or (bad == "nonsense" and "--json" in parser._option_string_actions)
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "empty").touch()
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "my_ops.py").write_text(HALF)
+    np.save(tmp_path / "out.npy", np.zeros((1, 2, 3, 8)))
+
+
+def test_an_error_of_use_is_one_sentence_that_shows_nothing_of_the_inside(folder, capsys):
+    wrong, refused = [], 0
+    for arguments in ASKED:
+        code = cli.main(list(arguments))
+        out, err = capsys.readouterr()
+        said = re.sub(r"usage:.*\n( .*\n)*", "", err)
+        refused += code == 2
+        reasons = [f"exit {code}"] * (code not in (0, 1, 2))
+        if code == 2:
+            reasons += ["stdout"] * bool(out.strip()) + ["silent"] * (not said.strip())
+            reasons += ["lines"] * (len(said.strip().splitlines()) > 1) + ["long"] * (len(said) > 450)
+            reasons += ["inside"] * bool(INSIDE.search(said))
+        wrong += [f"{reasons} {' '.join(arguments)!a}: {said.strip()!a}"] * bool(reasons)
+    assert refused > len(ASKED) / 2
+    assert not wrong, "\n".join(wrong)
+
+
+NEAR = [
+    (["show", "roppe"], "rope"),
+    (["mistakes", "alibii"], "alibi"),
+    (["mistakes", "t5.bais"], "t5.bias"),
+    (["express", "alibi", "rope"], "alibi key"),
+    (["express", "rope", "shw"], "shaw"),
+    (["check", "my_ops:half", "--as", "roppe"], "rope"),
+    (["check", "my_ops:half", "--as", "alibi.biass"], "alibi.bias"),
+    (["diagnose", "rope/half/d8-b1e4/tinny", "out.npy"], CASE),
+    (["diagnose", "ropee/half", "out.npy"], "rope"),
+    (["explain", "gpt-oss-20"], "gpt-oss-20b"),
+]
+
+
+@every(NEAR, name=lambda pair: " ".join(pair[0]))
+def test_a_name_that_is_nearly_right_is_suggested(arguments, meant):
+    parsed, parsed.rest = cli._parser().parse_known_args(arguments)
+    with pytest.raises(cli.Usage) as caught:
+        parsed.run(parsed)
+    assert re.search(rf"(did you mean|nearest \w+|like it:)[^;]*{re.escape(meant)}", str(caught.value)), caught.value
