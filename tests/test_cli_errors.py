@@ -93,7 +93,7 @@ def test_an_error_of_use_is_one_sentence_that_shows_nothing_of_the_inside(folder
         reasons = [f"exit {code}"] * (code not in (0, 1, 2))
         if code == 2:
             reasons += ["stdout"] * bool(out.strip()) + ["silent"] * (not said.strip())
-            reasons += ["lines"] * (len(said.strip().splitlines()) > 1) + ["long"] * (len(said) > 450)
+            reasons += ["lines"] * (len(said.strip().splitlines()) > 1) + ["long"] * (len(said) > 500)
             reasons += ["inside"] * bool(INSIDE.search(said))
         wrong += [f"{reasons} {' '.join(arguments)!a}: {said.strip()!a}"] * bool(reasons)
     assert refused > len(ASKED) / 2
