@@ -42,6 +42,8 @@ def arguments(function, values, names, lead, numbers, map_):
     """Arrays of these numbers, with leading axes for `names`; half of a real number; `map_` for a function."""
     made = {}
     for n, value in values.items():
+        if isinstance(value, tuple):
+            continue  # a record of arrays stays as it is
         shape = (*(lead if n in names else ()), *np.shape(value))
         painted = numbers(np.arange(int(np.prod(shape))).reshape(shape))
         if isinstance(value, np.ndarray):
@@ -143,7 +145,9 @@ def extents(function, values):
     found = {n: v for n, v in values.items() if type(v) is int}
     for n, argument in function.contract.arguments.items():
         value = values.get(n)
-        for place, axis in enumerate(argument.shape.axes if argument.shape and value is not None and "." not in n else ()):
+        for place, axis in enumerate(
+            argument.shape.axes if argument.shape and hasattr(value, "shape") and "." not in n else ()
+        ):
             if len(axis.terms) == 1 and axis.terms[0].text.isidentifier() and not axis.mark:
                 found[axis.terms[0].text] = value.shape[argument.shape.at(place)]
     return found
@@ -164,8 +168,8 @@ def test_a_result_has_the_shape_of_its_contract(name, lead):
         ways = itertools.product(VALUES, MAPS)
         given = (arguments(function, values, batched(function), lead, numbers, map_) for numbers, map_ in ways)
         given = next((each for each in given if _runs(function, each)), None)
-        if given is None or isinstance(next(iter(given.values())), tuple):
-            pytest.skip("no numbers of VALUES fit, or the arguments are records")
+        if given is None:
+            pytest.skip("no numbers of VALUES fit")
         got, sizes, shape = np.shape(_call(function, function, given)), extents(function, given), stated(function)
         for place, axis in enumerate(shape.axes):
             if axis.terms[0].text in sizes and len(axis.terms) == 1 and axis.mark in ("", "#"):
