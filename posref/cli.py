@@ -665,11 +665,12 @@ def _explain(arguments):
 
 
 def _express(arguments):
-    from posref import expressivity
+    from posref import _require, expressivity
 
     chosen = [arguments.meaning] if arguments.meaning else expressivity.MEANINGS
     if arguments.system and not arguments.by:
-        raise Usage(f"name two systems; there are {', '.join(expressivity.SYSTEMS)}")
+        known = ", ".join(expressivity.SYSTEMS)
+        raise Usage(f"name two systems; there are {known}{_require.near(arguments.system, expressivity.SYSTEMS)}")
     try:
         if arguments.json:
             print(json.dumps(expressivity.records(chosen, arguments.system, arguments.by), indent=2))

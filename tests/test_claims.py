@@ -37,6 +37,7 @@ def test_a_witness_is_true(claim):
     assert bool(eval(claim.witness, NAMES)) is True
 
 
+REFUTED = [(f"{s.name}/{r.name}", r) for s in statements.statements().values() for r in s.refuted if r.kind == "claim"]
 WITNESSES = [(f"{s.name}/{r.name}", r.witness) for s in statements.statements().values() for r in s.refuted]
 
 
@@ -49,6 +50,11 @@ def test_a_counterexample_is_a_sentence_with_numbers(name, witness):
 @every(claims.claims(), name=lambda claim: f"{claim.by} {claim.sentence}")
 def test_only_words_of_a_source_stand_in_quotation_marks(claim):
     assert not re.search(QUOTES, claim.sentence + claim.truth) or claim.source
+
+
+@every(REFUTED, name=lambda pair: pair[0])
+def test_false_sentences_of_our_own_quote_nobody(name, refuted):
+    assert not re.search(QUOTES, refuted.sentence + refuted.truth)
 
 
 def quoted(sentence, text):

@@ -1,19 +1,22 @@
 """The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
 
+import ast
 import inspect
 import json
 import os
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import posref
-from posref import cli, discovery, finding, printed, statements, vectors
+from posref import cli, demo, discovery, finding, printed, statements, vectors
 from posref.relative import t5
+from posref.rotary import rope
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -432,6 +435,14 @@ def test_closed_pipe_is_no_traceback():
     command = f"{sys.executable} -m posref show rope | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("posref.rotary.rope\n", "")
+
+
+def test_the_demo_shows_a_body_as_it_stands():
+    body = demo._formula(rope.rotate)
+    assert ast.dump(ast.parse(f"def f():\n{textwrap.indent(body, '    ')}").body[0].body[-1]) == ast.dump(
+        ast.parse(textwrap.dedent(inspect.getsource(rope.rotate))).body[0].body[-1]
+    )
+    assert len(ast.parse(f"def f():\n{textwrap.indent(body, '    ')}").body[0].body) == 3
 
 
 @pytest.mark.slow  # that it runs is the first stage of the CI

@@ -81,7 +81,7 @@ def frequencies_pinned():
 
 @frequencies_pinned.claim("With divisor dim the last frequency is base^(-(d - 2)/d); 1/base needs the divisor dim - 2.")
 def the_paper_ends_at_one_over_base():
-    """With divisor dim the last frequency is 1/base too, as "a geometric progression from 2 pi to 10000 2 pi" reads."""
+    """With divisor dim the last frequency is 1/base too."""
     base = symbol("base", positive=True)
     prove_equal(sinusoidal.frequencies(8, base)[-1], 1 / base)
 
@@ -198,7 +198,7 @@ def addition_is_bilinear():
 
 @addition_is_bilinear.claim("p_{a+b} is bilinear in p_a and p_b, block by block.")
 def addition_is_a_sum():
-    """p_{a+b} = p_a + p_b, one reading of "a combination of the vectors at a and b"."""
+    """p_{a+b} = p_a + p_b."""
     a, b, w = symbol("a"), symbol("b"), symbols("w", 2)
     first, second, both = sinusoidal.encode(array([a, b, a + b]), w, layout="half")
     prove_equal(both, first + second)

@@ -16,6 +16,7 @@ How to prove something about a shipped function, from the simplest to the strong
 A symbolic size is any size. Where a contract or a kernel asks about it, the whole theorem is run for each answer, and each size
 at its least as well; other code may not ask (`proofs/kit/cases.py`).
 
+A control that uses `prove_that` passes `counterexample=`: where the false sentence fails, what is there, what is expected.
 Each theorem names the functions it is about, and each has a false sibling that must be refuted: `@name.control`, or
 `@name.claim("the true sentence")` if readers are to see both sentences; `name.control_by("rope.rotate", "sign", x=.., ..)`
 takes a mistake of `posref.ops` on symbols. What is evaluated at concrete numbers alone is an `@example`.

@@ -159,7 +159,7 @@ def pinned():
 
 @pinned.claim("The released code reads delta(i, j) where Eq. (4) has delta(j, i).")
 def the_released_code_follows_the_paper():
-    """The code in transformers is "a more straightforward reproduction" of Eq. (4), as DeBERTa #162 says."""
+    """The code in transformers computes Eq. (4) of the paper."""
     k, q_r, offset = symbols("k", 1, 2, 1), symbols("u", 1, 4, 1), np.array([[0, 1]])
     prove_equal(*(deberta.position_to_content(k, q_r, offset, convention=c) for c in ("released", "paper")))
 

@@ -83,7 +83,7 @@ def starts_pinned():
 
 @starts_pinned.claim("The last bucket begins at 91 in the encoder and at 113 in the decoder.")
 def saturates_at_max_distance():
-    """The last bucket begins at 128, as "beyond which all positions share an embedding" is read; it begins at 91, or at 113."""
+    """The last bucket begins at 128, the max_distance."""
     prove_equal(t5.bucket_starts(*ENCODER)[-1:], [128])
 
 
@@ -126,7 +126,7 @@ def query_minus_key():
 
 @buckets_pinned.claim("The printed table is the encoder's; the decoder has 32 buckets on its one side.")
 def printed_table_is_the_decoders():
-    """The printed table holds for "T5", encoder and decoder."""
+    """The printed table holds for the encoder and the decoder of T5."""
     prove_equal(*(t5.bucket(-np.arange(31), bidirectional=direction) for direction in (True, False)))
 
 
