@@ -408,6 +408,12 @@ def _check(arguments):
     return _print_report(report, arguments.json)
 
 
+TEXT_ALONE = (
+    "pairs of this model read three positions, and only texts were asked, where the three are equal: which pair reads which, "
+    "and images, were not checked; a function(x, coordinates) receives all three, (n, 3)"
+)
+
+
 def _given(arguments, known, way):
     """The options that were given. Usage for one that is not known to this way of asking."""
     given = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
@@ -428,8 +434,11 @@ def _needed(parameters, options, way):
 
 
 def _of_a_config(arguments):
-    """check_rope as a model rotates: its configuration says all about the rotation."""
+    """check_rope as a model rotates: its configuration says all about the rotation. Where pairs read time, rows and columns, a
+    function that names `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
+    """
     from posref import check
+    from posref.explain import command
 
     if arguments.system not in (None, "rope"):
         raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
@@ -439,7 +448,18 @@ def _of_a_config(arguments):
         arguments, known | {"config", "layer", "part"} | ({"layout"} - asked.keys()), "--config, which says the rotation,"
     )
     _refuse(arguments.rest)
-    return check.check_rope, {name: given[name] for name in given if name not in ("config", "layer", "part")} | asked
+    axes = command.asked_axes(arguments.config, arguments.layer, arguments.part)
+    options = {name: given[name] for name in given if name not in ("config", "layer", "part")}
+
+    def run(function, **all_options):
+        if axes and "coordinates" in inspect.signature(function).parameters:
+            return check.check(function, "axes.rotate", **axes, **{name: all_options[name] for name in options})
+        report = check.check_rope(function, **all_options)
+        if axes:
+            report.skipped("time, row and column", TEXT_ALONE)
+        return report
+
+    return run, options | asked
 
 
 def _of_rope(arguments):

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from posref.explain import explain, output
+from posref.explain import explain, output, presets
 from posref.explain.words import describe, runs
 
 
@@ -30,6 +30,13 @@ def asked(file, layer=None, part=None):
     width = 2 * len(group["frequencies"])
     unusual = {"rotary_dim": (width, found["dim"]), "magnitude": (group["magnitude"], 1.0), "sign": (group["sign"], 1)}
     return found | {name: value for name, (value, usual) in unusual.items() if value != usual}
+
+
+def asked_axes(file, layer=None, part=None):
+    """The settings of axes.rotate for a rotation that reads several positions; none for others."""
+    (group,) = chosen(explain(file), layer, part)["layers"][:1]
+    settings = presets.rotation(group)[1] if group.get("axes") else {}
+    return {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
 def chosen(explained, layer=None, part=None):

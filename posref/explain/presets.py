@@ -94,7 +94,7 @@ def _indexers(explained, layer):
 def _question(group):
     """The op of one set of layers and its settings, or None."""
     if group["encoding"] == "rope":
-        return _rotation(group)
+        return rotation(group)
     bias = group.get("bias") or {}
     if bias.get("call") not in BIASES:
         return None
@@ -102,7 +102,7 @@ def _question(group):
     return bias["call"], {name: said[name] for name in BIASES[bias["call"]].split()}
 
 
-def _rotation(group):
+def rotation(group):
     if group["layout"] is None:
         raise ValueError("which features form a pair is not known; no key says it")
     pairs = len(group["frequencies"]) if "index" not in group else len(group["index"])
