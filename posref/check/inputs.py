@@ -28,6 +28,14 @@ TRIANGLE = (
     "Apply the mask that is given.",
     "mask",
 )
+TRIANGLE_TOO = (
+    "the causal mask on top of the mask that was given",
+    "The mask is read, and keys after the query are hidden always.",
+    "Right in plain decoding; prefixes and images do not see what is after them.",
+    (),
+    "Apply the mask that is given and no other.",
+    "mask",
+)
 
 
 def fine(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -42,8 +50,9 @@ def fine(report: Report, caller: Caller, first: engine.Question) -> None:
 def masked(report: Report, caller: Caller, first: engine.Question) -> None:
     """Another mask than the causal one, where the function receives it."""
     mask = first.a.get("mask")
-    if report.ok and "mask" in {*caller.op.given, *caller.named} and isinstance(mask, np.ndarray) and probe.triangular(mask):
+    if report.ok and "mask" in {*caller.op.given, *caller.named} and isinstance(mask, np.ndarray) and (mask <= probe.triangle(mask)).all():
         wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
+        wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
         _contents(report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", wrong)
 
 

@@ -167,8 +167,9 @@ def _far(s):
 
 def _kept_keys(s):
     """The first tokens on both sides of the last sink; those a window, or a chunk, behind the first query; those about it."""
-    first, window = max(s.get("sinks", 0) - 3, 0) + np.arange(6), _far(s) + 10 - (_far(s) - 4085) + np.arange(-3, 4)
-    return np.unique(np.concatenate([first, window, _far(s) + np.arange(5 * s.n_key)]))
+    sinks = s.get("sinks", 0)
+    first = max(sinks - 3, 0) + np.arange(min(sinks, 30) + 8)
+    return np.unique(np.concatenate([first, 4095 + np.arange(-3, 4), _far(s) + np.arange(5 * s.n_key)]))
 
 
 ARRAYS = {

@@ -160,10 +160,10 @@ def fine(x: np.ndarray) -> np.ndarray:
     return (x * (1 + turns / 2**13)).astype(np.float32).astype(float)
 
 
-def triangular(mask: np.ndarray) -> bool:
-    """Whether no query sees a key after its own, the last query at the last key."""
+def triangle(mask: np.ndarray) -> np.ndarray:
+    """The causal mask of this shape, the last query at the last key."""
     queries, keys = mask.shape[-2:]
-    return not (mask & (np.tri(queries, keys, keys - queries) == 0)).any()
+    return np.tri(queries, keys, keys - queries) > 0
 
 
 def scattered(mask: np.ndarray) -> np.ndarray:

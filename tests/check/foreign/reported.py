@@ -1,0 +1,195 @@
+"""Errors that were reported and once passed a check, as their projects had them, each beside the correct code."""
+
+import numpy as np
+import torch
+
+SECTIONS = [0] * 2 + [1] * 3 + [2] * 3  # pairs of 16 features that read time, row and column
+
+
+def turned(x, angle):
+    a, b = np.split(x, 2, axis=-1)
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1).astype(x.dtype)
+
+
+def theta(width=8):
+    return 10000.0 ** (-np.arange(width) / width)
+
+
+def rotate_by_sections(x, coordinates):
+    return turned(x, coordinates[:, SECTIONS] * theta())
+
+
+def rotate_axes_dealt_out(x, coordinates):
+    """mlx-vlm 576: axes in turn, where Qwen2-VL has sections."""
+    return turned(x, coordinates[:, np.arange(8) % 3] * theta())
+
+
+def rotated(x, positions):
+    angle = positions[:, None, :, None].double() * torch.from_numpy(theta(4))
+    a, b = x.chunk(2, dim=-1)
+    cos, sin = angle.cos().float(), angle.sin().float()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+def rotated_and_severed(x, positions):
+    """candle 3568: the kernel returns a tensor that has no way back to x."""
+    return rotated(x.detach(), positions)
+
+
+@torch.no_grad()
+def rotated_for_inference(x, positions):
+    return rotated(x, positions)
+
+
+def rotated_in_numpy(x, positions):
+    return torch.from_numpy(rotated(x.detach(), positions).numpy())
+
+
+SLOPES = 2.0 ** (-8 * np.arange(1, 9) / 8)
+
+
+def bias(query_positions, key_positions):
+    offsets = key_positions[:, None, None, :] - query_positions[:, None, :, None]
+    return (SLOPES[:, None, None] * offsets).astype(np.float32)
+
+
+def bias_in_bfloat16(query_positions, key_positions):
+    """vllm-fork 503 of HabanaAI: the table of biases is bfloat16; distances beyond 256 share values."""
+    made = torch.from_numpy(bias(query_positions, key_positions)).to(torch.bfloat16)
+    return made.float().numpy()
+
+
+def looked_up(positions, table):
+    return table[positions]
+
+
+def looked_up_by_halves(positions, table):
+    """text-generation-inference 1064: position ids in half precision; from 2049 on odd ones are lost."""
+    return table[positions.astype(np.float16).astype(int)]
+
+
+def looked_up_by_bfloat16(positions, table):
+    return table[torch.from_numpy(positions).to(torch.bfloat16).long().numpy()]
+
+
+def yarn_tables(positions, far=np.inf):
+    """YaRN with factor 4 from 4096 positions, without rounding of the ramp's ends."""
+    pairs = np.arange(8)
+    low, high = (16 * np.log(4096 / (turns * 2 * np.pi)) / (2 * np.log(10000.0)) for turns in (32, 1))
+    kept = 1 - np.clip((pairs - max(low, 0)) / (min(high, 15) - max(low, 0)), 0, 1)
+    angle = positions[..., None] * (theta() * (kept + (1 - kept) / 4))
+    angle = np.where(np.abs(angle) > far, 0, angle)
+    magnitude = 0.1 * np.log(4) + 1
+    return (magnitude * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)).astype(np.float32)
+
+
+def yarn_tables_that_end(positions):
+    """The reduction of the angle ends at 2^17 rad."""
+    return yarn_tables(positions, 131072.0)
+
+
+def seen(query_positions, key_positions, window=16, sinks=4):
+    i, j = query_positions[:, None], key_positions
+    return ((j <= i) & ((i - j < window) | (j < sinks))).astype(int)
+
+
+def seen_with_3_sinks(query_positions, key_positions):
+    return seen(query_positions, key_positions, sinks=3)
+
+
+def seen_with_7_sinks(query_positions, key_positions):
+    return seen(query_positions, key_positions, sinks=7)
+
+
+def rotate_right(x, positions):
+    return turned(x, positions[:, None, :, None] * theta(4))
+
+
+def rotate_until_3_000_000(x, positions):
+    return rotate_right(x, np.minimum(positions, 3_000_000))
+
+
+def rotate_200_rows(x, positions):
+    y = rotate_right(x, positions)
+    y[:, :, 200:] = 0
+    return y
+
+
+def rotate_64_heads(x, positions):
+    y = rotate_right(x, positions)
+    y[:, 64:] = 0
+    return y
+
+
+class CachedByAddress:
+    def __init__(self):
+        self.known = {}
+
+    def rotate(self, x, positions):
+        kept, angle = self.known.get(positions.ctypes.data, (None, None))
+        if kept is not positions:
+            kept, angle = positions, positions[:, None, :, None] * theta(4)
+            self.known[positions.ctypes.data] = kept, angle
+        return turned(x, angle)
+
+
+def attend(q, k, v, mask):
+    s = np.where(mask, q @ np.swapaxes(k, -1, -2) / np.float32(2), -np.inf)
+    weights = np.exp(s - s.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ v
+
+
+def attend_causal_too(q, k, v, mask):
+    return attend(q, k, v, np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2], dtype=bool) & mask)
+
+
+def attend_keys_that_any_query_sees(q, k, v, mask):
+    """Padding is read from the mask, the triangle is the kernel's own."""
+    first = np.argmax(mask[..., -1:, :], axis=-1)[..., None]
+    causal = np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2], dtype=bool)
+    return attend(q, k, v, causal & (np.arange(mask.shape[-1]) >= first))
+
+
+AXES = {"dim": 16, "layout": "half", "axis": SECTIONS}
+ROPE = {"dim": 8, "layout": "half"}
+YARN = {"dim": 16, "factor": 4.0, "original_length": 4096, "truncate": False}
+CASES = [
+    ("axes.rotate", AXES, {"right": [rotate_by_sections], "unlisted": [rotate_axes_dealt_out]}),
+    (
+        "rope.rotate",
+        {**ROPE, "to": torch.from_numpy},
+        {"right": [rotated, rotated_for_inference, rotated_in_numpy], "= gradient_severed": [rotated_and_severed]},
+    ),
+    ("alibi.bias", {"heads": 8, "form": "signed"}, {"right": [bias], "= computed in bfloat16": [bias_in_bfloat16]}),
+    (
+        "learned.encode",
+        {},
+        {"right": [looked_up], "f16_positions": [looked_up_by_halves], "bf16_positions": [looked_up_by_bfloat16]},
+    ),
+    ("scaling.yarn_tables", YARN, {"right": [yarn_tables], "unlisted": [yarn_tables_that_end]}),
+    (
+        "position_ids.lambda_mask",
+        {"window": 16, "sinks": 4},
+        {"right": [seen], "= sinks 3": [seen_with_3_sinks], "unlisted": [seen_with_7_sinks]},
+    ),
+    (
+        "rope.rotate",
+        ROPE,
+        {
+            "right": [rotate_right],
+            "= positions_end_at_3000000": [rotate_until_3_000_000],
+            "unlisted": [rotate_200_rows, rotate_64_heads],
+            "= cached_by_address": [CachedByAddress().rotate],
+        },
+    ),
+    (
+        "attention.attend",
+        {"scale": 0.5},
+        {
+            "right": [attend],
+            "= causal_mask_as_well": [attend_causal_too],
+            "unlisted": [attend_keys_that_any_query_sees],
+        },
+    ),
+]
