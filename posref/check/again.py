@@ -114,9 +114,10 @@ def negative(report: Report, caller: Caller, settings: dict[str, Any], first: en
     Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
     keys below 0, as padding.
     """
-    names = (
-        probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" and "max_position" not in settings else []
-    )
+    limited = "max_position" in settings and "max_position" not in first.a
+    if not report.ok or limited or caller.positions == "range":
+        return
+    names = probe.placed(caller.op, first.a)
     try:
         a = probe.moved(first.a, -(2**12), names)
         ways = {

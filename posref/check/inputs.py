@@ -50,7 +50,12 @@ def fine(report: Report, caller: Caller, first: engine.Question) -> None:
 def masked(report: Report, caller: Caller, first: engine.Question) -> None:
     """Another mask than the causal one, where the function receives it."""
     mask = first.a.get("mask")
-    if report.ok and "mask" in {*caller.op.given, *caller.named} and isinstance(mask, np.ndarray) and (mask <= probe.triangle(mask)).all():
+    if (
+        report.ok
+        and "mask" in {*caller.op.given, *caller.named}
+        and isinstance(mask, np.ndarray)
+        and (mask <= probe.triangle(mask)).all()
+    ):
         wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
         wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
         _contents(report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", wrong)

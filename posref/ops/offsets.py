@@ -24,7 +24,7 @@ def skew(by_offset):
     return relative.skew(by_offset)
 
 
-def gather(by_offset, query_positions, key_positions, *, lowest=-320):
+def gather(by_offset, query_positions, key_positions, *, lowest=-420):
     return _gather(by_offset, relative.offsets(query_positions, key_positions), lowest)
 
 

@@ -102,7 +102,8 @@ def placed(op: Op, a: Arguments) -> list[str]:
     arrays = {name: a[name] for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind in "iu"}
     names = [name for name, x in arrays.items() if name != "offsets" and not np.isin(x, (0, 1)).all()]
     try:
-        grown = np.shape(op.spec(**a | {name: a[name] + 1 for name in names}))
+        with np.errstate(all="ignore"):
+            grown = np.shape(op.spec(**a | {name: a[name] + 1 for name in names}))
     except (TypeError, ValueError):
         return []
     return names if grown == np.shape(op.spec(**a)) else []

@@ -54,7 +54,7 @@ ARRAYS = {
     "q": _features(1),
     "k": _features(2),
     "v": _features(4),
-    "logit_scale": lambda s: np.array([2.5, 5.0, 1.25, 4.0] * s.heads)[: s.heads],
+    "logit_scale": lambda s: np.array([2.5, 5.0, -0.25, 4.0] * s.heads)[: s.heads],
     "bias": lambda s: np.where(_together(6), 2 * painted((s.heads, 6, 6), 6), 300),  # so that a mask of -200 shows
     "mask": lambda s: _together(6),
     "w_1": lambda s: painted((5, 2), 8),

@@ -9,7 +9,7 @@ from proofs.vectors import case, painted, terms
 SOURCES = ("Golovneva et al., Contextual Position Encoding, arXiv 2405.18719, Eqs. (3) to (5)",)
 
 CONVENTIONS = {
-    "axes": "q (n_query, d), k (n_key, d), table (rows, d); scores (n_query, n_key), 0 where seen is 0",
+    "axes": "q (n_query, d), k (n_key, d), table (rows, d); scores (n_query, n_key), without a meaning where seen is 0",
     "convention": "official: scale (q . k + z); nodiv: scale q . k + z",
     "seen": "the mask as integers: 1 may be seen and is counted, 0 not",
     "op positions": "the sum of the gates from a key on, at most rows - 1",
@@ -57,6 +57,7 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
         tensors={"q": q, "k": k, "table": table, "seen": seen},
         expected=expected,
         cond={"amp": amp},
+        ignore=np.asarray(seen) == 0,
         kills=kills if lead else f"{EVERY} {kills}",
         models=("f64", "f32"),  # a position in 16 bits is no position: rows are read between integers
     )

@@ -1,0 +1,215 @@
+"""What a check asks: for every op, each argument, setting and extent has a probe at which it matters, or a reason.
+
+The functions are the specification itself with one thing changed. That the check fails is the test; that it names what was
+changed is another one's.
+"""
+
+import inspect
+from fnmatch import fnmatch
+
+import numpy as np
+import pytest
+
+from posref import ops
+from posref.check import check
+from tests.every import every
+from tests.ops.test_ops import CHOICES
+from tests.ops.test_ops import settings as every_setting
+
+OPS = [op for name in ops.names() for op in ops.system(name).values()]
+# numbers at which the next ones give something else
+TELLING = {"max_position": 64, "original_length": 64, "truncate": False}
+OF_ONE = {name: {"dim": 64} for name in ("scaling.yarn", "scaling.yarn_tables", "scaling.llama3")}
+OF_ONE |= {"scaling.dynamic_ntk": {"length": 200}}
+ENOUGH = {"n_query": 200, "n_key": 200, "heads": 64, "batch": 8}
+
+
+def in_bits(bits):
+    def rounded(x):
+        fraction, exponent = np.frexp(x.astype(float))
+        return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits).astype(x.dtype)
+
+    return rounded
+
+
+def causal(mask):
+    return mask & (np.tri(*mask.shape[-2:], mask.shape[-1] - mask.shape[-2]) > 0)
+
+
+CHANGES = {
+    "i": {
+        "absolute": np.abs,
+        "float16": in_bits(11),
+        "bfloat16": in_bits(8),
+        "int16": lambda p: p.astype(np.int16).astype(p.dtype),
+        **{f"at most {n}": lambda p, n=n: np.minimum(p, n) for n in (300, 9000, 200_000, 3_000_000)},
+    },
+    "f": {"absolute": np.abs, "float16": in_bits(11), "bfloat16": in_bits(8)},
+    "b": {"causal": causal, "ignored": np.ones_like, "of the last row": lambda m: np.broadcast_to(m[..., -1:, :], m.shape)},
+}
+FLAGS = "says whether, which or how many; is no position"
+TABLE = "the table ends before that, and the specification refuses what is beyond, or below 0"
+CLAMPED = "a mask of positions clamped at 0 is the same, and who clamps refuses what is below"
+OWN = "a gradient by an argument in which the result is linear does not depend on it"
+CONVERGED = "so many steps have converged: one more or less is within the bound"
+STEP = "is compared with lengths of waves, and moves nothing between two of them"
+WIDE = "angles of pairs that turn fast are off by more than a turn in float32 so far out, and attention sums all pairs"
+LIMITED = "beyond the limit of the setting all offsets are one"
+SHAPES = "is read from the shapes of the arrays"
+POSITIVE = "is never below 0"
+NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
+    "attention.causal_mask query_positions absolute": CLAMPED,
+    "position_ids.* *_positions absolute": CLAMPED,
+    "complex_order.scores *_positions at most 3000000": WIDE,
+    "rope.attend *_positions at most 3000000": WIDE,
+    "value.attend *_positions at most 3000000": WIDE,
+    "xpos.rotate positions int16": "the decay leaves the numbers of float32 from 2^15 on",
+    "xpos.rotate positions at most *00000": "the decay leaves the numbers of float32 from 2^15 on",
+    "cope.positions gates absolute": POSITIVE,
+    "generators.mixed magnitudes absolute": POSITIVE,
+    "floater.field times absolute": POSITIVE,
+    "kerple.bias [pa] absolute": POSITIVE,
+    "path.scores beta absolute": POSITIVE,
+    "scaling.longrope factors absolute": POSITIVE,
+    "*_gradient q *": OWN,
+    "deberta.scores_gradient q_r *": OWN,
+    "floater.* substeps *": CONVERGED,
+    "generators.turn terms *": CONVERGED,
+    "generators.turn halvings *": CONVERGED,
+    "fope.* length *": STEP,
+    "floater.field n_key beyond 200": "the curve of the probe leaves the numbers before",
+    "stick_breaking.remainder n_query beyond 200": "what so many keys leave is below the numbers of float32",
+    "*.encode positions absolute": TABLE,
+    "*.encode positions int16": TABLE,
+    "*.encode positions at most *000": TABLE,
+    "offsets.skew heads beyond 64": "rows of a table, which has fewer than columns",
+    "index.encode_normalized positions *": "positions are below the length",
+    "resizing.resize table *16": "the bound of a cubic in both axes holds it",
+    "xlnet.attend s *16": "the scores of segments alone move the result by less than the bound",
+    "rope.scores heads *": SHAPES,
+    "rope.scores key_heads *": SHAPES,
+    "sinusoidal_2d.encode dim +1": "an odd width is rounded down",
+    "swin.* coordinates int16": "differences of coordinates alone count, and so far out all wrap alike",
+    "swin.shift_mask coordinates *": TABLE,
+    "tupe.attend theta_1 *": "the row of the first token is one number, which softmax does not see",
+    "alibi.attend query_positions *": "a row of linear biases is off by a constant, which softmax does not see",
+    "axes.*sections sizes *": FLAGS,
+    "decomposed.* rows *": FLAGS,
+    "decomposed.* columns *": FLAGS,
+    "learned.* mask *": FLAGS,
+    "position_ids.padded mask *": FLAGS,
+    "position_ids.packed lengths *": FLAGS,
+    "position_ids.documents lengths *": FLAGS,
+    "position_ids.multimodal parts *": FLAGS,
+    "xlnet.* same *": FLAGS,
+    "deberta.index offsets *": LIMITED,
+    "deberta.log_bucket offsets *": LIMITED,
+    "nezha.encode offsets *": LIMITED,
+    "offsets.clip offsets *": LIMITED,
+    "t5.bucket offsets *": LIMITED,
+}
+
+
+def settings(op):
+    """Those that the op needs."""
+    needed = {name for name, p in inspect.signature(op.make).parameters.items() if p.default is p.empty}
+    chosen = needed | CHOICES.get(op.name, {}).keys()
+    return {name: (every_setting(op) | TELLING)[name] for name in every_setting(op) if name in chosen} | OF_ONE.get(op.name, {})
+
+
+def bare(op):
+    """Without mistakes: that it fails is asked, and not what it is."""
+    return op._replace(mistakes={})
+
+
+def changed(op, change):
+    """The specification at other arguments."""
+    signature = inspect.signature(op.spec)
+
+    def function(*given, **named):
+        bound = signature.bind(*given, **named)
+        bound.arguments |= change(bound.arguments)
+        return op.spec(*bound.args, **bound.kwargs)
+
+    function.__signature__ = signature
+    return function
+
+
+def passes(op, function):
+    return check(function, bare(op), **settings(op)).ok
+
+
+def arguments(op):
+    made = op.make(**settings(op))
+    for name in op.given:
+        if isinstance(made.get(name), np.ndarray):
+            for words, change in CHANGES[made[name].dtype.kind].items():
+                yield name, words, lambda a, name=name, change=change: {name: change(a[name])}
+    for name in inspect.signature(op.spec).parameters:
+        if type(made.get(name)) is int and name not in op.given:
+            for step in (-1, 1):
+                yield name, f"{step:+d}", lambda a, name=name, step=step: {name: a[name] + step}
+
+
+def refusing(function):
+    """ValueError becomes an output that is wrong: the specification refuses the setting."""
+
+    def wrapped(*given, **named):
+        try:
+            return function(*given, **named)
+        except ValueError:
+            return np.zeros(3)
+
+    wrapped.__signature__ = function.__signature__
+    return wrapped
+
+
+def untold(op):
+    """What passes though something is changed."""
+    return [f"{op.name} {name} {words}" for name, words, change in arguments(op) if passes(op, refusing(changed(op, change)))]
+
+
+def unreasoned(told):
+    return [each for each in told if not any(fnmatch(each, pattern) for pattern in NOT_TOLD)]
+
+
+def short(op):
+    """Extents of the result that grow with an extent of the probe, and beyond which nobody looks."""
+    needed = settings(op)
+    usual = np.shape(op.spec(**op.make(**needed)))
+    for extent, enough in ENOUGH.items():
+        p = inspect.signature(op.make).parameters.get(extent)
+        if p is None or extent in needed or extent in inspect.signature(op.spec).parameters:
+            continue
+        try:
+            grown = np.shape(op.spec(**op.make(**needed | {extent: p.default + 1})))
+        except ValueError:
+            continue
+        for axis in np.flatnonzero(np.subtract(grown, usual)) if len(grown) == len(usual) else ():
+            if passes(op, cut(op, axis - len(usual), enough)):
+                yield f"{op.name} {extent} beyond {enough}"
+
+
+def cut(op, axis, enough):
+    """The specification, with zeros from there on."""
+
+    def function(*given, **named):
+        y = np.array(op.spec(*given, **named))
+        np.moveaxis(y, axis, 0)[enough:] = 0
+        return y
+
+    function.__signature__ = inspect.signature(op.spec)
+    return function
+
+
+@every(OPS[::8], name=lambda op: op.name)
+def test_an_argument_and_an_extent_matter(op):
+    assert unreasoned([*untold(op), *short(op)]) == []
+
+
+@pytest.mark.slow
+def test_every_argument_and_every_extent_matter_or_have_a_reason():
+    """And every reason is one for something that passes."""
+    passing = [each for op in OPS for each in (*untold(op), *short(op))]
+    assert unreasoned(passing) == []
+    assert [pattern for pattern in NOT_TOLD if not any(fnmatch(each, pattern) for each in passing)] == []
