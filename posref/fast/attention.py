@@ -59,9 +59,10 @@ from posref.shards import State, finish, merge
 
 __all__ = ["State", "attend_by_offset", "finish", "merge", "partial_by_offset"]
 
-LANES = 48  # queries side by side: six vectors of eight float32, times two rows fill twelve of the sixteen registers of AVX2
+LANES = 64  # queries side by side, a multiple of every panel
+ROWS = 4  # of sums, which are in registers at a time
 FEW = 16  # queries: a block of LANES takes as long as so many of them two by two
-TILE = 64  # keys at a time: all tiles of a thread fit into 100 kB
+TILE = 64  # keys at a time: in float32 a tile of keys, queries and scores is 48 kB, as large as a first cache
 STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
 AHEAD = 2**13  # bytes: as far as the keys and values are asked for before they are read
 LINE = 64  # bytes
@@ -202,10 +203,18 @@ def _turned(x, tables, layout, threads):
 
 def _piece(kernel, q, k, v, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
-    width = v.shape[-1] + v.shape[-1] % 2
-    shapes = [(1, TILE + LANES), (q.shape[-1], LANES), (TILE + 1) * LANES, width * LANES]
+    width = v.shape[-1] + -v.shape[-1] % ROWS
+    shapes = [(1, TILE + LANES), (q.shape[-1], LANES), ((TILE + 1) * LANES,), (width * LANES,)]
     shapes = shapes if kernel is _attend else [(1, STRETCH), (q.shape[0] // k.shape[0] * q.shape[1], STRETCH + 2)]
-    kernel(q, k, v, *rest, *(np.zeros(shape, q.dtype) for shape in shapes))
+    kernel(q, k, v, *rest, *(_aligned(shape, q.dtype) for shape in shapes))
+
+
+def _aligned(shape, dtype):
+    """Zeros that begin with a line of the cache: reading a vector across two lines takes twice as long."""
+    size, line = math.prod(shape), LINE // dtype.itemsize
+    room = np.zeros(size + line, dtype)
+    start = -room.ctypes.data // dtype.itemsize % line
+    return room[start : start + size].reshape(shape)
 
 
 def _search(function, k, met, maximum, denominator):
@@ -371,16 +380,32 @@ def _cap(x, softcap):
         x[r] = softcap * _tanh(x[r] / softcap)
 
 
+def _panel(x):
+    """How many lanes of `x` are summed in registers at a time: all. Compiled it is what fits."""
+    return x.shape[1]
+
+
+@numba.extending.overload(_panel)
+def _compiled_panel(x):
+    lanes = _machine.PANEL // x.dtype.bitwidth
+    return lambda x: lanes
+
+
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _multiply(a, x, sums):
-    """sums += a x, x `(.., LANES)` with a row for every column of a; sums is flat, its rows are taken two at a time."""
-    for i in range(0, a.shape[0], 2):
-        two, last = sums[i * LANES : (i + 2) * LANES], min(i + 1, a.shape[0] - 1)
-        for t in range(a.shape[1]):
-            a0, a1 = a[i, t], a[last, t]
-            for r in range(LANES):
-                two[r] += a0 * x[t, r]
-                two[LANES + r] += a1 * x[t, r]
+    """sums += a x, x `(.., LANES)` with a row for every column of a; sums is flat: four rows by a panel are in registers."""
+    last, panel = a.shape[0] - 1, _panel(x)
+    for i in range(0, a.shape[0], ROWS):
+        i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+        for p in range(0, LANES, panel):
+            four = sums[i * LANES + p : (i + ROWS) * LANES]
+            for t in range(a.shape[1]):
+                a0, a1, a2, a3 = a[i, t], a[i1, t], a[i2, t], a[i3, t]
+                for r in range(panel):
+                    four[r] += a0 * x[t, p + r]
+                    four[LANES + r] += a1 * x[t, p + r]
+                    four[2 * LANES + r] += a2 * x[t, p + r]
+                    four[3 * LANES + r] += a3 * x[t, p + r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
@@ -405,8 +430,9 @@ def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
         if softcap is not None:
             _cap(s[c], softcap)
         if bias is not None:
+            line = bias[head, start - c :]  # an index that might be negative is no vector
             for r in range(LANES):
-                s[c, r] += bias[head, start - c + r]
+                s[c, r] += line[r]
         if after + c > 0 or before + c < LANES:
             for r in range(LANES):
                 s[c, r] = s[c, r] if after + c <= r < before + c else -np.inf

@@ -52,7 +52,7 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
     maximum[...], denominator[...] = rules.get("sinks", -(10**9) * symbol("unit", positive=True)), int("sinks" in rules)
     few, many = (
         [room("s", heads // k.shape[0] * n_query, tile + 2)],
-        [room("t", dim, lanes), room("s", (tile + 1) * lanes), room("a", (width + width % 2) * lanes)],
+        [room("t", dim, lanes), room("s", (tile + 1) * lanes), room("a", (width + -width % 4) * lanes)],
     )
     for x in (out, *few, *many):
         x[...] = 0
@@ -121,25 +121,22 @@ def the_denominator_is_not_scaled():
 
 @theorem(
     of=[fast._multiply],
-    sizes="lanes = 3, rows = 3, 4, columns = 0 .. 3",
-    equivalent={
-        "_multiply: two, last = (sums[i * LANES:(i + 2) * LANES], min(i + 1, a.shape[0] - 1))  ->  "
-        "two, last = (sums[i * LANES:(i + 3) * LANES], min(i + 1, a.shape[0] - 1))": "a longer view",
-    },
+    sizes="lanes = 4 in one panel and in two, rows = 1 .. 5, columns = 0 .. 3",
 )
 def multiply_adds_the_product():
-    """sums += a x over the columns of a, cell by cell; of an odd number of rows the last is met twice, its double is spare."""
-    for rows, count in itertools.product((3, 4), range(4)):
-        a, x, sums = room("a", rows, count), symbols("x", 3, 3), room("s", 12)
-        product = a @ x[:count] if count else zeros(rows, 3)
-        source(fast._multiply, LANES=3)(a, x, sums)
-        prove_equal(sums[: 3 * rows].reshape(rows, 3), room("s", 12)[: 3 * rows].reshape(rows, 3) + product)
+    """sums += a x over the columns of a, cell by cell; where rows are no multiple of four, the last is met again, in spare
+    rows."""
+    for rows, count, panel in itertools.product(range(1, 6), range(4), (2, 4)):
+        a, x, sums = room("a", rows, count), symbols("x", 3, 4), room("s", 32)
+        product = a @ x[:count] if count else zeros(rows, 4)
+        source(fast._multiply, LANES=4, _panel=lambda x, panel=panel: panel)(a, x, sums)
+        prove_equal(sums[: 4 * rows].reshape(rows, 4), room("s", 32)[: 4 * rows].reshape(rows, 4) + product)
 
 
 @multiply_adds_the_product.control
 def multiply_replaces():
     """sums = a x."""
-    a, x, sums = room("a", 2, 1), symbols("x", 1, 1), room("s", 2)
+    a, x, sums = room("a", 4, 1), symbols("x", 1, 1), room("s", 4)
     source(fast._multiply, LANES=1)(a, x, sums)
     prove_equal(sums, (a @ x)[:, 0])
 
@@ -325,31 +322,48 @@ def the_last_key_is_the_old_maximum():
     prove_equal(turns, [COUNT.e - 1])
 
 
-@theorem(of=[fast._multiply], sizes="all lanes, all numbers of rows and columns", silent=TURNS)
+PANEL, AT = whole("panel", positive=True)[0], whole("p", nonnegative=True)[0]
+
+
+def multiplied(names):
+    """Names in a turn of the loop of `_multiply` over the columns of a, on every path of its rows, and what the turn makes."""
+
+    def one_of_panel(*bounds):
+        prove_that([expression(bound) for bound in bounds] == [PANEL.e], "all lanes of the panel")
+        return [LANE]
+
+    outer, panels, columns = (Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0)))
+    names = outer.before(names | {"LANES": LANES_, "_panel": lambda x: PANEL})
+    for _, rows in all_paths(lambda: panels.before(names)):
+        inside = columns.before(rows | {"p": AT})
+        four = Cells(cells("sums").contents, start=expression(names["i"] * LANES_ + AT))
+        columns.turn({**inside, "four": four, "range": one_of_panel}, t=names["t"])
+        yield [loop.turns(inside) for loop in (outer, panels, columns)], inside, four
+
+
+@theorem(of=[fast._multiply], sizes="all lanes, panels, numbers of rows and columns", silent=TURNS)
 def products_of_any_size():
-    """Rows i and i + 1 of the sums, i = 0, 2, .., grow in turn t by a_it x_tr and a_(i+1)t x_tr in every lane, for all columns
-    t of a; past an odd number of rows the last row is met again."""
+    """Rows i to i + 3 of the sums, i = 0, 4, .., grow in turn t by a_it x_tr and so on in every lane, panel by panel, for all
+    columns t of a; past the last row of a that one is met again."""
     rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
     a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
-    names = {"a": a, "x": x, "sums": sums, "LANES": LANES_, "range": one_lane, "i": i, "t": t}
-    prove_that(Loop(fast._multiply, 0).turns(names) == [0, rows.e, 2], "rows two at a time")
-    for _, inside in all_paths(lambda: Loop(fast._multiply, 0, 0).before(names)):
-        prove_that(Loop(fast._multiply, 0, 0).turns(inside) == [columns.e], "all columns")
-        two = Cells(sums.contents, start=expression(i * LANES_))
-        Loop(fast._multiply, 0, 0).turn({**inside, "two": two}, t=t)
-        for row, at in ((i, LANE), (inside["last"], LANES_ + LANE)):
-            prove_equal([two[at]], [expression(sums[i * LANES_ + at]) + expression(a[row, t]) * expression(x[t, LANE])])
-        prove_that(expression(inside["last"]) in (i.e + 1, rows.e - 1), "the next row, or the last")
+    for turns, inside, four in multiplied({"a": a, "x": x, "sums": sums, "i": i, "t": t}):
+        prove_that(turns == [[0, rows.e, 4], [0, LANES_.e, PANEL.e], [columns.e]], "four rows, a panel, all columns")
+        for more, row in enumerate((i, inside["i1"], inside["i2"], inside["i3"])):
+            at = more * LANES_ + LANE
+            product = expression(a[row, t]) * expression(x[t, AT + LANE])
+            prove_equal([four[at]], [expression(sums[i * LANES_ + AT + at]) + product])
+            prove_that(expression(row) in (i.e + more, rows.e - 1), "the next row, or the last")
 
 
 @products_of_any_size.control
-def both_rows_are_the_first():
+def all_rows_are_the_first():
     """Row i + 1 of the sums grows by a_it x_tr too."""
     rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
-    a, x, two = cells("a", rows, columns), cells("x"), cells("two")
-    names = {"a": a, "x": x, "two": two, "LANES": LANES_, "range": one_lane, "i": i, "t": t, "last": i + 1}
-    Loop(fast._multiply, 0, 0).turn(names)
-    prove_equal([two[LANES_ + LANE]], [expression(cells("two")[LANES_ + LANE]) + expression(a[i, t]) * expression(x[t, LANE])])
+    a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
+    _, _, four = next(multiplied({"a": a, "x": x, "sums": sums, "i": i, "t": t}))
+    grown = expression(sums[(i + 1) * LANES_ + AT + LANE]) + expression(a[i, t]) * expression(x[t, AT + LANE])
+    prove_equal([four[LANES_ + LANE]], [grown])
 
 
 def adjusted_lane(after, before, bias):
@@ -375,8 +389,7 @@ def a_band_of_any_size():
     """Key c keeps its score, with the bias, in lane r where after + c <= r < before + c, and has -infinity on both sides."""
     more, less = whole("x y", nonnegative=True)
     score = sp.Function("s", real=True)(KEY.e, LANE.e)
-    bias = Cells(lambda head, at: sp.Function("b", real=True)(at))
-    added = sp.Function("b", real=True)(sp.expand((symbol("start", integer=True) - KEY + LANE).e))
+    bias, added = Rows("b"), entry("b", 0, symbol("start", integer=True) - KEY + LANE)
     start = sp.Function("denominator", real=True)(LANE.e)
     for found, denominator in adjusted_lane(LANE - KEY - more, LANE - KEY + 1 + less, bias):
         prove_equal([found, denominator], [score + added, start])

@@ -273,8 +273,8 @@ def inner_products():
     3 u: one more product, for the first and for every later one, keeps the bound."""
     p, q, k, d, a, b, more = positive("P q k d A B e")
     for total, count in ((0, 0), (p, 1 + d)):
-        sums = column(Rounded(total, (count + 3) * total), 0)
-        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q), 0).reshape(2, 1), column(k).reshape(1, 1), sums)
+        sums = column(Rounded(total, (count + 3) * total), 0, 0, 0)
+        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q)).reshape(1, 1), column(k).reshape(1, 1), sums)
         prove_equal([sums[0].exact], [total + q * k])
         prove_equal([(count + 1 + 3) * (total + q * k) - sums[0].off], [q * k * (d if total else 0)])
     merged = (1 + d) * a + (1 + more) * b + (a + b)
@@ -285,8 +285,8 @@ def inner_products():
 def products_are_free():
     """A sum of d products is off by (d - 1) sum |q_t k_t| u, one rounding for each addition (d = 2)."""
     p, q, k = positive("P q k")
-    sums = column(Rounded(p), 0)
-    source(fast._multiply, LANES=1)(column(Rounded(q), 0).reshape(2, 1), column(k).reshape(1, 1), sums)
+    sums = column(Rounded(p), 0, 0, 0)
+    source(fast._multiply, LANES=1)(column(Rounded(q)).reshape(1, 1), column(k).reshape(1, 1), sums)
     prove_equal([sums[0].off], [p + q * k])
 
 
@@ -349,7 +349,7 @@ def fold(gap, score_off, before, values):
     s, top = column(Rounded(m + gap, score_off), 0).reshape(2, 1), column(Rounded(m)).view(Maxima)
     total, sums = column(before), column(a).reshape(1, 1)
     source(fast._step, LANES=1)(s, 1, top, total, sums)
-    flat = column(sums[0, 0], 0)
+    flat = column(sums[0, 0], 0, 0, 0)
     source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, flat)
     return total[0], flat[0]
 
@@ -434,7 +434,7 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     by_query = np.array([[*bias[::-1], *[0] * lanes]], dtype=object)
     out, top, total = zeros(1, n_query, width), zeros(1, n_query + lanes).view(Maxima), zeros(1, n_query + lanes)
     top[...] = -1e30
-    many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + width % 2) * lanes)
+    many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + -width % 4) * lanes)
     buffers = [None, *([zeros(n_query, fast.STRETCH + 2)] if kernel is fast._attend_few else many)]
     contents = [x.astype(object) for x in (k, v)]
     source(kernel)(queries, *contents, by_query, out, top, total, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
@@ -477,7 +477,7 @@ def shares(case, stated=units):
 
 @example(
     of=[fast._attend, fast._attend_few, fast._score, fast._meet, fast._gather],
-    sizes="lanes 48, tiles of 64, and of 256 for few queries; up to 260 keys, 30 features; a bias, a cap, causal",
+    sizes="lanes 64, tiles of 64, and of 256 for few queries; up to 260 keys, 30 features; a bias, a cap, causal",
     silent=SILENT,
 )
 def the_bound_covers_every_operation():

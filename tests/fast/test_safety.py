@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -264,6 +265,53 @@ def test_a_new_version_does_not_run_old_machine_code(installed):
     module.write_text(text.replace("first * c - second * s", "first * c + second * s"), encoding="utf-8")
     os.utime(module, times)
     assert shown(python(SHOW, root=installed, **environment), installed) == [2.5, 0, 1]
+
+
+STREAM = """
+import re
+import numpy as np
+from posref.fast import _machine, attention
+from posref import attention as specification
+q, k, v = np.random.default_rng(0).standard_normal((3, 2, 70, 5), np.float32)
+got = attention.attend_by_offset(q, k, v, scale=0.5)
+near = np.abs(got - specification.attend_by_offset(q, k, v, scale=0.5)).max() < 1e-6
+hits = sum(attention._attend.stats.cache_hits.values())
+anew = _machine.numba.njit(pipeline_class=_machine.Separate, fastmath={"contract"})(attention._multiply.py_func)
+anew(np.ones((4, 4), np.float32)[:, :4], np.ones((4, attention.LANES), np.float32), np.zeros(4 * attention.LANES, np.float32))
+(code,) = anew.inspect_asm().values()
+wide, narrow = (len(re.findall("vfmadd.*" + register, code)) for register in ("zmm", "ymm"))
+print(near, hits, _machine.PANEL, wide > 0, narrow > 0, got.tobytes().hex())
+"""
+WIDE = "+avx512f" in machine.FEATURES
+NARROW = {"NUMBA_CPU_FEATURES": re.sub(r"\+(avx512|avx10|amx)", r"-\1", machine.FEATURES)}
+
+
+@pytest.mark.skipif(not WIDE, reason="the processor has no vectors of 512 bits")
+def test_vectors_are_as_wide_as_the_processor_has(installed):
+    """Both widths, each of which a second process takes from the cache; sums of products have the same bits in both."""
+    environment = {"NUMBA_CACHE_DIR": str(installed / "cache")}
+    for hits in (0, 1):
+        wide = python(STREAM, root=installed, **environment).split()
+        narrow = python(STREAM, root=installed, **environment, **NARROW).split()
+        assert wide[:-1] == ["True", str(hits), "2048", "True", "False"]
+        assert narrow[:-1] == ["True", str(hits), "512", "False", "True"]
+        assert wide[-1] == narrow[-1]
+
+
+def test_where_the_compiler_is_another_vectors_are_as_it_chooses(monkeypatch):
+    monkeypatch.setattr(machine, "WIDE", {})
+    double = numba.njit(pipeline_class=machine.Separate)(lambda x: 2 * x)
+    assert double(21) == 42
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not WIDE, reason="narrow vectors are all that there are")
+@pytest.mark.parametrize("file", [path.name for path in sorted(Path(__file__).parent.glob("test_*.py"))])
+def test_narrow_vectors_pass_the_tests(file):
+    """Every test of the fast paths, compiled as for a processor with vectors of 256 bits."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(Path(__file__).with_name(file))]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **NARROW}, timeout=600)
+    assert run.returncode == 0, run.stdout
 
 
 def kernels():
