@@ -25,7 +25,7 @@ README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prin
 
 def first_page():
     """The first example of the README, its five uses, and the two large pictures."""
-    source, _ = (block.split("```")[0] for block in README.split("```python\n")[1:])
+    source = README.split("```python\n")[1].split("```")[0]
     command, output = README.split("```console\n$ ")[1].split("```")[0].split("\n", 1)
     uses = re.findall(r"^\*\*\d\. (.*?)\*\* (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
     pictures = {name: data.figure(key) for name, key in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))}

@@ -674,7 +674,7 @@ def main(*words: str) -> int:
     print(f"`python examples/wild.py --environments DIR` printed this {made}.")
     print("Every verdict is measured, in an environment for each group of libraries that go together.")
     print("A row that differs may be a convention, or faithful to trained weights: the last column says so.")
-    print("README.md says whether released models are affected.\n")
+    print("docs/findings.md says whether released models are affected.\n")
     print(*TABLE, sep="\n")
     if options.environments:
         lines = printed(Path(options.environments).absolute())

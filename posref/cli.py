@@ -172,7 +172,7 @@ def _parser():
     listing = commands.add_parser("list", help="all systems, family by family")
     form = listing.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
-    form.add_argument("--markdown", action="store_true", help="as the table of the README")
+    form.add_argument("--markdown", action="store_true", help="as the table of docs/systems.md")
     listing.set_defaults(run=_list)
 
     show = commands.add_parser("show", help="one system: definition, properties, code; or one function or family")

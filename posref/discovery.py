@@ -167,7 +167,7 @@ def papers(references):
 
 
 def table():
-    """All systems as a Markdown table, one row each; the README holds it."""
+    """All systems as a Markdown table, one row each; docs/systems.md holds it."""
     rows = [("System", "What it is", "Paper", "Presets", "Vectors", "Theorems"), ("---", "---", "---", "---", "--:", "--:")]
     for each in systems():
         models = [model for model in each.presets if model in uses()]

@@ -1,4 +1,4 @@
-"""The README's table of what each encoding gives, against the theorems that decide it."""
+"""The table of docs/systems.md of what each encoding gives, against the theorems that decide it."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from proofs import requirements
 from proofs.absolute import index
 from proofs.kit.theorem import theorems
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "systems.md"
 PROOFS = (index, requirements)
 ANSWERS = index.ANSWERS | requirements.ANSWERS
 COLUMNS = ("length_independent", "content_independent", "unique", "small")
@@ -25,7 +25,7 @@ def rows(text):
 
 
 def test_table_is_what_the_proofs_say():
-    header, _, *body = rows(README.read_text(encoding="utf-8"))
+    header, _, *body = rows(PAGE.read_text(encoding="utf-8"))
     assert header == ["Encoding", *(f"`{name}`" for name in COLUMNS)]
     assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in ANSWERS.items()]
 
@@ -47,5 +47,5 @@ def test_rows_are_systems_with_answers():
 
 
 def test_a_changed_cell_is_seen():
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     assert rows(text.replace("no: i itself", "yes", 1)) != rows(text)
