@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import posref
+from posref._printable import printable
 
 SCREEN = f"""\
 posref {posref.__version__}: the reference implementation of position in Transformers.
@@ -117,7 +118,7 @@ def _is_a_value(argv, arguments):
 
 def _fail(message, code):
     with contextlib.suppress(OSError):
-        print(f"posref: {' '.join(_plain(message).split())}", file=sys.stderr)
+        print(f"posref: {printable(' '.join(_plain(message).split()))}", file=sys.stderr)
     return code
 
 
@@ -678,7 +679,7 @@ def _explain(arguments):
     from posref.explain import command
 
     try:
-        print(command.answer(arguments))
+        print(printable(command.answer(arguments)))
     except ValueError as error:
         raise Usage(error) from None
     return 0

@@ -20,6 +20,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name
     rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
+    heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one; multi_query where this key decides that all heads share one key; attn_config where it is in there
     asks        False where generate() never gives this module positions
@@ -268,6 +269,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "laguna": {
         "like": "windowed",
+        "heads_by_layer": "num_attention_heads_per_layer",
         "partial": 1.0,
         "parameters": "given",
         "without": {

@@ -7,9 +7,10 @@ divides their frequencies in tensors of the file, `FACTORS`, which `llama_model:
 """
 
 import math
+import re
 import struct
 
-from posref.explain.settings import shown
+from posref.explain.settings import Keys, shown
 
 NORMAL, NEOX, NONE = "interleaved", "half", None
 ARCHITECTURES = {
@@ -73,6 +74,9 @@ NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?
 STRING, ARRAY = 8, 9  # kinds of metadata
 FLOAT32 = 0  # a kind of tensor
 LONGEST = 2**27  # no text or list of metadata is longer
+ABOUT_POSITION = re.compile(
+    r"(?!.*(epsilon|value_length|lora_rank|norm))(.*)(\.rope\.|attention\.|context|position|alibi|swin|sliding|\.ssm\.|full_attention|layer_types)"
+)
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 
 
@@ -80,7 +84,7 @@ def read(file):
     """The metadata of an open GGUF file and, as lists, its small tables of rotation; ValueError where the file is cut short."""
     try:
         return _read(file)
-    except (struct.error, UnicodeDecodeError, MemoryError, OverflowError) as error:
+    except (struct.error, UnicodeDecodeError, MemoryError, OverflowError, RecursionError, OSError) as error:
         raise ValueError(f"the GGUF file is cut short or broken: {error}") from None
 
 
@@ -92,9 +96,14 @@ def _read(file):
     found = {}
     for _ in range(_bounded(entries)):
         key = _string(file)
-        found[key] = _value(file, _number(file, "<I"))
+        value = _value(file, _number(file, "<I"))
+        if key in found:  # llama.cpp refuses such a file, whatever the values are
+            raise ValueError(f"the GGUF file has the key {shown(key)} twice, with {shown(found[key])} and {shown(value)}")
+        found[key] = value
     places = dict(_tensor(file) for _ in range(_bounded(tensors)))
     alignment = found.get("general.alignment", 32)
+    if type(alignment) is not int or alignment < 1:
+        raise ValueError(f"the GGUF file is broken: general.alignment is {shown(alignment)}, expected a positive integer")
     start = -(-file.tell() // alignment) * alignment
     return found | {name: _numbers(file, start, *places[name]) if name in places else [] for name in FACTORS}
 
@@ -149,8 +158,18 @@ def recognised(config):
 
 def translate(metadata):
     """Metadata as a configuration of transformers, with `posref_layout` for the order of the converted weights."""
+    try:
+        return _translate(metadata)
+    except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"a key of the GGUF metadata has a value that it cannot have ({' '.join(str(error).split())})"
+        ) from error
+
+
+def _translate(metadata):
+    metadata = Keys(metadata)
     name = metadata["general.architecture"]
-    if name not in ARCHITECTURES:
+    if not isinstance(name, str) or name not in ARCHITECTURES:
         raise ValueError(f"the GGUF architecture {shown(name)} is not known here; known are {', '.join(sorted(ARCHITECTURES))}")
     model_type, layout = ARCHITECTURES[name]
 
@@ -160,14 +179,17 @@ def translate(metadata):
     missing = [key for key in ("embedding_length", "block_count", "attention.head_count") if get(key) is None]
     if missing:
         raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
-    heads = get("attention.head_count")
+    queries, keys = (_by_layer(get, key) for key in ("attention.head_count", "attention.head_count_kv"))
+    heads = max(queries) if isinstance(queries, list) else queries
     config = {
         "model_type": model_type,
         "posref_layout": layout,
         "hidden_size": get("embedding_length"),
         "num_hidden_layers": get("block_count"),
         "num_attention_heads": heads,
-        "num_key_value_heads": get("attention.head_count_kv") or heads,
+        "num_key_value_heads": max(keys) if isinstance(keys, list) else keys or heads,
+        "posref_heads": queries if isinstance(queries, list) else None,
+        "posref_key_heads": keys if isinstance(keys, list) else None,
         "max_position_embeddings": get("context_length"),
         "sliding_window": get("attention.sliding_window") or None,
         "attn_logit_softcapping": get("attn_logit_softcapping"),
@@ -175,7 +197,10 @@ def translate(metadata):
         "original_max_position_embeddings": None,
         "rope_scaling": _scaling(get, metadata),
         "posref_listing": layout is not None and not any(factors in metadata for factors in FACTORS),
+        "posref_file": "GGUF",
     }
+    if model_type.startswith("lfm2") and isinstance(keys, list):
+        config["layer_types"] = ["full_attention" if n else "conv" for n in keys]
     width = get("attention.key_length")
     config["head_dim"] = width or (config["hidden_size"] // heads if config["hidden_size"] and heads else None)
     turned = get("rope.dimension_count")
@@ -188,7 +213,20 @@ def translate(metadata):
         config["use_sliding_window"] = config["sliding_window"] is not None
     if get("rope.dimension_sections"):
         config["rope_scaling"] = {**(config["rope_scaling"] or {}), "mrope_section": get("rope.dimension_sections")[:3]}
+    config["posref_unread"] = [key for key in metadata if ABOUT_POSITION.search(key) and key not in metadata.read]
     return {key: value for key, value in config.items() if value is not None}
+
+
+def _by_layer(get, key):
+    """A number of heads, or a list of it for each layer; a list of one number is that number."""
+    found = get(key)
+    if not isinstance(found, list):
+        return found
+    if len(found) != get("block_count") or not all(type(n) is int and n >= 0 for n in found) or not any(found):
+        raise ValueError(
+            f"the GGUF key {key} is {shown(found)}, expected a number of heads for each of {get('block_count')} layers"
+        )
+    return found[0] if len(set(found)) == 1 else found
 
 
 def _scaling(get, metadata):
@@ -200,9 +238,17 @@ def _scaling(get, metadata):
         return {"rope_type": "factors", "factors": freqs}
     if short and long:
         kind = "longrope"
+    factor, old = get("rope.scaling.factor"), get("rope.scale_linear")
+    if old and factor and old != factor:
+        raise ValueError(
+            f"the GGUF file has rope.scaling.factor {shown(factor)} and rope.scale_linear {shown(old)}; which holds?"
+        )
+    factor = factor or old
+    if kind is None and factor:
+        kind = "linear"  # llama.cpp reads a file without a type so
     if kind in (None, "none"):
         return None
-    found = {"rope_type": kind, "factor": get("rope.scaling.factor"), "short_factor": short, "long_factor": long}
+    found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
     found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
     found["attention_factor"] = get("rope.scaling.attn_factor") or (1.0 if kind == "longrope" else None)
     multiplier = get("rope.scaling.yarn_log_multiplier")

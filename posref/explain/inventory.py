@@ -16,6 +16,7 @@ FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"
 WHY = {
     "linear_attention": "a state that decays orders the tokens",
     "conv": "a short convolution orders the tokens",
+    "no_attention": "the file says that these layers have no attention",
     "moe": "experts; tokens do not meet in this layer",
     "mlp": "a feed-forward layer; tokens do not meet in it",
 }
@@ -72,7 +73,7 @@ def undescribed(settings, groups):
 
 def _by_kind(settings, described):
     """(kind, None, indices) of the layers beside the described ones, in a part whose layers have kinds."""
-    listed = kinds.kinds(settings) if "kinds" in settings.family else None
+    listed = kinds.kinds(settings) if settings.family["encoding"] in ("rope", "none") else None
     found = {}
     for i, kind in enumerate(listed or ()):
         if i not in described:

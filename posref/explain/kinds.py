@@ -3,6 +3,7 @@
 A rule is data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, .. full and the others sliding.
 """
 
+from posref.explain import per_layer
 from posref.explain.settings import shown
 
 FULL, SLIDING, CHUNKED, LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
@@ -17,11 +18,17 @@ KNOWN = {  # ALLOWED_LAYER_TYPES of transformers 5.23.0, and the names of single
     *("heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "mlp", "hybrid", "hybrid_sliding"),
     *("reference_sliding_attention", "cross_attention", "sparse", "dense"),
 }
-WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "sparse", "dense")
+NO_ATTENTION = "no_attention"
+WITHOUT_SOFTMAX = (LINEAR, "conv", "moe", "mlp", "sparse", "dense", NO_ATTENTION)
 
 
 def kinds(settings):
     """One word for each layer; ValueError where the file's list is none."""
+    found = _kinds(settings)
+    return found and [NO_ATTENTION if per_layer.without_attention(settings, i) else kind for i, kind in enumerate(found)]
+
+
+def _kinds(settings):
     rule = settings.family.get("kinds", {})
     count = settings.count(rule.get("layers", "num_hidden_layers"))
     for key in rule.get("keys", ("layer_types",)):

@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from posref.explain import axes, others, windows
+from posref.explain import axes, others, per_layer, windows
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
@@ -29,7 +29,10 @@ def _rotary(settings):
         if kind in attending:
             turned = rotates(settings, kind, i) and given.get(kind) is not None
             layer = describe(kind, turned, _base_of(settings, i))
-            found.setdefault((kind, turned, _base_of(settings, i)), {**layer, "indices": []})["indices"].append(i)
+            heads, key_heads_of_layer = per_layer.heads(settings, i)
+            layer = layer | {"heads": heads or layer["heads"], "kv_heads": key_heads_of_layer or layer["kv_heads"]}
+            key = (kind, turned, _base_of(settings, i), layer["heads"], layer["kv_heads"])
+            found.setdefault(key, {**layer, "indices": []})["indices"].append(i)
     return list(found.values())
 
 
@@ -152,7 +155,7 @@ def _turned(settings, kind, values, width):
     }
     length = settings.count("max_position_embeddings", most=10**12)
     if length and not family.get("axes", "text").startswith(("h", "w", "b", "llama4")):
-        layer |= {"trained_length": length, "phase_error": phase_error(found.frequencies, length)}
+        layer |= {"max_position_embeddings": length, "phase_error": phase_error(found.frequencies, length)}
     if found.long is not None:
         layer["frequencies_long"] = found.long.tolist()
     if family.get("axes"):
@@ -301,6 +304,8 @@ def temperature(settings, turned, values):
 
 def source(settings):
     """The file of transformers in which this type's row was read."""
+    if settings.file.get("posref_file"):
+        return f"keys of a {settings.file['posref_file']} file, read as {settings.model_type} of transformers 5.23.0"
     if not settings.facts or settings.doubt:
         return f"its keys alone: {settings.doubt or 'this model type is not known here'}"
     module = settings.facts["module"]

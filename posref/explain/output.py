@@ -1,9 +1,11 @@
 """Frequencies as files, code that computes a model's positions, and the difference between two models."""
 
 import json
+import re
 
 import numpy as np
 
+from posref._printable import in_one_line
 from posref.explain.words import runs
 
 PYTHON = '''"""{title}"""
@@ -51,6 +53,8 @@ LIBRARIES = {"numpy": ("np", "numpy"), "torch": ("torch", "torch"), "jax": ("jnp
 ANSWERED = (
     "encoding",
     "layout",
+    "heads",
+    "kv_heads",
     "head_dim",
     "rotary_dim",
     "base",
@@ -62,14 +66,17 @@ ANSWERED = (
     "sinks",
     "softcap",
 )
+# what decides how features turn: layers that agree in these have one rotation
+TURNED_BY = (
+    *("layout", "rotary_dim", "rotated", "frequencies", "frequencies_long", "magnitude", "sign", "axes", "index", "order"),
+    "learned_first",
+)
 
 
 def one(explained):
     """The one set of rotary layers of an explanation; ValueError if there are none or several."""
     groups = [group for group in explained["layers"] if group["encoding"] == "rope"]
-    distinct = {
-        json.dumps([group[key] for key in ("layout", "rotary_dim", "frequencies", "magnitude", "sign")]) for group in groups
-    }
+    distinct = {json.dumps([group.get(key) for key in TURNED_BY] + [attending(group)]) for group in groups}
     if len(distinct) == 1:
         return groups[0]
     which = "; ".join(f"--layer {group['indices'][0]}" + f" --part {group['part']}" * bool(group["part"]) for group in groups)
@@ -110,9 +117,34 @@ def code(explained, language, name):
     """A small correct implementation of one rotation, and for Python a test that passes it through `check`."""
     if language not in LANGUAGES:
         raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
-    group = of_text(explained)
+    group = _written(of_text(explained))
+    name = re.sub(r"[^\w. -]", "_", name)  # it stands in a comment
     words = {"title": f"RoPE of {name}, layers {runs(group['indices'])}: {group['call']}.", "dim": attending(group)}
+    if group["rotated"] == "last" and group["rotary_dim"] < group["head_dim"]:
+        words["title"] += f" It takes the last {group['rotary_dim']} of the {group['head_dim']} features of a head alone."
     return _c(group, words) if language == "c" else _python(group, words, language)
+
+
+def _written(group):
+    """The group, if code of one table and one position per token is its rotation; ValueError that says what it is instead."""
+    if group.get("axes"):
+        raise ValueError(
+            f"tokens of these layers have three positions (axes {group['order']}): the code printed here has one; "
+            "posref.rotary.axes computes this rotation"
+        )
+    if "frequencies_long" in group:
+        length = group["scaling"]["original_length"]
+        raise ValueError(
+            f"these layers have two lists of frequencies, one up to {length} tokens and one for longer texts: the code printed "
+            "here has one; --frequencies writes the short list, posref.rotary.scaling.longrope computes both"
+        )
+    if (group["scaling"] or {}).get("type") == "dynamic_ntk":
+        length = group["scaling"]["original_length"]
+        raise ValueError(
+            f"the frequencies of these layers change with the length of a text beyond {length} tokens: the code printed here "
+            "has one list; posref.rotary.scaling.dynamic_ntk computes them"
+        )
+    return group
 
 
 def attending(group):
@@ -172,6 +204,7 @@ def _c(group, words):
 def differences(ours, theirs):
     """What changes from one explanation to another, a line for each answer of each set of layers."""
     found = []
+    ours, theirs = in_one_line(ours), in_one_line(theirs)
     if ours["model_type"] != theirs["model_type"]:
         found.append(f"model_type: {ours['model_type']} -> {theirs['model_type']}")
     a, b = ({(group["part"], i): group for group in side["layers"] for i in group["indices"]} for side in (ours, theirs))

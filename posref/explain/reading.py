@@ -35,8 +35,18 @@ def models():
 
 
 def model(name):
-    """The published name of a shipped model, or None; capitals do not matter, nor which of - _ . stands between its words."""
-    return next((each for each in models() if _plain(each) == _plain(name)), None)
+    """The published name of a shipped model, or None; capitals, its owner and which of - _ . stands between do not matter."""
+    last = str(name).rsplit("/", 1)[-1] if str(name).count("/") == 1 else str(name)
+    return next((each for each in models() if _plain(each) == _plain(last)), None)
+
+
+def _near(path):
+    """Names of shipped models like the one that was asked for: those that begin with it or are spelled like it."""
+    asked = _plain(str(path).rsplit("/", 1)[-1])
+    names = {_plain(each): each for each in models()}
+    begin = [each for plain, each in names.items() if len(asked) > 1 and plain.startswith(asked)]
+    like = difflib.get_close_matches(asked, list(names), n=3, cutoff=0.5)
+    return list(dict.fromkeys([*begin, *(names[plain] for plain in like)]))[:6]
 
 
 def _plain(name):
@@ -44,6 +54,8 @@ def _plain(name):
 
 
 def _from_file(path):
+    if "\0" in str(path):
+        raise ValueError("the name of the file holds a null character; no file has such a name")
     if not os.path.exists(path) and model(path):
         return models()[model(path)]["config"]
     if os.path.isdir(path):
@@ -58,9 +70,9 @@ def _from_file(path):
             file.seek(0)
             text = file.read(LARGEST + 1)
     except OSError as error:
-        near = difflib.get_close_matches(str(path).lower(), [model.lower() for model in models()], n=3)
-        meant = f"; models known by name are like it: {', '.join(near)}" if near else ""
-        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file{meant}") from None
+        known = ", ".join(_near(path) or sorted(models())[:6])
+        words = f"models known by name: {known}" + ("" if _near(path) else f" and {len(models()) - 6} more")
+        raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file; {words}") from None
     return _parsed(path, text)
 
 

@@ -131,7 +131,7 @@ def _latent(group):
 
 def _beyond(group):
     """Positions that bfloat16 does not tell apart."""
-    return group.get("trained_length", 0) > 256
+    return group.get("max_position_embeddings", 0) > 256
 
 
 def _first_row(group):

@@ -202,7 +202,7 @@ def _proportional(group):
 def _mixed(settings, groups):
     for name, values in _dictionaries(settings):
         for group in _rotary(groups) if FOPE & values.keys() else ():
-            turns = np.asarray(group["frequencies"]) * (group["trained_length"] or np.inf) / (2 * np.pi)
+            turns = np.asarray(group["frequencies"]) * (group["max_position_embeddings"] or np.inf) / (2 * np.pi)
             kept = values.get("num_inv_freq", np.count_nonzero(turns >= 1))
             yield (
                 f"{name} speaks of FoPE (posref.rotary.fope): of the {len(turns)} frequencies given here the first {kept} are "

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from posref._printable import in_one_line
+
 LAYOUTS = {
     None: "NOT KNOWN: no key says which features form a pair",
     "half": "half: pairs (t, t + {half})",
@@ -28,6 +30,7 @@ NORMS = {
 
 def describe(explained, name):
     """The whole explanation as text."""
+    explained, name = in_one_line(explained), in_one_line(name)
     lines = [f"{name}: model_type {explained['model_type']}"]
     for group in explained["layers"]:
         lines += ["", *_group(group)]
@@ -133,13 +136,32 @@ def _rotation(group):
     yield "magnitude", f"{group['magnitude']:.12g}{scores}"
     if group["undo"]:
         yield "output", "values are turned with the keys, and the output is turned back"
-    if group.get("trained_length"):
-        yield (
-            "trained to",
-            "{} positions; there angles are off by up to {float32:.2g} rad in float32, {bfloat16:.2g} in bf16".format(
-                group["trained_length"], **group["phase_error"]
-            ),
-        )
+    if group.get("max_position_embeddings"):
+        yield "lengths", lengths(group)
+
+
+SCHEDULES = {
+    "yarn": "YaRN",
+    "llama3": "Llama 3",
+    "longrope": "LongRoPE",
+    "dynamic_ntk": "dynamic NTK",
+    "linear": "linear",
+    "ntk": "NTK",
+}
+
+
+def lengths(group):
+    """max_position_embeddings, and the length from which a schedule extends it; what rounding does to angles there."""
+    found = f"max_position_embeddings {group['max_position_embeddings']}"
+    words = group["scaling"] or {}
+    if words.get("factor"):
+        original = f"{words['original_length']} x " if words.get("original_length") else "factor "
+        found += f"; {SCHEDULES.get(words['type'], words['type'])}: {original}{words['factor']:g}"
+    error = {
+        name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group["phase_error"].items()
+    }
+    off = f"; angles there are off by up to {error['float32']} rad in float32, {error['bfloat16']} in bf16"
+    return found + off
 
 
 COUNTED = {  # what an expression of posref.explain.positions says

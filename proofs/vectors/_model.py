@@ -94,7 +94,7 @@ def _rotations(model):
 
 
 def _last(group):
-    return group["trained_length"] - 1 if group.get("trained_length") else 32767
+    return group["max_position_embeddings"] - 1 if group.get("max_position_embeddings") else 32767
 
 
 def cases(group, prefix, rows=None):

@@ -4,15 +4,17 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, explain, output, presets, reading
+from posref.explain import command, explain, output, presets, reading, settings
 from posref.rotary import rope, scaling
 
+CONFIGS = Path(__file__).with_name("configs.json")
 SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 4, "rope_theta": 10000.0}
 LLAMA = {"model_type": "llama", **SIZES}
 GLM = {"model_type": "glm4", **SIZES, "head_dim": 64}
@@ -223,3 +225,58 @@ def test_what_pages_print_can_be_run():
                     "short_factor": np.array((layer["scaling"] or {}).get("short_factor", ())),
                 }
                 np.testing.assert_array_equal(np.sort(eval(call, given)), np.sort(layer["frequencies"]), err_msg=name)
+
+
+def plain_rotation(group, x, positions):
+    """Every pair by itself, from what is explained and nothing else."""
+    head, width = group["head_dim"], 2 * len(group["frequencies"])
+    y, half = x.copy(), width // 2
+    read, _, write = group["layout"].partition("_to_")
+    pairs = {"half": lambda t: (t, t + half), "interleaved": lambda t: (2 * t, 2 * t + 1)}
+    assert x.shape[-1] == (head if group["rotated"] == "first" else width)
+    for t, frequency in enumerate(group["frequencies"]):
+        angle = group["sign"] * frequency * positions[:, None, :]
+        cos, sin = group["magnitude"] * np.cos(angle), group["magnitude"] * np.sin(angle)
+        (a, b), (first, second) = pairs[read](t), pairs[write or read](t)
+        y[..., first], y[..., second] = x[..., a] * cos - x[..., b] * sin, x[..., a] * sin + x[..., b] * cos
+    return y
+
+
+def test_printed_code_is_the_rotation_or_is_refused():
+    """Of every released file and of the defaults of every type: the code runs, and turns as every group says."""
+    sources = [json.loads(line.rstrip(",")) for line in CONFIGS.read_text(encoding="utf-8").splitlines() if line[:1] == "{"]
+    files = [record["config"] for record in sources] + [{"model_type": name} for name in settings.facts()]
+    seen, random, ran, refused = set(), np.random.default_rng(0), 0, 0
+    torch = pytest.importorskip("torch")
+    for config in files:
+        try:
+            explained = explain(config)
+        except ValueError:
+            continue
+        for group in explained["layers"]:
+            key = json.dumps([group.get(name) for name in (*output.TURNED_BY, "head_dim", "encoding")])
+            if group["encoding"] != "rope" or key in seen:
+                continue
+            seen.add(key)
+            one = {**explained, "layers": [group]}
+            try:
+                codes = {language: output.code(one, language, "config.json") for language in ("numpy", "torch")}
+            except ValueError:
+                refused += 1
+                special = group.get("axes") or "frequencies_long" in group or group["layout"] is None
+                assert special or group["scaling"]["type"] == "dynamic_ntk"
+                continue
+            assert not group.get("axes")
+            x, positions = (
+                random.normal(size=(2, 3, 4, output.attending(group))),
+                random.integers(0, 5000, (2, 4)).astype(float),
+            )
+            expected = plain_rotation(group, x, positions)
+            for language, code in codes.items():
+                module = {}
+                exec(code.split("\n\ndef test_rope")[0], module)
+                given = (x, positions) if language == "numpy" else (torch.from_numpy(x), torch.from_numpy(positions))
+                np.testing.assert_allclose(np.asarray(module["rope"](*given)), expected, atol=1e-9, rtol=0)
+            ran += 1
+    assert ran > 50
+    assert refused > 20

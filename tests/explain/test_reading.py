@@ -70,7 +70,7 @@ CHATGLM = {
 def test_the_first_files_of_chatglm_are_read_as_its_code_does():
     group = one(CHATGLM | {"rope_ratio": 500, "seq_length": 8192})
     assert (group["layout"], group["rotary_dim"], group["head_dim"], group["kv_heads"]) == ("interleaved", 64, 128, 2)
-    assert (group["base"], group["trained_length"], len(group["indices"])) == (5e6, 8192, 28)
+    assert (group["base"], group["max_position_embeddings"], len(group["indices"])) == (5e6, 8192, 28)
     assert one(CHATGLM)["base"] == 1e4
     with pytest.raises(ValueError, match=r"^rope_ratio is 'many', expected a number$"):
         explain(CHATGLM | {"rope_ratio": "many"})
@@ -292,3 +292,126 @@ def test_sections_that_do_not_add_up():
     assert "".join(one(asked)["axes"]) == "tthhhwww"
     with pytest.raises(ValueError, match=r"^mrope_section \[1, 1, 1\] adds up to 3, expected 8: half the rotated width$"):
         explain(config | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 1]}})
+
+
+def test_names_of_models(capsys):
+    """A name of a hub is accepted where its model is known; another name gets names like it."""
+    assert explain("meta-llama/Llama-3.1-8B") == explain("Llama-3.1-8B")
+    for asked, meant in (
+        ("llama", "Llama-3.1-8B"),
+        ("qwen", "Qwen"),
+        ("gpt-oss-21b", "gpt-oss-20b"),
+        ("meta-llama/Llama-3.1-9B", "3.1"),
+    ):
+        assert_refused(asked, capsys, meant)
+    assert_refused("zzzzzz", capsys, "models known by name")
+
+
+def gguf_values(entries):
+    """A file with integers, texts, floats, booleans and arrays of integers."""
+
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    def value(x):
+        if isinstance(x, list):
+            return struct.pack("<IIQ", 9, 4, len(x)) + struct.pack(f"<{len(x)}I", *x)
+        return (
+            struct.pack("<I", 8) + text(x)
+            if isinstance(x, str)
+            else struct.pack("<If", 6, x)
+            if isinstance(x, float)
+            else struct.pack("<II", 4, x)
+        )
+
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)) + b"".join(text(key) + value(x) for key, x in entries)
+
+
+def test_gguf_arrays_old_keys_and_duplicates(tmp_path):
+    path = tmp_path / "model.gguf"
+
+    def of(*entries):
+        path.write_bytes(gguf_values([*GGUF.items(), *entries]))
+        return explain(str(path))
+
+    (group,) = of(("llama.rope.scale_linear", 4.0))["layers"]
+    np.testing.assert_array_equal(group["frequencies"], rope.frequencies(128, 500000.0) / 4)
+    assert "GGUF" in group["source"]
+    with pytest.raises(ValueError, match=r"llama.context_length' twice"):
+        of(("llama.context_length", 8192))
+    assert of(("llama.rope.freq_scale_of_tomorrow", 2.0))["unread"] == ["llama.rope.freq_scale_of_tomorrow"]
+    lists = {**GGUF, "llama.attention.head_count": [32] * 16 + [16] * 16, "llama.attention.head_count_kv": [8, 0] * 16}
+    path.write_bytes(gguf_values(lists.items()))
+    explained = explain(str(path))
+    assert [(group["heads"], group["kv_heads"]) for group in explained["layers"]] == [(32, 8), (16, 8)]
+    assert explained["unsupported"][0]["indices"] == list(range(1, 32, 2))
+    with pytest.raises(ValueError, match="which holds"):
+        of(("llama.rope.scale_linear", 4.0), ("llama.rope.scaling.factor", 2.0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_gguf(tmp_path, seed):
+    """Bytes changed, removed and doubled at places of a seed: an explanation that is JSON, or one line."""
+    random, path = np.random.default_rng(seed), tmp_path / "damaged.gguf"
+    whole = (
+        gguf_with({"rope_freqs.weight": [1.0] * 64})
+        if seed % 2
+        else gguf_values([*GGUF.items(), ("llama.rope.sections", [1, 2])])
+    )
+    for _ in range(30):
+        data = bytearray(whole)
+        for _ in range(random.integers(1, 4)):
+            i, what = random.integers(len(data)), random.integers(3)
+            data[i : i + 1] = [bytes([random.integers(256)]), b"", bytes(data[i : i + 1]) * 2][what]
+        path.write_bytes(bytes(data))
+        try:
+            explained = explain(str(path))
+        except ValueError as error:
+            assert str(error).count("\n") == 0  # noqa: PT017
+            continue
+        json.dumps(explained, allow_nan=False)
+        assert describe(explained, "file")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_strange_values_of_a_gguf_listing(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(40):
+        listing = dict(GGUF) | {
+            "llama.rope.scaling.type": "yarn",
+            "llama.rope.scaling.factor": 4.0,
+            "llama.rope.dimension_sections": [1, 2],
+        }
+        for _ in range(random.integers(1, 3)):
+            listing[list(listing)[random.integers(len(listing))]] = copy.deepcopy(STRANGE[random.integers(len(STRANGE))])
+        try:
+            explained = explain(listing)
+        except ValueError as error:
+            assert str(error).count("\n") == 0  # noqa: PT017
+            continue
+        json.dumps(explained, allow_nan=False)
+
+
+def test_no_control_characters_reach_the_terminal(tmp_path, capsys):
+    """Of a type, a class, a key, a kind of layer and the name of the file; in words, differences and errors."""
+    evil = "\x1b[31mred\x07\r\n\u202e\x9b"
+    config = LLAMA | {
+        "model_type": f"llama{evil}",
+        f"rope{evil}": 1,
+        "text_config": {"model_type": evil},
+        "architectures": [evil],
+    }
+    files = [
+        config,
+        LLAMA | {f"rope{evil}": [evil]},
+        LLAMA | {"rope_scaling": {"rope_type": evil}},
+        LLAMA | {"rope_scaling": {evil: 1}},
+    ]
+    paths = [tmp_path / f"a\x1b[1m{i}.json" for i in range(len(files))]
+    for path, file in zip(paths, files, strict=True):
+        path.write_text(json.dumps(file), encoding="utf-8")
+    for arguments in [[str(path)] for path in paths] + [[str(paths[0]), "--diff", str(paths[1])], ["no\x1b[1m.json"], ["no\0"]]:
+        cli.main(["explain", *arguments])
+        out, err = capsys.readouterr()
+        assert not set("\x1b\x07\r\u202e\x9b\0") & set(out + err)
+        assert "\nred" not in out

@@ -1,0 +1,23 @@
+"""Text from files, as it may reach a terminal: control characters are written as escapes."""
+
+import unicodedata
+
+CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (directions of text), surrogates, separators of lines and paragraphs
+
+
+def printable(text, kept="\n\t"):
+    """The text with every control character but those in `kept` as an escape.
+
+    >>> printable("gpt\\x1b[31m")
+    'gpt\\\\x1b[31m'
+    """
+    return "".join(c if c in kept or unicodedata.category(c) not in CONTROL else ascii(c)[1:-1] for c in text)
+
+
+def in_one_line(value):
+    """The same for every text in a structure of dictionaries and lists, and no line ends in one of them."""
+    if isinstance(value, dict):
+        return {in_one_line(key): in_one_line(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [in_one_line(inner) for inner in value]
+    return printable(value, kept="") if isinstance(value, str) else value

@@ -1,0 +1,37 @@
+"""What a file says of single layers: their numbers of heads, and layers that it leaves without attention.
+
+Lists of GGUF files are `posref_heads` and `posref_key_heads`; Laguna has `num_attention_heads_per_layer`; Nemotron-NAS has
+`block_configs`, whose `attention` has `no_op`, `replace_with_linear` and `n_heads_in_group`.
+"""
+
+from posref.explain.settings import shown
+
+
+def without_attention(settings, i):
+    """Whether the file says that layer i has no attention."""
+    keys, attention = _listed(settings, "posref_key_heads", i), _block(settings, i)
+    return keys == 0 or bool(attention.get("no_op") or attention.get("replace_with_linear"))
+
+
+def heads(settings, i):
+    """(heads of the queries, heads of the keys) of layer i where the file says them of single layers; None elsewhere."""
+    key = settings.family.get("heads_by_layer", "posref_heads")
+    queries, group = _listed(settings, key, i), _block(settings, i).get("n_heads_in_group")
+    whole = settings.count("num_attention_heads")
+    return queries, whole // group if type(group) is int and group > 0 and whole else _listed(settings, "posref_key_heads", i)
+
+
+def _listed(settings, key, i):
+    given = settings[key]
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given) or i >= len(given):
+        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(given)}, expected a number for layer {i}")
+    return given[i]
+
+
+def _block(settings, i):
+    blocks = settings["block_configs"]
+    block = blocks[i] if isinstance(blocks, list) and i < len(blocks) else None
+    attention = block.get("attention") if isinstance(block, dict) else None
+    return attention if isinstance(attention, dict) else {}
