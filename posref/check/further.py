@@ -17,13 +17,13 @@ from posref.ops import Arguments, Mistake, NotHere, Op, common, probe
 # beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
 BATTERY: tuple[dict[str, int], ...] = (
     {"n_query": 1},
+    *({"n_query": 1, "n_key": n} for n in (8, 9)),  # steps of decoding, in order
     {"n_query": 1, "n_key": 1},
     {"batch": 1},
     {"heads": 1},
     {"heads": 32, "n_key": 5},
     {"n_query": 33, "n_key": 33},
     {"n_query": 17, "n_key": 129},
-    *({"n_query": 1, "n_key": n} for n in (8, 9, 10)),  # steps of decoding, in order
 )
 # more rows, heads and keys than a block, a warp or a short table has
 LARGE: tuple[dict[str, int], ...] = (

@@ -54,9 +54,10 @@ def check(
     0) or "offset" (one integer, where they start). `preset` names a released configuration, or a model of `posref.explain`,
     whose `layer=` and `part=` choose among layers that differ; `model` demands a precision.
 
-    After the first probe a battery of other shapes is tried, positions far out, and keys far from their queries, and the
-    report says which; wrong elements that form a box are described. ValueError for settings that make no sense; whatever `fn`
-    does wrong is in the report.
+    After the first probe other shapes are tried, steps of decoding, positions below 0 and up to 2^31, keys far from their
+    queries, long texts and many heads, masks with holes and, in torch, whether there is a gradient; the report says which.
+    `max_position=` limits the positions; wrong elements that form a box are described. ValueError for settings that make no
+    sense; whatever `fn` does wrong is in the report.
 
     >>> from posref.relative import alibi
     >>> def bias(query_positions, key_positions):

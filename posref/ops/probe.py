@@ -53,7 +53,9 @@ def keys_at(s: Any) -> np.ndarray:
     if s.positions == "shared":
         return np.minimum(gaps, limit).astype(int)
     rows = [gaps, np.maximum(n - 2, 0), gaps + min(4093, max(limit - gaps[-1], 0))]
-    return np.minimum(np.stack(rows[: s.batch] + [gaps + 7 * row for row in range(3, s.batch)]), limit).astype(int)
+    return np.minimum(np.stack(rows[: s.batch] + [gaps * (1 + row % 5) + 7 * row for row in range(3, s.batch)]), limit).astype(
+        int
+    )
 
 
 LANDMARKS = (*(0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 2047, 2049, 4095, 4097), 15962, 48040, 65535, 131073, 999999)
@@ -152,13 +154,13 @@ def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
 
 
 def fine(x: np.ndarray) -> np.ndarray:
-    """The numbers 1/8192 larger and smaller in turn: float32 holds them, 16-bit formats and TF32 do not.
+    """The numbers 17/8192 larger and smaller in turn: float32 holds them, and each 16-bit format rounds them to another number.
 
     >>> fine(np.array([1.0, 1.0])) * 8192
-    array([8193., 8191.])
+    array([8209., 8175.])
     """
     turns = np.where(np.arange(x.size).reshape(x.shape) % 2, -1, 1)
-    return (x * (1 + turns / 2**13)).astype(np.float32).astype(float)
+    return (x * (1 + 17 * turns / 2**13)).astype(np.float32).astype(float)
 
 
 def triangle(mask: np.ndarray) -> np.ndarray:
@@ -171,9 +173,9 @@ def scattered(mask: np.ndarray) -> np.ndarray:
     """A mask of this shape with holes and with keys after the query: every query sees its first or second key, and others.
 
     >>> scattered(np.tri(3, 4, 1, dtype=bool)) * 1
-    array([[1, 1, 0, 1],
+    array([[1, 0, 1, 1],
            [0, 1, 1, 0],
-           [1, 0, 0, 1]])
+           [1, 1, 0, 1]])
     """
     rows, keys = np.indices(mask.shape)[-2:]
     return (painted(mask.shape, 3) > 0) | (keys == rows % min(2, mask.shape[-1]))

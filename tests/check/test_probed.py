@@ -129,7 +129,8 @@ def changed(op, change):
     def function(*given, **named):
         bound = signature.bind(*given, **named)
         bound.arguments |= change(bound.arguments)
-        return op.spec(*bound.args, **bound.kwargs)
+        with np.errstate(all="ignore"):
+            return op.spec(*bound.args, **bound.kwargs)
 
     function.__signature__ = signature
     return function
