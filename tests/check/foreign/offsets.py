@@ -186,7 +186,7 @@ CASES = [
             "right": [gather_right],
             "lowest_ignored": [gather_without_lowest],
             "transposed": [gather_reversed],
-            "= lowest -321": [gather_one_late],
+            "= lowest -421": [gather_one_late],
             "unlisted": [gather_with_heads_reversed],
         },
     ),
