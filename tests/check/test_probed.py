@@ -84,8 +84,6 @@ NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "*.encode positions at most *000": TABLE,
     "offsets.skew heads beyond 64": "rows of a table, which has fewer than columns",
     "index.encode_normalized positions *": "positions are below the length",
-    "resizing.resize table *16": "the bound of a cubic in both axes holds it",
-    "xlnet.attend s *16": "the scores of segments alone move the result by less than the bound",
     "rope.scores heads *": SHAPES,
     "rope.scores key_heads *": SHAPES,
     "sinusoidal_2d.encode dim +1": "an odd width is rounded down",
