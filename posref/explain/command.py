@@ -6,7 +6,8 @@ import os
 import numpy as np
 
 from posref.explain import explain, output, presets
-from posref.explain.words import describe, runs
+from posref.explain.output import chosen
+from posref.explain.words import describe
 
 
 def answer(arguments):
@@ -37,14 +38,3 @@ def asked_axes(file, layer=None, part=None):
     (group,) = chosen(explain(file), layer, part)["layers"][:1]
     settings = presets.rotation(group)[1] if group.get("axes") else {}
     return {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
-
-
-def chosen(explained, layer=None, part=None):
-    """The explanation of some layers alone; ValueError if there are none of them."""
-    kept = [group for group in explained["layers"] if part is None or group["part"] == part]
-    kept = [group for group in kept if layer is None or layer in group["indices"]]
-    if not kept and explained["layers"]:
-        asked = f"part {part!r}" if layer is None else f"layer {layer}" + (f" of part {part!r}" if part is not None else "")
-        there = [f"{runs(group['indices'])} of part {group['part']!r}" for group in explained["layers"]]
-        raise ValueError(f"there is no {asked}; the layers are {'; '.join(dict.fromkeys(there))}")
-    return {**explained, "layers": kept}

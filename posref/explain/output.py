@@ -73,6 +73,17 @@ TURNED_BY = (
 )
 
 
+def chosen(explained, layer=None, part=None):
+    """The explanation of some layers alone; ValueError if there are none of them."""
+    kept = [group for group in explained["layers"] if part is None or group["part"] == part]
+    kept = [group for group in kept if layer is None or layer in group["indices"]]
+    if not kept and explained["layers"]:
+        asked = f"part {part!r}" if layer is None else f"layer {layer}" + (f" of part {part!r}" if part is not None else "")
+        there = [f"{runs(group['indices'])} of part {group['part']!r}" for group in explained["layers"]]
+        raise ValueError(f"there is no {asked}; the layers are {'; '.join(dict.fromkeys(there))}")
+    return {**explained, "layers": kept}
+
+
 def one(explained):
     """The one set of rotary layers of an explanation; ValueError if there are none or several."""
     groups = [group for group in explained["layers"] if group["encoding"] == "rope"]

@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 
 from posref.explain import explain
-from posref.explain.command import chosen
-from posref.explain.output import attending
+from posref.explain.output import attending, chosen
 from posref.explain.reading import models
 from posref.explain.settings import family
 
