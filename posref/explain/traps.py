@@ -312,8 +312,30 @@ def _another_class(settings, groups):
         yield f"model_type {given} is not known here; architectures names a class of {settings.model_type}, as which it is read"
 
 
+def _contradictions(settings, groups):
+    """Two keys for one thing that differ, and a schedule without its name."""
+    outside = settings.file.get("rope_theta")
+    used = ", ".join(sorted({f"{group['base']:g}" for group in _rotary(groups) if group["base"]}))
+    for name, values in _dictionaries(settings):
+        inside = values.get("rope_theta")
+        if isinstance(outside, (int, float)) and isinstance(inside, (int, float)) and "." not in name and outside != inside:
+            yield f"rope_theta is {inside:g} in {name} and {outside:g} beside it; the base used here is {used or 'neither'}"
+        kinds = [values.get(key) for key in ("rope_type", "type")]
+        if None not in kinds and kinds[0] != kinds[1]:
+            yield f"{name} has the rope_type {shown(kinds[0])} and the type {shown(kinds[1])}; transformers reads rope_type"
+        if kinds == [None, None] and values.get("factor") not in (None, 1):
+            yield f"{name} has a factor and no rope_type: transformers scales nothing, other programs may scale linearly"
+    both = [settings.file.get(name) for name in ROTARY]
+    if all(isinstance(values, dict) and values for values in both) and both[0] != both[1]:
+        yield "rope_parameters and rope_scaling differ; transformers 5.23.0 lets rope_scaling win"
+    based = isinstance(both[0], dict) and isinstance(both[0].get("rope_theta"), (int, float))
+    if based and not both[1] and outside is None and _rotary(groups) and both[0]["rope_theta"] != 10000:
+        yield "the base stands in rope_parameters alone; transformers 4, which reads rope_theta beside it, does not find it"
+
+
 TRAPS = (
     _another_class,
+    _contradictions,
     _truncate,
     _dropped,
     _old_type,

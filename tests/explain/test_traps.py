@@ -278,3 +278,25 @@ def test_what_is_not_supported_is_said():
     assert explained["layers"] == []
     assert explained["unsupported"][0]["model_type"] == "wav2vec2"
     json.dumps(explained)
+
+
+def test_keys_that_contradict_each_other():
+    llama = {"model_type": "llama"}
+    for word, config in (
+        (
+            "beside it; the base used here is",
+            {"rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}},
+        ),
+        ("transformers reads rope_type", {"rope_scaling": {"rope_type": "linear", "type": "dynamic", "factor": 2.0}}),
+        ("a factor and no rope_type", {"rope_scaling": {"factor": 4.0}}),
+        (
+            "rope_scaling win",
+            {"rope_scaling": {"rope_type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "default"}},
+        ),
+        (
+            "does not find it",
+            {"rope_theta": None, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}},
+        ),
+    ):
+        assert said(word, **llama, **config), word
+        assert not said(word, **llama, rope_scaling={"rope_type": "linear", "factor": 2.0})
