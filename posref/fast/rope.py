@@ -25,7 +25,8 @@ __all__ = ["frequencies", "gradient", "rotate", "tables"]
 COSINE = {"f": 4, "d": 64}  # a cosine and a sine take as long as writing their bytes this many times
 NEAR = 2.0**31  # the angles that `_series` knows
 HALF_PI = 3294198 / 2**21, 2761238 / 2**43, 2296019 / 2**65, 312930 / 2**87, 3.5215598651832e-27  # a sum
-PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
+PIECES = 2  # a thread, so that one that is held up leaves its rest to the others; each reads the tables once
+NEIGHBORS = 32  # positions: their tables and rows of one head fit into a first cache
 BLOCK = 2**20  # bytes: an array that is strided or of another dtype is copied in pieces that stay in the cache
 
 
@@ -140,38 +141,40 @@ def _compiled_read(x, out):
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _interleaved(x, cos, sin, out):
-    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). Without x in place: a pair is read before it is written."""
+    """x, out (batch, heads, groups, n, d); cos, sin (batch, groups, n, pairs). Without x in place."""
     read = _read(x, out)
-    batch, heads, length, dim = out.shape
-    pairs = cos.shape[2]
+    batch, heads, groups, length, dim = out.shape
+    pairs = cos.shape[3]
     for b in range(batch):
-        for h in range(heads):
-            for p in range(length):
-                for t in range(pairs):
-                    first, second = read[b, h, p, 2 * t], read[b, h, p, 2 * t + 1]
-                    c, s = cos[b, p, t], sin[b, p, t]
-                    out[b, h, p, 2 * t] = first * c - second * s
-                    out[b, h, p, 2 * t + 1] = first * s + second * c
-                for t in range(dim - 2 * pairs):
-                    out[b, h, p, 2 * pairs + t] = read[b, h, p, 2 * pairs + t]
+        for g in range(groups):
+            for h in range(heads):
+                for p in range(length):
+                    for t in range(pairs):
+                        first, second = read[b, h, g, p, 2 * t], read[b, h, g, p, 2 * t + 1]
+                        c, s = cos[b, g, p, t], sin[b, g, p, t]
+                        out[b, h, g, p, 2 * t] = first * c - second * s
+                        out[b, h, g, p, 2 * t + 1] = first * s + second * c
+                    for t in range(dim - 2 * pairs):
+                        out[b, h, g, p, 2 * pairs + t] = read[b, h, g, p, 2 * pairs + t]
 
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _half(x, cos, sin, out):
-    """x, out (batch, heads, n, d); cos, sin (batch, n, pairs). Without x in place: a pair is read before it is written."""
+    """x, out (batch, heads, groups, n, d); cos, sin (batch, groups, n, pairs). Without x in place."""
     read = _read(x, out)
-    batch, heads, length, dim = out.shape
-    pairs = cos.shape[2]
+    batch, heads, groups, length, dim = out.shape
+    pairs = cos.shape[3]
     for b in range(batch):
-        for h in range(heads):
-            for p in range(length):
-                for t in range(pairs):
-                    first, second = read[b, h, p, t], read[b, h, p, t + pairs]
-                    c, s = cos[b, p, t], sin[b, p, t]
-                    out[b, h, p, t] = first * c - second * s
-                    out[b, h, p, t + pairs] = first * s + second * c
-                for t in range(dim - 2 * pairs):
-                    out[b, h, p, 2 * pairs + t] = read[b, h, p, 2 * pairs + t]
+        for g in range(groups):
+            for h in range(heads):
+                for p in range(length):
+                    for t in range(pairs):
+                        first, second = read[b, h, g, p, t], read[b, h, g, p, t + pairs]
+                        c, s = cos[b, g, p, t], sin[b, g, p, t]
+                        out[b, h, g, p, t] = first * c - second * s
+                        out[b, h, g, p, t + pairs] = first * s + second * c
+                    for t in range(dim - 2 * pairs):
+                        out[b, h, g, p, 2 * pairs + t] = read[b, h, g, p, 2 * pairs + t]
 
 
 @_machine.jit
@@ -234,12 +237,19 @@ def _contiguous(x, out):
 def _pieces(x, cos, sin, out, threads, straight):
     """Arguments of the kernel for every piece: few large ones that need no copy, or as many as keep the copies small."""
     if straight and threads == 1 and x.ndim > 1 and cos.size == x.shape[-2] * cos.shape[-1]:  # one table: the shortest way
-        whole, table = (1, -1, *x.shape[-2:]), (1, x.shape[-2], cos.shape[-1])
+        rows = _groups(x.shape[-2])
+        whole, table = (1, -1, *rows, x.shape[-1]), (1, *rows, cos.shape[-1])
         return [(x.reshape(whole), cos.reshape(table), sin.reshape(table), out.reshape(whole))]
     size = BLOCK if not straight else out.nbytes if threads == 1 else out.nbytes / (PIECES * threads)
     axes = max(2, x.ndim)
     blocks = _blocks(*(array[(None,) * (axes - array.ndim)] for array in (x, cos, sin, out)))
-    return [piece for block in blocks for piece in _split(*block, round(block[-1].nbytes / size))]
+    pieces = [piece for block in blocks for piece in _split(*block, round(block[-1].nbytes / size))]
+    return [tuple(a.reshape(*a.shape[:-2], *_groups(a.shape[-2]), a.shape[-1]) for a in piece) for piece in pieces]
+
+
+def _groups(positions):
+    """How many groups and positions in each: NEIGHBORS where it divides them; their tables are read once for all heads."""
+    return (positions // NEIGHBORS, NEIGHBORS) if positions % NEIGHBORS == 0 else (1, positions)
 
 
 def _blocks(x, cos, sin, out):

@@ -4,18 +4,18 @@ from posref.fast import rope as fast
 from posref.rotary import rope
 from proofs.kit import Output, prove_equal, prove_kernel, room, size, sized, symbols, theorem
 
-B, H, N, P, REST = (size(name) for name in ("batch", "heads", "n", "pairs", "rest"))
+B, H, G, N, P, REST = (size(name) for name in ("batch", "heads", "groups", "n", "pairs", "rest"))
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
 
 
 def arrays():
     """x, cos and sin as the kernels see them, and what the specification makes of them."""
-    x, cos, sin = sized("x", B, H, N, 2 * P + REST), sized("c", B, N, P), sized("s", B, N, P)
+    x, cos, sin = sized("x", B, H, G, N, 2 * P + REST), sized("c", B, G, N, P), sized("s", B, G, N, P)
     turned = {name: rope.rotate(x, cos[:, None], sin[:, None], layout=name, rotary_dim=2 * P) for name in KERNELS}
     return x, cos, sin, turned
 
 
-@theorem(of=list(KERNELS.values()), sizes="all batches, heads, n, d, rotary_dim")
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim")
 def kernels_rotate():
     """The compiled rotations write every cell once, with the value of the specification, in both layouts."""
     x, cos, sin, turned = arrays()
@@ -27,13 +27,13 @@ def kernels_rotate():
 @kernels_rotate.control
 def kernels_of_the_other_layout():
     """The kernel for halves is the specification of interleaved pairs (d = 4)."""
-    x, c, s = symbols("x", 1, 1, 1, 4), symbols("c", 1, 1, 2), symbols("s", 1, 1, 2)
-    out = room("out", 1, 1, 1, 4)
+    x, c, s = symbols("x", 1, 1, 1, 1, 4), symbols("c", 1, 1, 1, 2), symbols("s", 1, 1, 1, 2)
+    out = room("out", 1, 1, 1, 1, 4)
     fast._half.py_func(x, c, s, out)
     prove_equal(out, rope.rotate(x, c[:, None], s[:, None], layout="interleaved"))
 
 
-@theorem(of=list(KERNELS.values()), sizes="all batches, heads, n, d, rotary_dim")
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim")
 def kernels_work_in_place():
     """Without x `out` is turned itself: every pair is read before it is written, by the iteration that writes it."""
     x, cos, sin, turned = arrays()
@@ -45,7 +45,7 @@ def kernels_work_in_place():
 @kernels_work_in_place.control
 def halves_may_be_written_early():
     """Writing the first member before the second is read works in place too."""
-    x, c, s = symbols("x", 1, 1, 1, 2), symbols("c", 1, 1, 1), symbols("s", 1, 1, 1)
+    x, c, s = symbols("x", 1, 1, 1, 1, 2), symbols("c", 1, 1, 1, 1), symbols("s", 1, 1, 1, 1)
     early, at_once = x.copy(), x.copy()
     KERNELS["half"].py_func(None, c, s, at_once)
     early[..., 0] = early[..., 0] * c - early[..., 1] * s

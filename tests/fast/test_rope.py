@@ -119,15 +119,32 @@ def test_machine_code_has_no_fused_operation(layout, dtype):
 
     fused = re.compile(r"\bv?fn?m(add|sub|la|ls)\w*", re.IGNORECASE)
     arguments = (
-        np.ones((1, 1, 4, 4), dtype),
-        np.ones((1, 4, 2), dtype),
-        np.ones((1, 4, 2), dtype),
-        np.ones((1, 1, 4, 4), dtype),
+        np.ones((1, 1, 1, 4, 4), dtype),
+        np.ones((1, 1, 4, 2), dtype),
+        np.ones((1, 1, 4, 2), dtype),
+        np.ones((1, 1, 1, 4, 4), dtype),
     )
     source = KERNELS[layout].py_func
     assert not fused.search(machine_code(source, *arguments))
     if "fma" in numba.core.codegen.get_host_cpu_features():
         assert fused.search(machine_code(source, *arguments, fastmath=True))  # the search can find one
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("length", [fast.NEIGHBORS + more for more in (-1, 0, 1, fast.NEIGHBORS, 2 * fast.NEIGHBORS + 1)])
+def test_groups_of_positions(length, layout):
+    """Lengths that are cut into groups and lengths that are not, with one table for all and one per sequence, and in place."""
+    x, positions = random(2, 3, length, 10), np.random.default_rng(1).integers(0, 1000, (2, 1, length))
+    for at in (positions[0, 0], positions):
+        cos, sin = rope.tables(at, rope.frequencies(8))
+        expected = rope.rotate(x, cos, sin, layout=layout, rotary_dim=8)
+        for threads in (1, 3):
+            got = fast.rotate(x, cos, sin, layout=layout, rotary_dim=8, threads=threads)
+            assert np.array_equal(got, expected)
+            assert np.array_equal(
+                fast.rotate(got, cos, -sin, layout=layout, rotary_dim=8, threads=threads, out=got),
+                rope.rotate(expected, cos, -sin, layout=layout, rotary_dim=8),
+            )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

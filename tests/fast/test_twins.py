@@ -506,7 +506,7 @@ def sources():
     yield "offsets", "_dense", (random(2, 6),), (2, 3, 4)
     yield "offsets", "_gather", (random(2, 6)[:, None], integers(3, 4, low=-2, high=4), -2), (2, 3, 4)
     for kernel, dtype in itertools.product(("_interleaved", "_half"), FLOATS):
-        x, table = random(2, 3, 5, 9, dtype=dtype), random(2, 5, 3, dtype=dtype)
+        x, table = random(2, 3, 2, 5, 9, dtype=dtype), random(2, 2, 5, 3, dtype=dtype)
         yield "rope", kernel, (x, table, table * 2), x.shape
 
 

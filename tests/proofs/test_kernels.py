@@ -597,7 +597,7 @@ def test_the_kernels_of_rope_are_accepted_and_only_as_what_they_are(layout, alia
 
 def the_kernels_of_rope(layout, aliased):
     kernel = {"interleaved": fast._interleaved, "half": fast._half}[layout]
-    x, c, s = sized("x", M, M, N, 2 * P + REST), sized("c", M, N, P), sized("s", M, N, P)
+    x, c, s = sized("x", M, M, M, N, 2 * P + REST), sized("c", M, M, N, P), sized("s", M, M, N, P)
     for spec in ("interleaved", "half"):
         out = Output(x.shape, contents=x if aliased else None)
         expected = rope.rotate(x, c[:, None], s[:, None], layout=spec, rotary_dim=2 * P)
