@@ -333,7 +333,13 @@ def _contradictions(settings, groups):
         yield "the base stands in rope_parameters alone; transformers 4, which reads rope_theta beside it, does not find it"
 
 
+def _two_mixers(settings, groups):
+    if settings.model_type in ("falcon_h1", "zamba", "zamba2"):
+        yield "layers of the kind hybrid also have a state that decays (Mamba), which is not described here"
+
+
 TRAPS = (
+    _two_mixers,
     _another_class,
     _contradictions,
     _truncate,

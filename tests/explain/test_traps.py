@@ -300,3 +300,8 @@ def test_keys_that_contradict_each_other():
     ):
         assert said(word, **llama, **config), word
         assert not said(word, **llama, rope_scaling={"rope_type": "linear", "factor": 2.0})
+
+
+def test_layers_with_a_state_beside_their_attention():
+    assert said("also have a state", model_type="falcon_h1")
+    assert not said("also have a state", model_type="llama")
