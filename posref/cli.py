@@ -510,7 +510,7 @@ def _of_a_model(arguments):
     """What check_rope is asked for so that a function rotates as a model does."""
     from posref.explain import command
 
-    return _usage(command.asked, arguments.config, arguments.layer, arguments.part)
+    return _usage(command.asked, arguments.config, arguments.layer, arguments.part, arguments.layout)
 
 
 def _contract(arguments):

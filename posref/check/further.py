@@ -73,6 +73,27 @@ def battery(
     return [*tried.values()]
 
 
+def lengths(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> list[engine.Question]:
+    """Texts at the trained length, just beyond it and at twice that, where frequencies follow the length."""
+    asked: list[engine.Question] = []
+    trained = getattr(first.a.by_length, "original_length", None) if caller.positions in ("batch", "shared") else None
+    limits = () if trained is None else (int(trained) - 1, int(trained), 2 * int(trained) - 1)
+    for limit in (limit for limit in limits if 0 < limit < _last(first.a)):
+        a = op.make(**settings | {"max_position": limit})
+        question = further(op, a, models_after(report, first))
+        try:
+            got = caller(a)
+        except Misbehaved as error:
+            report.failed(f"length {limit + 1}", str(error))
+            return asked
+        if not also(report, f"length {limit + 1}", question, got):
+            return asked
+        asked.append(question)
+    if asked:
+        report.passed("lengths", ", ".join(str(_last(question.a) + 1) for question in asked))
+    return asked
+
+
 def further(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
     """A question after the first, which says enough of all elements together."""
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved
-from posref.check.further import LARGE, apart, battery, far, reshaped
+from posref.check.further import LARGE, apart, battery, far, lengths, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.inputs import fine, masked
 from posref.check.judge import blind, judged
@@ -23,6 +23,7 @@ from posref.check.tensors import dtype_name
 from posref.explain import presets as released
 from posref.explain import reading as shipped
 from posref.ops import Arguments, Op
+from posref.ops.scaling import ByLength
 
 AXES = ("bhnd", "bnhd", "thd")
 SHORTER = (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15)  # tables end at such positions
@@ -70,6 +71,8 @@ def check(
 
         return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, **settings)
     op, settings = _asked(name, preset, settings)
+    if isinstance(settings.get("frequencies"), ByLength):
+        op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes())
     a = op.make(**settings)
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
@@ -80,6 +83,7 @@ def check(
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
         asked = [question, *second(report, caller, question), *battery(report, caller, op, settings, question)]
+        asked += lengths(report, caller, op, settings, question)
         asked += far(report, caller, settings, *asked)
         asked += apart(report, caller, settings, *asked)
         blind(report, *asked, *battery(report, caller, op, settings, question, LARGE))

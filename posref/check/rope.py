@@ -50,7 +50,8 @@ def check_rope(
     The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
     over the head. `schedule` scales them: a function of `posref.rotary.scaling` by name, with its keywords. Or pass
-    `frequencies` `(rotary_dim/2,)`; 0 for pairs that do not turn. The report says if they are a known schedule.
+    `frequencies` `(rotary_dim/2,)`; 0 for pairs that do not turn. The report says if they are a known schedule. A function
+    makes them of the length of a text, which is the largest position of the batch and one.
 
     `magnitude` multiplies cos and sin (YaRN, LongRoPE; no schedule does it); `sign=-1` is a turn by -m;
     `layout="interleaved_to_half"` reads pairs (2t, 2t+1) and writes (t, t + dim/2), as DeepSeek does. `positions="range"`
@@ -95,7 +96,7 @@ def check_rope(
         asked, known = asked | _law(width, base, exponent_dim), None
     else:
         asked |= _given(frequencies, width, base, exponent_dim)
-        known = schedules.named(asked["frequencies"])
+        known = None if callable(frequencies) else schedules.named(asked["frequencies"])
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
@@ -132,7 +133,7 @@ def _given(frequencies: Any, width: int, base: float | None, exponent_dim: int |
     if base is not None or exponent_dim is not None:
         raise ValueError("check.check_rope: frequencies are given; leave out base and exponent_dim, which would make them")
     try:
-        given = as_float64(frequencies)
+        given = as_float64(frequencies(1) if callable(frequencies) else frequencies)
     except (TypeError, ValueError) as error:
         raise ValueError(f"check.check_rope: frequencies is no array of real numbers: {error}") from None
     if given.shape != (width // 2,):
@@ -145,7 +146,7 @@ def _given(frequencies: Any, width: int, base: float | None, exponent_dim: int |
             f"check.check_rope: frequencies run from {given.min():g} to {given.max():g}, expected finite "
             f"numbers of at least 0 and below 1e{EXTREME}, not all 0, in radians per position"
         )
-    return {"frequencies": given}
+    return {"frequencies": frequencies if callable(frequencies) else given}
 
 
 def _at_most(limit: int, argument: str, number: int) -> None:

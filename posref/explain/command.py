@@ -24,10 +24,17 @@ def answer(arguments):
     return json.dumps(explained, indent=2) if arguments.json else describe(explained, arguments.file)
 
 
-def asked(file, layer=None, part=None):
-    """The arguments of `check_rope` for the rotation of a model; ValueError if it has several, or one of a picture."""
-    group = output.of_text(chosen(explain(file), layer, part))
-    found = {"dim": output.attending(group), "layout": group["layout"], "frequencies": np.array(group["frequencies"])}
+def asked(file, layer=None, part=None, layout=None):
+    """The arguments of `check_rope` for the rotation of a model; ValueError if it has several, or one of a picture.
+
+    `layout` says how features are paired where no key of the file does.
+    """
+    explained = chosen(explain(file), layer, part)
+    unknown = [group for group in explained["layers"] if group["encoding"] == "rope" and group["layout"] is None]
+    for group in unknown if layout else ():
+        group["layout"] = layout
+    group = output.of_text(explained)
+    found = {"dim": output.attending(group), "layout": group["layout"], "frequencies": output.frequencies(group)}
     width = 2 * len(group["frequencies"])
     unusual = {"rotary_dim": (width, found["dim"]), "magnitude": (group["magnitude"], 1.0), "sign": (group["sign"], 1)}
     return found | {name: value for name, (value, usual) in unusual.items() if value != usual}

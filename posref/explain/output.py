@@ -7,6 +7,7 @@ import numpy as np
 
 from posref._printable import in_one_line
 from posref.explain.words import runs
+from posref.ops.scaling import ByLength
 
 PYTHON = '''"""{title}"""
 
@@ -87,7 +88,7 @@ def chosen(explained, layer=None, part=None):
 def one(explained):
     """The one set of rotary layers of an explanation; ValueError if there are none or several."""
     groups = [group for group in explained["layers"] if group["encoding"] == "rope"]
-    distinct = {json.dumps([group.get(key) for key in TURNED_BY] + [attending(group)]) for group in groups}
+    distinct = {json.dumps([group.get(key) for key in TURNED_BY] + [attending(group), lengths(group)]) for group in groups}
     if len(distinct) == 1:
         return groups[0]
     which = "; ".join(f"--layer {group['indices'][0]}" + f" --part {group['part']}" * bool(group["part"]) for group in groups)
@@ -161,6 +162,23 @@ def _written(group):
 def attending(group):
     """The width of what the rotation is given: a latent head turns its last features."""
     return group["rotary_dim"] if group["rotated"] == "last" else group["head_dim"]
+
+
+def frequencies(group):
+    """The frequencies of one set of rotary layers: numbers, or for LongRoPE and dynamic NTK what makes them of a length."""
+    found, numbers = lengths(group), np.array(group["frequencies"])
+    if not found:
+        return numbers
+    long = np.array(found["frequencies_long"]) if "frequencies_long" in found else None
+    return ByLength(numbers, found["original_length"], long, found["factor"])
+
+
+def lengths(group):
+    """What frequencies by length are made of; nothing where they do not follow the length."""
+    said = group.get("scaling") or {}
+    if group.get("axes") or not ("frequencies_long" in group or said.get("type") == "dynamic_ntk"):
+        return {}
+    return {key: group.get(key, said.get(key)) for key in ("original_length", "factor", "frequencies_long") if key in {**group, **said}}
 
 
 def _python(group, words, language):

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from posref.explain import explain
-from posref.explain.output import attending, chosen
+from posref.explain.output import attending, chosen, frequencies, lengths
 from posref.explain.reading import models
 from posref.explain.settings import family
 
@@ -72,7 +72,7 @@ def asked(source, layer=None, part=None):
     ValueError if they ask for several things, or for none that can be checked.
     """
     groups = _indexers(explain(source), layer) if part == "indexer" else chosen(explain(source), layer, part)["layers"]
-    found = {json.dumps(question): group for group in groups if (question := _question(group))}
+    found = {json.dumps([question, lengths(group)]): group for group in groups if (question := _question(group))}
     if len(found) != 1:
         places = [
             f'layer={g["indices"][0]}, part="{g["part"]}"' if g["part"] else f"layer={g['indices'][0]}" for g in found.values()
@@ -82,8 +82,10 @@ def asked(source, layer=None, part=None):
             if found
             else "no layer has what can be checked"
         )
-    op, settings = json.loads(next(iter(found)))
-    return op, {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
+    ((question, group),) = found.items()
+    (op, settings), _ = json.loads(question)
+    settings = {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
+    return op, settings | ({"frequencies": frequencies(group)} if lengths(group) else {})
 
 
 def _indexers(explained, layer):

@@ -57,7 +57,12 @@ class NotHere(Exception):
 
 
 class Arguments(dict[str, Any]):
-    """Arguments by name: `a.base` is `a["base"]`; what varies an argument that is not there has no place."""
+    """Arguments by name: `a.base` is `a["base"]`; what varies an argument that is not there has no place.
+
+    `by_length` makes the frequencies of a text of so many tokens, where they follow its length.
+    """
+
+    by_length: Callable[[int], Any] | None = None
 
     def __missing__(self, name: str) -> Any:
         raise NotHere(name)

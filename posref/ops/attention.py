@@ -29,8 +29,9 @@ def causal_mask(query_positions, key_positions):
     return attention.causal_mask(query_positions, key_positions)
 
 
-def window_mask(query_positions, key_positions, *, width):
-    return attention.window_mask(query_positions, key_positions, width=width)
+def window_mask(query_positions, key_positions, *, width, causal=False):
+    near = attention.window_mask(query_positions, key_positions, width=width)
+    return near & attention.causal_mask(query_positions, key_positions) if causal else near
 
 
 def four_terms(x, p, w_q, w_k):
@@ -167,6 +168,10 @@ def _causal(shift):
 def _window(change):
     """Other windows, in a mask or in attention: change(right, query_positions, key_positions, width)."""
     return inside(attention, "window_mask", lambda right: lambda i, j, *, width: change(right, i, j, width))
+
+
+def _backward(right, i, j, width):
+    return right(i, j, width=width) & attention.causal_mask(i, j)
 
 
 def _without_the_row_sum(f, a):
@@ -530,8 +535,17 @@ MISTAKES = {
         remedy="Give the queries their own positions; the last query stands at the last key.",
         kind="window",
     ),
+    "window_forward_too": Mistake(
+        using(causal=lambda a: False if a.causal else missing()),
+        "|j - i| < width",
+        "A causal window looks ahead as well.",
+        "Every token sees the next width - 1 tokens.",
+        remedy="And the window with the causal mask: 0 <= i - j < width.",
+        kind="window",
+        only="window_mask",
+    ),
     "window_backward_alone": Mistake(
-        _window(lambda right, i, j, width: right(i, j, width=width) & attention.causal_mask(i, j)),
+        lambda f, a: missing() if a.get("causal") else _window(_backward)(f, a),
         "0 <= i - j < width",
         "A window in both directions looks back alone.",
         "An encoder cannot see what follows.",

@@ -28,8 +28,8 @@ def similarity(table):
 
 
 def _tokens(n, left, right):
-    """1 for a token, 0 for padding: so many on the left and, where tokens are left, on the right."""
-    return ((n >= left) & (n < np.maximum(n.size - right, 1))).astype(int)
+    """True for a token, False for padding: so many on the left and, where tokens are left, on the right."""
+    return (n >= left) & (n < np.maximum(n.size - right, 1))
 
 
 def _beyond_16_bits(s):

@@ -8,10 +8,11 @@ from posref.rotary import path
 
 
 def scores(q, k, w, beta, *, scale):
-    """Keys after the query are not attended to: 0."""
+    """Keys after the query are not attended to: 0, and any number is as good."""
     return np.tri(q.shape[-2], dtype=int) * path.scores(q, k, w, beta, scale=scale)
 
 
+MEANT = {"scores": lambda a: np.tri(a.q.shape[-2]) > 0}
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),

@@ -59,7 +59,7 @@ def temperature(positions, *, amount, length, convention):
 
 
 def _past(offsets, query_positions, key_positions):
-    """Keys after the query are not attended to: 0."""
+    """Keys after the query are not attended to: 0, and any number is as good."""
     return np.where(attention.causal_mask(query_positions, key_positions), offsets, 0)
 
 
@@ -172,8 +172,11 @@ def _kept_keys(s):
     return np.unique(np.concatenate([first, 4095 + np.arange(-3, 4), _far(s) + np.arange(5 * s.n_key)]))
 
 
+MEANT = dict.fromkeys(
+    ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
+)
 ARRAYS = {
-    "mask": lambda s: ((np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1)).astype(int),
+    "mask": lambda s: (np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,

@@ -92,6 +92,27 @@ FAR = (*(2**k for k in range(18, 31, 2)), 2**31 - 2**8)  # the last one is near 
 PLACED = ("key_positions", "positions", "query_positions")
 
 
+def with_positions(a: Arguments, changed: Mapping[str, Any]) -> Arguments:
+    """The arguments at other positions, with what follows from them: a causal mask, and frequencies by length.
+
+    >>> a = Arguments(query_positions=np.array([1]), key_positions=np.array([0, 1, 2]), q=np.ones((1, 2)))
+    >>> with_positions(Arguments(a, mask=_causal(a)), {"query_positions": np.array([0])}).mask
+    array([[ True, False, False]])
+    """
+    new = Arguments(a | changed)
+    if isinstance(a.get("mask"), np.ndarray) and "q" in a and "query_positions" in changed:
+        new["mask"] = _causal(new) if np.array_equal(a["mask"], _causal(a)) else a["mask"]
+    return following(new, a.by_length)
+
+
+def following(a: Arguments, by_length: Callable[[int], Any] | None) -> Arguments:
+    """The arguments with the frequencies of their length, the largest position and one."""
+    if by_length is not None:
+        a["frequencies"] = by_length(int(max(np.max(a[name]) for name in PLACED if name in a)) + 1)
+        a.by_length = by_length
+    return a
+
+
 def placed(op: Op, a: Arguments) -> list[str]:
     """The arguments that are positions: integers, more than 0 and 1, which can all grow by 1 and leave the shape of the result.
 
@@ -121,7 +142,7 @@ def moved(a: Arguments, end: int, names: Collection[str] = PLACED) -> Arguments:
     if not here:
         raise NotHere("positions")
     row = a[here[0]].reshape(-1, a[here[0]].shape[-1])[0]
-    return Arguments(a | {name: a[name] + (end - row[len(row) // 2]) for name in here})
+    return with_positions(a, {name: a[name] + (end - row[len(row) // 2]) for name in here})
 
 
 def stretched(a: Arguments, end: int, names: Collection[str]) -> Arguments:
@@ -134,7 +155,7 @@ def stretched(a: Arguments, end: int, names: Collection[str]) -> Arguments:
     if not names:
         raise NotHere("positions")
     step, last = 1 << max((end - 1).bit_length() - 24, 0), max(a[name].max() for name in names)
-    return Arguments(a | {name: end // step * step + step * (a[name] - last) for name in names})
+    return with_positions(a, {name: end // step * step + step * (a[name] - last) for name in names})
 
 
 def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
@@ -150,7 +171,7 @@ def exchanged(a: Arguments, positions: str = "batch") -> Arguments:
     other = other or {name: np.roll(x, 1, axis=0) for name, x in arrays.items() if x.ndim > 2 and x.dtype.kind == "f"}
     if not any((x != a[name]).any() for name, x in other.items()):
         raise NotHere("positions")
-    return Arguments(a | other)
+    return with_positions(a, other)
 
 
 def fine(x: np.ndarray) -> np.ndarray:
@@ -197,14 +218,14 @@ def parted(a: Arguments, gap: int, turn: int = 0) -> Arguments:
     given = [a.get(name) for name in ("offsets", "query_positions", "key_positions")]
     offsets, queries, keys = (x if isinstance(x, np.ndarray) and x.dtype.kind == "i" else None for x in given)
     if offsets is not None:
-        return Arguments(a | {"offsets": offsets + np.where(offsets < 0, -gap, gap)})
+        return with_positions(a, {"offsets": offsets + np.where(offsets < 0, -gap, gap)})
     if queries is None or keys is None or queries.shape[:-1] != keys.shape[:-1]:
         raise NotHere("query_positions")
     ways = (_behind, _ahead, _thinning)
     rows = zip(*(p.reshape(-1, p.shape[-1]) for p in (queries, keys)), strict=True)
     moved = zip(*(ways[(row + turn) % 3](q, k, gap) for row, (q, k) in enumerate(rows)), strict=True)
     queries, keys = (np.stack(p).reshape(like.shape) for p, like in zip(moved, (queries, keys), strict=True))
-    return Arguments(a | {"query_positions": queries, "key_positions": keys})
+    return with_positions(a, {"query_positions": queries, "key_positions": keys})
 
 
 def _behind(q: np.ndarray, k: np.ndarray, gap: int) -> tuple[np.ndarray, np.ndarray]:
@@ -295,7 +316,8 @@ def maker(
                 _require.count("ops", name, s[name])
         _require.choice("ops", "positions", s.get("positions", "batch"), POSITIONS)
         made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
-        return completed(f, s | made)
+        by_length = s.get("frequencies") if callable(s.get("frequencies")) else None
+        return following(completed(f, s | made), by_length)
 
     make.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     return make

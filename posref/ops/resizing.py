@@ -12,6 +12,10 @@ def weights(length, new, *, convention):
 
 
 def resize(table, *, height, width, convention):
+    if convention == "dino" and table.shape[:2] == (height, width):
+        raise ValueError(
+            f"ops: the table has {height} x {width} places, which DINO's code returns as it is; ask for another height or width"
+        )
     return resizing.resize(table, height, width, convention=convention)
 
 

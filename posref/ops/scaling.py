@@ -1,5 +1,7 @@
 """RoPE scaling: what an implementation can be asked for, and how it goes wrong."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from posref.ops import Mistake, instead, missing, result, using
@@ -39,6 +41,52 @@ def longrope(factors, *, dim, base=10000.0):
 
 def proportional(dim, *, base=10000.0, fraction, factor=1.0):
     return scaling.proportional(rope.frequencies(dim, base), fraction=fraction, factor=factor)
+
+
+class ByLength(NamedTuple):
+    """Frequencies that follow the length of a text as transformers chooses them: by the largest position of the batch and one.
+
+    Beyond `original_length` those of the long list, or where there is none those of dynamic NTK with `factor`.
+    """
+
+    frequencies: np.ndarray
+    original_length: int
+    long: np.ndarray | None = None
+    factor: float = 1.0
+
+    def __call__(self, length):
+        if self.long is not None:
+            return self.long if length > self.original_length else self.frequencies
+        given = {"factor": self.factor, "original_length": self.original_length}
+        return scaling.dynamic_ntk(self.frequencies, length=length, **given)
+
+    def __str__(self):
+        return f"by length, {self.original_length} trained"
+
+    def mistakes(self):
+        """Those of a program that does not look at the length."""
+        start = f"frequencies of {self.original_length} tokens at most" if self.long is None else "the short list"
+        longer = int(self.factor * self.original_length)
+        end = f"frequencies of {longer} tokens" if self.long is None else "the long list"
+        remedy = "Choose the frequencies in every call, by the largest position of the batch and one."
+        return {
+            "length_ignored": Mistake(
+                using(frequencies=self.frequencies),
+                f"{start}, whatever the length",
+                "The frequencies do not follow the length of the text.",
+                "Right within the trained length, garbage beyond it.",
+                remedy=remedy,
+                kind="base",
+            ),
+            "always_long": Mistake(
+                using(frequencies=self(longer) if self.long is None else self.long),
+                f"{end}, whatever the length",
+                "The frequencies of long texts are used for short ones too.",
+                "Texts within the trained length are a little wrong.",
+                remedy=remedy,
+                kind="base",
+            ),
+        }
 
 
 def _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, ramp):

@@ -40,6 +40,12 @@ def _grid(s):
     return np.stack(np.divmod(np.arange(s.get("height", 2) * s.get("width", 3)), s.get("width", 3)), axis=-1)
 
 
+def _last_window(height, width, shift):
+    """Places of the lower right window of an image of more windows, where what was rolled round begins."""
+    first = [max(min(side // 2, side - shift - 1), 0) for side in (height, width)]
+    return np.stack(np.meshgrid(*map(np.arange, first, (height, width)), indexing="ij"), axis=-1).reshape(-1, 2)
+
+
 def _features(tag):
     return lambda s: painted((s.batch, s.heads, len(_grid(s)), s.head_dim), tag)
 
@@ -49,7 +55,7 @@ def _together(n):
 
 
 ARRAYS = {
-    "coordinates": _grid,
+    "coordinates": lambda s: _last_window(s.height, s.width, s.shift) if "shift" in s else _grid(s),
     "table": lambda s: painted(((2 * s.height - 1) * (2 * s.width - 1) + 3, s.heads), 6),
     "q": _features(1),
     "k": _features(2),
