@@ -65,9 +65,6 @@ class Caller:
 
     def __call__(self, a: Arguments) -> np.ndarray:
         """The output in the axes of the specification. Misbehaved if it raised or returned no array."""
-        if a.by_length is not None:  # a short text before: some programs keep the longest length until then
-            short = with_positions(a, {name: np.minimum(a[name], 3) for name in PLACED if name in a})
-            self.run(self.tensors(short), short)
         given = self.tensors(a)
         before = {name: output(value) for name, value in given.items()}
         self.result = self.run(given, a)
@@ -101,6 +98,9 @@ class Caller:
 
     def run(self, given: dict[str, Any], a: Arguments) -> Any:
         """The result of `fn` as it is."""
+        if a.by_length is not None and any(np.max(a[name]) > 3 for name in PLACED if name in a):
+            short = with_positions(a, {name: np.minimum(a[name], 3) for name in PLACED if name in a})
+            self.run(self.tensors(short), short)  # some programs keep the longest length until a text is short
         omitted = next((i for i, name in enumerate(self.received) if name not in given), len(self.received))
         after = set(self.received[omitted:]) & given.keys()  # the next array would take the place of one that is omitted
         after = after if after <= self.own else set()

@@ -31,6 +31,8 @@ def asked(file, layer=None, part=None, layout=None):
     """
     explained = chosen(explain(file), layer, part)
     unknown = [group for group in explained["layers"] if group["encoding"] == "rope" and group["layout"] is None]
+    if layout and not unknown:
+        raise ValueError(f"{file} says which features form a pair; leave --layout out")
     for group in unknown if layout else ():
         group["layout"] = layout
     group = output.of_text(explained)

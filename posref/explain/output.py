@@ -178,7 +178,11 @@ def lengths(group):
     said = group.get("scaling") or {}
     if group.get("axes") or not ("frequencies_long" in group or said.get("type") == "dynamic_ntk"):
         return {}
-    return {key: group.get(key, said.get(key)) for key in ("original_length", "factor", "frequencies_long") if key in {**group, **said}}
+    return {
+        key: group.get(key, said.get(key))
+        for key in ("original_length", "factor", "frequencies_long")
+        if key in {**group, **said}
+    }
 
 
 def _python(group, words, language):

@@ -62,7 +62,14 @@ class Arguments(dict[str, Any]):
     `by_length` makes the frequencies of a text of so many tokens, where they follow its length.
     """
 
-    by_length: Callable[[int], Any] | None = None
+    def __init__(self, *values: Any, **named: Any):
+        super().__init__(*values, **named)
+        self.by_length: Callable[[int], Any] | None = next((v.by_length for v in values if isinstance(v, Arguments)), None)
+
+    def __or__(self, other: Any) -> "Arguments":  # type: ignore[override]
+        new = Arguments(self)
+        new.update(other)
+        return new
 
     def __missing__(self, name: str) -> Any:
         raise NotHere(name)

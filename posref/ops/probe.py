@@ -95,11 +95,11 @@ PLACED = ("key_positions", "positions", "query_positions")
 def with_positions(a: Arguments, changed: Mapping[str, Any]) -> Arguments:
     """The arguments at other positions, with what follows from them: a causal mask, and frequencies by length.
 
-    >>> a = Arguments(query_positions=np.array([1]), key_positions=np.array([0, 1, 2]), q=np.ones((1, 2)))
+    >>> a = Arguments(query_positions=np.array([1]), key_positions=np.arange(3), q=np.ones((1, 2)), k=np.ones((3, 2)))
     >>> with_positions(Arguments(a, mask=_causal(a)), {"query_positions": np.array([0])}).mask
     array([[ True, False, False]])
     """
-    new = Arguments(a | changed)
+    new = a | changed
     if isinstance(a.get("mask"), np.ndarray) and "q" in a and "query_positions" in changed:
         new["mask"] = _causal(new) if np.array_equal(a["mask"], _causal(a)) else a["mask"]
     return following(new, a.by_length)
