@@ -445,12 +445,10 @@ def _of_a_config(arguments):
         raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
     asked = _of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
-    given = _given(
-        arguments, known | {"config", "layer", "part"} | ({"layout"} - asked.keys()), "--config, which says the rotation,"
-    )
+    given = _given(arguments, known | {"config", "layer", "part", "layout"}, "--config, which says the rotation,")
     _refuse(arguments.rest)
     axes = command.asked_axes(arguments.config, arguments.layer, arguments.part)
-    options = {name: given[name] for name in given if name not in ("config", "layer", "part")}
+    options = {name: given[name] for name in given if name not in ("config", "layer", "part", "layout")}
 
     def run(function, **all_options):
         if axes and "coordinates" in inspect.signature(function).parameters:
