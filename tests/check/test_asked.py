@@ -238,3 +238,84 @@ def test_no_setting_of_any_op_is_passed_where_it_is_bound(op):
         caller = Caller(partial(op.spec, **{name: "mine"}), op, None, None, "bhnd", "batch")
         assert name not in caller.named
         assert name not in caller.received
+
+
+PHI = CONFIG | {"model_type": "phi3", "max_position_embeddings": 32768, "original_max_position_embeddings": 2048}
+LISTS = {"short_factor": [1.0] * 8, "long_factor": [1.0 + t for t in range(8)]}
+BY_LENGTH = {
+    "longrope": PHI | {"rope_scaling": {"type": "longrope", **LISTS}},
+    "dynamic": CONFIG | {"max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+}
+
+
+def by_length(kind, length):
+    """The frequencies of transformers for a text of so many tokens, by its formulas."""
+    exponent = np.arange(0, 16, 2) / 16
+    if kind == "longrope":
+        return 1 / (np.array(LISTS["long_factor" if length > 2048 else "short_factor"]) * 1e6**exponent)
+    return (1e6 * (2 * max(length, 2048) / 2048 - 1) ** (16 / 14)) ** -exponent
+
+
+class Kept:
+    """Dynamic NTK as transformers has it: the longest length stays until a text is shorter than the trained length."""
+
+    longest = 2048
+
+    def __call__(self, length):
+        self.longest = max(self.longest, length) if length >= 2048 else 2048
+        return by_length("dynamic", self.longest)
+
+
+@pytest.mark.parametrize("kind", BY_LENGTH)
+def test_frequencies_follow_the_length_that_is_asked(kind):
+    from posref.explain import presets
+
+    op, settings = presets.asked(BY_LENGTH[kind])
+    magnitude = settings.get("magnitude", 1.0)
+
+    def turning(choose):
+        def fn(x, positions):
+            theta = choose(int(positions.max()) + 1)
+            angle = positions[:, None, :, None] * theta
+            cos, sin = magnitude * np.cos(angle), magnitude * np.sin(angle)
+            return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+
+        return fn
+
+    chosen = [lambda length: by_length(kind, length), *([Kept()] if kind == "dynamic" else [])]
+    for choose in chosen:
+        check(turning(choose), op, **settings).require()
+    for limit in (2047, 2048, 4095, 30000):
+        check(turning(chosen[0]), op, **settings, max_position=limit).require()
+    for wrong, name in ((2048, "length_ignored"), (4096, "always_long")):
+        report = check(turning(lambda length, wrong=wrong: by_length(kind, wrong)), op, **settings, max_position=3000)
+        assert not report.ok
+        assert name in [finding.name for finding in report.diagnosis]
+
+
+def test_a_causal_mask_moves_with_its_positions():
+    """A function that makes its own causal mask of the positions is right wherever the mask is."""
+    from posref import attention
+    from posref.ops import alibi
+
+    def own(q, k, v, i, j):
+        mask = attention.causal_mask(i, j)[:, None]
+        return alibi.attend(q, k, v, i, j, heads=3, form="signed", scale=0.5, mask=mask)
+
+    check(own, "alibi.attend", heads=3, form="signed", scale=0.5, causal=True).require()
+
+
+def test_windows_of_models_and_keys_after_the_query():
+    def near(i, j):
+        return i[..., :, None] - j[..., None, :]
+
+    causal = {"width": 3, "causal": True}
+    check(lambda i, j: (near(i, j) >= 0) & (near(i, j) < 3), "attention.window_mask", **causal).require()
+    report = check(lambda i, j: abs(near(i, j)) < 3, "attention.window_mask", **causal)
+    assert [finding.name for finding in report.diagnosis] == ["window_forward_too"]
+    for sign in (0, 1):  # 0, or the offset, after the query
+        check(
+            lambda i, j, sign=sign: np.where(near(i, j) < 0, -sign * near(i, j), np.maximum(-near(i, j), -5)),
+            "position_ids.rerope",
+            window=5,
+        ).require()
