@@ -186,13 +186,18 @@ class Question:
         return distance(answer, self.right, self.tolerance[model], self.gauge) > 1
 
     def _shown(self, got: np.ndarray, answer: np.ndarray, model: str, bound: np.ndarray) -> bool:
-        """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal."""
-        if answer.shape != self.right.shape:
-            return True
+        """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal.
+
+        A bound that holds zeros, or the mistake's own numbers in another order, says nothing: noise would be named too.
+        """
         exact = self.tolerance[model]
-        if distance(answer, self.right, exact + np.nan_to_num(bound), self.gauge) > 1:
-            return True
-        return self._told(answer, model) and bool(np.nanmax(np.abs(got - answer), initial=0) <= exact.max(initial=0))
+        if answer.shape != self.right.shape:
+            return separates(answer, bound, self.gauge)
+        if not separates(answer, bound, self.gauge) or distance(answer, self.right, exact + bound, self.gauge) <= 1:
+            bound = np.minimum(exact, bound)  # no wider than that of the right answer, element by element
+            equal = distance(got, answer, bound, self.gauge) <= 1
+            return equal and self._told(answer, model) and separates(answer, bound, self.gauge)
+        return True
 
     def _fitting(
         self, got: np.ndarray, model: str, candidates: Iterable[Named], near: dict[str, float]
@@ -262,6 +267,19 @@ def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: st
         got, expected = (y[..., :, None] - y[..., None, :] for y in (got, expected))
         bound = bound[..., :, None] + bound[..., None, :]
     return float(ratios(got, expected, bound).max(initial=0.0))
+
+
+def separates(answer: np.ndarray, bound: np.ndarray, gauge: str = "none") -> bool:
+    """Whether a bound tells an answer from zeros and from its own numbers reversed, at half of the elements where they differ.
+
+    >>> separates(np.array([1.0, -2.0]), np.array([0.1, 0.1])), separates(np.array([1.0, -2.0]), np.array([9.0, 9.0]))
+    (True, False)
+    """
+    if gauge == "row_constant":
+        return all(distance(other, answer, bound, gauge) > 1 for other in (0 * answer, -answer) if (other != answer).any())
+    others = (np.zeros_like(answer), answer.ravel()[::-1].reshape(answer.shape))
+    told = [ratios(other, answer, bound)[other != answer] > 1 for other in others]
+    return all(2 * each.sum() >= each.size for each in told)
 
 
 def lifted(a: Mapping[str, Any], u: Units) -> Arguments:

@@ -37,6 +37,10 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
         got = np.where(case.ignore, case.expected, got)
     if question and judged(report, question, got, reading.stages):
         blind(report, question)
+    if report.diagnosis:
+        count = sum(each.op == case.op for each in vectors.load(case.id.split("/")[0]).cases)
+        if count > 1:
+            report.advice.append(f"The diagnosis is from this case alone; compare more of the {count} cases of {case.op}.")
     if case.flags and not (report.ok or report.diagnosis):
         report.advice.append(_caught(case))
     return report

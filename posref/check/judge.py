@@ -11,7 +11,7 @@ from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
-from posref.check.rounded import attends
+from posref.check.rounded import BITS, attends
 from posref.check.tensors import round_to
 from posref.ops import Mistake
 from posref.ops.common import per_head
@@ -42,7 +42,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from read(question, got) if read else ()
-        yield settings.others(question)
+        if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
+            yield settings.others(question)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
@@ -54,18 +55,19 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.precision = Precision(found.model, found.worst, MEANING[found.model])
         return True
     if not bad.any():
-        report.failed("values", _worst(question, got))
+        report.failed("values", _worst(question, got, found.model))
     nothing = "" if found.fits else untouched(got, question.a)
     if nothing:
         report.diagnosis.append(Finding("nothing_computed", f"your output {nothing}: nothing was computed", "", 0.0))
         return False
-    low = None if found.fits else _grid(got, found.model)
+    low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
     if low is not None and not found.fits:
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
-        _named(report, question, narrow.ask(got, single), low)  # one mistake and few bits, or two mistakes: not all three
+        found = narrow.ask(got, single)  # one mistake and few bits, or two mistakes: not all three
+        _named(report, question, found if not found.ok or _rounded(question, got, low) else found._replace(ok=False), low)
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
     return False
@@ -130,9 +132,13 @@ def _from(question: Question, wrong: np.ndarray) -> str:
     return f", from position {rows[wrong.any(axis=-1)].min()} on"
 
 
-def _worst(question: Question, got: np.ndarray) -> str:
-    """The element that is farthest off, and where the wrong ones are."""
-    model = question.models[-1]
+def _values(question: Question, got: np.ndarray) -> int:
+    """How many distinct values the output has where it differs from the right one."""
+    return len(np.unique(got[ratios(got, question.right, question.tolerance[question.models[-1]]) > 1]))
+
+
+def _worst(question: Question, got: np.ndarray, model: str) -> str:
+    """The element that is farthest off in the model that was compared last, and where the wrong elements are."""
     ratio = ratios(got, question.right, question.tolerance[model])
     if question.gauge == "row_constant":
         return _worst_pair(question, got, model)
@@ -191,11 +197,18 @@ def _listed(place: tuple[int, ...]) -> str:
     return ", ".join(map(str, place))
 
 
-def _grid(got: np.ndarray, model: str) -> str | None:
-    """The 16-bit dtype that all values belong to, if the result is wider."""
-    if not model.startswith(("f32", "f64")) or not np.isfinite(got).all():
+def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
+    """The 16-bit dtype that all values belong to, if the result is wider; integers belong to it whatever computed them."""
+    right = question.right
+    if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or (right == np.round(right)).all():
         return None
     return next((dtype for dtype in ("bfloat16", "float16") if (round_to(got, dtype) == got).all()), None)
+
+
+def _rounded(question: Question, got: np.ndarray, low: str) -> bool:
+    """Whether the output is within a few units of a 16-bit dtype of the right values, of the largest of them at most."""
+    few = 8 * 2.0 ** -BITS["bf16" if low == "bfloat16" else "f16"]
+    return bool((np.abs(got - question.right) <= few * np.abs(question.right).max(initial=0)).all())
 
 
 def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:

@@ -51,11 +51,19 @@ def test_the_specification_with_other_numbers_is_named(case):
 
 
 def named(case, every):
-    """It is right within the bound, or has its own name, or that of a mistake that is the same here."""
+    """It is right within the bound, or has its own name, or that of a mistake that is the same here.
+
+    Where it differs in one or two values some other number fits by chance: then none is invented.
+    """
+    op, arguments = ops.of_case(case)
+    invented = {words for words, _ in settings.others(engine.Question(op, arguments, ("f64",), right=case.expected))}
     for name, y in list(tried(case).items())[::every]:
         if np.isfinite(y).all():
             report = diagnose(case, round_to(y, "float32"), dtype="float32")
-            assert report.ok or report.diagnosis, (name, str(report))
+            few = len(np.unique(y[abs(y - case.expected) > 1e-3 * abs(case.expected)])) < 3
+            assert report.ok or report.diagnosis or few, (name, str(report))
+            differ = len(np.unique(round_to(y, "float32")[y != case.expected]))
+            assert differ >= 3 or not invented & {each.name for each in report.diagnosis}, (name, str(report))
 
 
 def test_the_settings_of_every_op_are_tried_without_an_error():
