@@ -14,8 +14,11 @@ the process waits until it is idle. posref.fast and onnxruntime write to an arra
 theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
 
 `limit` is posref.fast / the least such work can take, which is named: copy, np.copyto of the same bytes; fill, ndarray.fill,
-for a bias, which reads next to nothing; products, np.matmul with as many multiplications; memory, reading the keys and values
-once, by all processors. In all other columns the ratio is peer / posref.fast: how many times faster posref.fast is.
+for a bias, which reads next to nothing; multiply-adds, as many as the kernel executes, in registers, by all processors;
+products, np.matmul with as many multiplications; memory, reading the keys and values once, by all processors. In all other
+columns the ratio is peer / posref.fast: how many times faster posref.fast is. `error` is the largest error of posref.fast, and
+each peer's stands behind its ratio; what they are compared with is the specification, of attention in float64. A ratio with ~
+was measured beside a noisy peer: the quartiles of its pairs are more than a factor NOISY apart.
 
 `--growth` measures causal attention of one head at doubling lengths up to 131072, with ALiBi and without a bias, each in its
 own process: time, peak memory beyond inputs and output (of torch with the matrix of the bias, whose making is not timed), and
@@ -39,10 +42,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from posref import attention, offsets
 from posref._contract import compiled
+from posref.fast import _machine
 from posref.fast import alibi as fast_alibi
 from posref.fast import attention as fast_attention
 from posref.fast import deberta as fast_deberta
@@ -55,6 +60,7 @@ from posref.rotary import rope
 
 COLUMNS = ("limit", "specification", "einsum", "transformers", "onnxruntime", "torch")
 NOTHING = "no such operation"
+NOISY = 1.2
 LONGEST = 1  # second a column: of calls that take long fewer pairs are timed, at least three
 
 
@@ -371,28 +377,49 @@ def _dense(by_offset):
 def _attention(q, k, v, bias, dense):
     heads, length, dim = q.shape
     arguments = {"scale": dim**-0.5, "bias_by_offset": bias, "causal": True}
-    out = np.empty_like(q)
-    keys, product, target = np.ascontiguousarray(k.swapaxes(1, 2)), np.empty((length, length // 2), q.dtype), np.empty_like(q)
-
-    def products():
-        """Scores and values of half of the pairs, with one buffer for all heads."""
-        for h in range(heads):
-            np.matmul(q[h], keys[h, :, : length // 2], out=product)
-            np.matmul(product, v[h, : length // 2], out=target[h])
+    out, rows = np.empty_like(q), fast_attention.LANES
+    keys_of_blocks = sum(
+        min(i + rows, length) for i in range(0, length, rows)
+    )  # those of a block of queries up to its last one
 
     return Work(
         shape=q.shape,
         fast=lambda: fast_attention.attend_by_offset(q, k, v, **arguments, out=out),
         peers={
-            "limit": products,
+            "limit": multiply_adds(2 * heads * rows * keys_of_blocks * dim),
             "specification": lambda: attention.attend_by_offset(q, k, v, **arguments),
             "transformers": _peer("transformers", _transformers_attention, q, k, v, dense),
             "onnxruntime": _peer("onnxruntime", _onnxruntime_attention, q, k, v, dense),
             "torch": _peer("torch", _torch_attention, q, k, v, dense),
         },
         expected=attention.attend_by_offset(*(x.astype(np.float64) for x in (q, k, v)), **arguments),
-        limit="products",
+        limit="multiply-adds",
     )
+
+
+REGISTERS = 4 * _machine.PANEL // 32  # float32 numbers, as many as the kernel of attention has sums in registers
+
+
+@numba.njit(nogil=True, pipeline_class=_machine.Separate, fastmath={"contract"})
+def _grow(sums, factor, turns):
+    for _ in range(turns):
+        for r in range(REGISTERS):
+            sums[r] = sums[r] * factor + factor
+
+
+def processors():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def multiply_adds(count):
+    """A call that multiplies and adds so many float32 numbers in registers, shared by all processors."""
+    pool, turns = ThreadPoolExecutor(processors()), count // (REGISTERS * processors())
+    sums = [np.zeros(REGISTERS, np.float32) for _ in range(processors())]
+
+    def call():
+        list(pool.map(lambda own: _grow(own, np.float32(0.5), turns), sums))
+
+    return call
 
 
 def _decode(quick, heads, key_heads, length, dim=128):
@@ -401,9 +428,8 @@ def _decode(quick, heads, key_heads, length, dim=128):
     q, k, v = (rng.standard_normal((h, n, dim), np.float32) for h, n in ((heads, 1), (key_heads, length), (key_heads, length)))
     out = np.empty_like(q)
 
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    pool = ThreadPoolExecutor(processors)
-    parts = [part for x in (k, v) for part in np.array_split(x.reshape(-1), processors)]
+    pool = ThreadPoolExecutor(processors())
+    parts = [part for x in (k, v) for part in np.array_split(x.reshape(-1), processors())]
 
     def read():
         """The keys and the values, once, by all processors: one alone may not be as fast as the memory."""
@@ -578,14 +604,15 @@ def _peer(package, make, *arguments):
 
 
 def check(name, column, call, work):
-    """ValueError if a peer computes something else: a ratio to it would mean nothing."""
+    """The largest error. ValueError if a peer computes something else: a ratio to it would mean nothing."""
     result = call()
     if result is None:
-        return
+        return None
     value = np.stack([np.asarray(part) for part in result]) if isinstance(result, (tuple, list)) else np.asarray(result)
     error = np.abs(value - work.expected).max()
     if value.shape != work.expected.shape or not error <= work.tolerance:
         raise ValueError(f"{name}: {column} differs from the specification by {error}, allowed are {work.tolerance}")
+    return float(error)
 
 
 def settle():
@@ -624,19 +651,20 @@ def compare(ours, peer, pairs, shortest):
 def measure(make, quick, pairs):
     """One row: for every column the median ratio and its quartiles, or why it was skipped."""
     work = make(quick)
-    check(make.__name__, "posref.fast", work.fast, work)
-    row = {"work": make.__name__, "shape": list(work.shape), "limit": work.limit, "columns": {}}
+    error = check(make.__name__, "posref.fast", work.fast, work)
+    row = {"work": make.__name__, "shape": list(work.shape), "error": error, "limit": work.limit, "columns": {}}
     for column in COLUMNS:
         print(f"{make.__name__}: {column}", file=sys.stderr)
         peer = work.peers.get(column, NOTHING)
         if isinstance(peer, str):
             row["columns"][column] = {"skipped": peer}
             continue
-        check(make.__name__, column, peer, work)
+        error = check(make.__name__, column, peer, work)
         ours, theirs = compare(work.fast, peer, pairs, 0 if quick else 2e-3)
         over, under = (ours, theirs) if column == "limit" else (theirs, ours)
         low, median, high = statistics.quantiles([a / b for a, b in zip(over, under, strict=True)], n=4, method="inclusive")
-        row["columns"][column] = {"median": median, "low": low, "high": high, "milliseconds": 1e3 * statistics.median(theirs)}
+        cell = {"median": median, "low": low, "high": high, "milliseconds": 1e3 * statistics.median(theirs), "error": error}
+        row["columns"][column] = cell
         row["milliseconds"] = 1e3 * statistics.median(ours)
     return row
 
@@ -759,21 +787,43 @@ def plot(report, file):
     figure.savefig(file)
 
 
+def caches():
+    """Sizes of the data caches of the first processor, from the first to the last, where Linux tells them."""
+    folders = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"))
+    kinds = [(folder / "type").read_text(encoding="ascii").strip() for folder in folders]
+    sizes = [(folder / "size").read_text(encoding="ascii").strip() for folder in folders]
+    return [size for size, kind in zip(sizes, kinds, strict=True) if kind != "Instruction"]
+
+
+def processor():
+    """Its name and family, vectors, caches, and what it reaches: multiply-adds and copying, best of ten, of one core."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if sys.platform.startswith("linux") else []
+    known = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
+    name = " ".join([known.get("model name", "unknown"), *(known.get(key, "") for key in ("cpu family", "model"))])
+    sums, source, turns = np.zeros(REGISTERS, np.float32), np.ones(2**24, np.float32), 10**5
+    target = np.empty_like(source)
+    adding = min(hot(lambda: _grow(sums, np.float32(0.5), turns), 1) for _ in range(10))
+    copying = min(hot(lambda: np.copyto(target, source), 1) for _ in range(10))
+    reached = {"gigaflops": 2e-9 * REGISTERS * turns / adding, "gigabytes_per_second": 2e-9 * source.nbytes / copying}
+    return {"name": name, "vector_bits": 512 if "+avx512f" in _machine.FEATURES else 256, "caches": caches(), **reached}
+
+
 def machine():
     versions = {"python": sys.version.split()[0], "numpy": np.__version__}
     for package in ("numba", "torch", "transformers", "onnxruntime"):
         with contextlib.suppress(ImportError):
             versions[package] = importlib.metadata.version(package)
-    return {"processors": os.cpu_count(), "versions": versions}
+    return {"processors": os.cpu_count(), "processor": processor(), "versions": versions}
 
 
 def show(report):
     """A Markdown table of median ratios with half the distance of their quartiles."""
-    print("| work | shape | " + " | ".join(COLUMNS) + " |")
-    print("| --- | --- |" + " --: |" * len(COLUMNS))
+    print("| work | shape | error | " + " | ".join(COLUMNS) + " |")
+    print("| --- | --- | --: |" + " --: |" * len(COLUMNS))
     for row in report["rows"]:
-        cells = [row["work"], "x".join(map(str, row["shape"])), *(_ratio(row["columns"][column]) for column in COLUMNS)]
-        cells[2] += f" {row['limit']}"
+        ratios = [_ratio(row["columns"][column]) for column in COLUMNS]
+        ratios[0] += f" {row['limit']}"
+        cells = [row["work"], "x".join(map(str, row["shape"])), _error(row["error"]) or "-", *ratios]
         print("| " + " | ".join(cells) + " |")
     spread = max(cell["high"] / cell["low"] for row in report["rows"] for cell in row["columns"].values() if "low" in cell)
     print(
@@ -782,13 +832,21 @@ def show(report):
     print(f"calls, +- half the distance of the quartiles, which are at most {spread:.2f} apart as a ratio.")
     versions = ", ".join(f"{name} {version}" for name, version in report["machine"]["versions"].items())
     busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    print(f"{report['machine']['processors']} processors{busy}; {versions}")
+    about, count = report["machine"]["processor"], report["machine"]["processors"]
+    print(f"{count} processors, {about['name']} (family, model): vectors of {about['vector_bits']} bits,")
+    print(f"caches {', '.join(about['caches'])}; one core: {about['gigaflops']:.0f} GF/s of multiply-adds in registers,")
+    print(f"{about['gigabytes_per_second']:.0f} GB/s copied{busy}; {versions}")
 
 
 def _ratio(cell):
     if "skipped" in cell:
         return "-" if cell["skipped"] == NOTHING else cell["skipped"]
-    return f"{cell['median']:.3g} +- {(cell['high'] - cell['low']) / 2:.2g}"
+    noisy, error = "~" * (cell["high"] > NOISY * cell["low"]), _error(cell["error"])
+    return f"{noisy}{cell['median']:.3g} +- {(cell['high'] - cell['low']) / 2:.2g}" + (f" ({error})" if error else "")
+
+
+def _error(error):
+    return "" if error is None else f"{error:.1e}" if error else "0"
 
 
 def main(arguments=None):

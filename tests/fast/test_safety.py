@@ -393,10 +393,14 @@ def test_benchmark_runs_and_reports_its_structure():
     report = json.loads(run.stdout)
     columns = {"limit", "specification", "einsum", "transformers", "onnxruntime", "torch"}
     assert report["quick"] is True
+    about = report["machine"]["processor"]
+    assert about["vector_bits"] in (256, 512)
+    assert min(about["gigaflops"], about["gigabytes_per_second"]) > 0
     assert {"rotate_half", "rotate_interleaved", "tables", "decode"} <= {row["work"] for row in report["rows"]}
     for row in report["rows"]:
         assert set(row["columns"]) == columns
         assert row["milliseconds"] > 0
+        assert (row["error"] is None) == (row["work"] == "contract_of_rotate")
         for cell in row["columns"].values():
             if "skipped" in cell:
                 assert cell["skipped"].endswith(("not installed", "no such operation"))
