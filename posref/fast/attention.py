@@ -4,7 +4,8 @@ The matrix of scores is never stored: for each block of LANES queries the keys p
 accumulator of every row are carried along (online softmax). Memory is O(n d) for scaled queries and copies of inputs that are
 turned or not contiguous, O(n) for the bias, and a few tiles a thread. Tiles outside the causal triangle or the window are
 skipped. Queries lie side by side in the vectors. With up to FEW queries, as in a decoding step, keys do, and each key and value
-is read once for the queries of all heads that share it, two at a time. Both ways results do not depend on `threads`.
+is read once for the queries of all heads that share it, two at a time; shards of SHARD keys have a State each, and are merged.
+Both ways results do not depend on `threads`.
 
 A NaN among the keys is found where the scores are formed, not by another pass over them. Then `out` was written to.
 
@@ -22,7 +23,7 @@ and `fast.t5.rule` make those of ALiBi and T5. Results are bit for bit those of 
 A call compiles what it needs: without a bias or a softcap the kernel has no code for them.
 
 Error. Let u be half a unit in the last place (2^-24 or 2^-53), a_ij and m_i the exact weights and maxima of the float inputs,
-n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 2 for few queries). To first order in u
+n_i the keys that row i sees and T_i <= n_i / TILE + 2 its tiles (n_i / STRETCH + 3 for few queries). To first order in u
 every output is within
 
     sum_j a_ij |v_je| (E_ij + sum_l a_il E_il + u),
@@ -45,6 +46,7 @@ kernels_attend_on_every_path, kernels_pinned, partial_pinned: the whole kernels 
 Rounding, threads and large sizes are tested.
 """
 
+import functools
 import math
 
 import numba
@@ -64,7 +66,8 @@ ROWS = 4  # of sums, which are in registers at a time
 FEW = 16  # queries: a block of LANES takes as long as so many of them two by two
 TILE = 64  # keys at a time: in float32 a tile of keys, queries and scores is 48 kB, as large as a first cache
 STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
-AHEAD = 2**13  # bytes: as far as the keys and values are asked for before they are read
+SHARD = 32 * STRETCH  # keys of a piece for few queries, so that one head of keys is work for several threads
+AHEAD = 2**11  # bytes: as far as the keys and values are asked for before they are read; 2**13 took up to 1.3 times as long
 LINE = 64  # bytes
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
@@ -172,24 +175,30 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     if rule is not None:
         shapes = (heads, rule[0].shape[1]), heads, heads
         rule = (*(np.array(np.broadcast_to(x, shape), dtype, order="C") for x, shape in zip(rule, shapes, strict=True)), shift)
-    sums = out if out.flags.carray else np.empty(out.shape, dtype)
+    shards = max(1, -(-n_key // SHARD)) if n_query <= FEW else 1
+    straight = shards == 1 and out.flags.carray
+    sums = out[None] if straight else np.empty((shards, *out.shape), dtype)
     sums[...] = 0
-    maximum, denominator = np.empty((2, *batch, heads, n_query + -n_query % LANES), dtype)
-    maximum[...], denominator[...] = np.finfo(dtype).min if sinks is None else sinks, sinks is not None
-    kernel, units = (_attend_few, k.shape[-3]) if n_query <= FEW else (_attend, heads * -(-n_query // LANES))
+    maximum, denominator = np.empty((2, shards, *batch, heads, n_query + -n_query % LANES), dtype)
+    maximum[...], denominator[...] = np.finfo(dtype).min, 0
+    if sinks is not None:
+        maximum[0], denominator[0] = sinks, 1
+    kernel, units = (_attend_few, shards * k.shape[-3]) if n_query <= FEW else (_attend, heads * -(-n_query // LANES))
     step = 1 if threads == 1 else max(1, min(PIECES * threads, units))
     softcap = None if softcap is None else dtype.type(softcap)
     calls = []
     for b in np.ndindex(*batch):
         arrays = [_at(x, b) for x in (q, keys, v)] + [None if rows is None else _at(rows[..., None], b)[..., 0]]
-        arrays += [sums[b], maximum[b], denominator[b]]
+        at = (slice(None) if n_query <= FEW else 0, *b)
+        arrays += [x[at] for x in (sums, maximum, denominator)]
         calls += [(kernel, *arrays, softcap, rule, low, high, first, step) for first in range(step)]
     _machine.run(_piece, calls, threads)
     maximum, denominator = (x[..., :n_query, None] for x in (maximum, denominator))
     _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
+    maximum, denominator, sums = functools.reduce(merge, map(State, maximum, denominator, sums))
     if divide:
         np.divide(sums, denominator, out=sums, where=denominator > 0)
-    if sums is not out:
+    if not straight:
         out[...] = sums
     return State(maximum, denominator, out)
 
@@ -566,23 +575,26 @@ def _gather(s, values, sums):
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
 def _attend_few(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, first, step, row, s):
-    """One head in `step` of the keys, which pass once for all queries that share them."""
-    heads, n_query, dim = q.shape
-    n_key, width, group = v.shape[1], v.shape[2], heads // k.shape[0]
-    queries, sums = q.reshape(heads * n_query, dim), out.reshape(heads * n_query, width)
-    for g in range(first, k.shape[0], step):
+    """One in `step` of the heads and shards of the keys, which pass once for all queries that share them."""
+    shards, heads, n_query, width = out.shape
+    n_key, dim, group = v.shape[1], q.shape[2], heads // k.shape[0]
+    queries = q.reshape(heads * n_query, dim)
+    for g in range(k.shape[0]):
         top, end = g * group * n_query, (g + 1) * group * n_query
-        for j in range(max(0, low), min(n_key, n_query + high), STRETCH):
-            keys, values = k[g, j : j + STRETCH], v[g, j : j + STRETCH]
-            _score(queries[top:end], keys, s)
-            for h in range(g * group, (g + 1) * group):
-                for i in range(n_query):
-                    scores = s[h * n_query + i - top], len(keys), softcap
-                    after, before, state = i + low - j, i + high + 1 - j, (out[h, i], maximum[h, i], denominator[h, i])
-                    if rule is None:
-                        maximum[h, i], denominator[h, i] = _meet(*scores, bias, h, n_key - 1 - j + i, after, before, *state)
-                    else:
-                        near, left, right, shift = rule
-                        _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])
-                        maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, STRETCH - 1, after, before, *state)
-            _gather(s, values, sums[top:end])
+        for p in range((first - g * shards) % step, shards, step):
+            sums = out[p].reshape(heads * n_query, width)
+            last = min(n_key, (p + 1) * SHARD)
+            for j in range(max(p * SHARD, low), min(last, n_query + high), STRETCH):
+                keys, values = k[g, j : min(j + STRETCH, last)], v[g, j : min(j + STRETCH, last)]
+                _score(queries[top:end], keys, s)
+                for h in range(g * group, (g + 1) * group):
+                    for i in range(n_query):
+                        scores = s[h * n_query + i - top], len(keys), softcap
+                        state = i + low - j, i + high + 1 - j, out[p, h, i], maximum[p, h, i], denominator[p, h, i]
+                        if rule is None:
+                            maximum[p, h, i], denominator[p, h, i] = _meet(*scores, bias, h, n_key - 1 - j + i, *state)
+                        else:
+                            near, left, right, shift = rule
+                            _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])
+                            maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, 0, STRETCH - 1, *state)
+                _gather(s, values, sums[top:end])

@@ -43,13 +43,21 @@ def zeros(*shape):
     return array(np.zeros(shape, dtype=int))
 
 
-def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, rule=None, **rules):
-    """The State that a kernel writes, called as `_stream` calls it: in two pieces. `rules` are row_scale, softcap and sinks."""
+def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, lanes=2, tile=4, shard=2, rule=None, **rules):
+    """The State that a kernel writes, called as `_stream` calls it: in two pieces. `rules` are row_scale, softcap and sinks.
+
+    For few queries it is that of shards of so many tiles of keys, merged.
+    """
     (heads, n_query, dim), width = q.shape, v.shape[2]
     q = q * rules.get("row_scale", np.ones(n_query, dtype=int))[:, None]
     bias = None if bias is None else np.concatenate([bias[:, ::-1], zeros(heads, lanes)], axis=-1)
-    out, maximum, denominator = room("o", heads, n_query, width), *(room(x, heads, n_query + lanes) for x in "md")
-    maximum[...], denominator[...] = rules.get("sinks", -(10**9) * symbol("unit", positive=True)), int("sinks" in rules)
+    shards_ = -(-k.shape[1] // (shard * tile)) if kernel is fast._attend_few else 1
+    out, maximum, denominator = (
+        room("o", shards_, heads, n_query, width),
+        *(room(x, shards_, heads, n_query + lanes) for x in "md"),
+    )
+    maximum[...], denominator[...] = -(10**9) * symbol("unit", positive=True), 0
+    maximum[0], denominator[0] = rules.get("sinks", maximum[0]), int("sinks" in rules)
     few, many = (
         [room("s", heads // k.shape[0] * n_query, tile + 2)],
         [room("t", dim, lanes), room("s", (tile + 1) * lanes), room("a", (width + -width % 4) * lanes)],
@@ -58,11 +66,15 @@ def attend(q, k, v, bias=None, *, low, high, kernel=fast._attend, divide=True, l
         x[...] = 0
     row = room("r", 1, tile + lanes)
     for first in range(2):
-        source(kernel, LANES=lanes, TILE=tile, STRETCH=tile)(
-            *(q, k, v, bias, out, maximum, denominator, rules.get("softcap"), rule, low, high, first, 2, row),
+        states = (x if kernel is fast._attend_few else x[0] for x in (out, maximum, denominator))
+        source(kernel, LANES=lanes, TILE=tile, STRETCH=tile, SHARD=shard * tile)(
+            *(q, k, v, bias, *states, rules.get("softcap"), rule, low, high, first, 2, row),
             *(many if kernel is fast._attend else few),
         )
-    maximum, denominator = (x[:, :n_query, None] for x in (maximum, denominator))
+    parts = (
+        shards.State(m[:, :n_query, None], d[:, :n_query, None], o) for m, d, o in zip(maximum, denominator, out, strict=True)
+    )
+    maximum, denominator, out = functools.reduce(shards.merge, parts)
     if divide:
         np.divide(out, denominator, out=out, where=(denominator > 0).astype(bool))
     return shards.State(maximum, denominator, out)
@@ -419,6 +431,9 @@ class Parts:
     def __getitem__(self, at):
         return Parts((self.name, at))
 
+    def reshape(self, *shape):
+        return self
+
     def __setitem__(self, at, value):
         pass
 
@@ -596,44 +611,47 @@ def the_second_row_has_the_weights_of_the_first():
     prove_equal([gathered(0, 1, 0)[1][ROW + 1, FEATURE]], [entry("sums", ROW + 1, FEATURE) + values])
 
 
-def few_tiled(n):
-    """What `_attend_few` calls `_meet` with for query i of head h, and its names, of which those in `n` are whole numbers."""
+FEW_NUMBERS = "n_query n_key low high i j h g group p STRETCH SHARD"
+
+
+def few_tiled():
+    """What `_attend_few` calls `_meet` with for query i of head h, its names and the turns of its loop over tiles."""
     called, arrays = [], {name: Parts(name) for name in ("q", "k", "v", "bias", "out", "s", "maximum", "denominator")}
-    names = arrays | n | {"softcap": None, "rule": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
-    names |= {"queries": Parts("queries"), "sums": Parts("sums")}
-    names = Loop(fast._attend_few, 0, 0).before(names)
-    Loop(fast._attend_few, 0, 0, 0, 0).turn(names)
-    return names, called[0]
-
-
-FEW_NUMBERS = "n_query n_key low high i j h g group STRETCH"
+    names = arrays | dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True)) | {"queries": Parts("queries")}
+    names |= {"softcap": None, "rule": None, "keys": (), "_meet": lambda *given: called.append(given) or (0, 0)}
+    tiles, names = Loop(fast._attend_few, 0, 0, 0), Loop(fast._attend_few, 0, 0).before(names | {"heads": 1, "width": 1})
+    names = tiles.before(names)
+    Loop(fast._attend_few, 0, 0, 0, 0, 0).turn(names)
+    return names, called[0], tiles.turns(names)
 
 
 @theorem(
     of=[fast._attend_few],
-    sizes="all tiles, queries and keys; any band",
-    argument="induction over the tiles, as for the kernel with lanes",
+    sizes="all shards, tiles, queries and keys; any band",
+    argument="induction over the tiles, as for the kernel with lanes; shards are merged, as proved for `posref.shards`",
     silent=TURNS,
 )
 def any_number_of_tiles_for_few_queries():
     """Query i meets key c of the tile at j exactly if low <= (j + c) - i <= high, and reads the bias at n_key - 1 - offset. Its
-    scores are in the row that is its place among the queries of the heads that share the keys."""
-    n_query, n_key, low, high, i, j, h, g, group, tile = numbers = whole(FEW_NUMBERS)
-    names, (s, _, _, _, head, start, after, before, *_) = few_tiled(dict(zip(FEW_NUMBERS.split(), numbers, strict=True)))
-    offset = j + KEY - i
-    prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
-    prove_equal([start - KEY, head], [n_key - 1 - offset, h])
-    prove_equal([s.name[1], names["end"] - names["top"]], [(h - g * group) * n_query + i, group * n_query])
-    for _, turns in all_paths(lambda: Loop(fast._attend_few, 0, 0).turns(names)):
-        first, end, step = turns
-        prove_that(first in (0, low.e) and end in (n_key.e, (n_query + high).e) and step == tile.e, "the band of all queries")
+    scores are in the row that is its place among the queries of the heads that share the keys. Shard p has the keys from
+    p SHARD on, up to the next shard or the last key."""
+    for _, (names, (s, _, _, _, head, start, after, before, *_), (first, end, step)) in all_paths(few_tiled):
+        n_query, n_key, low, high, i, j, h, g, group, p, tile, shard = (names[name] for name in FEW_NUMBERS.split())
+        offset = j + KEY - i
+        prove_equal([KEY - after, before - 1 - KEY], [offset - low, high - offset])
+        prove_equal([start - KEY, head], [n_key - 1 - offset, h])
+        prove_equal([s.name[1], names["end"] - names["top"]], [(h - g * group) * n_query + i, group * n_query])
+        first, end, last = (sp.expand(expression(x)) for x in (first, end, names["last"]))
+        prove_that(last in (n_key.e, sp.expand(((p + 1) * shard).e)), "a shard ends where the next begins, or with the keys")
+        prove_that(first in ((p * shard).e, low.e) and end in (last, (n_query + high).e), "the band of all queries")
+        prove_that(step == tile.e, "tile by tile")
 
 
 @any_number_of_tiles_for_few_queries.control
 def few_queries_count_from_their_own_tile():
     """The first key that a query sees is at low, whatever the tile."""
-    names = dict(zip(FEW_NUMBERS.split(), whole(FEW_NUMBERS), strict=True))
-    prove_equal([few_tiled(names)[1][6]], [names["low"]])
+    for _, (names, met, _) in all_paths(few_tiled):
+        prove_equal([met[6]], [names["low"]])
 
 
 # the whole kernels
@@ -763,7 +781,7 @@ def kernels_pinned():
         low, high = fast._band(n, m, causal, window, n - m)
         expected = attention.attend_by_offset(q, k, v, scale=1, bias_by_offset=b, causal=causal, window=window, **rules)
         for kernel in KERNELS:
-            got = attend(q, k, v, b, low=low, high=high, kernel=kernel, **rules)
+            got = attend(q, k, v, b, low=low, high=high, kernel=kernel, shard=1, **rules)
             prove_equal(got.accumulator, expected, mention=v[:, -1])
 
 

@@ -416,7 +416,7 @@ def errors_of_numerator_and_denominator_cancel():
 
 def units(d, products, cap, bias, gap, keys, tile):
     """E_ij / u: products is |f_i| sum_t |q_it k_jt|, gap is m_i - s_ij, keys is n_i, and tile how many a tile has."""
-    tiles = keys // tile + 2
+    tiles = keys // tile + (3 if tile == fast.STRETCH else 2)  # for few queries the merge of shards rescales once more
     score = (d + 4) * products + (TANH + 2) * cap + abs(bias)
     return score + gap + keys + (EXP + 1) * tiles + EXP + 1
 
@@ -437,7 +437,8 @@ def attend(kernel, q, k, v, bias, high, scale, softcap):
     many = zeros(d, lanes), zeros((fast.TILE + 1) * lanes), zeros((width + -width % 4) * lanes)
     buffers = [None, *([zeros(n_query, fast.STRETCH + 2)] if kernel is fast._attend_few else many)]
     contents = [x.astype(object) for x in (k, v)]
-    source(kernel)(queries, *contents, by_query, out, top, total, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
+    states = (x[None] if kernel is fast._attend_few else x for x in (out, top, total))
+    source(kernel)(queries, *contents, by_query, *states, softcap, None, 1 - n_query - n_key, high, 0, 1, *buffers)
     return out[0] / total[0, :n_query, None]
 
 

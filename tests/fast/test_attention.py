@@ -112,6 +112,22 @@ def test_every_width(d, d_v, dtype):
     check(*inputs(3, 70, d, d_v, dtype=dtype), scale=d**-0.5, causal=True)
 
 
+@pytest.mark.parametrize("n_key", [fast.SHARD - 1, fast.SHARD, fast.SHARD + 1, 2 * fast.SHARD + 3])
+@pytest.mark.parametrize(("causal", "window"), [*MASKS[:4], (True, fast.SHARD), (False, 3 * fast.STRETCH)])
+def test_shards_of_keys_for_few_queries(n_key, causal, window):
+    """One head of keys for all queries is work for several threads, and has the same bits with any number of them."""
+    q, k, v, bias = inputs(3, n_key, 5, 4, heads=(2, 1))
+    arguments = {"scale": 0.5, "causal": causal, "window": window}
+    for sinks in (None, np.array([[2.0], [-1.0]], np.float32)):
+        check(q, k, v, bias, **arguments, sinks=sinks)
+        one, three = (fast.attend_by_offset(q, k, v, **arguments, sinks=sinks, threads=threads) for threads in (1, 3))
+        assert np.array_equal(one, three)
+    spoiled = k.copy()
+    spoiled[0, -1, 0] = np.inf
+    with pytest.raises(ValueError, match="k has 1 of"):
+        fast.attend_by_offset(q, spoiled, v, **arguments)
+
+
 RULES = {
     "temperature": lambda rng, n: {"row_scale": rng.uniform(0.5, 2, n)},
     "softcap": lambda rng, n: {"softcap": 0.7},
