@@ -1,5 +1,9 @@
-"""Contracts: what they say, what they refuse, and that they change nothing: one test for all public functions."""
+"""Contracts: what they say, what they refuse, and that they change nothing: one test for all public functions.
 
+What every function takes is written out in tests/contracts.txt; `python -m tests.test_contract` writes this file anew.
+"""
+
+import difflib
 import importlib
 import inspect
 import itertools
@@ -66,6 +70,38 @@ def test_help_shows_readable_types(name, function):
         if isinstance(annotation, (Arrays, Scalar, _contract.Optional)):
             written = re.sub(r"\[(?=\")", "[Array, ", repr(annotation))
             assert eval(written, {**MARKS, "Array": Array, "finite": finite, "kept": kept}) == annotation
+
+
+# The transcript: an annotation, a default or a remedy that changes is a line that changes
+
+TRANSCRIPT = Path(__file__).with_name("contracts.txt")
+
+
+def transcript():
+    """Every function with a contract, as `inspect.signature` prints it, the remedies of its errors, and the records."""
+    records = set()
+    for name, function in PUBLIC:
+        if hasattr(function, "contract"):
+            signature, arguments = inspect.signature(function), function.contract.arguments
+            parameters = [p.replace(annotation=_annotation(arguments[n])) for n, p in signature.parameters.items()]
+            shown = signature.replace(parameters=parameters, return_annotation=function.contract.returns)
+            yield f"{name.removeprefix('posref.')}{shown}"
+            yield from (f"    {argument}: {remedy}" for argument, remedy in function.contract.remedies.items())
+            records |= {a.rule for a in arguments.values() if isinstance(a.rule, type) and issubclass(a.rule, tuple)}
+    yield from sorted(
+        f"{record.__module__.removeprefix('posref.')}.{record.__name__}{inspect.signature(record)}" for record in records
+    )
+
+
+def _annotation(argument):
+    return _contract.Optional(argument.rule) if argument.optional else argument.rule
+
+
+def test_contracts_are_those_of_the_transcript():
+    changes = difflib.unified_diff(
+        TRANSCRIPT.read_text().splitlines(), [*transcript()], "contracts.txt", "posref", "", "", 0, ""
+    )
+    assert not (lines := [*changes]), "python -m tests.test_contract writes the file anew:\n" + "\n".join(lines)
 
 
 # Values that fit: extents by search, then arrays of them
@@ -569,3 +605,7 @@ def test_types_for_users(tmp_path):
         )
         assert done.returncode == code, done.stdout + done.stderr
     assert "neox" in done.stdout
+
+
+if __name__ == "__main__":
+    TRANSCRIPT.write_text("\n".join(transcript()) + "\n")
