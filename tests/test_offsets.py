@@ -20,14 +20,6 @@ def test_offsets_of_fractional_positions():
     assert offsets.offsets(np.array([0.5]), np.array([0.0, 2.0])).tolist() == [[-0.5, 1.5]]
 
 
-def test_offsets_reject_unsigned():
-    positions = np.array([0, 1], dtype=np.uint8)
-    with pytest.raises(TypeError, match=r"offsets\.offsets: query_positions has dtype uint8"):
-        offsets.offsets(positions, np.array([0]))
-    with pytest.raises(TypeError, match=r"offsets\.offsets: key_positions has dtype uint8"):
-        offsets.offsets(np.array([0]), positions)
-
-
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 def test_narrow_integers_do_not_wrap(dtype):
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -48,21 +40,9 @@ def test_a_difference_beyond_int64_is_refused():
     assert offsets.offsets(np.array([-(2**62)]), np.array([2**62 - 1])).tolist() == [[2**63 - 1]]
 
 
-@pytest.mark.parametrize(("value", "error"), [([0, 1], TypeError), (np.array(3), ValueError)])
-def test_offsets_reject(value, error):
-    with pytest.raises(error, match="query_positions"):
-        offsets.offsets(value, np.array([0]))
-
-
 def test_clip_rejects():
     with pytest.raises(ValueError, match="low is 3 and high is 2"):
         offsets.clip(np.array([0]), 3, 2)
-    with pytest.raises(TypeError, match="low is '1'"):
-        offsets.clip(np.array([0]), "1", 2)
-    with pytest.raises(TypeError, match="high is None"):
-        offsets.clip(np.array([0]), 1, None)
-    with pytest.raises(TypeError, match="offsets is a list"):
-        offsets.clip([0], 1, 2)
 
 
 def test_toeplitz_is_a_read_only_view():
@@ -84,50 +64,11 @@ def test_toeplitz_and_skew_move_any_object():
     assert offsets.skew(rows).tolist() == [[Fraction(10 * i + 2 - i + j, 7) for j in (0, 1)] for i in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("n_query", "n_key", "error", "message"),
-    [
-        (3, 3, ValueError, "by_offset has shape \\(4,\\), .* = 5 .*, since n_query is 3 and n_key is 3"),
-        (0, 5, ValueError, "n_query is 0"),
-        (5, 0, ValueError, "n_key is 0"),
-        (2.0, 3, TypeError, "n_query is 2.0"),
-    ],
-)
-def test_toeplitz_rejects(n_query, n_key, error, message):
-    with pytest.raises(error, match=message):
-        offsets.toeplitz(np.arange(4), n_query, n_key)
-
-
-def test_skew_rejects():
-    with pytest.raises(ValueError, match=r"by_offset has shape \(4, 3\), .* at least n_query = 4"):
-        offsets.skew(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"by_offset has shape \(0, 3\), .* at least 1"):
-        offsets.skew(np.zeros((0, 3)))
-    with pytest.raises(ValueError, match="at least 2 axes"):
-        offsets.skew(np.zeros(3))
-
-
 @pytest.mark.parametrize("beyond", [-3, 2])
 def test_gather_never_wraps(beyond):
     steps = np.array([[0, beyond]])
     with pytest.raises(ValueError, match=f"offsets run from {min(0, beyond)} to {max(0, beyond)}.*4 entries for -2 to 1"):
         offsets.gather(np.arange(4), steps, -2)
-
-
-def test_gather_rejects():
-    with pytest.raises(TypeError, match="offsets has dtype float64"):
-        offsets.gather(np.arange(4), np.array([[0.0]]), -2)
-    with pytest.raises(TypeError, match="offsets has dtype uint8"):
-        offsets.gather(np.arange(4), np.array([[0]], dtype=np.uint8), -2)
-    with pytest.raises(ValueError, match="at least 2 axes"):
-        offsets.gather(np.arange(4), np.array([0]), -2)
-
-
-def test_tables_are_arrays_with_axes():
-    with pytest.raises(TypeError, match=r"offsets\.toeplitz: by_offset is a list"):
-        offsets.toeplitz([0, 1, 2], 2, 2)
-    with pytest.raises(TypeError, match=r"offsets\.gather: by_offset is a list"):
-        offsets.gather([0, 1, 2], np.array([[0]]), 0)
 
 
 def test_gather_of_no_keys():
@@ -140,13 +81,6 @@ def test_dtype_is_kept():
     assert offsets.gather(np.zeros(4, dtype=np.float32), np.array([[0]]), 0).dtype == np.float32
 
 
-def test_shapes_that_do_not_meet_are_refused_by_name():
-    message = r"offsets\.offsets: query_positions has shape \(2, 3\) and key_positions \(3, 4\)"
-    with pytest.raises(ValueError, match=message):
-        offsets.offsets(np.zeros((2, 3), int), np.zeros((3, 4), int))
+def test_a_batch_of_offsets_has_an_axis_for_heads():
     batched = np.zeros((2, 4, 4), int)  # without a head axis: 2 sequences met 3 heads
-    with pytest.raises(ValueError, match=r"offsets\.gather: by_offset has shape \(3, 5\) and offsets \(2, 4, 4\)"):
-        offsets.gather(np.zeros((3, 5)), batched, -2)
     assert offsets.gather(np.zeros((3, 5)), batched[:, None], -2).shape == (2, 3, 4, 4)
-    with pytest.raises(TypeError, match=r"offsets\.gather: lowest is -2\.0, expected an integer"):
-        offsets.gather(np.zeros((3, 5)), batched[0], -2.0)

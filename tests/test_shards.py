@@ -117,38 +117,6 @@ def test_batches_and_heads():
     assert np.allclose(shards.finish(merged), expected, rtol=0, atol=np.abs(v).max() * TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"q": [[1.0]]}, TypeError, r"shards\.attend: q is a list"),
-        ({"v": np.ones((4, 1))}, ValueError, r"shards\.attend: v has shape \(4, 1\), .* n_shard = 3 .*, since k has"),
-        ({"bias": np.ones((2, 4))}, ValueError, r"shards\.attend: bias has shape \(2, 4\)"),
-        ({"mask": np.ones((2, 3))}, TypeError, r"shards\.attend: mask has dtype float64"),
-        ({"mask": np.ones((3, 3), dtype=bool)}, ValueError, r"shards\.attend: mask has shape \(3, 3\)"),
-        ({"k": np.ones((3, 2))}, ValueError, r"k has shape \(3, 2\), .* expected d = 1 .*, since q has"),
-    ],
-)
-def test_errors(change, error, message):
-    arguments = {"q": np.ones((2, 1)), "k": np.ones((3, 1)), "v": np.ones((3, 1)), "scale": 1.0, **change}
-    with pytest.raises(error, match=message):
-        shards.attend(**arguments)
-
-
-@pytest.mark.parametrize(
-    "call", [lambda a, b: shards.merge(a, b), lambda a, b: shards.merge(b, a), lambda a, b: shards.finish(b)]
-)
-def test_what_is_no_state(call):
-    state = shards.attend(np.ones((2, 1)), np.ones((3, 1)), np.ones((3, 1)), scale=1.0)
-    with pytest.raises(TypeError, match=r"shards\.(merge|finish): \w+ is a tuple, expected a State"):
-        call(state, tuple(state))
-
-
-def test_states_of_other_queries():
-    one, two = (shards.attend(np.ones((n, 1)), np.ones((3, 1)), np.ones((3, 1)), scale=1.0) for n in (1, 2))
-    with pytest.raises(ValueError, match=r"shards\.merge: b.maximum has shape \(2, 1\), .* since a.maximum has shape \(1, 1\)"):
-        shards.merge(one, two)
-
-
 # The example
 
 
@@ -185,9 +153,3 @@ def test_temperatures_and_caps_reach_every_shard():
     q, k, v = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 6, 4))
     parts = [shards.attend(q, k[:, c], v[:, c], **given) for c in (slice(0, 2), slice(2, 6))]
     np.testing.assert_allclose(shards.finish(shards.merge(*parts)), attention.attend(q, k, v, **given), rtol=1e-13)
-
-
-def test_sinks_are_a_column():
-    state = shards.attend(np.ones((2, 3, 4)), np.ones((2, 6, 4)), np.ones((2, 6, 4)), scale=1.0)
-    with pytest.raises(ValueError, match="sinks has shape"):
-        shards.with_sinks(state, np.zeros(2))

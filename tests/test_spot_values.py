@@ -34,11 +34,7 @@ from posref.relative import (
     transformer_xl,
 )
 from posref.rotary import axes, generators, path, rope, xpos
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 def grid(height, width):

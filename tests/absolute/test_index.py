@@ -1,4 +1,4 @@
-"""Index encodings against division of exact fractions, and every refusal."""
+"""Index encodings against division of exact fractions, and what the body refuses."""
 
 from fractions import Fraction
 
@@ -29,24 +29,11 @@ def test_a_single_token_and_none():
 @pytest.mark.parametrize(
     ("positions", "length", "denominator", "error", "message"),
     [
-        ([0, 1], 2, "length", TypeError, "positions is a list, not an array"),
-        (np.array(["a"]), 2, "length", TypeError, "positions has dtype <U1, expected numbers"),
-        (np.array([0.0, np.nan]), 2, "length", ValueError, "1 of 2 values that are NaN or infinite"),
         (np.array([0, 5]), 5, "length", ValueError, r"run from 0 to 5 and length is 5; they must lie in 0 \.\. 4"),
         (np.array([-1, 0]), 5, "length", ValueError, "run from -1 to 0 and length is 5"),
-        (np.array([0]), 0, "length", ValueError, "length is 0, expected an integer of at least 1"),
-        (np.array([0]), 2.5, "length", TypeError, "length is 2.5, expected an integer"),
         (np.array([0]), 1, "length - 1", ValueError, 'length is 1, .* is 0/0; use denominator="length"'),
-        (np.array([0]), 3, "n", ValueError, "denominator is 'n', expected one of 'length', 'length - 1'"),
     ],
 )
 def test_encode_normalized_refuses(positions, length, denominator, error, message):
     with pytest.raises(error, match=message):
         index.encode_normalized(positions, length, denominator=denominator)
-
-
-def test_encode_refuses():
-    with pytest.raises(TypeError, match=r"index\.encode: positions is a range, not an array"):
-        index.encode(range(3))
-    with pytest.raises(TypeError, match="denominator"):
-        index.encode_normalized(np.array([0]), 3)

@@ -1,4 +1,4 @@
-"""Learned tables: published ids, cosine similarity, and every refusal."""
+"""Learned tables: published ids, cosine similarity, and what the body refuses."""
 
 import math
 
@@ -69,13 +69,8 @@ def test_similarity_of_unit_rows():
 @pytest.mark.parametrize(
     ("positions", "table", "error", "message"),
     [
-        ([0], np.ones((2, 2)), TypeError, "positions is a list"),
-        (np.array([0]), [[1.0]], TypeError, "table is a list"),
-        (np.array([0.0]), np.ones((2, 2)), TypeError, "positions has dtype float64, expected integers"),
-        (np.array([True]), np.ones((2, 2)), TypeError, "positions has dtype bool, expected integers"),
         (np.array([0, 2]), np.ones((2, 2)), ValueError, r"runs from 0 to 2 and table has 2 rows, 0 \.\. 1"),
         (np.array([-1]), np.ones((2, 2)), ValueError, "runs from -1 to -1 and table has 2 rows"),
-        (np.array([0]), np.ones((2, 2, 2)), ValueError, r"table has shape \(2, 2, 2\), expected \(rows, d\)"),
         (np.array([0]), np.ones((0, 2)), ValueError, "table has 0 rows"),
     ],
 )
@@ -87,14 +82,9 @@ def test_encode_refuses(positions, table, error, message):
 @pytest.mark.parametrize(
     ("mask", "convention", "padding_idx", "error", "message"),
     [
-        ([True], "bert", None, TypeError, "mask is a list"),
-        (np.array([1, 0]), "bert", None, TypeError, "mask has dtype int64, expected booleans"),
-        (np.array(True), "bert", None, ValueError, r"mask has shape \(\), expected at least 1 axes"),
-        (np.array([True]), "gpt2", None, ValueError, "convention is 'gpt2', expected one of 'bert', 'generate'"),
         (np.array([True]), "bert", 1, ValueError, "padding_idx is 1 and convention 'bert' has none"),
         (np.array([True]), "opt", 0, ValueError, "padding_idx is 0 and convention 'opt' has none"),
         (np.array([True]), "roberta", -1, ValueError, "padding_idx is -1, expected the row of padding"),
-        (np.array([True]), "roberta", 1.0, TypeError, "padding_idx is 1.0, expected an integer"),
     ],
 )
 def test_position_ids_refuses(mask, convention, padding_idx, error, message):
@@ -102,15 +92,6 @@ def test_position_ids_refuses(mask, convention, padding_idx, error, message):
         learned.position_ids(mask, convention=convention, padding_idx=padding_idx)
 
 
-def test_position_ids_needs_a_convention():
-    with pytest.raises(TypeError, match="convention"):
-        learned.position_ids(np.array([True]))
-
-
 def test_similarity_refuses():
     with pytest.raises(ValueError, match=r"rows \[1, 3\] of table have norm 0"):
         learned.similarity(np.array([[3.0, 0], [0, 0], [0, 2], [0, 0]]))
-    with pytest.raises(ValueError, match=r"table has shape \(3,\), expected .*\(rows, d\)"):
-        learned.similarity(np.ones(3))
-    with pytest.raises(TypeError, match="table is a list"):
-        learned.similarity([[1.0]])

@@ -1,15 +1,11 @@
-"""Resizing: values of torch and SciPy on a painted table, sizes of one, refused conventions."""
+"""Resizing: values of torch and SciPy on a painted table, sizes of one."""
 
 import numpy as np
 import pytest
 
 from posref.absolute import resizing
 from posref.check import check
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 @pytest.mark.parametrize("convention", resizing.CONVENTIONS)
@@ -29,13 +25,6 @@ def test_the_conventions_differ():
 def test_whole_numbers_are_resized_as_numbers():
     assert resizing.resize(np.array([[[0], [4]]]), 1, 3, convention="vilt").ravel().tolist() == [0, 2, 4]
     assert resizing.cubic(np.array([-128, 1], np.int8), a=32).tolist() == [0, 0]
-
-
-def test_refused():
-    with pytest.raises(ValueError, match="convention is 'bicubic', expected one of"):
-        resizing.weights(2, 4, convention="bicubic")
-    with pytest.raises(ValueError, match="table has shape"):
-        resizing.resize(np.zeros((4, 8)), 2, 2, convention="vilt")
 
 
 # Another program's float32

@@ -1,13 +1,11 @@
-"""2-D sinusoids: values of the official code, counts with padding, refused conventions."""
+"""2-D sinusoids: values of the official code, counts with padding."""
 
 import math
 
 import numpy as np
 import pytest
 
-from posref.absolute import sinusoidal, sinusoidal_2d
-
-W = sinusoidal.frequencies(4)
+from posref.absolute import sinusoidal_2d
 
 
 def test_an_image_of_padding_has_places_all_the_same():
@@ -23,10 +21,3 @@ def test_counts_of_few_bits(dtype, bound):
     parts = [[[(1, 2), (1, 2)], [(1, 100), (2, 2)]], [[(2, 2), (1, 2)], [(100, 100), (2, 2)]]]
     expected = [[[2 * math.pi * count / (last + 1e-6) for count, last in pair] for pair in row] for row in parts]
     assert np.abs(sinusoidal_2d.normalized(counts) - expected).max() <= bound
-
-
-def test_refused():
-    with pytest.raises(ValueError, match="convention is 'moco', expected one of"):
-        sinusoidal_2d.encode(np.array([[0, 0]]), W, convention="moco")
-    with pytest.raises(ValueError, match="coordinates has shape"):
-        sinusoidal_2d.encode(np.array([[0, 0, 0]]), W, convention="mae")

@@ -1,4 +1,4 @@
-"""Convolution against a scalar loop; what padding tells about position; every refusal."""
+"""Convolution against a scalar loop; what padding tells about position; what the body refuses."""
 
 import numpy as np
 import pytest
@@ -44,19 +44,6 @@ X, KERNEL = np.ones((3, 2)), np.ones((3, 2, 1))
 @pytest.mark.parametrize(
     ("x", "kernel", "padding", "error", "message"),
     [
-        ([[1.0]], KERNEL, "zero", TypeError, "x is a list"),
-        (np.ones(3), KERNEL, "zero", ValueError, r"x has shape \(3,\), expected at least 2 axes"),
-        (X, KERNEL.tolist(), "zero", TypeError, "kernel is a list"),
-        (X, np.ones((3, 2)), "zero", ValueError, r"kernel has shape \(3, 2\), expected .*\(width, c_in, c_out\)"),
-        (X, np.ones((0, 2, 1)), "zero", ValueError, r"kernel has shape \(0, 2, 1\), .* axis -3 is 0, expected at least 1"),
-        (
-            X[None],
-            np.ones((3, 1, 2)),
-            "zero",
-            ValueError,
-            r"kernel has shape \(3, 1, 2\), .* expected c_in = 2 .* since x has shape \(1, 3, 2\)",
-        ),
-        (X, KERNEL, "same", ValueError, "padding is 'same', expected one of 'zero', 'circular', 'valid'"),
         (X, np.ones((4, 2, 1)), "valid", ValueError, "x has 3 entries, expected at least 4"),
         (X[:0], KERNEL, "circular", ValueError, "x has 0 entries, expected at least 1"),
     ],

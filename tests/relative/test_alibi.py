@@ -43,24 +43,6 @@ def test_symbols_pass_through():
     assert alibi.bias(np.array([2]), np.array([0, 3]), slope, form="absolute").tolist() == [[[slope[0] * -2, slope[0] * -1]]]
 
 
-def test_errors():
-    positions, slopes = np.arange(3), alibi.slopes(2)
-    with pytest.raises(ValueError, match=r"alibi\.slopes: heads is 0, expected an integer of at least 1"):
-        alibi.slopes(0)
-    with pytest.raises(TypeError, match=r"alibi\.slopes: heads is 8\.0, expected an integer"):
-        alibi.slopes(8.0)
-    with pytest.raises(ValueError, match=r"alibi\.slopes: max_bias is 0, expected a positive finite number"):
-        alibi.slopes(8, max_bias=0)
-    with pytest.raises(ValueError, match=r"alibi\.bias: form is 'press', expected one of 'signed', 'absolute', 'key'"):
-        alibi.bias(positions, positions, slopes, form="press")
-    with pytest.raises(ValueError, match=r"alibi\.bias: slopes has shape \(2, 1\), expected \(h,\)"):
-        alibi.bias(positions, positions, slopes[:, None], form="key")
-    with pytest.raises(TypeError, match=r"alibi\.bias: slopes is a list"):
-        alibi.bias(positions, positions, [0.5], form="key")
-    with pytest.raises(TypeError, match=r"query_positions has dtype uint32"):
-        alibi.bias(positions.astype(np.uint32), positions, slopes, form="signed")
-
-
 def test_a_slope_that_is_no_number_shows_in_every_entry():
     positions = np.arange(3)
     for form in alibi.FORMS:

@@ -1,15 +1,11 @@
-"""CoPE: the published code transcribed, refusals; tests/parity has x-transformers."""
+"""CoPE: the published code transcribed; tests/parity has x-transformers."""
 
 import numpy as np
 import pytest
 
 from posref import attention
 from posref.relative import cope
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 def published(q, k, table, convention):
@@ -51,15 +47,3 @@ def test_masked_keys_have_no_part():
     v = np.eye(4)
     one, two = (attention.softmax(cope.scores(q, x, table, mask, **given), mask)[0] @ v for x in (k, other))
     assert np.array_equal(one, two)
-
-
-def test_refused():
-    q, table, mask = np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 2), dtype=bool)
-    with pytest.raises(TypeError, match="convention"):
-        cope.scores(q, q, table, mask, scale=1.0)
-    with pytest.raises(ValueError, match=r"convention is 'paper', expected one of 'official', 'nodiv'"):
-        cope.scores(q, q, table, mask, scale=1.0, convention="paper")
-    with pytest.raises(ValueError, match=r"cope\.scores: table has shape \(4, 2\)"):
-        cope.scores(q, q, table[:, :2], mask, scale=1.0, convention="nodiv")
-    with pytest.raises(ValueError, match=r"cope\.positions: rows is 0"):
-        cope.positions(np.ones((2, 2)), rows=0)

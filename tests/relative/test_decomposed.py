@@ -6,11 +6,6 @@ import pytest
 from posref.relative import decomposed
 
 
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
-
-
 def square(n):
     return decomposed.rows(np.arange(n), np.arange(n), query_size=n, key_size=n)
 

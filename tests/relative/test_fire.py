@@ -1,4 +1,4 @@
-"""FIRE: TAPE's module transcribed, sampled positions, refusals."""
+"""FIRE: TAPE's module transcribed, sampled positions."""
 
 import math
 
@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from posref.relative import fire
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 def tape(n, w_1, b_1, w_2, b_2, c, length, multiplier, eps):
@@ -56,13 +52,3 @@ def test_batches():
     assert x.shape == (2, 1, 2)
     assert np.array_equal(x[0], x[1])
     assert fire.network(x, np.ones(3), np.ones(3), np.ones((3, 5)), np.ones(5)).shape == (2, 5, 1, 2)
-
-
-def test_refused():
-    i = np.arange(3)
-    with pytest.raises(ValueError, match=r"fire\.progress: c is 0, expected a positive finite number"):
-        fire.progress(i, i, c=0, threshold=512.0, eps=1e-6)
-    with pytest.raises(TypeError, match="eps"):
-        fire.progress(i, i, c=0.1, threshold=512.0)
-    with pytest.raises(ValueError, match=r"fire\.network: w_2 has shape \(3, 2\)"):
-        fire.network(np.zeros((2, 2)), np.ones(4), np.ones(4), np.ones((3, 2)), np.ones(2))

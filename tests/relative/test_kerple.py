@@ -1,4 +1,4 @@
-"""KERPLE: the released layer, numbers of types, refusals."""
+"""KERPLE: the released layer, numbers of types, what the body refuses."""
 
 import numpy as np
 import pytest
@@ -35,10 +35,6 @@ def test_falls_with_the_distance_and_batches(form):
 
 def test_refused():
     i = np.arange(3)
-    with pytest.raises(ValueError, match=r"kerple\.bias: a has shape \(3,\)"):
-        kerple.bias(i, i, P, np.ones(3), form="log")
-    with pytest.raises(ValueError, match=r"kerple\.bias: form is 'linear', expected one of 'log', 'power'"):
-        kerple.bias(i, i, P, A, form="linear")
     with pytest.raises(ValueError, match=r"kerple\.bias: a runs from -0\.25 to 0\.5, expected 0 or more"):
         kerple.bias(i, i, P, np.array([0.5, -0.25]), form="log")
     with pytest.raises(ValueError, match=r"kerple\.bias: p runs from 0\.75 to 3\.0, expected 0 \.\. 2"):
@@ -46,5 +42,3 @@ def test_refused():
     for form in kerple.FORMS:  # |j - i|^0 is 1 at every distance, the token's own included
         with pytest.raises(ValueError, match=r"kerple\.bias: p runs from 0\.0 to 1\.0, expected positive numbers"):
             kerple.bias(i, i, np.array([0.0, 1.0]), A, form=form)
-    with pytest.raises(TypeError, match=r"kerple\.bias: p is a list"):
-        kerple.bias(i, i, [1.0], A, form="log")

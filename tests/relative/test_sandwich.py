@@ -1,4 +1,4 @@
-"""Sandwich: NeMo's class transcribed, values at d = 128, refusals."""
+"""Sandwich: NeMo's class transcribed, values at d = 128."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,3 @@ def test_batches_of_positions():
     got = sandwich.bias(queries, keys, sandwich.frequencies(8), sandwich.slopes(2))
     assert got.shape == (2, 2, 1, 3)
     assert np.array_equal(got[0], got[1])
-
-
-def test_refused():
-    i = np.arange(3)
-    with pytest.raises(ValueError, match=r"sandwich\.frequencies: dim is 7, expected an even number"):
-        sandwich.frequencies(7)
-    with pytest.raises(ValueError, match=r"sandwich\.slopes: heads is 0"):
-        sandwich.slopes(0)
-    with pytest.raises(ValueError, match=r"sandwich\.bias: slopes has shape \(2, 1\)"):
-        sandwich.bias(i, i, sandwich.frequencies(4), np.ones((2, 1)))

@@ -12,19 +12,12 @@ def grid(height, width):
     return np.array([*np.ndindex(height, width)])
 
 
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
-
-
 def test_tokens_beyond_the_window_are_refused():
     for places, text in (([[0, 0], [2, 0]], "offsets of rows run from -2 to 2"), ([[0, 0], [0, 3]], "offsets of columns")):
         with pytest.raises(ValueError, match=text):
             swin.rows(np.array(places), height=2, width=3)
     with pytest.raises(ValueError, match="rows runs from 0 to 14 and table has 14 rows"):
         swin.bias(swin.rows(grid(2, 3), height=2, width=3), np.zeros((14, 1)))
-    with pytest.raises(ValueError, match="window is 1"):
-        swin.log_spaced(np.array([0]), window=1)
     with pytest.raises(ValueError, match="norm 0"):
         swin.scores(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros(1))
 

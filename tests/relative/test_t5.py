@@ -1,6 +1,5 @@
-"""T5: buckets against exact integers, the seed's table and published lists; where floating-point logarithms fail."""
+"""T5: buckets against exact integers, the published lists; what the body refuses."""
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -51,10 +50,6 @@ def test_the_largest_distance_is_that_of_int64():
     assert t5.bucket_starts(4, 2**63 - 1).tolist() == [0, 1, 2, 2**32]
     ends = np.array([-(2**63), 0, 2**63 - 1])
     assert t5.bucket(ends, buckets=8, max_distance=2**63 - 1, bidirectional=True).tolist() == [3, 0, 7]
-    with pytest.raises(
-        ValueError, match=r"t5\.bucket_starts: max_distance is 9223372036854775808, expected an integer; 64 bits"
-    ):
-        t5.bucket_starts(4, 2**63)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
@@ -63,8 +58,6 @@ def test_the_smallest_integer_whose_absolute_value_wraps(dtype):
     offsets = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max], dtype)
     assert t5.bucket(offsets, bidirectional=True).tolist() == [15, 15, 1, 0, 17, 31]
     assert t5.bucket(offsets, bidirectional=False).tolist() == [31, 31, 1, 0, 0, 0]
-    with pytest.raises(TypeError, match="offsets has dtype uint8, expected signed integers"):
-        t5.bucket(np.array([0, 3], dtype=np.uint8), bidirectional=False)
 
 
 def test_unused_buckets():
@@ -74,22 +67,6 @@ def test_unused_buckets():
     unused = {k for k in range(127) if starts[k] == starts[k + 1]}
     assert len(unused) == 27
     assert used == set(range(128)) - unused
-
-
-# Floating-point logarithms. Each step is rounded correctly (mpmath at 60 digits, then one rounding), so the outcome does
-# not depend on the mathematical library of the machine.
-
-
-def log(x, dtype):
-    with mpmath.workdps(60):
-        return dtype(mpmath.log(mpmath.mpf(float(x))))
-
-
-def published(n, e, power, d, dtype):
-    return log(dtype(n) / dtype(e), dtype) / log(dtype(d) / dtype(e), dtype) * dtype(power)
-
-
-# The bias
 
 
 def test_left_padding_shifts_nothing():
@@ -119,37 +96,16 @@ def test_table_of_symbols_passes_through():
     assert bias.tolist() == [[["b1h0", "b0h0", "b3h0"]], [["b1h1", "b0h1", "b3h1"]]]
 
 
-# Errors
-
-
 def test_errors():
     offsets, table = np.array([0, 1]), np.zeros((32, 2))
     with pytest.raises(ValueError, match=r"t5\.bucket_starts: buckets is 1, which leaves 1 on a side, expected at least 2"):
         t5.bucket_starts(1, 128)
     with pytest.raises(ValueError, match=r"max_distance is 16 and the first 16 distances .* expected at least 17"):
         t5.bucket_starts(32, 16)
-    with pytest.raises(TypeError, match=r"t5\.bucket_starts: buckets is 16\.0, expected an integer"):
-        t5.bucket_starts(16.0, 128)
-    with pytest.raises(TypeError, match=r"t5\.bucket_starts: max_distance is 128\.5, expected an integer"):
-        t5.bucket_starts(16, 128.5)
     with pytest.raises(ValueError, match=r"t5\.bucket: buckets is 31, expected an even number when bidirectional"):
         t5.bucket(offsets, buckets=31, bidirectional=True)
     with pytest.raises(ValueError, match=r"t5\.bucket: buckets is 2, which leaves 1 on a side"):
         t5.bucket(offsets, buckets=2, bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bucket: buckets is '32', expected an integer"):
-        t5.bucket(offsets, buckets="32", bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bucket: offsets has dtype float64, expected signed integers"):
-        t5.bucket(np.array([0.5]), bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bucket: offsets is a list"):
-        t5.bucket([0, 1], bidirectional=True)
-    with pytest.raises(ValueError, match=r"t5\.bias: table has shape \(32,\), expected at least 2 axes"):
-        t5.bias(offsets, offsets, table[:, 0], bidirectional=True)
-    with pytest.raises(ValueError, match=r"t5\.bias: table has shape \(1, 32, 2\), expected \(buckets, h\), with 2 axes"):
-        t5.bias(offsets, offsets, table[None], bidirectional=True)
-    with pytest.raises(TypeError, match=r"t5\.bias: query_positions has dtype float64, expected signed integers"):
-        t5.bias(offsets * 1.0, offsets, table, bidirectional=True)
-    with pytest.raises(TypeError, match=r"key_positions has dtype uint8"):
-        t5.bias(offsets, offsets.astype(np.uint8), table, bidirectional=True)
     with pytest.raises(ValueError, match=r"buckets is 31"):
         t5.bias(offsets, offsets, table[:31], bidirectional=True)
 
@@ -162,8 +118,6 @@ def test_presets_run(name):
 
 def test_bias_gradient_refuses():
     i = np.arange(3)
-    with pytest.raises(ValueError, match=r"t5\.bias_gradient: .*n_key = 4"):
-        t5.bias_gradient(np.zeros((2, 3, 4)), i, i, bidirectional=True)
     with pytest.raises(ValueError, match="buckets is 3"):
         t5.bias_gradient(np.zeros((2, 3, 3)), i, i, buckets=3, bidirectional=True)
 
@@ -176,5 +130,3 @@ def test_the_gate_of_wavlm():
     closed, open_ = np.repeat([-200.0, 200.0], 4), np.full(8, 200.0)
     assert t5.gate(zeros, weight, closed, c)[1, :, 0].tolist() == [2.0, 2.0, 2.0]
     assert t5.gate(zeros, weight, open_, c)[1, :, 0].tolist() == (1 + c).tolist()
-    with pytest.raises(ValueError, match="weight has shape"):
-        t5.gate(zeros, weight[:4], np.zeros(8), c)

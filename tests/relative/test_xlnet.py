@@ -93,70 +93,13 @@ def test_dtypes_and_objects(case):
         assert (xlnet.scores(**exact, scale=Fraction(9)) == want).all()
 
 
-VALID = {
-    "q": whole(1, 2, 3, 4, 5),
-    "k": whole(2, 2, 3, 6, 5),
-    "r": whole(3, 3, 10, 5),
-    "segment_embedding": whole(4, 2, 3, 5),
-    "u": whole(5, 3, 5),
-    "v": whole(6, 3, 5),
-    "s": whole(7, 3, 5),
-    "same_segment": np.ones((4, 6), dtype=bool),
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (
-            {"r": whole(0, 3, 9, 5)},
-            ValueError,
-            r"xlnet\.scores: r has shape \(3, 9, 5\), .* expected n_query\+n_key = 10 or n_key\+1 = 7 ",
-        ),
-        ({"r": [1]}, TypeError, r"xlnet\.scores: r is a list"),
-        ({"r": whole(0, 3, 10, 4)}, ValueError, r"r has shape .* expected d = 5 "),
-        (
-            {"segment_embedding": whole(0, 3, 3, 5)},
-            ValueError,
-            r"segment_embedding has shape \(3, 3, 5\), whose axis 0 is 3, expected 2 in \(2, \.\.\., d\)",
-        ),
-        ({"segment_embedding": whole(0, 5)}, ValueError, r"segment_embedding has shape \(5,\), expected at least 2 axes"),
-        (
-            {"segment_embedding": whole(0, 2, 4, 5)},
-            ValueError,
-            r"segment_embedding has shape \(2, 4, 5\), .*does not broadcast",
-        ),
-        ({"s": whole(0, 4, 5)}, ValueError, "s has shape"),
-        ({"s": whole(0, 3, 4)}, ValueError, r"s has shape .* expected d = 5 "),
-        ({"u": whole(0, 4, 5)}, ValueError, "u has shape"),
-        ({"v": whole(0, 3, 4)}, ValueError, r"v has shape .* expected d = 5 "),
-        ({"same_segment": np.ones((4, 6), int)}, TypeError, "same_segment has dtype int"),
-        ({"same_segment": np.ones((4, 1), bool)}, ValueError, r"same_segment has shape \(4, 1\)"),
-        ({"same_segment": np.ones((3, 4, 6), bool)}, ValueError, r"\(batch, 1, n_query, n_key\)"),
-        ({"k": whole(0, 2, 3, 3, 5), "r": whole(0, 3, 7, 5)}, ValueError, r"k has shape .* expected at least n_query = 4"),
-    ],
-)
-def test_scores_reject(change, error, message):
-    with pytest.raises(error, match=message):
-        xlnet.scores(**(VALID | change), scale=1)
-
-
-def test_segments_of_more_heads_do_not_enlarge_the_result():
-    one = {name: VALID[name][..., :1, :, :] for name in ("q", "k", "r")} | {name: VALID[name][:1] for name in "uvs"}
-    with pytest.raises(ValueError, match=r"segment_embedding has shape \(2, 3, 5\), .*does not broadcast to q"):
-        xlnet.scores(**(VALID | one), scale=1)
-    assert xlnet.scores(**(VALID | one | {"segment_embedding": VALID["segment_embedding"][:, :1]}), scale=1).shape == (
-        2,
-        1,
-        4,
-        6,
-    )
+def test_segments_of_more_heads_do_not_enlarge_the_result(case):
+    one = {name: case[name][:, :1] for name in ("q", "k", "segment_embedding")} | {name: case[name][:1] for name in "uvs"}
+    n_query, n_key = one["q"].shape[-2], one["k"].shape[-2]
+    got = xlnet.scores(**(case | one), r=whole(9, 1, n_key + 1, DIM), scale=1)
+    assert got.shape == (BATCH, 1, n_query, n_key)
 
 
 def test_distances_reject():
-    with pytest.raises(ValueError, match="attn_type is 'both', expected one of 'bi', 'uni'"):
-        xlnet.distances(2, 3, attn_type="both")
     with pytest.raises(ValueError, match=r"xlnet\.distances: 3 queries and 2 keys"):
         xlnet.distances(3, 2, attn_type="bi")
-    with pytest.raises(ValueError, match="clamp_len is 0"):
-        xlnet.distances(2, 3, attn_type="bi", clamp_len=0)

@@ -1,15 +1,11 @@
-"""FoPE: values of released code, presets, grouped heads, what it refuses."""
+"""FoPE: values of released code, presets, grouped heads, what the body refuses."""
 
 import numpy as np
 import pytest
 
 from posref import attention
 from posref.rotary import fope, rope
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 def turned(x, positions, c, s, convention, length=64):
@@ -80,39 +76,7 @@ def test_a_batch_of_positions(convention):
         np.testing.assert_allclose(whole[text], turned(x[text], positions[text], c, s, convention), rtol=0, atol=100 * 2**-53)
 
 
-GIVEN = np.arange(3), np.ones(2), np.ones((1, 2, 2))
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: fope.frequencies(7, length=64), ValueError, r"fope\.frequencies: dim is 7, expected an even"),
-        (lambda: fope.frequencies(8, length=0), ValueError, r"fope\.frequencies: length is 0"),
-        (lambda: fope.frequencies(8), TypeError, "length"),
-        (lambda: fope.step_eye(3, 0), ValueError, r"fope\.step_eye: width is 0"),
-        (lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=8), TypeError, "convention"),
-        (
-            lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=8, convention="vllm"),
-            ValueError,
-            "convention is 'vllm', expected one of 'released', 'zero_phase'",
-        ),
-        (
-            lambda: fope.tables(np.arange(3), np.ones(3), *np.ones((2, 1, 2, 2)), dim=8, convention="released"),
-            ValueError,
-            r"cos_coefficients has shape \(1, 2, 2\), .* expected kept = 3 .* length=the trained length",
-        ),
-        (
-            lambda: fope.tables(*GIVEN, np.ones((1, 3, 2)), dim=8, convention="released"),
-            ValueError,
-            r"fope\.tables: sin_coefficients has shape \(1, 3, 2\)",
-        ),
-        (
-            lambda: fope.tables(*GIVEN, np.ones((1, 2, 2)), dim=2, convention="released"),
-            ValueError,
-            r"fope\.tables: width of the coefficients is 2 and half of a head has 1; pass the whole width",
-        ),
-    ],
-)
-def test_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_coefficients_wider_than_half_a_head_are_refused():
+    c = np.ones((1, 2, 2))
+    with pytest.raises(ValueError, match="width of the coefficients is 2 and half of a head has 1; pass the whole width"):
+        fope.tables(np.arange(3), np.ones(2), c, c, dim=2, convention="released")

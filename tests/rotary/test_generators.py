@@ -1,16 +1,12 @@
-"""Generators: the exponential against other roads, Cayley's basis, timm's RoPE-Mixed, refusals."""
+"""Generators: the exponential against other roads, Cayley's basis, timm's RoPE-Mixed, what the body refuses."""
 
 import numpy as np
 import pytest
 
 from posref.rotary import generators
+from tests.painted import painted
 
 EXACT = {"terms": 18, "halvings": 8}
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
 
 
 def by_eigenvectors(coordinates, made):
@@ -51,17 +47,5 @@ def test_batches():
 
 
 def test_refused():
-    with pytest.raises(ValueError, match=r"generators\.skew: matrix has shape \(2, 3\)"):
-        generators.skew(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"generators\.exponential: generators has shape \(3, 2, 2\)"):
-        generators.exponential(np.ones(2), np.ones((3, 2, 2)), **EXACT)
     with pytest.raises(ValueError, match=r"rows of x S sum to 25, expected 1 at most; take 5 more"):
         generators.exponential(np.array([50.0]), np.array([[[0.0, 1.0], [-1.0, 0.0]]]), terms=18, halvings=1)
-    with pytest.raises(TypeError, match="layout"):
-        generators.planes(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"generators\.partition: axes is 0"):
-        generators.partition(np.ones((2, 2, 2)), 0)
-    with pytest.raises(ValueError, match=r"generators\.cayley: skew has shape \(2, 3\)"):
-        generators.cayley(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=r"generators\.mixed: frequencies has shape \(1, 2\)"):
-        generators.mixed(np.ones((1, 2)), np.zeros(1))

@@ -1,7 +1,6 @@
-"""PaTH: products of matrices, a cache, refusals."""
+"""PaTH: a cache, and lengths that do not grow."""
 
 import numpy as np
-import pytest
 
 from posref.rotary import path
 
@@ -26,13 +25,3 @@ def test_lengths_do_not_grow():
     q, k, w, beta = given(n=50)
     got = np.abs(path.scores(q, k, w, beta, scale=1.0))
     assert (got <= np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(k, axis=-1)[..., None, :] * (1 + 1e-12)).all()
-
-
-def test_refused():
-    q, k, w, beta = given()
-    with pytest.raises(ValueError, match=r"path\.scores: k has shape \(2, 6, 4\)"):
-        path.scores(q, k[:, :-1], w, beta, scale=1.0)
-    with pytest.raises(ValueError, match=r"path\.scores: beta has shape"):
-        path.scores(q, k, w, beta[..., :-1], scale=1.0)
-    with pytest.raises(ValueError, match=r"path\.scores: q has shape \(2, 0, 4\), .* its axis -2 is 0, expected at least 1"):
-        path.scores(q[:, :0], k[:, :0], w[:, :0], beta[:, :0], scale=1.0)

@@ -1,15 +1,11 @@
-"""PoPE: large numbers, values of released code, what it refuses."""
+"""PoPE: large numbers, values of released code."""
 
 import numpy as np
 import pytest
 
 from posref import attention
 from posref.rotary import pope, rope
-
-
-def painted(shape, tag):
-    n = np.arange(np.prod(shape))
-    return (((7 * n * n + 31 * n + 17 * tag) % 251 - 125) / 64).reshape(shape)
+from tests.painted import painted
 
 
 def score(q, k, positions, phases, layout):
@@ -55,22 +51,3 @@ def test_a_batch_of_positions():
     for text, head in np.ndindex(3, 2):
         tables = pope.tables(positions[text], pope.frequencies(6), phases[head : head + 1])
         assert np.array_equal(whole[text, head : head + 1], pope.encode(x[text, head : head + 1], *tables, layout="half"))
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: pope.frequencies(0), ValueError, r"pope\.frequencies: dim is 0"),
-        (lambda: pope.frequencies(4, base=-1.0), ValueError, r"pope\.frequencies: base is -1"),
-        (lambda: pope.tables(np.arange(3), np.ones(4), np.ones(4)), ValueError, r"pope\.tables: phases has shape \(4,\)"),
-        (lambda: pope.tables(np.arange(3), np.ones(4), np.ones((2, 5))), ValueError, r"phases has .* x-transformers stores"),
-        (lambda: pope.encode(np.ones((3, 8)), *np.ones((2, 3, 4)), layout="half"), ValueError, "one frequency a feature"),
-        (lambda: pope.encode(np.ones((3, 4)), *np.ones((2, 3, 2)), layout="half"), ValueError, r"pope\.encode: cos has shape"),
-        (lambda: pope.encode(np.ones((3, 4)), *np.ones((2, 3, 4))), TypeError, "layout"),
-        # texts in the place of heads: what x-transformers adds up where there are as many
-        (lambda: pope.encode(np.ones((2, 2, 3, 4)), *np.ones((2, 2, 3, 4)), layout="half"), ValueError, "batch, 1, n, d"),
-    ],
-)
-def test_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

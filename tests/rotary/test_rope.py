@@ -204,143 +204,8 @@ def test_runs_on_50_digits(digits):
     np.testing.assert_allclose(turn.astype(float), rope.matrix(3.0, theta, layout="half"), rtol=0, atol=4 * U)
 
 
-# -- errors: the function, the argument, both numbers
-
-
 def good_tables(n=3, dim=4):
     return rope.tables(np.arange(n), rope.frequencies(dim))
-
-
-@pytest.mark.parametrize("dim", [0, 7, -4])
-def test_odd_and_empty_widths_are_refused(dim):
-    with pytest.raises(ValueError, match=rf"rope.frequencies: dim is {dim}, expected an even number of at least 2"):
-        rope.frequencies(dim)
-
-
-def test_width_and_base_of_the_wrong_kind_are_refused():
-    with pytest.raises(TypeError, match=r"rope.frequencies: dim is 64.0, expected an integer"):
-        rope.frequencies(64.0)
-    with pytest.raises(TypeError, match=r"rope.frequencies: base is \[10000\], expected one number"):
-        rope.frequencies(64, [10000])
-    for base in (0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(ValueError, match=rf"rope.frequencies: base is {base}, expected a positive finite number"):
-            rope.frequencies(64, base)
-
-
-def test_odd_features_are_refused_not_truncated():
-    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is 5, as x has shape \(3, 5\), expected an even number"):
-        rope.rotate(np.ones((3, 5)), *good_tables(), layout="half")
-    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is 3, expected an even number"):
-        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=3)
-    with pytest.raises(ValueError, match=r"rope.rotate: rotary_dim is -2, expected an even number"):
-        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=-2)
-    with pytest.raises(TypeError, match=r"rope.rotate: rotary_dim is 4.0, expected an integer"):
-        rope.rotate(np.ones((3, 4)), *good_tables(), layout="half", rotary_dim=4.0)
-
-
-def test_rotary_dim_beyond_the_head_is_refused():
-    with pytest.raises(
-        ValueError, match=r"rope.rotate: x has shape \(3, 4\), .* at least rotary_dim = 8 .*, since rotary_dim is 8"
-    ):
-        rope.rotate(np.ones((3, 4)), *good_tables(dim=8), layout="half", rotary_dim=8)
-
-
-def test_layout_has_no_default_and_no_synonyms():
-    with pytest.raises(TypeError, match="layout"):
-        rope.rotate(np.ones((3, 4)), *good_tables())
-    for function in (rope.rotate, rope.rotate_efficient, rope.gradient):
-        with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
-            function(np.ones((3, 4)), *good_tables(), layout="neox")
-    with pytest.raises(ValueError, match=r"layout is 'neox', expected one of 'interleaved', 'half'"):
-        rope.matrix(1, rope.frequencies(4), layout="neox")
-
-
-def test_tables_of_another_width_are_refused():
-    message = (
-        r"rope.rotate: cos has shape \(3, 4\), .* expected rotary_dim/2 = 2 .*, since x has shape \(3, 4\); make both with"
-    )
-    with pytest.raises(ValueError, match=message):  # doubled, as transformers keeps them
-        rope.rotate(np.ones((3, 4)), *good_tables(dim=8), layout="half")
-    with pytest.raises(
-        ValueError,
-        match=r"cos has shape \(3, 2\), .* rotary_dim/2 = 4 .*, since x has shape \(3, 8\); make both with rope",
-    ):
-        rope.rotate(np.ones((3, 8)), *good_tables(dim=4), layout="half")
-    cos, sin = good_tables()
-    with pytest.raises(ValueError, match=r"rope.rotate: sin has shape \(2, 2\) and cos \(3, 2\)"):
-        rope.rotate(np.ones((3, 4)), cos, sin[:2], layout="half")
-
-
-def test_tables_for_other_rows_are_refused():
-    with pytest.raises(ValueError, match=r"cos has shape \(3, 2\), .* does not broadcast to x of shape \(5, 4\)"):
-        rope.rotate(np.ones((5, 4)), *good_tables(3), layout="half")
-    # (batch, n, heads, d) with tables by n: the axis before the features must be the sequence
-    with pytest.raises(ValueError, match=r"does not broadcast to x of shape \(2, 3, 7, 4\)"):
-        rope.rotate(np.ones((2, 3, 7, 4)), *good_tables(3), layout="half")
-    # a single row must not be repeated for many positions
-    with pytest.raises(ValueError, match=r"\(3, 2\), .* does not broadcast to x of shape \(1, 4\)"):
-        rope.rotate(np.ones((1, 4)), *good_tables(3), layout="half")
-
-
-@pytest.mark.parametrize("heads", [2, 5])
-def test_batched_tables_without_an_axis_for_heads_are_refused(heads):
-    # with 2 heads and 2 rows in the batch numpy would broadcast positions of batch rows over heads, silently
-    positions, theta = np.arange(6).reshape(2, 3), rope.frequencies(4)
-    cos, sin = rope.tables(positions, theta)
-    message = r"\(2, 3.*\), .* does not broadcast to \w+ of shape \(2, \d, 3, 4\); .*\(batch, 1, n"
-    for function in (rope.rotate, rope.rotate_efficient, rope.gradient):
-        with pytest.raises(ValueError, match=message):
-            function(np.ones((2, heads, 3, 4)), cos, sin, layout="half")
-    with pytest.raises(ValueError, match=message):
-        rope.rotate_complex(np.ones((2, heads, 3, 4)), positions, theta)
-
-
-def test_complex_form_refuses_what_does_not_fit():
-    theta = rope.frequencies(4)
-    with pytest.raises(
-        ValueError,
-        match=r"rope.rotate_complex: frequencies has shape \(2,\), .* expected dim/2 = 4 .*, since x has shape \(3, 8\)",
-    ):
-        rope.rotate_complex(np.ones((3, 8)), np.arange(3), theta)
-    with pytest.raises(
-        ValueError, match=r"rope.rotate_complex: positions has shape \(3,\), .* does not broadcast to x of shape \(1, 4\)"
-    ):
-        rope.rotate_complex(np.ones((1, 4)), np.arange(3), theta)
-    with pytest.raises(ValueError, match=r"rope.rotate_complex: frequencies has shape \(2,\), .* expected dim/2 = "):
-        rope.rotate_complex(np.ones((3, 3)), np.arange(3), theta)
-
-
-def test_lists_and_other_objects_are_refused():
-    cos, sin = good_tables()
-    with pytest.raises(TypeError, match=r"rope.tables: positions is a list, not an array; pass np.array\(positions\)"):
-        rope.tables([0, 1], rope.frequencies(4))
-    with pytest.raises(TypeError, match=r"rope.tables: positions is an int, not an array"):
-        rope.tables(3, rope.frequencies(4))
-    with pytest.raises(TypeError, match=r"rope.tables: frequencies is a list"):
-        rope.tables(np.arange(2), [1.0, 0.5])
-    with pytest.raises(TypeError, match=r"rope.rotate: x is a list"):
-        rope.rotate([[1.0] * 4] * 3, cos, sin, layout="half")
-    with pytest.raises(TypeError, match=r"rope.rotate: cos is a list"):
-        rope.rotate(np.ones((3, 4)), cos.tolist(), sin, layout="half")
-    with pytest.raises(TypeError, match=r"rope.gradient: sin is a list"):
-        rope.gradient(np.ones((3, 4)), cos, sin.tolist(), layout="half")
-    with pytest.raises(TypeError, match=r"rope.matrix: frequencies is a list"):
-        rope.matrix(1, [1.0], layout="half")
-    with pytest.raises(TypeError, match=r"rope.rotate_complex: positions is a list"):
-        rope.rotate_complex(np.ones((3, 4)), [0, 1, 2], rope.frequencies(4))
-
-
-def test_frequencies_have_one_axis():
-    # a second axis would multiply rows of positions with rows of frequencies
-    message = r"frequencies has shape \(2, 2\), expected \(dim/2,\)"
-    with pytest.raises(ValueError, match=rf"rope.tables: {message}"):
-        rope.tables(np.zeros((2, 2)), np.ones((2, 2)))
-    with pytest.raises(ValueError, match=rf"rope.matrix: {message}"):
-        rope.matrix(1, np.ones((2, 2)), layout="half")
-    with pytest.raises(ValueError, match=rf"rope.rotate_complex: {message}"):
-        rope.rotate_complex(np.ones((2, 4)), np.arange(2), np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"rope.tables: frequencies has shape \(0,\), expected \(dim/2,\)"):
-        rope.tables(np.zeros(2), np.ones(0))
 
 
 def test_no_tokens_give_no_tokens():
@@ -350,31 +215,9 @@ def test_no_tokens_give_no_tokens():
         assert rope.rotate(np.ones((2, 0, 6)), *tables, layout=layout, rotary_dim=4).shape == (2, 0, 6)
 
 
-def test_booleans_and_complex_numbers_are_refused():
-    with pytest.raises(TypeError, match=r"rope.tables: positions has dtype bool, expected numbers"):
-        rope.tables(np.array([True]), rope.frequencies(4))
-    with pytest.raises(TypeError, match=r"rope.rotate: x has dtype complex128, expected numbers"):
-        rope.rotate(np.ones((3, 4), complex), *good_tables(), layout="half")
-
-
-def test_a_matrix_has_one_position():
-    # an array of positions would multiply the frequencies one by one
-    with pytest.raises(TypeError, match=r"rope.matrix: position is array\(\[1, 2\]\), expected one number"):
-        rope.matrix(np.array([1, 2]), rope.frequencies(4), layout="half")
-    with pytest.raises(TypeError, match=r"rope.matrix: position is \[1, 2\], expected one number"):
-        rope.matrix([1, 2], rope.frequencies(4), layout="half")
-    with pytest.raises(ValueError, match=r"rope.matrix: position is nan, expected a finite number"):
-        rope.matrix(float("nan"), rope.frequencies(4), layout="half")
-
-
 def test_not_a_number_shows_in_the_result():
     x = np.ones((3, 4))
     x[0, 1] = np.nan
     assert np.isnan(rope.rotate(x, *good_tables(), layout="half")).tolist() == [[False, True] * 2, [False] * 4, [False] * 4]
     cos, sin = rope.tables(np.array([0.0, np.nan]), rope.frequencies(4))
     assert np.isnan(cos).tolist() == np.isnan(sin).tolist() == [[False, False], [True, True]]
-
-
-def test_scalars_have_no_features():
-    with pytest.raises(ValueError, match=r"rope.rotate: x has shape \(\), expected at least 1 axes"):
-        rope.rotate(np.array(1.0), *good_tables(), layout="half")

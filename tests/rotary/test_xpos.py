@@ -1,4 +1,4 @@
-"""xPos: the released module, decay, refused input."""
+"""xPos: the released module, decay."""
 
 import numpy as np
 import pytest
@@ -36,26 +36,3 @@ def test_scores_decay_with_the_offset():
     k = xpos.rotate(np.ones((3, 8)), *at, layout="half", side="key")
     now, past, future = (x @ k.T)[0]
     assert past < now < future
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: xpos.scales(np.arange(3), 7, center=0), ValueError, "dim is 7, expected an even"),
-        (lambda: xpos.scales(np.arange(3), 8, center=0, scale_base=0), ValueError, "scale_base is 0"),
-        (lambda: xpos.scales(np.arange(3), 8), TypeError, "center"),
-        (
-            lambda: xpos.rotate(np.ones((3, 8)), np.ones((3, 4)), np.ones((3, 4)), np.ones((3, 2)), layout="half", side="key"),
-            ValueError,
-            "scales has shape",
-        ),
-        (
-            lambda: xpos.rotate(np.ones((3, 8)), *np.ones((3, 3, 4)), layout="half", side="both"),
-            ValueError,
-            "side is 'both', expected one of 'query', 'key'",
-        ),
-    ],
-)
-def test_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
