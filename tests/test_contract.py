@@ -324,6 +324,27 @@ def test_an_extent_that_two_arguments_share_is_one(name):
                 _call(wrapped, function, {**values, argument.name: longer})
 
 
+def leads(function):
+    """Pairs of array arguments that have leading axes; those of the first broadcast together with others."""
+    arrays = [a for a in function.contract.arguments.values() if a.shape and a.shape.lead and "." not in a.name]
+    return [(a, b) for a in arrays for b in arrays if a is not b and a.shape.lead in _contract.TOGETHER]
+
+
+@every([name for name, function in FUNCTIONS.items() if leads(function)])
+def test_leading_axes_that_do_not_meet_are_refused(name):
+    """Two sequences beside three; where heads may be shared, none of the two divides the other."""
+    function = FUNCTIONS[name]
+    wrapped, kept, _ = spied(function)
+    for first, second in leads(function):
+        values = fitting(function.contract)
+        for argument, count in ((first, 2), (second, 3)):
+            values[argument.name] = np.stack([values[argument.name]] * count, axis=argument.shape.front)
+        with pytest.raises(ValueError, match=re.escape(function.contract.where)) as caught:
+            _call(wrapped, function, values)
+        assert second.name in str(caught.value) or first.name in str(caught.value)
+        assert kept == []
+
+
 NARROW = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.uint64)
 
 
@@ -530,6 +551,65 @@ def test_leading_axes_behind_the_first():
     ):
         with pytest.raises(ValueError, match=rf"kinds: e has shape .*{message}"):
             kinds(x, np.ones(shape))
+
+
+def taking(q, k):
+    """A contract of two arrays with these axes."""
+    space = {"__name__": __name__}
+    exec("def two(q, k): return True", space)
+    space["two"].__annotations__ = {"q": Numbers[Array, q], "k": Numbers[Array, k]}
+    return contract(space["two"])
+
+
+@pytest.mark.parametrize(
+    ("axes", "fit", "wrong", "message"),
+    [
+        (("n", "n"), [(2,), (2,)], [(2,), (3,)], r"k has shape \(3,\), whose axis -1 is 3, expected n = 2 .*, since q has"),
+        (
+            ("n!", "n"),
+            [(1,), (1,)],
+            [(0,), (0,)],
+            r"q has shape \(0,\), expected \(n,\); its axis -1 is 0, expected at least 1",
+        ),
+        (("d", "d/2"), [(4,), (2,)], [(4,), (3,)], r"k has shape \(3,\), .* expected d/2 = 2 "),
+        (("2*n+1", "m"), [(5,), (2,)], [(4,), (2,)], r"q has shape \(4,\), .* its axis -1 is 4, expected 1, 3, 5, \.\."),
+        (("n m", "n|n+m-1"), [(2, 3), (4,)], [(2, 3), (3,)], r"k has shape \(3,\), .* expected n = 2 or n\+m-1 = 4 "),
+        (("n d", "n ..."), [(2, 3), (2, 5, 6)], [(2, 3), (3, 5)], r"k has shape \(3, 5\), whose axis 0 is 3, expected n = 2"),
+        (("... n", "=q"), [(2, 3), (2, 3)], [(2, 3), (3,)], r"k has shape \(3,\) and q \(2, 3\); they must be equal"),
+        (
+            ("h%g n", "g n"),
+            [(4, 3), (2, 3)],
+            [(4, 3), (3, 3)],
+            r"q has shape \(4, 3\), .* expected a multiple of g = 3, since k",
+        ),
+        (("n", "m>=n"), [(2,), (3,)], [(2,), (1,)], r"k has shape \(1,\), .* expected at least n = 2, since q has"),
+        (("n? d", "#n d"), [(3,), (3,)], [(1, 2, 3), (2, 3)], r"q has shape \(1, 2, 3\), expected \(n, d\), with 2 axes"),
+        (("... n", "(...) n"), [(5, 4, 3), (5, 1, 3)], [(5, 4, 3), (4, 3)], r"k has shape \(4, 3\), .* all of their axes"),
+        (
+            ("... n", "... n"),
+            [(1, 3), (2, 3)],
+            [(2, 3), (4, 3)],
+            r"q has shape .* and k \(4, 3\); the axes before \(n\) must be equal",
+        ),
+        (
+            ("... n d", "... m d"),
+            [(2, 3), (4, 3)],
+            [(4, 2, 3), (2, 2, 3)],
+            r"pass attention\.repeat_heads\(k, heads=4\) and v alike",
+        ),
+        (
+            ("... n d", "%... m d"),
+            [(4, 2, 3), (2, 2, 3)],
+            [(4, 2, 3), (3, 2, 3)],
+            r"must be equal or 1, or their last a divisor",
+        ),
+    ],
+)
+def test_every_mark_is_enforced(axes, fit, wrong, message):
+    two = taking(*axes)
+    assert two(*map(np.ones, fit))
+    with pytest.raises(ValueError, match=rf"test_contract\.two: .*{message}"):
+        two(*map(np.ones, wrong))
 
 
 def test_records_scalars_and_remedies():

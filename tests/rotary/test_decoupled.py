@@ -1,1 +1,0 @@
-"""Decoupled RoPE: sizes as in DeepSeek-V3's heads. Equality with transformers is in tests/parity."""
