@@ -197,7 +197,7 @@ def _stream(function, q, k, v, scale, biases, band, rules, turn, divide, out, th
     _search(function, k, slice(max(0, low), max(0, n_query + high) if maximum.size > 0 else 0), maximum, denominator)
     maximum, denominator, sums = functools.reduce(merge, map(State, maximum, denominator, sums))
     if divide:
-        np.divide(sums, denominator, out=sums, where=denominator > 0)
+        np.divide(sums, np.where(denominator > 0, denominator, 1), out=sums)  # where=, a condition for each number, is slower
     if not straight:
         out[...] = sums
     return State(maximum, denominator, out)
