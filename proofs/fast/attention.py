@@ -720,8 +720,8 @@ def the_maximum_is_no_part_of_the_state():
         "_adjust(s, count, softcap, row, -1, TILE - 1, after, before, total)": "one row",
         "_attend_few: _extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[0])  ->  "
         "_extend(near[h], left[h], right[h], j - i + shift + STRETCH - 1, row[-1])": "one row",
-        "_attend_few: maximum[h, i], denominator[h, i] = _meet(*scores, row, 0, STRETCH - 1, after, before, *state)  ->  "
-        "maximum[h, i], denominator[h, i] = _meet(*scores, row, -1, STRETCH - 1, after, before, *state)": "one row",
+        "_attend_few: maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, 0, STRETCH - 1, *state)  ->  "
+        "maximum[p, h, i], denominator[p, h, i] = _meet(*scores, row, -1, STRETCH - 1, *state)": "one row",
     },
 )
 def kernels_extend_rules():
@@ -760,6 +760,14 @@ SIZES = "h = 4 on 2 heads of keys, n = 3, 4, m = 5 and n = 4, m = 1, d = 3, d_v 
     equivalent={
         "_attend: group, blocks = (heads // k.shape[0], (n_query + LANES - 1) // LANES)  ->  "
         "group, blocks = (heads // k.shape[0], (n_query + LANES - 0) // LANES)": "one block more, without rows",
+        **{
+            "_attend_few: for p in range((first - g * shards) % step, shards, step):  ->  "
+            + more: "another piece takes the shard"
+            for more in (
+                "for p in range((first - (g + shards)) % step, shards, step):",
+                "for p in range((first + g * shards) % step, shards, step):",
+            )
+        },
         "_meet: denominator += s[-1] * s[c]  ->  denominator -= s[-1] * s[c]": "0 or NaN either way",
         "_meet: highest = s[c] if s[c] > highest else highest  ->  highest = s[c] if s[c] >= highest else highest": "equal",
         **{
