@@ -1,12 +1,17 @@
-"""Laws of every function, which its contract says: a batch is the stack of its rows, and masked keys change nothing."""
+"""Laws of every function: a batch is the stack of its rows, masked keys change nothing, shapes are those of the contract, and
+
+float32 stays float32, whole numbers count as floats, fractions stay exact.
+"""
 
 import itertools
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from posref._contract import Arrays, Even, shape_of
+from posref._contract import TOGETHER, Arrays, Even, shape_of
+from tests.every import every
 from tests.test_contract import FUNCTIONS, _call, _choices, _names, _satisfies
 
 LEADS = ((2,), (3, 2))
@@ -92,6 +97,32 @@ def test_a_batch_is_its_rows(name, lead):
     assert asked, "no numbers fit: extend VALUES"
 
 
+def examples(function, ways=VALUES):
+    """For every choice of the arguments the first numbers that a function takes, with a leading axis where it may have one."""
+    for values in _choices(function.contract):
+        kinds = itertools.product(ways, MAPS)
+        given = (arguments(function, values, batched(function), (2,), numbers, map_) for numbers, map_ in kinds)
+        yield from itertools.islice((each for each in given if _runs(function, each)), 1)
+
+
+def sharing(function):
+    """The arrays whose leading axes broadcast together."""
+    return [n for n in batched(function) if function.contract.arguments[n].shape.lead in TOGETHER]
+
+
+@every([name for name, function in FUNCTIONS.items() if len(sharing(function)) > 1])
+def test_an_argument_without_a_batch_is_that_of_every_row(name):
+    """Each of the arguments that broadcast together in turn has a leading axis, and the others are repeated along it."""
+    function = FUNCTIONS[name]
+    rules = {n: function.contract.arguments[n] for n in batched(function)}
+    for own, given in itertools.product(sharing(function), examples(function)):
+        given |= {n: None for n, a in rules.items() if a.optional and a.shape.lead == "(...)"}  # it has all axes or none
+        others = {n: given[n][0] for n in rules if n != own and given[n] is not None}
+        alone, spread = given | others, given | {n: np.stack([v, v]) for n, v in others.items()}
+        for got, expected in zip(*(_parts(_call(function, function, each)) for each in (alone, spread)), strict=True):
+            np.testing.assert_allclose(np.broadcast_to(got, np.shape(expected)), expected, rtol=1e-13, atol=1e-13)
+
+
 def masked(function):
     """The axes of queries and keys of a function that takes a mask of pairs; none if it takes no such mask."""
     rule = getattr(function.contract.arguments.get("mask"), "rule", None)
@@ -175,3 +206,72 @@ def test_a_result_has_the_shape_of_its_contract(name, lead):
             if axis.terms[0].text in sizes and len(axis.terms) == 1 and axis.mark in ("", "#"):
                 extent = got[shape.at(place)]
                 assert extent == sizes[axis.terms[0].text] or (axis.mark == "#" and extent == 1), (axis.terms[0].text, got)
+
+
+# Kinds of numbers
+
+IN_DOUBLE = {  # float32 gives float64: a factor in the formula is an array that is made in float64, or of integers
+    "absolute.resizing.resize", "relative.cope.interpolate", "relative.cope.scores", "relative.decomposed.resize",
+    "relative.swin.continuous_bias", "relative.swin.logarithmic_bias", "rotary.generators.cayley",
+    "rotary.generators.exponential", "rotary.scaling.dynamic_ntk", "rotary.scaling.ntk", "rotary.xpos.scales",
+}  # fmt: skip
+WITH_FLOATS = {  # a constant of the formula is a float
+    "absolute.resizing.resize", "absolute.sinusoidal_2d.normalized", "relative.kerple.bias", "relative.swin.logarithmic_bias",
+    "rotary.scaling.dynamic_ntk", "rotary.scaling.ntk", "rotary.xpos.scales",
+}  # fmt: skip
+
+
+def converted(given, convert):
+    """The same arguments with every array of floats converted."""
+
+    def of(value):
+        if isinstance(value, tuple):
+            return type(value)(*map(of, value))
+        return convert(value) if getattr(value, "dtype", None) == np.float64 else value
+
+    return {name: of(value) for name, value in given.items()}
+
+
+UNMET = ("rotary.layouts.permute_projection", "rotary.scaling.yarn")  # no numbers of VALUES fit: their own tests ask them
+TAKES_FLOATS = [
+    name
+    for name, function in FUNCTIONS.items()
+    if name not in UNMET and any(a.shape and "f" in a.rule.kind.dtypes for a in function.contract.arguments.values())
+]
+
+
+@every(TAKES_FLOATS)
+def test_single_precision_stays(name):
+    function, wanted = FUNCTIONS[name], {"f": np.float64 if name in IN_DOUBLE else np.float32, "c": np.complex64}
+    for given in examples(function):
+        got = _call(function, function, converted(given, np.float32))
+        dtypes = [np.asarray(part).dtype for part in _parts(got)]
+        assert [d for d in dtypes if d.kind in "fc" and d != wanted[d.kind]] == []
+
+
+@every(TAKES_FLOATS)
+def test_whole_numbers_count_as_floats(name):
+    """Nothing is truncated: integers give what the same floats give."""
+    function = FUNCTIONS[name]
+    for given in examples(function, VALUES[2:]):
+        results = (_call(function, function, each) for each in (given, converted(given, np.int64)))
+        for expected, got in zip(*map(_parts, results), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_fractions_stay_exact():
+    """Where a function runs on fractions, none of its results has become a float; sympy's symbols pass in the same way."""
+    exact = set()
+    for name in set(TAKES_FLOATS) - WITH_FLOATS:
+        for given in examples(FUNCTIONS[name]):
+            fractions = converted(given, np.vectorize(lambda x: Fraction(float(x)), otypes=[object]))
+            fractions |= {n: Fraction(v) for n, v in given.items() if isinstance(v, float)}
+            try:
+                got = _call(FUNCTIONS[name], FUNCTIONS[name], fractions)
+            except (TypeError, AttributeError):  # exponentials, sines and roots are not rational
+                continue
+            exact.add(name)
+            for part, close in zip(_parts(got), _parts(_call(FUNCTIONS[name], FUNCTIONS[name], given)), strict=True):
+                assert not {type(x) for x in np.ravel(part)} & {float, np.float64}, name
+                np.testing.assert_allclose(np.asarray(part, dtype=float), close, rtol=1e-13, atol=1e-13, err_msg=name)
+    assert len(exact) >= 75
