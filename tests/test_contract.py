@@ -107,19 +107,17 @@ def test_contracts_are_those_of_the_transcript():
 # Values that fit: extents by search, then arrays of them
 
 
-def fitting(made):
-    """Arguments that a contract takes, made from what it says: extents are tried until its arrays agree."""
+def fitting(made, **chosen):
+    """Arguments that a contract takes, made from what it says, with the numbers and words that are chosen."""
     names = {n for a in made.arguments.values() if a.shape for axis in a.shape.axes for n in (axis.by, *_names(axis)) if n}
     sizes = {name: 4 for name in names}
     for a in made.arguments.values():
         for axis in a.shape.axes if a.shape else ():
             if axis.by:
                 sizes[axis.by] = 2
-    values = {}
-    for name, argument in made.arguments.items():
-        if "." not in name:
-            values[name] = _value(name, argument, made, sizes)
-    return values
+    sizes |= {name: chosen[name] for name in names & {*chosen}}
+    values = {name: _value(name, argument, made, sizes) for name, argument in made.arguments.items() if "." not in name}
+    return values | {name: value for name, value in chosen.items() if name in values}
 
 
 def _names(axis):
@@ -415,6 +413,27 @@ def test_most_functions_are_contracts():
     """The tests above would pass for none; a module that is not converted yet has no contracts."""
     assert len(FUNCTIONS) >= 60
     assert len(CASES) >= 200
+
+
+PRESETS = [
+    (f"{name} in {module}.{function.__name__}", function, {key: value for key, value in preset.items() if key != "source"})
+    for module in discovery.names()
+    for name, preset in getattr(importlib.import_module(f"posref.{module}"), "PRESETS", {}).items()
+    for function in discovery.members(importlib.import_module(f"posref.{module}"))
+    if hasattr(function, "contract")
+]
+
+
+@every(PRESETS, name=lambda row: row[0])
+def test_presets_run(name, function, preset):
+    """Every function of a system runs with what a preset says of its arguments and extents; defaults stay as they are."""
+    chosen = {key: np.array(value) if isinstance(value, tuple) else value for key, value in preset.items()}
+    given = {
+        n: (lambda *arrays: arrays[-1]) if value is abs else value
+        for n, value in fitting(function.contract, **chosen).items()
+        if n in chosen or function.contract.arguments[n].default is inspect.Parameter.empty
+    }
+    _call(function, function, given)
 
 
 # The vocabulary

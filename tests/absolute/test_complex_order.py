@@ -1,4 +1,4 @@
-"""Complex Order against scalar waves, RoPE as its special case."""
+"""Complex Order: what the released code leaves out, positions that words share."""
 
 import numpy as np
 
@@ -26,12 +26,6 @@ def test_positions_shared_by_a_batch_of_words():
     shared = complex_order.encode(np.arange(3), amplitude, frequency, phase[:1])
     spread = complex_order.encode(np.tile(np.arange(3), (4, 1)), amplitude, frequency, np.tile(phase[:1], (4, 1, 1)))
     assert np.array_equal(shared, spread)
-
-
-def test_dtypes_follow_promotion():
-    single = np.ones(2, dtype=np.float32)
-    assert complex_order.encode(np.arange(3, dtype=np.float32), single, single, single).dtype == np.complex64
-    assert complex_order.encode(np.arange(3), np.array([2]), np.array([1]), np.array([0])).dtype == np.complex128
 
 
 ONE = np.ones(2)

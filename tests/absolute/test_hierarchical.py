@@ -43,11 +43,6 @@ def test_encode_reaches_where_the_extension_would_not_fit():
     assert hierarchical.encode(last, table, alpha=0.5).tolist() == [[2 * 199_999.0]]
 
 
-def test_dtypes_follow_promotion():
-    assert hierarchical.extend(np.ones((2, 2), dtype=np.float32), alpha=0.4).dtype == np.float32
-    assert hierarchical.encode(np.array([3], dtype=np.uint8), np.array(TABLE), alpha=0.4).dtype == np.float64
-
-
 @pytest.mark.parametrize(
     ("table", "alpha", "error", "message"),
     [

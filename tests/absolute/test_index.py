@@ -15,12 +15,6 @@ def test_encode_normalized_is_the_nearest_double_of_the_fraction(denominator, di
     assert p[:, 0].tolist() == [float(Fraction(i, divisor)) for i in range(7)]
 
 
-def test_dtypes_follow_promotion():
-    assert index.encode(np.arange(3, dtype=np.float32)).dtype == np.float32
-    assert index.encode_normalized(np.arange(3, dtype=np.float32), 3, denominator="length").dtype == np.float32
-    assert index.encode_normalized(np.arange(3, dtype=np.uint8), 3, denominator="length").dtype == np.float64
-
-
 def test_a_single_token_and_none():
     assert index.encode_normalized(np.array([0]), 1, denominator="length").tolist() == [[0.0]]
     assert index.encode_normalized(np.array([], dtype=int), 4, denominator="length").shape == (0, 1)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from posref import attention
 from posref.relative import cope
 from tests.painted import painted
 
@@ -38,12 +37,3 @@ def test_positions_fall_along_the_keys():
     p = cope.positions(gates, rows=4)
     assert (np.diff(p) <= 0).all()
     assert p.max() == 3
-
-
-def test_masked_keys_have_no_part():
-    q, k, table, mask = painted((3, 2), 1), painted((4, 2), 2), painted((3, 2), 4), np.tri(3, 4, 1, dtype=bool)
-    given = {"scale": 0.5, "convention": "nodiv"}
-    other = np.concatenate([k[:2], k[:2] * 5])
-    v = np.eye(4)
-    one, two = (attention.softmax(cope.scores(q, x, table, mask, **given), mask)[0] @ v for x in (k, other))
-    assert np.array_equal(one, two)

@@ -1,7 +1,5 @@
 """FIRE: TAPE's module transcribed, sampled positions."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -30,25 +28,7 @@ def test_tape(length, multiplier):
     assert np.array_equal(last, x[-1:])
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
-def test_positions_of_narrow_integers_do_not_wrap(dtype):
-    """1 + c i at the end of a type, beside Python's integers c and threshold."""
-    last = np.iinfo(dtype).max
-    x = fire.progress(np.array([last], dtype), np.array([0, last], dtype), c=2, threshold=127, eps=0.0)
-    np.testing.assert_allclose(x, [[1, 0]], rtol=1e-15)
-    x = fire.progress(np.array([last], dtype), np.array([1], dtype), c=2, threshold=127, eps=0.0)
-    np.testing.assert_allclose(x, [[math.log(1 + 2 * (int(last) - 1)) / math.log(1 + 2 * int(last))]], rtol=1e-15)
-
-
 def test_sampled_positions_have_their_own_distances():
     sampled = np.array([2, 3, 11, 40])
     x = fire.progress(sampled, sampled, c=1.0, threshold=1.0, eps=0.0)
     np.testing.assert_allclose(x[3], np.log([39, 38, 30, 1]) / np.log(41), rtol=1e-14)
-
-
-def test_batches():
-    queries, keys = np.array([[4], [9]]), np.array([[0, 4], [5, 9]])
-    x = fire.progress(queries, keys, c=1.0, threshold=100.0, eps=0.0)
-    assert x.shape == (2, 1, 2)
-    assert np.array_equal(x[0], x[1])
-    assert fire.network(x, np.ones(3), np.ones(3), np.ones((3, 5)), np.ones(5)).shape == (2, 5, 1, 2)

@@ -1,4 +1,4 @@
-"""Forgetting attention: values of the paper's code, large gates, both forms in attention."""
+"""Forgetting attention: the logarithm of gates far from zero."""
 
 import mpmath
 import numpy as np

@@ -28,10 +28,3 @@ def test_far_and_near_at_128_features():
     far = sandwich.bias(np.array([1000]), np.array([0]), sandwich.frequencies(128), sandwich.slopes(12))[:, 0, 0]
     assert far[0].round(2) == -80.08
     np.testing.assert_allclose(far, far[0] / np.arange(1, 13), rtol=1e-14)
-
-
-def test_batches_of_positions():
-    queries, keys = np.array([[4], [7]]), np.array([[0, 1, 4], [3, 4, 7]])
-    got = sandwich.bias(queries, keys, sandwich.frequencies(8), sandwich.slopes(2))
-    assert got.shape == (2, 2, 1, 3)
-    assert np.array_equal(got[0], got[1])

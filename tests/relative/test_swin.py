@@ -1,4 +1,4 @@
-"""Swin: the released index and masks by loops, refused tokens, values of the official code, a mask that leaks."""
+"""Swin: tokens beyond the window, extreme vectors, a capped temperature, a mask that leaks."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Transformer-XL against the four terms of section 3.3 in whole numbers, and the shift against numbers readable by eye."""
-
-from fractions import Fraction
+"""Transformer-XL: the shift in numbers readable by eye, left padding as a mask, what the body refuses."""
 
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ from posref import attention
 from posref.relative import transformer_xl
 
 BATCH, HEADS, DIM = 2, 3, 5
-SIZES = [(3, 3), (2, 5), (1, 4), (1, 1), (4, 6)]
 
 
 def whole(seed, *shape):
@@ -26,13 +23,6 @@ def test_shift_readable_by_eye():
     assert transformer_xl.shift(readable(2, 5)).tolist() == [[3, 2, 1, 0, 0], [14, 13, 12, 11, 10]]
 
 
-@pytest.fixture(params=SIZES)
-def case(request):
-    n_query, n_key = request.param
-    q, k = whole(1, BATCH, HEADS, n_query, DIM), whole(2, BATCH, HEADS, n_key, DIM)
-    return q, k, whole(3, HEADS, DIM), whole(4, HEADS, DIM)
-
-
 def test_left_padding_is_a_mask():
     """Two keys in front that nobody may see change nothing: distances count from the query."""
     q, k, value, r = (whole(seed, HEADS, 6, DIM) for seed in (7, 8, 9, 10))
@@ -45,24 +35,6 @@ def test_left_padding_is_a_mask():
     # Scores are exact. Either average is off by 2 n + 5 units of 2^-52 (exp 2, sums 2 n + 1, division 1, product 1), |v| <= 9.
     assert np.abs(got[:, 2:] - want).max() <= 2 * (2 * 6 + 5) * 2.0**-52 * 9
     assert (got[:, :2] == 0).all()
-
-
-def test_dtypes(case):
-    q, k, u, v = (x.astype(np.float32) for x in case)
-    n_query, n_key = q.shape[-2], k.shape[-2]
-    for rows in (n_key, n_query + n_key - 1):
-        r = whole(5, HEADS, rows, DIM)
-        assert transformer_xl.scores(q, k, r.astype(np.float32), u, v, scale=0.5).dtype == np.float32
-        assert transformer_xl.scores(*case[:2], r, *case[2:], scale=0.5).dtype == np.float64
-
-
-def test_runs_on_objects(case):
-    q, k, u, v = case
-    third = np.vectorize(lambda n: Fraction(int(n), 3), otypes=[object])
-    for rows in (k.shape[-2], q.shape[-2] + k.shape[-2] - 1):
-        r = whole(5, HEADS, rows, DIM)
-        exact = transformer_xl.scores(*(third(x) for x in (q, k, r, u, v)), scale=Fraction(9))
-        assert (exact == transformer_xl.scores(q, k, r, u, v, scale=1)).all()
 
 
 def test_the_rest_rejects():

@@ -1,6 +1,4 @@
-"""TUPE against Eqs. (7) to (11) in whole numbers, and the released order of writing row, column and bias."""
-
-from fractions import Fraction
+"""TUPE in whole numbers: a projection with a bias, reset with one theta, more keys than queries, [CLS] alone."""
 
 import numpy as np
 import pytest
@@ -18,13 +16,6 @@ def whole(seed, *shape):
 def case():
     q, k = whole(0, BATCH, HEADS, N, DIM_HEAD), whole(1, BATCH, HEADS, N, DIM_HEAD)
     return q, k, whole(2, HEADS, N, N), whole(3, HEADS), whole(4, HEADS), whole(5, HEADS, N, N)
-
-
-def test_positions_of_their_own_in_each_row_of_the_batch():
-    p, u_q, u_k = whole(6, BATCH, N, DIM), whole(7, HEADS, DIM, DIM_HEAD), whole(8, HEADS, DIM, DIM_HEAD)
-    got = tupe.positional_scores(p, u_q, u_k, scale=1)
-    for b in range(BATCH):
-        assert (got[b] == tupe.positional_scores(p[b], u_q, u_k, scale=1)).all()
 
 
 def test_bias_of_the_projection_is_a_feature_that_is_one():
@@ -52,29 +43,6 @@ def test_more_keys_than_queries(case):
         assert (got == full[..., :2, :]).all()
 
 
-@pytest.mark.parametrize("convention", tupe.CONVENTIONS)
-def test_heads_without_a_batch_and_neither(case, convention):
-    q, k, t, theta_1, theta_2, b = case
-    full = tupe.scores(q, k, t, theta_1, theta_2, scale=1, convention=convention, relative_bias=b)
-    heads = tupe.scores(q[0], k[0], t, theta_1, theta_2, scale=1, convention=convention, relative_bias=b)
-    one = (q[0, 0], k[0, 0], t[0], theta_1[0], theta_2[0])
-    assert (heads == full[0]).all()
-    assert (tupe.scores(*one, scale=1, convention=convention, relative_bias=b[0]) == full[0, 0]).all()
-
-
 def test_a_sentence_of_cls_alone():
     parts = tupe.untie(np.array([[[1.0, 2.0], [3.0, 4.0]]]))
     assert tupe.reset(*parts).tolist() == [[[1.0]]]
-
-
-def test_dtypes_and_objects(case):
-    third = np.vectorize(lambda n: Fraction(int(n), 3), otypes=[object])
-    *arrays, bias = case
-    exact = [third(x) for x in arrays]
-    for convention in tupe.CONVENTIONS:
-        floats = [x.astype(np.float32) for x in arrays]
-        got = tupe.scores(*floats, scale=0.5, convention=convention, relative_bias=bias.astype(np.float32))
-        assert got.dtype == np.float32
-        want = tupe.scores(*arrays, scale=Fraction(1, 3), convention=convention, relative_bias=bias)
-        assert (tupe.scores(*exact, scale=1, convention=convention, relative_bias=third(bias)) * 3 == want).all()
-    assert tupe.positional_scores(third(whole(6, N, DIM)), *third(whole(7, 2, HEADS, DIM, 5)), scale=1).shape == (3, 4, 4)

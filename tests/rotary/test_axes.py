@@ -1,4 +1,4 @@
-"""RoPE over several axes: who reads what, and what is refused."""
+"""RoPE over several axes: V-JEPA 2 is no rotation, and what the body refuses."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,6 @@ import pytest
 from posref.rotary import axes, rope
 
 W = rope.frequencies(8)
-
-
-def test_batches_of_positions():
-    positions, axis = np.arange(24).reshape(2, 4, 3), np.array([0, 1, 2, 0])
-    got = axes.angles(positions, W, axis)
-    assert got.shape == (2, 4, 4)
-    np.testing.assert_array_equal(got[1, 2], positions[1, 2][axis] * W)
 
 
 def test_vjepa2_is_no_rotation():

@@ -66,16 +66,6 @@ def test_queries_that_share_a_key_share_its_matrices():
         assert np.array_equal(whole[head], rope.rotate(q[head], cos[of_key], sin[of_key], layout="half"))
 
 
-@pytest.mark.parametrize("convention", fope.CONVENTIONS)
-def test_a_batch_of_positions(convention):
-    x, c, s = painted((3, 2, 4, 16), 1), painted((2, 3, 2), 1), painted((2, 3, 2), 2)
-    positions = np.array([[0, 1, 2, 3], [5, 6, 7, 9], [2, 1, 4, 0]])
-    whole = turned(x, positions, c, s, convention)
-    for text in range(3):
-        # products of matrices may be added in another order: three frequencies, entries below 8
-        np.testing.assert_allclose(whole[text], turned(x[text], positions[text], c, s, convention), rtol=0, atol=100 * 2**-53)
-
-
 def test_coefficients_wider_than_half_a_head_are_refused():
     c = np.ones((1, 2, 2))
     with pytest.raises(ValueError, match="width of the coefficients is 2 and half of a head has 1; pass the whole width"):

@@ -40,12 +40,6 @@ def test_a_basis_by_cayley():
     np.testing.assert_allclose(p @ p.swapaxes(-1, -2), np.broadcast_to(one, s.shape), rtol=0, atol=bound)
 
 
-def test_batches():
-    made = generators.partition(generators.skew(painted((4, 2, 2), 1)), 2)
-    assert made.shape == (2, 8, 8)
-    assert generators.exponential(painted((3, 5, 2), 2), made, **EXACT).shape == (3, 5, 8, 8)
-
-
 def test_refused():
     with pytest.raises(ValueError, match=r"rows of x S sum to 25, expected 1 at most; take 5 more"):
         generators.exponential(np.array([50.0]), np.array([[[0.0, 1.0], [-1.0, 0.0]]]), terms=18, halvings=1)

@@ -38,16 +38,3 @@ def test_phases_of_a_model_in_training():
     over, at = (score(q, k, np.arange(3), np.array([[a, b]]), "half") for a, b in ((1.5, -9.0), (0.0, -2 * np.pi)))
     assert np.array_equal(over, at)
     np.testing.assert_allclose(at, score(q, k, np.arange(3), np.zeros((1, 2)), "half"), rtol=0, atol=1e-13)
-
-
-def test_a_batch_of_positions():
-    """Every text has its own positions and every head its own phases."""
-    x, positions, phases = (
-        painted((3, 2, 4, 6), 1),
-        np.array([[0, 1, 2, 3], [5, 6, 7, 9], [2, 1, 4, 0]]),
-        -abs(painted((2, 6), 2)),
-    )
-    whole = pope.encode(x, *pope.tables(positions, pope.frequencies(6), phases), layout="half")
-    for text, head in np.ndindex(3, 2):
-        tables = pope.tables(positions[text], pope.frequencies(6), phases[head : head + 1])
-        assert np.array_equal(whole[text, head : head + 1], pope.encode(x[text, head : head + 1], *tables, layout="half"))

@@ -1,5 +1,4 @@
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -156,17 +155,6 @@ def test_how_much_phase_half_precision_loses():
 # -- dtypes, symbols, purity
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_integers_promote_and_float32_stays(layout):
-    tables = rope.tables(np.array([1]), rope.frequencies(4))
-    whole = rope.rotate(np.array([[1, 2, 3, 4]]), *tables, layout=layout)
-    np.testing.assert_array_equal(whole, rope.rotate(np.array([[1.0, 2.0, 3.0, 4.0]]), *tables, layout=layout))
-    single = [table.astype(np.float32) for table in tables]
-    assert rope.rotate(np.ones((1, 4), np.float32), *single, layout=layout).dtype == np.float32
-    assert rope.rotate(np.ones((1, 6), np.float32), *single, layout=layout, rotary_dim=4).dtype == np.float32
-    assert rope.rotate(np.ones((1, 4), np.float32), *tables, layout=layout).dtype == np.float64
-
-
 def test_arguments_are_left_alone():
     x = np.arange(8.0).reshape(2, 4)
     cos, sin = rope.tables(np.array([1, 2]), rope.frequencies(4))
@@ -178,41 +166,8 @@ def test_arguments_are_left_alone():
     np.testing.assert_array_equal(x, np.arange(8.0).reshape(2, 4))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_runs_on_exact_fractions(layout):
-    # (3/5, 4/5) and (5/13, 12/13) are rotations; the result is exact, so a float anywhere inside would show
-    x = np.array([[Fraction(1), Fraction(2), Fraction(3), Fraction(4)]], dtype=object)
-    cos = np.array([[Fraction(3, 5), Fraction(5, 13)]], dtype=object)
-    sin = np.array([[Fraction(4, 5), Fraction(12, 13)]], dtype=object)
-    expected = {
-        "interleaved": [Fraction(-5, 5), Fraction(10, 5), Fraction(-33, 13), Fraction(56, 13)],
-        "half": [Fraction(-9, 5), Fraction(-38, 13), Fraction(13, 5), Fraction(44, 13)],
-    }[layout]
-    assert rope.rotate(x, cos, sin, layout=layout)[0].tolist() == expected
-    assert rope.rotate_efficient(x, cos, sin, layout=layout)[0].tolist() == expected
-    assert rope.gradient(np.array([expected], dtype=object), cos, sin, layout=layout)[0].tolist() == [1, 2, 3, 4]
-    assert rope.rotate(X8[None].astype(object), cos, sin, layout=layout, rotary_dim=4)[0, 4:].tolist() == [5, 6, 7, 8]
-
-
-def test_runs_on_50_digits(digits):
-    theta, x = rope.frequencies(4), np.array([[1.0, 2.0, 3.0, 4.0]])
-    exact = rope.rotate(digits(x), *rope.tables(digits([131071]), digits(theta)), layout="half")
-    close = rope.rotate(x, *rope.tables(np.array([131071]), theta), layout="half")
-    # the frequencies are the same numbers here, so one product (U) is all the angle loses
-    np.testing.assert_allclose(close, exact.astype(float), rtol=0, atol=131071 * U * math.hypot(1, 3) + 40 * U)
-    turn = rope.matrix(digits(3.0)[()], digits(theta), layout="half")
-    np.testing.assert_allclose(turn.astype(float), rope.matrix(3.0, theta, layout="half"), rtol=0, atol=4 * U)
-
-
 def good_tables(n=3, dim=4):
     return rope.tables(np.arange(n), rope.frequencies(dim))
-
-
-def test_no_tokens_give_no_tokens():
-    for layout in LAYOUTS:
-        tables = rope.tables(np.arange(0), rope.frequencies(4))
-        assert rope.rotate(np.ones((2, 0, 4)), *tables, layout=layout).shape == (2, 0, 4)
-        assert rope.rotate(np.ones((2, 0, 6)), *tables, layout=layout, rotary_dim=4).shape == (2, 0, 6)
 
 
 def test_not_a_number_shows_in_the_result():
