@@ -158,7 +158,7 @@ def cases(pattern="*", status="active"):
 
 
 def case(id):
-    """The case with this id. ValueError if there is none.
+    """The case with this id. ValueError if there is none, and for a withdrawn one, with the reason.
 
     >>> case("rope/half/d4-b1e4/one").op
     'rotate'
@@ -166,6 +166,8 @@ def case(id):
     if not isinstance(id, str):
         raise TypeError(f"vectors.case: id is {id!r}, expected a string such as 'rope/half/d4-b1e4/one'")
     found = {each.id: each for each in load(id.split("/")[0]).cases}
+    if id in found and found[id].status == "withdrawn":
+        raise ValueError(f"vectors.case: {id!r} is withdrawn: {found[id].comment}")
     if id in found:
         return found[id]
     near = difflib.get_close_matches(id, found, n=1)

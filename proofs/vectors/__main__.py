@@ -38,7 +38,7 @@ def document(name, module, flags):
     """The whole file of one system; `flags` explains its mistakes. ValueError: a double or foreign id, an unknown flag."""
     with mpmath.workprec(BITS):
         records = list(module.vectors())
-        records += _rejected.of(name, records)
+        records += [*_rejected.of(name, records), *withdrawn(name, getattr(module, "WITHDRAWN", {}))]
     ids = [record["id"] for record in records]
     used = {flag for record in records for flag in record["flags"]}
     if twice := sorted({id for id in ids if ids.count(id) > 1}):
@@ -60,6 +60,12 @@ def document(name, module, flags):
         "models": {model: coefficients._asdict() for model, coefficients in MODELS.items()},
         "cases": records,
     }
+
+
+def withdrawn(name, reasons):
+    """The cases that a generator withdraws, {id: reason}, as they were released: ids are for ever, and say what became of them."""
+    released = {record["id"]: record for record in read(DIRECTORY / f"{name}.json")["cases"]} if reasons else {}
+    return [released[id] | {"status": "withdrawn", "comment": reason} for id, reason in reasons.items()]
 
 
 def render(names=(), directory=DIRECTORY):

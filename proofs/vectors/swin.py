@@ -26,6 +26,10 @@ CONVENTIONS = {
     "op shift_mask": "1 where two tokens of the rolled image may attend to each other",
 }
 
+WITHDRAWN = {
+    "swin/v2/w2x3-trained4x5/continuous-bias": "seven values are off by 0.5 to 0.62 units of rounding, because integers were "
+    "divided in float64: take swin/v2/w2x3-trained4x5/continuous-bias-2"
+}
 
 FINE = (
     "f64",
@@ -45,7 +49,7 @@ def vectors():
     yield _attend(2, 3, oblong + " bias_before_scale no_bias")
     yield _attend(2, 3, "bias_before_scale bias_twice", scale=0.1875)
     every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
-    yield _continuous((2, 3), (4, 5), every)
+    yield _continuous((2, 3), (4, 5), every, "continuous-bias-2")
     yield _continuous((3, 2), (3, 2), every)
     yield _logarithmic(2, 3)
     yield _shifted(4, 6, 2, 1)
@@ -90,19 +94,19 @@ def _attend(height, width, mistakes, scale=0.5):
     )
 
 
-def _continuous(window, trained, mistakes):
+def _continuous(window, trained, mistakes, name="continuous-bias"):
     places, (w_1, b_1, w_2) = grid(*window), (painted(shape, tag) for shape, tag in (((5, 2), 8), ((5,), 9), ((2, 5), 10)))
     between = (places[:, None] - places).reshape(-1, 2)
-    x = np.array([[spaced(int(a), n, mpmath) for a, n in zip(v, trained, strict=True)] for v in between])
+    x = np.array([[spaced(mpmath.mpf(int(a)), n, mpmath) for a, n in zip(v, trained, strict=True)] for v in between])
     size = stored(x, {"amp": terms(4, x) + terms(2, np.ones(x.shape))})  # log_8 of 1 + y, where y met two roundings
     hidden = total(dot(size, exact(w_1)), exact(b_1))
     hidden = np.where(hidden[0] > 0, hidden[0], 0), hidden[1]
     cond = {name: 4 * each for name, each in dot(hidden, exact(w_2))[1].items()}  # 4 is the largest slope of 16 sigmoid
-    heads = [[network(*map(int, v), w_1, b_1, w, trained, mpmath) for v in between] for w in w_2]
+    heads = [[network(*(mpmath.mpf(int(a)) for a in v), w_1, b_1, w, trained, mpmath) for v in between] for w in w_2]
     expected, cond = stored(heads, {name: each.T for name, each in cond.items()} | {"amp": cond["amp"].T + terms(8, heads)})
     square = lambda x: np.reshape(x, (2, len(places), len(places)))
     return case(
-        f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/continuous-bias",
+        f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/{name}",
         op="continuous_bias",
         params={"height": trained[0], "width": trained[1]},
         tensors={"coordinates": places, "w_1": w_1, "b_1": b_1, "w_2": w_2},
