@@ -740,9 +740,12 @@ def _print_report(report, as_json):
 def _vectors_list(arguments):
     from posref import vectors
 
-    ids = [case.id for case in vectors.cases(arguments.pattern)]
+    ids = [*vectors.ids(arguments.pattern)]
     if not ids:
-        raise Usage(f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for a system")
+        raise Usage(
+            f"no case matches {arguments.pattern!r}; `posref vectors list` prints all ids; write 'rope/*' for a system, "
+            "'released/*' for released models"
+        )
     print(json.dumps(ids, indent=2) if arguments.json else "\n".join(ids))
     return 0
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from posref.vectors.models import on_host
+
 DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
 _FILE_DTYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "int32": "<i4", "int64": "<i8"}
 
@@ -22,12 +24,7 @@ def as_float64(value: Any) -> np.ndarray:
     >>> as_float64(np.array([1, 2], dtype=np.float16))
     array([1., 2.])
     """
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if dtype_name(value) in ("bfloat16", "float16"):
-            value = value.float()
-        value = value.numpy()
-    array = np.asarray(value)
+    array = on_host(value)
     if array.dtype.kind == "c":
         raise TypeError(
             f"check: an array of {array.dtype}, expected real numbers; pass its real and imaginary parts as features"

@@ -35,6 +35,7 @@ __all__ = [
     "error",
     "export",
     "fingerprint",
+    "ids",
     "kernels",
     "load",
     "named",
@@ -153,8 +154,29 @@ def cases(pattern="*", status="active"):
     if not isinstance(pattern, str):
         raise TypeError(f"vectors.cases: pattern is {pattern!r}, expected a string such as 'rope/half/*'")
     system = pattern.split("/")[0]
-    chosen = [name for name in names() if fnmatch.fnmatchcase(name, system)]
+    chosen = [system] if system in names() else names() if set("*?[") & set(system) else []
     return [c for name in chosen for c in load(name).cases if c.status == status and fnmatch.fnmatchcase(c.id, pattern)]
+
+
+def ids(pattern="*"):
+    """The ids of all active cases that match a shell pattern, with the file of each: {id: file}.
+
+    Cases of released models and of kernels match by their file, "released/*", "llama*" or "kernels/*", or by their whole id.
+
+    >>> [*ids("llama-3.1-8b")]
+    ['rope/llama-3.1-8b/all/inv_freq', 'rope/llama-3.1-8b/all/turned', 'rope/llama-3.1-8b/all/step']
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"vectors.ids: pattern is {pattern!r}, expected a string such as 'rope/half/*'")
+    rows = [line.split("\t")[:4] for line in (DIRECTORY / CATALOGUE).read_text(encoding="ascii").splitlines()[1:]]
+    return {id: file for id, file, _, status in rows if status == "active" and _matches(id, file, pattern)}
+
+
+def _matches(id, file, pattern):
+    if "/" not in file:
+        return fnmatch.fnmatchcase(id, pattern)
+    called = (file.removesuffix(".json"), Path(file).stem) if pattern != "*" else ()
+    return id == pattern or any(fnmatch.fnmatchcase(name, pattern) for name in called)
 
 
 def case(id):

@@ -193,7 +193,8 @@ def export(directory, format, pattern="*"):
     suffix = ALIASES.get(format, format)
     if suffix not in FORMATS:
         raise ValueError(f"vectors.export: format is {format!r}, expected 'json', 'txt', 'npz', 'safetensors', 'raw' or 'c'")
-    wanted = {case.id for status in ("active", "reject") for case in vectors.cases(pattern, status)}
+    others = [case.id for status in ("reject", "withdrawn") for case in vectors.cases(pattern, status)]
+    wanted = vectors.ids(pattern) | {id: f"{id.split('/')[0]}.json" for id in others}
     if not wanted:
         raise ValueError(
             f"vectors.export: no case matches {pattern!r}; write 'rope/*' for a system, "
@@ -208,10 +209,10 @@ def export(directory, format, pattern="*"):
     except OSError as problem:
         raise OSError(f"vectors.export: cannot write to {directory} ({problem}); choose another directory") from problem
     try:
-        for name in sorted({id.split("/")[0] for id in wanted}):
-            document = vectors.read(vectors.DIRECTORY / f"{name}.json")
+        for file in sorted({*wanted.values()}):
+            document = vectors.read(vectors.DIRECTORY / file)
             document["cases"] = [record for record in document["cases"] if record["id"] in wanted]
-            FORMATS[suffix](document, staging / f"{name}.{suffix}")
+            FORMATS[suffix](document, staging / f"{Path(file).stem}.{suffix}")
         written = [directory / path.name for path in sorted(staging.iterdir())]
         for path in written:
             os.replace(staging / path.name, path)

@@ -141,9 +141,17 @@ def ratios(difference, allowed):
     return np.divide(np.abs(difference), allowed, out=found, where=allowed > 0)
 
 
+def on_host(value):
+    """The numbers of a numpy array or of a tensor of torch or jax; bfloat16, which NumPy has not, is widened to float32."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+    return np.asarray(value)
+
+
 def differences(case, got):
     """got - expected as float64, 0 where elements are ignored; None for another shape, NaN or infinity."""
-    got = np.asarray(got)
+    got = on_host(got)
     if got.shape != case.expected.shape:
         return None
     difference = np.where(_counts(case), got.astype(np.float64), case.expected) - case.expected

@@ -63,7 +63,7 @@ def document(name, module, flags):
 
 
 def withdrawn(name, reasons):
-    """The cases that a generator withdraws, {id: reason}, as they were released: ids are for ever, and say what became of them."""
+    """The cases that a generator withdraws, {id: reason}, as they were released: ids are for ever."""
     released = {record["id"]: record for record in read(DIRECTORY / f"{name}.json")["cases"]} if reasons else {}
     return [released[id] | {"status": "withdrawn", "comment": reason} for id, reason in reasons.items()]
 

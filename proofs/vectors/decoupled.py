@@ -54,7 +54,7 @@ def _joined(q, p, k, r, scale):
 
 
 def _scores(name, shape, d, d_rope, kills=""):
-    scale = (d + d_rope) ** -0.5
+    scale = float(1 / mpmath.sqrt(d + d_rope))
     (q, p, r), k = _inputs(shape, d, d_rope), painted((*shape[:2], shape[3], d), 4) / 4
     return case(
         f"decoupled/scores/{name}/scores",
@@ -68,7 +68,7 @@ def _scores(name, shape, d, d_rope, kills=""):
 
 
 def _absorbed(name, shape, d, d_rope, d_latent):
-    scale = (d + d_rope) ** -0.5
+    scale = float(1 / mpmath.sqrt(d + d_rope))
     (q, p, r), heads = _inputs(shape, d, d_rope), shape[1]
     latents, w = painted((shape[0], 1, shape[3], d_latent), 8) / 4, painted((heads, d_latent, d), 9) / 4
     k, (_, made) = latents @ w, dot(exact(latents), exact(np.swapaxes(w, -1, -2)))
@@ -86,7 +86,7 @@ def _absorbed(name, shape, d, d_rope, d_latent):
 
 
 def _attend(name, shape, d, d_rope, kills=""):
-    scale, lead = (d + d_rope) ** -0.5, shape[:2]
+    scale, lead = float(1 / mpmath.sqrt(d + d_rope)), shape[:2]
     (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
     q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int)
     scores = _values(q, p, k, r, scale), _joined(q, p, k, r, scale)

@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,41 @@ def test_cases_by_pattern():
     by_status = [case.id for status in ("active", "withdrawn", "reject") for case in vectors.cases(status=status)]
     assert sorted(by_status) == sorted(case.id for case in every)
     assert vectors.cases("nothing*") == []
+
+
+def test_ids_of_every_file_by_pattern():
+    """A star crosses slashes; released models and kernels are found by their files, by whole ids, and not by a lone star."""
+    catalogue = [line.split("\t") for line in (vectors.DIRECTORY / vectors.CATALOGUE).read_text().splitlines()[1:]]
+    active = {row[0]: row[1] for row in catalogue if row[3] == "active"}
+    assert [*vectors.ids()] == [id for id, file in active.items() if "/" not in file]
+    for file in {file for file in active.values() if "/" in file}:
+        there = {id for id in active if active[id] == file}
+        assert there == {*vectors.ids(file.removesuffix(".json"))} <= {*vectors.ids(f"*{Path(file).stem}")}
+        assert all([*vectors.ids(id)] == [id] for id in there)
+    for folder in ("released", "kernels"):
+        assert {*vectors.ids(f"{folder}/*")} == {id for id, file in active.items() if file.startswith(f"{folder}/")} != set()
+    across = {case.id for name in vectors.names() for case in vectors.load(name).cases if case.status == "active"}
+    assert {case.id for case in vectors.cases("*/tiny")} == {id for id in across if id.endswith("/tiny")} != set()
+
+
+def test_a_withdrawn_case_says_why():
+    (case,) = vectors.cases("swin/v2/*", status="withdrawn")
+    with pytest.raises(
+        ValueError, match=r"'swin/v2/.* is withdrawn: seven values .* take swin/v2/w2x3-trained4x5/continuous-bias-2"
+    ):
+        vectors.case(case.id)
+    better = vectors.case(f"{case.id}-2").expected
+    off = np.abs(case.expected - better) / np.spacing(better)
+    assert np.flatnonzero(off).tolist() == [4, 9, 11, 16, 18, 25, 32]
+    assert off.max() == 1
+
+
+def test_tensors_of_torch_are_compared_as_they_are():
+    torch = pytest.importorskip("torch", reason="tensors of torch need torch")
+    case = vectors.case("rope/half/d4-b1e4/one")
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        given = torch.tensor(case.expected, dtype=dtype, requires_grad=True)
+        assert vectors.error(case, given, "f64") == vectors.error(case, given.detach().double().numpy(), "f64")
 
 
 def test_withdrawn_cases_are_not_listed(copy, monkeypatch):
