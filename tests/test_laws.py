@@ -241,12 +241,14 @@ TAKES_FLOATS = [
 
 
 @every(TAKES_FLOATS)
-def test_single_precision_stays(name):
-    function, wanted = FUNCTIONS[name], {"f": np.float64 if name in IN_DOUBLE else np.float32, "c": np.complex64}
+def test_precision_is_that_of_the_arguments(name):
+    """float64 gives float64, float32 stays float32, and integers among the results are int64."""
+    function = FUNCTIONS[name]
+    single = (np.float64, np.complex64) if name in IN_DOUBLE else (np.float32, np.complex64)
     for given in examples(function):
-        got = _call(function, function, converted(given, np.float32))
-        dtypes = [np.asarray(part).dtype for part in _parts(got)]
-        assert [d for d in dtypes if d.kind in "fc" and d != wanted[d.kind]] == []
+        for kind, floats in ((np.float64, (np.float64, np.complex128)), (np.float32, single)):
+            got = _call(function, function, converted(given, kind))
+            assert [d for part in _parts(got) if (d := np.asarray(part).dtype) not in (*floats, np.int64, bool)] == []
 
 
 @every(TAKES_FLOATS)
@@ -256,6 +258,7 @@ def test_whole_numbers_count_as_floats(name):
     for given in examples(function, VALUES[2:]):
         results = (_call(function, function, each) for each in (given, converted(given, np.int64)))
         for expected, got in zip(*map(_parts, results), strict=True):
+            assert np.asarray(got).dtype in (np.asarray(expected).dtype, np.int64)
             np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
 
 
