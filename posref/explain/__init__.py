@@ -4,6 +4,7 @@ from posref.explain import layers
 from posref.explain.inventory import undescribed
 from posref.explain.parts import parts
 from posref.explain.reading import read
+from posref.explain.settings import shown
 from posref.explain.traps import traps, unread
 
 __all__ = ["explain", "read"]
@@ -49,8 +50,15 @@ def _part(settings):
         return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         # the kinds of the keys of some hundred classes are not written down here
-        words = f"{type(error).__name__}: {error}"
+        usual = settings.facts.get("defaults", {})
+        odd = {key: value for key, value in settings.file.items() if key in settings.read and not _alike(value, usual.get(key))}
+        words = ", ".join(f"{key} is {shown(value)}" for key, value in odd.items()) or "which one is not known"
         raise ValueError(
-            f"{settings.path or 'the configuration'}: a key about position has a value that {settings.model_type} cannot have "
-            f"({' '.join(words.split())})"
+            f"{settings.path or 'the configuration'}: a key has a value that {settings.model_type} cannot have: {words}"
         ) from error
+
+
+def _alike(value, usual):
+    """Whether a value is of the kind of the usual one; integers stand for numbers."""
+    number = (int, float)
+    return usual is None or type(value) is type(usual) or (isinstance(value, number) and isinstance(usual, number))

@@ -28,6 +28,7 @@ A row says what a configuration does not: `like` another row, then what differs.
                 the file that decides it; norm_of: "turned" layers alone, or kinds
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
     file        the part of modeling_FILE.py that is not the module's name
+    input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -246,13 +247,27 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "like": "llama",
         "head": "hidden",
         "kinds": {"every": 3, "key": "global_attn_every_n_layers", "at": 0},
-        "window": {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"], "sides": "both"},
+        "window": {
+            "key": "local_attention",
+            "halved": True,
+            "plus": 1,
+            "kinds": ["sliding_attention"],
+            "sides": "both",
+            "instead": "sliding_window",  # half of local_attention
+            "instead_plus": 1,
+        },
         "parameters": "modernbert",
         "causal": False,
     },
     "modernbert-decoder": {
         "like": "modernbert",
-        "window": {"key": "local_attention", "halved": True, "kinds": ["sliding_attention"]},
+        "window": {
+            "key": "local_attention",
+            "halved": True,
+            "kinds": ["sliding_attention"],
+            "instead": "sliding_window",
+            "instead_plus": 0,
+        },
         "causal": True,
     },
     "mimo_v2_flash": {
@@ -615,6 +630,11 @@ AXIAL_TYPES = (
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
 )
+LEARNED_INPUT = (
+    "cohere_compass_vision gemma4_vision glm4v_moe_vision glm4v_vision kimi_k25_vision llama4_vision_model muse_glimmer_vision "
+    "muse_spark_vision paddleocr_vl_vision qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder "
+    "qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision"
+)
 FAMILIES |= {name: {"like": row} for row, names in LIKE.items() for name in names.split()}
 FAMILIES |= {name: {"like": row, "norm": "before"} for row, names in NORMED.items() for name in names.split()}
 FAMILIES |= {name: {"like": row, "asks": False} for row, names in CODECS.items() for name in names.split()}
@@ -623,6 +643,7 @@ FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "norm": "before"}
 FAMILIES |= {name: {"like": "axial", "axes": "wh_from_one"} for name in ("muse_glimmer_vision", "muse_spark_vision")}
+FAMILIES |= {name: {**FAMILIES[name], "input": "learned"} for name in LEARNED_INPUT.split()}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 
 # position at the input or in the scores; heads are hidden_size / heads wide, and scores scaled by the root of that

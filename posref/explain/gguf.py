@@ -97,7 +97,7 @@ def _read(file):
     for _ in range(_bounded(entries)):
         key = _string(file)
         value = _value(file, _number(file, "<I"))
-        if key in found:  # llama.cpp refuses such a file, whatever the values are
+        if key in found:  # llama.cpp refuses it too: ggml/src/gguf.cpp, commit 067d44f6
             raise ValueError(f"the GGUF file has the key {shown(key)} twice, with {shown(found[key])} and {shown(value)}")
         found[key] = value
     places = dict(_tensor(file) for _ in range(_bounded(tensors)))
@@ -162,7 +162,7 @@ def translate(metadata):
         return _translate(metadata)
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise ValueError(
-            f"a key of the GGUF metadata has a value that it cannot have ({' '.join(str(error).split())})"
+            f"a key of the GGUF metadata ({shown(metadata['general.architecture'])}) has a value of a wrong kind"
         ) from error
 
 
@@ -245,7 +245,7 @@ def _scaling(get, metadata):
         )
     factor = factor or old
     if kind is None and factor:
-        kind = "linear"  # llama.cpp reads a file without a type so
+        kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
     if kind in (None, "none"):
         return None
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}

@@ -28,6 +28,8 @@ def stacks(settings):
     # the class of a model with parts reads no count that it does not declare: others are of its text, written flat
     raw = {key: value for key, value in settings.file.items() if key in own} if settings.facts.get("parts") else settings.file
     values = {**own, **raw}
+    if values.get("num_decoder_layers", 0) is None:
+        values["num_decoder_layers"] = values.get("num_layers")  # as T5 and its kin fill it
     found = {key: _size(value) for key, value in values.items() if counts_layers(key) and key not in LISTS}
     found = {key: count for key, count in found.items() if count and (key not in FURTHER or key in settings.file)}
     for key in [key for key in found if _another_name(key, found)]:

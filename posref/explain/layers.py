@@ -156,6 +156,8 @@ def _turned(settings, kind, values, width):
     length = settings.count("max_position_embeddings", most=10**12)
     if length and not family.get("axes", "text").startswith(("h", "w", "b", "llama4")):
         layer |= {"max_position_embeddings": length, "phase_error": phase_error(found.frequencies, length)}
+    if family.get("input"):
+        layer["input"] = family["input"]
     if found.long is not None:
         layer["frequencies_long"] = found.long.tolist()
     if family.get("axes"):
@@ -278,7 +280,8 @@ def window(settings, kind):
     if "if" in rule and not settings[rule["if"]]:
         return None
     if "instead" in rule and settings.given(rule["instead"]):
-        return settings.count(rule["instead"]) + rule["instead_plus"]
+        width = settings.number(rule["instead"])
+        return int(width) + rule["instead_plus"] if width > 0 else None
     width = settings.number(rule["key"])
     if width is None or width <= 0:
         return None

@@ -4,7 +4,7 @@ These weights are those of the authors' code: pairs are adjacent features, unles
 transformers. What such a file leaves to the code stands here with its source.
 """
 
-from posref.explain.settings import shown
+from posref.explain.settings import Keys, shown
 
 NAMES = {
     "dim": "hidden_size",
@@ -51,9 +51,23 @@ def _of_glm(config):
 
 
 def translate(config):
-    """The same in the words of a configuration, with `posref_layout` for the order of its weights."""
-    if _of_glm(config):
-        return _glm(config)
+    """The same in the words of a configuration, with `posref_layout` for the order of its weights; other keys stay."""
+    keys = Keys(config)
+    found = _glm(keys) if _of_glm(keys) else _native(keys)
+    keys.read.update(("architectures", "model_type"))  # it is read as another type
+    return {**_unread(config, keys.read), **found}
+
+
+def _unread(config, read):
+    """The keys that nothing has read: what they say is found, or printed, with all others of a file."""
+    found = {key: value for key, value in config.items() if key not in read}
+    for key, inner in config.items():
+        if key in read and isinstance(inner, dict):
+            found |= {f"{key}.{name}": value for name, value in inner.items() if f"{key}.{name}" not in read}
+    return found
+
+
+def _native(config):
     found = {name: config[key] for key, name in NAMES.items() if config.get(key) is not None}
     found["rope_theta"] = config.get("rope_theta", config.get("rope_freq_base", 10000.0))
     found["posref_layout"] = "half" if config.get("use_hf_rope") else "interleaved"

@@ -68,6 +68,8 @@ def _standard(settings, values, *, flat):
     values.setdefault("rope_type", values.get("type") or "default")
     if values["rope_type"] == "default" and settings.facts.get("rope_type", "default") != "default":
         values["rope_type"] = settings.facts["rope_type"]
+    if values["rope_type"] == "su" and not settings.facts:  # as the code of Phi-3-vision, whose type transformers lacks
+        values["rope_type"] = "longrope"
     if values["rope_type"] in TRAINED_LENGTH:
         outside = settings["original_max_position_embeddings"]
         if flat and (outside is not None):

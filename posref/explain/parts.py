@@ -1,22 +1,27 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
 from posref.explain.inventory import counts_layers, stacks
-from posref.explain.settings import UNKNOWN_TYPE, Settings, facts, shown
+from posref.explain.settings import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")
+
+SPELLED_TWICE = ("altclip", "chinese_clip", "clip", "clipseg", "flava", "groupvit", "metaclip_2", "x_clip")
 
 
 def parts(config, model_type, path="", outer=None):
     """Every part, depth first, as `Settings`; sparse parts are filled by their class. `layered` has layers of its own."""
     row = facts().get(model_type, {})
-    below = row.get("parts", {}) if row else _named_parts(config)
+    below = row.get("parts", {})
+    copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
+    below = {**below, **{key: name for key, name in _named_parts(config).items() if key not in copies}}
+    below |= row.get("parts", {})
     own = Settings(config, model_type, path, outer)
     layered = own.family["encoding"] is not None or "rope_parameters" in row.get("defaults", {}) or stacks(own)
     own.layered, own.parts = bool(layered or not below), below
     found = [own]
     for key, default in below.items():
-        part = _part(config, key, path)
+        part = _part(config, f"{key}_dict" if row.get("module") in SPELLED_TWICE and f"{key}_dict" in config else key, path)
         own_type = part.get("model_type") if isinstance(part, dict) else None
         chosen = own_type if isinstance(own_type, str) and own_type not in ("", model_type) else default
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
@@ -33,14 +38,17 @@ def parts(config, model_type, path="", outer=None):
 
 
 def _named_parts(config):
-    """The parts of a model that is not known: those that name another type than the model, or count layers."""
-    inner = {key: part for key, part in config.items() if key.endswith("_config") and isinstance(part, dict)}
-    named = {key: part.get("model_type") for key, part in inner.items()}
-    return {
-        key: name if isinstance(name, str) else None
-        for key, name in named.items()
-        if (isinstance(name, str) and name != config.get("model_type")) or any(map(counts_layers, inner[key]))
-    }
+    """The parts that no class names: dictionaries that name another type than the model, or count layers, at any depth."""
+    inner = {key: part for key, part in config.items() if key not in (*ROTARY, *ELSEWHERE) and _holds_layers(part, config)}
+    return {key: part["model_type"] if isinstance(part.get("model_type"), str) else None for key, part in inner.items()}
+
+
+def _holds_layers(part, config):
+    if not isinstance(part, dict):
+        return False
+    name = part.get("model_type")
+    other = isinstance(name, str) and name != config.get("model_type")
+    return other or any(map(counts_layers, part)) or any(_holds_layers(inner, config) for inner in part.values())
 
 
 def layer_counts(config):

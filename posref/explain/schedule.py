@@ -29,7 +29,8 @@ def schedule(values, head_dim, settings):
     """The schedule of `rope_type`; ValueError names a key that is missing, and a type that is not known."""
     kind = values.get("rope_type")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"{where(settings)}rope_type is {shown(kind)}; known are {', '.join(sorted(KINDS))}")
+        first = ", the first name of longrope, which transformers 5.23.0 reads for Phi-3 alone" if kind == "su" else ""
+        raise ValueError(f"{where(settings)}rope_type is {shown(kind)}{first}; known are {', '.join(sorted({*KINDS} - OWN))}")
     base = need(values, "rope_theta", settings)
     share = values.get("partial_rotary_factor")
     share = 1.0 if share is None or (kind == "default" and "partial" not in settings.family) else share
@@ -192,6 +193,7 @@ def phase_error(frequencies, length):
     return {"float32": single, "bfloat16": min(half, float(np.pi))}
 
 
+OWN = {"axial", "factors", "ntk_alpha"}  # names of this file; the others are those of transformers
 KINDS = {
     "default": _default,
     "linear": _linear,

@@ -16,6 +16,7 @@ from posref.explain.families import FAMILIES, UNKNOWN
 
 UNKNOWN_TYPE = "unknown"  # the type of a part of which neither the file nor a class says one
 ROTARY = ("rope_parameters", "rope_scaling")
+ELSEWHERE = ("quantization_config", "compression_config", "generation_config")  # they say nothing about the model itself
 
 
 class Keys(dict):

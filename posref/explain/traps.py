@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from posref.explain import windows
-from posref.explain.settings import ROTARY, shown
+from posref.explain.settings import ELSEWHERE, ROTARY, shown
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
@@ -24,7 +24,6 @@ SILENT = re.compile(
     r"|^temperature$|^finetuned$|initializer|_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
-ELSEWHERE = ("quantization_config", "compression_config", "generation_config")  # they say nothing about the model itself
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
 FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
@@ -64,7 +63,7 @@ def _whole(settings, path):
     """The name of a dictionary about position of which nothing was read, for each of its keys."""
     key = re.split(r"[.\[]", path)[0]
     inside = any(each == key or each.startswith(f"{key}.") for each in settings.read)
-    return path if inside or not SPEAKS.search(key) else key
+    return path if inside or path in settings.file or not SPEAKS.search(key) else key
 
 
 def _about_position(path, key, value):
@@ -117,11 +116,14 @@ def _dropped(settings, groups):
 
 def _old_type(settings, groups):
     given = settings.file.get("rope_scaling")
-    if isinstance(given, dict) and "type" in given and "rope_type" not in given:
-        if settings.family.get("parameters") in BY_LAYER:
-            yield 'rope_scaling says "type" and the class of this model reads "rope_type": transformers drops the scaling'
-        elif given["type"] == "su":
-            yield 'rope_scaling has the type "su", the first name of longrope; transformers 5.23.0 refuses it'
+    old = isinstance(given, dict) and "type" in given and "rope_type" not in given
+    if old and settings.family.get("parameters") in BY_LAYER:
+        yield 'rope_scaling says "type" and the class of this model reads "rope_type": transformers drops the scaling'
+    for name, values in _dictionaries(settings):
+        if "su" in (values.get("rope_type"), values.get("type")) and _rotary(groups):
+            refused = settings.model_type == "phi3" and "original_max_position_embeddings" not in values
+            words = f"; transformers 5.23.0 refuses it, unless {name} has original_max_position_embeddings" if refused else ""
+            yield f'{name} has the type "su", the first name of longrope{words}'
 
 
 def _no_base(settings, groups):
@@ -218,7 +220,7 @@ def _window_off(settings, groups):
 
 
 def _window_counts(settings, groups):
-    if settings.family.get("window", {}).get("instead") and settings.given(settings.family["window"]["instead"]):
+    if settings.family.get("window", {}).get("instead") == "sliding_window_size" and settings.given("sliding_window_size"):
         yield "sliding_window_size does not count the token itself: transformers adds 1"
 
 
@@ -320,17 +322,26 @@ def _contradictions(settings, groups):
         inside = values.get("rope_theta")
         if isinstance(outside, (int, float)) and isinstance(inside, (int, float)) and "." not in name and outside != inside:
             yield f"rope_theta is {inside:g} in {name} and {outside:g} beside it; the base used here is {used or 'neither'}"
+        shares = [values.get("partial_rotary_factor"), settings.file.get("partial_rotary_factor")]
+        if None not in shares and shares[0] != shares[1]:
+            yield f"partial_rotary_factor is {shares[0]} in {name} and {shares[1]} beside it; transformers takes the first"
         kinds = [values.get(key) for key in ("rope_type", "type")]
         if None not in kinds and kinds[0] != kinds[1]:
             yield f"{name} has the rope_type {shown(kinds[0])} and the type {shown(kinds[1])}; transformers reads rope_type"
         if kinds == [None, None] and values.get("factor") not in (None, 1):
-            yield f"{name} has a factor and no rope_type: transformers scales nothing, other programs may scale linearly"
+            yield (
+                f"{name} has a factor and no rope_type: transformers 5.23.0 scales nothing; llama.cpp scales linearly where a "
+                "GGUF file has a factor and no type"
+            )
     both = [settings.file.get(name) for name in ROTARY]
     if all(isinstance(values, dict) and values for values in both) and both[0] != both[1]:
         yield "rope_parameters and rope_scaling differ; transformers 5.23.0 lets rope_scaling win"
     based = isinstance(both[0], dict) and isinstance(both[0].get("rope_theta"), (int, float))
     if based and not both[1] and outside is None and _rotary(groups) and both[0]["rope_theta"] != 10000:
-        yield "the base stands in rope_parameters alone; transformers 4, which reads rope_theta beside it, does not find it"
+        yield (
+            "the base stands in rope_parameters alone: transformers 4.57.1 does not read this key; it reads rope_theta at the "
+            "top of a file and, without it, takes the base of its class"
+        )
 
 
 def _two_mixers(settings, groups):

@@ -119,6 +119,10 @@ def _rotation(group):
     pairs = len(group.get("axes") or group["frequencies"])
     place = "" if width == head else f", the {group['rotated']} ones"
     yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
+    if group.get("input"):
+        yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
+    if group.get("learned_first"):
+        yield "", "the class token, which stands first, turns by trained angles"
     sign = " (clockwise: by minus the angle)" if group["sign"] < 0 else ""
     yield "layout", LAYOUTS.get(group["layout"], str(group["layout"])).format(half=pairs) + sign
     if group.get("axes"):

@@ -294,7 +294,7 @@ def test_keys_that_contradict_each_other():
             {"rope_scaling": {"rope_type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "default"}},
         ),
         (
-            "does not find it",
+            "the base stands in rope_parameters alone",
             {"rope_theta": None, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}},
         ),
     ):
@@ -305,3 +305,37 @@ def test_keys_that_contradict_each_other():
 def test_layers_with_a_state_beside_their_attention():
     assert said("also have a state", model_type="falcon_h1")
     assert not said("also have a state", model_type="llama")
+
+
+def test_two_shares_that_differ_are_a_trap():
+    config = {"model_type": "glm4_moe", "partial_rotary_factor": 0.25, "rope_parameters": {"partial_rotary_factor": 0.5}}
+    explained = explain(config)
+    assert explained["layers"][0]["rotary_dim"] * 2 == explained["layers"][0]["head_dim"]
+    assert any("partial_rotary_factor is 0.5 in rope_parameters and 0.25 beside it" in words for words in explained["traps"])
+
+
+@pytest.mark.parametrize("key", ["type", "rope_type"])
+@pytest.mark.parametrize(("model_type", "refused"), [("phi3", True), ("phi4_multimodal", False), ("phi3_v", False)])
+def test_su_is_the_first_name_of_longrope(model_type, refused, key):
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "max_position_embeddings": 8192}
+    scaling = {key: "su", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8}
+    base = {"model_type": model_type, "rope_theta": 1e4, "original_max_position_embeddings": 4096}
+    explained = explain(base | sizes | {"rope_scaling": scaling})
+    (words,) = [words for words in explained["traps"] if '"su"' in words]
+    assert ("transformers 5.23.0 refuses it" in words) == refused
+    assert explained["layers"][0]["scaling"]["type"] == "longrope"
+
+
+def test_su_of_another_type_is_refused_and_named():
+    with pytest.raises(ValueError, match="'su', the first name of longrope") as error:
+        explain({"model_type": "llama", "rope_scaling": {"type": "su", "factor": 2.0}})
+    assert "ntk_alpha" not in str(error.value)
+    assert "factors" not in str(error.value)
+
+
+@pytest.mark.parametrize(("model_type", "plus"), [("modernbert", 1), ("modernbert-decoder", 0)])
+@pytest.mark.parametrize(("keys", "half"), [({}, 64), ({"local_attention": 32}, 16), ({"sliding_window": 7}, 7)])
+def test_windows_of_modernbert(model_type, plus, keys, half):
+    windows = {group["window"] for group in explain({"model_type": model_type, **keys})["layers"]}
+    assert windows == {None, half + plus}
+    assert explain({"model_type": model_type, "sliding_window": -1})["layers"][1]["window"] is None

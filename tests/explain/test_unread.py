@@ -88,3 +88,34 @@ def test_another_embedding_than_the_table_of_a_class():
     assert explain(bert)["layers"] == []
     assert "alibi" in explain(bert)["traps"][0]
     assert explain(bert | {"position_embedding_type": "absolute"})["layers"]
+
+
+@pytest.mark.parametrize("model_type", ["unknown here", *facts()])
+def test_no_dictionary_with_layers_is_silent(model_type):
+    """Of every type: a dictionary that counts layers is a part, at any depth, whatever its key is."""
+    config = {"model_type": model_type, "strange": {"num_hidden_layers": 3}, "deep": {"er": {"n_layer": 5, "rope_theta": 7.0}}}
+    explained = explain(config)
+    named = {entry["part"]: len(entry["indices"]) for entry in explained["unsupported"]}
+    assert (named["strange"], named["deep.er"]) == (3, 5)
+    assert "deep.er.rope_theta" in explained["unread"]
+
+
+def test_a_decoder_is_as_long_as_its_encoder_where_no_key_counts_it():
+    for model_type, record in facts().items():
+        if record["defaults"].get("num_decoder_layers", 0) is None:
+            explained = explain({"model_type": model_type, "num_layers": 7, "num_decoder_layers": None})
+            said = [*explained["layers"], *explained["unsupported"]]
+            assert sum(len(entry["indices"]) for entry in said if entry["kind"] != "cross_attention") == 14, model_type
+
+
+@pytest.mark.parametrize("key", STRANGE_KEYS)
+def test_a_key_of_a_parameter_file_that_was_not_read_is_printed(key):
+    native = {"dim": 64, "n_layers": 2, "n_heads": 4, "yarn": {"factor": 2.0, "original_max_position_embeddings": 64}}
+    value = STRANGE_KEYS[key]
+    unread = explain(native | {key: value, "vision": {key: value}, "yarn": native["yarn"] | {key: value}})["unread"]
+    assert sorted(unread) == sorted([key, f"vision.{key}", f"yarn.{key}"])
+
+
+def test_layers_of_a_parameter_file_beside_its_text_are_named():
+    explained = explain({"dim": 64, "n_layers": 2, "n_heads": 4, "vision_encoder": {"num_hidden_layers": 24}})
+    assert [(entry["part"], len(entry["indices"])) for entry in explained["unsupported"]] == [("vision_encoder", 24)]

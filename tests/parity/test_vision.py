@@ -1,14 +1,19 @@
 """Systems of images against transformers' own code: random weights, tiny configurations, eager attention."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from posref import attention
 from posref.absolute import resizing, sinusoidal, sinusoidal_2d
+from posref.explain import explain
+from posref.explain.settings import facts, family
 from posref.relative import decomposed, swin
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
-pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")
+transformers = pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")
 
 
 def numpy(tensor):
@@ -217,3 +222,26 @@ def test_beit_reads_its_table_of_offsets_transposed():
         as_released = resizing.resize(as_released, 2 * h - 1, 2 * w - 1, convention="beit").reshape(-1, 2)
         released = swin.bias(rows, np.concatenate([as_released, table[-3:]]))
         np.testing.assert_allclose(released, got, rtol=0, atol=2.0**-20)
+
+
+def _adds_a_table(model_type):
+    """Whether a class for pictures of this type's module makes a table of positions: nn.Embedding or nn.Parameter."""
+    module = facts()[model_type]["module"]
+    source = Path(transformers.__file__).parent / "models" / module / f"modeling_{module}.py"
+    found = re.split(r"^class ", source.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    made = re.compile(r"self\.(?!class_)\w*pos\w*emb\w* *= *nn\.(Embedding|Parameter)")
+    return any("vision" in text.split("(")[0].lower() and made.search(text) for text in found)
+
+
+def test_tables_at_the_input_beside_a_rotation_are_said():
+    """Of every installed type of an encoder of pictures that turns: the source has a table if and only if explain says so."""
+    turning = [
+        name
+        for name in facts()
+        if family(name).get("axes") in {"hw", "hw_centred", "hw_split", "blocks", "wh_alternating", "wh_from_one"}
+        and family(name)["encoding"] == "rope"
+    ]
+    assert len(turning) > 25
+    for name in turning:
+        (said, *_) = [group.get("input") == "learned" for group in explain({"model_type": name})["layers"]]
+        assert said == _adds_a_table(name), name
