@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from posref.explain import axes, others, per_layer, windows
+from posref.explain import axes, masks, others, per_layer, windows
 from posref.explain import kinds as layer_kinds
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
@@ -15,7 +15,11 @@ from posref.explain.slips import slips
 def groups(settings):
     """One dictionary for each set of layers of this part that treat position alike; layers without a softmax are left out."""
     describe = _rotary if settings.family["encoding"] == "rope" else OTHERS[settings.family["encoding"]]
-    counted = [{**group, "positions": positions(settings, group)} for group in describe(settings)]
+    masked = [masks.described(settings, group) for group in describe(settings)]
+    counted = [{**group, "positions": positions(settings, group)} for group in masked]
+    if settings.model_type == "t5_gemma_module" and settings.path.endswith("decoder"):
+        indices = sorted(i for group in counted for i in group["indices"])
+        counted.append({**masks.cross_attention(counted[0]), "indices": indices})
     return [{**group, "slips": slips(group)} for group in counted]
 
 

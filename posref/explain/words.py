@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref._printable import in_one_line
+from posref.explain.masks import in_words
 
 LAYOUTS = {
     None: "NOT KNOWN: no key says which features form a pair",
@@ -216,16 +217,11 @@ def _scale(group):
 
 
 def _mask(group):
-    seen = "causal" if group["causal"] else "all tokens see each other" if group["causal"] is False else "as the model is used"
-    if group["window"]:
-        side = "on both sides" if group["window_sides"] == "both" else "its own included"
-        seen += f", window: keys at a distance below {group['window']}, {side}"
+    seen = in_words(group)
     if group["encoding"] in ("swin", "swin_v2"):
         seen = "patches of one window of {window} x {window} see each other".format(**group["bias"])
         if group["bias"]["shift"]:
             seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group["bias"])
-    if group["chunk"]:
-        seen += f", within chunks of {group['chunk']}"
     grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1
     share = f"; query head a reads key head a // {group['heads'] // group['kv_heads']}" if grouped else ""
     return seen + share

@@ -8,9 +8,11 @@ sinks; that nothing is claimed that the module has not; and how the tokens of a 
     python -m tests.parity.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
 """
 
+import contextlib
 import inspect
 import re
 import sys
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,94 +20,153 @@ import numpy as np
 from posref import position_ids
 from posref.absolute import learned
 from posref.explain import explain
-from posref.explain.families import FAMILIES
+from posref.relative import alibi, deberta, t5
 from posref.rotary import rope
 from tests.parity import models
 
 STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
 CROSS = re.compile("EncDec|encoder_attn|cross")
+MASKED_OUTSIDE = ("blt_global_transformer",)  # BltModel gives it a mask that it does not make itself
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
 
+ASPECTS = ("rotation", "temperature", "mask", "scores")  # scores: scale, cap, bias, sinks and the key head of each query head
+
+
 class Verdict(NamedTuple):
-    """One type: layers explained, layers whose attention or rotation was seen to be as explained, and what was not."""
+    """One type: layers explained, layers that were compared in every aspect they have, what drifted, what was not compared.
+
+    `compared` and `missed` count layers per aspect; `missed` has the reason too.
+    """
 
     model_type: str
     explained: int
     verified: int
     drifted: list
+    compared: Counter
+    missed: Counter
 
 
 def compare(model_type, **changes):
     """Explain a tiny file, build and run its module, and compare."""
     file = {**models.keys(model_type), **changes}
-    said = [layer for layer in explain(file)["layers"] if layer["part"] in ("", *STACKS)]
+    said = of_text(file)
     model = models.build(models.configuration(file))
-    return judge(model_type, said, models.run(model))
+    verdict = judge(model_type, said, models.run(model))
+    verdict.drifted.extend(by_three_axes(said, model))
+    return verdict
+
+
+def of_text(file):
+    """The groups of the text, of an encoder and of a decoder; the text of an encoder is its part."""
+    named = {"encoder.text_config": "encoder"}
+    found = [{**layer, "part": named.get(layer["part"], layer["part"])} for layer in explain(file)["layers"]]
+    return [layer for layer in found if layer["part"] in ("", *STACKS)]
+
+
+def by_three_axes(said, model):
+    """Rotations at positions whose time, row and column differ: which pair reads which of them."""
+    groups = {i: group for group in said for i in group["indices"] if set("thw") <= set(group.get("axes") or ())}
+    if not groups:
+        return
+    at = np.stack([np.arange(models.TOKENS) * factor for factor in (1, 2, 3)])
+    position_ids = models.torch.tensor(at)[:, None]
+    for turn in models.run(model, {**models.inputs_of(model), "position_ids": position_ids}).turns:
+        _, i, _ = place(turn.layer, set(), ())
+        layer = {**groups[i], "coordinates": dict(zip("thw", at, strict=True))}
+        yield from (f"layer {i}, three axes: {words}" for words in rotation(layer, turn, []))
 
 
 def judge(model_type, groups, record):
     """The verdict on one record."""
     stacks = {group["part"] for group in groups} - {""}
-    said = {(layer["part"], i): layer for layer in groups for i in layer["indices"] if layer["kind"] != "cross_attention"}
-    seen, drifted = set(), []
+    said = {(layer["part"], i, crossed(layer["kind"])): layer for layer in groups for i in layer["indices"]}
+    aspects, drifted = {key: {} for key in said}, []
     for call in record.attentions:
-        i = place(call.layer, stacks)
-        if CROSS.search(call.layer):
+        key = place(call.layer, stacks, said)
+        if key not in said:
+            drifted.append(f"layer {named(key)} attends and is not explained")
             continue
-        if i not in said:
-            drifted.append(f"layer {named(i)} attends and is not explained")
-            continue
-        seen.add(i)
-        drifted += [f"layer {named(i)}: {words}" for words in attention(said[i], call)]
+        drifted += [f"layer {named(key)}: {words}" for words in attention(said[key], call, record, aspects[key])]
+    for name, weights in record.weights.items():  # of attentions that do not go through the interface
+        key = place(name, stacks, said)
+        if key in said and not aspects[key]:
+            drifted += [f"layer {named(key)}: {words}" for words in compared_masks(said[key], weights[0, 0] > 0, aspects[key])]
+            aspects[key]["scores"] = "this attention does not go through the interface"
     turning = {}
     for turn in record.turns:
         if not re.search(r"compressor|cross", turn.layer):
-            turning.setdefault(place(turn.layer, stacks), []).append(turn)
-    for i, turns in turning.items():
-        if said.get(i, {}).get("encoding") != "rope":
-            drifted.append(f"layer {named(i)} rotates and is explained as {said.get(i, {}).get('encoding')}")
+            turning.setdefault(place(turn.layer, stacks, said), []).append(turn)
+    for key, turns in turning.items():
+        if said.get(key, {}).get("encoding") != "rope":
+            drifted.append(f"layer {named(key)} rotates and is explained as {said.get(key, {}).get('encoding')}")
             continue
-        seen.add(i)
+        aspects[key]["rotation"] = ""
         for turn in turns:
-            layer = {**said[i], **(said[i].get("indexer") or {})} if "indexer" in turn.layer else said[i]
+            layer = {**said[key], **(said[key].get("indexer") or {})} if "indexer" in turn.layer else said[key]
             at = [call for call in record.attentions if call.layer == turn.layer]
-            drifted += [f"layer {named(i)}: {words}" for words in rotation(layer, turn, at)]
+            drifted += [f"layer {named(key)}: {words}" for words in rotation(layer, turn, at)]
             norms = [norm for norm in record.norms if norm.layer == turn.layer]
-            drifted += [f"layer {named(i)}: {words}" for words in order(layer, turn, norms, at)]
+            drifted += [f"layer {named(key)}: {words}" for words in order(layer, turn, norms, at)]
     for call in record.attentions:
-        i = place(call.layer, stacks)
+        key = place(call.layer, stacks, said)
         normed = "alone" if any(norm.layer == call.layer for norm in record.norms) else None
-        if i in said and i not in turning and not CROSS.search(call.layer) and said[i]["norm"] != normed:
-            drifted.append(f"layer {named(i)}: its queries and keys are normed {normed}, explained as {said[i]['norm']}")
+        if key in said and key not in turning and not key[2] and said[key]["norm"] != normed:
+            drifted.append(f"layer {named(key)}: its queries and keys are normed {normed}, explained as {said[key]['norm']}")
     if turning:
-        claimed = {i for i, layer in said.items() if layer["encoding"] == "rope"} - set(turning)
-        drifted += [f"layer {named(i)} is explained as rope and does not rotate" for i in sorted(claimed)]
+        claimed = {key for key, layer in said.items() if layer["encoding"] == "rope"} - set(turning)
+        drifted += [f"layer {named(key)} is explained as rope and does not rotate" for key in sorted(claimed)]
     if record.attentions:
-        drifted += [f"layer {named(i)} is explained and does not attend" for i in sorted(set(said) - seen)]
-    return Verdict(model_type, len(said), len(seen), [*drifted, *compare_tables(said.values(), record.tables)])
+        silent = {key for key, found in aspects.items() if not found and not key[2]}
+        drifted += [f"layer {named(key)} is explained and does not attend" for key in sorted(silent)]
+    drifted += [*compare_tables(said.values(), record.tables), *biases(groups, record, aspects)]
+    return counted(model_type, said, aspects, drifted)
 
 
-def place(name, stacks):
-    """The stack and the number of the layer that a module belongs to, from its name."""
+def counted(model_type, said, aspects, drifted):
+    """The verdict: an aspect that a layer has and that nothing compared is counted with its reason."""
+    compared, missed = Counter(), Counter()
+    verified = 0
+    for key, layer in said.items():
+        has = {"rotation": layer["encoding"] == "rope", "temperature": bool(layer["temperature"])}
+        wanted = [aspect for aspect in ASPECTS if has.get(aspect, True)]
+        reasons = {
+            aspect: aspects[key].get(aspect, "this layer did not run through the recorded interface") for aspect in wanted
+        }
+        compared.update(aspect for aspect in wanted if not reasons[aspect])
+        missed.update((aspect, reason) for aspect, reason in reasons.items() if reason)
+        verified += not any(reasons.values())
+    return Verdict(model_type, len(said), verified, drifted, compared, missed)
+
+
+def crossed(kind):
+    """ "cross" for the second attention of a decoder layer, which has its own line; "" elsewhere."""
+    return "cross" if kind == "cross_attention" else ""
+
+
+def place(name, stacks, said):
+    """The stack, the number of the layer and which of its attentions a module is, from its name."""
     first = name.split(".")[0]
     number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
-    return (first if first in stacks else "", int(number.group(1)) if number else -1)
+    key = (first if first in stacks else "", int(number.group(1)) if number else -1)
+    return (*key, "cross" if CROSS.search(name) and (*key, "cross") in said else "")
 
 
-def named(i):
-    return " ".join(map(str, filter(lambda word: word != "", i)))
+def named(key):
+    return " ".join(map(str, filter(lambda word: word != "", key)))
 
 
-def attention(layer, call):
-    """How one attention differs from what is said of its layer."""
+def attention(layer, call, record, aspects):
+    """How one attention differs from what is said of its layer; notes in `aspects` what was compared, or why not."""
     scale = call.keywords.get("scaling")
     scales = {scale, getattr(call.module, "scaling", scale)} if scale == 1.0 else {scale}  # queries may be scaled already
     numbers = [number for number in scales if isinstance(number, (int, float))]
     if numbers and all(abs(number - layer["softmax_scale"]) > 4 * U * abs(number) for number in numbers):
         yield f"scores are scaled by {scale}, explained as {layer['softmax_scale']}"
-    if "sliding_window" in call.keywords and (call.keywords["sliding_window"] or None) != layer["window"]:
+    width = layer["window"] or 0  # the keyword may count the last key of a side, or both sides
+    widths = {width, width - 1, width + (layer["window_after"] or 1) - 1} if layer["window_sides"] == "both" else {width}
+    if "sliding_window" in call.keywords and (call.keywords["sliding_window"] or 0) not in widths:
         yield f"its window is {call.keywords['sliding_window']}, explained as {layer['window']}"
     if call.q.ndim == 4 and layer["heads"] and call.q.shape[1] != layer["heads"]:
         yield f"its queries have {call.q.shape[1]} heads, explained as {layer['heads']}"
@@ -117,27 +178,176 @@ def attention(layer, call):
         yield f"its scores are capped at {call.keywords.get('softcap')}, explained as {layer['softcap']}"
     if (call.keywords.get("s_aux") is not None) != layer["sinks"]:
         yield f"its sinks are {call.keywords.get('s_aux') is not None}, explained as {layer['sinks']}"
-    visible = seen_by(call.mask)
-    if visible is not None and not np.array_equal(visible, expected_mask(layer, len(visible))):
-        rows = [mask[8].astype(int) for mask in (visible, expected_mask(layer, len(visible)))]
-        yield f"row 8 of its mask is {rows[0]}, explained as {rows[1]}"
+    yield from mask(layer, call, aspects)
+    yield from scores(layer, call, record, aspects)
+    if layer["temperature"]:
+        yield from temperature(layer, call, record, aspects)
+
+
+def mask(layer, call, aspects):
+    """Which keys each query sees, square or not, against what is said."""
+    rows, keys = call.q.shape[-2], call.k.shape[-2]
+    if layer["model_type"] in MASKED_OUTSIDE and call.mask is None:
+        aspects["mask"] = "the model around it makes its mask"
+        return
+    if layer["mask_unknown"] or layer["causal"] is None:
+        aspects["mask"] = "the explanation says that it does not know the mask"
+        return
+    if call.mask is not None and (call.mask.ndim != 4 or call.mask.shape[-2:] != (rows, keys)):
+        aspects["mask"] = "the mask has other axes than queries and keys"
+        return
+    yield from compared_masks(layer, seen_by(call.mask) if call.mask is not None else np.ones((rows, keys), bool), aspects)
+
+
+def compared_masks(layer, visible, aspects):
+    expected = expected_mask(layer, *visible.shape)
+    if expected is None:
+        aspects["mask"] = "{} queries and {} keys, of which the explanation does not speak".format(*visible.shape)
+        return
+    aspects["mask"] = ""
+    if not np.array_equal(visible, expected):
+        row = int(np.argmax((visible != expected).any(axis=1)))
+        found = [each[row].astype(int) for each in (visible, expected)]
+        yield f"row {row} of its mask is {found[0]}, explained as {found[1]}"
 
 
 def seen_by(mask):
-    """The boolean mask of the first sequence and head; None where there is none or it does not speak of pairs of tokens."""
-    if mask is None or mask.ndim != 4 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < 9:
-        return None
+    """The boolean mask of the first sequence and head."""
     return mask[0, 0] if mask.dtype == bool else mask[0, 0] > -1e4
 
 
-def expected_mask(layer, n):
-    i, j = np.arange(n)[:, None], np.arange(n)
-    visible = np.ones((n, n), bool) if layer["causal"] is False or layer["window_sides"] == "both" else j <= i
+def expected_mask(layer, rows, keys):
+    """Which keys each query sees, tokens first and then compressed keys or those of the encoder; None where nothing says it."""
+    further = layer["further_keys"] and "encoder" in layer["further_keys"]
+    own = keys if layer["kind"] == "cross_attention" else rows
+    i, j = np.arange(rows)[:, None], np.arange(own)
+    visible = np.ones((rows, own), bool) if layer["causal"] is False or layer["window_sides"] == "both" else j <= i
     if layer["window"] is not None:
-        visible = visible & (abs(i - j) < layer["window"])
+        visible = visible & (i - j < layer["window"]) & (j - i < (layer["window_after"] or layer["window"]))
     if layer["chunk"] is not None:
         visible = visible & (i // layer["chunk"] == j // layer["chunk"])
-    return visible
+    if keys > own and further:
+        visible = np.concatenate([visible, np.ones((rows, keys - own), bool)], axis=1)
+    if layer["compressed"] and keys - own == rows // layer["compressed"]["rate"]:
+        last = (np.arange(keys - own) + 1) * layer["compressed"]["rate"] - 1
+        visible = np.concatenate([visible, last <= i], axis=1)
+    return visible if visible.shape == (rows, keys) else None
+
+
+def scores(layer, call, record, aspects):
+    """The output made of the recorded queries, keys, values and mask, with scale, cap, bias, sinks and key heads as said."""
+    q, k, v = (x.astype(np.float64) for x in (call.q, call.k, call.v))
+    if q.ndim != 4 or q.shape[1] % k.shape[1] or layer["softmax_scale"] is None or call.output.ndim != 4:
+        aspects["scores"] = "queries, keys or output have other axes, or the scale is not known"
+        return
+    if layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias"):
+        aspects["scores"] = f"the terms of {layer['bias']['call']} are not recorded here"
+        return
+    group = q.shape[1] // k.shape[1]
+    k, v = (np.repeat(x, group, axis=1) for x in (k, v))
+    scale = 1.0 if call.keywords.get("scaling") == 1.0 else layer["softmax_scale"]
+    s = scale * q @ k.swapaxes(-1, -2)
+    if layer["softcap"]:
+        s = layer["softcap"] * np.tanh(s / layer["softcap"])
+    s = s + t5_bias(layer, call, record)
+    if call.mask is not None:
+        s = np.where(call.mask, s, -np.inf) if call.mask.dtype == bool else s + call.mask
+    sinks = sinks_of(layer, call)
+    weights = np.exp(s - np.maximum(s.max(axis=-1, keepdims=True), sinks))
+    weights /= weights.sum(axis=-1, keepdims=True) + np.exp(sinks - np.maximum(s.max(axis=-1, keepdims=True), sinks))
+    y = (weights @ v).swapaxes(1, 2)
+    aspects["scores"] = "" if y.shape == call.output.shape else "the output has other axes"
+    if y.shape == call.output.shape:
+        off, size = np.abs(y - call.output).max(), np.abs(v).max()
+        if not off <= 1e-4 * size:
+            yield f"its output is not that of the explained scale, cap, bias, sinks and key heads, by {off:.2g} of {size:.2g}"
+
+
+def t5_bias(layer, call, record):
+    """The bias by posref, from the table of the module; nothing in attention to an encoder."""
+    if not layer.get("bias") or layer["bias"]["call"] != "t5.bias":
+        return 0.0
+    at = [np.arange(x.shape[-2]) for x in (call.q, call.k)]
+    found = {key: layer["bias"][key] for key in ("max_distance", "bidirectional")}
+    return t5.bias(*at, nearest(record.bias_tables, call.layer), **found)
+
+
+def nearest(tables, name):
+    """The table of this module, or else the only one of its stack, which stands in its first layer."""
+    return tables.get(name, next(table for key, table in tables.items() if key.split(".")[0] == name.split(".")[0]))
+
+
+def sinks_of(layer, call):
+    """One number per head; minus infinity where there is no sink."""
+    if not layer["sinks"]:
+        return -np.inf
+    given = call.keywords.get("s_aux")
+    return (given if given is not None else call.module.sinks).detach().double().numpy().reshape(1, -1, 1, 1)
+
+
+def temperature(layer, call, record, aspects):
+    """Queries that grow with their position: the recorded ones against those before, from the rotation or the projection."""
+    rule, p = layer["temperature"], np.arange(call.q.shape[-2])
+    whole = np.floor((p + ("p + 1" in rule["rule"])) / rule["f"])
+    factors = 1 + rule["a"] * np.log1p(whole)
+    turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
+    projected = record.queries.get(call.layer)
+    if not turns and (projected is None or projected.size != call.q.size):
+        aspects["temperature"] = "queries before the factor are not recorded"
+        return
+    before = turns[0] if turns else projected.reshape(1, call.q.shape[-2], call.q.shape[1], -1).swapaxes(1, 2)
+    if len(set(factors)) == 1:
+        aspects["temperature"] = "the factor is constant at these lengths"
+        return
+    aspects["temperature"] = ""
+    if not np.allclose(before * factors[:, None], call.q, rtol=1e-4, atol=1e-6):
+        found = (np.abs(call.q).sum(axis=(0, 1, 3)) / np.abs(before).sum(axis=(0, 1, 3))).round(4)
+        yield f"its queries are multiplied by {found}, explained as {factors.round(4)}"
+
+
+def biases(groups, record, aspects):
+    """What was computed for scores beside the interface: ALiBi, the offsets of DeBERTa, the shift of XLNet."""
+    for group in groups:
+        if not group.get("bias") or group["bias"]["call"] == "t5.bias":
+            continue
+        kind = group["bias"]["call"].partition(".")[0]
+        found = [each for each in record.biases if each.kind == kind]
+        for each in found:
+            expected, got = EXPECTED[kind](group, each)
+            if got.shape != expected.shape or not np.allclose(got, expected, rtol=2e-2 if each.rounded else 1e-6, atol=1e-6):
+                yield f"{kind}: {each.function} gives {got.ravel()[:6]}, explained as {expected.ravel()[:6]}"
+        for i in group["indices"] if found else ():
+            own = aspects[group["part"], i, ""]
+            own["scores"] = f"{each.function} was compared, the sum of the terms was not"
+            own.setdefault("mask", "this attention returns no weights")
+
+
+def _alibi(group, each):
+    """Biases of keys, less the one of the first key: a constant of a row is no difference."""
+    form = group["bias"]
+    n = each.result.shape[-1]
+    expected = alibi.bias(np.arange(n), np.arange(n), alibi.slopes(form["heads"], max_bias=form["maximum"]), form="key")
+    got = each.result.reshape(-1, n)[: form["heads"]]
+    return expected[:, 0], got - got[:, :1]
+
+
+def _deberta(group, each):
+    n = each.result.shape[-1]
+    offsets, bias = np.arange(n)[:, None] - np.arange(n), group["bias"]
+    if bias["position_buckets"] and bias["position_buckets"] > 0:
+        numbers = {"buckets": bias["position_buckets"], "max_position": bias["max_relative_positions"]}
+        offsets = deberta.log_bucket(offsets, **numbers, source="transformers")
+    return offsets, each.result.reshape(n, n)
+
+
+def _xlnet(group, each):
+    """Column n - i + j of row i: the score of the distance i - j, where the columns count from the distance n down."""
+    n = each.result.shape[-1]
+    columns = n - np.arange(n)[:, None] + np.arange(n)
+    return np.take_along_axis(each.given, np.broadcast_to(columns, each.result.shape), axis=-1), each.result
+
+
+EXPECTED = {"alibi": _alibi, "deberta": _deberta, "xlnet": _xlnet}
 
 
 def rotation(layer, turn, calls):
@@ -185,23 +395,40 @@ def passed_on(given, taken):
 def counting(model_type):
     """How the tokens of a padded row are counted otherwise than explained: by the rotation, and by the rows of a table."""
     file = models.keys(model_type)
-    groups = [layer for layer in explain(file)["layers"] if layer["part"] in ("", *STACKS) and layer["positions"]]
+    groups = of_text(file)
     model = models.build(models.configuration(file))
     if not {"input_ids", "attention_mask"} <= set(inspect.signature(model.forward).parameters):
         return
     inputs = models.left_padded(model)
-    said = {(layer["part"], i): layer for layer in groups for i in layer["indices"]}
-    for turn in models.run(model, inputs).turns:
-        layer = said.get(place(turn.layer, {group["part"] for group in groups} - {""}))
-        if layer is not None and "indexer" not in turn.layer and "compressor" not in turn.layer:
-            yield from rotation(layer, turn, [])
+    said = {(layer["part"], i, crossed(layer["kind"])): layer for layer in groups for i in layer["indices"]}
+    stacks = {group["part"] for group in groups} - {""}
     mask, ids = (inputs[name][0].numpy() for name in ("attention_mask", "input_ids"))
+    record = models.run(model, inputs)
+    for turn in record.turns:
+        layer = said.get(place(turn.layer, stacks, said))
+        if layer is not None and layer["positions"] and "indexer" not in turn.layer and "compressor" not in turn.layer:
+            yield from rotation(layer, turn, [])
+    for call in record.attentions:
+        key = place(call.layer, stacks, said)
+        yield from (f"layer {named(key)}: {words}" for words in padding(said.get(key), call, mask > 0, record))
+    groups = [group for group in groups if group["positions"]]
     for name, rows in models.rows_read(model, inputs).items():
         (forward,) = {group["positions"]["forward"] for group in groups}
         n = len(ids)
         expected = eval(forward, {"arange": np.arange, "n": n, "mask": mask > 0, "ids": ids, **COUNTERS})
         if not np.array_equal(rows, expected):
             yield f"{name} reads rows {rows}, explained as {expected}"
+
+
+def padding(layer, call, kept, record):
+    """Whether a token sees keys of padding: by the mask, and by the output."""
+    n, keys = len(kept), call.k.shape[-2]
+    if layer is None or keys % n:
+        return
+    visible = seen_by(call.mask) if call.mask is not None else np.ones((n, keys), bool)
+    if visible.shape == (n, keys) and visible[kept][:, np.tile(~kept, keys // n)].any():
+        yield "its queries see keys of padding"
+    yield from scores(layer, call, record, {})
 
 
 def proportional(features, after):
@@ -227,6 +454,9 @@ def turned(layer, x, cos, sin):
 def explained_angles(layer, turn):
     """Angles of positions 0 .. n - 1; on a picture, of the coordinates that one pair of each axis shows."""
     frequencies = np.array(layer["frequencies"])[layer.get("index", slice(None))]
+    if "coordinates" in layer:
+        pairs = zip(layer["axes"], frequencies, strict=True)
+        return np.stack([layer["coordinates"][axis] * w for axis, w in pairs], axis=-1)
     axes = set(layer.get("axes", "t"))
     if "t" in axes:
         return np.arange(turn.before.shape[-2])[:, None] * frequencies
@@ -273,9 +503,19 @@ def same(table, frequencies, magnitude):
     return bool(np.allclose(table.frequencies, frequencies, rtol=(np.log(1e8) + 4) * U, atol=0))
 
 
+def types():
+    """All types of which something is said of the text, the encoder or the decoder."""
+    for name in models.types():
+        with contextlib.suppress(Exception):  # a class without defaults, or one that explain refuses
+            if any(layer["part"] in ("", *STACKS) for layer in explain(models.keys(name))["layers"]):
+                yield name
+
+
 def main(names):
-    explained = verified = types = 0
-    for model_type in names or [name for name in models.types() if name in FAMILIES]:
+    explained = verified = as_explained = 0
+    compared, missed = Counter(), Counter()
+    drifted = Counter()
+    for model_type in names or types():
         try:
             verdict = compare(model_type)
             verdict.drifted.extend(counting(model_type))
@@ -283,16 +523,36 @@ def main(names):
             print(
                 f"{model_type:28} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:170], flush=True
             )
+            missed["all", "its module was not built or not run"] += 1
             continue
-        types += not verdict.drifted
+        as_explained += not verdict.drifted
         explained, verified = explained + verdict.explained, verified + verdict.verified
+        compared, missed = compared + verdict.compared, missed + verdict.missed
+        drifted.update(aspect_of(words) for words in verdict.drifted)
         print(
             f"{model_type:28} {verdict.verified} of {verdict.explained} layers verified",
             *verdict.drifted[:4],
             sep="\n    ",
             flush=True,
         )
-    print(f"{types} types as explained; {verified} of {explained} layers verified")
+    for (aspect, reason), count in sorted(missed.items()):
+        print(f"not compared: {aspect} of {count} {'types' if aspect == 'all' else 'layers'}: {reason}")
+    lost = {aspect: sum(count for (of, _), count in missed.items() if of == aspect) for aspect in ASPECTS}
+    each = [f"{aspect} {compared[aspect]} / {lost[aspect]} / {drifted[aspect]}" for aspect in ASPECTS]
+    print(
+        f"{as_explained} types as explained; {verified} of {explained} layers verified in every aspect; "
+        f"compared / not compared / drifted: {', '.join(each)}"
+    )
+
+
+def aspect_of(words):
+    """The aspect that a sentence about a difference is of."""
+    signs = {
+        "mask": "mask|window",
+        "temperature": "multiplied by",
+        "scores": "scaled|capped|sinks|heads|output|alibi|deberta|xlnet",
+    }
+    return next((aspect for aspect, sign in signs.items() if re.search(sign, words)), "rotation")
 
 
 if __name__ == "__main__":

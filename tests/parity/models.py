@@ -47,6 +47,7 @@ SIZES = {
     "moe_intermediate_size": 16,
     "max_position_embeddings": 512,
     "sliding_window": 5,
+    "attn_logit_softcapping": 0.02,  # scores of tiny models are small
     "attention_chunk_size": 5,
     "local_attention": 6,
     "qk_rope_head_dim": 8,
@@ -140,11 +141,28 @@ SPECIAL = {  # what a class needs beside its sizes
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}
     },
     "llama4_vision_model": {"intermediate_size": 256, "patch_size": 8},
+    "esmc": {"num_key_value_heads": 4},
     "mllama_text_model": {"cross_attention_layers": [3, 8]},
+    "deberta": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 8},
+    "deberta-v2": {
+        "relative_attention": True,
+        "pos_att_type": ["c2p", "p2c"],
+        "max_relative_positions": 16,
+        "position_buckets": 4,
+    },
+    "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
+    "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
 ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
+
+
+BIASES = {
+    "build_mpt_alibi_tensor": "alibi",
+    "build_relative_position": "deberta",
+    "rel_shift_bnij": "xlnet",
+}
 
 
 class Turn(NamedTuple):
@@ -186,11 +204,28 @@ class Norm(NamedTuple):
     after: np.ndarray
 
 
+class Bias(NamedTuple):
+    """One call of a function that makes biases or places of the scores: its first array and its result."""
+
+    kind: str
+    function: str
+    given: np.ndarray
+    result: np.ndarray
+    rounded: bool
+
+
 class Record(NamedTuple):
+    """`queries` are what the projections of queries gave, by the name of the attention; `weights`
+    what it returned itself; `bias_tables` those of T5."""
+
     turns: list
     attentions: list
     tables: list
     norms: list
+    biases: list
+    queries: dict
+    bias_tables: dict
+    weights: dict
 
 
 def types():
@@ -228,7 +263,7 @@ def build(configuration, *, device="cpu", seed=0):
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model), [])
+    record = Record([], [], tables(model), [], [], {}, bias_tables(model), {})
     with _recording(model, record), quiet(), torch.no_grad():
         model(**(inputs or inputs_of(model)))
     return record
@@ -335,7 +370,9 @@ def _recording(model, record):
     path = [""]
     handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
     handles += [_watch_norm(module, name, record) for name, module in norms(model)]
-    undo = [*_watch_rotations(model, record, path), _watch_attention(record, path)]
+    handles += [_watch_query(module, name, record) for name, module in model.named_modules() if name.endswith(".q_proj")]
+    handles += [hook for name, module in model.named_modules() for hook in _watch_own(module, name, record)]
+    undo = [*_watch_rotations(model, record, path), *_watch_biases(model, record), _watch_attention(record, path)]
     try:
         yield
     finally:
@@ -376,6 +413,65 @@ def _watch_rotations(model, record, path):
             if inspect.isfunction(function) and ROTATION.match(name):
                 setattr(file, name, _recorded(function, name, record, path))
                 yield file, name, function
+
+
+def bias_tables(model):
+    """Tables of T5's biases, one row per bucket and one column per head, by the name of their attention."""
+    named = ((name, module) for name, module in model.named_modules() if name.endswith(".relative_attention_bias"))
+    return {name.rpartition(".")[0]: _array(module.weight) for name, module in named}
+
+
+def _watch_query(module, name, record):
+    def watch(_, __, y):
+        record.queries[name.rpartition(".")[0]] = _array(y)
+
+    return module.register_forward_hook(watch)
+
+
+def _watch_own(module, name, record):
+    """What an attention that makes its own scores is given as ALiBi, and the weights that it returns."""
+    if not re.search(r"Attention$", type(module).__name__):
+        return
+
+    def given(_, __, keywords):
+        if torch.is_tensor(keywords.get("alibi")):
+            bias = _array(keywords["alibi"])
+            record.biases.append(Bias("alibi", "alibi", None, bias, "Falcon" in type(module).__name__))
+
+    def returned(_, __, y):
+        weights = y[1] if isinstance(y, tuple) and len(y) > 1 else None
+        if torch.is_tensor(weights) and weights.ndim == 4 and torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-4):
+            record.weights[name] = _array(weights)
+
+    yield module.register_forward_pre_hook(given, with_kwargs=True)
+    yield module.register_forward_hook(returned)
+
+
+def _watch_biases(model, record):
+    """The functions of BIASES in the files of a model, and XLNet's shift, which is a method."""
+    for home in sorted(
+        {type(module).__module__ for module in model.modules() if "transformers.models." in type(module).__module__}
+    ):
+        file = importlib.import_module(home)
+        owners = [file, *(kind for kind in vars(file).values() if inspect.isclass(kind) and kind.__module__ == home)]
+        for owner in owners:
+            for name in set(BIASES) & set(vars(owner)):
+                original = vars(owner)[name]
+                function = original.__func__ if isinstance(original, staticmethod) else original
+                watched = _bias_recorded(function, name, record, method=owner is not file and function is original)
+                setattr(owner, name, staticmethod(watched) if function is not original else watched)
+                yield owner, name, original
+
+
+def _bias_recorded(function, name, record, method):
+    def call(*arguments, **keywords):
+        result = function(*arguments, **keywords)
+        given = next((x for x in arguments[method:] if torch.is_tensor(x)), None)
+        given = None if given is None else _array(given)
+        record.biases.append(Bias(BIASES[name], name, given, _array(result), False))
+        return result
+
+    return call
 
 
 def _recorded(function, name, record, path):
@@ -436,7 +532,7 @@ def _sizes(kind):
         default = getattr(kind, name, None)
         if (
             common in SIZES
-            and (default is not None or common in ("head_dim",))
+            and (default is not None or common in ("head_dim", "num_key_value_heads"))
             and not isinstance(default, (list, tuple, dict))
         ):
             sizes[name] = SIZES[common]

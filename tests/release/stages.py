@@ -107,8 +107,9 @@ def wall():
 
 
 def drift():
-    """`posref.explain` against the installed transformers, all types."""
+    """`posref.explain` against the installed transformers, all types; and wrong versions of transformers, which it notices."""
     from tests.parity import drift as of
+    from tests.parity import mutations
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -116,7 +117,10 @@ def drift():
     drifted = [line.strip() for line in printed.getvalue().splitlines() if line.startswith("    ")]
     if drifted:
         raise AssertionError(f"{len(drifted)} sentences about what has drifted, the first: {drifted[0]}")
-    return printed.getvalue().splitlines()[-1]
+    line = printed.getvalue().splitlines()[-1]
+    if lost := mutations.main([]):
+        raise AssertionError(f"{len(lost)} wrong versions of transformers are not noticed: {', '.join(lost)}")
+    return f"{line}; {len(mutations.MUTATIONS)} wrong versions of transformers noticed"
 
 
 def exp():
@@ -218,7 +222,10 @@ STAGES = {
     "languages": Stage(languages, ("posref/vectors/languages", "posref/vectors/*.py", "tests/release")),
     "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/parity/models.py", "tests/vectors/test_jax.py")),
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
-    "drift": Stage(drift, ("posref/explain/families.py", "posref/explain/types.json", "tests/parity/drift.py")),
+    "drift": Stage(
+        drift,
+        ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/parity/drift.py"),
+    ),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract.py")),

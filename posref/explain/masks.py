@@ -1,0 +1,112 @@
+"""Masks that are more than causal, full or windowed: which further keys a query sees, and which masks are not described.
+
+Every rule was read in the file of transformers 5.23.0 that it names.
+"""
+
+# model type of the whole model: what its images or its prompt change in the masks of its text layers
+PROMPTS = {
+    "paligemma": "all tokens of the prompt see each other (token_type_ids 0, modeling_paligemma.py)",
+    "gemma3": "tokens of one image see each other, later ones too (token_type_ids, modeling_gemma3.py)",
+    **dict.fromkeys(("molmo2", "git"), "tokens of images see each other, later ones too (token types, modeling_{}.py)"),
+    **dict.fromkeys(
+        ("gemma4", "gemma4_unified"),
+        'tokens of one image see each other where use_bidirectional_attention is "vision" (modeling_{}.py)',
+    ),
+    "hrm_text": "all tokens of the prompt see each other where token_type_ids are given (modeling_hrm_text.py)",
+}
+IMAGES_DECIDE = (
+    "not described: the keys are tokens of images, and the argument cross_attention_mask says which tiles a token sees; a "
+    "token that may see no tile has output zero (modeling_mllama.py)"
+)
+NO_BLOCKS = {
+    model_type: f"not described: its inputs decide which tokens see each other (modeling_{model_type}.py)"
+    for model_type in ("deepseek_ocr2", "pi0", "unlimited_ocr")
+}
+BLOCKS = {
+    "diffusion_gemma_text": "not described: tokens of the block that is denoised see each other and the cache of an encoder "
+    "(modeling_diffusion_gemma.py)",
+    "muse_glimmer_assistant": "not described: tokens of the drafted block see each other and accepted tokens on both sides "
+    "(modeling_muse_glimmer_assistant.py)",
+}
+MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
+ENCODER_TYPES = ("t5_gemma_module", "t5gemma2_text")
+
+
+def described(settings, group):
+    """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it is not described."""
+    found = {"window_after": None, "compressed": None, "further_keys": None, "mask_unknown": None, **group}
+    found |= {**_not_causal(settings, found), **_encoder(settings, found)}
+    outer = settings.outer.get("model_type", settings.model_type)
+    if isinstance(outer, str) and found["causal"] and outer in PROMPTS:
+        found["further_keys"] = PROMPTS[outer].format(outer)
+    if isinstance(outer, str) and found["causal"] and outer in NO_BLOCKS:
+        found["mask_unknown"] = NO_BLOCKS[outer]
+    if settings.model_type == "t5gemma2_decoder":
+        found["further_keys"] = MERGED
+    if settings.model_type in BLOCKS:
+        found |= {"causal": None, "mask_unknown": BLOCKS[settings.model_type]}
+    if settings.model_type == "mllama_text_model" and found["kind"] == "cross_attention":
+        found |= {"causal": None, "mask_unknown": IMAGES_DECIDE}
+    if settings.model_type == "deepseek_v4":
+        found["compressed"] = _compressed(settings, found["kind"])
+    return found
+
+
+def cross_attention(group):
+    """The attention of a T5Gemma decoder layer to its encoder: no rotation, no window, all keys."""
+    plain = {"encoding": "none", "causal": False, "window": None, "window_sides": None, "frequencies": [], "layout": None}
+    plain |= {"rotary_dim": 0, "base": None, "scaling": None, "magnitude": 1.0, "positions": None, "table": None, "bias": None}
+    return {**group, **plain, "kind": "cross_attention"}
+
+
+def _not_causal(settings, group):
+    """`is_causal: false` in a file: create_causal_mask makes the mask of an encoder, whose window counts one key more."""
+    if not group["causal"] or group["encoding"] not in ("rope", "none") or settings["is_causal"] is not False:
+        return {}
+    return {"causal": False} | ({"window": group["window"] + 1, "window_sides": "both"} if group["window"] else {})
+
+
+def _encoder(settings, group):
+    """T5Gemma has one row for encoder and decoder; T5Gemma 2 halves the window, and an even one sees one key more after it."""
+    stack = settings.path.rpartition(".")[2]
+    if settings.model_type == "t5_gemma_module" and stack in ("encoder", "decoder"):
+        both = stack == "encoder"
+        window = group["window"] and {"window": group["window"] + both, "window_sides": "both" if both else "past"}
+        return {"causal": not both} | (window or {})
+    if settings.model_type == "t5gemma2_text" and group["window"]:
+        width = group["window"]
+        return {"window": (width + 1) // 2, "window_after": width // 2 + 1, "window_sides": "both"}
+    return {}
+
+
+def _compressed(settings, kind):
+    """Keys that are made of several tokens: one for each `rate` tokens, of which a query sees the finished ones."""
+    rates = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128} | (settings["compress_rates"] or {})
+    old = {"compressed_sparse_attention": "compress_rate_csa", "heavily_compressed_attention": "compress_rate_hca"}
+    if kind not in old:
+        return None
+    sparse = kind == "compressed_sparse_attention"
+    rate = rates[kind] if settings["compress_rates"] else settings[old[kind]] or rates[kind]
+    return {"rate": rate, "most": settings.count("index_topk") if sparse else None}
+
+
+def in_words(group):
+    """What the mask is, as one sentence."""
+    if group["mask_unknown"]:
+        return group["mask_unknown"]
+    seen = "causal" if group["causal"] else "all tokens see each other" if group["causal"] is False else "as the model is used"
+    if group["kind"] == "cross_attention" and group["causal"] is False:
+        seen = "all tokens of the encoder"
+    if group["window"] and group["window_after"] not in (None, group["window"]):
+        seen += f", window: earlier keys at a distance below {group['window']}, later ones below {group['window_after']}"
+    elif group["window"]:
+        side = "on both sides" if group["window_sides"] == "both" else "its own included"
+        seen += f", window: keys at a distance below {group['window']}, {side}"
+    if group["chunk"]:
+        seen += f", within chunks of {group['chunk']}"
+    if group["compressed"]:
+        rate, most = group["compressed"]["rate"], group["compressed"]["most"]
+        seen += f", and compressed keys, one for {rate} tokens, from their last token on"
+        seen += f", of them the {most} that the indexer scores highest" if most else ""
+        seen += " (modeling_deepseek_v4.py)"
+    return f"{seen}; {group['further_keys']}" if group["further_keys"] else seen
