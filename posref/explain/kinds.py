@@ -210,7 +210,8 @@ def _ultrabert(settings, i, count):
 
 
 def _mllama(settings, i, count):
-    return "cross_attention" if i in (settings["cross_attention_layers"] or ()) else FULL
+    listed = settings["cross_attention_layers"]
+    return "cross_attention" if i in (range(3, 40, 5) if listed is None else listed) else FULL  # configuration_mllama.py
 
 
 def rotates_by_list(settings, i):

@@ -141,7 +141,7 @@ def _no_base(settings, groups):
         if settings.family.get("parameters") in FIXED:
             yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
         else:
-            yield f"the file has no rope_theta; {bases} is the value of its class in transformers, which no program need share"
+            yield f"the file has no rope_theta: transformers takes {bases} from its class, other programs may take another"
 
 
 def _overridden(settings, groups):
@@ -233,8 +233,8 @@ def _longrope(settings, groups):
             )
             if not any("factor" in values for _, values in _dictionaries(settings)):
                 yield (
-                    "the magnitude hangs on max_position_embeddings / original_max_position_embeddings: a file whose length "
-                    "was cut has another one"
+                    "the magnitude depends on max_position_embeddings / original_max_position_embeddings: a file that was "
+                    "shortened by the first key has another magnitude"
                 )
 
 
@@ -247,7 +247,7 @@ def _squared(settings, groups):
     for group in _rotary(groups):
         plain = group["head_dim"] ** -0.5
         if settings.family.get("scale") == "yarn" and group["softmax_scale"] > plain * 1.0001:
-            yield f"the softmax scale holds the squared magnitude: {group['softmax_scale']:.6g}, not {plain:.6g}"
+            yield f"the softmax scale includes YaRN's squared magnitude: it is {group['softmax_scale']:.6g}, not {plain:.6g}"
 
 
 def _twins(settings, groups):
@@ -255,7 +255,7 @@ def _twins(settings, groups):
         "glm4": "GLM-4 reads interleaved, GLM-4.5 (glm4_moe) half, glm4_moe_lite interleaved to half",
         "glm4_moe": "GLM-4.5 reads half, GLM-4 (glm4) interleaved, glm4_moe_lite interleaved to half",
         "deepseek_v32": "the indexer reads half and turns its first features, the attention interleaved and its last",
-        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, other caches",
+        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, another cache order",
         "glm_moe_dsa": "this indexer reads interleaved, that of DeepSeek V3.2 half",
     }
     if settings.model_type in twins:
@@ -292,7 +292,7 @@ def _both_directions(settings, groups):
     if settings.family["encoding"] == "xlnet" and settings["bi_data"]:
         yield (
             "bi_data is set: the second half of a batch has the distances with the other sign; transformers 5.23.0 refuses an "
-            "odd batch, and of a single text nothing comes out"
+            "odd batch, and for a single text its output is empty"
         )
 
 

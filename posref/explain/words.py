@@ -9,7 +9,7 @@ LAYOUTS = {
     None: "NOT KNOWN: no key says which features form a pair",
     "half": "half: pairs (t, t + {half})",
     "interleaved": "interleaved: pairs (2t, 2t + 1)",
-    "interleaved_to_half": "interleaved, pairs (2t, 2t + 1), left as halves (t, t + {half}): same scores, other cache",
+    "interleaved_to_half": "interleaved, pairs (2t, 2t + 1), left as halves (t, t + {half}): same scores, another cache order",
 }
 ENCODINGS = {
     "none": "no position in these layers",
@@ -23,9 +23,9 @@ ENCODINGS = {
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
 NORMS = {
-    "before": "queries and keys are normed before the rotation",
-    "after": "queries and keys are normed after the rotation",
-    "alone": "queries and keys are normed, and not rotated",
+    "before": "queries and keys are normalized before the rotation",
+    "after": "queries and keys are normalized after the rotation",
+    "alone": "queries and keys are normalized, and not rotated",
 }
 
 
@@ -106,7 +106,10 @@ def _rows(group):
     if group["softcap"]:
         yield "cap", f"scores become {group['softcap']:g} tanh(score / {group['softcap']:g}), before the mask"
     if group["sinks"]:
-        yield "sinks", "one trained number a head joins the softmax and is dropped: weights of a row sum to less than 1"
+        yield (
+            "sinks",
+            "each head has a trained score that no key has; the softmax counts it, so the weights of a row sum to less than 1",
+        )
     if group["temperature"]:
         yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
     if group["norm"]:
@@ -165,28 +168,28 @@ def lengths(group):
     error = {
         name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group["phase_error"].items()
     }
-    off = f"; angles there are off by up to {error['float32']} rad in float32, {error['bfloat16']} in bf16"
+    off = f"; angles at that length are off by up to {error['float32']} rad in float32, {error['bfloat16']} in bf16"
     return found + off
 
 
 COUNTED = {  # what an expression of posref.explain.positions says
-    "arange(n)": "by place from 0, padding is counted",
-    "arange(n) + 2": "by place from 2, padding is counted",
-    "position_ids.padded(mask, filler=0)": "by tokens of the mask from 0, padding has 0",
-    "learned.position_ids(mask, convention='opt')": "by tokens of the mask from 2, padding has 1",
+    "arange(n)": "each token has its place, from 0; padding is counted",
+    "arange(n) + 2": "each token has its place plus 2; padding is counted",
+    "position_ids.padded(mask, filler=0)": "the tokens of the mask are counted from 0; padding has 0",
+    "learned.position_ids(mask, convention='opt')": "the tokens of the mask are counted from 2; padding has 1",
 }
 
 
 def _positions(found):
-    rows = [f"{_in_words(found['forward'])}, where none are given: {found['forward']}"] if found["forward"] else []
-    rows += [f"in generate() {_in_words(found['generate'])}: {found['generate']}"] if found["generate"] else []
+    rows = [f"without position_ids: {_in_words(found['forward'])}: {found['forward']}"] if found["forward"] else []
+    rows += [f"in generate(): {_in_words(found['generate'])}: {found['generate']}"] if found["generate"] else []
     rows += [f"after c cached tokens: {found['cached']}"] if found["cached"] else []
     rows += [f"patches of images: {found['images']}"] if found["images"] else []
     yield from zip(["positions", *[""] * len(rows)], rows, strict=False)
 
 
 def _in_words(expression):
-    return COUNTED.get(expression, "by tokens that are no padding, from padding_idx + 1; padding has padding_idx")
+    return COUNTED.get(expression, "tokens that are no padding are counted from padding_idx + 1; padding has padding_idx")
 
 
 def _counted(axes):
@@ -211,7 +214,11 @@ def _changed(group):
 
 def _scale(group):
     if group["softmax_scale"] is None:
-        return "min(exp(logit_scale), 100) of cosines, trained, one a head" if group["encoding"] == "swin_v2" else "NOT KNOWN"
+        return (
+            "cosines times min(exp(logit_scale), 100), which is trained per head"
+            if group["encoding"] == "swin_v2"
+            else "NOT KNOWN"
+        )
     before = f"; queries are multiplied by {group['query_scale']:.9g} before" if group["query_scale"] != 1 else ""
     return f"{group['softmax_scale']:.12g}{before}"
 
@@ -223,5 +230,5 @@ def _mask(group):
         if group["bias"]["shift"]:
             seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group["bias"])
     grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1
-    share = f"; query head a reads key head a // {group['heads'] // group['kv_heads']}" if grouped else ""
+    share = f"; query head h uses key head h // {group['heads'] // group['kv_heads']}" if grouped else ""
     return seen + share

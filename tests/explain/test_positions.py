@@ -59,5 +59,8 @@ def test_layers_without_position_have_none():
 
 def test_words():
     text = describe(explain({"model_type": "opt", **SIZES}), "opt")
-    assert "positions    by tokens of the mask from 2, padding has 1, where none are given: learned.position_ids" in text
-    assert "in generate() by tokens of the mask from 0, padding has 0" in text
+    assert (
+        "positions    without position_ids: the tokens of the mask are counted from 2; padding has 1: learned.position_ids"
+        in text
+    )
+    assert "in generate(): the tokens of the mask are counted from 0; padding has 0" in text

@@ -31,7 +31,7 @@ def test_the_same_file_in_other_classes():
     explained = explain({"model_type": "swinv2", "pretrained_window_sizes": [12, 12, 12, 6]})
     assert [group["bias"]["height"] for group in explained["layers"]] == [12, 12, 12, 12, 12, 12, 6]
     assert explained["layers"][1]["bias"]["masked"] == -200
-    assert "min(exp(logit_scale), 100) of cosines" in describe(explained, "x")
+    assert "cosines times min(exp(logit_scale), 100)" in describe(explained, "x")
 
 
 def test_a_swin_is_checked_by_its_file():

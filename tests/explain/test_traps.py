@@ -186,7 +186,7 @@ def test_magnitude_of_longrope_hangs_on_the_length():
     assert long["magnitude"] == pytest.approx(1.19023807142, abs=5e-12)
     assert cut["magnitude"] == 1.0
     np.testing.assert_array_equal(np.array(long["frequencies_long"]) * 2, long["frequencies"])
-    assert said("hangs on max_position_embeddings", **config | lengths)
+    assert said("depends on max_position_embeddings", **config | lengths)
 
 
 def test_latent_scale_holds_the_squared_magnitude():
@@ -339,3 +339,12 @@ def test_windows_of_modernbert(model_type, plus, keys, half):
     windows = {group["window"] for group in explain({"model_type": model_type, **keys})["layers"]}
     assert windows == {None, half + plus}
     assert explain({"model_type": model_type, "sliding_window": -1})["layers"][1]["window"] is None
+
+
+def test_mllama_attends_to_pictures_in_eight_layers_where_no_key_says_which():
+    crossed = [
+        group["indices"]
+        for group in explain({"model_type": "mllama_text_model"})["layers"]
+        if group["kind"] != "full_attention"
+    ]
+    assert crossed == [[3, 8, 13, 18, 23, 28, 33, 38]]

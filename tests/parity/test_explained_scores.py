@@ -130,7 +130,7 @@ def test_two_directions_want_an_even_batch():
     with pytest.raises(RuntimeError):
         model(torch.ones(3, 5, dtype=torch.long))
     (trap,) = explain({"model_type": "xlnet", **file})["traps"]
-    assert "refuses an odd batch, and of a single text nothing comes out" in trap
+    assert "refuses an odd batch, and for a single text its output is empty" in trap
 
 
 @pytest.mark.parametrize("clamp_len", [-1, 3])
