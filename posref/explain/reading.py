@@ -70,8 +70,10 @@ def _from_file(path):
             file.seek(0)
             text = file.read(LARGEST + 1)
     except OSError as error:
-        known = ", ".join(_near(path) or sorted(models())[:6])
-        words = f"models known by name: {known}" + ("" if _near(path) else f" and {len(models()) - 6} more")
+        first = ", ".join(sorted(models())[:6])
+        words = f"models known by name: {first} and {len(models()) - 6} more"
+        if _near(path):
+            words = f"did you mean {', '.join(_near(path))}?"
         raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file; {words}") from None
     return _parsed(path, text)
 

@@ -32,16 +32,13 @@ def _tokens(n, left, right):
     return (n >= left) & (n < np.maximum(n.size - right, 1))
 
 
-def _beyond_16_bits(s):
-    """Short rows of positions about 0, and those from 257 and 2049 on, which bfloat16 and float16 do not hold."""
-    near = np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 3) + 1
-    return near + np.resize([0, 254, 2047], s.batch)[:, None]
-
-
 ARRAYS = {
     "mask": lambda s: _tokens(np.arange(s.n_key), np.array([0, 2, 1])[: s.batch, None], np.array([1, 0, 2])[: s.batch, None]),
     "table": lambda s: painted((s.n_key + (2053 if "positions" in s.given else 5), s.head_dim), 2),
-    "positions": _beyond_16_bits,
+    # rows of positions about 0, 257 and 2049: bfloat16 and float16 do not hold the last two
+    "positions": lambda s: (
+        np.arange(s.batch * s.n_key).reshape(s.batch, s.n_key) * 5 % (s.n_key + 3) + np.resize([1, 255, 2048], s.batch)[:, None]
+    ),
 }
 
 
