@@ -21,23 +21,24 @@ import numpy as np
 import pytest
 
 import posref
-from posref import _contract, discovery
+from posref import discovery
 from posref._contract import (
     Array,
-    Arrays,
     Booleans,
     Count,
     Even,
     Integers,
     Number,
     Numbers,
-    Scalar,
     Signed,
     compiled,
     contract,
     finite,
     kept,
+    kinds,
 )
+from posref._contract.axes import TOGETHER, shape_of
+from posref._contract.kinds import Arrays, Scalar
 from tests.every import every
 
 SPECIFICATIONS = [*discovery.COMMON, *discovery.names()]
@@ -57,7 +58,7 @@ PUBLIC = [
     for name, f in vars(importlib.import_module(module.name)).items()
     if inspect.isfunction(f) and f.__module__ == module.name and not name.startswith("_")
 ]
-MARKS = {name: value for name, value in vars(_contract).items() if isinstance(value, (_contract.Kind, Scalar))}
+MARKS = {name: value for name, value in vars(kinds).items() if isinstance(value, (kinds.Kind, Scalar))}
 
 
 @every(PUBLIC, name=lambda pair: pair[0])
@@ -67,7 +68,7 @@ def test_help_shows_readable_types(name, function):
     shown = [pydoc.plain(pydoc.render_doc(function)), str(signature)]
     assert not [text for text in shown if re.search(r"\b(Kind|Arrays|Scalar|Optional)\(|dtypes=|<class 'posref\._", text)]
     for annotation in [p.annotation for p in signature.parameters.values()] + [signature.return_annotation]:
-        if isinstance(annotation, (Arrays, Scalar, _contract.Optional)):
+        if isinstance(annotation, (Arrays, Scalar, kinds.Optional)):
             written = re.sub(r"\[(?=\")", "[Array, ", repr(annotation))
             assert eval(written, {**MARKS, "Array": Array, "finite": finite, "kept": kept}) == annotation
 
@@ -94,7 +95,7 @@ def transcript():
 
 
 def _annotation(argument):
-    return _contract.Optional(argument.rule) if argument.optional else argument.rule
+    return kinds.Optional(argument.rule) if argument.optional else argument.rule
 
 
 def test_contracts_are_those_of_the_transcript():
@@ -325,7 +326,7 @@ def test_an_extent_that_two_arguments_share_is_one(name):
 def leads(function):
     """Pairs of array arguments that have leading axes; those of the first broadcast together with others."""
     arrays = [a for a in function.contract.arguments.values() if a.shape and a.shape.lead and "." not in a.name]
-    return [(a, b) for a in arrays for b in arrays if a is not b and a.shape.lead in _contract.TOGETHER]
+    return [(a, b) for a in arrays for b in arrays if a is not b and a.shape.lead in TOGETHER]
 
 
 @every([name for name, function in FUNCTIONS.items() if leads(function)])
@@ -686,7 +687,7 @@ def test_the_code_bears_its_name_and_can_be_changed():
 
 def test_an_extent_that_is_no_expression_is_refused():
     with pytest.raises(ValueError, match="is no extent"):
-        _contract.shape_of("... n*m")
+        shape_of("... n*m")
 
 
 def test_types_for_users(tmp_path):

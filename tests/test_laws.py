@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from posref._contract import TOGETHER, Arrays, Even, shape_of
+from posref._contract.axes import TOGETHER, shape_of
+from posref._contract.kinds import Arrays, Even
 from tests.every import every
 from tests.test_contract import FUNCTIONS, _call, _choices, _names, _satisfies
 

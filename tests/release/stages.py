@@ -228,7 +228,7 @@ STAGES = {
     ),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
-    "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract.py")),
+    "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),

@@ -1,0 +1,197 @@
+"""Contracts: what a function takes, said once by its annotations and checked before its body.
+
+    @contract
+    def rotate(x: Numbers[Array, "... n? rotary_dim+"], cos: Numbers[Array, "(...) #n rotary_dim/2"],
+               sin: Numbers[Array, "=cos"], *, layout: Layout, rotary_dim: Even | None = None) -> Numbers[Array, "... n? d"]:
+
+Axes. A name is an extent, one number over all arguments of a call; an integer argument of that name is that number too.
+
+    n               an extent                               2*span, dim/2     a multiple, a half; never empty
+    n!              n, never empty; 3 is just this          n_query+n_key-1   a sum; n+2 is at least 2
+    #n              n, or 1, or missing in front            a|b               one of two
+    n?              may be missing, in front                rotary_dim+       rotary_dim if that argument was given, or more
+    h%h_key         h, a multiple of h_key                  n_key>=n_query    n_key, not less than n_query
+    n ...           axes from the front, and any others behind them
+    ...             leading axes, which broadcast together with those of the other arguments
+    %...            ..., where the last may divide that of the arguments before: heads of keys that queries share
+    #...            leading axes that broadcast to them and enlarge nothing; in 2 #... d they stand behind the axis of 2
+    (...)           the same, and none or all of them: so a batch of masks is never read as heads
+    [...]           none or all of them, and may enlarge those of length 1
+    =x              exactly the shape of the argument x
+
+Kinds. Numbers, Signed (no unsigned integers, which wrap below 0), Integers, SignedIntegers, Booleans, Complex, Anything. After
+the axes may stand `kept` (integers keep their dtype) and `finite` (the values are searched for NaN and infinities). Only
+arguments are searched in which they would not show in the result: what is compared, clipped, masked or exponentiated. Object
+arrays, which hold symbols, are of every kind; np.matrix, whose * is @ and axes stay two, of none.
+
+Others. Integer, Count (at least 1), Even (at least 2), Number, Positive, AboveOne, Factor (at least 1), Fraction (0 to 1). A
+choice is a Literal, a flag bool, a function a Callable; a NamedTuple and a tuple[..] of arrays are checked part by part.
+`| None` makes an argument optional.
+
+`contract` writes one function of plain comparisons, compiled as `<contract of rope.rotate>`: it looks, and calls the body with
+the very arguments that it got, but for NumPy's integers, whose sums and products wrap: a single one arrives as Python's int, an
+array of them as int64, unless it is `kept` for a body that only moves it. `f.contract` is the contract as data,
+`f.contract.source` the code, `f.__wrapped__` the body. For a type checker the kinds are `typing.Annotated` and the scalars are
+int and float.
+"""
+
+import ast
+import collections.abc
+import inspect
+import linecache
+import typing
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from posref._contract.axes import joined, reaches, shape_of, shared
+from posref._contract.code import source_of
+from posref._contract.errors import Errors
+from posref._contract.kinds import (
+    AboveOne,
+    Anything,
+    Array,
+    Arrays,
+    Booleans,
+    Complex,
+    Count,
+    Even,
+    Factor,
+    Fraction,
+    Integer,
+    Integers,
+    Number,
+    Numbers,
+    Positive,
+    Signed,
+    SignedIntegers,
+    finite,
+    kept,
+)
+from posref._contract.values import Argument, fields, is_record, unwrapped
+
+__all__ = [
+    "AboveOne",
+    "Anything",
+    "Array",
+    "Booleans",
+    "Complex",
+    "Count",
+    "Even",
+    "Factor",
+    "Fraction",
+    "Integer",
+    "Integers",
+    "Number",
+    "Numbers",
+    "Positive",
+    "Signed",
+    "SignedIntegers",
+    "contract",
+    "finite",
+    "kept",
+    "twin",
+]
+
+F = TypeVar("F", bound=collections.abc.Callable[..., Any])
+
+
+class Contract(Errors):
+    """What a function takes, as data, and the errors of what does not fit."""
+
+    def __init__(self, function, remedies, specification=None, finds=()):
+        self.function = f"{function.__module__.split('posref.')[-1]}.{function.__name__}"
+        self.where = ".".join(self.function.split(".")[-2:])
+        if self.function.startswith("fast."):
+            self.where = f"fast.{self.where}"
+        self.signature, self.remedies = inspect.signature(function), remedies
+        said = specification.signature.parameters if specification else {}
+        self.returns = specification.returns if specification else self.signature.return_annotation
+        self.arguments = {}
+        for name, parameter in self.signature.parameters.items():
+            annotation = said.get(name, parameter).annotation
+            if name in finds:
+                annotation = annotation._replace(marks=tuple(mark for mark in annotation.marks if mark != finite))
+            self._add(name, annotation, parameter.default, remedies.get(name, ""))
+        self.filename = f"<contract of {self.where}>"
+        self.source = source_of(function.__name__, self)
+
+    def _add(self, name, annotation, default, remedy, inside_optional=False):
+        rule, optional = unwrapped(annotation)
+        optional = optional or inside_optional
+        if rule is bool:
+            rule = typing.Literal[True, False]
+        shape = shape_of(rule.axes) if isinstance(rule, Arrays) else None
+        self.arguments[name] = Argument(name, rule, shape, optional, default, remedy)
+        for field, kind in fields(rule):
+            self._add(f"{name}{field}", kind, inspect.Parameter.empty, remedy, optional)
+
+
+@overload
+def contract(function: F) -> F: ...
+@overload
+def contract(**remedies: str) -> collections.abc.Callable[[F], F]: ...
+def contract(function: Any = None, **remedies: str) -> Any:
+    """Compile the annotations of `function` into the checks before its body.
+
+    Keywords are remedies: what an error about that argument ends with, its shape or its value.
+    """
+    if function is None:
+        return lambda f: contract(f, **remedies)
+    made = Contract(function, remedies)
+    return compiled(function, made, made.source)
+
+
+def twin(specification: Any, *, finds: tuple[str, ...] = (), **remedies: str) -> collections.abc.Callable[[F], F]:
+    """Compile the contract of a specification before a function that takes the same arguments and more, such as `out`.
+
+    Arguments in `finds` are not searched for NaN beforehand: the function finds it on its way, and raises `not_finite`.
+    """
+    said = specification.contract
+
+    def wrap(function):
+        made = Contract(function, said.remedies | remedies, said, finds)
+        return compiled(function, made, made.source)
+
+    return wrap
+
+
+def compiled(function, made, source):
+    """`function` behind checks whose code is `source`; a mutant of a contract is its source with an edit."""
+    checks = ast.parse(source)
+    defaults = {f"_default_{name}": parameter.default for name, parameter in made.signature.parameters.items()}
+    given = {
+        "_body": function,
+        "_refuse": made,
+        "_joined": joined,
+        "_shared": shared,
+        "_reaches": reaches,
+        **defaults,
+        **_HELPERS,
+        **_records(made),
+    }
+    maker = ast.parse(f"def make({', '.join(given)}):\n    return None")
+    maker.body[0].body = [*checks.body, ast.parse(f"return {function.__name__}").body[0]]  # type: ignore[attr-defined]
+    space: dict = {}
+    exec(compile(ast.fix_missing_locations(maker), made.filename, "exec"), function.__globals__, space)
+    result = space["make"](**given)
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(result, attribute, getattr(function, attribute))
+    result.__wrapped__, result.contract = function, made
+    linecache.cache[made.filename] = (len(source), None, source.splitlines(keepends=True), made.filename)
+    return result
+
+
+_HELPERS = {
+    "_isfinite": np.isfinite,
+    "_matrix": np.matrix,
+    "_int64": np.dtype(np.int64),
+    "_integer": int,
+    "_number": float,
+    "_tuple": tuple,
+    "_list": list,
+}
+
+
+def _records(made):
+    return {f"_record_{name}": a.rule for name, a in made.arguments.items() if is_record(a.rule)}
