@@ -93,6 +93,16 @@ def rotate_eight_tokens(quick):
     return _rotate("half", (2, 4, 1, 16) if quick else (8, 32, 1, 128))
 
 
+def prepared_one_token(quick):
+    """The same by a prepared call, which is checked once."""
+    return _rotate("half", (1, 4, 1, 16) if quick else (1, 32, 1, 128), prepared=True)
+
+
+def prepared_eight_tokens(quick):
+    """The same for each of eight sequences."""
+    return _rotate("half", (2, 4, 1, 16) if quick else (8, 32, 1, 128), prepared=True)
+
+
 def contract_of_rotate(quick):
     """What rope.rotate asks of its arguments, for one new token of one sequence: its checks alone, before an empty body."""
     shape = (1, 4, 1, 16) if quick else (1, 32, 1, 128)
@@ -230,6 +240,8 @@ WORK = (
     tables,
     rotate_one_token,
     rotate_eight_tokens,
+    prepared_one_token,
+    prepared_eight_tokens,
     contract_of_rotate,
     attention_alibi,
     attention_causal,
@@ -488,14 +500,15 @@ def _onnxruntime_attention(q, k, v, dense):
     return lambda: call()[0]
 
 
-def _rotate(layout, shape):
+def _rotate(layout, shape, prepared=False):
     *_, length, dim = shape
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     out, target = np.empty_like(x), np.empty_like(x)
     cos, sin = fast.tables(np.arange(length) + 1000, rope.frequencies(dim), dtype=np.float32)
+    turn = fast.rotator(x, cos, sin, layout=layout)
     return Work(
         shape=shape,
-        fast=lambda: fast.rotate(x, cos, sin, layout=layout, out=out),
+        fast=(lambda: turn(x, cos, sin)) if prepared else lambda: fast.rotate(x, cos, sin, layout=layout, out=out),
         peers={
             "limit": lambda: np.copyto(target, x),
             "specification": lambda: rope.rotate(x, cos, sin, layout=layout),

@@ -20,7 +20,7 @@ from posref.fast import _machine
 from posref.rotary import rope
 from posref.rotary.rope import frequencies
 
-__all__ = ["frequencies", "gradient", "rotate", "tables"]
+__all__ = ["frequencies", "gradient", "rotate", "rotator", "tables"]
 
 COSINE = {"f": 4, "d": 64}  # a cosine and a sine take as long as writing their bytes this many times
 NEAR = 2.0**31  # the angles that `_series` knows
@@ -82,6 +82,42 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
     array([[-1.9841,  1.9599,  2.4624,  4.0198]])
     """
     return _rotated("fast.rope.rotate", {"x": x, "cos": cos, "sin": sin}, sin, layout, out, threads)
+
+
+@twin(rope.rotate)
+def rotator(x, cos, sin, *, layout, rotary_dim=None):
+    """`rotate` prepared for arrays like these: a function of (x, cos, sin) that gives a new array.
+
+    The checks are made here, once. A call compares types, shapes, dtypes and memory with those of `x`, `cos` and `sin`; the
+    checks depend on nothing else. Other arrays are given to `rotate`, which checks them. A call of `rotate` for a few tokens
+    is mostly checks; a prepared call skips them. Errors are those of `rotate`.
+
+    >>> cos, sin = tables(np.array([7]), frequencies(4))
+    >>> turn = rotator(np.zeros((1, 4)), cos, sin, layout="half")
+    >>> turn(np.array([[1.0, 2.0, 3.0, 4.0]]), cos, sin).round(4)
+    array([[-1.2171,  1.7152,  2.9187,  4.1295]])
+    """
+    general = functools.partial(rotate, layout=layout, rotary_dim=rotary_dim)
+    like = x, cos, sin, general(x, cos, sin)
+    shape, dtype, table = x.shape, x.dtype, cos.shape
+    straight = x.size > 0 and len({a.dtype for a in like}) == 1 and all(a.flags.carray for a in like)
+    pieces = _pieces(*like, 1, True) if straight else []
+    if len(pieces) != 1 or _machine.thread_count("fast.rope.rotator", None, x.nbytes) > 1:
+        return general
+    kernel = {"interleaved": _interleaved, "half": _half}[layout]
+    rows, pairs = pieces[0][0].shape, pieces[0][1].shape
+
+    def turn(x, cos, sin):
+        arrays = type(x) is type(cos) is type(sin) is np.ndarray
+        if not (arrays and x.shape == shape and cos.shape == sin.shape == table and x.dtype == cos.dtype == sin.dtype == dtype):
+            return general(x, cos, sin)
+        if not (x.flags.carray and cos.flags.carray and sin.flags.carray):
+            return general(x, cos, sin)
+        out = np.empty(shape, dtype)
+        kernel(x.reshape(rows), cos.reshape(pairs), sin.reshape(pairs), out.reshape(rows))
+        return out
+
+    return turn
 
 
 @twin(rope.gradient)

@@ -68,6 +68,33 @@ def test_every_memory_layout(layout, dtype, rows, monkeypatch):
         assert same_bits(fast.rotate(plain, cosine, sine, layout=layout, rotary_dim=6), expected), name
 
 
+PREPARED = [
+    ((2, 4, 9, 8), (9,)),
+    ((2, 4, 1, 8), (2, 1, 1)),
+    ((4, 1, 6), (1,)),
+    ((5, 6), (5,)),
+    ((32, 7), (32,)),
+    ((2, 3, 5, 6), (2, 3, 5)),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("shape", "rows"), PREPARED)
+def test_a_prepared_rotation(shape, rows, dtype, layout, monkeypatch):
+    asked = {"layout": layout, "rotary_dim": 6}
+    turn = fast.rotator(np.zeros(shape, dtype), *some_tables(*rows, 3, dtype=dtype), **asked)
+    x, (cos, sin) = random(*shape, dtype=dtype, seed=2), some_tables(*rows, 3, dtype=dtype)
+    others = [(x, sin, cos), *((y, cos, sin) for _, y in strided(x)), (x, np.repeat(cos, 2, axis=-1)[..., ::2], sin)]
+    for each in [*others, (x[..., :6], cos, sin), (x.astype(np.float64), cos, sin), (x, cos.astype(np.float64), sin)]:
+        assert same_bits(turn(*each), rope.rotate(*each, **asked))
+    for wrong in (x[..., :5], x.astype(bool), x.tolist()):
+        with pytest.raises((TypeError, ValueError), match=r"fast\.rope\.rotate: "):
+            turn(wrong, cos, sin)
+    monkeypatch.setattr(np, "result_type", None)  # which every rotation asks that is not prepared
+    assert np.isfinite(turn(x, cos, sin)).all()
+
+
 DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.uint64)
 
 
