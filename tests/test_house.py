@@ -549,7 +549,7 @@ def missing(name):
     if absent:
         return
     if '"status": "reject"' not in (ROOT / f"posref/vectors/{system}.json").read_text(encoding="ascii"):
-        yield f"{name} refuses nothing: write a row in proofs/vectors/_rejected.py, and run python -m proofs.vectors {system}"
+        yield f"{name} refuses nothing: write a row of REJECTED in {files[2]}, and run python -m proofs.vectors {system}"
     if "\ndef _head(t):" not in (ROOT / files[0]).read_text(encoding="utf-8"):
         yield f"{files[0]} has no _head(t)"
 

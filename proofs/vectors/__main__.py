@@ -38,7 +38,7 @@ def document(name, module, flags):
     """The whole file of one system; `flags` explains its mistakes. ValueError: a double or foreign id, an unknown flag."""
     with mpmath.workprec(BITS):
         records = list(module.vectors())
-        records += [*_rejected.of(name, records), *withdrawn(name, getattr(module, "WITHDRAWN", {}))]
+        records += [*_rejected.of(getattr(module, "REJECTED", ()), records), *withdrawn(name, getattr(module, "WITHDRAWN", {}))]
     ids = [record["id"] for record in records]
     used = {flag for record in records for flag in record["flags"]}
     if twice := sorted({id for id in ids if ids.count(id) > 1}):

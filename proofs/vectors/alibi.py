@@ -22,6 +22,11 @@ CONVENTIONS = {
     "op shard": "`count` of the slopes of `heads` heads, from number `first` on, as a rank of tensor parallelism has them",
     "op slopes": "m, one number a head",
 }
+REJECTED = (
+    ("alibi/signed/h6/decode", "no-form", {"form": None}, "missing", "-m (i - j), m j and -m |i - j| are all in use."),
+    ("alibi/signed/h6/decode", "form", {"form": "relative"}, "choice", "signed, absolute or key."),
+    ("alibi/slopes/h1-b8/slopes", "no-heads", {"heads": 0}, "range", "At least one head."),
+)
 
 
 def vectors():

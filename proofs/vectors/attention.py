@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.attention import definition
 from proofs.vectors import NARROW, PLACES, average, cap, case, dot, exact, painted, product, softmax, stored, terms, total
+from proofs.vectors._rejected import cut, fewer
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, Eq. (1)",
@@ -27,6 +28,13 @@ CONVENTIONS = {
     "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
     "op window_mask": "1 where |key - query| < width",
 }
+REJECTED = (
+    ("attention/attend/h2-d4/sinks", "keys", {"k": fewer}, "shape", "As many keys as values."),
+    ("attention/attend/h2-d4/sinks", "heads", {"k": lambda k: k[[0, 1, 1]], "v": lambda v: v[[0, 1, 1]]}, "shape", "2 and 3."),
+    ("attention/attend/h2-d4/sinks", "mask", {"seen": cut}, "shape", "A mask has a column for every key."),
+    ("attention/by-offset/h4-d4/cached", "bias", {"bias_by_offset": cut}, "shape", "3 queries and 5 keys have 7 offsets."),
+    ("attention/masks/w2/window", "width-0", {"width": 0}, "range", "A window holds its own token."),
+)
 
 SCORES = "scale_ignored scale_squared no_bias bias_before_scale bias_twice bias_subtracted bias_of_the_first_head"
 MASKED = "no_mask mask_inverted mask_after_softmax mask_multiplied softmax_over_queries"

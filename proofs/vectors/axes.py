@@ -21,6 +21,10 @@ CONVENTIONS = {
     "op interleaved_sections": "pair t reads axis t mod k while it has pairs left, else axis 0 (transformers) or k (ggml)",
     "op rotate": "the first dim features turned, pair t by coordinate times frequency",
 }
+REJECTED = (
+    ("axes/sections/16-24-24/axis", "empty", {"sizes": [16, 0, 24]}, "range", "Every axis has a pair."),
+    ("axes/rotate/pixtral/tokens", "third-axis", {"axis": lambda a: a + 1}, "range", "A picture has two axes."),
+)
 
 THREE = [[2, 7, 5], [4099, 77, 200]]
 PATCHES = [[0, 2], [1, 0], [13, 40]]

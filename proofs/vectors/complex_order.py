@@ -6,6 +6,7 @@ import numpy as np
 from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
 from proofs.vectors import BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
+from proofs.vectors._rejected import cut
 
 SOURCES = (
     "Wang et al., Encoding Word Order in Complex Embeddings, arXiv 1912.12333, section 2",
@@ -19,6 +20,7 @@ CONVENTIONS = {
     "op scores": "Re(q conj(k)^T) of encoded queries and keys: (batch, n_query, n_key)",
     "op released_frequencies": "v / 10000^(2t/dim), t = 0 .. dim - 1",
 }
+REJECTED = (("complex_order/released/d2/encode", "phase", {"phase": cut}, "shape", "One phase for each amplitude."),)
 
 POSITIONS = [[0, 1, 2, 7, 300], [5, 0, 48047, 9, 1]]
 ANY = "sign starts_at_one shared_frequency turns"

@@ -15,6 +15,7 @@ CONVENTIONS = {
     "op positions": "the sum of the gates from a key on, at most rows - 1",
     "op scores": "with the gates sigmoid(scale q . k)",
 }
+REJECTED = (("cope/nodiv/d4-r3/causal", "no-convention", {"convention": None}, "missing", "z is divided by sqrt(d), or not."),)
 MPF = np.vectorize(mpmath.mpf, otypes=[object])
 
 

@@ -29,6 +29,10 @@ CONVENTIONS = {
     "op scores_gradient": "of q, k, q_r or k_r, as `of` says, from that of every score",
     "op scores": "scaled scores, from positions",
 }
+REJECTED = (
+    ("deberta/released/h3-d4-k3/c2p", "no-convention", {"convention": None}, "missing", "delta(i, j) or delta(j, i)."),
+    ("deberta/transformers/b256-p512/log-buckets", "odd-buckets", {"buckets": 255}, "range", "Half for each side."),
+)
 
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]

@@ -6,6 +6,7 @@ import numpy as np
 
 from proofs.relative.decomposed import row, stretched
 from proofs.vectors import attend, case, dot, exact, painted, terms
+from proofs.vectors._rejected import fewer
 
 SOURCES = (
     "Li et al., MViTv2, arXiv 2112.01526, Eqs. (4), (5)",
@@ -20,6 +21,7 @@ CONVENTIONS = {
     "op resize": "the table at `length` places, centres on centres, by lines between its rows",
     "op rows": "floor(i M / m + (n - 1 - j) M / n), for m places of queries and n of keys, M the larger",
 }
+REJECTED = (("decomposed/square/d4/bias", "table", {"row_table": fewer}, "range", "2 max(m, n) - 1 rows, or a resized table."),)
 
 
 def vectors():

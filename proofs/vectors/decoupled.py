@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.rotary.decoupled import definition
 from proofs.vectors import average, case, dot, exact, painted, softmax
+from proofs.vectors._rejected import cut
 
 SOURCES = ("DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19)",)
 
@@ -17,6 +18,7 @@ CONVENTIONS = {
     "op scores": "scale (q . k + q_turned . k_turned)",
     "op absorbed_scores": "the same for keys latents @ w_k",
 }
+REJECTED = (("decoupled/scores/tiny/scores", "widths", {"k_turned": cut}, "shape", "The turned parts are equally wide."),)
 
 
 ANY = "content_alone turned_alone scale_of_the_content features_reversed"

@@ -12,6 +12,7 @@ CONVENTIONS = {
     "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); w_1, b_1 (width,), w_2 (width, heads)",
     "op bias": "w_2 relu(w_1 x + b_1) + b_2 with x = ln(1 + c |i - j|) / (ln(1 + c max(i, threshold)) + eps)",
 }
+REJECTED = (("fire/bias/h3-c0.125/square", "c-0", {"c": 0.0}, "range", "Every distance would be 0."),)
 WIDTH, HEADS = 6, 3
 LAYERS = {
     "w_1": painted((WIDTH,), 1),

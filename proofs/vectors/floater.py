@@ -8,8 +8,6 @@ from proofs.absolute.floater import THREE_EIGHTS, reached
 from proofs.absolute.sinusoidal import frequency
 from proofs.vectors import case, growth, painted
 
-EULER = (0,), ([],), 1, (1,), 1
-
 SOURCES = (
     "Liu et al., arXiv 2003.09229",
     "xuanqing94/FLOATER d788b5e, flow_transformer.py: steps of 0.01, five substeps, torchdiffeq's rk4 (the 3/8 rule)",
@@ -22,6 +20,7 @@ CONVENTIONS = {
     "times": "i step for op sinusoid",
     "op field": "dp/dt = (p_1 - t p_0, t - p_0 p_1) at the times given",
 }
+REJECTED = (("floater/field/d2-s1/field", "no-substeps", {"substeps": 0}, "range", "At least one step from time to time."),)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,11 @@ CONVENTIONS = {
     "op rotate": "pair u times cos' = sum_D cos(m w_D) C_Du and sin' = sum_D sin(m w_D) S_Du",
     "op step_eye": "ones at (u ceil(kept / width), u)",
 }
+REJECTED = (
+    ("fope/released/d8-l1024-w2/narrow", "no-convention", {"convention": None}, "missing", "sin is 1 or 0 in still pairs."),
+    ("fope/released/d8-l1024-w2/narrow", "kept", {"length": 8192}, "shape", "Four frequencies, and coefficients for three."),
+    ("fope/eye/k3-w3/step", "width-0", {"width": 0}, "range", "Nothing turns."),
+)
 
 OWN = "cos_for_sin one_matrix no_noise of_the_first_head columns_normalized other_pairs other_padding still_pairs_dropped"
 ROWS = "positions_clamped positions_modulo bf16_positions int16_positions positions_shared_across_batch wrong_axis wrong_base"

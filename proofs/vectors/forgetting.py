@@ -14,6 +14,9 @@ CONVENTIONS = {
     "op bias": "from the logarithms of the gates",
     "op log_sigmoid": "-ln(1 + exp(-x))",
 }
+REJECTED = (
+    ("forgetting/key/h3/painted", "no-form", {"form": None}, "missing", "c_i - c_j, or -c_j, which is the same after softmax."),
+)
 
 
 def vectors():

@@ -22,6 +22,7 @@ CONVENTIONS = {
     "op skew": "U - U^T with U the entries above the diagonal",
     "op turn": "exp(sum_a coordinates_a (U_a - U_a^T)) x with U_a the entries of matrices_a above the diagonal",
 }
+REJECTED = (("generators/planes-half/painted/made", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),)
 
 
 def vectors():

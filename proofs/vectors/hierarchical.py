@@ -14,6 +14,10 @@ CONVENTIONS = {
     "op extend": "all n^2 rows",
     "op encode": "the rows of the positions",
 }
+REJECTED = (
+    ("hierarchical/a0.4-n5-d2/encode", "beyond-n-squared", {"positions": [[0, 25]]}, "range", "Five rows serve 25 positions."),
+    ("hierarchical/a0.4-n5-d2/encode", "alpha-1", {"alpha": 1.0}, "range", "Division by 1 - alpha."),
+)
 
 
 def vectors():

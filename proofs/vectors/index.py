@@ -17,6 +17,7 @@ CONVENTIONS = {
     "op encode_normalized": "i / length, or i / (length - 1), by denominator",
     "op steps": "p_{i+1} - p_i of encode_normalized, for all i; it changes with the length",
 }
+REJECTED = (("index/length/n16/encode", "length-0", {"length": 0}, "range", "Division by the length."),)
 
 POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
 

@@ -13,6 +13,10 @@ CONVENTIONS = {
     "form": "log: -p ln(1 + a |j - i|); power: -a |j - i|^p",
     "op bias": "from positions",
 }
+REJECTED = (
+    ("kerple/power/h3/square", "no-form", {"form": None}, "missing", "A logarithm or a power."),
+    ("kerple/power/h3/square", "power", {"p": [0.75, 1.5, 2.5]}, "range", "A power above 2 is no kernel."),
+)
 P, A = np.array([0.75, 1.5, 1.25]), np.array([0.5, 0.25, 1.75])
 
 

@@ -23,6 +23,7 @@ CONVENTIONS = {
     "scale * <R(i) (W_q x_i + b_q), R(j) (W_k x_j + b_k)>, as they were in layout source; query head a uses key head "
     "floor(a * key_heads / heads)",
 }
+REJECTED = (("layouts/interleaved-to-half/h6-k3-d8-r4-b1e4/scores", "odd-dim", {"dim": 3}, "range", "Features turn in pairs."),)
 
 
 def vectors():

@@ -20,6 +20,14 @@ CONVENTIONS = {
     "op embed": "position_ids, then encode",
     "op similarity": "cosine of every two rows",
 }
+REJECTED = (
+    ("learned/any/r10-d3/encode", "beyond-the-table", {"positions": [[0, 10]]}, "range", "The table has rows 0 to 9."),
+    ("learned/any/r10-d3/encode", "negative", {"positions": [[0, -1]]}, "range", "Row -1 is not the last row."),
+    ("learned/any/r10-d3/encode", "fractional", {"positions": [[0.5, 1.0]]}, "type", "There is no row between two rows."),
+    ("learned/bert/any/ids", "no-convention", {"convention": None}, "missing", "The first row differs by model."),
+    ("learned/bert/any/ids", "padding-idx", {"padding_idx": 1}, "choice", "BERT counts from 0 whatever the padding is."),
+    ("learned/roberta/r7-d3/embed", "table-too-short", {"table": lambda t: t[:4]}, "range", "The third token has row 4."),
+)
 
 BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])
 

@@ -24,6 +24,7 @@ CONVENTIONS = {
     "op attend": "sum_j <R(i) phi(q_i), R(j) phi(k_j)> v_j / sum_j <phi(q_i), phi(k_j)>",
     "op feature_map": "phi(x)",
 }
+REJECTED = (("linear_attention/half-causal/d4-b1e4/far", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),)
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "denominator_rotated rotated_before_phi not_rotated other_layout sign positions_ignored"

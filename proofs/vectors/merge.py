@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.absolute.merge import definition
 from proofs.vectors import case
+from proofs.vectors._rejected import cut
 
 SOURCES = (
     "Su, kexue.fm/archives/8130: add, multiply, concatenate",
@@ -18,6 +19,10 @@ CONVENTIONS = {
     "op multiply": "x p or x (1 + p), by convention",
     "op concatenate": "[x ; p]",
 }
+REJECTED = (
+    ("merge/add/d4/tiny", "width", {"p": cut}, "shape", "Three features are added to four."),
+    ("merge/paper/d4/tiny", "no-convention", {"convention": None}, "missing", "x p or x (1 + p)."),
+)
 
 
 def vectors():

@@ -25,6 +25,10 @@ CONVENTIONS = {
     "op encode": "a for every offset",
     "op table": "a for the offsets -max_distance .. max_distance",
 }
+REJECTED = (
+    ("nezha/paper/d6-k3/table", "no-convention", {"convention": None}, "missing", "Paper and code count otherwise."),
+    ("nezha/paper/d6-k3/table", "odd-dim", {"dim": 5}, "range", "Sines and cosines come in pairs."),
+)
 
 REACH = (-131071, -65, -64, -63, -1, 0, 1, 2, 63, 64, 4097)
 

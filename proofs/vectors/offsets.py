@@ -4,6 +4,7 @@ import numpy as np
 
 from proofs.offsets import clipped, definition
 from proofs.vectors import HALVES, NARROW, PLACES, case, painted
+from proofs.vectors._rejected import cut
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
 
@@ -17,6 +18,11 @@ CONVENTIONS = {
     "op skew": "by_offset[i, j - i + n_query - 1], unchanged",
     "op toeplitz": "by_offset[j - i + n_query - 1], unchanged",
 }
+REJECTED = (
+    ("offsets/clip/l4-h4/shaw", "low-above-high", {"low": 5}, "range", "No number is at least 5 and at most 4."),
+    ("offsets/contiguous/h3-q2-k5/toeplitz", "width", {"by_offset": cut}, "shape", "2 queries and 5 keys have 6 offsets."),
+    ("offsets/gather/h3-w7/chunk", "outside", {"keys": [0, 1, 2, 3, 9]}, "range", "Nothing wraps to the other end."),
+)
 
 
 def vectors():

@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.vectors import case, painted, terms
+from proofs.vectors._rejected import cut
 
 SOURCES = ("Yang et al., PaTH Attention, arXiv 2505.16381",)
 
@@ -12,6 +13,7 @@ CONVENTIONS = {
     "w": "given as it is: of another length than 1 where an exact one is none",
     "op scores": "scale q_i . H_i .. H_(j+1) k_j with H_t = 1 - beta_t w_t w_t^T",
 }
+REJECTED = (("path/scores/h2-d3/painted", "beta", {"beta": cut}, "shape", "A number for every token."),)
 
 EVERY = "own_reflection_of_the_key reflections_added half_beta query_alone no_reflections scale_ignored scale_squared"
 

@@ -21,6 +21,11 @@ CONVENTIONS = {
     "op encode": "softplus(x) (cos, sin) of position * base^(-c/dim), and of that plus the clamped phase for side key",
     "op scores": "scale times the products of encoded queries and encoded keys",
 }
+REJECTED = (
+    ("pope/half-key/d6/near", "no-layout", {"layout": None}, "missing", "[cos | sin], or in turn."),
+    ("pope/half-key/d6/near", "phases", {"phases": lambda p: p[:, :5]}, "shape", "A phase for every feature."),
+    ("pope/half-key/d6/near", "heads", {"phases": lambda p: p[[0, 1, 1]]}, "shape", "Three rows of phases for two heads."),
+)
 
 MATHS = ("f64", "f32", "f16-f32math", "bf16-f32math")  # a score in bf16 alone does not know its scale to a factor of 1.4
 LENGTHS = "no_softplus relu half_the_frequencies"

@@ -33,6 +33,13 @@ CONVENTIONS = {
     "op multimodal": "time, row, column of every token, merge x merge patches being one",
     "op temperature": "1 + amount ln(1 + floor(p / length)); llama4 takes p + 1 for p",
 }
+REJECTED = (
+    ("position_ids/cached/5-of-5/ids", "more-queries", {"n_query": 6}, "range", "Six new tokens among five."),
+    ("position_ids/zigzag/0-of-2/ids", "uneven", {"n": 15}, "range", "Two ranks take four equal parts."),
+    ("position_ids/zigzag/0-of-2/ids", "rank", {"rank": 2}, "range", "Ranks are 0 and 1."),
+    ("position_ids/packed/three/ids", "negative", {"lengths": [3, -1]}, "range", "A text has no fewer than 0 tokens."),
+    ("position_ids/temperature/llama4/f8192", "no-convention", {"convention": None}, "missing", "p or p + 1 is divided."),
+)
 
 MASKS = [[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 1, 0, 1, 1]]
 

@@ -15,6 +15,7 @@ CONVENTIONS = {
     "op linear": "p_k = M^k p_0 with the matrix given",
     "op sinusoid": "the matrix is the shift by one position of the sinusoid with frequencies base^(-2t/dim), p_0 its row 0",
 }
+REJECTED = (("recurrent/linear/d3/integers", "negative", {"length": -1}, "range", "No fewer than 0 steps."),)
 
 
 def vectors():

@@ -20,6 +20,7 @@ CONVENTIONS = {
     "op resize": "the table at height x width places",
     "op weights": "of one axis: how much of each of `length` rows is read at `new` places",
 }
+REJECTED = (("resizing/timm/3x5-to-4x2/table", "no-convention", {"convention": None}, "missing", "Five are in use."),)
 NAMES = ("transformers", "timm", "dino", "vilt", "beit")
 FINE = ("f64", "f32")  # conventions are close, and 256 roundings bound a weight (proofs/absolute/resizing.py)
 

@@ -21,6 +21,7 @@ from proofs.vectors import (
     stored,
     terms,
 )
+from proofs.vectors._rejected import cut
 
 SOURCES = (
     "Su et al., RoFormer, arXiv 2104.09864, Eqs. (13)-(16) and (34)",
@@ -43,6 +44,17 @@ CONVENTIONS = {
     "turned(x) is (-b, a) for every pair",
     "op permute": "rows of a projection (heads * head_dim, ..) reordered within every head from layout source to layout target",
 }
+REJECTED = (
+    ("rope/half/d4-b1e4/one", "odd-dim", {"dim": 3}, "range", "Features turn in pairs."),
+    ("rope/half/d4-b1e4/one", "no-layout", {"layout": None}, "missing", "Both layouts are in use, and neither is an error."),
+    ("rope/half/d4-b1e4/one", "layout-neox", {"layout": "neox"}, "choice", "Words for layouts differ; nothing is guessed."),
+    ("rope/half/d4-b1e4/one", "dim-too-large", {"dim": 6}, "shape", "Six features cannot turn where there are four."),
+    ("rope/half/d4-b1e4/one", "dim-0", {"dim": 0}, "range", "Nothing turns."),
+    ("rope/half/d4-b1e4/one", "base-0", {"base": 0.0}, "range", "The frequencies are infinite."),
+    ("rope/half/d6-b1e4/fractional", "positions-short", {"positions": cut}, "shape", "Two positions for three rows."),
+    ("rope/half-to-interleaved/h4-d8/q-bias", "heads", {"heads": 5}, "shape", "32 rows are no five heads."),
+    ("rope/half-to-interleaved/h4-d8/q-bias", "odd-dim", {"dim": 7}, "range", "Features turn in pairs."),
+)
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 SPARSE = (0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 4095, 65535, 131073, 1048575)

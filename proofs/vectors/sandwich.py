@@ -14,6 +14,7 @@ CONVENTIONS = {
     "slopes": "heads / (8 a), a = 1 .. heads",
     "op bias": "from positions",
 }
+REJECTED = (("sandwich/bias/h3-d6/square", "odd-dim", {"dim": 5}, "range", "Frequencies belong to pairs of features."),)
 
 
 def vectors():

@@ -6,6 +6,7 @@ import numpy as np
 from proofs.rotary.rope import frequency
 from proofs.rotary.scaling import definition
 from proofs.vectors import HALVES, PLACES, case, growth, terms
+from proofs.vectors._rejected import cut
 
 SOURCES = (
     "Chen et al., Position Interpolation, arXiv 2306.15595; Peng et al., YaRN, arXiv 2309.00071",
@@ -26,6 +27,15 @@ CONVENTIONS = {
     "op longrope": "theta_t / factors_t",
     "op proportional": "the first floor(fraction dim/2) frequencies of the whole head, then zeros",
 }
+REJECTED = (
+    ("scaling/linear/vicuna-16k/frequencies", "factor-0", {"factor": 0.0}, "range", "A factor stretches, from 1 on."),
+    ("scaling/ntk/d4/frequencies", "one-pair", {"dim": 2}, "range", "One pair is first and last: kept and divided."),
+    ("scaling/yarn/gpt-oss/frequencies", "no-truncate", {"truncate": None}, "missing", "gpt-oss: false; elsewhere true."),
+    ("scaling/yarn/gpt-oss/frequencies", "betas", {"beta_fast": 1.0, "beta_slow": 32.0}, "range", "The ramp would fall."),
+    ("scaling/llama3/llama3.1/frequencies", "factors", {"low_freq_factor": 8.0}, "range", "The low one is above the high one."),
+    ("scaling/longrope/quarters/frequencies", "factors", {"factors": cut}, "shape", "One factor for each pair."),
+    ("scaling/proportional/gemma4/frequencies", "fraction", {"fraction": 1.5}, "range", "A part of the pairs."),
+)
 
 YARN = {
     "qwen2.5-128k": (128, 1000000.0, 4.0, 32768, True),

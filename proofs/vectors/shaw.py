@@ -8,6 +8,7 @@ from posref.vectors import MODELS
 from proofs.offsets import clipped
 from proofs.vectors import FAR, NARROW, PLACES, average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
+from proofs.vectors._rejected import fewer
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -23,6 +24,10 @@ CONVENTIONS = {
     "op scores_gradient": "of q, k or key_table, as `of` says, from that of every score; a table that heads share has the sum",
     "op scores": "scale q . (k + key vector of the offset), and + scale k . (that vector) for relative_key_query",
 }
+REJECTED = (
+    ("shaw/relative-key/h3-d4-k2/scores-decode", "even-table", {"key_table": fewer}, "shape", "-k to k are 2k + 1 rows."),
+    ("shaw/relative-key/h3-d4-k2/scores-decode", "variant", {"variant": "key"}, "choice", "relative_key or .._key_query."),
+)
 
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token

@@ -18,6 +18,11 @@ CONVENTIONS = {
     "op frequencies": "w, dim/2 numbers",
     "op encode": "the encoding of the positions",
 }
+REJECTED = (
+    ("sinusoidal/interleaved-dim-2/d10-b1e4/offset", "odd-dim", {"dim": 9}, "range", "Sines and cosines come in pairs."),
+    ("sinusoidal/interleaved-dim-2/d10-b1e4/offset", "no-layout", {"layout": None}, "missing", "Sines first, or in turn."),
+    ("sinusoidal/interleaved-dim-2/d10-b1e4/offset", "divisor", {"divisor": "half"}, "choice", "dim or dim - 2."),
+)
 
 
 LAYOUTS = ("half", "interleaved")

@@ -21,6 +21,7 @@ CONVENTIONS = {
     "op normalized": "2 pi count / (last count + 10^-6) on each axis",
     "seen": "1 where a pixel is no padding",
 }
+REJECTED = (("sinusoidal_2d/mae/d8-b1e4/grid", "no-convention", {"convention": None}, "missing", "MAE, DETR and timm differ."),)
 SEEN = [[int(x < 5 if y < 2 else x < 3 if y == 2 else 0) for x in range(6)] for y in range(4)]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.relative.stick_breaking import definition
 from proofs.vectors import case, painted, terms
+from proofs.vectors._rejected import cut
 
 SOURCES = ("Tan et al., Scaling Stick-Breaking Attention, arXiv 2410.17980",)
 
@@ -14,6 +15,7 @@ CONVENTIONS = {
     "op remainder": "what no key took, one number a query",
     "op weights": "what each key took",
 }
+REJECTED = (("stick_breaking/weights/h2/decode", "mask", {"seen": cut}, "shape", "A mask has a column for every key."),)
 
 
 def vectors():

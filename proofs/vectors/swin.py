@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.relative.swin import grid, network, region, row, spaced
 from proofs.vectors import attend, average, case, dot, exact, painted, product, softmax, stored, terms, total
+from proofs.vectors._rejected import fewer
 
 SOURCES = (
     "Liu et al., Swin Transformer, arXiv 2103.14030, Eq. (4) and section 3.2",
@@ -25,6 +26,7 @@ CONVENTIONS = {
     "op logarithmic_bias": "w_2 max(w_1 l + b_1, 0) + b_2 with l = sign(x) ln(1 + |x|) on both axes",
     "op shift_mask": "1 where two tokens of the rolled image may attend to each other",
 }
+REJECTED = (("swin/table/w2x3-h2/bias", "table", {"table": fewer}, "shape", "(2 height - 1) (2 width - 1) rows."),)
 
 WITHDRAWN = {
     "swin/v2/w2x3-trained4x5/continuous-bias": "seven values are off by 0.5 to 0.62 units of rounding, because integers were "

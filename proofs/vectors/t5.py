@@ -6,6 +6,7 @@ import numpy as np
 from posref.vectors import MODELS
 from proofs.relative.t5 import DECODER, ENCODER, definition, gated, one_side
 from proofs.vectors import BEYOND, NARROW, PLACES, WRAPPED, attend, case, exact, painted, terms
+from proofs.vectors._rejected import fewer
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -26,6 +27,12 @@ CONVENTIONS = {
     "op gate": "WavLM's u (r c - 1) + 2, one number a head and row; x is the layer's input in heads",
     "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
 }
+REJECTED = (
+    ("t5/bidirectional/h3-b32-d128/chunk", "odd-buckets", {"table": fewer}, "range", "31 buckets have no half for each side."),
+    ("t5/bidirectional/h3-b32-d128/chunk", "no-direction", {"bidirectional": None}, "missing", "Encoder or decoder."),
+    ("t5/side/b16-d128/starts", "max-distance", {"max_distance": 8}, "range", "8 distances are exact already."),
+    ("t5/side/b16-d128/starts", "one-bucket", {"buckets": 1}, "range", "No room for a logarithm."),
+)
 
 NEAR = [*range(-130, 131), -100000, 100000]
 WAVLM = [*range(-811, 812, 7), *(sign * n for sign in (-1, 1) for n in (1, 79, 80, 81, 82, 160, 799, 800, 801, 10**6))]

@@ -7,6 +7,7 @@ from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
 from proofs.vectors import HALVES, average, case, dot, exact, growth, painted, softmax, terms, total
+from proofs.vectors._rejected import fewer
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -24,6 +25,9 @@ CONVENTIONS = {
     "op scores": "scale ((q + u) . k + (q + v) . r)",
     "op shift": "a matrix whose column c is the distance n_key - 1 - c, moved so that entry (i, j) is row i's value for key j",
 }
+REJECTED = (
+    ("transformer_xl/causal/q1-k5-h3-d4/scores-decode", "distances", {"r": fewer}, "shape", "A row for every distance."),
+)
 
 
 def vectors():

@@ -6,6 +6,7 @@ import numpy as np
 from posref.relative import tupe
 from proofs.relative.tupe import every, reset
 from proofs.vectors import average, case, dot, exact, painted, softmax, total
+from proofs.vectors._rejected import cut
 
 SOURCES = (
     "Ke, He, Liu, Rethinking Positional Encoding in Language Pre-training, arXiv 2006.15595, Eqs. (7) to (11)",
@@ -23,6 +24,7 @@ CONVENTIONS = {
     "op untie": "reset of t with the extra row of the released code: theta_1 = t_00, theta_2 = t_11 of (n + 1, n + 1)",
     "scale": "1/sqrt(2 d_head)",
 }
+REJECTED = (("tupe/untied/h3-n5/reset", "no-theta", {"theta_2": cut}, "shape", "One number for every head."),)
 
 TOKENS, SCALE = 5, mpmath.mpf(1) / 4
 

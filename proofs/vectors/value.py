@@ -22,6 +22,7 @@ CONVENTIONS = {
     "causal": "if true, a query sees the keys at positions up to its own",
     "op attend": "sum_j softmax_j(scale <R(i) q_i, R(j) k_j>) R(j) v_j, turned by R(-i) if undo is true",
 }
+REJECTED = (("value/half-undone/d4-b1e4/one", "no-undo", {"undo": None}, "missing", "Turned back: relative; not: absolute."),)
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "other_layout sign positions_ignored values_unturned values_other_layout"

@@ -5,6 +5,7 @@ import numpy as np
 
 from proofs.relative.xlnet import pattern, row
 from proofs.vectors import average, case, dot, exact, painted, softmax, total
+from proofs.vectors._rejected import fewer
 from proofs.vectors.shaw import rearranged
 
 SOURCES = (
@@ -21,6 +22,7 @@ CONVENTIONS = {
     "op scores": "scale ((q + u) . k + (q + v) . r + (q + s) . e)",
     "same": "1 where query and key are in one segment, (n_query, n_key) or (batch, 1, n_query, n_key)",
 }
+REJECTED = (("xlnet/bi/q1-k5-h3-d4/scores-decode", "distances", {"r": fewer}, "shape", "A row for every distance."),)
 
 
 def vectors():

@@ -21,6 +21,7 @@ CONVENTIONS = {
     "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
     "op rotate": "every pair turned by position * base^(-2t/dim) and scaled",
 }
+REJECTED = (("xpos/half-query/d8/centered", "side", {"side": "value"}, "choice", "query or key."),)
 
 ANY = "other_side unscaled other_center other_layout factor_of_the_feature scale_base_halved"
 

@@ -16,6 +16,9 @@ CONVENTIONS = {
     "alignment": "c = (width - 1) // 2 on the left, width // 2 on the right",
     "op convolve": "the convolution with params padding: zero, circular or valid",
 }
+REJECTED = (
+    ("zero_padding/zero/w3/constant", "padding", {"padding": "same"}, "choice", "What is written at the ends must be said."),
+)
 
 INSTEAD = {"zero": "wrapped", "circular": "zeros", "valid": "padded"}
 

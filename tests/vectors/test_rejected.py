@@ -7,10 +7,12 @@ import pytest
 
 from posref import ops, vectors
 from proofs.vectors import _rejected
+from proofs.vectors.__main__ import systems
 from tests.every import every
 
 CASES = vectors.cases(status="reject")
-BASES = {f"{base.split('/')[0]}/reject/{vectors.case(base).op}-{name}": base for base, name, *_ in _rejected.ROWS}
+ROWS = [row for generator in systems().values() for row in generator.REJECTED]
+BASES = {_rejected.identity(base, vectors.case(base).op, name): base for base, name, *_ in ROWS}
 OURS = {"missing": TypeError, "type": TypeError}  # others are a ValueError
 
 
