@@ -95,7 +95,7 @@ def rotator(x, cos, sin, *, layout, rotary_dim=None):
     >>> cos, sin = tables(np.array([7]), frequencies(4))
     >>> turn = rotator(np.zeros((1, 4)), cos, sin, layout="half")
     >>> turn(np.array([[1.0, 2.0, 3.0, 4.0]]), cos, sin).round(4)
-    array([[-1.2171,  1.7152,  2.9187,  4.1295]])
+    array([[-1.2171,  1.7153,  2.9187,  4.1301]])
     """
     general = functools.partial(rotate, layout=layout, rotary_dim=rotary_dim)
     like = x, cos, sin, general(x, cos, sin)
