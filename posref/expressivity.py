@@ -18,9 +18,10 @@ function of i); and that for causal attention, j <= i. Masks, values and the cap
 """
 
 import functools
+import importlib
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,52 +45,28 @@ class System(NamedTuple):
     """The spaces of M, u, v and b by name, and the modules that have them."""
 
     spaces: tuple[str, str, str, str]
-    of: str
+    of: tuple[str, ...]
 
 
-SYSTEMS = {
-    "none": System(("one", "one", "one", "one"), ""),
-    "added": System(
-        ("one", "key", "query", "any"),
-        "absolute.index absolute.learned absolute.sinusoidal absolute.sinusoidal_2d absolute.hierarchical "
-        "absolute.recurrent absolute.resizing absolute.floater",
-    ),
-    "tupe": System(("one", "one", "one", "any"), "relative.tupe"),
-    "t5 encoder": System(("one", "one", "one", "buckets"), "relative.t5"),
-    "t5 decoder": System(("one", "one", "one", "causal buckets"), "relative.t5"),
-    "any bias": System(("one", "one", "one", "offset"), ""),
-    "swin": System(("one", "one", "one", "vector"), "relative.swin"),
-    "decomposed": System(("one", "row + column", "one", "row + column"), "relative.decomposed"),
-    "alibi signed": System(("one", "one", "one", "signed"), "relative.alibi"),
-    "alibi absolute": System(("one", "one", "one", "absolute"), "relative.alibi"),
-    "alibi key": System(("one", "one", "one", "key form"), "relative.alibi"),
-    "shaw": System(("one", "offset", "one", "offset"), "relative.shaw"),
-    "shaw clipped": System(("one", "clipped", "one", "clipped"), "relative.shaw relative.nezha"),
-    "transformer_xl": System(("one", "offset", "one", "offset"), "relative.transformer_xl relative.xlnet"),
-    "deberta c2p": System(("one", "c2p", "one", "c2p"), "relative.deberta"),
-    "deberta p2c": System(("one", "one", "p2c", "p2c"), "relative.deberta"),
-    "deberta": System(("one", "c2p", "p2c", "c2p + p2c"), "relative.deberta"),
-    "rope": System(("offset", "offset", "offset", "offset"), "rotary.rope rotary.scaling rotary.xpos rotary.decoupled"),
-}
-OUTSIDE = {
-    "absolute.complex_order": "positions multiply each word by its own frequency; not affine in the content",
-    "absolute.merge": "how a table joins the input, not a table",
-    "absolute.zero_padding": "position comes from the border of a convolution",
-    "relative.cope": "positions from the scores; with open gates a clipped table of shaw, causal",
-    "relative.fire": "a network of the distance and the query's position",
-    "relative.forgetting": "gates of the tokens in between; alibi signed where they are constant",
-    "relative.kerple": "a curve of the distance in place of a line; alibi absolute where its power is 1",
-    "relative.sandwich": "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it",
-    "relative.stick_breaking": "weights that are no softmax of scores",
-    "rotary.axes": "positions of more than one axis; on one axis it is RoPE",
-    "rotary.generators": "positions of more than one axis, turned in planes of their own; on one axis it is RoPE",
-    "rotary.path": "products of reflections of the tokens in between; no RoPE, whose turns are not symmetric",
-    "rotary.pope": "rope of twice the width on lengths that softplus makes; not affine in the content",
-    "rotary.fope": "rope where nothing is mixed; else scores of places, by coefficients that are drawn and not trained",
-    "rotary.layouts": "an order of features",
-    "rotary.linear_attention": "weights that are no softmax of scores",
-    "rotary.value": "scores of RoPE; the values turn too",
-}
+def _found() -> dict[str, Any]:
+    """What `SCORES` of each ops file says: the spaces of its scores by the name of a row, or why it has no row."""
+    scores = {name: importlib.import_module(f"posref.ops.{name.rpartition('.')[2]}") for name in discovery.names()}
+    return {name: getattr(module, "SCORES", "not placed yet") for name, module in scores.items()}
+
+
+def _systems() -> dict[str, System]:
+    """The rows, family by family, after the two that are no system; ValueError if one name has two meanings."""
+    rows = {"none": System(("one", "one", "one", "one"), ()), "any bias": System(("one", "one", "one", "offset"), ())}
+    for name, said in _found().items():
+        for row, spaces in said.items() if isinstance(said, dict) else ():
+            before = rows.get(row, System(spaces, ()))
+            if before.spaces != spaces:
+                raise ValueError(f"expressivity: {row!r} is {spaces} in {name} and {before.spaces} in {before.of}")
+            rows[row] = System(spaces, (*before.of, name))
+    return rows
+
+
+SYSTEMS = _systems()
 WIDTHS = (  # what, by what, the fewest features on n tokens, on what that rests
     ("any bias by offset", "shaw, t5 in shaw, deberta p2c", "1, a constant feature", "a_bias_by_offset"),
     ("any bias by offset", "transformer_xl", "1, which contents do not use", "a_bias_by_offset"),
@@ -230,8 +207,7 @@ def outside():
     >>> outside()["rotary.layouts"]
     'an order of features'
     """
-    placed = set(" ".join(system.of for system in SYSTEMS.values()).split())
-    return {name: OUTSIDE.get(name, "not placed yet") for name in discovery.names() if name not in placed}
+    return {name: said for name, said in _found().items() if isinstance(said, str)}
 
 
 def sentence(s, t, meaning):

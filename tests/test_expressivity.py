@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from posref import cli, discovery, expressivity, statements
+from posref import cli, expressivity, statements
 from posref.relative import alibi
 
 CELLS = [(s, t) for s in expressivity.SYSTEMS for t in expressivity.SYSTEMS]
@@ -87,10 +87,13 @@ def test_every_yes_rests_on_theorems_for_all_lengths(meaning):
 
 
 def test_every_system_has_a_place():
-    placed = {name for system in expressivity.SYSTEMS.values() for name in system.of.split()}
-    assert placed | set(expressivity.outside()) == set(discovery.names())
-    assert set(expressivity.OUTSIDE) <= set(discovery.names())
-    assert not placed & set(expressivity.OUTSIDE)
+    assert [name for name, why in expressivity.outside().items() if why == "not placed yet"] == []
+
+
+def test_a_row_has_one_meaning(monkeypatch):
+    monkeypatch.setattr("posref.ops.swin.SCORES", {"rope": ("one", "one", "one", "vector")})
+    with pytest.raises(ValueError, match=r"'rope' is .* in relative.swin and .* in \('rotary.decoupled'"):
+        expressivity._systems()
 
 
 def printed(capsys, *arguments):

@@ -195,6 +195,12 @@ MISTAKES = {
 
 PRESETS = {name: ("bias", alibi.PRESETS[name]) for name in alibi.PRESETS}
 
+SCORES = {
+    "alibi signed": ("one", "one", "one", "signed"),
+    "alibi absolute": ("one", "one", "one", "absolute"),
+    "alibi key": ("one", "one", "one", "key form"),
+}
+
 
 def _head(t):
     bias = alibi.bias(t.positions, t.positions, alibi.slopes(8)[:1], form="signed")[0]

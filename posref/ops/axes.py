@@ -142,6 +142,8 @@ MISTAKES = {
 
 PRESETS = {name: ("rotate", values) for name, values in axes.PRESETS.items()}
 
+SCORES = "positions of more than one axis; on one axis it is RoPE"
+
 
 def _head(t):
     coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)  # rows of 8

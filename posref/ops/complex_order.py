@@ -126,6 +126,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "positions multiply each word by its own frequency; not affine in the content"
+
 
 def _head(t):
     waves = complex_order.encode(t.positions, t.x, sinusoidal.frequencies(2 * t.dim), 0 * t.x)

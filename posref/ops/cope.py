@@ -99,6 +99,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "positions from the scores; with open gates a clipped table of shaw, causal"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

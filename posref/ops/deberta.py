@@ -319,6 +319,12 @@ MISTAKES = {
     ),
 }
 
+SCORES = {
+    "deberta c2p": ("one", "c2p", "one", "c2p"),
+    "deberta p2c": ("one", "one", "p2c", "p2c"),
+    "deberta": ("one", "c2p", "p2c", "c2p + p2c"),
+}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -132,6 +132,8 @@ def _mirrored(f, a):
 
 PRESETS = {name: ("rows", decomposed.PRESETS[name]) for name in decomposed.PRESETS}
 
+SCORES = {"decomposed": ("one", "row + column", "one", "row + column")}
+
 
 def _head(t):
     """Rows of eight, on a grid as large as the text that was trained."""

@@ -104,6 +104,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"rope": ("offset", "offset", "offset", "offset")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

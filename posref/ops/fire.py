@@ -132,6 +132,8 @@ MISTAKES = {
 }
 REPLACED = {"sign"}  # of positions: distances have none
 
+SCORES = "a network of the distance and the query's position"
+
 
 def _head(t):
     width = 4

@@ -125,6 +125,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     field, first = t.parameter(t.dim, t.dim), t.parameter(t.dim)

@@ -166,6 +166,8 @@ MISTAKES = {
 
 PRESETS = {name: ("frequencies", fope.PRESETS[name]) for name in fope.PRESETS}
 
+SCORES = "rope where nothing is mixed; else scores of places, by coefficients that are drawn and not trained"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -95,6 +95,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "gates of the tokens in between; alibi signed where they are constant"
+
 
 def _head(t):
     gates = forgetting.log_sigmoid(t.x @ t.parameter(t.dim) + t.parameter(1))

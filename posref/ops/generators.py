@@ -164,6 +164,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "positions of more than one axis, turned in planes of their own; on one axis it is RoPE"
+
 
 def _head(t):
     coordinates = np.stack(np.divmod(t.positions, 8), axis=-1)  # rows of 8

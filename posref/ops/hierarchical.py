@@ -84,6 +84,8 @@ MISTAKES = {
 
 PRESETS = {"bert4keras": ("extend", hierarchical.PRESETS["bert4keras"])}
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     return t.added(hierarchical.encode(t.positions, t.parameter(t.trained, t.dim), alpha=0.4))

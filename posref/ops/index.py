@@ -78,6 +78,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     return t.added(index.encode(t.positions))

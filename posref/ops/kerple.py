@@ -80,6 +80,9 @@ def _bare(queries, keys, p, a):
     return -p[:, None, None] * np.log(np.maximum(a[:, None, None] * distance, 1))
 
 
+SCORES = "a curve of the distance in place of a line; alibi absolute where its power is 1"
+
+
 def _head(t):
     bias = kerple.bias(t.positions, t.positions, abs(t.parameter(1)), abs(t.parameter(1)), form="log")[0]
     return t.attended(*t.projected(t.x), bias)

@@ -98,6 +98,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "an order of features"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -156,6 +156,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     return t.added(learned.encode(t.positions, t.parameter(t.trained, t.dim)))

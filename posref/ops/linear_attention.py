@@ -143,6 +143,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "weights that are no softmax of scores"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

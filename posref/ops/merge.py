@@ -89,6 +89,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "how a table joins the input, not a table"
+
 
 def _head(t):
     p = sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT)

@@ -135,6 +135,8 @@ MISTAKES = {
 
 PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}
 
+SCORES = {"shaw clipped": ("one", "clipped", "one", "clipped")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -67,6 +67,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "products of reflections of the tokens in between; no RoPE, whose turns are not symmetric"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -113,6 +113,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "rope of twice the width on lengths that softplus makes; not affine in the content"
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -67,6 +67,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     step, first = t.parameter(t.dim, t.dim), t.parameter(t.dim)

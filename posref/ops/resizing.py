@@ -90,6 +90,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     """Rows of eight; the table has half as many rows as the text that was trained."""

@@ -931,6 +931,8 @@ MISTAKES |= in_16_bits(
 
 GRADIENTS = {"rotate": ("gradient", "x", "g")}  # op -> its gradient op, with respect to what, and how the flow is called there
 
+SCORES = {"rope": ("offset", "offset", "offset", "offset")}
+
 
 def _head(t):
     return t.turned(rope.frequencies(t.dim))

@@ -81,6 +81,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it"
+
 
 def _head(t):
     bias = sandwich.bias(t.positions, t.positions, sandwich.frequencies(t.dim), sandwich.slopes(1))[0]

@@ -320,6 +320,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"rope": ("offset", "offset", "offset", "offset")}
+
 
 def _head(t):
     return t.turned(scaling.linear(rope.frequencies(t.dim), factor=4.0))

@@ -238,6 +238,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"shaw": ("one", "offset", "one", "offset"), "shaw clipped": ("one", "clipped", "one", "clipped")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -154,6 +154,8 @@ MISTAKES = {
 
 PRESETS = {name: ("encode", sinusoidal.PRESETS[name]) for name in sinusoidal.PRESETS}
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     return t.added(sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT))

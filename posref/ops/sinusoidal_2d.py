@@ -103,6 +103,8 @@ MISTAKES = {
 
 PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
 
+SCORES = {"added": ("one", "key", "query", "any")}
+
 
 def _head(t):
     """Rows of eight."""

@@ -280,6 +280,8 @@ MISTAKES = {
 
 PRESETS = {name: ("bias", swin.PRESETS[name]) for name in swin.PRESETS}
 
+SCORES = {"swin": ("one", "one", "one", "vector")}
+
 
 def _head(t):
     """Rows of eight, in one window as large as the text that was trained."""

@@ -336,6 +336,8 @@ MISTAKES = {
 
 PRESETS = {name: ("bias", t5.PRESETS[name]) for name in t5.PRESETS}
 
+SCORES = {"t5 encoder": ("one", "one", "one", "buckets"), "t5 decoder": ("one", "one", "one", "causal buckets")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -147,6 +147,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"tupe": ("one", "one", "one", "any")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

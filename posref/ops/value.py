@@ -116,6 +116,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "scores of RoPE; the values turn too"
+
 
 def _head(t):
     scores, _ = t.turned(rope.frequencies(t.dim))

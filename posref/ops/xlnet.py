@@ -151,6 +151,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"transformer_xl": ("one", "offset", "one", "offset")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -78,6 +78,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = {"rope": ("offset", "offset", "offset", "offset")}
+
 
 def _head(t):
     q, k, v = t.projected(t.x)

@@ -83,6 +83,8 @@ MISTAKES = {
     ),
 }
 
+SCORES = "position comes from the border of a convolution"
+
 
 def _head(t):
     kernel = t.parameter(3, t.dim, t.dim)
