@@ -2,7 +2,7 @@ r"""RoPE: rotary position embedding.
 
 Queries and keys are rotated by angles proportional to their positions, so a score depends on the offset, not on the positions.
 
-Also called: rotary, RoFormer, fusion-style.
+Also called: rotary, RoFormer, fusion-style, partial rotary, product of complex numbers.
 
 Definition. Pair t of the features of a query or key at position m turns counter-clockwise by the angle m theta_t:
 

@@ -3,7 +3,7 @@ r"""RoPE scaling: lower frequencies, so that a model trained on short texts can 
 A model fails at angles that it never saw in training. A schedule lowers the frequencies, so that long texts use the same range
 of angles as short ones.
 
-Also called: context extension, position interpolation, PI, NTK-aware, YaRN, LongRoPE, p-RoPE.
+Also called: context extension, position interpolation, PI, NTK-aware, NTK by parts, YaRN, LongRoPE, p-RoPE.
 
 Definition. With pairs t = 0 .. h - 1, h = dim/2, and n_t = L w_t / 2 pi turns of pair t in the L tokens of training:
 
