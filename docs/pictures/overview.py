@@ -4,39 +4,7 @@ import numpy as np
 
 from pictures.draw import Panel
 from posref import attention, discovery
-from posref.absolute import (
-    complex_order,
-    floater,
-    hierarchical,
-    index,
-    learned,
-    merge,
-    recurrent,
-    resizing,
-    sinusoidal,
-    sinusoidal_2d,
-    zero_padding,
-)
-from posref.offsets import offsets
-from posref.relative import (
-    alibi,
-    cope,
-    deberta,
-    decomposed,
-    fire,
-    forgetting,
-    kerple,
-    nezha,
-    sandwich,
-    shaw,
-    stick_breaking,
-    swin,
-    t5,
-    transformer_xl,
-    tupe,
-    xlnet,
-)
-from posref.rotary import axes, decoupled, fope, linear_attention, path, pope, rope, scaling, xpos
+from posref.ops import layers
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
 WHERE = {  # where position enters, in two lines
@@ -125,203 +93,28 @@ def map_tall():
 # The sheet
 
 
-def encodings(size=24):
-    """Attention weights as functions of tokens (n, 16) and their positions, by the name of a system; "" has no position."""
-    rng, d = np.random.default_rng(0), 16
-    scale = d**-0.5
-    w_q, w_k, w_r = rng.normal(size=(3, d, d)) / d**0.5
-    frequencies, rows, row_table = sinusoidal.frequencies(d), rng.normal(size=(64, d)), rng.normal(size=(17, d))
-    u, v, s = rng.normal(size=(3, 1, d))
-    q_r, k_r, segments = rng.normal(size=(1, 16, d)), rng.normal(size=(1, 16, d)), rng.normal(size=(2, 1, d))
-    u_q, u_k = rng.normal(size=(2, 1, d, d)) / d**0.5
-    buckets, word = rng.normal(size=(32, 1)), rng.normal(size=(3, d))
-    kernel, turn = rng.normal(size=(3, d, d)) / d**0.5, floater.antisymmetric(frequencies, layout="half")
-    vectors, patches = rng.normal(size=(77, 1)), lambda m: np.stack(np.divmod(m, 6), axis=-1)
-    across = axes.interleaved_sections(np.array([2, 3, 3]), leftover="transformers")
-
-    def weights(scores):
-        return attention.softmax(scores)[0]
-
-    def plain(x):
-        return weights(attention.scores((x @ w_q)[None], (x @ w_k)[None], scale=scale))
-
-    def added(encode):
-        return lambda x, m: plain(merge.add(x, encode(m)))
-
-    def turned(angles):
-        def attend(x, m):
-            q, k = (rope.rotate(x @ w, *_tables(angles(m)), layout="half")[None] for w in (w_q, w_k))
-            return weights(attention.scores(q, k, scale=scale))
-
-        return attend
-
-    def by_offset(scores):
-        return lambda x, m: weights(scores((x @ w_q)[None], (x @ w_k)[None], offsets(m, m), m))
-
-    def biased(bias, own_scale=scale):
-        return by_offset(lambda q, k, o, m: attention.scores(q, k, scale=own_scale, bias=bias(m)))
-
-    def shaws(table):
-        return by_offset(lambda q, k, o, m: shaw.scores(q, k, table, o, scale=scale))
-
-    def waves(x, m):
-        z = complex_order.encode(m, x[:, :1] * word[0], x[:, 1:2] * word[1], word[2])[None]
-        return weights(complex_order.scores(z, z).real * scale)
-
-    def recurrence(x, m):
-        state = recurrent.encode(lambda p: np.tanh(p @ turn + 0.5 * p), rows[0], int(m.max()) + 1)
-        return plain(x + state[m])
-
-    def flow(x, m):
-        return plain(x + floater.encode(lambda t, p: p @ turn / 4, rows[0], np.arange(m.max() + 1.0), substeps=1)[m])
-
-    def transformer_xls(x, m):
-        r = transformer_xl.embeddings(transformer_xl.distances(len(m), len(m), bidirectional=True), frequencies) @ w_r
-        return weights(transformer_xl.scores((x @ w_q)[None], (x @ w_k)[None], r[None], u, v, scale=scale))
-
-    def xlnets(x, m):
-        r = transformer_xl.embeddings(xlnet.distances(len(m), len(m), attn_type="bi"), frequencies) @ w_r
-        same = np.ones((len(m), len(m)), bool)
-        return weights(xlnet.scores((x @ w_q)[None], (x @ w_k)[None], r[None], segments, u, v, s, same, scale=scale))
-
-    def tupes(x, m):
-        q, k, zero, own = (x @ w_q)[None], (x @ w_k)[None], np.zeros(1), (2 * d) ** -0.5
-        positions = tupe.positional_scores(rows[m], u_q, u_k, scale=own)
-        return weights(tupe.scores(q, k, positions, zero, zero, scale=own, convention="paper"))
-
-    def decoupleds(x, m):
-        tables = rope.tables(m, rope.frequencies(8))
-        q, k = (x @ w_q)[None], (x @ w_k)[None]
-        q_t, k_t = (rope.rotate(y[..., 8:], *tables, layout="half") for y in (q, k))
-        return weights(decoupled.scores(q[..., :8], q_t, k[..., :8], k_t, scale=scale))
-
-    def xposes(x, m):
-        tables, scales = rope.tables(m, frequencies), xpos.scales(m, d, center=0, scale_base=32.0)
-        q = xpos.rotate((x @ w_q)[None], *tables, scales, layout="half", side="query")
-        k = xpos.rotate((x @ w_k)[None], *tables, scales, layout="half", side="key")
-        return weights(attention.scores(q, k, scale=scale))
-
-    def linear(x, m):
-        one = np.eye(len(m))[None]
-        q, k = (x @ w_q)[None], (x @ w_k)[None]
-        tables = rope.tables(m, frequencies)
-        settings = {"layout": "half", "feature_map": linear_attention.elu_plus_one, "causal": False}
-        return linear_attention.attend(q, k, one, *tables, **settings)[0]
-
-    def forgets(x, m):
-        gates = forgetting.log_sigmoid(x @ v[0] + 2)[None]
-        bias = forgetting.bias(gates, form="difference")
-        return weights(attention.scores((x @ w_q)[None], (x @ w_k)[None], scale=scale, bias=np.tril(bias)))
-
-    def breaks(x, m):
-        return stick_breaking.weights((x @ w_q) @ (x @ w_k).T * scale, np.tril(np.ones((len(m), len(m)), bool), -1))
-
-    def counts(x, m):
-        mask = np.tril(np.ones((len(m), len(m)), bool))
-        scored = cope.scores((x @ w_q)[None], (x @ w_k)[None], rows[:8], mask, scale=scale, convention="official")
-        return attention.softmax(scored, mask)[0]
-
-    def decomposeds(x, m):
-        between = [decomposed.rows(p, p, query_size=n, key_size=n) for p, n in zip(patches(m).T, (4, 6), strict=True)]
-        q, k = (x @ w_q)[None], (x @ w_k)[None]
-        return weights(attention.scores(q, k, scale=scale) + decomposed.bias(q, row_table[:7], row_table[:11], *between))
-
-    stretched = resizing.resize(rows[:6].reshape(2, 3, d), 4, 6, convention="transformers")
-
-    def reflected(x, m):
-        w = np.tile(v[0], (len(m), 1)) / (v[0] @ v[0]) ** 0.5
-        scored = path.scores(x @ w_q, x @ w_k, w, np.full(len(m), 1.75), scale=scale)
-        return attention.softmax(scored, np.tri(len(m), dtype=bool))
-
-    def polar(x, m):
-        w = pope.frequencies(d)
-        q = pope.encode((x @ w_q)[None], *rope.tables(m, w), layout="half")
-        k = pope.encode((x @ w_k)[None], *pope.tables(m, w, pope.clamp(v)), layout="half")
-        return weights(attention.scores(q, k, scale=scale))
-
-    def mixes(x, m):
-        w = fope.frequencies(d, length=64)
-        noise = np.outer(v[0][: len(w)], v[0][: len(w)])[None] / 2
-        eye = fope.step_eye(len(w), len(w))
-        tables = fope.tables(m, w, eye + noise, eye - noise, dim=d, convention="released")
-        q, k = (rope.rotate((x @ each)[None], *tables, layout="half") for each in (w_q, w_k))
-        return weights(attention.scores(q, k, scale=scale))
-
-    slow = scaling.yarn(frequencies, factor=8.0, original_length=64, base=10000.0, truncate=True)
-    return {
-        "": lambda x, m: plain(x),
-        "absolute.index": added(lambda m: np.repeat(index.encode(m), d, -1)),
-        "absolute.sinusoidal": added(lambda m: sinusoidal.encode(m, frequencies, layout="interleaved")),
-        "absolute.sinusoidal_2d": added(
-            lambda m: sinusoidal_2d.encode(patches(m), sinusoidal.frequencies(d // 2), convention="mae")
-        ),
-        "absolute.resizing": added(lambda m: stretched.reshape(24, d)[m]),
-        "absolute.learned": added(lambda m: learned.encode(m, rows)),
-        "absolute.hierarchical": added(lambda m: hierarchical.encode(m, rows[:8], alpha=0.4)),
-        "absolute.recurrent": recurrence,
-        "absolute.floater": flow,
-        "absolute.complex_order": waves,
-        "absolute.zero_padding": lambda x, m: plain(x + zero_padding.convolve(x, kernel, padding="zero")),
-        "absolute.merge": lambda x, m: plain(
-            merge.multiply(x, sinusoidal.encode(m, frequencies, layout="interleaved"), convention="paper")
-        ),
-        "rotary.rope": turned(lambda m: m[:, None] * frequencies),
-        "rotary.scaling": turned(lambda m: m[:, None] * slow),
-        "rotary.axes": turned(lambda m: axes.angles(np.stack([0 * m, m // 6, m % 6], -1), frequencies, across)),
-        "rotary.generators": turned(lambda m: np.stack([m // 6, m % 6], -1) @ np.stack([frequencies, frequencies[::-1]])),
-        "rotary.path": reflected,
-        "rotary.pope": polar,
-        "rotary.fope": mixes,
-        "rotary.xpos": xposes,
-        "rotary.decoupled": decoupleds,
-        "rotary.linear_attention": linear,
-        "relative.shaw": shaws(row_table),
-        "relative.nezha": shaws(nezha.table(8, d, convention="paper")),
-        "relative.transformer_xl": transformer_xls,
-        "relative.xlnet": xlnets,
-        "relative.t5": biased(lambda m: t5.bias(m, m, buckets, bidirectional=True), 1),
-        "relative.decomposed": decomposeds,
-        "relative.swin": biased(lambda m: swin.bias(swin.rows(patches(m), height=4, width=6), vectors)),
-        "relative.tupe": tupes,
-        "relative.deberta": by_offset(
-            lambda q, k, o, m: deberta.scores(q, k, q_r, k_r, o, scale=(3 * d) ** -0.5, convention="paper")
-        ),
-        "relative.alibi": biased(lambda m: alibi.bias(m, m, np.array([0.125]), form="absolute")),
-        "relative.cope": counts,
-        "relative.fire": biased(
-            lambda m: fire.network(fire.progress(m, m, c=1.0, threshold=6, eps=0), s[0], v[0], -u.T, v[0, :1])
-        ),
-        "relative.forgetting": forgets,
-        "relative.kerple": biased(lambda m: kerple.bias(m, m, np.ones(1), np.ones(1), form="log")),
-        "relative.sandwich": biased(lambda m: sandwich.bias(m, m, sandwich.frequencies(d), sandwich.slopes(1))),
-        "relative.stick_breaking": breaks,
-    }
-
-
-def _tables(angles):
-    return np.cos(angles), np.sin(angles)
-
-
-def token():
-    """The vector that stands at every place."""
-    return np.random.default_rng(1).normal(size=16)
+def weights(name, n):
+    """The weights of n equal tokens in the head of a system; "" has no position."""
+    rng = np.random.default_rng(8)
+    text = layers.Text(np.tile(rng.normal(size=16), (n, 1)), tuple(rng.normal(size=(3, 16, 16)) / 4), 0, 24, [])
+    return layers.weights(name, text) if name else attention.softmax(text.attended(*text.projected(text.x))[0])
 
 
 def sheet():
     """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is an
     even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
-    else means that the place does. Random weights, 16 features; systems of two axes see a grid of 4 by 6."""
-    return [_attention(name, attend, 152) for name, attend in encodings().items()]
+    else means that the place does. Random weights, 16 features; systems of two axes see a grid of 3 by 8."""
+    return [_attention(name, 152) for name in ("", *discovery.names())]
 
 
 def alone(name):
     """Attention on twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half
     strength is an even spread, 1/24; darker is more. Random weights, 16 features."""
-    return [_attention(each, encodings()[each], 260) for each in ("", name)]
+    return [_attention(each, 260) for each in ("", name)]
 
 
-def _attention(name, attend, size):
-    share = attend(np.tile(token(), (24, 1)), np.arange(24)) * 24
+def _attention(name, size):
+    share = weights(name, 24) * 24
     words, page = (short(name), href(name)) if name else ("none", None)
     p = Panel(size + 8, size + 26, f"attention on equal tokens: {words}").text(
         2, 14, words, "b s", fill=colour(name), href=page
@@ -331,6 +124,5 @@ def _attention(name, attend, size):
 
 
 def example(name):
-    """The weights of four equal tokens, or None where the system gives no weights."""
-    attend = encodings().get(name)
-    return None if attend is None else attend(np.tile(token(), (4, 1)), np.arange(4))
+    """The weights of four equal tokens, or None where the page is about no system."""
+    return weights(name, 4) if "." in name else None

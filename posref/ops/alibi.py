@@ -195,6 +195,7 @@ MISTAKES = {
 
 PRESETS = {name: ("bias", alibi.PRESETS[name]) for name in alibi.PRESETS}
 
+CAUSAL = True
 SCORES = {
     "alibi signed": ("one", "one", "one", "signed"),
     "alibi absolute": ("one", "one", "one", "absolute"),

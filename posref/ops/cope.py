@@ -99,6 +99,7 @@ MISTAKES = {
     ),
 }
 
+CAUSAL = True
 SCORES = "positions from the scores; with open gates a clipped table of shaw, causal"
 
 

@@ -95,6 +95,7 @@ MISTAKES = {
     ),
 }
 
+CAUSAL = True
 SCORES = "gates of the tokens in between; alibi signed where they are constant"
 
 

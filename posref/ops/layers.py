@@ -1,7 +1,8 @@
 """Layers: every system in one head of attention, on the same words and weights, so that systems can be compared.
 
 `_head(t)` of a system's ops file takes a `Text` and gives its scores `(n, n)`, before the softmax, and its output `(n, d)`.
-What the system has to learn it asks from the text, which counts it.
+What the system has to learn it asks from the text, which counts it. A file whose weights are no softmax of scores has
+`_weights(t)` too, and one that is defined for causal attention alone says `CAUSAL = True`.
 """
 
 import importlib
@@ -92,5 +93,22 @@ def layer(name: str) -> Callable[[Text], Scored] | None:
     array([[2.  , 1.54],
            [1.54, 2.  ]])
     """
-    module = importlib.import_module(f"posref.ops.{name.rpartition('.')[2]}")
-    return getattr(module, "_head", None)
+    return getattr(_module(name), "_head", None)
+
+
+def weights(name: str, text: Text) -> Array:
+    """The weights (n, n) of a system's head.
+
+    >>> weights("relative.alibi", Text(np.ones((2, 4)), 3 * (np.eye(4),), 0, 2, [])).round(3)
+    array([[1.   , 0.   ],
+           [0.378, 0.622]])
+    """
+    module = _module(name)
+    if hasattr(module, "_weights"):
+        return module._weights(text)
+    mask = np.tri(len(text.x), dtype=bool) if getattr(module, "CAUSAL", False) else None
+    return attention.softmax(module._head(text)[0], mask)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"posref.ops.{name.rpartition('.')[2]}")

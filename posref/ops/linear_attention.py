@@ -154,3 +154,9 @@ def _head(t):
     return attention.scores(*turned, scale=1), linear_attention.attend(
         q, k, v, cos, sin, feature_map=phi, causal=False, **given
     )
+
+
+def _weights(t):
+    (q, k, _), tables = t.projected(t.x), rope.tables(t.positions, rope.frequencies(t.dim))
+    given = {"layout": layers.LAYOUT, "feature_map": linear_attention.elu_plus_one}
+    return linear_attention.attend(q, k, np.eye(len(q)), *tables, causal=False, **given)

@@ -67,6 +67,7 @@ MISTAKES = {
     ),
 }
 
+CAUSAL = True
 SCORES = "products of reflections of the tokens in between; no RoPE, whose turns are not symmetric"
 
 

@@ -104,3 +104,8 @@ def _head(t):
     c = np.cumsum(left, axis=-1) - left  # the logarithm of the weight, and its continuation to keys in the future
     mask = np.tril(np.ones(scores.shape, dtype=bool), -1)
     return scores + np.diagonal(c)[:, None] - c, stick_breaking.weights(scores, mask) @ v
+
+
+def _weights(t):
+    scores = attention.scores(*t.projected(t.x)[:2], scale=t.scale)
+    return stick_breaking.weights(scores, np.tri(len(scores), k=-1, dtype=bool))
