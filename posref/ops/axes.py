@@ -1,5 +1,7 @@
 """RoPE over several axes: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: grids, sections and orders, and the axes of released models
+
 import numpy as np
 
 from posref.ops import Mistake, layers, missing, using

@@ -1,5 +1,7 @@
 """DeBERTa: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: three models with conventions of their own, three terms, and gradients
+
 import numpy as np
 
 from posref import attention

@@ -1,5 +1,7 @@
 """RoPE in linear attention: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: two heads of attention: scores, and weights that are no softmax of them
+
 import numpy as np
 
 from posref import attention

@@ -1,5 +1,7 @@
 """RoPE: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: the mistakes that the world makes most, and the readers of phases for those that no list has
+
 import sys
 
 import numpy as np

@@ -1,5 +1,7 @@
 """RoPE scaling: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: seven schedules, their ranges and their magnitudes
+
 from typing import NamedTuple
 
 import numpy as np

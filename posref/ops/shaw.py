@@ -1,5 +1,7 @@
 """Shaw et al.: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: keys, values and gradients, with and without clipping
+
 import numpy as np
 
 from posref import attention

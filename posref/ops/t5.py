@@ -1,5 +1,7 @@
 """T5: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: buckets of two sides, exact and by logarithm, and gradients
+
 import numpy as np
 
 from posref import attention

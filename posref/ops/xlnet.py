@@ -1,5 +1,7 @@
 """XLNet: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: four streams of positions, and segments
+
 import numpy as np
 
 from posref import attention

@@ -75,6 +75,8 @@ to 3; Grattafiori et al., Llama 3, arXiv 2407.21783; Ding et al., LongRoPE, arXi
 Not here: p-RoPE, arXiv 2410.06205, at queries and keys, under a name of its own: it is `proportional` with fraction p.
 """
 
+# Over budget: seven schedules, and the lengths and lists that they choose by
+
 from typing import Literal, NamedTuple
 
 import numpy as np

@@ -1,5 +1,7 @@
 """FLOATER: position as the solution of a differential equation."""
 
+# Over budget: the solver's loops by their invariants, eight rooted trees, and what solves a linear field
+
 import itertools
 
 import numpy as np

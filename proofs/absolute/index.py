@@ -1,5 +1,7 @@
 """Index: the position itself, as a number; and what is asked of an encoding, decided for each of them."""
 
+# Over budget: the table of requirements of all absolute encodings
+
 import numpy as np
 import sympy as sp
 

@@ -1,5 +1,7 @@
 """Sinusoidal encoding: sines and cosines of geometrically spaced frequencies."""
 
+# Over budget: the claims of four sources, most of them false
+
 from itertools import pairwise
 
 import mpmath

@@ -1,5 +1,7 @@
 """ALiBi: attention with linear biases, a fixed slope times the distance."""
 
+# Over budget: three forms, where they agree, and the recursion of the slopes
+
 from fractions import Fraction
 from itertools import pairwise
 

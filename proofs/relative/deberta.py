@@ -1,5 +1,7 @@
 """DeBERTa: disentangled attention, content and relative position in two terms of their own."""
 
+# Over budget: two conventions, logarithmic buckets, the decoder, and the gradient
+
 from itertools import product
 
 import mpmath

@@ -1,5 +1,7 @@
 """Shaw et al.: one vector an offset, added to keys and to values."""
 
+# Over budget: keys, values, one-sided clips and the gradient
+
 import numpy as np
 
 from posref import attention

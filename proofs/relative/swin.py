@@ -1,5 +1,7 @@
 """Swin: the table of a window, coordinates by a logarithm, capped cosines, and a mask that is not minus infinity."""
 
+# Over budget: two versions, BEiT's table, shifted windows and released masks
+
 import itertools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """T5 bias: one trained number a head and a bucket of offsets."""
 
+# Over budget: rounded logarithms are decided for every bucket, and the gradient
+
 from itertools import pairwise
 
 import mpmath

@@ -1,5 +1,7 @@
 """Transformer-XL: content and position in four terms, the query's own position replaced by two vectors."""
 
+# Over budget: the shift above the diagonal, and the derivation from the absolute score
+
 import numpy as np
 import sympy as sp
 

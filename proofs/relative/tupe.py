@@ -1,5 +1,7 @@
 """TUPE: words and positions untied, and [CLS] untied from positions."""
 
+# Over budget: the reset in both conventions, and what is absolute in it
+
 import itertools
 
 import numpy as np

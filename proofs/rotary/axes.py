@@ -1,5 +1,7 @@
 """RoPE over several axes: angles, sections, grids, and a released map that is no rotation."""
 
+# Over budget: grids, released maps that are no rotation, and presets
+
 import itertools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Pair layouts: converting features and weights between the two pairings."""
 
+# Over budget: every conversion of features, weights and gains
+
 import numpy as np
 
 from posref import pairing

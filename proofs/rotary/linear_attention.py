@@ -1,5 +1,7 @@
 """RoPE in linear attention: rotated feature maps above the fraction, unrotated below."""
 
+# Over budget: prefix sums for every width, and why the denominator is not rotated
+
 import itertools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """RoPE: rotary position embedding."""
 
+# Over budget: the system that everything else is compared with
+
 from itertools import pairwise
 
 import numpy as np

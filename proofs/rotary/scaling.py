@@ -1,5 +1,7 @@
 """RoPE scaling: linear, NTK, dynamic NTK, YaRN, Llama 3, LongRoPE, proportional."""
 
+# Over budget: seven schedules, each in the words of its paper and of released code
+
 import numpy as np
 import sympy as sp
 

@@ -1,5 +1,7 @@
 """ALiBi: attention with linear biases, a fixed slope times the distance."""
 
+# Over budget: three forms, times scale, causal, far and of many heads
+
 import mpmath
 import numpy as np
 

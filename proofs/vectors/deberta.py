@@ -1,5 +1,7 @@
 """DeBERTa: disentangled attention, content and relative position in two terms of their own."""
 
+# Over budget: both conventions, buckets, the decoder, and gradients
+
 import mpmath
 import numpy as np
 

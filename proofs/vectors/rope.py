@@ -1,5 +1,7 @@
 """RoPE: rotary position embedding."""
 
+# Over budget: all layouts, widths, schedules of positions, scores and attention
+
 import mpmath
 import numpy as np
 import sympy

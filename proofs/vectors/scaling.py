@@ -1,5 +1,7 @@
 """RoPE scaling: frequencies of the schedules of released models, and YaRN's tables."""
 
+# Over budget: seven schedules, and what released code makes of them
+
 import mpmath
 import numpy as np
 

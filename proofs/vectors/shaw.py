@@ -1,5 +1,7 @@
 """Shaw et al.: one vector an offset, added to keys and to values."""
 
+# Over budget: keys, values and gradients
+
 import mpmath
 import numpy as np
 

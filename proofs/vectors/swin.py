@@ -1,5 +1,7 @@
 """Swin: tables of a window's vectors, BEiT's with [CLS], version 2's network, capped cosines and shifted windows."""
 
+# Over budget: two versions, BEiT's table, shifted windows and released masks
+
 import mpmath
 import numpy as np
 

@@ -1,5 +1,7 @@
 """T5 bias: one trained number a head and a bucket of offsets."""
 
+# Over budget: buckets of every size and side, and gradients
+
 import mpmath
 import numpy as np
 

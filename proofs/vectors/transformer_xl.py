@@ -1,5 +1,7 @@
 """Transformer-XL: content and position in four terms, the query's own position replaced by two vectors."""
 
+# Over budget: tables, shift and four terms
+
 import mpmath
 import numpy as np
 

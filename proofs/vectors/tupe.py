@@ -1,5 +1,7 @@
 """TUPE: words and positions untied, and [CLS] untied from positions."""
 
+# Over budget: both conventions, with and without resets, masks and two texts
+
 import mpmath
 import numpy as np
 

@@ -1,5 +1,7 @@
 """RoPE on values: rotated values, turned back by the query's angle or not."""
 
+# Over budget: turned back and not, with masks, caches and positions of two texts
+
 import itertools
 
 import mpmath
