@@ -46,7 +46,7 @@ def _part(settings):
     """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
     try:
         groups = layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
-        keys = unread(settings)  # before the traps look at them
+        keys = unread(settings, groups)  # before the traps look at them
         return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         # the kinds of the keys of some hundred classes are not written down here

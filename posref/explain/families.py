@@ -15,7 +15,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
-    kinds       rule of the layers (posref.explain.kinds)
+    kinds       rule of the layers (posref.explain.kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name
@@ -23,9 +23,12 @@ A row says what a configuration does not: `like` another row, then what differs.
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one; multi_query where this key decides that all heads share one key; attn_config where it is in there
+    more_key_heads  kinds with that many times the key heads of the file
+    decoder_if  the key of the file that makes an encoder a decoder
     asks        False where generate() never gives this module positions
     norm        of queries and keys, not of latents they are made of: before or after the rotation; norm_if: a boolean key of
                 the file that decides it; norm_of: "turned" layers alone, or kinds
+    indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
     file        the part of modeling_FILE.py that is not the module's name
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
@@ -102,7 +105,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "phi3": {"like": "mistral", "partial": 1.0, "parameters": "phi3"},
     "phi4_multimodal": {"like": "phi3"},
     "phimoe": {"like": "mistral"},
-    "olmoe": {"like": "mistral", "norm": "before"},
+    "olmoe": {"like": "llama", "norm": "before"},
     "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}},
     "recurrent_gemma": {
         "like": "mistral",
@@ -169,12 +172,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "cohere": {"like": "interleaved", "norm": "before", "norm_if": "use_qk_norm"},
     "cohere2": {
         "like": "interleaved",
-        "head": "hidden",
         "kinds": {"every": 4, "key": "sliding_window_pattern"},
         "window": SLIDING,
         "nope": ["full_attention"],
     },
-    "cohere2_moe": {"like": "cohere2", "kinds": {"rule": "cohere2_moe"}, "head": "head_dim", "nope": "cohere2_moe"},
+    "cohere2_moe": {
+        "like": "cohere2",
+        "kinds": {"rule": "cohere2_moe"},
+        "nope": "cohere2_moe",
+        "parameters": "without_scaling",
+    },
     "exaone4": {"like": "windowed", "kinds": {"rule": "exaone4"}, "nope": "unless_windowed", "norm": "before"},
     "exaone_moe": {"like": "exaone4"},
     "kolibri1": {"like": "windowed", "kinds": {"every": 5}, "nope": "unless_windowed", "norm": "before"},
@@ -229,6 +236,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "both_if": "use_bidirectional_attention",
     },
     "gemma4_unified_text": {"like": "gemma4_text"},
+    "hrm_text": {"like": "llama", "kinds": {"layers": "num_layers_per_stack"}},
     "diffusion_gemma_text": {"like": "gemma4_text", "partial": 1.0, "asks": False},
     "embedding_gemma2_text": {
         "like": "gemma4_text",
@@ -281,6 +289,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
         "window": {**SLIDING, "instead": "sliding_window_size", "instead_plus": 1},
         "sinks": ["sliding_attention"],
+        "more_key_heads": {"sliding_attention": 2},
     },
     "laguna": {
         "like": "windowed",
@@ -305,7 +314,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "beam": {
         "like": "windowed",
-        "kinds": {"every": 6, "last": "full_attention"},
+        "kinds": {"every": 6, "also": (-1,)},
         "parameters": "given",
         "without": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}, "full_attention": None},
         "norm": "before",
@@ -403,7 +412,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "solar_open": {"like": "partial"},
     "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
     "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
-    "minimax_m3_vl_text": {"like": "partial", "norm": "before"},
+    "minimax_m3_vl_text": {"like": "partial", "norm": "before", "kinds": {"rule": "minimax_m3"}},
     "qwen3_next": {
         "like": "partial",
         "partial": 0.25,
@@ -449,7 +458,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "axk1": {"like": "deepseek_v3"},
     "axk2": {"like": "deepseek_v32"},
     "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True, "indexer": None},
-    "glm_moe_dsa": {"like": "deepseek_v32", "indexer": "interleaved_to_half"},
+    "glm_moe_dsa": {"like": "deepseek_v32", "indexer": "interleaved_to_half", "shared_selection": True},
     "longcat_flash": {"like": "llama", **MLA, "kinds": {"layers": "num_layers"}},
     "bailing_hybrid": {"like": "deepseek_v3", "kinds": {"rule": "bailing"}},
     "mistral4": {
@@ -533,6 +542,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         **MLA,
         "kinds": {"all": "indexed_attention"},
         "indexer": "interleaved_to_half",
+        "shared_selection": True,
         "nope": "no_rope_layers",
         "without": {
             "rope_type": "yarn",
@@ -601,8 +611,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 LIKE = {
     "llama": (
         "arcee aria_text bitnet csm csm_depth_decoder_model diffllama emu3_text_model iquestcoder "
-        "internlm3 jais2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text hrm_text "
-        "seed_oss idefics"
+        "internlm3 jais2 olmo gradium_phonon_tts pocket_tts moshi kyutai_speech_to_text seed_oss idefics"
     ),
     "granite": "granitemoe granitemoeshared granite_docling_text granite4_vision_text",
     "interleaved": "ernie4_5 ernie4_5_moe helium",
@@ -715,3 +724,10 @@ FAMILIES |= {
     "swinv2": {"encoding": "swin_v2", "scale": None, "shifts": "by the file"},
 }
 FAMILIES |= {name: {"like": row} for row, names in TABLES.items() for name in names.split()}
+OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae vit_msn"
+FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}
+DECODERS = (  # which are encoders without is_decoder
+    "bert bert-generation bridgetower_text_model camembert data2vec-text electra ernie esm roberta roberta-prelayernorm "
+    "roc_bert roformer xlm-roberta xlm-roberta-xl xmod"
+)
+FAMILIES |= {name: {**FAMILIES[name], "decoder_if": "is_decoder"} for name in DECODERS.split()}

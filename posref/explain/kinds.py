@@ -30,9 +30,11 @@ def kinds(settings):
 
 def _kinds(settings):
     rule = settings.family.get("kinds", {})
-    count = settings.count(rule.get("layers", "num_hidden_layers"))
+    count = settings.count(rule["layers"]) if "layers" in rule else None
+    count = count or settings.count("num_hidden_layers")
     for key in rule.get("keys", ("layer_types",)):
-        given = settings[key]
+        known = key in settings.facts.get("defaults", {key: None})  # a class without this field does not look at it
+        given = settings[key] if known or settings.file.get("posref_file") else None
         if given is not None:
             return _given(settings, key, given, rule, count)
     if rule.get("rule") == "nemotron_h":
@@ -79,7 +81,7 @@ def _by_rule(rule, settings, i, count):
         return rule.get("all", FULL)
     period = (settings[rule["key"]] if "key" in rule else None) or rule["every"]
     place = count - 1 - i if rule.get("from_end") else i
-    hit = place % period == rule.get("at", -1) % period or i in rule.get("also", ())
+    hit = place % period == rule.get("at", -1) % period or {i, i - count} & {*rule.get("also", ())}
     return rule.get("then", FULL) if hit else rule.get("else", SLIDING)
 
 
@@ -214,6 +216,11 @@ def _mllama(settings, i, count):
     return "cross_attention" if i in (range(3, 40, 5) if listed is None else listed) else FULL  # configuration_mllama.py
 
 
+def _minimax_m3(settings, i, count):
+    sparse = (settings["sparse_attention_config"] or {}).get("sparse_attention_freq")
+    return "minimax_m3_sparse" if sparse and sparse[i] else FULL
+
+
 def rotates_by_list(settings, i):
     """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
     chosen = settings["no_rope_layers"]
@@ -248,4 +255,5 @@ RULES = {
     "lfm3_vl_vision": _lfm3_vl_vision,
     "ultrabert": _ultrabert,
     "mllama": _mllama,
+    "minimax_m3": _minimax_m3,
 }

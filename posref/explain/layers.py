@@ -35,7 +35,9 @@ def _rotary(settings):
             layer = describe(kind, turned, _base_of(settings, i))
             heads, key_heads_of_layer = per_layer.heads(settings, i)
             layer = layer | {"heads": heads or layer["heads"], "kv_heads": key_heads_of_layer or layer["kv_heads"]}
-            key = (kind, turned, _base_of(settings, i), layer["heads"], layer["kv_heads"])
+            if settings.family.get("shared_selection") and per_layer.shares_its_selection(settings, i):
+                layer = {name: value for name, value in layer.items() if name != "indexer"} | {"selected_before": True}
+            key = (kind, turned, _base_of(settings, i), layer["heads"], layer["kv_heads"], "selected_before" in layer)
             found.setdefault(key, {**layer, "indices": []})["indices"].append(i)
     return list(found.values())
 
@@ -73,7 +75,7 @@ def _cohere2_moe(settings, kind, i):
 
 def _muse(settings, kind, i):
     listed = settings["layer_rope_theta"]
-    return bool(listed[i]) if listed else kind == "sliding_attention"
+    return bool(listed[i]) if listed else (settings.count("num_hidden_layers") - 1 - i) % 4 > 0
 
 
 def _base_is_null(settings):
@@ -130,7 +132,7 @@ def _layer(settings, kind, turned, theta, given):
         "magnitude": 1.0,
         "source": source(settings),
     }
-    if family.get("indexer"):
+    if family.get("indexer") and kind == "indexed_attention":
         layer["indexer"] = {"layout": family["indexer"], "rotated": "first", "head_dim": settings.count("index_head_dim")}
     if turned:
         values = given[kind] | {"rope_theta": theta} if theta else given[kind]

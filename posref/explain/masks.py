@@ -3,6 +3,8 @@
 Every rule was read in the file of transformers 5.23.0 that it names.
 """
 
+from posref.explain.settings import shown
+
 # model type of the whole model: what its images or its prompt change in the masks of its text layers
 PROMPTS = {
     "paligemma": "all tokens of the prompt see each other (token_type_ids 0, modeling_paligemma.py)",
@@ -34,8 +36,9 @@ ENCODER_TYPES = ("t5_gemma_module", "t5gemma2_text")
 
 def described(settings, group):
     """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it is not described."""
-    found = {"window_after": None, "compressed": None, "further_keys": None, "mask_unknown": None, **group}
-    found |= {**_not_causal(settings, found), **_encoder(settings, found)}
+    found = {"window_after": None, "compressed": None, "selected": None, "further_keys": None, "mask_unknown": None, **group}
+    found |= _decoder(settings, found)
+    found |= {**_not_causal(settings, found), **_encoder(settings, found), **_hidden(settings, found)}
     outer = settings.outer.get("model_type", settings.model_type)
     if isinstance(outer, str) and found["causal"] and outer in PROMPTS:
         found["further_keys"] = PROMPTS[outer].format(outer)
@@ -49,6 +52,8 @@ def described(settings, group):
         found |= {"causal": None, "mask_unknown": IMAGES_DECIDE}
     if settings.model_type == "deepseek_v4":
         found["compressed"] = _compressed(settings, found["kind"])
+    else:
+        found["selected"] = _selected(settings, found["kind"])
     return found
 
 
@@ -59,9 +64,18 @@ def cross_attention(group):
     return {**group, **plain, "kind": "cross_attention"}
 
 
+def _decoder(settings, group):
+    """`is_decoder: true` in a file of BERT and its kin: the layers see earlier tokens only."""
+    key = settings.family.get("decoder_if")
+    return {"causal": True} if key and settings[key] is True and group["kind"] != "cross_attention" else {}
+
+
 def _not_causal(settings, group):
-    """`is_causal: false` in a file: create_causal_mask makes the mask of an encoder, whose window counts one key more."""
-    if not group["causal"] or group["encoding"] not in ("rope", "none") or settings["is_causal"] is not False:
+    """`is_causal: false` in a file: create_causal_mask makes the mask of an encoder, whose window counts one key more.
+
+    create_chunked_causal_mask and XLNet do not read this key.
+    """
+    if not group["causal"] or group["chunk"] or group["encoding"] == "xlnet" or settings["is_causal"] is not False:
         return {}
     return {"causal": False} | ({"window": group["window"] + 1, "window_sides": "both"} if group["window"] else {})
 
@@ -79,15 +93,53 @@ def _encoder(settings, group):
     return {}
 
 
+def _hidden(settings, group):
+    """A window of 0 or fewer keys: the mask of transformers hides every key, the token's own too."""
+    rule = settings.family.get("window", {})
+    width = settings[rule["key"]] if rule and group["kind"] in rule.get("kinds", [group["kind"]]) else None
+    if group["window"] or width is None or width > 0 or ("if" in rule and not settings[rule["if"]]):
+        return {}
+    return {"mask_unknown": f"not described: {rule['key']} is {shown(width)}, and transformers 5.23.0 hides every key then"}
+
+
 def _compressed(settings, kind):
     """Keys that are made of several tokens: one for each `rate` tokens, of which a query sees the finished ones."""
-    rates = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128} | (settings["compress_rates"] or {})
-    old = {"compressed_sparse_attention": "compress_rate_csa", "heavily_compressed_attention": "compress_rate_hca"}
+    old = {"compressed_sparse_attention": ("compress_rate_csa", 4), "heavily_compressed_attention": ("compress_rate_hca", 128)}
     if kind not in old:
         return None
+    key, usual = old[kind]  # the old key wins, configuration_deepseek_v4.py
+    rate = settings.count(key) or (settings["compress_rates"] or {}).get(kind, usual)
     sparse = kind == "compressed_sparse_attention"
-    rate = rates[kind] if settings["compress_rates"] else settings[old[kind]] or rates[kind]
     return {"rate": rate, "most": settings.count("index_topk") if sparse else None}
+
+
+def _selected(settings, kind):
+    """Which keys are left of those of the mask: at most `most` blocks of tokens, the `local` last ones always among them."""
+    if settings.model_type == "doge":
+        return {"most": settings.count("keep_window_size"), "block": 1, "local": 0}
+    if kind == "indexed_attention":
+        return {"most": settings.count("index_topk"), "block": 1, "local": 0}
+    if kind != "minimax_m3_sparse":
+        return None
+    old = settings["sparse_attention_config"] or {}  # its names win, configuration_minimax_m3_vl.py
+    names = {
+        "most": ("sparse_topk_blocks", "index_topk_blocks"),
+        "block": ("sparse_block_size", "index_block_size"),
+        "local": ("sparse_local_block", "index_local_blocks"),
+    }
+    return {name: settings.count(new, least=0) if old.get(key) is None else old[key] for name, (key, new) in names.items()}
+
+
+def _selection(group):
+    most, block, local = (group["selected"][key] for key in ("most", "block", "local"))
+    if group["model_type"] == "doge":
+        return f"; of these keys a query sees the {most} whose dynamic mask is largest, and this mask is added to its scores"
+    if "selected_before" in group:
+        return f"; of these keys a query sees the {most} that the last layer with an indexer selected"
+    if block == 1:
+        return f"; of these keys a query sees the {most} that the indexer scores highest"
+    own = f"; the last {local} of these blocks are always among them" if local else ""
+    return f"; of these keys a query sees those in the {most} blocks of {block} that the indexer scores highest{own}"
 
 
 def in_words(group):
@@ -109,4 +161,5 @@ def in_words(group):
         seen += f", and compressed keys, one for {rate} tokens, from their last token on"
         seen += f", of them the {most} that the indexer scores highest" if most else ""
         seen += " (modeling_deepseek_v4.py)"
+    seen += _selection(group) if group["selected"] else ""
     return f"{seen}; {group['further_keys']}" if group["further_keys"] else seen

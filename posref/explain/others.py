@@ -40,16 +40,27 @@ def groups(settings):
                 f"{settings.path or 'the configuration'}: {stack['layers']} is {shown(None)}, expected a number of layers"
             )
         group = _group(settings, name, stack, list(range(count)))
-        found.append(group)
+        found += _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else [group]
         if name == "decoder":
             found.append({**group, "kind": "cross_attention", "encoding": "none", "causal": False, "bias": None})
     return found
 
 
+def family_reads(settings, key):
+    """Whether a boolean key is set that the class of this type has."""
+    return key in settings.facts["defaults"] and bool(settings[key])
+
+
+def _by_depth(group):
+    """A group for each layer: its scores are also divided by its number, counted from 1 (modeling_gpt2.py)."""
+    return [{**group, "indices": [i], "softmax_scale": group["softmax_scale"] / (i + 1)} for i in group["indices"]]
+
+
 def _group(settings, name, stack, indices) -> dict[str, Any]:
     family = settings.family
     heads = settings.count(stack["heads"])
-    width = settings.count("d_kv") if family.get("head") == "d_kv" else settings.count("hidden_size") // heads
+    width = settings.count(family["head"]) if "head" in family else None
+    width = width or settings.count("hidden_size") // heads
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     encoding = family.get(name, family["encoding"])
     return {
@@ -113,6 +124,8 @@ def _causal(settings):
 
 def _scale(settings, width):
     rule = settings.family["scale"]
+    if "scale_attn_weights" in settings.facts["defaults"] and settings["scale_attn_weights"] is False:
+        return 1.0
     if rule == "terms":  # DeBERTa divides by the root of the width times the number of its terms
         return float((width * (1 + len(_terms(settings)))) ** -0.5)
     return width**-0.5 if rule == "head" else float(rule)

@@ -84,7 +84,7 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
     for values in [found[kind] for kind in nested if found[kind] is not None] if nested else [found]:
         _checked(settings, values)
         values.setdefault("rope_theta", settings[theta] if settings.given(theta) else _base(settings))
-        share = settings[partial] if settings.given(partial) else settings["partial_rotary_factor"]
+        share = settings[partial] if partial else None
         share = settings.family.get("partial") if share is None else share
         if share is not None:
             values.setdefault("partial_rotary_factor", share)
@@ -92,6 +92,13 @@ def _flat(settings, kinds, *, theta="rope_theta", partial="partial_rotary_factor
     if nested:
         return {kind: found.get(kind) and found[kind] | NESTED for kind in kinds}
     return {kind: found for kind in kinds}
+
+
+def _without_scaling(settings, kinds):
+    """Its class has a field rope_scaling, which standardize_rope_params does not read; nor is it printed as understood."""
+    found = _dictionary(settings, "rope_parameters") or {}
+    found.setdefault("rope_theta", _base(settings))
+    return dict.fromkeys(kinds, _standard(settings, found, flat=True))
 
 
 def _llama4_vision(settings, kinds):
@@ -152,8 +159,9 @@ def _as_given(settings, kinds):
     result = {}
     for kind in kinds:
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
-        if values and "partial" in settings.family and settings.given("partial_rotary_factor"):
-            values.setdefault("partial_rotary_factor", settings["partial_rotary_factor"])
+        if values and "partial" in settings.family:
+            share = settings["partial_rotary_factor"]
+            values.setdefault("partial_rotary_factor", settings.family["partial"] if share is None else share)
         result[kind] = values and _standard(settings, values, flat=False) | NESTED
     return result
 
@@ -186,7 +194,7 @@ def _minimax_m2(settings, kinds):
 
 def _mistral4(settings, kinds):
     turned, head = settings["qk_rope_head_dim"], settings["qk_rope_head_dim"] + settings["qk_nope_head_dim"]
-    found = _flat(settings, kinds)
+    found = _flat(settings, kinds, partial=None)
     for values in found.values():
         values.setdefault("partial_rotary_factor", turned / head)
     return found
@@ -219,6 +227,7 @@ def _deepseek_v4(settings, kinds):
     else:
         main = {"rope_type": "default", "rope_theta": settings["rope_theta"]}
         compress = found | {"rope_theta": settings["compress_rope_theta"], "main": None, "compress": None}
+        compress["partial_rotary_factor"] = share
         compress.setdefault("rope_type", "default")
         if compress["rope_type"] == "yarn":
             compress.setdefault("attention_factor", 1.0)
@@ -276,6 +285,7 @@ RULES = {
     "hunyuan": _hunyuan,
     "by_layer": _flat,
     "molmo2": _molmo2,
+    "without_scaling": _without_scaling,
     "deepseek_v4": _deepseek_v4,
     "step3p5": _step3p5,
     "ultrabert": _ultrabert,

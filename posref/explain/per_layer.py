@@ -21,6 +21,15 @@ def heads(settings, i):
     return queries, whole // group if type(group) is int and group > 0 and whole else _listed(settings, "posref_key_heads", i)
 
 
+def shares_its_selection(settings, i):
+    """Whether layer i has no indexer and takes the keys of the last layer with one (configuration_glm_moe_dsa.py)."""
+    listed, pattern = settings["indexer_types"], settings["index_topk_pattern"]
+    if listed or pattern:
+        return (listed or pattern)[i] in ("shared", "S")
+    offset = settings["index_skip_topk_offset"]
+    return max(i - (2 if offset is None else offset) + 1, 0) % max(settings["index_topk_freq"] or 1, 1) > 0
+
+
 def _listed(settings, key, i):
     given = settings[key]
     if given is None:

@@ -161,14 +161,14 @@ def key_heads(settings, heads, kind=None):
         return 1
     if settings.family.get("key_heads") == "attn_config":
         return (settings["attn_config"] or {}).get("kv_n_heads", 1)
-    shared = settings.family.get("key_heads") == "multi_query" and not settings.given("num_key_value_heads")
+    shared = settings.family.get("key_heads") == "multi_query" and not settings.file.get("posref_file")
     if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
         return 1
     key = "num_kv_heads" if shared else "num_key_value_heads"
     found = settings.count(key) or heads
     if heads and settings.given(key) and heads % found:
         raise ValueError(f"{settings.path or 'the configuration'}: {key} is {found}, expected a divisor of the {heads} heads")
-    return found
+    return found * settings.family.get("more_key_heads", {}).get(kind, 1)
 
 
 def norm(settings, kind, turned):

@@ -14,13 +14,13 @@ from posref.explain.settings import ELSEWHERE, ROTARY, shown
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
     r"rope|rotary|position|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer|_of_layer|heads_by"
-    r"|causal|bidirection|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
+    r"|causal|bidirection|is_decoder|cross_attention|indexer_types|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
     r"|attn_layer|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
-    r"|prefix_(lm|len|att)|softcap|logit_?(cap|scale)|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
-    r"|dilat|nope|head_dim|head_count|kv_heads|kv_source|indexer|index_topk|xpos|cope|fourier"
+    r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
+    r"|dilat|nope|head_dim|head_count|kv_heads|key_value_heads|swa_|(local|global|sliding)_\w*heads|kv_source|indexer|index_topk|xpos|cope|fourier"
 )
 SILENT = re.compile(
-    r"position_embedding_size|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn"
+    r"position_embedding_size|v_head_dim|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn"
     r"|^temperature$|^finetuned$|initializer|_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
@@ -35,12 +35,14 @@ def traps(settings, groups):
     return [f"{settings.path}: {sentence}" if settings.path else sentence for sentence in dict.fromkeys(found)]
 
 
-def unread(settings):
+def unread(settings, groups=()):
     """Keys about position, at any depth, that say something and that nothing here has read; keys of parts are their own."""
     own = {key: value for key, value in settings.file.items() if key not in settings.parts and key not in ELSEWHERE}
     if not settings.layered and any(key not in settings.file for key in settings.parts):
         own = {}  # the text's keys stand beside the parts: they are read there
     found = [path for path, key, value in _leaves(own) if _about_position(path, key, value) and path not in settings.read]
+    widths = {group[key] for group in groups for key in ("head_dim", "rotary_dim")}
+    found = [path for path in found if path != "head_dim" or settings.file[path] not in widths]  # it says the same
     loud = [_whole(settings, path) for path in found if not _usual(settings, path, settings.file.get(path))]
     loud = list(dict.fromkeys(loud))
     prefix = f"{settings.path}." if settings.path else ""
@@ -77,7 +79,9 @@ def _about_position(path, key, value):
 def _usual(settings, key, value):
     """Whether a key says nothing new: the value of its class, nothing, or for `causal` what is explained anyway."""
     if "causal" in key:
-        return value is None or value == bool(settings.family.get("causal"))
+        return value is None or value == settings.family.get("causal")
+    if key in ("is_decoder", "add_cross_attention"):
+        return not value or bool(settings.family.get("causal"))
     return value == settings.facts.get("defaults", {}).get(key) and key in settings.facts.get("defaults", {})
 
 
@@ -345,6 +349,8 @@ def _contradictions(settings, groups):
 
 
 def _two_mixers(settings, groups):
+    if settings.model_type == "hrm_text":
+        yield "L_module and H_module each have all of these layers; a text passes both several times (H_cycles, L_cycles)"
     if settings.model_type in ("falcon_h1", "zamba", "zamba2"):
         yield "layers of the kind hybrid also have a state that decays (Mamba), which is not described here"
 

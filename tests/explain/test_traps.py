@@ -122,7 +122,7 @@ def test_heads_that_share_one_key():
     assert explain(falcon)["layers"][0]["kv_heads"] == 1
     assert explain(falcon | {"multi_query": False})["layers"][0]["kv_heads"] == 8
     assert explain(falcon | {"new_decoder_architecture": True, "num_kv_heads": 4})["layers"][0]["kv_heads"] == 4
-    assert explain(falcon | {"num_key_value_heads": 2})["layers"][0]["kv_heads"] == 2  # from a GGUF file
+    assert explain(falcon | {"num_key_value_heads": 2, "posref_file": "GGUF"})["layers"][0]["kv_heads"] == 2
     bigcode = {"model_type": "gpt_bigcode", "n_embd": 512, "n_head": 8}
     assert [explain(bigcode | {"multi_query": one})["layers"][0]["kv_heads"] for one in (True, False)] == [1, 8]
     with pytest.raises(ValueError, match="num_key_value_heads is 3, expected a divisor of the 8 heads"):

@@ -205,6 +205,7 @@ def compared_masks(layer, visible, aspects):
         aspects["mask"] = "{} queries and {} keys, of which the explanation does not speak".format(*visible.shape)
         return
     aspects["mask"] = ""
+    expected = selected(layer, visible, expected)
     if not np.array_equal(visible, expected):
         row = int(np.argmax((visible != expected).any(axis=1)))
         found = [each[row].astype(int) for each in (visible, expected)]
@@ -232,6 +233,27 @@ def expected_mask(layer, rows, keys):
         last = (np.arange(keys - own) + 1) * layer["compressed"]["rate"] - 1
         visible = np.concatenate([visible, last <= i], axis=1)
     return visible if visible.shape == (rows, keys) else None
+
+
+def selected(layer, visible, expected):
+    """What is left where an indexer selects keys: whole blocks, as many as are said, the local ones among them.
+
+    Which blocks score highest is the module's own answer.
+    """
+    compressed = layer["compressed"] and layer["compressed"]["most"]
+    chosen = {"most": compressed, "block": 1, "local": 0} if compressed else layer["selected"]
+    if not chosen:
+        return expected
+    start = len(expected) if compressed else 0
+    left = expected.copy()
+    for i, row in enumerate(expected):
+        blocks = [range(at, min(at + chosen["block"], len(row))) for at in range(start, len(row), chosen["block"])]
+        open_blocks = [block for block in blocks if row[block].any()]
+        taken = [block for block in open_blocks if visible[i, block].any()]
+        local = [block for block in open_blocks if block in blocks[max(i // chosen["block"] + 1 - chosen["local"], 0) :]]
+        if len(taken) == min(chosen["most"], len(open_blocks)) and all(block in taken for block in local):
+            left[i] = row & np.isin(np.arange(len(row)), [j for block in [range(start), *taken] for j in block])
+    return left
 
 
 def scores(layer, call, record, aspects):

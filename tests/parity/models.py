@@ -63,7 +63,10 @@ SIZES = {
     "topk_group": 1,
     "index_head_dim": 16,
     "index_n_heads": 2,
-    "index_topk": 64,
+    "index_topk": 2,  # fewer than there are keys
+    "index_topk_blocks": 2,
+    "index_block_size": 3,
+    "keep_window_size": 4,
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
@@ -151,6 +154,7 @@ SPECIAL = {  # what a class needs beside its sizes
         "position_buckets": 4,
     },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
+    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
