@@ -1,7 +1,6 @@
 """What the pages say, read from posref or computed with it; nothing is typed here that stands elsewhere."""
 
 import ast
-import functools
 import importlib
 import inspect
 import re
@@ -68,12 +67,6 @@ def _definition(section):
     return parts
 
 
-@functools.cache
-def compared():
-    """System -> its row of the table of all systems, every cell measured."""
-    return {row.system: row for row in comparison.table()}
-
-
 def columns():
     """Columns of that table, and what each says."""
     said = re.findall(r"^ {4}(\w+) +(.*)$", inspect.getdoc(comparison), flags=re.MULTILINE)
@@ -82,7 +75,7 @@ def columns():
 
 def facts(name):
     """What is measured and counted: (word, value)."""
-    row = compared()[name]._asdict() if name in compared() else {}
+    row = comparison.row(name)._asdict() if "." in name else {}
     found = [(word, _few(row[word])) for word, _ in columns() if word in row]
     proved = [s for s in statements.about(name) if s.is_theorem]
     return [*found, ("proved and tested", f"{len(proved)} theorems, {len(discovery.case_ids(name))} vectors")]
