@@ -242,8 +242,8 @@ def dual_chunk(
 def multimodal(parts: Any, *, merge: Count) -> Integers[Array, "n 3"]:
     """Positions (time, row, column) of text and images, `(n, 3)`, as in Qwen2-VL.
 
-    `parts` are in the order of the text: a number of tokens, or the (frames, rows, columns) of patches, of which merge x merge
-    are one token. What follows starts at start + max(rows, columns) // merge, not after the largest position.
+    `parts` are in the order of the text: a number of tokens, also as (tokens, 0, 0), or the (frames, rows, columns) of patches,
+    of which merge x merge are one token. What follows starts at start + max(rows, columns) // merge, not after the largest position.
 
     >>> multimodal([2, (1, 4, 2), 1], merge=2).tolist()
     [[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 3, 2], [4, 4, 4]]
@@ -278,7 +278,8 @@ def temperature(
 def _merged(part, merge):
     """How many tokens a part has along each of its axes."""
     sizes = [_require.integer("position_ids.multimodal", "parts", n) for n in ((part,) if np.ndim(part) == 0 else part)]
-    counts = sizes if np.ndim(part) == 0 else (sizes[0], sizes[1] // merge, sizes[2] // merge)
+    text = sizes[1:] in ([], [0, 0])
+    counts = sizes[:1] if text else (sizes[0], sizes[1] // merge, sizes[2] // merge)
     if min(counts) < 1:
         raise ValueError(
             f"position_ids.multimodal: parts hold {part}, expected a number of tokens, or frames, rows and columns of at least "

@@ -1,5 +1,6 @@
 """Own: every op of posref in every setting that it offers, and posref's own functions for it, all found in the code."""
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -10,28 +11,127 @@ import numpy as np
 
 from posref import discovery, ops, vectors
 from posref.check.implementation import _same
-from posref.ops.probe import POSITIONS
+from posref.check.tensors import dtype_name
+from posref.ops.probe import EXTENTS, POSITIONS
 
 OPS = [op for system in ops.names() for op in ops.system(system).values()]
+SHAPES = ({"batch": 1}, {"heads": 1}, {"n_query": 1}, {"n_query": 7}, {"n_query": 9}, {"n_key": 8}, {"head_dim": 12})
 
 
 @cache
-def _modules():
-    """The module of each system by its short name."""
-    return {name.split(".")[-1]: importlib.import_module(f"posref.{name}") for name in (*discovery.names(), *discovery.COMMON)}
+def functions():
+    """The public functions of posref, by the names of ops: "t5.bias"."""
+    names = (*discovery.names(), *discovery.COMMON)
+    members = ((name.split(".")[-1], f) for name in names for f in discovery.members(importlib.import_module(f"posref.{name}")))
+    return {f"{system}.{f.__name__}": f for system, f in members if inspect.isfunction(f)}
+
+
+def implementations(op, chosen):
+    """posref's functions that compute the op: the op's own, and the public one of its name where it takes these arguments."""
+    public = functions().get(op.name)
+    return [op.spec, public] if public and _takes(public, op, op.make(**chosen)) else [op.spec]
+
+
+def _takes(public, op, a):
+    """Whether a function receives what the op gives, and no setting that it lacks changes the answer.
+
+    An array that it wants in another form, as its contract says with a remedy, it does not receive: sinks as a column.
+    """
+    taken, given = inspect.signature(public).parameters, {name for name in a if a[name] is not None}
+    needed = {name for name, p in taken.items() if p.default is p.empty}
+    if not needed <= given or not set(op.given) <= taken.keys():
+        return False
+    usual = {name: p.default for name, p in inspect.signature(op.spec).parameters.items() if p.default is not p.empty}
+    others = {name: usual[name] for name in a.keys() & usual - taken.keys()}
+    try:
+        public(**{name: a[name] for name in given & taken.keys()})
+    except ValueError as error:
+        return not str(error).endswith(tuple(filter(None, public.contract.remedies.values())))
+    return not others or np.array_equal(op.spec(**a), op.spec(**a | others))
+
+
+def listening(f, op, chosen, numpy=np.asarray, tensor=lambda y: y):
+    """The function in another language, by what makes arrays of its tensors and back; and what arrived as something else than
+    booleans where the op gives booleans."""
+    booleans = [name for name, value in op.make(**chosen).items() if isinstance(value, np.ndarray) and value.dtype == bool]
+    signature, wrong = inspect.signature(f), []
+
+    @functools.wraps(f)
+    def heard(*given, **named):
+        bound = signature.bind(*given, **named)
+        for name, value in bound.arguments.items():
+            if name in booleans and value is not None and dtype_name(value) != "bool":
+                wrong.append(f"{name} arrives as {dtype_name(value)}")
+        y = f(*map(arrays, bound.args), **{name: arrays(value) for name, value in bound.kwargs.items()})
+        return type(y)(map(tensor, y)) if type(y) is tuple else tensor(y) if isinstance(y, np.ndarray) else y
+
+    def arrays(value):
+        return numpy(value) if hasattr(value, "dtype") and np.ndim(value) else value
+
+    return heard, wrong
+
+
+def settings(op):
+    """The settings that the op accepts: every combination of choices and flags, with the first numbers that it accepts there;
+    then the numbers of every golden case and preset; then other extents, each alone."""
+    choices, known = _choices(op), _known(op)
+    plain = {name: values[0] for name, values in choices.items()}
+    found = []
+    for chosen in itertools.product(*choices.values()):
+        combined = (numbers | dict(zip(choices, chosen, strict=True)) for numbers in known)
+        found += itertools.islice((each for each in combined if runs(op, each)), 1)
+    found += [each for numbers in known if runs(op, each := plain | numbers)]
+    extents = _parameters(op).keys() & EXTENTS.keys()
+    found += [each for shape in SHAPES if shape.keys() <= extents and runs(op, each := found[0] | shape)]
+    return [*{str(each): each for each in (_moving(op, each) for each in found)}.values()]
+
+
+def first(op):
+    """The first of them, without the search for the others."""
+    choices = {name: values[-1] for name, values in _choices(op).items()} | {"positions": "batch"}
+    chosen = {name: value for name, value in choices.items() if name in _parameters(op)}
+    return next(_moving(op, numbers | chosen) for numbers in _known(op) if runs(op, numbers | chosen))
+
+
+def runs(op, chosen):
+    """Whether the specification accepts the settings."""
+    try:
+        with np.errstate(all="ignore"):
+            op.spec(**op.make(**chosen))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _choices(op):
+    """All values of each choice, both of each flag."""
+    found = {}
+    for name, parameter in _parameters(op).items():
+        if name == "positions":
+            found[name] = POSITIONS if any("positions" in each for each in op.given) else ()
+        elif _flag(parameter):
+            found[name] = (False, True)
+        else:
+            said = [numbers[name] for numbers in _known(op) if isinstance(numbers.get(name), str)]
+            found[name] = tuple(dict.fromkeys([*_literal(op.name, name), *said]))
+    return {name: values for name, values in found.items() if values}
+
+
+def _known(op):
+    """The numbers of the golden cases and of the presets of the op, and none."""
+    return [*_cases().get(op.name, ()), *(chosen for name, chosen in ops.presets().values() if name == op.name), {}]
 
 
 @cache
 def _cases():
-    """The settings of the golden cases of each op, without flags; 0 stands for None in a file where None is the default."""
+    """The settings of the golden cases of each op; 0 stands for None in a file where None is the default."""
     found = {}
     for case in vectors.cases():
         op, _ = ops.of_case(case)
-        wanted = {name: p for name, p in _parameters(op).items() if name != "positions" and not _flag(p)}
+        wanted = {name: p for name, p in _parameters(op).items() if name != "positions"}
         said = {name: value for name, value in {**case.tensors, **case.params}.items() if name in wanted}
-        said = {
-            name: value for name, value in said.items() if type(value) is not int or value or wanted[name].default is not None
-        }
+        none = [name for name, value in said.items() if type(value) is int and not value and wanted[name].default is None]
+        said = {name: bool(np.any(value)) if _flag(wanted[name]) else value for name, value in said.items() if name not in none}
         if str(said) not in map(str, found.setdefault(op.name, [])):
             found[op.name].append(said)
     return found
@@ -45,77 +145,20 @@ def _flag(parameter):
     return parameter.annotation is bool or isinstance(parameter.default, bool)
 
 
-def implementations(op, chosen):
-    """posref's functions that compute the op: the op's own, and the public one of its name where it takes these arguments."""
-    system, last = op.name.split(".")
-    public = getattr(_modules()[system], last, None)
-    return [op.spec, public] if inspect.isfunction(public) and _takes(public, op, op.make(**chosen)) else [op.spec]
-
-
-def _takes(public, op, a):
-    """Whether a function takes what `check` passes, the arrays in order and all settings by name, and returns real numbers."""
-    taken = inspect.signature(public).parameters
-    of_op = {name for name in a if a[name] is not None}
-    if tuple(taken)[: len(op.given)] != op.given or not of_op <= taken.keys():
-        return False
-    try:
-        return not np.iscomplexobj(public(**{name: a[name] for name in of_op}))
-    except (TypeError, ValueError):  # coded otherwise: sinks as a column, parts as tuples
-        return False
-
-
-def settings(op):
-    """The settings that the op accepts: all choices and flags with the numbers of a golden case, then those of each case."""
-    varied = {name: values for name in _parameters(op) if len(values := _choices(op, name)) > 1}
-    plain = {name: values[-1] if name != "positions" else "batch" for name, values in varied.items()}
-    bases = [{}, *_cases()[op.name]]
-    whole = [plain | case for case in bases]
-    first = next(chosen for chosen in whole[1:] + whole[:1] if runs(op, chosen))
-    yield _moving(op, first)
-    grid = (first | dict(zip(varied, chosen, strict=True)) for chosen in itertools.product(*varied.values()))
-    yield from (_moving(op, chosen) for chosen in itertools.chain(grid, whole) if runs(op, chosen))
-
-
 def _moving(op, chosen):
     """The settings without positions where they change nothing."""
     idle = "positions" in chosen and _same(op, chosen, op.make(**chosen), "positions")
     return {name: value for name, value in chosen.items() if name != "positions" or not idle}
 
 
-def runs(op, chosen):
-    """Whether the specification accepts the settings."""
-    try:
-        op.spec(**op.make(**chosen))
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _choices(op, name):
-    """All values of a choice, both of a flag; of a number none."""
-    parameter = _parameters(op)[name]
-    if name == "positions":
-        return POSITIONS if any("positions" in each for each in op.given) else ()
-    if _flag(parameter):
-        return [False, True]
-    said = [case[name] for case in _cases()[op.name] if isinstance(case.get(name), str)]
-    return [*dict.fromkeys([*_literal(op, name), *said])]
-
-
+@cache
 def _literal(op, name):
     """The values of a choice by the contract of the public function of the op's name, or of any of its system, or of all."""
-    system, last = op.name.split(".")
-    functions = [
-        getattr(_modules()[system], last, None),
-        *_members(system),
-        *(f for each in _modules() for f in _members(each)),
-    ]
-    rules = (inspect.signature(f).parameters.get(name) for f in functions if inspect.isfunction(f))
+    system = op.partition(".")[0]
+    near = [f for each, f in functions().items() if each == op]
+    near += [f for each, f in functions().items() if each.startswith(f"{system}.")]
+    rules = (inspect.signature(f).parameters.get(name) for f in (*near, *functions().values()))
     return next((found for rule in rules if rule and (found := _values(rule.annotation))), [])
-
-
-def _members(system):
-    return discovery.members(_modules()[system])
 
 
 def _values(annotation):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from posref.check import engine
-from posref.check.call import Caller, Misbehaved, between, output
+from posref.check.call import Caller, Misbehaved, between
 from posref.check.further import failed, further, models_after, reshaped
 from posref.check.judge import judged, unseen
 from posref.check.report import Finding, Report
@@ -56,7 +56,7 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
         a = probe.exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
         question = asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
-        earlier, values = caller.result, output(caller.result)
+        earlier, values = caller.result, caller.values(caller.result, first.a)
         got = caller(a)
     except (NotHere, ValueError):
         return []
@@ -65,7 +65,7 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
         return []
     part = Report(report.subject)
     right = judged(part, question, reshaped(got, question)) or failed(report, "second call", part)
-    if not np.array_equal(output(earlier), values, equal_nan=True):
+    if not np.array_equal(caller.values(earlier, first.a), values, equal_nan=True):
         report.failed("second call", "the result of the first call is no longer what it was")
         report.diagnosis.append(Finding("output_overwritten", OVERWRITTEN, "", 0.0))
         report.advice.append("Return a new array from every call.")

@@ -18,6 +18,7 @@ from posref import _require
 from posref.check.tensors import as_float64, dtype_name
 from posref.ops import Arguments, Op
 from posref.ops.probe import PLACED, with_positions
+from posref.vectors.models import on_host
 
 NOT_THEIRS = (str(Path(__file__).parents[1]), "<frozen", "<__array_function__", "<contract of ")
 LIBRARIES = ("site-packages", "dist-packages")
@@ -25,6 +26,7 @@ PARTIAL = (partial, partialmethod)
 PARTIALMETHOD = ("_partialmethod", "__partialmethod__")  # where a method holds it, before Python 3.13 and since
 TOKENWISE = ("positions", "coordinates")  # how arrays end that have a row for each token
 RESULT = "the result"
+REAL = {"complex64": "float32", "complex128": "float64"}  # the dtype of the parts of complex numbers
 
 
 class Misbehaved(Exception):
@@ -68,13 +70,17 @@ class Caller:
         given = self.tensors(a)
         before = {name: output(value) for name, value in given.items()}
         self.result = self.run(given, a)
-        got = output(self.result, lambda: np.shape(self.op.spec(**a)))
+        got = self.values(self.result, a)
         first = self.result[0] if isinstance(self.result, (tuple, list)) else self.result
-        self.dtype = dtype_name(first)
+        self.dtype = REAL.get(dtype_name(first), dtype_name(first))
         for name, value in given.items():
             if not np.array_equal(before[name], output(value)):
                 self.modified = name
         return self.restored(got, a)
+
+    def values(self, result: Any, a: Arguments) -> np.ndarray:
+        """The values of a result; its parts together as the specification has them."""
+        return output(result, lambda: np.shape(self.op.spec(**a)))
 
     def tensors(self, a: Arguments) -> dict[str, Any]:
         """What `fn` receives by its names, without what it counts itself."""
@@ -94,7 +100,7 @@ class Caller:
                 buffers[name][...] = new
             except Exception as error:
                 raise Misbehaved(f"{type(new).__name__} cannot be filled again") from error
-        return self.restored(output(self.run(buffers, then)), then)
+        return self.restored(self.values(self.run(buffers, then), then), then)
 
     def run(self, given: dict[str, Any], a: Arguments) -> Any:
         """The result of `fn` as it is."""
@@ -109,7 +115,7 @@ class Caller:
         named |= {name: self.setting(name, a[name]) for name in self.named & a.keys()}
         try:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
-                return self.fn(*placed, **named)
+                return _entry(self.fn(*placed, **named), a.get("of"))
         except (Exception, SystemExit) as error:
             shapes = ", ".join(f"{name} {np.shape(a[name])}" for name in self.op.given if name in a)
             raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
@@ -210,6 +216,11 @@ def _contiguous(tensor: Any) -> bool:
     return bool(getattr(getattr(tensor, "flags", None), "c_contiguous", True))
 
 
+def _entry(result: Any, of: Any) -> Any:
+    """The gradient that was asked for, where all are returned by their names."""
+    return getattr(result, of) if of in getattr(result, "_fields", ()) else result
+
+
 def _parameters(fn: Any) -> dict[str, Any]:
     """The arguments that a function takes by name, with their kinds; none of one that does not say."""
     try:
@@ -237,13 +248,18 @@ def _bound(fn: Any) -> set[str]:
 
 
 def output(result: Any, expected: Callable[[], tuple[int, ...]] = tuple) -> np.ndarray:
-    """The values of a result. A tuple is one result where its parts, stacked or side by side, have the expected shape."""
+    """The values of a result. A tuple is one result where its parts, stacked or side by side, have the expected shape; complex
+    numbers are where their real and imaginary parts, on a last axis, have it."""
     if isinstance(result, (tuple, list)):
         return _together(result, expected())
     if result is None:
         raise Misbehaved("it returned None; if it works in place, wrap it so that it returns x")
     try:
-        if dtype_name(result).startswith("complex"):
+        if dtype_name(result) in REAL:
+            values = on_host(result)
+            parts = np.stack([values.real, values.imag], axis=-1).astype(np.float64)
+            if parts.shape == expected():
+                return parts
             raise Misbehaved("it returned complex numbers; wrap it so that it returns the pairs as real features")
         return as_float64(result).copy()
     except Misbehaved:

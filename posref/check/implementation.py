@@ -243,12 +243,11 @@ def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) 
             raise ValueError(f"check.check: name an op, for instance 'alibi.bias'; systems are {', '.join(ops.names())}")
         return ops.op(name), settings
     default, values = _of_preset(preset, settings)
-    unknown = values.keys() - _settings(ops.op(default)).keys()
-    if unknown:
-        raise ValueError(f"check.check: {preset} says {', '.join(sorted(unknown))}, and {default} has no such setting")
     op = ops.op(default if name in (None, default.split(".")[0]) else name)
-    known = _settings(op)  # another op of the system has some of them
-    return op, {setting: value for setting, value in values.items() if setting in known} | settings
+    if unknown := values.keys() - _settings(op).keys():
+        words = f"{preset} says {', '.join(sorted(unknown))}, and {op.name} has no such setting"
+        raise ValueError(f"check.check: {words}; it belongs to {default}: ask that op, or pass settings without preset=")
+    return op, values | settings
 
 
 def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
