@@ -10,12 +10,41 @@ from functools import cache
 import numpy as np
 
 from posref import discovery, ops, vectors
+from posref.check import check
 from posref.check.implementation import _same
 from posref.check.tensors import dtype_name
 from posref.ops.probe import EXTENTS, POSITIONS
 
 OPS = [op for system in ops.names() for op in ops.system(system).values()]
 SHAPES = ({"batch": 1}, {"heads": 1}, {"n_query": 1}, {"n_query": 7}, {"n_query": 9}, {"n_key": 8}, {"head_dim": 12})
+
+
+def languages():
+    """What is passed as `to`, and what makes NumPy's arrays of tensors and back, by the name of the language."""
+    torch, jax = importlib.import_module("torch"), importlib.import_module("jax.numpy")
+    return {
+        "numpy": (None, np.asarray, np.asarray),
+        "torch": (torch.from_numpy, lambda t: t.numpy(), lambda y: torch.from_numpy(np.array(y))),
+        "jax": (jax.asarray, np.asarray, jax.asarray),
+    }
+
+
+def failures(name):
+    """How often the functions of an op were asked, in all settings and languages, and what failed, in words."""
+    op, wrong, asked = ops.op(name), [], 0
+    for chosen, (language, (to, *arrays)) in itertools.product(settings(op), languages().items()):
+        for function in implementations(op, chosen):
+            heard, others = listening(function, op, chosen, *arrays)
+            with np.errstate(all="ignore"):
+                report = check(heard, name, to=to if _arrays(op, chosen) else None, **chosen)
+            asked += 1
+            said = [str(report)] * (not report.ok) + others
+            wrong += [f"{name} {chosen} in {language}, {function.__module__}: {each}" for each in said]
+    return asked, wrong
+
+
+def _arrays(op, chosen):
+    return any(isinstance(value, np.ndarray) for value in op.make(**chosen).values())
 
 
 @cache
@@ -146,9 +175,10 @@ def _flag(parameter):
 
 
 def _moving(op, chosen):
-    """The settings without positions where they change nothing."""
-    idle = "positions" in chosen and _same(op, chosen, op.make(**chosen), "positions")
-    return {name: value for name, value in chosen.items() if name != "positions" or not idle}
+    """The settings without positions and extents that change nothing."""
+    made, own = op.make(**chosen), inspect.signature(op.spec).parameters
+    idle = [name for name in chosen if name not in own and _same(op, chosen, made, name)]
+    return {name: value for name, value in chosen.items() if name not in idle}
 
 
 @cache

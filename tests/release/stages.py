@@ -4,6 +4,7 @@ A stage returns what it measured in one line, and raises what it found. `about` 
 stage is out of date when they have changed.
 """
 
+import concurrent.futures
 import contextlib
 import hashlib
 import importlib.util
@@ -186,6 +187,20 @@ def grids():
     return run.stdout.splitlines()[-1].strip("= ")
 
 
+def own():
+    """posref's own functions pass their own ops in every setting, through numpy, torch and jax."""
+    from tests import own as of
+
+    total, problems = 0, []
+    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for op, (asked, wrong) in zip(of.OPS, pool.map(of.failures, [op.name for op in of.OPS]), strict=True):
+            print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
+            total, problems = total + asked, problems + wrong
+    if problems:
+        raise AssertionError(f"{len(problems)} of {total} checks fail, the first: {problems[0]}")
+    return f"{len(of.OPS)} ops, {total} checks in {', '.join(of.languages())}: all pass"
+
+
 def sabotage():
     """Edits that operators of mutation miss, in every module: all are noticed."""
     from tests import sabotage as of
@@ -229,6 +244,7 @@ STAGES = {
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
+    "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
     "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
