@@ -243,7 +243,8 @@ def multimodal(parts: Any, *, merge: Count) -> Integers[Array, "n 3"]:
     """Positions (time, row, column) of text and images, `(n, 3)`, as in Qwen2-VL.
 
     `parts` are in the order of the text: a number of tokens, also as (tokens, 0, 0), or the (frames, rows, columns) of patches,
-    of which merge x merge are one token. What follows starts at start + max(rows, columns) // merge, not after the largest position.
+    of which merge x merge are one token. What follows starts at start + max(rows, columns) // merge, not after the largest
+    position.
 
     >>> multimodal([2, (1, 4, 2), 1], merge=2).tolist()
     [[0, 0, 0], [1, 1, 1], [2, 2, 2], [2, 3, 2], [4, 4, 4]]

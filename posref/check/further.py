@@ -36,7 +36,7 @@ MOST = 1_000_000  # pairs of queries and keys; more take seconds
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
-    """Axes of extent 1 more or less are put right, equal rows where the right answer has one, and elements without a meaning."""
+    """Axes of extent 1 more or less are put right, equal rows where the right answer has one row, and what has no meaning."""
     right = question.right
     if got.ndim == right.ndim and all(wanted in (1, size) for size, wanted in zip(got.shape, right.shape, strict=True)):
         one = got[tuple(map(slice, right.shape))]

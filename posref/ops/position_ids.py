@@ -51,7 +51,7 @@ def dual_chunk(query_positions, key_positions, *, chunk_size, local):
 
 
 def multimodal(parts, *, merge):
-    return position_ids.multimodal(_of_rows(parts), merge=merge)
+    return position_ids.multimodal(parts, merge=merge)
 
 
 def temperature(positions, *, amount, length, convention):
