@@ -1,4 +1,4 @@
-"""A system is its own files: copied under another name into another tree, everything finds the copy with no other edit."""
+"""A system is its own files: a copy under another name and a new one of `python -m tests.new` are found with no other edit."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.new.__main__ import MARK, WORDS, write
 
 for needed in ("sympy", "jinja2", "markdown", "pygments"):
     pytest.importorskip(needed, reason="proofs and pages are made with the extra dev")
@@ -28,7 +30,8 @@ from posref import check, cli, comparison, discovery, expressivity, ops, stateme
 def printed(*words):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         code = cli.main([*words])
-    return f"{code} {out.getvalue()}"
+    assert code == (words[0] == "diagnose"), words
+    return out.getvalue()
 
 def checked(op):
     try:
@@ -42,10 +45,10 @@ def diagnosed(case):
         return printed("diagnose", case.id, f"{folder}/wrong.npy")
 
 def said(name, short):
-    yield from ((word, printed(word, name)) for word in ("show", "mistakes"))
+    yield from ((word, printed(word, short)) for word in ("show", "mistakes"))
     yield "table", comparison.row(name)
     yield "list", [line for line in printed("list").splitlines() if f"{short} " in line]
-    yield "vectors", printed("vectors", "list", short)
+    yield "vectors", printed("vectors", "list", f"{short}/*")
     yield "express", [expressivity.outside().get(name), [row for row, s in expressivity.SYSTEMS.items() if name in s.of]]
     yield "statements", statements.about(name)
     yield "check", [checked(op) for op in ops.system(short).values()]
@@ -94,13 +97,26 @@ def plain(said):
     return {where: re.sub(r" at 0x\w+|(\\n|\s)+", " ", json.dumps(text).replace(COPY, "")) for where, text in said.items()}
 
 
-def the_copies_say_the_same(names, root):
-    copies = copied(names, root)
-    run(root, "-m", "proofs", *copies, "--no-mutants", "--write-statements")
-    run(root, "-m", "proofs.vectors", *(name.split(".")[1] for name in copies))
-    said = json.loads(run(root, "-c", SAYS, *names, *copies))
-    assert [name for name in names if plain(said[name]) != plain(said[name + COPY])] == []
+def test_copies_and_new_systems_are_found(tmp_path):
+    copied(["relative.fire"], tmp_path)
+    new = {f"{family}.new_in_{family}": write(f"{family}.new_in_{family}", tmp_path) for family in WORDS}
+    added = [f"relative.fire{COPY}", *new]
+    run(tmp_path, "-m", "proofs", *added, "--no-mutants", "--write-statements")
+    run(tmp_path, "-m", "proofs.vectors", *(name.split(".")[1] for name in added))
+    said = json.loads(run(tmp_path, "-c", SAYS, "relative.fire", *added))
+    assert plain(said["relative.fire"]) == plain(said[f"relative.fire{COPY}"])
+    for name, paths in new.items():
+        assert all(MARK in path.read_text(encoding="utf-8") for path in paths)
+        assert f"posref: {name.partition('.')[2]}." in said[name]["check"][0]
+        assert " ok\n" in said[name]["check"][0]
+        assert len(said[name]["page"]["theorems"]) == len(said[name]["page"]["mistakes"]) == 1
+    files = [path for paths in new.values() for path in (paths[0], paths[-1])]
+    run(tmp_path, "-m", "pytest", "-q", "-n0", "tests/test_budget.py", "tests/test_house.py::test_systems_are_whole", *files)
 
 
-def test_a_copy_of_a_system_is_a_system(tmp_path):
-    the_copies_say_the_same(["relative.fire"], tmp_path)
+@pytest.mark.parametrize(
+    ("name", "said"), [("relative.t5", "is the name of relative.t5"), ("t6", "is no name"), ("scores.new", "is no name")]
+)
+def test_a_name_that_is_taken_or_none_is_refused(name, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        write(name, tmp_path)
