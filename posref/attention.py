@@ -206,16 +206,20 @@ def window_mask(
     key_positions: Signed[Array, "... n_key", finite],
     *,
     width: Count,
+    causal: bool = False,
 ) -> Booleans[Array, "... n_query n_key"]:
-    """True where |j - i| < width: boolean `(..., n_query, n_key)`; and it with a causal mask for a sliding window.
+    """True where |j - i| < width: boolean `(..., n_query, n_key)`; with `causal` only where 0 <= i - j < width.
 
-    A causal window of `width` then holds `width` keys, the query's own among them, as in transformers' Mistral. TypeError for
+    A causal window of `width` holds `width` keys, the query's own among them, as in transformers' Mistral. TypeError for
     unsigned positions.
 
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
     array([[False,  True,  True,  True]])
+    >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2, causal=True)
+    array([[False,  True,  True, False]])
     """
-    return np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
+    near = np.abs(key_positions[..., None, :] - query_positions[..., :, None]) < width
+    return near & causal_mask(query_positions, key_positions) if causal else near
 
 
 @contract

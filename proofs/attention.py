@@ -321,7 +321,8 @@ def gradient_without_the_average():
 
 @theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions, widths")
 def masks_pinned():
-    """causal_mask is j <= i; window_mask is -width < j - i < width; i, j are the positions of the query and the key."""
+    """causal_mask is j <= i; window_mask is -width < j - i < width, and j <= i too if causal; i, j are the positions of the
+    query and the key."""
     query, key, width = sized("i", N), sized("j", M), size("width")
     a, b = index(N), index(M)
     i, j = query.at(a), key.at(b)
@@ -331,8 +332,10 @@ def masks_pinned():
         prove_that(inside == sp.Lt(distance, width.e), "the window is |j - i| < width")
     for width in (1, 2, 5):
         for offset in range(-7, 8):
-            got = attention.window_mask(np.array([10]), np.array([10 + offset]), width=width)[0, 0]
-            prove_that(bool(got) == (-width < offset < width), f"offset {offset} and width {width}")
+            for causal in (False, True):
+                got = attention.window_mask(np.array([10]), np.array([10 + offset]), width=width, causal=causal)[0, 0]
+                seen = -width < offset < width and not (causal and offset > 0)
+                prove_that(bool(got) == seen, f"offset {offset}, width {width}, causal {causal}")
 
 
 @masks_pinned.claim("Here |j - i| < width; flash-attn's window_size = (w, w) allows |j - i| <= w.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from posref import discovery, ops, vectors
 from posref.check import check
-from posref.check.implementation import _same
+from posref.check.implementation import _laid_out, _lengths, _same
 from posref.check.tensors import dtype_name
 from posref.ops.probe import EXTENTS, POSITIONS
 
@@ -20,21 +20,21 @@ SHAPES = ({"batch": 1}, {"heads": 1}, {"n_query": 1}, {"n_query": 7}, {"n_query"
 
 
 def languages():
-    """What is passed as `to`, and what makes NumPy's arrays of tensors and back, by the name of the language."""
+    """What is passed as `to`, and what makes tensors of results, by the name of the language."""
     torch, jax = importlib.import_module("torch"), importlib.import_module("jax.numpy")
     return {
-        "numpy": (None, np.asarray, np.asarray),
-        "torch": (torch.from_numpy, lambda t: t.numpy(), lambda y: torch.from_numpy(np.array(y))),
-        "jax": (jax.asarray, np.asarray, jax.asarray),
+        "numpy": (None, np.asarray),
+        "torch": (torch.from_numpy, lambda y: torch.from_numpy(np.array(y))),
+        "jax": (jax.asarray, jax.asarray),
     }
 
 
 def failures(name):
     """How often the functions of an op were asked, in all settings and languages, and what failed, in words."""
     op, wrong, asked = ops.op(name), [], 0
-    for chosen, (language, (to, *arrays)) in itertools.product(settings(op), languages().items()):
+    for chosen, (language, (to, tensor)) in itertools.product(settings(op), languages().items()):
         for function in implementations(op, chosen):
-            heard, others = listening(function, op, chosen, *arrays)
+            heard, others = listening(function, op, chosen, tensor)
             with np.errstate(all="ignore"):
                 report = check(heard, name, to=to if _arrays(op, chosen) else None, **chosen)
             asked += 1
@@ -57,37 +57,43 @@ def functions():
 
 def implementations(op, chosen):
     """posref's functions that compute the op: the op's own, and the public one of its name where it takes these arguments."""
-    public = functions().get(op.name)
-    return [op.spec, public] if public and _takes(public, op, op.make(**chosen)) else [op.spec]
+    public, made = functions().get(op.name), op.make(**chosen)
+    return [op.spec, _with_columns(public)] if public and _takes(public, op, made) else [op.spec]
 
 
 def _takes(public, op, a):
-    """Whether a function receives what the op gives, and no setting that it lacks changes the answer.
-
-    An array that it wants in another form, as its contract says with a remedy, it does not receive: sinks as a column.
-    """
+    """Whether a function has every array that the op gives, and needs none that it does not give."""
     taken, given = inspect.signature(public).parameters, {name for name in a if a[name] is not None}
-    needed = {name for name, p in taken.items() if p.default is p.empty}
-    if not needed <= given or not set(op.given) <= taken.keys():
-        return False
-    usual = {name: p.default for name, p in inspect.signature(op.spec).parameters.items() if p.default is not p.empty}
-    others = {name: usual[name] for name in a.keys() & usual - taken.keys()}
-    try:
-        public(**{name: a[name] for name in given & taken.keys()})
-    except ValueError as error:
-        return not str(error).endswith(tuple(filter(None, public.contract.remedies.values())))
-    return not others or np.array_equal(op.spec(**a), op.spec(**a | others))
+    return {name for name, p in taken.items() if p.default is p.empty} <= given and set(op.given) <= taken.keys()
 
 
-def listening(f, op, chosen, numpy=np.asarray, tensor=lambda y: y):
-    """The function in another language, by what makes arrays of its tensors and back; and what arrived as something else than
-    booleans where the op gives booleans."""
-    booleans = [name for name, value in op.make(**chosen).items() if isinstance(value, np.ndarray) and value.dtype == bool]
+def _with_columns(public):
+    """The function with one sink per head, of which posref's attention wants a column, as its error says."""
+    signature = inspect.signature(public)
+
+    @functools.wraps(public)
+    def function(*given, **named):
+        a = signature.bind(*given, **named).arguments
+        return public(**a | {name: a[name][:, None] for name in a.keys() & {"sinks"} if np.ndim(a[name])})
+
+    return function if "sinks" in signature.parameters else public
+
+
+def listening(f, op, chosen, tensor=np.asarray):
+    """The function in another language, by what makes tensors of its results, which counts positions where it receives none;
+    and what arrived as something else than booleans where the op gives booleans."""
+    made, way = op.make(**chosen), chosen.get("positions")
+    booleans = [name for name, value in made.items() if isinstance(value, np.ndarray) and value.dtype == bool]
+    counted = _lengths(op, chosen, made) if way in ("range", "offset") else {}
     signature, wrong = inspect.signature(f), []
 
     @functools.wraps(f)
     def heard(*given, **named):
-        bound = signature.bind(*given, **named)
+        bound = signature.bind_partial(*given, **named)
+        sizes = {name: np.shape(bound.arguments[other])[axis] for name, ((other, axis), *_) in counted.items()}
+        for name, size in sizes.items():
+            before = sizes["key_positions"] - size if name == "query_positions" else 0
+            bound.arguments[name] = np.arange(size) + bound.arguments.get(name, before)
         for name, value in bound.arguments.items():
             if name in booleans and value is not None and dtype_name(value) != "bool":
                 wrong.append(f"{name} arrives as {dtype_name(value)}")
@@ -95,7 +101,7 @@ def listening(f, op, chosen, numpy=np.asarray, tensor=lambda y: y):
         return type(y)(map(tensor, y)) if type(y) is tuple else tensor(y) if isinstance(y, np.ndarray) else y
 
     def arrays(value):
-        return numpy(value) if hasattr(value, "dtype") and np.ndim(value) else value
+        return np.asarray(value) if hasattr(value, "dtype") and np.ndim(value) else value
 
     return heard, wrong
 
@@ -123,10 +129,12 @@ def first(op):
 
 
 def runs(op, chosen):
-    """Whether the specification accepts the settings."""
+    """Whether the specification accepts the settings, and `check` the way in which positions are passed."""
     try:
         with np.errstate(all="ignore"):
-            op.spec(**op.make(**chosen))
+            made = op.make(**chosen)
+            op.spec(**made)
+            _laid_out(op, chosen, made, "bhnd")
     except (TypeError, ValueError):
         return False
     return True

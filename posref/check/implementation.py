@@ -145,6 +145,13 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
     """
     _require.choice("check.check", "axes", axes, AXES)
     positions = settings.get("positions", "batch")
+    if positions in ("range", "offset"):
+        lengths = _lengths(op, settings, a)
+        if not all(others and np.ndim(a[name]) == 1 for name, others in lengths.items()):
+            words = (
+                f"positions={positions} passes no array of positions, and no other array of {op.name} says how many there are"
+            )
+            raise ValueError(f"check.check: {words}; pass positions")
     if axes == "bhnd":
         return axes, positions, set()
     columns = _columns(op, settings)
@@ -162,6 +169,22 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
             f"check.check: axes=thd has several texts on one axis, which positions={positions} cannot count; pass positions"
         )
     return axes, positions, columns
+
+
+def _lengths(op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, list[tuple[str, int]]]:
+    """The other arrays, with the axis, that are as long as the positions are: for each array of positions."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for extent in {"n_query", "n_key"} & _settings(op).keys():
+        longer = op.make(**settings | {extent: settings.get(extent, _settings(op)[extent].default) + 1})
+        shapes = {name: (np.shape(a[name]), np.shape(longer[name])) for name in op.given if name in a and name in longer}
+        grown = [
+            (name, axis - len(old))
+            for name, (old, new) in shapes.items()
+            for axis in range(len(old))
+            if len(old) == len(new) and old[axis] != new[axis]
+        ]
+        found |= {name: [(n, i) for n, i in grown if "positions" not in n] for name, _ in grown if "positions" in name}
+    return found
 
 
 def _columns(op: Op, settings: dict[str, Any]) -> set[str]:

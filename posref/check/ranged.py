@@ -473,7 +473,10 @@ def _where(condition: Any, *choices: Any) -> Ranged:
 
 
 def _clip(x: Any, low: Any, high: Any, **_: Any) -> Ranged:
-    return Ranged(np.clip(x.v, getattr(low, "v", low), getattr(high, "v", high)), x.u, x.charged())
+    """Where the value is an end, the error of the end counts too: 2 pi is a constant that was computed."""
+    ends = [_lifted(end, x.u) for end in (low, high)]
+    v = np.clip(x.v, *(end.v for end in ends))
+    return Ranged(v, x.u, x.charged() + sum((v == end.v) * _wide(x, end)[1](end.charged()) for end in ends))
 
 
 def _difference(x: Any, axis: int = -1) -> Any:
