@@ -75,8 +75,7 @@ def softmax(
 ) -> Numbers[Array, "... n_query? n_key"]:
     """exp(s) / sum exp(s) over the last axis, over the keys where `mask` is True; a row of nothing is zeros.
 
-    Computed on s - max(s), which gives the same result and cannot overflow. `sinks` `(h, 1)` enter only the sum in the
-    denominator: each acts like a key with that logit and the value 0.
+    Computed on s - max(s), which cannot overflow. Each of `sinks` `(h, 1)` is the logit of one more key, whose value is 0.
 
     >>> softmax(np.array([[0.0, 0.0, 5.0], [1.0, 2.0, 3.0]]), np.array([[True, True, False], [False, False, False]]))
     array([[0.5, 0.5, 0. ],
@@ -208,13 +207,10 @@ def window_mask(
     width: Count,
     causal: bool = False,
 ) -> Booleans[Array, "... n_query n_key"]:
-    """True where |j - i| < width: boolean `(..., n_query, n_key)`; with `causal` only where 0 <= i - j < width.
+    """True where |j - i| < width, with `causal` where 0 <= i - j < width: boolean `(..., n_query, n_key)`.
 
-    A causal window of `width` holds `width` keys, the query's own among them, as in transformers' Mistral. TypeError for
-    unsigned positions.
+    A causal window holds `width` keys, the query's own among them, as in Mistral. TypeError for unsigned positions.
 
-    >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2)
-    array([[False,  True,  True,  True]])
     >>> window_mask(np.array([2]), np.array([0, 1, 2, 3]), width=2, causal=True)
     array([[False,  True,  True, False]])
     """
