@@ -100,7 +100,7 @@ class Question:
         except NO_ANSWER:
             return None
         try:
-            return np.broadcast_to(y, self.right.shape)
+            return np.where(self.op.meant(self.a), np.broadcast_to(y, self.right.shape), self.right)
         except ValueError:
             return y
 

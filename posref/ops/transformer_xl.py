@@ -6,7 +6,7 @@ import numpy as np
 
 from posref import attention
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, inside, missing, result, using
+from posref.ops import Arguments, Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED, rounded
 from posref.ops.probe import painted
 from posref.relative import transformer_xl
@@ -34,6 +34,10 @@ def attend(q, k, r, u, v, values, *, scale, bidirectional: bool):
     return attention.softmax(transformer_xl.scores(q, k, r, u, v, scale=scale), mask) @ values
 
 
+MEANT = {
+    "shift": lambda a: transformer_xl.visible(*a.x.shape[-2:]),
+    "scores": lambda a: a.bidirectional or transformer_xl.visible(a.q.shape[-2], a.k.shape[-2]),
+}
 ARRAYS = {
     "distances": lambda s: np.array([4099, 301, *range(s.n_key - 1, -s.n_query, -1)]),
     "x": lambda s: painted((s.batch, s.heads, s.n_query, s.n_query + s.n_key - 1), 1),
@@ -146,12 +150,12 @@ MISTAKES = {
         only="shift scores",
     ),
     "garbage_above_the_diagonal": Mistake(
-        _shift(_first_dropped, everywhere=True),
+        lambda f, a: UNMASKED(lambda **b: _shift(_first_dropped, everywhere=True)(f, Arguments(b)), a),
         "no mask after the shift",
         "Entries of the future hold the pad and values of the next row.",
         "Rows leak into each other.",
         remedy="Mask the entries with j > i + mem (transformer_xl.visible).",
-        only="shift scores",
+        only="attend",
     ),
     "not_shifted": Mistake(
         _shift(lambda x, n_key, bidirectional: x[..., :n_key]),

@@ -26,6 +26,7 @@ def attend(q, k, r, e, u, v, s, same, values, *, scale, attn_type):
     return attention.softmax(xlnet.scores(q, k, r, e, u, v, s, same == 1, scale=scale), mask) @ values
 
 
+MEANT = {"scores": lambda a: a.attn_type == "bi" or transformer_xl.visible(a.q.shape[-2], a.k.shape[-2])}
 ARRAYS = {
     "r": lambda s: painted((s.heads, s.n_key + (s.n_query if s.attn_type == "bi" else 1), s.head_dim), 6),
     "e": lambda s: painted((2, s.heads, s.head_dim), 10),

@@ -43,7 +43,6 @@ swin * positions_modulo_* | coordinates are places in a window or among patches:
 t5 attend * bias_before_scale | T5 does not scale: the scale is 1
 t5 * causal no_minimum | a gather beyond the table reads its last row, which is right in causal attention
 transformer_xl distances causal clamp_one_side | causal distances have one side
-transformer_xl scores causal garbage_above_the_diagonal | scores of keys after the query have no meaning and are ignored
 xlnet distances uni clamp_one_side | causal distances have one side
 """
 

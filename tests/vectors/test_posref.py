@@ -23,6 +23,13 @@ def test_posref_passes(case):
     assert all(np.array_equal(case.tensors[name], tensor) for name, tensor in before.items())
 
 
+@every(CASES, name=lambda case: case.id)
+def test_check_and_the_vectors_ignore_the_same_elements(case):
+    op, arguments = ops.of_case(case)
+    ignored = False if case.ignore is None else case.ignore
+    assert (np.broadcast_to(op.meant(arguments), case.expected.shape) != ignored).all()
+
+
 @every(vectors.names())
 def test_some_case_comes_near_the_bound(name):
     """A bound that nothing ever approaches would hide mistakes."""
