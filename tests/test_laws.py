@@ -10,6 +10,7 @@ import pytest
 
 from posref._contract.axes import TOGETHER, shape_of
 from posref._contract.kinds import Arrays, Even
+from proofs.kit.rank import axes, batched
 from tests.every import every
 from tests.test_contract import FUNCTIONS, _call, _choices, _names, _satisfies
 
@@ -27,19 +28,6 @@ MAPS = (
     lambda *given: np.repeat(given[-1] / 2 + 1, 2, axis=-1),
 )  # for arguments that are functions
 REFUSED = (ValueError, TypeError, ArithmeticError, RuntimeWarning)
-
-
-def axes(annotation):
-    return annotation.axes.split()[:1] if isinstance(annotation, Arrays) else []
-
-
-def batched(function):
-    """The arrays that may have leading axes; none where the result has no leading axes."""
-    result = function.__wrapped__.__annotations__.get("return")
-    rules = {n: a.rule for n, a in function.contract.arguments.items() if "." not in n}
-    own = [n for n, rule in rules.items() if axes(rule) in (["..."], ["(...)"])]
-    alike = [n for n, rule in rules.items() if axes(rule) and axes(rule)[0].removeprefix("=") in own]
-    return [] if isinstance(result, Arrays) and axes(result) != ["..."] else own + alike
 
 
 def arguments(function, values, names, lead, numbers, map_):

@@ -1,0 +1,54 @@
+"""Batches of the arguments of a theorem: a function that counts its axes from the left is refuted."""
+
+import numpy as np
+import pytest
+
+from posref._contract import Array, Numbers, contract
+from proofs.kit import rank
+from proofs.kit.verdicts import Refuted
+
+X = np.array([[1.0, 2.0], [4.0, 8.0]])
+
+
+@contract
+def right(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """Sums along the rows."""
+    return np.cumsum(x * w[..., None], axis=-2)
+
+
+@contract
+def of_the_first_axis(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """Sums along axis 0."""
+    return np.cumsum(x * w[..., None], axis=0)
+
+
+@contract
+def of_row_0(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """The weights of the first text for all."""
+    return x * w.reshape(-1, w.shape[-1])[0][:, None]
+
+
+@contract
+def of_four_axes(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """Another sign where there are batches and heads."""
+    return -x if x.ndim == 4 else x
+
+
+def test_a_batch_of_a_right_function():
+    assert rank.agrees(right, {"x": X, "w": np.array([1.0, 3.0])}) == 2
+
+
+@pytest.mark.parametrize("function", [of_the_first_axis, of_row_0, of_four_axes])
+def test_a_function_that_counts_axes_from_the_left(function):
+    with pytest.raises(Refuted, match=f"{function.__name__} of a batch"):
+        rank.agrees(function, {"x": X, "w": np.array([1.0, 3.0])})
+
+
+def test_fewer_leading_axes_get_axes_of_length_1():
+    """Heads of x have no weights of their own."""
+    assert rank.agrees(right, {"x": np.stack([X, -X, 3 * X]), "w": np.array([1.0, 3.0])}) == 2
+
+
+def test_what_is_refused_is_not_compared():
+    assert rank.agrees(right, {"x": X, "w": np.ones(3)}) == 0
+    assert rank.agrees(np.add, {"x": X}) == 0
