@@ -10,7 +10,7 @@ import sympy as sp
 from posref import pairing
 from posref.absolute import floater, sinusoidal
 from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
-from proofs.kit.loops import Loop
+from proofs.kit.loops import Loop, covers
 
 # nodes, stages, their divisor, weights, their divisor: the 3/8 rule, which is torchdiffeq's "rk4", and two others
 THREE_EIGHTS = (0, 1, 2, 3), ([], [1], [-1, 3], [3, -3, 3]), 3, (1, 3, 3, 1), 8
@@ -124,6 +124,7 @@ def every_number_of_substeps():
     outer = Loop(floater.encode, 0)
     prove_equal([outer.before({"start": p})[name] for name in ("p", "states")][1], [p])
     prove_equal(outer.after({"states": [p, reached]})["returned"], [p, reached])
+    covers(floater.encode)
 
 
 @every_number_of_substeps.control

@@ -7,7 +7,7 @@ from posref import pairing
 from posref.absolute import recurrent, sinusoidal
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
-from proofs.kit.loops import Loop
+from proofs.kit.loops import Loop, covers
 
 LINEAR = [recurrent.encode, sinusoidal.shift_matrix, sinusoidal.encode, pairing.indices, pairing.join]
 
@@ -74,6 +74,7 @@ def every_length():
     prove_equal(states[-1], orbit(k), mention=[k])
     rows = loop.after({**names, "states": [orbit(0), orbit(1), orbit(2)]})["returned"]
     prove_equal(rows, np.stack([orbit(0), orbit(1), orbit(2)]))
+    covers(recurrent.encode)
 
 
 @every_length.control

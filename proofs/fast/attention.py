@@ -25,7 +25,7 @@ from proofs.kit import (
     symbols,
     theorem,
 )
-from proofs.kit.loops import Cells, Loop
+from proofs.kit.loops import Cells, Loop, covers
 
 
 def source(kernel, **sizes):
@@ -325,6 +325,7 @@ def a_tile_of_any_size():
     names, turns = stepped(5, "e", s=weights)
     prove_that(turns == [WIDTH.e], "all features")
     prove_equal([names["accumulator"][FEATURE, LANE]], [cell("accumulator", FEATURE, LANE) * weight])
+    covers(fast._step)
 
 
 @a_tile_of_any_size.control
@@ -366,6 +367,7 @@ def products_of_any_size():
             product = expression(a[row, t]) * expression(x[t, AT + LANE])
             prove_equal([four[at]], [expression(sums[i * LANES_ + AT + at]) + product])
             prove_that(expression(row) in (i.e + more, rows.e - 1), "the next row, or the last")
+    covers(fast._multiply)
 
 
 @products_of_any_size.control
@@ -408,6 +410,7 @@ def a_band_of_any_size():
     for after, before in ((LANE - KEY + 1 + more, LANE - KEY + less), (LANE - KEY - more, LANE - KEY - less)):
         for found, _ in adjusted_lane(after, before, None):
             prove_that(found == -np.inf, "outside of the band")
+    covers(fast._adjust)
 
 
 @a_band_of_any_size.control

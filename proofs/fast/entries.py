@@ -27,7 +27,7 @@ from proofs.kit import (
     symbols,
     theorem,
 )
-from proofs.kit.loops import Cells, Loop
+from proofs.kit.loops import Cells, Loop, covers
 
 N, M, H, K = size("n"), size("m"), size("h"), size("K")
 SCALE = symbol("scale")
@@ -137,6 +137,7 @@ def entries_are_laid_out():
             prove_that((name, array, room, source.stop) == ("_copy" if sign > 0 else "_reverse", "values", "row", None), name)
             prove_equal([source.start], [base + sign * (first + (start if sign > 0 else stop - 1))])
             prove_equal([target.start, target.stop], [start, stop])
+    covers(fast._lay_row)
 
 
 @entries_are_laid_out.control
@@ -157,6 +158,7 @@ def copies_are_straight_or_reversed():
         names, loop = Loop(kernel, 0).before(names), Loop(kernel, 0)
         prove_equal(loop.turns(names), turns)
         prove_equal([loop.turn(names, j=j)["row"][at]], [entry(j.e)])
+        covers(kernel)
 
 
 @copies_are_straight_or_reversed.control
@@ -184,6 +186,7 @@ def columns_are_laid_out_as_rows():
     values, start, ends, row = called["_lay_row"]
     prove_that((values.name, row.name) == (("values", j), ("rows", (slice(None), j))), "key j")
     prove_equal([start, *ends], [-first - j, base, -sign, -high, -low])
+    covers(fast._lay_columns)
 
 
 @columns_are_laid_out_as_rows.control
@@ -280,6 +283,7 @@ def rows_are_added_one_by_one():
         total = cell("content", h, i, j) + (cell("row", j) if query else 0) + (cell("columns", r, j) if key else 0)
         names = loops[2].turn(names, j=j)
         prove_equal([names[out or "content"][h, i, j]], [SCALE.e * total])
+    covers(fast._add_straight)
 
 
 @rows_are_added_one_by_one.control

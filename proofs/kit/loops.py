@@ -10,7 +10,8 @@ for:
 
 Each returns the names afterwards; a value that is returned has the name `returned`. A theorem runs `before` and compares with
 the invariant at the first turn, runs a symbolic turn on the invariant and compares with the invariant at the next, and goes on
-with the invariant at the end: induction over the turns, whose number nowhere enters. `Cells` is an array of any size, of which
+with the invariant at the end: induction over the turns, whose number nowhere enters. `covers(function)` says that no line of
+it is left out. `Cells` is an array of any size, of which
 cells with symbolic indices are read and written.
 """
 
@@ -73,6 +74,14 @@ class Loop:
         code = compile(ast.fix_missing_locations(module), self.function.__code__.co_filename, "exec")
         exec(code, {**self.function.__globals__, **names}, names)
         return names
+
+
+def covers(function):
+    """NotProved if a line of the function ran in no piece of this theorem: it could do anything, at sizes that nobody runs."""
+    ran = {line for f, line in RECORD.loops if f is python_function(function)}
+    for node in ast.walk(tree(python_function(function)).body[0]):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and node.lineno not in ran:
+            raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(node)!r}")
 
 
 def _written(body):
