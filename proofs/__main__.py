@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from posref.statements import FILE
-from proofs.kit import Undecided, export, report, statements
+from proofs.kit import Undecided, coq, export, report, statements
 from proofs.kit.runner import PASSED, find, names, run, slow
 
 
@@ -28,6 +28,11 @@ def main(arguments=None):
             print(report.tampered(chosen))
         elif options.export:
             print(export.write(chosen, Path(options.export)))
+        elif options.export_coq:
+            lemmas = coq.write(map(export.theorem, chosen), Path(options.export_coq))
+            print(
+                f"{sum(map(len, lemmas.values()))} lemmas in {options.export_coq}: coqc Sums.v, then coqc on each of the others"
+            )
         else:
             return _prove(chosen, options)
     except (AssertionError, Undecided) as failure:
@@ -50,6 +55,7 @@ def _parser():
     travel.add_argument("--write-statements", action="store_true", help=f"write posref/{FILE.name} from what was proved")
     travel.add_argument("--check-statements", action="store_true", help=f"fail if posref/{FILE.name} says anything else")
     parser.add_argument("--export", metavar="DIR", help="write the obligations and a program that checks them without the kit")
+    parser.add_argument("--export-coq", metavar="DIR", help="write the obligations and their proofs as files of Coq")
     return parser
 
 

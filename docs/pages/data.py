@@ -3,8 +3,10 @@
 import ast
 import importlib
 import inspect
+import json
 import re
 import textwrap
+from pathlib import Path
 
 import numpy as np
 from pictures import PICTURES, overview
@@ -17,6 +19,7 @@ from posref.explain import explain, reading, words
 from posref.ops import pages
 
 NAMES = (*discovery.names(), *discovery.COMMON)
+COQ = json.loads(Path(__file__).parents[1].joinpath("coq.json").read_text(encoding="utf-8"))["theorems"]
 
 
 def page(name):
@@ -138,6 +141,7 @@ def theorems(name):
             "basis": s.basis,
             "why": text.pretty(s.argument or s.citation),
             "hypotheses": text.pretty("; ".join(s.hypotheses)),
+            "coq": COQ.get(s.name, {"closed": 0})["closed"],
             "refuted": [(text.pretty(r.sentence), text.witness(r.witness)) for r in s.refuted if r.kind != "claim"],
         }
         for s in statements.about(name)

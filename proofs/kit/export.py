@@ -22,7 +22,7 @@ OPERATIONS = {sp.Add: "add", sp.Mul: "mul", sp.Pow: "pow"} | {f: f.__name__.lowe
 def write(chosen, folder):
     """Prove the theorems and write obligations.json and check.py into a folder; returns a line that says so."""
     folder.mkdir(parents=True, exist_ok=True)
-    records = [_theorem(t) for t in chosen]
+    records = [theorem(t) for t in chosen]
     (folder / "obligations.json").write_text(json.dumps({"theorems": records}, separators=(",", ":")) + "\n", encoding="utf-8")
     shutil.copy(Path(recheck.__file__), folder / "check.py")
     count, left_out = (sum(len(r[key]) for r in records) for key in ("obligations", "left_out"))
@@ -31,11 +31,15 @@ def write(chosen, folder):
     )
 
 
-def _theorem(t):
-    """The obligations of one theorem that are not 0 = 0 as written; what cannot be written is named with the reason."""
+def theorem(t):
+    """The obligations of one theorem that are not 0 = 0 as written, or those that are where there are no others.
+
+    What cannot be written is named with the reason.
+    """
     t.prove()
     names, functions, obligations, left_out = _Names(), {}, [], []
-    for left, right in dict.fromkeys(pair for pair in RECORD.equalities if pair[0] - pair[1] != 0):
+    pairs = dict.fromkeys(RECORD.equalities)
+    for left, right in [pair for pair in pairs if pair[0] - pair[1] != 0] or pairs:
         try:
             obligations.append([_tree(side, names, functions) for side in (left, right)])
         except NotImplementedError as error:

@@ -124,6 +124,13 @@ def drift():
     return f"{line}; {len(mutations.MUTATIONS)} wrong versions of transformers noticed"
 
 
+def coq():
+    """The obligations of sinusoids, RoPE, ALiBi and T5, and of what comes cheaply, in a second kernel: `docs/coq.json`."""
+    from tests.release import coq as of
+
+    return of.run()
+
+
 def exp():
     """The exponential of the streaming kernel at every float32 from -87 to 0: at most 2 units of rounding from e^x."""
     import numba
@@ -241,6 +248,7 @@ STAGES = {
         drift,
         ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/parity/drift.py"),
     ),
+    "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),

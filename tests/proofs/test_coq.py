@@ -1,0 +1,82 @@
+"""Lemmas for Coq, as texts: no prover is needed here. `python -m tests.release coq` runs it, and writes docs/coq.json."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from proofs import __main__ as main_module
+from proofs.kit import export
+from proofs.kit.coq import lemmas
+from proofs.kit.coq.terms import Open
+from proofs.kit.runner import find
+
+RECORD = json.loads((Path(__file__).parents[2] / "docs" / "coq.json").read_text(encoding="utf-8"))
+
+
+def x(name):
+    return ["x", name]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kinds", "said"),
+    [
+        (
+            ["add", x("a"), "1/2"],
+            x("b"),
+            {"a": "real", "b": "real"},
+            "forall (v_a : R) (v_b : R),\n    (v_a + (1 / 2)) =\n    v_b.",
+        ),
+        (
+            ["pow", x("n"), "-1"],
+            "1",
+            {"n": "size"},
+            "forall (v_n : nat),\n    (1 <= v_n)%nat -> \n    (/ ((INR v_n))) =\n    1.",
+        ),
+        (["pow", x("b"), x("t")], "1", {"b": "positive", "t": "real"}, "0 < v_b -> \n    exp ((v_t * ln (v_b))) =\n    1."),
+        (["pow", x("a"), "-2"], "1", {"a": "real"}, "v_a <> 0 -> \n    (/ ((v_a) ^ 2)) =\n    1."),
+        (["at", "q", x("i")], "0", {"i": "natural"}, "forall (v_i : nat) (v_q : R -> R),\n    v_q (INR v_i) =\n    0."),
+        (["exp", ["mul", ["i"], x("a")]], "1", {"a": "real"}, "(exponential (times unit (real (v_a)))) =\n    (real (1))."),
+    ],
+)
+def test_a_lemma_says_what_the_obligation_says(left, right, kinds, said):
+    assert said in lemmas.lemma("l", left, right, kinds).split("Proof.")[0]
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        (["pow", x("a"), "1/2"], "a power whose exponent is no whole number"),
+        (["floor", x("a")], "floor has no name in Coq"),
+        (["sum", x("j"), "j", "1", x("n")], "a sum that does not run from 0 to n - 1"),
+    ],
+)
+def test_what_has_no_proof_is_open(left, why):
+    with pytest.raises(Open, match=why):
+        lemmas.lemma("l", left, "0", {"a": "real", "j": "natural", "n": "size"})
+
+
+def test_files_are_written(tmp_path, capsys):
+    assert main_module.main(["rope.relative", "--export-coq", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("2 lemmas in ")
+    written = (tmp_path / "rotary_rope.v").read_text(encoding="utf-8")
+    assert written.count("Lemma relative_") == written.count("Qed.") == 2
+    assert "Axiom" not in written + (tmp_path / "Sums.v").read_text(encoding="utf-8")
+    assert "Admitted" not in written + (tmp_path / "Sums.v").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["rope.relative", "rope.partial", "t5.translation_invariant", "sinusoidal.unique"])
+def test_the_record_counts_what_is_exported(name):
+    """A theorem that has changed since has another number of obligations than Coq has seen."""
+    (theorem,) = find(name)
+    row = RECORD["theorems"][theorem.name]
+    assert row["exported"] == len(export.theorem(theorem)["obligations"]) >= row["closed"]
+
+
+def test_axioms_are_those_of_the_real_numbers():
+    assert RECORD["axioms"] == [
+        "ClassicalDedekindReals.sig_forall_dec",
+        "ClassicalDedekindReals.sig_not_dec",
+        "Classical_Prop.classic",
+        "FunctionalExtensionality.functional_extensionality_dep",
+    ]
