@@ -78,7 +78,8 @@ def _dual_chunk(i, j, size, local):
     return j % chunk - {0: i % chunk, 1: successive}.get(i // chunk - j // chunk, constant)
 
 
-def _multimodal(parts, merge):
+def _multimodal(parts, merge, convention):
+    """Wang et al., arXiv 2409.12191, section 2.1: "largest"; get_rope_index of transformers 5.3.0: "longer_side"."""
     start, out = 0, []
     for part in parts:
         if isinstance(part, int):
@@ -87,7 +88,7 @@ def _multimodal(parts, merge):
         else:
             frames, rows, columns = part[0], part[1] // merge, part[2] // merge
             out += [[start + f, start + r, start + c] for f in range(frames) for r in range(rows) for c in range(columns)]
-            start += max(rows, columns)
+            start = max(map(max, out)) + 1 if convention == "largest" else start + max(rows, columns)
     return out
 
 
@@ -174,7 +175,7 @@ BUILDERS = {
         (2, 3),
     ),
     "cached": (by_ids(lambda end: position_ids.cached(end, end)), None, (2, 4)),
-    "multimodal": (by_ids(lambda end: position_ids.multimodal(parts(end), merge=1)), None, (1, 3)),
+    "multimodal": (by_ids(lambda end: position_ids.multimodal(parts(end), merge=1, convention="largest")), None, (1, 3)),
     "dual_chunk": (at(lambda i, j: position_ids.dual_chunk(i, j, chunk_size=4, local=2)), None, (2, 3)),
     "self_extend": (at(lambda i, j: position_ids.self_extend(i, j, group=2, window=3, phase="decode")), None, (2, 3)),
 }
@@ -478,20 +479,19 @@ def dual_chunk_is_monotone():
 @example(of=[position_ids.multimodal], sizes="6 rows of text, images and videos")
 def pinned_multimodal():
     """Text has three equal positions; a patch has start + (frame, row, column); the next part starts max(rows, columns)
-    later."""
-    prove_that(position_ids.multimodal([], merge=1).shape == (0, 3), "nothing has no positions")
+    later, or max(frames, rows, columns) if convention is "largest"."""
+    prove_that(position_ids.multimodal([], merge=1, convention="largest").shape == (0, 3), "nothing has no positions")
     rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1]]
     for parts in rows:
-        for merge in (1, 2):
-            prove_equal(
-                position_ids.multimodal(parts, merge=merge), np.array(definition("multimodal", parts, merge)).reshape(-1, 3)
-            )
+        for merge, convention in itertools.product((1, 2), ("largest", "longer_side")):
+            expected = np.array(definition("multimodal", parts, merge, convention)).reshape(-1, 3)
+            prove_equal(position_ids.multimodal(parts, merge=merge, convention=convention), expected)
 
 
 @pinned_multimodal.claim("It starts after the longer side, so a video of more frames than that shares positions with the text.")
 def text_goes_on_after_the_largest_position():
-    """The text after an image starts after its largest position."""
-    positions = position_ids.multimodal([(5, 2, 2), 1], merge=1)
+    """With "longer_side" too, text starts after the largest position of the patches before it."""
+    positions = position_ids.multimodal([(5, 2, 2), 1], merge=1, convention="longer_side")
     prove_equal([positions[-1, 0]], [positions[:-1].max() + 1])
 
 

@@ -39,7 +39,7 @@ def test_dual_chunk_of_chunkllama():
 def test_counts_of_narrow_integers_do_not_wrap():
     """Texts of 100 tokens as int8: the third starts at 200."""
     parts = [np.int8(100), np.int8(100), np.array([1, 4, 2], np.int8), np.uint8(1)]
-    last = position_ids.multimodal(parts, merge=np.int8(2))[-4:]
+    last = position_ids.multimodal(parts, merge=np.int8(2), convention="largest")[-4:]
     assert last.tolist() == [[199, 199, 199], [200, 200, 200], [200, 201, 200], [202, 202, 202]]
 
 
@@ -57,9 +57,13 @@ def test_counts_of_narrow_integers_do_not_wrap():
         (lambda: position_ids.zigzag(8, ranks=2, rank=2), ValueError, "rank is 2 of 2, expected 0 to 1"),
         (lambda: position_ids.zigzag(8, ranks=2, rank=-1), ValueError, "rank is -1 of 2"),
         (lambda: position_ids.dual_chunk(I, I, chunk_size=4, local=4), ValueError, "local is 4 and chunk_size 4"),
-        (lambda: position_ids.multimodal([3, (1, 1, 4)], merge=2), ValueError, r"\(1, 1, 4\), .*merge = 2 patches"),
-        (lambda: position_ids.multimodal([0], merge=2), ValueError, "parts hold 0"),
-        (lambda: position_ids.multimodal([2.5], merge=2), TypeError, "parts is 2.5, expected an integer"),
+        (
+            lambda: position_ids.multimodal([3, (1, 1, 4)], merge=2, convention="largest"),
+            ValueError,
+            r"\(1, 1, 4\), .*merge = 2 patches",
+        ),
+        (lambda: position_ids.multimodal([0], merge=2, convention="largest"), ValueError, "parts hold 0"),
+        (lambda: position_ids.multimodal([2.5], merge=2, convention="largest"), TypeError, "parts is 2.5, expected an integer"),
     ],
 )
 def test_refused(call, error, message):

@@ -38,7 +38,7 @@ def positions(settings, group):
         forward=forward,
         generate=TOKENS if alone and settings.family.get("asks", True) and group["encoding"] != "alibi" else None,
         cached=_cached(forward) if group["causal"] else None,
-        images="position_ids.multimodal(parts, merge=..): time, row and column" if group.get("axes") else None,
+        images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.get("axes") else None,
     )
 
 

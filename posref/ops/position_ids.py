@@ -50,8 +50,8 @@ def dual_chunk(query_positions, key_positions, *, chunk_size, local):
     return _past(found, query_positions, key_positions)
 
 
-def multimodal(parts, *, merge):
-    return position_ids.multimodal(parts, merge=merge)
+def multimodal(parts, *, merge, convention):
+    return position_ids.multimodal(parts, merge=merge, convention=convention)
 
 
 def temperature(positions, *, amount, length, convention):
@@ -140,8 +140,12 @@ def _plain(a):
     return _past(a.key_positions[None, :] - a.query_positions[:, None], a.query_positions, a.key_positions)
 
 
-def _parts(start_of_next, place=lambda start, places: start + places):
-    """Images at other places: the next part begins at start_of_next(start, counts, places)."""
+def _after_the_patches(start, counts, convention):
+    return start + max(counts if convention == "largest" else counts[-2:])
+
+
+def _parts(place=lambda start, places: start + places, start_of_next=_after_the_patches):
+    """Images at other places: the next part begins at start_of_next(start, counts, convention)."""
 
     def change(a):
         start, found = 0, []
@@ -150,14 +154,10 @@ def _parts(start_of_next, place=lambda start, places: start + places):
             places = np.argwhere(np.ones(counts))
             text = len(counts) == 1
             found.append(np.broadcast_to(start + places if text else place(start, places), (len(places), 3)))
-            start = start + counts[0] if text else start_of_next(start, counts, places)
+            start = start + counts[0] if text else start_of_next(start, counts, a.convention)
         return np.concatenate(found)
 
     return _otherwise(change)
-
-
-def _after_the_sides(start, counts, places):
-    return start + max(counts[-2:])
 
 
 def _far(s):
@@ -440,24 +440,33 @@ MISTAKES = {
         only="dual_chunk",
     ),
     "after_the_largest": Mistake(
-        _parts(lambda start, counts, places: (start + places).max() + 1),
-        "max + 1",
-        "Text goes on after the largest position, frames among them.",
-        "Right for images, wrong after a video longer than its sides.",
-        remedy="start + max(rows, columns).",
+        using(convention=lambda a: "largest" if a.convention == "longer_side" else missing()),
+        "largest position + 1",
+        "Text after a video starts after its last frame: the rule of Qwen2-VL's paper and of transformers up to 5.2.0.",
+        "Right for images; wrong after a video of more frames than rows and columns.",
+        remedy="Use start + max(rows, columns), or ask for convention='largest' if the model was trained with that.",
+        only="multimodal",
+    ),
+    "after_the_longer_side": Mistake(
+        using(convention=lambda a: "longer_side" if a.convention == "largest" else missing()),
+        "start + max(rows, columns)",
+        "Text after a video starts after its longer side: the rule of transformers from 5.3.0 on.",
+        "Right for images; after a video of more frames than rows and columns, text and frames share positions.",
+        remedy="Use the largest position + 1, or ask for convention='longer_side' if the model runs with that.",
         only="multimodal",
     ),
     "after_the_tokens": Mistake(
-        _parts(lambda start, counts, places: start + len(places)),
+        _parts(start_of_next=lambda start, counts, convention: start + np.prod(counts)),
         "start + number of tokens",
         "Text goes on as if every patch had a place in the row.",
         "The text after an image is too far away.",
-        remedy="start + max(rows, columns).",
+        remedy="Start after the rows and columns of an image: start + max(rows, columns).",
         only="multimodal",
     ),
     "places_for_patches": Mistake(
         _parts(
-            lambda start, counts, places: start + len(places), lambda start, places: start + np.arange(len(places))[:, None]
+            lambda start, places: start + np.arange(len(places))[:, None],
+            lambda start, counts, convention: start + np.prod(counts),
         ),
         "every token at its place",
         "Images are treated as text.",
@@ -466,7 +475,7 @@ MISTAKES = {
         only="multimodal",
     ),
     "patches_from_zero": Mistake(
-        _parts(_after_the_sides, lambda start, places: places),
+        _parts(lambda start, places: places),
         "patches counted from 0",
         "An image does not begin where the text before it ends.",
         "Right for an image at the start.",
@@ -474,7 +483,7 @@ MISTAKES = {
         only="multimodal",
     ),
     "rows_and_columns_exchanged": Mistake(
-        _parts(_after_the_sides, lambda start, places: start + places[:, [0, 2, 1]]),
+        _parts(lambda start, places: start + places[:, [0, 2, 1]]),
         "columns before rows",
         "The last two axes are exchanged.",
         "Images are transposed.",
@@ -482,7 +491,7 @@ MISTAKES = {
         only="multimodal",
     ),
     "time_of_the_frame_left_out": Mistake(
-        _parts(_after_the_sides, lambda start, places: start + places * [0, 1, 1]),
+        _parts(lambda start, places: start + places * [0, 1, 1]),
         "every frame at the start",
         "Frames do not count.",
         "Right for images; a video has no time.",

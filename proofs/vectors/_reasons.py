@@ -57,6 +57,7 @@ hierarchical encode any counts_from_one position_plus_one | counting from one, p
 layouts scores * not_converted switch_forgotten | weights as they were, turned as they were
 offsets clip clip clip_one_early clip_one_late | one more and one less
 pope scores * phases_subtracted sign | two signs
+position_ids multimodal * after_the_largest after_the_longer_side | one setting, twice the other
 rope attend * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
 rope scores * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
 rope gradient * gradient_forward sign | two signs

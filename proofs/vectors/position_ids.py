@@ -30,7 +30,8 @@ CONVENTIONS = {
     "after the query are ignored",
     "op lambda_mask": "1 for the last window keys up to the query and the first sinks of the text, else 0",
     "op dual_chunk": "offsets of Dual Chunk Attention with chunks of chunk_size - local; keys after the query are ignored",
-    "op multimodal": "time, row, column of every token, merge x merge patches being one",
+    "op multimodal": "time, row, column of every token, merge x merge patches being one; what follows patches starts at the "
+    "largest position + 1 (largest, the rule of the paper), or at start + max(rows, columns) (longer_side, transformers 5.3.0)",
     "op temperature": "1 + amount ln(1 + floor(p / length)); llama4 takes p + 1 for p",
 }
 REJECTED = (
@@ -38,8 +39,20 @@ REJECTED = (
     ("position_ids/zigzag/0-of-2/ids", "uneven", {"n": 15}, "range", "Two ranks take four equal parts."),
     ("position_ids/zigzag/0-of-2/ids", "rank", {"rank": 2}, "range", "Ranks are 0 and 1."),
     ("position_ids/packed/three/ids", "negative", {"lengths": [3, -1]}, "range", "A text has no fewer than 0 tokens."),
+    (
+        "position_ids/multimodal/video-longer-than-its-side/largest",
+        "no-convention",
+        {"convention": None},
+        "missing",
+        "Text after a video starts at one of two positions.",
+    ),
     ("position_ids/temperature/llama4/f8192", "no-convention", {"convention": None}, "missing", "p or p + 1 is divided."),
 )
+WITHDRAWN = {
+    f"position_ids/multimodal/{name}/ids": f"withdrawn: it does not say which text follows a video; the same values with "
+    f"convention longer_side are position_ids/multimodal/{name}/longer-side"
+    for name in ("text-image-text", "video-longer-than-its-side", "two-images")
+}
 
 MASKS = [[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 1, 0, 1, 1]]
 
@@ -155,12 +168,15 @@ def _multimodal():
     image = "after_the_tokens places_for_patches patches_from_zero rows_and_columns_exchanged"
     for name, merge, parts, flags in (
         ("text-image-text", 2, [2, (1, 4, 6), 3], image),
-        ("video-longer-than-its-side", 1, [1, (4, 2, 3), 2], image + " after_the_largest time_of_the_frame_left_out"),
+        ("video-longer-than-its-side", 1, [1, (4, 2, 3), 2], image),
         ("two-images", 2, [(1, 4, 4), (1, 4, 2), 1], "after_the_tokens places_for_patches patches_from_zero"),
     ):
         rows = [part if isinstance(part, tuple) else (part, 0, 0) for part in parts]
-        expected = definition("multimodal", parts, merge)
-        yield _case(f"multimodal/{name}/ids", {"merge": merge}, {"parts": rows}, expected, flags)
+        for convention, other in (("largest", "after_the_longer_side"), ("longer_side", "after_the_largest")):
+            expected = definition("multimodal", parts, merge, convention)
+            rest = f" time_of_the_frame_left_out {other}" if name.startswith("video") else ""
+            params = {"merge": merge, "convention": convention}
+            yield _case(f"multimodal/{name}/{convention.replace('_', '-')}", params, {"parts": rows}, expected, flags + rest)
 
 
 def _temperature(convention, length, positions, probe="", *, kills="every_position_hot", **rest):

@@ -73,7 +73,7 @@ CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids",
     "position_ids.rerope": {"window": 5},
     "position_ids.lambda_mask": {"window": 5, "sinks": 2},
     "position_ids.dual_chunk": {"chunk_size": 8, "local": 3},
-    "position_ids.multimodal": {"merge": 2},
+    "position_ids.multimodal": {"merge": 2, "convention": "longer_side"},
     "position_ids.temperature": {"amount": 0.25, "convention": "llama4"},
 }
 

@@ -255,7 +255,7 @@ def test_refused(call, error, message):
     ("call", "key"),
     [
         (lambda: scaling.llama3(W, **LLAMA3 | {"low_freq_factor": 9.0}), "low_freq_factor is 9.0 and high_freq_factor 4.0"),
-        (lambda: position_ids.multimodal([(1, 1, 4)], merge=2), "spatial_merge_size"),
+        (lambda: position_ids.multimodal([(1, 1, 4)], merge=2, convention="largest"), "spatial_merge_size"),
     ],
 )
 def test_errors_name_the_key_of_the_configuration(call, key):
