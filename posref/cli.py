@@ -635,13 +635,13 @@ def _mistakes(arguments):
 
 
 def _known_layout(layout):
-    from posref import pairing
     from posref.check.frameworks import layout_of
+    from posref.check.rope import LAYOUTS
 
-    if layout not in pairing.LAYOUTS:
+    if layout not in LAYOUTS:
         meant = layout_of(layout)
         remedy = f"{layout} is {meant}, write --layout {meant}" if meant else "`posref aliases` says which is yours"
-        raise Usage(f"--layout {layout}: expected {' or '.join(pairing.LAYOUTS)}; {remedy}")
+        raise Usage(f"--layout {layout}: expected {', '.join(LAYOUTS)}; {remedy}")
 
 
 def _in_shell(text):

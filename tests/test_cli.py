@@ -315,7 +315,7 @@ def test_check_exponent_dim(shell):
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
         (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; the nearest are rope"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
-        (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved or half"),
+        (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved, half, interleaved_to_half"),
         (
             ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--rotary-dim", "4", "--layout", "half"),
             "--head-dim that of the",

@@ -15,6 +15,7 @@ from posref.ops import Mistake
 
 LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
 WIDEST = 2**16
+LAYOUTS = (*pairing.LAYOUTS, "interleaved_to_half")
 EXTREME = 30  # decimal exponents: frequencies times positions stay within float32
 
 
@@ -75,7 +76,7 @@ def check_rope(
     """
     width = dim if rotary_dim is None else rotary_dim
     _require.even("check.check_rope", "dim" if rotary_dim is None else "rotary_dim", width)
-    _require.choice("check.check_rope", "layout", layout, (*pairing.LAYOUTS, "interleaved_to_half"))
+    _require.choice("check.check_rope", "layout", layout, LAYOUTS)
     _require.choice("check.check_rope", "positions", positions, ("batch", "shared", "range", "offset"))
     _require.choice("check.check_rope", "sign", sign, (1, -1))
     _require.positive("check.check_rope", "magnitude", magnitude)

@@ -10,6 +10,7 @@ import pytest
 from posref import cli, ops
 from posref.check import check, check_rope, contract
 from posref.check.implementation import AXES
+from posref.check.rope import LAYOUTS
 from tests.every import every
 
 CONFIG = {
@@ -91,6 +92,17 @@ def test_every_option_changes_the_question_or_is_refused(way, asked):
         if not refused and (code == 2 or (code, said) == plain):
             silent.append((option, said))
     assert not silent
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_is_asked_on_the_command_line(layout, asked):
+    """A function that raises is told so, and the question is no error of usage."""
+    config = {"model_type": {"interleaved": "cohere", "half": "llama", "interleaved_to_half": "deepseek_v3"}[layout]}
+    with open("layout.json", "w") as file:
+        json.dump(CONFIG | config | {"qk_rope_head_dim": 16, "qk_nope_head_dim": 16, "kv_lora_rank": 32}, file)
+    for way in (["--as", "rope", "--dim", "16", "--layout", layout], ["--config", "layout.json"]):
+        code, said = asked("converters:tells", *way)
+        assert (code, f"layout={layout} " in said) == (1, True)
 
 
 def test_a_refusal_says_what_the_option_is_for(asked):
