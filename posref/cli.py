@@ -475,7 +475,7 @@ def _of_rope(arguments):
         name: p for name, p in {**parameters, **of_schedule}.items() if name in ("magnitude", "sign") or name in of_schedule
     }
     found = _settings(more, arguments.rest)
-    options |= found | {name: _numbers(f"--{name}", found[name]) for name in ("factors",) if name in found}
+    options |= found | {name: _numbers(f"--{name}", found[name]) for name in ("factors",) if isinstance(found.get(name), str)}
     _needed(parameters, options, "--as rope")
     return check.check_rope, options
 
@@ -579,11 +579,14 @@ def _settings(parameters, rest):
 
 
 def _value(text):
-    """A number where it is one, else the word."""
+    """A number where it is one, an array where it is numbers with commas, else the word."""
+    import numpy as np
+
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
-    return text
+    parts = [_value(part) for part in text.split(",")] if "," in text else [text]
+    return text if any(isinstance(part, str) for part in parts) else np.array(parts)
 
 
 def _usage(function, *arguments):

@@ -366,8 +366,9 @@ def _works(caller: Caller, a: Arguments) -> bool:
 
 
 def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -> engine.Question | None:
-    """What may be answered in the dtype of the output; whole numbers are exact where the specification gives such."""
-    whole = caller.dtype.startswith(("int", "uint", "bool")) and np.asarray(caller.op.spec(**a)).dtype.kind in "iub"
+    """What may be answered in the dtype of the output; whole numbers are exact where the right answer has no others."""
+    right = np.asarray(caller.op.spec(**a))
+    whole = caller.dtype.startswith(("int", "uint", "bool")) and bool((right == np.rint(right)).all())
     allowed = models("float64" if whole else caller.dtype, a)
     if not allowed:
         report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(BY_DTYPE)}")

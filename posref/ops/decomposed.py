@@ -28,6 +28,8 @@ def _between(size, axis):
     return lambda s: decomposed.rows(*[np.divmod(np.arange(6), 3)[axis]] * 2, query_size=size, key_size=size)
 
 
+# A place of at most m is rounded three times; the result changes by the difference of two rows for each place.
+INSIDE = {"resize": lambda a: len(a.table) * abs(np.diff(a.table, axis=0)).max(axis=0, initial=0)}
 ARRAYS = {
     "query_places": lambda s: np.arange(s.query_size),
     "key_places": lambda s: np.arange(s.key_size),

@@ -63,7 +63,8 @@ ARRAYS = {
     "k": _features(2),
     "v": _features(4),
     "logit_scale": lambda s: np.array([2.5, 5.0, -0.25, 4.0] * s.heads)[: s.heads],
-    "bias": lambda s: np.where(_together(6), 2 * painted((s.heads, 6, 6), 6), 300),  # so that a mask of -200 shows
+    # what the mask forbids has 0, 150 or 300 in turn, so that no mask, and masks of -100 and -200, show
+    "bias": lambda s: 2 * painted((s.heads, 6, 6), 6) + 150 * (np.arange(6)[:, None] % 3) * ~_together(6),
     "mask": lambda s: _together(6),
     "w_1": lambda s: painted((5, 2), 8),
     "b_1": lambda s: painted((5,), 9),

@@ -1,6 +1,8 @@
 """Every option and keyword of a check is used or refused, whichever way one asks; what a user has bound stays bound."""
 
+import contextlib
 import inspect
+import io
 import json
 from functools import partial, partialmethod, wraps
 
@@ -11,6 +13,7 @@ from posref import cli, ops
 from posref.check import check, check_rope, contract
 from posref.check.implementation import AXES
 from posref.check.rope import LAYOUTS
+from tests import own
 from tests.every import every
 
 CONFIG = {
@@ -103,6 +106,23 @@ def test_every_layout_is_asked_on_the_command_line(layout, asked):
     for way in (["--as", "rope", "--dim", "16", "--layout", layout], ["--config", "layout.json"]):
         code, said = asked("converters:tells", *way)
         assert (code, f"layout={layout} " in said) == (1, True)
+
+
+@every(own.OPS, name=lambda op: op.name)
+def test_every_op_is_asked_on_the_command_line_as_in_python(op):
+    """Its first settings give the same contract."""
+    chosen = own.first(op)
+    words = [word for name, value in chosen.items() for word in in_shell(name.replace("_", "-"), value)]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        code = cli.main(["check", "--as", op.name, "--contract", "--json", *words])
+    assert code == 0, out.getvalue()
+    assert json.loads(out.getvalue())["receives"] == contract(op.name, **chosen)
+
+
+def in_shell(name, value):
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [] if value is None else [f"--{name}", ",".join(map(str, value)) if np.ndim(value) else str(value)]
 
 
 def test_a_refusal_says_what_the_option_is_for(asked):
