@@ -1,5 +1,7 @@
 """Decomposed positions: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: rows on two axes, their bias, attention, and tables that are resized
+
 import numpy as np
 
 from posref import attention
