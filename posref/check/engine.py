@@ -140,11 +140,21 @@ class Question:
     def spread(self, got: np.ndarray, model: str) -> float:
         """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
         bits = rounded.BITS.get(model.partition("-")[0])
-        if bits is None or not rounded.attends(self.op.name) or self.gauge != "none":
+        if bits is None or self.gauge != "none" or not (rounded.attends(self.op.name) or self._wide(model)):
             return 0.0
         if model not in self._rms:
             self._rms[model] = self._limit(model, bits)
         return rms(ratios(got, self.right, self.tolerance[model])) / self._rms[model]
+
+    def _wide(self, model: str) -> bool:
+        """Whether the bound of every element holds an output that is 1.3 times too large."""
+        return bool(self.right.any()) and distance(1.3 * self.right, self.right, self.tolerance[model], self.gauge) <= 1
+
+    def passing(self, model: str) -> list[str]:
+        """Outputs unlike the right one that would pass too; what holds no factor of 1.3 holds no other factor, nor zeros."""
+        garbage = {"1.3 times these numbers": 1.3 * self.right, "these numbers in reverse order": _reversed(self.right)}
+        held = ((words, y) for words, y in garbage.items() if distance(y, self.right, self.tolerance[model], self.gauge) <= 1)
+        return [words for words, y in held if self.spread(y, model) <= 1]
 
     def _limit(self, model: str, bits: int) -> float:
         """r of `posref.vectors.models`, from what honest code gives here; infinite where the specification does not run so."""
@@ -281,9 +291,13 @@ def separates(answer: np.ndarray, bound: np.ndarray, gauge: str = "none") -> boo
     """
     if gauge == "row_constant":
         return all(distance(other, answer, bound, gauge) > 1 for other in (0 * answer, -answer) if (other != answer).any())
-    others = (np.zeros_like(answer), answer.ravel()[::-1].reshape(answer.shape))
+    others = (np.zeros_like(answer), _reversed(answer))
     told = [ratios(other, answer, bound)[other != answer] > 1 for other in others]
     return all(2 * each.sum() >= each.size for each in told)
+
+
+def _reversed(y: np.ndarray) -> np.ndarray:
+    return y.ravel()[::-1].reshape(y.shape)
 
 
 def lifted(a: Mapping[str, Any], u: Units) -> Arguments:

@@ -7,7 +7,7 @@ import numpy as np
 from posref import _require, ops, vectors
 from posref.check import reading, tensors
 from posref.check.engine import Question
-from posref.check.judge import blind, judged
+from posref.check.judge import blind, decided, judged
 from posref.check.ranged import BY_DTYPE, MEANING, models
 from posref.check.report import Report
 
@@ -35,12 +35,10 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
     got = tensors.as_float64(output)
     if case.ignore is not None and got.shape == case.expected.shape:
         got = np.where(case.ignore, case.expected, got)
-    if question and judged(report, question, got, reading.stages):
+    if question and judged(report, question, got, reading.stages) and decided(report, question):
         blind(report, question)
     if report.diagnosis:
-        count = sum(each.op == case.op for each in vectors.load(case.id.split("/")[0]).cases)
-        if count > 1:
-            report.advice.append(f"The diagnosis is from this case alone; compare more of the {count} cases of {case.op}.")
+        report.advice += _alone(case, {name for each in report.diagnosis for name in each.name.split(" and ")})
     if case.flags and not (report.ok or report.diagnosis):
         report.advice.append(_caught(case))
     return report
@@ -63,6 +61,14 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
     report.passed("dtype", kind)
     tolerance = {name: vectors.tolerance(case, name) for name in meant if name in case.models}
     return Question(op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge, rms=case.rms)
+
+
+def _alone(case: Any, names: set[str]) -> list[str]:
+    """How many cases of the op tell what was named; nothing where there is no other case."""
+    same = [each for each in vectors.load(case.id.split("/")[0]).cases if each.op == case.op]
+    telling = sum(not names.isdisjoint(each.flags) for each in same)
+    told = f"{telling} of {len(same)} cases of {case.op} would tell" if telling else f"compare more of the {len(same)} cases"
+    return [f"The diagnosis is on this case alone; {told}."] if len(same) > 1 else []
 
 
 def _caught(case: Any) -> str:

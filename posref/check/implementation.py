@@ -16,7 +16,7 @@ from posref.check.call import RESULT, Caller, Misbehaved
 from posref.check.further import LARGE, apart, battery, far, lengths, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.inputs import fine, masked
-from posref.check.judge import blind, judged
+from posref.check.judge import blind, decided, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
 from posref.check.tensors import dtype_name
@@ -381,7 +381,7 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
     got = reshaped(got, question)
-    right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True)
+    right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True) and decided(report, question)
     properties.check(report, question, got)
     if right and report.precision:
         angles = recipes.recognized(question, got, report.precision.model)

@@ -73,6 +73,18 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     return False
 
 
+def decided(report: Report, question: Question) -> bool:
+    """Whether a right output is told from what is plainly wrong; one that is the same in reverse is undecided and passes."""
+    model = needed(report, question)
+    passing = question.passing(model)
+    if question.right.any() and any("times" in words for words in passing):
+        report.failed("precision", f"{model} cannot decide: {' and '.join(passing)} would pass too; check in float32")
+        return False
+    if passing:
+        report.ambiguous.append(f"{' and '.join(passing)} would be right too on this data.")
+    return True
+
+
 def needed(report: Report, question: Question) -> str:
     """The model that the output needed, or the coarsest that it may need."""
     return report.precision.model if report.precision else question.models[-1]
