@@ -55,13 +55,14 @@ class Question:
         tolerance: Mapping[str, np.ndarray] | None = None,
         gauge: str = "none",
         rms: Mapping[str, float] | None = None,
+        meant: Collection[str] = tuple(rounded.BITS),
     ):
         self.op, self.a, self.gauge, self.models = op, arguments, gauge, tuple(models)
         self.ends = tuple(dict.fromkeys((self.models[0], self.models[-1])))
         self.right = np.asarray(op.spec(**arguments) if right is None else right, dtype=float)
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
-        self._rms = dict(rms or {})
+        self._rms, self.meant = dict(rms or {}), meant
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -139,12 +140,19 @@ class Question:
 
     def spread(self, got: np.ndarray, model: str) -> float:
         """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
-        bits = rounded.BITS.get(model.partition("-")[0])
-        if bits is None or self.gauge != "none" or not (rounded.attends(self.op.name) or self._wide(model)):
-            return 0.0
+        return self._together(got, self.right, self.tolerance[model], model)
+
+    def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str) -> float:
+        limit = self.limit(model)
+        return rms(ratios(got, answer, bound)) / limit if limit < np.inf else 0.0
+
+    def limit(self, model: str) -> float:
+        """What all errors together may be, in units of what is allowed; infinite where each element alone says enough."""
         if model not in self._rms:
-            self._rms[model] = self._limit(model, bits)
-        return rms(ratios(got, self.right, self.tolerance[model])) / self._rms[model]
+            bits = 24 if model.startswith("f32") else rounded.BITS.get(model.partition("-")[0])
+            judged = bits is not None and self.gauge == "none" and (rounded.attends(self.op.name) or self._wide(model))
+            self._rms[model] = self._limit(model, bits) if judged else np.inf
+        return self._rms[model]
 
     def _wide(self, model: str) -> bool:
         """Whether the bound of every element holds an output that is 1.3 times too large."""
@@ -177,13 +185,13 @@ class Question:
         return [name for name, answer in answers.items() if answer is None or not self._told(answer, model)]
 
     def pairs(self) -> Iterator[Named]:
-        """Two mistakes at once, of different kinds, each of which this data can show."""
+        """Two mistakes at once, of different kinds, each of which this data can show; not two values of one argument."""
         model, shape = self.models[-1], self.right.shape
         names = [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 one, other = self.op.mistakes[first], self.op.mistakes[second]
-                if not one.kind or one.kind != other.kind:
+                if (not one.kind or one.kind != other.kind) and not changed(one) & changed(other):
                     yield f"{first} and {second}", together(one, other)
 
     def fits(self, got: np.ndarray, name: str, wrong: Wrong, where: Any = True) -> bool:
@@ -194,7 +202,8 @@ class Question:
         return any((ratios(got, answer, self.bound(name, wrong, answer, m))[where] <= 1).all() for m in self.ends)
 
     def _told(self, answer: np.ndarray, model: str) -> bool:
-        return distance(answer, self.right, self.tolerance[model], self.gauge) > 1
+        exact = self.tolerance[model]
+        return distance(answer, self.right, exact, self.gauge) > 1 or self._together(answer, self.right, exact, model) > 1
 
     def _shown(self, got: np.ndarray, answer: np.ndarray, model: str, bound: np.ndarray) -> bool:
         """Whether what is within the bound of a mistake cannot be right; where the bound is too wide, whether it is equal.
@@ -225,7 +234,8 @@ class Question:
             if answer.shape == self.right.shape and not self._told(answer, model):
                 continue  # it is right here, so that nothing can show it
             if answer.shape != self.right.shape or self._near(got, answer, model):
-                worst = distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
+                bound = self.bound(name, mistake.wrong, answer, model)
+                worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, bound, model))
             else:  # far enough to be told by the bound of the right answer
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
             if worst > 1:
@@ -257,6 +267,11 @@ class Question:
             exact = self.bound(name, mistake.wrong, answer, "f64")
             if distance(answer, nearest, 2 * bound + exact, self.gauge) <= 1:
                 yield name, mistake, distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
+
+
+def changed(mistake: Mistake) -> set[str]:
+    """The arguments in whose place a mistake puts others."""
+    return {*getattr(mistake.wrong, "change", ())}
 
 
 def together(*mistakes: Mistake) -> Mistake:

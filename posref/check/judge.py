@@ -18,6 +18,7 @@ from posref.ops.common import per_head
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
+SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
 @np.errstate(all="ignore")
@@ -41,8 +42,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-        yield from read(question, got) if read else ()
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
+            yield from read(question, got) if read else ()
             yield settings.others(question)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
@@ -67,7 +68,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
         found = narrow.ask(got, single)  # one mistake and few bits, or two mistakes: not all three
-        _named(report, question, found if not found.ok or _rounded(question, got, low) else found._replace(ok=False), low)
+        fits = tuple(each for each in found.fits if _rounded(narrow.answer(each[0], each[1].wrong), got, low))
+        _named(report, question, found._replace(ok=found.ok and _rounded(question.right, got, low), fits=fits), low)
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
     return False
@@ -146,7 +148,8 @@ def _from(question: Question, wrong: np.ndarray) -> str:
 
 def _values(question: Question, got: np.ndarray) -> int:
     """How many distinct values the output has where it differs from the right one."""
-    return len(np.unique(got[ratios(got, question.right, question.tolerance[question.models[-1]]) > 1]))
+    model = question.models[-1]
+    return len(np.unique(got[ratios(got, question.right, question.tolerance[model]) > min(1, question.limit(model))]))
 
 
 def _worst(question: Question, got: np.ndarray, model: str) -> str:
@@ -214,21 +217,24 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
     right = question.right
     if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or (right == np.round(right)).all():
         return None
-    return next((dtype for dtype in ("bfloat16", "float16") if (round_to(got, dtype) == got).all()), None)
+    meant = (dtype for dtype, short in SHORT.items() if any(name.startswith(short) for name in question.meant))
+    return next((dtype for dtype in meant if (round_to(got, dtype) == got).all()), None)
 
 
-def _rounded(question: Question, got: np.ndarray, low: str) -> bool:
-    """Whether the output is within a few units of a 16-bit dtype of the right values, of the largest of them at most."""
-    few = 8 * 2.0 ** -BITS["bf16" if low == "bfloat16" else "f16"]
-    return bool((np.abs(got - question.right) <= few * np.abs(question.right).max(initial=0)).all())
+def _rounded(answer: Any, got: np.ndarray, low: str) -> bool:
+    """Whether the output is within a few units of a 16-bit dtype of an answer, of its largest value at most."""
+    few = 8 * 2.0 ** -BITS[SHORT[low]]
+    return answer.shape == got.shape and bool((np.abs(got - answer) <= few * np.abs(answer).max(initial=0)).all())
 
 
 def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:
     """Put what fits into the report; `low`: all values are numbers of 16 bits in a wider dtype."""
-    fits = [*found.fits, *[("", None, found.worst)] * found.ok]
+    determined = _determined(report, found.fits)
+    fits = [*determined, *[("", None, found.worst)] * found.ok]
+    advice = []
     for name, mistake, worst in fits:
         claims = [_claim(question, name, mistake)] if mistake else []
-        remedies = [mistake.description] if mistake and not mistake.effect else []
+        remedies = [mistake.description] if mistake and mistake.description and not mistake.effect else []
         remedies += [" ".join(filter(None, (*mistake[2:4], mistake.remedy)))] if mistake and mistake.effect else []
         if low is not None:
             name = f"{name} and computed in {low}" if name else f"computed in {low}"
@@ -236,13 +242,26 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
             remedies.append(f"Compute in float32; if {low} is meant, return it, or diagnose with dtype={low}.")
         sentence = f"your output equals {question.op.name} {', and '.join(claims)}"
         report.diagnosis.append(Finding(name, sentence, "\n".join(remedies), worst))
-        report.advice += [line for remedy in remedies for line in remedy.split("\n") if line not in report.advice]
-    if any("other_layout" in name for name, _, _ in fits) and question.a.get("layout") in pairing.LAYOUTS:
-        report.advice.insert(0, _pairing(question.a))
-        report.advice.append(f"Settings {frameworks.advice(question.a.layout)}.")
+        advice.append([line for remedy in remedies for line in remedy.split("\n")])
+        if "other_layout" in name and question.a.get("layout") in pairing.LAYOUTS:
+            advice[-1] = [_pairing(question.a), *advice[-1], f"Settings {frameworks.advice(question.a.layout)}."]
+    if all(lines == advice[0] for lines in advice):  # who has made one of several mistakes is led astray by the others' advice
+        report.advice += [line for lines in advice[:1] for line in dict.fromkeys(lines) if line not in report.advice]
     if len(fits) > 1:
         report.ambiguous.append("; ".join(name for name, _, _ in fits) + ": all give these numbers here.")
-    report.nearest, report.ruled_out = list(found.nearest), found.tried
+    if determined or not found.fits:
+        report.nearest, report.ruled_out = list(found.nearest), found.tried
+
+
+def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:
+    """What fits, without numbers of which another one in the same setting gives the same: they are undecided, and no name."""
+    numbers: dict[str, list[str]] = {}
+    for name, mistake, _ in fits:
+        if mistake.kind == "setting":
+            numbers.setdefault(" ".join(mistake.wrong.change), []).append(name)
+    several = [names for names in numbers.values() if len(names) > 1]
+    report.ambiguous += [f"{'; '.join(names)}: all would give these numbers, and none was told from the others." for names in several]
+    return [each for each in fits if not any(each[0] in names for names in several)]
 
 
 def _pairing(a: Any) -> str:
@@ -266,6 +285,8 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
         old, new = question.a[setting], new(question.a) if callable(new) else new
         if all(value is None or isinstance(value, (str, int, float)) for value in (old, new)):
             return f"with {setting}={_said(new)}; you asked for {setting}={_said(old)}"
+    if mistake.bug == name:  # another array: twice the slopes
+        return f"with {name} instead of {' and '.join(change)}"
     return f"with the mistake {name}: {mistake.bug}"
 
 

@@ -23,6 +23,7 @@ TURNED = {"rope.rotate": "x", "rope.gradient": "g", "rope.tables": ""}  # op -> 
 FREQUENCIES = ("rope.inv_freq", "sinusoidal.frequencies")
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
+MANY = 6  # frequencies that show a base and a factor: three for each number
 FARTHEST = np.log(1e12)  # of bases that somebody chose, and of their inverses
 ZERO = 2.0**-26  # below the smallest number of float16
 
@@ -316,7 +317,7 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         slope, factor = float(line[0]), float(np.exp(line[1]))
     for digits in DIGITS:
         starts = [base]
-        if abs(factor - 1) > 1e-3:
+        if abs(factor - 1) > 1e-3 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
             starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
         laws = [_other_law(number, width, a) for number, width in _bases_over(a, slope, turning, digits)]
         others = [[start.plus(*law) for start in starts] for law in laws if law]

@@ -1,4 +1,4 @@
-"""Rounded: honest arithmetic of a 16-bit model. A specification runs on it unchanged, as one implementation among many would.
+"""Rounded: honest arithmetic of a model. A specification runs on it unchanged, as one implementation among many would.
 
 Tolerances bound the worst case: every rounding at its largest, all in one direction. Errors of honest code are far smaller, for
 they differ in sign. How large they are together is measured here: the specification is run in every *way* of a model, and each
@@ -46,14 +46,14 @@ class Way(NamedTuple):
 
 
 def ways(model: str) -> Iterator[Way]:
-    """The ways of a 16-bit model.
+    """The ways of a model: 26 where numbers of 16 bits have two places.
 
     >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
     (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None, angles='power'))
     """
-    low = BITS[model.partition("-")[0]]
+    low = BITS.get(model.partition("-")[0], 24)
     formats = [(24, 24, 24), (24, 24, low)] if "f32math" in model else [(low, low, low), (low, 24, low)]
-    formats = formats[1:] if "f32sums" in model else formats
+    formats = formats[1:] if "f32sums" in model else formats[:1] if low == 24 else formats
     for bits, order in product(formats, ORDERS):
         yield Way(*bits, order)
     yield from (Way(*bits, two=True) for bits in formats)

@@ -46,7 +46,8 @@ def _instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
     asked: Any = a.get(name)
     if isinstance(asked, np.ndarray) and asked.ndim == 1 and asked.dtype.kind == "f":
         size = abs(asked)
-        return [(f"{name} / 2", asked / 2), (f"2 {name}", 2 * asked), (f"{name}^2", size**2), (f"root of {name}", size**0.5)]
+        one = [(f"{name} 1", np.ones_like(asked))] if name in op.given else []
+        return [(f"{name} / 2", asked / 2), (f"2 {name}", 2 * asked), (f"{name}^2", size**2), (f"root of {name}", size**0.5), *one]
     known = usual().get(name, ())
     values = _numbers(asked, known) if type(asked) in (int, float) else known if asked is None else ()
     none = [(f"no {name}", None)] if values and asked is not None and _defaults(op)[name] is None else []
@@ -56,7 +57,10 @@ def _instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
 def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
     """What may stand in the place of a number. Whole numbers keep their sign and are not 0."""
     near = [asked / 2, 2 * asked, asked / 4, 4 * asked, asked / 10, 10 * asked, abs(asked) ** 0.5, asked**2, 0, 1]
-    near += [asked - 1, asked + 1] if asked == round(asked) else [asked / 2**0.5, asked * 2**0.5]
+    if asked == round(asked):  # nobody writes the base 10001
+        near += [value for value in (asked - 1, asked + 1) if type(asked) is int or float(f"{value:.2g}") == value]
+    else:
+        near += [asked / 2**0.5, asked * 2**0.5]
     values = [int(value) if value == int(value) else value for value in (*near, *known)]
     if type(asked) is int and asked:
         values = [value for value in values if 0 < value / asked <= MOST]
@@ -102,4 +106,4 @@ def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Nam
 
     wrong.change = change  # type: ignore[attr-defined]
     remedy = f"Pass {', '.join(change)} on as asked: compare the configuration with what is read."
-    return name, Mistake(wrong, bug, remedy, "")
+    return name, Mistake(wrong, bug, remedy, "", kind="setting")

@@ -61,7 +61,8 @@ def named(case, every):
         if np.isfinite(y).all():
             report = diagnose(case, round_to(y, "float32"), dtype="float32")
             few = len(np.unique(y[abs(y - case.expected) > 1e-3 * abs(case.expected)])) < 3
-            assert report.ok or report.diagnosis or few, (name, str(report))
+            undecided = "none was told from the others" in str(report)
+            assert report.ok or report.diagnosis or few or undecided, (name, str(report))
             differ = len(np.unique(round_to(y, "float32")[y != case.expected]))
             assert differ >= 3 or not invented & {each.name for each in report.diagnosis}, (name, str(report))
 
