@@ -410,12 +410,13 @@ def _yarn(number: float) -> str:
 
 
 def _plain(number: float, roundoff: float) -> float:
-    """1 within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
+    """One digit within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
 
     The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
     """
-    if abs(number - 1) <= 2 * roundoff:
-        return 1.0
+    digit = float(f"{number:.1g}")
+    if abs(number - digit) <= (2 if digit == 1 else 1 / 4) * roundoff * digit:
+        return digit
     noise = max(roundoff / 32, 2.0**-23)
     steps = 0.1 * np.log(np.arange(2, 129)) + 1
     short = (float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4))
