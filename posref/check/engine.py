@@ -21,6 +21,7 @@ from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
+BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
 NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError)  # no place here, refused by the specification, or overflow
 
@@ -155,8 +156,9 @@ class Question:
         return self._rms[model]
 
     def _wide(self, model: str) -> bool:
-        """Whether the bound of every element holds an output that is 1.3 times too large."""
-        return bool(self.right.any()) and distance(1.3 * self.right, self.right, self.tolerance[model], self.gauge) <= 1
+        """Whether the bounds of most elements hold an output that is 1.3 times too large."""
+        held = ratios(1.3 * self.right, self.right, self.tolerance[model]) <= 1
+        return bool(self.right.any()) and 2 * held[self.right != 0].sum() > np.count_nonzero(self.right)
 
     def passing(self, model: str) -> list[str]:
         """Outputs unlike the right one that would pass too; what holds no factor of 1.3 holds no other factor, nor zeros."""
@@ -235,7 +237,8 @@ class Question:
                 continue  # it is right here, so that nothing can show it
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 bound = self.bound(name, mistake.wrong, answer, model)
-                worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, bound, model))
+                most = rounded.SLACK  # the limit is that of the right answer, and a mistake rounds otherwise
+                worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, bound, model) / most)
             else:  # far enough to be told by the bound of the right answer
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
             if worst > 1:
@@ -299,16 +302,25 @@ def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: st
 
 
 def separates(answer: np.ndarray, bound: np.ndarray, gauge: str = "none") -> bool:
-    """Whether a bound tells an answer from zeros and from its own numbers reversed, at half of the elements where they differ.
+    """Whether a bound tells an answer from zeros, from its own numbers reversed, from 1.3 times these, and from noise.
 
-    >>> separates(np.array([1.0, -2.0]), np.array([0.1, 0.1])), separates(np.array([1.0, -2.0]), np.array([9.0, 9.0]))
+    Of zeros and of reversed numbers half of the elements where they differ have to be refused. Noise as large as the largest
+    number is within the bounds of all elements with a probability of 2^-bits.
+
+    >>> separates(np.array([1.0, -2.0]), np.array([0.01, 0.01])), separates(np.array([1.0, -2.0]), np.array([0.5, 0.5]))
     (True, False)
     """
     if gauge == "row_constant":
         return all(distance(other, answer, bound, gauge) > 1 for other in (0 * answer, -answer) if (other != answer).any())
+    size = np.abs(answer[np.isfinite(answer)]).max(initial=0)
+    if size == 0:
+        return True
     others = (np.zeros_like(answer), _reversed(answer))
-    told = [ratios(other, answer, bound)[other != answer] > 1 for other in others]
-    return all(2 * each.sum() >= each.size for each in told)
+    told = [ratios(other, answer, bound)[~np.isclose(other, answer, rtol=0, atol=2**-40 * size)] > 1 for other in others]
+    with np.errstate(all="ignore"):
+        bits = np.log2(np.fmax(size / bound, 1)).sum()
+    halves = all(2 * each.sum() >= each.size for each in told)
+    return bool(halves and bits >= BITS and distance(1.3 * answer, answer, bound) > 1)
 
 
 def _reversed(y: np.ndarray) -> np.ndarray:

@@ -215,7 +215,8 @@ def _listed(place: tuple[int, ...]) -> str:
 def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
     """The 16-bit dtype that all values belong to, if the result is wider; integers belong to it whatever computed them."""
     right = question.right
-    if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or (right == np.round(right)).all():
+    whole = any((y == np.round(y)).all() for y in (right, got))
+    if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or whole:
         return None
     meant = (dtype for dtype, short in SHORT.items() if any(name.startswith(short) for name in question.meant))
     return next((dtype for dtype in meant if (round_to(got, dtype) == got).all()), None)
@@ -223,7 +224,7 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
 
 def _rounded(answer: Any, got: np.ndarray, low: str) -> bool:
     """Whether the output is within a few units of a 16-bit dtype of an answer, of its largest value at most."""
-    few = 8 * 2.0 ** -BITS[SHORT[low]]
+    few = 4 * 2.0 ** -BITS[SHORT[low]]
     return answer.shape == got.shape and bool((np.abs(got - answer) <= few * np.abs(answer).max(initial=0)).all())
 
 

@@ -317,7 +317,7 @@ def _laws(question: Question, base: Base, fit: Fit, exact: Fit, turning: Any = N
         slope, factor = float(line[0]), float(np.exp(line[1]))
     for digits in DIGITS:
         starts = [base]
-        if abs(factor - 1) > 1e-3 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
+        if abs(factor - 1) > 1e-3 and slope > 0 and (len(theirs) >= MANY or abs(slope - 1) < 1e-3):
             starts.append(base.plus(*_scaled(float(f"{1 / factor:.{digits}g}"), question)))
         laws = [_other_law(number, width, a) for number, width in _bases_over(a, slope, turning, digits)]
         others = [[start.plus(*law) for start in starts] for law in laws if law]

@@ -65,7 +65,7 @@ def _scores(change):
 
 
 def _biased(change):
-    return _scores(lambda right, q, k, given: change(right, q, k, given) if given["bias"] is not None else missing())
+    return _scores(lambda right, q, k, given: change(right, q, k, given) if given.get("bias") is not None else missing())
 
 
 def _capped(change):
