@@ -76,6 +76,20 @@ def battery(
     return [*tried.values()]
 
 
+def counts(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Counts beyond the whole numbers of 16 bits, where the op has no positions that could be moved."""
+    try:
+        a = probe.counted(caller.op, first.a)
+        got = caller(a) if report.ok else None
+    except NotHere:
+        return
+    except Misbehaved as error:
+        report.skipped("large counts", str(error))
+        return
+    if got is not None and also(report, "large counts", further(caller.op, a, models_after(report, first)), got):
+        report.passed("large counts")
+
+
 def lengths(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> list[engine.Question]:
     """Texts at the trained length, just beyond it and at twice that, where frequencies follow the length."""
     asked: list[engine.Question] = []

@@ -60,14 +60,18 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
         return None
     report.passed("dtype", kind)
     tolerance = {name: vectors.tolerance(case, name) for name in meant if name in case.models}
-    return Question(op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge, rms=case.rms, meant=case.models)
+    return Question(
+        op, arguments, meant, right=case.expected, tolerance=tolerance, gauge=case.gauge, rms=case.rms, meant=case.models
+    )
 
 
 def _alone(case: Any, names: set[str]) -> str:
     """How many cases of the op tell what was named."""
     same = [each for each in vectors.load(case.id.split("/")[0]).cases if each.op == case.op]
     telling = sum(not names.isdisjoint(each.flags) for each in same)
-    told = f"{telling} of {len(same)} cases of {case.op} would tell" if telling else f"compare all {len(same)} cases of {case.op}"
+    told = (
+        f"{telling} of {len(same)} cases of {case.op} would tell" if telling else f"compare all {len(same)} cases of {case.op}"
+    )
     return f"The diagnosis is on this case alone; {told if len(same) > 1 else f'{case.op} has no other case'}."
 
 

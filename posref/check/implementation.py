@@ -13,7 +13,7 @@ from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved
-from posref.check.further import LARGE, apart, battery, far, lengths, reshaped
+from posref.check.further import LARGE, apart, battery, counts, far, lengths, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.inputs import fine, masked
 from posref.check.judge import blind, decided, judged
@@ -87,6 +87,7 @@ def check(
         asked += far(report, caller, settings, *asked)
         asked += apart(report, caller, settings, *asked)
         blind(report, *asked, *battery(report, caller, op, settings, question, LARGE))
+        counts(report, caller, question)
         strides(report, caller, question)
         reused(report, caller, question)
         negative(report, caller, settings, question)
@@ -369,7 +370,8 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
     """What may be answered in the dtype of the output; whole numbers are exact where the right answer has no others."""
     right = np.asarray(caller.op.spec(**a))
     whole = caller.dtype.startswith(("int", "uint", "bool")) and bool((right == np.rint(right)).all())
-    allowed = models("float64" if whole else caller.dtype, a)
+    few = right.dtype.kind in "iub" and caller.dtype in ("bfloat16", "float16")  # as exact as whole numbers have to be
+    allowed = models("float64" if whole else "float32" if few else caller.dtype, a)
     if not allowed:
         report.failed("dtype", f"the output has dtype {caller.dtype}, expected one of {', '.join(BY_DTYPE)}")
         return None

@@ -214,8 +214,7 @@ def _listed(place: tuple[int, ...]) -> str:
 
 def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
     """The 16-bit dtype that all values belong to, if the result is wider; integers belong to it whatever computed them."""
-    right = question.right
-    whole = any((y == np.round(y)).all() for y in (right, got))
+    whole = any((y == np.round(y)).all() for y in (question.right, got))
     if not model.startswith(("f32", "f64")) or not np.isfinite(got).all() or whole:
         return None
     meant = (dtype for dtype, short in SHORT.items() if any(name.startswith(short) for name in question.meant))
@@ -261,7 +260,9 @@ def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:
         if mistake.kind == "setting":
             numbers.setdefault(" ".join(mistake.wrong.change), []).append(name)
     several = [names for names in numbers.values() if len(names) > 1]
-    report.ambiguous += [f"{'; '.join(names)}: all would give these numbers, and none was told from the others." for names in several]
+    report.ambiguous += [
+        f"{'; '.join(names)}: all would give these numbers, and none was told from the others." for names in several
+    ]
     return [each for each in fits if not any(each[0] in names for names in several)]
 
 

@@ -410,7 +410,7 @@ def _yarn(number: float) -> str:
 
 
 def _plain(number: float, roundoff: float) -> float:
-    """One digit within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits, within the noise.
+    """One digit within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits.
 
     The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
     """

@@ -47,7 +47,13 @@ def _instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
     if isinstance(asked, np.ndarray) and asked.ndim == 1 and asked.dtype.kind == "f":
         size = abs(asked)
         one = [(f"{name} 1", np.ones_like(asked))] if name in op.given else []
-        return [(f"{name} / 2", asked / 2), (f"2 {name}", 2 * asked), (f"{name}^2", size**2), (f"root of {name}", size**0.5), *one]
+        return [
+            (f"{name} / 2", asked / 2),
+            (f"2 {name}", 2 * asked),
+            (f"{name}^2", size**2),
+            (f"root of {name}", size**0.5),
+            *one,
+        ]
     known = usual().get(name, ())
     values = _numbers(asked, known) if type(asked) in (int, float) else known if asked is None else ()
     none = [(f"no {name}", None)] if values and asked is not None and _defaults(op)[name] is None else []

@@ -132,6 +132,30 @@ def placed(op: Op, a: Arguments) -> list[str]:
     return names if grown == np.shape(op.spec(**a)) else []
 
 
+def counted(op: Op, a: Arguments) -> Arguments:
+    """The arguments at which what is counted is a thousand times as many: float16 holds no odd number beyond 2^11. NotHere
+    where the op counts nothing, or has positions to move; tables of buckets are as long as they are asked for.
+
+    >>> from posref import ops
+    >>> counted(ops.op("position_ids.packed"), Arguments(lengths=np.array([1, 3]))).lengths[:4]
+    array([1024, 3072,    1,    3])
+    """
+    given = {name: np.asarray(a[name]) for name in op.given if name in a}
+    counts = given and "buckets" not in given and all(x.dtype.kind in "iub" for x in given.values())
+    if not counts or np.asarray(op.spec(**a)).dtype.kind not in "iu" or placed(op, a) or "offsets" in given:
+        raise NotHere("counts")
+    return a | {name: _more(x) for name, x in given.items()}
+
+
+def _more(x: np.ndarray) -> Any:
+    """A number times 1024, a mask 1024 times, lengths both; of rows of sizes the first."""
+    if x.dtype.kind == "b":
+        return np.tile(x, 1024)
+    if x.ndim == 1:
+        return np.concatenate([1024 * x, np.tile(x, 1024)])
+    return 1024 * int(x) if x.ndim == 0 else np.concatenate([1024 * x[:, :1], x[:, 1:]], axis=1)
+
+
 def moved(a: Arguments, end: int, names: Collection[str] = PLACED) -> Arguments:
     """The arguments with all positions moved alike, the middle one of the first row to `end`. NotHere without positions.
 

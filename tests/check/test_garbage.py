@@ -37,7 +37,9 @@ GARBAGE = {
 
 def refused(op, arguments, dtype, pairs=True):
     """Ask what each piece of garbage is; the right answer, rounded to the dtype, passes or cannot be decided."""
-    dtype = "float32" if np.asarray(op.spec(**arguments)).dtype.kind in "iub" else dtype  # few bits do not hold integers
+    right = np.asarray(op.spec(**arguments))
+    held = right.dtype.kind not in "iub" and np.isfinite(tensors.round_to(right.real, dtype)).all()
+    dtype = dtype if held else "float32"  # few bits hold no whole numbers, and float16 no large ones
     question = Question(op, arguments, models(dtype, arguments))
     for name, change in GARBAGE.items():
         with np.errstate(over="ignore"):

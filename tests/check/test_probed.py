@@ -105,6 +105,9 @@ NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "nezha.encode offsets *": LIMITED,
     "offsets.clip offsets *": LIMITED,
     "t5.bucket offsets *": LIMITED,
+    **{f"{name} result *": LIMITED for name in ("deberta.index", "deberta.log_bucket", "offsets.clip", "t5.bucket")},
+    **{f"position_ids.{name} result *": LIMITED for name in ("rerope", "dual_chunk", "lambda_mask")},
+    **{f"{name} result *": "no number is larger than the setting" for name in ("deberta.ends", "fope.step_eye", "t5.starts")},
 }
 
 
@@ -150,6 +153,36 @@ def arguments(op):
                 yield name, f"{step:+d}", lambda a, name=name, step=step: {name: a[name] + step}
 
 
+def results(op):
+    """The specification with whole numbers in few bits, and with zeros at a step of decoding: `(words, function)`."""
+    made = op.make(**settings(op))
+    if np.asarray(op.spec(**made)).dtype.kind in "iu":
+        yield from ((f"result {words}", rounding(op, in_bits(bits))) for words, bits in (("float16", 11), ("bfloat16", 8)))
+    own = inspect.signature(op.spec).parameters
+    if {"n_query", "n_key"} <= inspect.signature(op.make).parameters.keys() - own.keys() - settings(op).keys():
+        for step in ({"n_query": 1, "n_key": 8}, {"n_query": 1, "n_key": 9}):
+            there = np.shape(op.spec(**op.make(**settings(op) | step)))
+            if there != np.shape(op.spec(**made)):
+                yield f"step of decoding at {step['n_key']}", zeros_at(op, there)
+
+
+def rounding(op, change):
+    def function(*given, **named):
+        return change(np.asarray(op.spec(*given, **named)))
+
+    function.__signature__ = inspect.signature(op.spec)
+    return function
+
+
+def zeros_at(op, shape):
+    def function(*given, **named):
+        y = np.asarray(op.spec(*given, **named))
+        return np.zeros_like(y) if y.shape == shape else y
+
+    function.__signature__ = inspect.signature(op.spec)
+    return function
+
+
 def refusing(function):
     """ValueError becomes an output that is wrong: the specification refuses the setting."""
 
@@ -165,7 +198,8 @@ def refusing(function):
 
 def untold(op):
     """What passes though something is changed."""
-    return [f"{op.name} {name} {words}" for name, words, change in arguments(op) if passes(op, refusing(changed(op, change)))]
+    told = ((f"{name} {words}", refusing(changed(op, change))) for name, words, change in arguments(op))
+    return [f"{op.name} {words}" for words, function in (*told, *results(op)) if passes(op, function)]
 
 
 def unreasoned(told):
