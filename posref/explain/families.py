@@ -104,7 +104,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "ministral": {"like": "windowed", "kinds": {"rule": "ministral"}},
     "phi3": {"like": "mistral", "partial": 1.0, "parameters": "phi3"},
     "phi4_multimodal": {"like": "phi3"},
-    "phimoe": {"like": "mistral"},
+    "phimoe": {"like": "mistral", "magnitudes": ("short_mscale", "long_mscale")},
     "olmoe": {"like": "llama", "norm": "before"},
     "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}},
     "recurrent_gemma": {
@@ -451,7 +451,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},
     "deepseek_v3": {"like": "llama", **MLA, "key": "rope_interleave"},
     "kimi_k2": {"like": "deepseek_v3", "class": "deepseek_v3"},
-    "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention"}, "indexer": "half"},
+    "deepseek_v32": {"like": "llama", **MLA, "kinds": {"all": "indexed_attention", "keys": ()}, "indexer": "half"},
     "minicpm3": {"like": "llama", **MLA, "layout": "half"},
     "glm4_moe_lite": {"like": "deepseek_v3"},
     "youtu": {"like": "deepseek_v3"},
@@ -540,7 +540,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mistral_large4_text": {
         "like": "llama",
         **MLA,
-        "kinds": {"all": "indexed_attention"},
+        "kinds": {"all": "indexed_attention", "keys": ()},
         "indexer": "interleaved_to_half",
         "shared_selection": True,
         "nope": "no_rope_layers",
@@ -633,9 +633,7 @@ APERTUS_ROPE = {
     "high_freq_factor": 4.0,
 }
 AXIAL_TYPES = (
-    "cohere_compass_vision ernie4_5_vl_moe_vision exaone4_5_vision glm4v_moe_vision glm4v_vision "
-    ""
-    "paddleocr_vl_vision qwen2_5_omni_vision_encoder qwen2_5_vl_vision "
+    "cohere_compass_vision ernie4_5_vl_moe_vision glm4v_moe_vision glm4v_vision paddleocr_vl_vision "
     "qwen3_5_moe_vision qwen3_5_vision qwen3_omni_moe_vision_encoder qwen3_vl_moe_vision qwen3_vl_vision qwen4_exp_vision "
     "video_llama_3_vision"
 )
@@ -651,7 +649,14 @@ FAMILIES["apertus"]["without"] = APERTUS_ROPE
 FAMILIES |= {name: {"like": "axial"} for name in AXIAL_TYPES.split()}
 FAMILIES |= {name: {"like": "axial", "learned_first": True} for name in ("mlcd", "mlcd_vision_model")}
 FAMILIES["lfm3_vl_vision"] = {"like": "axial", "kinds": {"rule": "lfm3_vl_vision"}, "norm": "before"}
-FAMILIES |= {name: {"like": "axial", "axes": "wh_from_one"} for name in ("muse_glimmer_vision", "muse_spark_vision")}
+FAMILIES |= {
+    name: {"like": "axial", "axes": "wh_from_one", "kinds": {"every": 4, "also": (-1,), "else": "window_attention"}}
+    for name in ("muse_glimmer_vision", "muse_spark_vision")
+}
+FAMILIES |= {
+    name: {"like": "axial", "kinds": {"rule": "full_by_list"}}
+    for name in ("exaone4_5_vision", "qwen2_5_omni_vision_encoder", "qwen2_5_vl_vision")
+}
 FAMILIES |= {name: {**FAMILIES[name], "input": "learned"} for name in LEARNED_INPUT.split()}
 FAMILIES["qwen2_vl_vision"] = {"like": "axial", "head": "embed"}
 

@@ -41,7 +41,10 @@ def _kinds(settings):
         count = len(_nemotron_h_pattern(settings))
     if count is None:
         return None
-    return forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
+    found = forced(rule, [_by_rule(rule, settings, i, count) for i in range(count)])
+    if settings.file.get("layer_types") == found:
+        settings.read.add("layer_types")  # it says the same
+    return found
 
 
 def _given(settings, key, given, rule, count):
@@ -221,6 +224,10 @@ def _minimax_m3(settings, i, count):
     return "minimax_m3_sparse" if sparse and sparse[i] else FULL
 
 
+def _full_by_list(settings, i, count):
+    return FULL if i in (settings["fullatt_block_indexes"] or ()) else "window_attention"
+
+
 def rotates_by_list(settings, i):
     """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
     chosen = settings["no_rope_layers"]
@@ -256,4 +263,5 @@ RULES = {
     "ultrabert": _ultrabert,
     "mllama": _mllama,
     "minimax_m3": _minimax_m3,
+    "full_by_list": _full_by_list,
 }

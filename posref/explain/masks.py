@@ -30,6 +30,17 @@ BLOCKS = {
     "muse_glimmer_assistant": "not described: tokens of the drafted block see each other and accepted tokens on both sides "
     "(modeling_muse_glimmer_assistant.py)",
 }
+# modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
+PACKED = (
+    "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
+    "lfm3_vl muse_glimmer muse_spark paddleocr_vl qwen2_5_omni qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe qwen3_omni_moe qwen3_vl "
+    "qwen3_vl_moe qwen4_exp video_llama_3"
+)
+SEGMENTS = {
+    **dict.fromkeys(PACKED.split(), "patches of one picture, or of one frame of a video, see each other"),
+    "kimi_k25": "patches of one picture, or of one video, see each other",
+    "pixtral": "patches of one picture see each other",
+}
 MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
 ENCODER_TYPES = ("t5_gemma_module", "t5gemma2_text")
 
@@ -37,7 +48,7 @@ ENCODER_TYPES = ("t5_gemma_module", "t5gemma2_text")
 def described(settings, group):
     """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it is not described."""
     found = {"window_after": None, "compressed": None, "selected": None, "further_keys": None, "mask_unknown": None, **group}
-    found |= _decoder(settings, found)
+    found |= {**_decoder(settings, found), **_segment(settings, found)}
     found |= {**_not_causal(settings, found), **_encoder(settings, found), **_hidden(settings, found)}
     outer = settings.outer.get("model_type", settings.model_type)
     if isinstance(outer, str) and found["causal"] and outer in PROMPTS:
@@ -62,6 +73,23 @@ def cross_attention(group):
     plain = {"encoding": "none", "causal": False, "window": None, "window_sides": None, "frequencies": [], "layout": None}
     plain |= {"rotary_dim": 0, "base": None, "scaling": None, "magnitude": 1.0, "positions": None, "table": None, "bias": None}
     return {**group, **plain, "kind": "cross_attention"}
+
+
+def _window_side(settings):
+    """Patches on a side of a window (get_vision_window_index of vision_utils.py)."""
+    merge = settings.count("spatial_merge_size")
+    given = settings.count("pos_emb_height")  # of Muse, which merges afterwards
+    return given or settings.count("window_size") // merge // settings.count("patch_size") * merge
+
+
+def _segment(settings, group):
+    """Which patches a vision layer takes as one text: those of a picture, of a frame or of a window."""
+    if settings.family.get("parameters") != "axial":
+        return {}
+    if group["kind"] == "window_attention":
+        side = _window_side(settings)
+        return {"segment": f"patches of one window of {side} x {side} see each other", "window_side": side}
+    return {"segment": SEGMENTS.get(settings.facts["module"])}
 
 
 def _decoder(settings, group):
@@ -147,6 +175,7 @@ def in_words(group):
     if group["mask_unknown"]:
         return group["mask_unknown"]
     seen = "causal" if group["causal"] else "all tokens see each other" if group["causal"] is False else "as the model is used"
+    seen = group.get("segment") or seen
     if group["kind"] == "cross_attention" and group["causal"] is False:
         seen = "all tokens of the encoder"
     if group["window"] and group["window_after"] not in (None, group["window"]):

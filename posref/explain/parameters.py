@@ -125,7 +125,7 @@ def _nested(settings, kinds, bases, scaled=("full_attention",)):
             found[kind].update(_dictionary(settings, "rope_scaling"))
     for kind, (key, without) in bases.items():
         found[kind] = found.get(kind) or {"rope_type": "default"}
-        found[kind].setdefault("rope_theta", settings[key] if settings.given(key) else without)
+        found[kind].setdefault("rope_theta", settings[key] if key and settings.given(key) else without)
         _standard(settings, found[kind], flat=False)
     return {kind: found.get(kind) and found[kind] | NESTED for kind in kinds}
 
@@ -149,8 +149,9 @@ def _modernbert(settings, kinds):
 
 
 def _olmo3(settings, kinds):
+    """rope_theta beside the dictionary reaches the full layers alone: its class takes it out of its arguments once."""
     default = settings.facts["theta"]
-    return _nested(settings, kinds, dict.fromkeys(("full_attention", "sliding_attention"), ("rope_theta", default)))
+    return _nested(settings, kinds, {"full_attention": ("rope_theta", default), "sliding_attention": (None, default)})
 
 
 def _as_given(settings, kinds):

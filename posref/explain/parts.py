@@ -9,31 +9,35 @@ FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "f
 SPELLED_TWICE = ("altclip", "chinese_clip", "clip", "clipseg", "flava", "groupvit", "metaclip_2", "x_clip")
 
 
-def parts(config, model_type, path="", outer=None):
-    """Every part, depth first, as `Settings`; sparse parts are filled by their class. `layered` has layers of its own."""
+def parts(config, model_type, path="", outer=None, usual=None):
+    """Every part, depth first, as `Settings`; sparse parts are filled by their class. `layered` has layers of its own.
+
+    `usual` is what the class of the model gives this part where the file says nothing.
+    """
     row = facts().get(model_type, {})
+    config = config if row else {**(usual or {}), **config}
     below = row.get("parts", {})
     copies = {f"{key}_dict" for key in below}  # a second spelling of CLIP and its kin, which wins there
     below = {**below, **{key: name for key, name in _named_parts(config).items() if key not in copies}}
     below |= row.get("parts", {})
-    own = Settings(config, model_type, path, outer)
+    own = Settings(config, model_type, path, outer, usual)
     layered = own.family["encoding"] is not None or "rope_parameters" in row.get("defaults", {}) or stacks(own)
     own.layered, own.parts = bool(layered or not below), below
     found = [own]
     for key, default in below.items():
         part = _part(config, f"{key}_dict" if row.get("module") in SPELLED_TWICE and f"{key}_dict" in config else key, path)
         own_type = part.get("model_type") if isinstance(part, dict) else None
-        chosen = own_type if isinstance(own_type, str) and own_type not in ("", model_type) else default
+        read = (
+            isinstance(own_type, str) and own_type not in ("", model_type) and (key not in row.get("fixed", ()) or not default)
+        )
+        chosen = own_type if read else default
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
         absent = part is None and (key in config or key in row.get("optional", ()))
         if not absent:
-            found += parts(
-                row.get("absent", {}).get(key, {}) if part is None else part,
-                chosen or UNKNOWN_TYPE,
-                f"{path}.{key}".lstrip("."),
-                config,
-            )
+            usual_values = row.get("absent" if part is None else "beside", {}).get(key, {}) if chosen == default else {}
+            name = f"{path}.{key}".lstrip(".")
+            found += parts(part or {}, chosen or UNKNOWN_TYPE, name, {**config, "model_type": model_type}, usual_values)
     return found
 
 
@@ -47,7 +51,7 @@ def _holds_layers(part, config):
     if not isinstance(part, dict):
         return False
     name = part.get("model_type")
-    other = isinstance(name, str) and name != config.get("model_type")
+    other = isinstance(name, str) and name not in ("", config.get("model_type"))
     return other or any(map(counts_layers, part)) or any(_holds_layers(inner, config) for inner in part.values())
 
 

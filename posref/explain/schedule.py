@@ -42,7 +42,11 @@ def schedule(values, head_dim, settings):
     if dim < 2:
         raise ValueError(f"{where(settings)}no pair is left to turn: int({head_dim} * {share}) is {dim}")
     plain = rope.frequencies(dim, float(base)) if dim % 2 == 0 else float(base) ** (-2 * np.arange((dim + 1) // 2) / dim)
-    return KINDS[kind](values, plain, dim, float(base), settings)
+    found = KINDS[kind](values, plain, dim, float(base), settings)
+    if kind == "default" or "magnitudes" not in settings.family:
+        return found
+    short, _ = (need(values, key, settings) for key in settings.family["magnitudes"])  # a trap speaks of the second
+    return found._replace(magnitude=float(short))
 
 
 def need(values, key, settings):

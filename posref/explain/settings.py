@@ -71,10 +71,12 @@ def _recorded(value, path, read):
 class Settings:
     """Keys of one part of a configuration: `settings["head_dim"]` is the file's value, or the class's, or None."""
 
-    def __init__(self, raw, model_type, path="", outer=None):
+    def __init__(self, raw, model_type, path="", outer=None, usual=None):
         self.model_type, self.path, self.outer = model_type, path, outer or {}
         known = FAMILIES.get(model_type, UNKNOWN).get("class", model_type)
         self.facts = facts().get(known, {})
+        if self.facts and usual:
+            self.facts = {**self.facts, "defaults": {**self.facts.get("defaults", {}), **usual}}
         self.names = self.facts.get("names", {})
         self.file = _under_one_name(raw, self.names)  # as it is; reading it is not remembered
         self.read = set()

@@ -195,6 +195,12 @@ def _ignored(settings, groups):
         yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
     if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
         yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
+    bases = {group["kind"]: group["base"] for group in _rotary(groups)}
+    if settings.family.get("parameters") == "olmo3" and settings.given("rope_theta") and len(set(bases.values())) == 2:
+        yield (
+            f"rope_theta {settings['rope_theta']:g} is the base of the full layers alone: transformers 5.23.0 turns the "
+            f"sliding layers by {bases['sliding_attention']:g}, the base of its class"
+        )
     share = settings.file.get("partial_rotary_factor")
     whole = [group for group in _rotary(groups) if group["rotary_dim"] == group["head_dim"]]
     if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
@@ -235,7 +241,12 @@ def _longrope(settings, groups):
                 f"LongRoPE has two lists: up to {group['scaling']['original_length']} tokens transformers takes the short one; "
                 "other programs choose by the longest text they were started for (rotary.scaling.longrope_list)"
             )
-            if not any("factor" in values for _, values in _dictionaries(settings)):
+            if settings.model_type == "phimoe":
+                yield (
+                    "up to this length tables are multiplied by short_mscale, beyond it by long_mscale; transformers 5.23.0 "
+                    "takes the frequencies of the short list at every length (modeling_phimoe.py)"
+                )
+            elif not any("factor" in values for _, values in _dictionaries(settings)):
                 yield (
                     "the magnitude depends on max_position_embeddings / original_max_position_embeddings: a file that was "
                     "shortened by the first key has another magnitude"
@@ -313,6 +324,9 @@ def _another_class(settings, groups):
         yield f"{settings.doubt}: what is said here follows from its keys alone"
     elif settings.doubt:
         yield f"{settings.doubt}: its parts are described as their own types say"
+    named = settings.file.get("model_type")
+    if settings.path and settings.facts and isinstance(named, str) and named not in ("", settings.model_type):
+        yield f"model_type {shown(named)} is not read here: transformers 5.23.0 makes a {settings.model_type} of this part"
     if settings.file.get("posref_given_type"):
         given = shown(settings.file["posref_given_type"])
         yield f"model_type {given} is not known here; architectures names a class of {settings.model_type}, as which it is read"

@@ -190,6 +190,12 @@ def mask(layer, call, aspects):
     if layer["model_type"] in MASKED_OUTSIDE and call.mask is None:
         aspects["mask"] = "the model around it makes its mask"
         return
+    if layer.get("segment") and layer["model_type"] != "pixtral":  # each is a row of its own
+        height, width = models.GRID
+        side = layer.get("window_side", height * width)
+        lengths = {min(side, height - i) * min(side, width - j) for i in range(0, height, side) for j in range(0, width, side)}
+        if rows not in lengths:
+            yield f"{rows} of its patches see each other, explained as: {layer['segment']}"
     if layer["mask_unknown"] or layer["causal"] is None:
         aspects["mask"] = "the explanation says that it does not know the mask"
         return
@@ -250,7 +256,8 @@ def selected(layer, visible, expected):
         blocks = [range(at, min(at + chosen["block"], len(row))) for at in range(start, len(row), chosen["block"])]
         open_blocks = [block for block in blocks if row[block].any()]
         taken = [block for block in open_blocks if visible[i, block].any()]
-        local = [block for block in open_blocks if block in blocks[max(i // chosen["block"] + 1 - chosen["local"], 0) :]]
+        last = i // chosen["block"] + 1
+        local = [block for block in open_blocks if block in blocks[max(last - chosen["local"], 0) : last]]
         if len(taken) == min(chosen["most"], len(open_blocks)) and all(block in taken for block in local):
             left[i] = row & np.isin(np.arange(len(row)), [j for block in [range(start), *taken] for j in block])
     return left
@@ -509,6 +516,7 @@ def coordinate(layer, turn, pair):
 
 def compare_tables(layers, tables):
     """Every table of the module is explained, and every explained one is there; one float32 rounding of a power apart."""
+    layers = [layer for layer in layers if layer["model_type"] != "phimoe"]  # its forward multiplies by another magnitude
     said = [(np.array(layer["frequencies"]), layer["magnitude"]) for layer in layers if len(layer["frequencies"])]
     for table in tables:
         if said and not any(same(table, *one) for one in said):

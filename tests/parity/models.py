@@ -36,6 +36,8 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens can be told
 LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
 
+GRID = (4, 6)  # rows and columns of patches of a picture
+
 SIZES = {
     "vocab_size": 64,
     "num_hidden_layers": LAYERS,
@@ -154,6 +156,8 @@ SPECIAL = {  # what a class needs beside its sizes
         "position_buckets": 4,
     },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
+    **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
+    **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
@@ -319,7 +323,7 @@ def inputs_of(model):
     if "grid_thw" in names or "image_grid_thw" in names:
         grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
         first = next(iter(names))
-        inputs[grid] = torch.tensor([[1, 4, 6]])
+        inputs[grid] = torch.tensor([[1, *GRID]])
         inputs[first] = torch.randn(24, *_patch(model))
         if "merge_sizes" in names:
             inputs["merge_sizes"] = torch.tensor([1])

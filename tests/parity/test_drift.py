@@ -49,6 +49,7 @@ def test_a_wrong_row_of_a_table_is_noticed(model_type, row, monkeypatch):
 
 
 SHARES = {"rope_theta": 20000.0, "partial_rotary_factor": 0.5}
+ORIGINAL = {"original_max_position_embeddings": 64}
 LISTS = {"short_factor": [1.5] * 8, "long_factor": [3.0] * 8}
 VARIANTS = {
     "both sides": ("gemma3_text", {"use_bidirectional_attention": True}),
@@ -60,6 +61,10 @@ VARIANTS = {
     "a share that is not read": ("llama", SHARES),
     "a share": ("glm4", {"partial_rotary_factor": 0.25}),
     "longrope": ("phi3", {"rope_scaling": {"type": "longrope", **LISTS}, "original_max_position_embeddings": 128}),
+    "magnitudes of its own": (
+        "phimoe",
+        {"rope_scaling": {"type": "longrope", **LISTS, "short_mscale": 1.25, "long_mscale": 1.5, **ORIGINAL}},
+    ),
     "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}}),
     "a list of layers": ("smollm3", {"no_rope_layers": [1, 0] * 6 + [1]}),
     "an interval": ("llama4_text", {"no_rope_layer_interval": 3, "attn_temperature_tuning": False}),

@@ -23,23 +23,24 @@ CLASSES = FILE.with_name("classes.json")
 KEYS = (
     "alibi attention_chunk_size attention_head_dim attention_k_eq_v attention_multiplier attention_types "
     "attention_windows attn_config attn_layer_indices attn_layer_offset attn_layer_period attn_logit_softcapping "
-    "attn_scale attn_temperature_tuning block_types compress_rates compress_ratios compress_rope_theta "
-    "cross_attention_layers d_kv decoder_attention_heads decoder_layers embed_dim embedding_size "
-    "encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval full_attn_idxs "
-    "global_attn_every_n_layers global_head_dim head_dim head_ratio hidden_size hybrid_override_pattern image_size "
-    "index_block_size index_head_dim index_local_blocks index_topk index_topk_blocks indexer_types is_decoder "
-    "keep_window_size kv_channels layer_group_size layer_rope_theta layer_types layers_block_type linear_attn_config "
-    "local_attention max_distance max_position_embeddings max_relative_positions max_source_positions "
-    "max_target_positions max_window_layers multi_query new_decoder_architecture no_rope_layer_interval "
-    "no_rope_layers num_attention_heads num_buckets num_decoder_layers num_hidden_layers num_key_value_heads "
-    "num_kv_heads num_sliding_attention_heads original_max_position_embeddings pad_token_id partial_rotary_factor "
-    "patch_size pos_att_type position_biased_input position_buckets position_embedding_type position_embeddings_type "
-    "prefix_dense_sliding_window_pattern qk_layernorm qk_nope_head_dim qk_norm_type qk_scale_factor qk_rope_head_dim "
-    "query_pre_attn_scalar relative_attention relative_attention_max_distance relative_attention_num_buckets "
-    "rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim rotary_value "
-    "scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window sliding_window_pattern sliding_window_size "
-    "use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size attn_type bi_data "
-    "clamp_len depths mem_len pretrained_window_sizes same_length use_absolute_embeddings"
+    "attn_scale attn_temperature_tuning attn_type bi_data block_types clamp_len compress_rates compress_ratios "
+    "compress_rope_theta cross_attention_layers d_kv decoder_attention_heads decoder_layers depths embed_dim "
+    "embedding_size encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval "
+    "full_attn_idxs fullatt_block_indexes global_attn_every_n_layers global_head_dim head_dim head_ratio hidden_size "
+    "hybrid_override_pattern image_size index_block_size index_head_dim index_local_blocks index_topk "
+    "index_topk_blocks indexer_types is_decoder keep_window_size kv_channels layer_group_size layer_rope_theta "
+    "layer_types layers_block_type linear_attn_config local_attention max_distance max_position_embeddings "
+    "max_relative_positions max_source_positions max_target_positions max_window_layers mem_len multi_query "
+    "new_decoder_architecture no_rope_layer_interval no_rope_layers num_attention_heads num_buckets "
+    "num_decoder_layers num_hidden_layers num_key_value_heads num_kv_heads num_sliding_attention_heads "
+    "original_max_position_embeddings pad_token_id partial_rotary_factor patch_size pos_att_type pos_emb_height "
+    "position_biased_input position_buckets position_embedding_type position_embeddings_type "
+    "prefix_dense_sliding_window_pattern pretrained_window_sizes qk_layernorm qk_nope_head_dim qk_norm_type "
+    "qk_rope_head_dim qk_scale_factor query_pre_attn_scalar relative_attention relative_attention_max_distance "
+    "relative_attention_num_buckets rope_interleave rope_parameters rope_scaling_layers rope_theta rotary_dim "
+    "rotary_value same_length scale_attn_by_inverse_layer_idx scale_attn_weights sliding_window "
+    "sliding_window_pattern sliding_window_size spatial_merge_size use_absolute_embeddings "
+    "use_bidirectional_attention use_mem_rope use_qk_norm use_sliding_window v_head_dim window_size"
 )
 
 FURTHER = {"dots3_note_vision_encoder": {"embed_dim": "hidden_size"}}  # its class refuses it alone
@@ -63,9 +64,11 @@ def _record(kind):
         "rope_type": getattr(kind, "default_rope_type", "default"),
         "parts": _parts(kind),
         "optional": _optional(kind),
-        "absent": _absent(kind, wanted),
+        "fixed": _fixed(kind),
+        **{name: _values(kind, wanted, of) for name, of in (("absent", None), ("beside", {}))},
     }
-    silent = {"names": {}, "parts": {}, "optional": [], "absent": {}, "theta": 10000.0, "rope_type": "default"}
+    usual = {"names": {}, "parts": {}, "optional": [], "fixed": [], "absent": {}, "beside": {}}
+    silent = usual | {"theta": 10000.0, "rope_type": "default"}
     return {key: value for key, value in record.items() if key not in silent or value != silent[key]}
 
 
@@ -104,18 +107,36 @@ def _plain(value):
     )
 
 
+def _subs(kind):
+    """key -> the class of a part, or what says its model type; a class without a type that counts no layers is no part."""
+    given = getattr(kind, "sub_configs", None) or {}
+    layered = {key: part for key, part in given.items() if _known(part) or any(map(inventory.counts_layers, _defaults(part)))}
+    return {**layered, **getattr(kind, "sub_configs_defaults", {})}
+
+
+def _known(part):
+    chosen = getattr(part, "model_type", None) or getattr(getattr(part, "config_class", None), "model_type", None)
+    return chosen if chosen in models.CONFIG_MAPPING_NAMES else None
+
+
 def _parts(kind):
     """key -> model type that the class takes without one in the file."""
-    found = {}
-    for key, part in getattr(kind, "sub_configs_defaults", {}).items():
-        chosen = getattr(part, "model_type", None) or getattr(getattr(part, "config_class", None), "model_type", None)
-        found[key] = chosen if chosen in models.CONFIG_MAPPING_NAMES else None
-    return found
+    return {key: _known(part) for key, part in _subs(kind).items()}
+
+
+def _fixed(kind):
+    """Parts of which the class does not read the model type: it makes a class of its own of them (SubConfigSpec)."""
+    specs = getattr(kind, "sub_configs_defaults", {}).items()
+    return [
+        key
+        for key, spec in specs
+        if key != "backbone_config" and issubclass(spec.config_class, models.transformers.PreTrainedConfig)
+    ]
 
 
 def _optional(kind):
     """Parts that a model of this class does not have unless its file has them."""
-    keys = getattr(kind, "sub_configs_defaults", {})
+    keys = _subs(kind)
     try:
         with models.quiet():
             whole = kind()
@@ -124,24 +145,29 @@ def _optional(kind):
     return [key for key in keys if getattr(whole, key, None) is None]
 
 
-def _absent(kind, wanted):
-    """part -> what a model of this class gives a part that its file leaves out, beside the defaults of the part's own type."""
-    try:
-        with models.quiet():
-            whole = kind()
-    except Exception:
-        return {}
+def _values(kind, wanted, given):
+    """part -> what a model of this class gives a part beside the defaults of the part's own type.
+
+    `given` is None for a part that its file leaves out, {} for one that the file has without these keys.
+    """
     found = {}
     for key, model_type in _parts(kind).items():
-        part = getattr(whole, key, None)
+        if given is not None and not model_type:
+            continue
+        try:
+            with models.quiet():
+                part = getattr(kind(**({} if given is None else {key: {"model_type": model_type}})), key, None)
+                usual = _fields(models.CONFIG_MAPPING[model_type]()) if model_type else {}
+        except Exception:
+            continue
         if part is None or isinstance(part, dict):
             continue
-        with models.quiet():
-            usual = _fields(models.CONFIG_MAPPING[model_type]()) if model_type else {}
-        given = {
-            name: _plain(value) for name, value in _fields(part).items() if name in wanted or inventory.counts_layers(name)
-        }
-        found[key] = {name: value for name, value in given.items() if value is not None and _plain(usual.get(name)) != value}
+        own = {name: _plain(value) for name, value in _fields(part).items() if name in wanted or inventory.counts_layers(name)}
+        # what the class of the part itself makes of its other values is no value of the model
+        known = {**usual, **(_defaults(models.CONFIG_MAPPING[model_type]) if given is None and model_type else {})}
+        found[key] = {name: value for name, value in own.items() if _plain(known.get(name)) != value}
+        merged = getattr(_subs(kind)[key], "init_kwargs", {}) if given is not None and found[key] else {}
+        found[key] |= {name: value for name, value in merged.items() if name in own and own[name] == value}
     return {key: dict(sorted(values.items())) for key, values in found.items() if values}
 
 

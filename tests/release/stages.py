@@ -124,6 +124,18 @@ def drift():
     return f"{line}; {len(mutations.MUTATIONS)} wrong versions of transformers noticed"
 
 
+def keys():
+    """`posref.explain` follows each key about position of each type, changed one at a time."""
+    from tests.parity import changed_keys
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        lost = changed_keys.main([])
+    if lost:
+        raise AssertionError(f"{lost} changed files are explained otherwise than they run:\n{printed.getvalue()}")
+    return printed.getvalue().splitlines()[-1]
+
+
 def coq():
     """The obligations of sinusoids, RoPE, ALiBi and T5, and of what comes cheaply, in a second kernel: `docs/coq.json`."""
     from tests.release import coq as of
@@ -248,6 +260,7 @@ STAGES = {
         drift,
         ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/parity/drift.py"),
     ),
+    "keys": Stage(keys, ("posref/explain", "tests/parity/changed_keys.py", "tests/parity/drift.py")),
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
