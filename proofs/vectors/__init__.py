@@ -49,6 +49,7 @@ from proofs.vectors import _honest
 from proofs.vectors._sensitivity import attend, average, cap, dot, exact, product, softmax, stored, terms, total
 
 __all__ = [
+    "BELOW",
     "BEYOND",
     "FAR",
     "HALVES",
@@ -79,6 +80,7 @@ NARROW = "positions_clamped positions_modulo bf16_positions f16_positions f32_po
 WRAPPED = "int16_positions positions_clamped positions_modulo bf16_positions f16_positions"  # told even within float32
 # A row in no order, from 0 and with gaps; two on both sides of where numbers of 16 and of 24 bits end, in no order.
 PLACES = np.array([[4, 0, 1, 9], [32768, 65536, 32767, 65535], [BEYOND + 1, BEYOND, BEYOND - 1, BEYOND + 3]])
+BELOW = np.array([2, -3, 0, -40])  # a cache and padding on the left count back from a token
 HALVES = np.array([0.5, 2.25, 7, 40.75])  # steps of a diffusion and coordinates of an image are no integers
 ZERO_FREE = (1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 18, 19, 20, 21, 27, 31)
 TOLD = 2  # one tolerance for the right answer, one for the rounding of the wrong one

@@ -17,7 +17,9 @@ from functools import cache
 
 import numpy as np
 
-from posref import ops, vectors
+from posref import attention, ops, vectors
+from posref.relative import cope, forgetting, stick_breaking
+from posref.rotary import pope
 from proofs.vectors._reasons import AT_MOST, PAIRS, idle, reason
 
 MODULI = (2**7, 2**8, 2**10, 2**12, 2**15, 2**16)  # where narrow integers and tables end
@@ -33,16 +35,35 @@ ASKED = [
     {"base": 500000.0},
 ]
 POSITIONS = ("positions", "query_positions", "key_positions", "coordinates", "distances")
+OVERFLOWING = {  # a step, and what it is where exp overflows
+    "no_row_maximum": (attention, "row_maximum", lambda scores, mask: np.zeros((*scores.shape[:-1], 1))),
+    "log_sigmoid_of_large": (forgetting, "log_sigmoid", lambda x: x - np.log(1 + np.exp(x))),
+    "log_sigmoid_of_small": (forgetting, "log_sigmoid", lambda x: -np.log(1 + np.exp(-x))),
+    **{
+        f"log_sigmoid_of_{side}_in_{name}": (module, "log_sigmoid", wrong)
+        for name, module in (("cope", cope), ("stick_breaking", stick_breaking))
+        for side, wrong in (("large", lambda x: x - np.log(1 + np.exp(x))), ("small", lambda x: -np.log(1 + np.exp(-x))))
+    },
+    "softplus_of_large": (pope, "softplus", lambda x: np.log(1 + np.exp(x))),
+    "softplus_of_small": (pope, "softplus", lambda x: x + np.log(1 + np.exp(-x))),
+}
 
 
 def mistakes(op):
-    """Those of the op, and what only a matrix asks: every modulus, fractions cut off, settings that are numbers in the code."""
+    """Those of the op, and what only a matrix asks: every modulus, fractions cut off, settings that are numbers in the code;
+    positions without their sign or at most 2^20 - 1, masks that are or lie in a triangle, and exponentials that overflow."""
     here = [name for name in POSITIONS if name in inspect.signature(op.spec).parameters]
     found = {name: mistake.wrong for name, mistake in op.mistakes.items()}
     for modulus in MODULI if here else ():
         found[f"positions_modulo_{modulus}"] = ops.using(**{name: _wrapped(name, modulus) for name in here})
     if here:
         found["positions_truncated"] = ops.using(**{name: _truncated(name) for name in here})
+        found["positions_absolute"] = ops.using(**{name: _absolute(name) for name in here})
+        found["positions_below_2^20"] = ops.using(**{name: _limited(name) for name in here})
+    if "no_mask" in op.mistakes:
+        found["mask_of_a_triangle"] = ops.using(mask=lambda a: np.broadcast_to(_triangle(a.mask), a.mask.shape))
+        found["mask_within_a_triangle"] = ops.using(mask=lambda a: a.mask & _triangle(a.mask))
+    found |= {name: ops.inside(module, step, _instead(wrong)) for name, (module, step, wrong) in OVERFLOWING.items()}
     if "base" in inspect.signature(op.spec).parameters:
         found["base_of_10000"] = ops.using(base=lambda a: ops.missing() if a.base == 10000 else 10000.0)
     return found
@@ -50,6 +71,24 @@ def mistakes(op):
 
 def _wrapped(name, modulus):
     return lambda a: a[name] % modulus
+
+
+def _absolute(name):
+    return lambda a: np.abs(a[name])
+
+
+def _limited(name):
+    return lambda a: np.minimum(a[name], 2**20 - 1)
+
+
+def _triangle(mask):
+    """The causal mask of as many queries and keys, aligned at the end."""
+    n_query, n_key = mask.shape[-2:] if np.ndim(mask) > 1 else ops.missing()
+    return np.tri(n_query, n_key, n_key - n_query, dtype=bool)
+
+
+def _instead(wrong):
+    return lambda right: wrong
 
 
 def _truncated(name):
@@ -88,7 +127,10 @@ def _possible(case, op, wrong):
     known = inspect.signature(op.make).parameters
     settings = {name: value for name, value in case.params.items() if name in known}
     for other in ASKED:
-        made = op.make(**settings | {name: value for name, value in other.items() if name in known})
+        try:
+            made = op.make(**settings | {name: value for name, value in other.items() if name in known})
+        except ValueError:  # a setting that is an array is a tensor of the case
+            continue
         halves = {name: made[name] + 0.5 * (np.arange(made[name].shape[-1]) % 2) for name in POSITIONS if name in made}
         for arguments in (made, ops.Arguments(made | halves)):
             try:

@@ -20,14 +20,22 @@ complex_order encode released phase_sign | the released code has no phase: it is
 complex_order scores shared shared_frequency | words share their frequencies in this variant: the mistake is the rule
 complex_order scores shared starts_at_one | with shared frequencies a score depends on the offset alone
 deberta decoder * int16_positions | `positions` of this op are vectors: no integer, nothing near 2^15
+cope scores * log_sigmoid_of_small_in_cope | the gate is exp of it, and 0 is right there
+deberta decoder * positions_below_2^20 | `positions` of this op are vectors: nothing near 2^20
 deberta decoder * positions_clamped | `positions` of this op are vectors: nothing near 4096
 deberta decoder * position_minus_one_floored | `positions` of this op are vectors: their index is the caller's
 floater sinusoid * classical | for a linear field every rule of fourth order with four stages is the same polynomial
 floater sinusoid * frozen_time | the field of the sinusoid does not depend on time
 floater sinusoid released closed_form | at the released step of 0.01 the rule errs less than float32 rounds; `coarse` tells
 floater sinusoid released one_substep | at the released step of 0.01 the rule errs less than float32 rounds; `coarse` tells
+generators turn turn positions_below_2^20 | a series of 18 terms holds near 0 alone
+hierarchical encode any positions_absolute | positions are rows of a table
+hierarchical encode any positions_below_2^20 | a table of 2^20 rows is no small case
+index encode_normalized * positions_absolute | positions count from 0 to the length
 hierarchical encode any f32_positions | positions beyond 2^24 need a table of more than 4096 rows, which is no small case
 layouts scores * position_*_one | scores depend on the offset alone
+learned encode any positions_absolute | positions are rows of a table
+learned encode any positions_below_2^20 | a table of 2^20 rows is no small case
 learned encode any f16_positions | needs a table of more than 2048 rows, which is no small case
 learned encode any positions_clamped | needs a table of more than 4096 rows, which is no small case
 learned encode any positions_modulo* | needs a table of more rows than the modulus; those of 128 and 256 are killed
@@ -38,7 +46,9 @@ learned position_ids bert mask_inverted | BERT's positions do not depend on the 
 learned position_ids bert zero_based | BERT counts from 0: the mistake is the rule
 learned token_ids generate padding_as_token | the positions of padding are not in the result of this op
 linear_attention attend * position_*_one | scores depend on the offset alone
+position_ids temperature * positions_absolute | the logarithm of 1 + floor(p / length) has no value below 0
 position_ids temperature * positions_truncated | floor(p / length) of an integer length is that of floor(p)
+swin shift_mask * positions_absolute | coordinates are places in the image
 swin * positions_modulo_* | coordinates are places in a window or among patches: fewer than 128 on a side
 t5 attend * bias_before_scale | T5 does not scale: the scale is 1
 t5 * causal no_minimum | a gather beyond the table reads its last row, which is right in causal attention
@@ -52,6 +62,7 @@ PAIRS = """
 * base_of_10000 wrong_base | both are about the one base: the second takes 10000 for the right one
 * causal_strict sees_one_ahead | one more and one less
 * window_one_less window_one_more | one more and one less
+attention attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
 attention attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
 hierarchical encode any counts_from_one position_plus_one | counting from one, positions are one more
 layouts scores * not_converted switch_forgotten | weights as they were, turned as they were

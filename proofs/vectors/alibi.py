@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.relative.alibi import definition, slope, steps
-from proofs.vectors import FAR, HALVES, NARROW, PLACES, WRAPPED, attend, case, exact, growth, painted, stored, terms
+from proofs.vectors import BELOW, FAR, HALVES, NARROW, PLACES, WRAPPED, attend, case, exact, growth, painted, stored, terms
 
 SOURCES = (
     "Press et al., Train Short, Test Long, arXiv 2108.12409, section 3 and footnote 10",
@@ -68,10 +68,15 @@ def vectors():
         yield _bias_case(
             "places", 2, PLACES[:, 1:3], PLACES, form, rows + wrong, max_bias=16, models=("f64", "f32")[: 1 + (form != "key")]
         )
-        yield _bias_case("fractional", 2, HALVES[1:3], HALVES, form, f"positions_ignored {wrong.replace(' f16_key_form', '')}")
+        told = f"positions_ignored {wrong.replace(' f16_key_form', '')}"
+        yield _bias_case("fractional", 2, HALVES[1:3], HALVES, form, told)
+        yield _bias_case("negative", 2, BELOW[1:3], BELOW, form, told)
     for form in ("signed", "absolute"):
         wrong = "bias_before_scale bias_twice no_bias positions_ignored"
         yield _attend("fractional", HALVES[None, 2:], form, wrong, form == "signed", HALVES[None], scale=0.1875)
+        yield _attend("negative", BELOW[None, 1:3], form, wrong, form == "signed", BELOW[None], scale=0.1875)
+        wrong = "scale_ignored heads_exchanged keys_of_the_first_head"
+        yield _attend("large", HALVES[None, 2:], form, wrong, form == "signed", HALVES[None], scale=256.0)
     rows = f"{WRAPPED} bias_before_scale bias_twice no_bias heads_exchanged positions_shared_across_batch"
     for form, causal, wrong in (("signed", True, ""), ("absolute", True, ""), ("signed", False, "absolute sign")):
         masked = " no_mask mask_left_aligned sees_one_ahead" * causal
@@ -164,7 +169,7 @@ def _collision():
 
 def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_bias=8, scale=0.5):
     queries, keys = np.array(queries), np.array(keys)
-    placed = probe == "fractional" or probe.startswith("places")
+    placed = keys.ndim == 2 and probe != "far"
     batch, heads, n, m = len(queries) if placed else 2, 2 if placed else 3, queries.shape[-1], keys.shape[-1]
     q, k, v = painted((batch, heads, n, 4), 1), painted((batch, heads, m, 4), 2), painted((batch, heads, m, 4), 4)
     mask = (keys[..., None, None, :] <= queries[..., None, :, None]) | (not causal)

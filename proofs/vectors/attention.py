@@ -3,8 +3,24 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.attention import definition
-from proofs.vectors import NARROW, PLACES, average, cap, case, dot, exact, painted, product, softmax, stored, terms, total
+from proofs.vectors import (
+    BELOW,
+    NARROW,
+    PLACES,
+    average,
+    cap,
+    case,
+    dot,
+    exact,
+    painted,
+    product,
+    softmax,
+    stored,
+    terms,
+    total,
+)
 from proofs.vectors._rejected import cut, fewer
 
 SOURCES = (
@@ -51,6 +67,7 @@ def vectors():
     yield _batch_by_offset()
     yield from _sequence()
     yield from _gradients()
+    yield from _extreme_gradients()
     yield from _grouped_gradients()
     yield from _batched_gradients()
     yield from _masks()
@@ -62,13 +79,13 @@ def _grouped(x, heads):
     return np.repeat(x, heads // x.shape[-3], axis=-3)
 
 
-def _output(q, k, v, *, scale, bias=None, seen=None, sinks=None, rows=None, softcap=None):
+def _output(q, k, v, *, scale, bias=None, seen=None, sinks=None, rows=None, softcap=None, models=tuple(MODELS)):
     """(output, cond)."""
     s = dot(exact(q), exact(_grouped(k, q.shape[-3])), scale)
     s = s if rows is None else product(s, exact(rows[:, None]))
     s = s if softcap is None else cap(s, softcap)
     s = s if bias is None else total(s, exact(np.broadcast_to(bias, s[0].shape)))
-    weights = softmax(s, None if seen is None else np.array(seen) != 0, sinks)
+    weights = softmax(s, None if seen is None else np.array(seen) != 0, sinks, models)
     return average(weights, exact(_grouped(v, q.shape[-3])))
 
 
@@ -129,6 +146,8 @@ def _attend():
     all_three = {"bias": bias, "softcap": 2.5, "row_scale": rows, "models": MATH_IN_F32}
     yield _attend_case("bias-cap-rows", "cap_after_bias row_scale_after_bias", **all_three)
     yield _attend_case("grouped", "heads_tiled values_of_the_first_head no_mask", heads=4, key_heads=2, seen=causal)
+    large = {"scale": 256.0, "models": ("f64", "f32")}
+    yield _attend_case("large", "no_mask mask_inverted scale_ignored", seen=causal, **large)
     together = "heads_tiled cap_left_out cap_after_mask sink_left_out row_scale_left_out no_mask scale_ignored"
     more = {"sinks": np.array([1.5, -0.75, 0.25, 2.0]), "row_scale": rows, "softcap": 1.5, "models": MATH_IN_F32}
     yield _attend_case("together", together, heads=4, key_heads=2, seen=causal, **more)
@@ -141,7 +160,9 @@ def _attend_case(probe, kills, *, heads=2, key_heads=None, seen=None, bias=None,
     counts = (heads, key_heads or heads, key_heads or heads)
     q, k, v = (painted((*batch, count, *size), tag) for count, size, tag in zip(counts, sizes, (1, 2, 4), strict=True))
     column = None if sinks is None else sinks[:, None]
-    expected, cond = _output(q, k, v, scale=scale, bias=bias, seen=seen, sinks=column, rows=row_scale, softcap=softcap)
+    given = {"models": more["models"]} if probe == "large" else {}
+    given |= {"scale": scale, "bias": bias, "seen": seen, "sinks": column, "rows": row_scale, "softcap": softcap}
+    expected, cond = _output(q, k, v, **given)
     params = {"heads": heads, "scale": scale} | _tensors(key_heads=key_heads, softcap=softcap)
     return case(
         f"attention/attend/h{heads}-d4/{probe}",
@@ -166,16 +187,21 @@ def _by_offset():
     yield _offset_case("cached", 3, 5, aligned + " heads_tiled scale_ignored bias_before_scale no_mask", True, None)
     yield _offset_case("window", 4, 6, f"{WINDOW} window_left_aligned causal_ignored causal_left_aligned", True, 2)
     yield _offset_case("both-directions", 4, 5, f"{WINDOW} window_left_aligned window_backward_alone", False, 2)
+    large = {"scale": 256.0, "models": ("f64", "f32")}
+    yield _offset_case("large", 3, 4, "causal_ignored heads_tiled", True, None, **large)
+    yield _offset_case("both-directions-w3", 4, 6, WINDOW, False, 3)
     empty = "empty_row_uniform causal_left_aligned"
     yield _offset_case("more-queries", 5, 3, empty, True, None, comment="The first two queries stand before every key.")
 
 
 def _offset_case(probe, n_query, n_key, kills, causal, window, **rest):
-    heads, key_heads, scale = 4, 2, 0.5
+    heads, key_heads, scale = 4, 2, rest.pop("scale", 0.5)
     q, k, v = painted((heads, n_query, 4), 1), painted((key_heads, n_key, 4), 2), painted((key_heads, n_key, 3), 4)
     by_offset = painted((heads, n_query + n_key - 1), 6)
     index = np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1
-    expected, cond = _output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(n_query, n_key, causal, window))
+    given = {"models": rest["models"]} if probe == "large" else {}
+    given |= {"scale": scale, "bias": by_offset[:, index], "seen": _rule(n_query, n_key, causal, window)}
+    expected, cond = _output(q, k, v, **given)
     return case(
         f"attention/by-offset/h{heads}-d4/{probe}",
         op="attend_by_offset",
@@ -252,6 +278,24 @@ def _gradients():
         )
 
 
+def _extreme_gradients():
+    """A mask that is neither a triangle nor within one, and scores whose exponentials overflow."""
+    q, k, v, flow = painted((1, 3, 2), 1), painted((1, 4, 2), 2), painted((1, 4, 3), 4), painted((1, 3, 3), 8)
+    seen, bias = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]), np.zeros((1, 3, 4))
+    for probe, scale in (("holes", 0.375), ("large", 256.0)):
+        given = {"scale": scale, "seen": seen, "bias": bias}
+        yield case(
+            f"attention/gradient/h1-d2/v-{probe}",
+            op="attend_gradient",
+            params={"heads": 1, "scale": scale, "of": "v"},
+            tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "seen": seen},
+            expected=_derivative("v", flow, q, k, v, **given),
+            cond=_gradient_sensitivities(flow, q, k, v, **given, models=MATH_IN_F32[:2])["v"],
+            kills="no_mask mask_inverted scale_ignored",
+            models=MATH_IN_F32[:2],
+        )
+
+
 def _grouped_gradients():
     """Four heads of queries share two of keys, in one text or in each of two."""
     for of, *texts in (("k",), ("v",), ("k", 2)):
@@ -323,11 +367,11 @@ def _settled(slope):
     return np.frompyfunc(lambda x: mpmath.mpf(0) if abs(x) < mpmath.mpf(2) ** -100 else x, 1, 1)(slope)
 
 
-def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias):
+def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias, models=tuple(MODELS)):
     """dv = a^T do; ds = a (da - sum a da) with da = do v^T; dq = scale ds k, dk = scale ds^T q."""
     flow, q, k, v = (exact(x) for x in (flow, q, k, v))
     turned = lambda pair: (np.swapaxes(pair[0], -1, -2), {name: np.swapaxes(x, -1, -2) for name, x in pair[1].items()})
-    weights = softmax(total(dot(q, k, scale), exact(bias)), seen != 0)
+    weights = softmax(total(dot(q, k, scale), exact(bias)), seen != 0, models=models)
     by_weight = dot(flow, v)
     each = product(weights, by_weight)
     keys = k[0].shape[-2]
@@ -349,6 +393,15 @@ def _masks():
     for op, width in (("causal", None), ("window", 2)):
         between, beside = np.array([2.5, 0.25]), np.array([0.5, 2.25, 2.75, 4.25, 4.75, 0.0])
         apart = beside - between[:, None]
+        below = BELOW - BELOW[1:3, None]
+        yield case(
+            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-negative",
+            op=f"{op}_mask",
+            params=_tensors(width=width),
+            tensors={"queries": BELOW[1:3], "keys": BELOW},
+            expected=(abs(below) < width if width else below <= 0).astype(int),
+            kills="positions_ignored",
+        )
         yield case(
             f"attention/masks/{f'w{width}' if width else 'any'}/{op}-fractional",
             op=f"{op}_mask",

@@ -51,6 +51,7 @@ def vectors():
     for name, settings in MODELS.items():
         yield _rotate(name, *settings)
     yield _rotate(*SMALL)
+    yield _rotate("d8-beyond", *SMALL[1:-1], [[2**20 + 1, -3], [-40, 2**21 + 3]], models=("f64",))
 
 
 def _sections(sizes):
@@ -89,7 +90,7 @@ def _turned(x, coordinates, axis, w, layout):
     return y, {"phase": phase, "amp": terms(3, amp)}
 
 
-def _rotate(name, dim, base, axis, order, layout, coordinates):
+def _rotate(name, dim, base, axis, order, layout, coordinates, **rest):
     all_of = [frequency(t, dim, mpmath.mpf(base)) for t in range(dim // 2)]
     x, w = painted((len(coordinates), dim), 1), [all_of[t] for t in order]
     values, cond = _turned(x, coordinates, axis, w, layout)
@@ -102,4 +103,5 @@ def _rotate(name, dim, base, axis, order, layout, coordinates):
         expected=values,
         cond=cond,
         kills=kills + " order_ignored" * (w != all_of),
+        **rest,
     )

@@ -5,7 +5,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
-from proofs.vectors import BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
+from proofs.vectors import BELOW, BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
 from proofs.vectors._rejected import cut
 
 SOURCES = (
@@ -38,12 +38,15 @@ def vectors():
         given = {"phased": variant == "paper"}
         yield _encode(variant, PLACES[:2], 2, f"{WRAPPED} positions_ignored sign", probe="places", **given)
         yield _encode(variant, HALVES[None], 2, "positions_ignored sign", probe="fractional", **given)
+        yield _encode(variant, BELOW[None], 2, "positions_ignored sign", probe="negative", **given)
     yield _scores("paper", shared=False, far=BEYOND - 19)
     for shared in (False, True):
         variant = "shared" if shared else "paper"
         yield _scores(variant, shared=shared, at=(PLACES[:2, ::2], PLACES[:2, 1:]))
         halves = np.array([[2.5, 0.25], [7, 4.75]]), np.array([[0.5, 2.25, 9], [4.25, 40, 1.5]])
         yield _scores(variant, shared=shared, at=halves, probe="fractional")
+        below = BELOW[:2] + np.array([[0], [-7]]), BELOW[1:] + np.array([[3], [-40]])
+        yield _scores(variant, shared=shared, at=below, probe="negative")
     v, dim = [0, 1, 7, 30521], 6
     rows = [[word / mpmath.mpf(10000) ** (mpmath.mpf(2 * t) / dim) for t in range(dim)] for word in v]
     yield case(

@@ -29,6 +29,9 @@ def vectors():
         heads = "heads_exchanged keys_of_the_first_head keys_of_the_first_batch_row queries_and_keys_swapped"
         yield _scores(convention, "heads", np.tri(3, dtype=int), heads, 2, 3, 0.1875, (2, 2))
         yield _scores(convention, "decode", np.tri(2, 5, 3, dtype=int), "mask_left_aligned")
+        holes = np.array([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 1]])
+        yield _scores(convention, "holes", holes, "own_gate_left_out counted_from_the_start", 4, 3, 0.5, (1,))
+        yield _scores(convention, "large", holes, "own_gate_left_out counted_from_the_start", 4, 3, 256.0, (1,))
 
 
 def _positions():
@@ -46,11 +49,12 @@ def _positions():
 
 
 def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
+    slope = (lambda gate: 3 * gate * (1 - gate)) if probe == "large" else (lambda gate: mpmath.mpf(1) / 4)
     queries, keys = seen.shape
     q, k, table = painted((*lead, queries, d), 1), painted((*lead, keys, d), 2), painted((rows, d), 4)
     expected, amp = (np.zeros((*lead, *seen.shape), dtype=object) for _ in (0, 1))
     for head in np.ndindex(lead):
-        expected[head], amp[head] = _of_a_head(MPF(q[head]), MPF(k[head]), MPF(table), seen, scale, convention)
+        expected[head], amp[head] = _of_a_head(MPF(q[head]), MPF(k[head]), MPF(table), seen, scale, convention, slope)
     return case(
         f"cope/{convention}/d{d}-r{rows}/{probe}",
         op="scores",
@@ -59,13 +63,13 @@ def _scores(convention, probe, seen, kills, d=4, rows=3, scale=0.5, lead=()):
         expected=expected,
         cond={"amp": amp},
         ignore=np.asarray(seen) == 0,
-        kills=kills if lead else f"{EVERY} {kills}",
+        kills=f"{EVERY} {kills}" if not lead else kills,
         models=("f64", "f32"),  # a position in 16 bits is no position: rows are read between integers
     )
 
 
-def _of_a_head(q, k, table, seen, scale, convention):
-    """Scores and their amp."""
+def _of_a_head(q, k, table, seen, scale, convention, slope):
+    """Scores and their amp; `slope` bounds that of a gate, within one unit of the score."""
     expected, amp, d = np.zeros(seen.shape, dtype=object), np.zeros(seen.shape, dtype=object), q.shape[-1]
     factor = scale if convention == "official" else 1
     for i in range(len(q)):
@@ -74,9 +78,10 @@ def _of_a_head(q, k, table, seen, scale, convention):
         p = count(gates, len(table))
         z = [between([*by_row], each, mpmath) for each in p]
         expected[i] = seen[i] * (content + factor * np.array(z))
-        # a score of d products, a gate whose slope is at most 1/4, their sum, the rows on both sides
+        # a score of d products, a gate, their sum, the rows on both sides
         size = scale * (abs(k) @ abs(q[i])) + 1
         rise, most = max(abs(np.diff(by_row))), abs(table) @ abs(q[i])
-        off = terms(d + 4, seen[i] @ size / 4 + sum(p) + 1, bits=24) * rise + terms(d + 5, max(most), bits=24)
+        slopes = np.array([slope(gate) for gate in gates])
+        off = terms(d + 4, (seen[i] * slopes) @ size + sum(p) + 1, bits=24) * rise + terms(d + 5, max(most), bits=24)
         amp[i] = seen[i] * (terms(d + 2, size, bits=24) + factor * off)
     return expected, amp

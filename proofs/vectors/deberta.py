@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.relative.deberta import delta, log_bucket
-from proofs.vectors import NARROW, PLACES, attend, case, dot, exact, painted, terms, total
+from proofs.vectors import BELOW, NARROW, PLACES, attend, case, dot, exact, painted, terms, total
 from proofs.vectors._slopes import slopes
 
 SOURCES = (
@@ -71,7 +71,9 @@ def vectors():
     rows = f"{NARROW} int16_positions positions_shared_across_batch positions_ignored wrong_axis queries_and_keys_swapped"
     for convention in ("paper", "released"):
         yield _scores("places", convention, PLACES, PLACES, 3, ("c2p", "p2c"), f"direction {rows}", heads=2)
+        yield _scores("negative", convention, BELOW[None, :2], BELOW[None], 3, ("c2p", "p2c"), "direction", heads=1)
     yield _scores("places-log", "released", PLACES, PLACES, 4, ("c2p", "p2c"), rows, log=(18, 17), heads=2)
+    yield _scores("negative-log", "released", BELOW[None, :2], BELOW[None], 4, ("c2p",), "direction", log=(18, 17), heads=1)
     ends = "f32_logarithm logarithm_to_max_position sequence_length"
     yield _scores("ties", "released", [20], [8, 35, 33, 20], 15, ("c2p", "p2c"), ends, log=(18, 17), heads=1)
     for convention, of in (("paper", "q"), ("released", "q_r")):
@@ -81,7 +83,10 @@ def vectors():
     for of in ("q_r", "k_r"):
         yield _gradient("paper", of, one_text=True)
     for convention in ("paper", "released"):
+        yield _gradient(convention, "q", at=BELOW)
+    for convention in ("paper", "released"):
         yield _decoder(convention, 2)
+        yield _decoder(convention, 1, 128, models=("f64", "f32"))
 
 
 def _ends(buckets, max_position):
@@ -170,8 +175,9 @@ def _scores(probe, convention, queries, keys, span, wanted, kills, log=None, *, 
     )
 
 
-def _gradient(convention, of, places=False, one_text=False):
+def _gradient(convention, of, places=False, one_text=False, at=None):
     queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
+    queries, keys = (queries, keys) if at is None else (at[None, 1:3], at[None])
     (batch, n), m = queries.shape, keys.shape[-1]
     q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
     span, scale = 3 if one_text else 2, 1 / mpmath.sqrt(12)
@@ -191,7 +197,8 @@ def _gradient(convention, of, places=False, one_text=False):
         q, k, flow = q[0], k[0], flow[0]
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
     return case(
-        f"deberta/{convention}/h2-d4-k{span}/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}",
+        f"deberta/{convention}/h2-d4-k{span}/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}"
+        + "-negative" * (at is not None),
         op="scores_gradient",
         params={"convention": convention, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
@@ -204,19 +211,20 @@ def _gradient(convention, of, places=False, one_text=False):
     )
 
 
-def _decoder(convention, steps):
-    hidden, positions = painted((2, 3, 4), 1) / 4, painted((3, 4), 2) / 4
+def _decoder(convention, steps, size=1, models=tuple(MODELS)):
+    hidden, positions = painted((2, 3, 4), 1) * size / 4, painted((3, 4), 2) * size / 4
     start, keys = exact(np.broadcast_to(positions, hidden.shape)), exact(hidden)
     query = total(keys, start) if convention == "released" else start
     for _ in range(steps):
-        query = total(query, attend(query, keys, keys))
+        query = total(query, attend(query, keys, keys, models=models))
     expected, cond = query
     return case(
-        f"deberta/{convention}/n3-d4/decoder",
+        f"deberta/{convention}/n3-d4/decoder{'-large' * (size > 1)}",
         op="decoder",
         params={"convention": convention, "steps": steps},
         tensors={"hidden": hidden, "positions": positions},
         expected=expected,
         cond=cond,
-        kills="other_start one_step keys_follow",
+        kills="other_start" + " one_step keys_follow" * (steps > 1),
+        models=models,
     )

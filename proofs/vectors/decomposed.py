@@ -4,6 +4,7 @@ from fractions import Fraction as _fraction
 
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.decomposed import row, stretched
 from proofs.vectors import attend, case, dot, exact, painted, terms
 from proofs.vectors._rejected import fewer
@@ -34,6 +35,7 @@ def vectors():
     yield _bias("pooled", (2, 4), (1, 2), "query_scaled row_alone")
     yield _attend((2, 3), every + " no_bias bias_before_scale")
     yield _attend((1, 3), "query_scaled bias_twice no_bias bias_before_scale", 2, 0.1875)
+    yield _attend((2, 2), "scale_ignored heads_exchanged", 2, 2048.0, "-large", models=("f64", "f32"))
     for m, length in ((3, 7), (9, 5)):
         yield _resize(m, length, "from_corner_to_corner not_clamped")
 
@@ -87,19 +89,19 @@ def _bias(name, query, key, mistakes):
     )
 
 
-def _attend(grid, mistakes, d=4, scale=0.5):
+def _attend(grid, mistakes, d=4, scale=0.5, probe="", models=("f64", "f32", "f16-f32math")):
     q, k, v = (painted((2, 2, grid[0] * grid[1], d), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
     tables = _tables(grid, grid, d)
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables))
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables), models=models if probe else tuple(MODELS))
     return case(
-        f"decomposed/square/d{d}/attend",
+        f"decomposed/square/d{d}/attend{probe}",
         op="attend",
         params={"scale": scale},
         tensors={"q": q, "k": k, "v": v, **_named(tables)},
         expected=expected,
         cond=cond,
         kills=mistakes,
-        models=("f64", "f32", "f16-f32math"),
+        models=models,
     )
 
 

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.rotary.decoupled import definition
 from proofs.vectors import average, case, dot, exact, painted, softmax
 from proofs.vectors._rejected import cut
@@ -31,6 +32,9 @@ def vectors():
     yield _absorbed("tiny", (1, 2, 2, 3), 4, 2, 3)
     yield _absorbed("batch", (2, 3, 2, 4), 4, 4, 5)
     yield _attend("cached", (1, 2, 2, 4), 4, 2)
+    seen = np.array([[1, 0, 0, 1], [0, 1, 0, 1]])
+    yield _attend("holes", (1, 2, 2, 4), 4, 2, "mask_inverted", seen=seen)
+    yield _attend("large", (1, 2, 2, 4), 4, 2, "scale_ignored", scale=512.0, models=("f64", "f32"))
     swapped = "queries_and_keys_swapped"
     yield _scores("square", (2, 2, 3, 3), 6, 2, swapped)
     yield _attend("square", (2, 2, 3, 3), 6, 2, f"{swapped} keys_of_the_first_batch_row heads_exchanged mask_inverted")
@@ -87,12 +91,15 @@ def _absorbed(name, shape, d, d_rope, d_latent):
     )
 
 
-def _attend(name, shape, d, d_rope, kills=""):
-    scale, lead = float(1 / mpmath.sqrt(d + d_rope)), shape[:2]
+IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")
+
+
+def _attend(name, shape, d, d_rope, kills="", *, scale=None, seen=None, models=IN_F32):
+    scale, lead = scale or float(1 / mpmath.sqrt(d + d_rope)), shape[:2]
     (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
-    q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int)
+    q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int) if seen is None else seen
     scores = _values(q, p, k, r, scale), _joined(q, p, k, r, scale)
-    expected, cond = average(softmax(scores, seen != 0), exact(v))
+    expected, cond = average(softmax(scores, seen != 0, models=models if name == "large" else tuple(MODELS)), exact(v))
     return case(
         f"decoupled/attend/{name}/attend",
         op="attend",
@@ -100,6 +107,6 @@ def _attend(name, shape, d, d_rope, kills=""):
         tensors={"q": q, "q_turned": p, "k": k, "k_turned": r, "v": v, "seen": seen},
         expected=expected,
         cond=cond,
-        kills=f"{ANY} each_by_its_width turned_unscaled no_mask {kills}",
-        models=("f64", "f32", "f16-f32math", "bf16-f32math"),
+        kills=kills if name == "large" else f"{ANY} each_by_its_width turned_unscaled no_mask {kills}",
+        models=models,
     )

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.fire import definition, hidden
-from proofs.vectors import FAR, HALVES, NARROW, case, painted, terms
+from proofs.vectors import BELOW, FAR, HALVES, NARROW, case, painted, terms
 
 SOURCES = ("Li et al., Functional Interpolation for Relative Positions, arXiv 2310.04418",)
 
@@ -34,6 +34,7 @@ def vectors():
     yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
     yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
     yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
+    yield _bias("negative", BELOW[1:3], BELOW, "positions_ignored")
 
 
 def _bias(probe, queries, keys, kills, c=0.125, threshold=3.0, eps=2.0**-20):

@@ -5,7 +5,7 @@ import numpy as np
 
 from proofs.rotary.fope import definition, still
 from proofs.rotary.rope import frequency
-from proofs.vectors import HALVES, PLACES, case, growth, painted, terms
+from proofs.vectors import BELOW, HALVES, PLACES, case, growth, painted, terms
 
 SOURCES = (
     "Hua et al., Fourier Position Embedding, arXiv 2412.17739",
@@ -49,6 +49,7 @@ def vectors():
         kills = "f32_positions f16_positions"
         yield _rotate("beyond-f32", PLACES[2], 4, 64, 1, convention, kills=kills, models=("f64",))
         yield _rotate("fractional", HALVES, 4, 64, 1, convention, kills="positions_ignored")
+        yield _rotate("negative", BELOW, 4, 64, 1, convention, kills="positions_ignored")
 
 
 def _kept(dim, base, length):

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.forgetting import definition, log_gate
-from proofs.vectors import case, painted, terms
+from proofs.vectors import BITS, case, painted, terms
 
 SOURCES = ("Lin et al., Forgetting Transformer, arXiv 2503.02130, section 3",)
 
@@ -29,6 +29,18 @@ def vectors():
         tensors={"x": x},
         expected=gates,
         # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
+        cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
+        kills="gate_not_logarithm gate_of_the_negative",
+    )
+    x = np.array([[1000.0, -1000, 100, -100, 0.5]])
+    with mpmath.workprec(BITS + 1500):  # the bits of 1 + exp(-1000)
+        gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
+    yield case(
+        "forgetting/gates/any/large",
+        op="log_sigmoid",
+        params={},
+        tensors={"x": x},
+        expected=gates,
         cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
         kills="gate_not_logarithm gate_of_the_negative",
     )

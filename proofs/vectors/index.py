@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.absolute.index import definition
-from proofs.vectors import BEYOND, FAR, HALVES, NARROW, PLACES, WRAPPED, case, terms
+from proofs.vectors import BELOW, BEYOND, FAR, HALVES, NARROW, PLACES, WRAPPED, case, terms
 
 SOURCES = ("the position itself: the first trials that motivate the sinusoid in most introductions",)
 
@@ -49,8 +49,17 @@ def vectors():
         expected=HALVES[:, None],
         kills="starts_at_one positions_ignored",
     )
+    yield case(
+        "index/plain/any/negative",
+        op="encode",
+        params={},
+        tensors={"positions": BELOW},
+        expected=BELOW[:, None],
+        kills="starts_at_one positions_ignored",
+    )
     for denominator, length in (("length", 16), ("length - 1", 17)):
         yield _normalized(denominator, length)
+    yield _normalized("length", 64, HALVES)
     for denominator in ("length", "length - 1"):
         yield _normalized(denominator, BEYOND + 8, FAR, NARROW)
     for denominator in ("length", "length - 1"):

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.kerple import definition
-from proofs.vectors import FAR, HALVES, MODELS, NARROW, case, terms
+from proofs.vectors import BELOW, FAR, HALVES, MODELS, NARROW, case, terms
 
 SOURCES = ("Chi et al., KERPLE, arXiv 2205.09921", "github.com/chijames/KERPLE, megatron/mpu/layers.py")
 
@@ -30,6 +30,7 @@ def vectors():
         yield _bias(form, "far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
         yield _bias(form, "beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
         yield _bias(form, "fractional", HALVES[1:3], HALVES, "positions_ignored")
+        yield _bias(form, "negative", BELOW[1:3], BELOW, "positions_ignored")
 
 
 def _bias(form, probe, queries, keys, kills):

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 
 from proofs.rotary.layouts import BOTH
-from proofs.vectors import HALVES, NARROW, PLACES, case, dot, exact, painted, total
+from proofs.vectors import BELOW, HALVES, NARROW, PLACES, case, dot, exact, painted, total
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -35,9 +35,11 @@ def vectors():
         yield _scores(source, target, 4, 4, own, at=PLACES[:, None], **more)
         more |= {"base": 100, "models": ("f64", "f32")}
         yield _scores(source, target, 4, 4, "positions_ignored", at=HALVES[None, None], **more)
+        more |= {"base": 64, "width": 2}
+        yield _scores(source, target, 4, 4, "positions_ignored", at=BELOW[None, None], **more)
 
 
-BASES = {100: "b1e2", 10000: "b1e4", 500000: "b5e5"}
+BASES = {64: "b64", 100: "b1e2", 10000: "b1e4", 500000: "b5e5"}
 NEAR = np.array([[[0, 3, 4, 48040]], [[7, 2, 4097, 11]]])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.rotary.linear_attention import definition
-from proofs.vectors import HALVES, PLACES, WRAPPED, case, painted, stored, terms
+from proofs.vectors import BELOW, HALVES, PLACES, WRAPPED, case, painted, stored, terms
 from proofs.vectors.value import turned
 
 SOURCES = (
@@ -50,7 +50,8 @@ def vectors():
         rows = f"{ANY} {WRAPPED} positions_shared_across_batch keys_of_the_first_batch_row wrong_axis wrong_base"
         more = {"models": ("f64", "f32"), "base": 500000}
         yield _attend("places", (2, 2, 4, 4, 1), PLACES[:2, None], layout, causal, rows, **more)
-        yield _attend("fractional", (1, 4, 4, 1), HALVES, layout, causal, "not_rotated positions_ignored sign", **more)
+        for probe, at in (("fractional", HALVES), ("negative", BELOW)):
+            yield _attend(probe, (1, 4, 4, 1), at, layout, causal, "not_rotated positions_ignored sign", **more)
         yield _attend("beyond-f32", (1, 4, 4, 1), PLACES[2], layout, causal, "f32_positions", models=("f64",))
 
 

@@ -8,7 +8,7 @@ from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.offsets import clipped
-from proofs.vectors import FAR, NARROW, PLACES, average, case, dot, exact, growth, painted, stored, terms, total
+from proofs.vectors import BELOW, FAR, NARROW, PLACES, average, case, dot, exact, growth, painted, stored, terms, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors.shaw import rearranged
 
@@ -42,6 +42,8 @@ def vectors():
         yield _attend(convention, "far", FAR[3:], NARROW + " positions_ignored", FAR)
         rows = "queries_and_keys_swapped positions_shared_across_batch wrong_axis keys_of_the_first_batch_row"
         yield _attend(convention, "places", PLACES, f"{NARROW} int16_positions {rows}", PLACES)
+        yield _attend(convention, "negative", BELOW[1:3], "positions_ignored transposed", BELOW)
+        yield _attend(convention, "large", [1, 4], "scale_ignored", scale=256, models=("f64", "f32"))
         masked = "no_mask mask_inverted mask_left_aligned sees_one_ahead mask_strict mask_of_the_future"
         yield _attend(convention, "masked", PLACES[:2], masked, PLACES[:2], 0.1875, causal=True)
     yield _attend("paper", "decode", [4], "other_convention no_value_term no_position positions_ignored")
@@ -80,7 +82,7 @@ def _encode(convention, k, dim, mistakes):
     return _plain("encode", convention, k, dim, REACH, mistakes, {"offsets": list(REACH)})
 
 
-def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.5, **rules):
+def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.5, models=None, **rules):
     queries, keys, k, scale = np.array(queries), np.array(keys), 2, mpmath.mpf(scale)
     mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
     batch, heads = (len(queries), 2) if queries.ndim == 2 else (2, 3)
@@ -89,7 +91,7 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
     a = _vectors(offset[:, None] if queries.ndim == 2 else offset, k, 4, convention)  # (.., n_query, n_key, 4)
     per_query = rearranged(lambda x: x[..., None, :], exact(q))  # (batch, heads, n_query, 1, 4)
     position = rearranged(lambda x: x[..., 0, :], dot(per_query, a, scale))
-    weights = weighted(total(dot(exact(q), exact(key), scale), position), mask)
+    weights = weighted(total(dot(exact(q), exact(key), scale), position), mask, models=models or tuple(MODELS))
     term = average(rearranged(lambda x: x[..., None, :], weights), a)
     expected, cond = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
     return case(
@@ -100,7 +102,6 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
         expected=expected,
         cond=cond,
         kills=mistakes,
-        models=tuple(
-            name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")
-        ),  # one key in 16 bits
+        models=models
+        or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")),  # one key in 16 bits
     )

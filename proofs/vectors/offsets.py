@@ -3,7 +3,7 @@
 import numpy as np
 
 from proofs.offsets import clipped, definition
-from proofs.vectors import HALVES, NARROW, PLACES, case, painted
+from proofs.vectors import BELOW, HALVES, NARROW, PLACES, case, painted
 from proofs.vectors._rejected import cut
 
 SOURCES = ("Shaw et al., Self-Attention with Relative Position Representations, arXiv 1803.02155, sections 3.2 and 3.3",)
@@ -31,6 +31,8 @@ def vectors():
     yield _offsets("decode", [131071], [0, 4097, 48040, 131071], "transposed positions_ignored")
     shared = "transposed positions_ignored positions_shared_across_batch"
     yield _offsets("fractional", HALVES[1:3], HALVES, "transposed positions_ignored")
+    yield _offsets("negative", BELOW[1:3], BELOW, "transposed positions_ignored")
+    yield _gather("negative", BELOW[:3], BELOW, -42, 48, "transposed positions_ignored lowest_ignored")
     yield _offsets("padded", [[1, 2, 9], [2, 3, 4]], padded, shared)
     ends = "no_clip clip_one_early clip_one_late clip_low_late wrapped transposed"
     yield _clip("shaw", -4, 4, ends)

@@ -7,7 +7,7 @@ import numpy as np
 
 from proofs.rotary.pope import clamped, definition, softplus
 from proofs.rotary.rope import frequency
-from proofs.vectors import FAR, HALVES, PLACES, case, dot, growth, painted, stored, terms
+from proofs.vectors import BELOW, BITS, FAR, HALVES, PLACES, case, dot, growth, painted, stored, terms
 
 SOURCES = (
     'Gopalakrishnan et al., Decoupling the "What" and "Where", arXiv 2509.10534',
@@ -32,6 +32,8 @@ LENGTHS = "no_softplus relu half_the_frequencies"
 PHASES = "no_phases phases_subtracted phases_not_clamped phases_of_the_first_head"
 ROWS = "positions_clamped positions_modulo bf16_positions int16_positions positions_shared_across_batch wrong_axis wrong_base"
 
+LARGE = np.array([1000.0, -1000, 100, -100, 0.5, 1000, -0.25, 96]).reshape(1, 2, 2, 2)  # exp overflows
+
 
 def vectors():
     for layout, side in itertools.product(("half", "interleaved"), ("query", "key")):
@@ -40,12 +42,16 @@ def vectors():
         yield _encode("places", PLACES[:2], 2, layout, side, base=500000, kills=ROWS, models=("f64", "f32"))
         yield _encode("beyond-f32", PLACES[2], 2, layout, side, kills="f32_positions f16_positions", models=("f64",))
         yield _encode("fractional", HALVES, 2, layout, side, kills="positions_ignored")
+        yield _encode("negative", BELOW, 2, layout, side, kills="positions_ignored")
+        yield _encode("large", [0, 5], 2, layout, side, x=LARGE, kills=LENGTHS, models=("f64", "f32"))
     own = f"{LENGTHS} {PHASES} scale_of_the_doubled_width sign"
     yield _scores("near", [0, 5, 2], [0, 5, 2, 7], 6, kills=own, models=MATHS)
     yield _scores("decode", [7], [0, 1, 5, 7], 4, kills="queries_left_aligned row_for_position", models=MATHS)
     yield _scores("places", PLACES[:2], PLACES[:2], 4, base=500000, kills=ROWS, models=("f64", "f32"))
     yield _scores("beyond-f32", FAR[-2:], FAR, 4, kills="f32_positions f16_positions", models=("f64",))
     yield _scores("fractional", HALVES[1:], HALVES, 4, kills="positions_ignored")
+    yield _scores("negative", BELOW[1:], BELOW, 4, kills="positions_ignored")
+    yield _scores("large", [0, 5], [0, 5], 2, x=LARGE, kills=LENGTHS, models=("f64", "f32"))
 
 
 def _phases(dim):
@@ -58,7 +64,7 @@ def _pairs(x, positions, dim, base, side):
     at = np.broadcast_to(np.array(positions, dtype=object).reshape(-1, 1, x.shape[-2]), x.shape[:-1])
     phases = _phases(dim)
     for place in np.ndindex(*x.shape):
-        w, length = frequency(place[-1], 2 * dim, mpmath.mpf(base)), softplus(mpmath.mpf(x[place]), mpmath)
+        w, length = frequency(place[-1], 2 * dim, mpmath.mpf(base)), _length(x[place])
         angle = mpmath.mpf(at[place[:-1]]) * w
         phase = clamped(mpmath.mpf(phases[place[-3], place[-1]]), 2 * mpmath.pi) if side == "key" else mpmath.mpf(0)
         # the sum of the angle and the phase is rounded, and pi is
@@ -68,6 +74,12 @@ def _pairs(x, positions, dim, base, side):
             # the exponential, what 1 + it rounds to, the logarithm, the sum, and the product
             value[place], moved[place], size[place] = each, off, terms(6, each) + terms(4, share)
     return [(value, {"phase": moved, "amp": size}) for value, moved, size in made]
+
+
+def _length(x):
+    """softplus, with the bits of 1 + exp(-1000)."""
+    with mpmath.workprec(BITS + 1500):
+        return softplus(mpmath.mpf(x), mpmath)
 
 
 def _joined(first, second, layout):
@@ -80,9 +92,9 @@ def _encoded(x, positions, dim, base, side, layout):
     return _joined(cos, sin, layout), {name: _joined(c[name], s[name], layout) for name in c}
 
 
-def _encode(name, positions, dim, layout, side, *, base=10000, **rest):
+def _encode(name, positions, dim, layout, side, *, base=10000, x=None, **rest):
     positions = np.array(positions)
-    x = painted((len(positions) if positions.ndim > 1 else 1, 2, positions.shape[-1], dim), 1)
+    x = painted((len(positions) if positions.ndim > 1 else 1, 2, positions.shape[-1], dim), 1) if x is None else x
     expected, cond = _encoded(x, positions, dim, base, side, layout)
     return case(
         f"pope/{layout}-{side}/d{dim}/{name}",
@@ -95,10 +107,11 @@ def _encode(name, positions, dim, layout, side, *, base=10000, **rest):
     )
 
 
-def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, **rest):
+def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, x=None, **rest):
     queries, keys = np.array(queries), np.array(keys)
     batch = len(queries) if queries.ndim > 1 else 1
     q, k = painted((batch, 2, queries.shape[-1], dim), 1), painted((batch, 2, keys.shape[-1], dim), 2)
+    q, k = (q, k) if x is None else (x, x[..., ::-1])
     sides = (q, queries, "query"), (k, keys, "key")
     pairs = [stored(*_encoded(x, positions, dim, base, side, "half")) for x, positions, side in sides]
     expected, cond = dot(*pairs, scale)

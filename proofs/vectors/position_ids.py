@@ -92,11 +92,16 @@ def vectors():
         yield _rerope(5, leak, "across", ACROSS, bits)
     yield _lambda_mask("near", NEAR, "window_one_more first_tokens_left_out future_seen")
     yield _lambda_mask("across", ACROSS, bits)
+    for leak in (None, 4):
+        yield _rerope(5, leak, "negative", UNDER, "sign")
+    yield _lambda_mask("negative", UNDER, "future_seen")
     for size, local, flags in ((6, 2, "local_ignored next_chunk_as_far not_capped"), (8, 3, "local_ignored next_chunk_as_far")):
         yield _dual_chunk(size, local, flags)
     yield _dual_chunk(6, 4, "local_ignored")
     yield _self_extend(2, 5, "prefill", NARROW + " int16_positions ", BEHIND)
     yield _dual_chunk(6, 2, NARROW + " int16_positions", BEHIND)
+    yield _self_extend(2, 5, "prefill", "", UNDER[1], "negative")
+    yield _dual_chunk(6, 2, "local_ignored", UNDER[1], "negative")
     yield from _multimodal()
     for convention in ("llama4", "ministral3"):
         for length, positions in ((8192, [0, 8190, 8191, 8192, 16383, 131071]), (4, [*range(9), *range(11, 171, 8)])):
@@ -122,22 +127,23 @@ def _after(queries, keys):
 BEHIND = [4, 9, 32767, 32769, 65535, 65537, BEYOND - 1, BEYOND + 1, BEYOND + 3]  # where numbers of 16 and 24 bits end
 
 
-def _self_extend(group, window, phase, flags, far=None):
+def _self_extend(group, window, phase, flags, far=None, probe="far"):
     queries, keys = (far[1::2], far) if far else ([0, 3, 7, 13, 18], list(range(19)))
     shift = window - (mpmath.mpf(window) / group if phase == "prefill" else window // group)
     expected = _past(queries, keys, lambda i, j: definition("self_extend", i, j, group, window, shift))
     return _case(
-        f"self_extend/g{group}-w{window}/{phase}{'-far' * bool(far)}",
+        f"self_extend/g{group}-w{window}/{phase}{f'-{probe}' * bool(far)}",
         {"group": group, "window": window, "phase": phase},
         {"queries": queries, "keys": keys},
         expected,
         flags + "groups_everywhere shift_left_out window_one_more no_groups sign",
         ignore=_after(queries, keys),
-        models=("f64",) if far else tuple(MODELS),  # float32 has no halves there
+        models=("f64",) if far and probe == "far" else tuple(MODELS),  # float32 has no halves there
     )
 
 
 NEAR = [0, 3, 7, 13, 18], list(range(19))
+UNDER = [-9, -2, 3], [-20, -13, -9, -5, -2, 0, 3]  # positions below 0
 ACROSS = [32770, *FAR[1:]], [0, 32765, 32768, 32770, *FAR]  # where numbers of 16 and of 24 bits end
 
 
@@ -156,11 +162,11 @@ def _lambda_mask(probe, places, flags):
     return _case(f"lambda_mask/w4-s2/{probe}", {"window": 4, "sinks": 2}, tensors, expected, flags)
 
 
-def _dual_chunk(size, local, flags, far=None):
+def _dual_chunk(size, local, flags, far=None, probe="far"):
     queries, keys = (far[1::2], far) if far else ([0, 4, 7, 13, 18], list(range(19)))
     expected = _past(queries, keys, lambda i, j: definition("dual_chunk", i, j, size, local))
     params, tensors = {"chunk_size": size, "local": local}, {"queries": queries, "keys": keys}
-    name, ignore = f"dual_chunk/c{size}-l{local}/offsets{'-far' * bool(far)}", _after(queries, keys)
+    name, ignore = f"dual_chunk/c{size}-l{local}/offsets{f'-{probe}' * bool(far)}", _after(queries, keys)
     return _case(name, params, tensors, expected, flags + " no_groups sign", ignore=ignore)
 
 

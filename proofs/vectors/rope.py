@@ -8,6 +8,7 @@ import sympy
 
 from proofs.rotary.rope import definition, frequency
 from proofs.vectors import (
+    BELOW,
     BITS,
     HALVES,
     PLACES,
@@ -122,8 +123,9 @@ def _edges():
     yield _tables(
         "places", PLACES[:2], 4, 5 * 10**5, f"wrong_base sign positions_shared_across_batch {FAR_NARROW}", models=NO_TABLES
     )
-    yield _tables("fractional", HALVES, 4, 10**4, "sign positions_ignored linear_scaling")
-    yield _rotate("fractional", painted((4, 4), 15), HALVES, 4, 10**4, "interleaved", "sign other_layout positions_ignored")
+    for probe, at in (("fractional", HALVES), ("negative", BELOW)):
+        yield _tables(probe, at, 4, 10**4, "sign positions_ignored linear_scaling")
+        yield _rotate(probe, painted((4, 4), 15), at, 4, 10**4, "interleaved", "sign other_layout positions_ignored")
 
 
 def _partial():
@@ -179,6 +181,7 @@ def _placed_scores():
             ("places", PLACES[:2, None], 5 * 10**5, 0.1875, wrong),
             ("beyond-f32", PLACES[2], 10**4, 0.375, "f32_positions positions_ignored"),
             ("fractional", HALVES, 5 * 10**5, 0.375, "positions_ignored sign"),
+            ("negative", BELOW, 5 * 10**5, 0.375, "positions_ignored sign"),
         ):
             theta = _theta(4, base)
             turned = [stored(_turn(x, at, theta, layout), _sensitivity(x, at, theta, layout)) for x in (q, np.repeat(k, 2, 1))]
@@ -227,7 +230,11 @@ def _attention():
         if layout == "interleaved":  # halves have one already
             yield from _attend(4, 5 * 10**5, layout, cached, {"places-cached": 2}, causal, at=PLACES[:2], **two)
         more = {"models": ("f64", "f32"), "divided": 1}
-        yield from _attend(4, 5 * 10**5, layout, "positions_ignored", {"fractional": 0}, causal, n=4, at=HALVES, **more)
+        for probe, at, wrong in (("fractional", HALVES, ""), ("negative", BELOW, " sign no_mask")):
+            wrong = f"positions_ignored{wrong}"
+            yield from _attend(4, 5 * 10**5, layout, wrong, {probe: 0}, causal, n=4, at=at, **more)
+        wrong, more["scale"] = "scale_ignored q_not_rotated mask_inverted values_turned", 256.0
+        yield from _attend(4, 5 * 10**5, layout, wrong, {"large": 0}, causal, n=4, at=HALVES, **more)
         more = {"models": ("f64",), "scale": 0.375, "divided": 1}
         yield from _attend(4, 10**4, layout, "f32_positions", {"beyond-f32": 0}, causal, n=4, at=PLACES[2], **more)
     at, seen = np.array([[0, 0, 0, 1], [0, 1, 2, 3]]), np.array([np.tri(4) * [0, 0, 1, 1], np.tri(4)])[:, None].astype(int)
@@ -314,6 +321,7 @@ def _gradients():
             ("places", PLACES[:2], ("f64", "f32"), f"{FAR_NARROW} positions_shared_across_batch wrong_base gradient_forward"),
             ("beyond-f32", PLACES[1:], ("f64",), "f32_positions"),
             ("fractional", HALVES[None], ("f64", "f32"), "positions_ignored"),
+            ("negative", BELOW[None], ("f64", "f32"), "positions_ignored"),
         ):
             yield case(
                 f"rope/{layout}/d4-b5e5/gradient-{probe}",

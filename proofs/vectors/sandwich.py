@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.relative.sandwich import definition, frequency
-from proofs.vectors import FAR, HALVES, NARROW, case, growth, terms
+from proofs.vectors import BELOW, FAR, HALVES, NARROW, case, growth, terms
 
 SOURCES = ("Chi et al., arXiv 2212.10356",)
 
@@ -26,6 +26,7 @@ def vectors():
     yield _bias("far", [4097, 48040], [0, 4090, 48039], "int16_positions positions_ignored")
     yield _bias("beyond", FAR[3:], FAR, f"{NARROW} positions_zero")
     yield _bias("fractional", HALVES[1:3], HALVES, "positions_ignored")
+    yield _bias("negative", BELOW[1:3], BELOW, "positions_ignored")
 
 
 def _bias(probe, queries, keys, kills, heads=3, dim=6, base=100.0):

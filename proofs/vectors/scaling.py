@@ -7,7 +7,7 @@ import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.scaling import definition
-from proofs.vectors import HALVES, PLACES, case, growth, terms
+from proofs.vectors import BELOW, HALVES, PLACES, case, growth, terms
 from proofs.vectors._rejected import cut
 
 SOURCES = (
@@ -69,7 +69,8 @@ def vectors():
     rows = "positions_clamped positions_modulo int16_positions bf16_positions positions_shared_across_batch wrong_axis"
     yield _tables("d16", *small, probe="places", positions=PLACES[:2], kills=f"{rows} wrong_base", models=("f64", "f32"))
     yield _tables("d16", *small, probe="beyond-f32", positions=PLACES[2], kills="f32_positions", models=("f64",))
-    yield _tables("d16", *small, probe="fractional", positions=HALVES, kills="positions_ignored sign", models=("f64", "f32"))
+    for probe, at in (("fractional", HALVES), ("negative", BELOW)):
+        yield _tables("d16", *small, probe=probe, positions=at, kills="positions_ignored sign", models=("f64", "f32"))
     yield _yarn("d16", *small)
     for settings in (YARN["deepseek-v3"], small):
         yield _yarn_over_turns(*settings)
@@ -198,7 +199,7 @@ def _tables(name, dim, base, factor, *ramp, probe="tables", positions=(0, 1, 100
     values = magnitude * np.concatenate([np.frompyfunc(f, 1, 1)(angles) for f in (mpmath.cos, mpmath.sin)], axis=-1)
     blend = _of_the_ramp(*settings)
     by = [v * growth(x) + more for v, x, more in zip(w, plain(dim, base), blend, strict=True)]
-    phase = magnitude * positions[..., None] * np.array(by * 2)
+    phase = magnitude * abs(positions)[..., None] * np.array(by * 2)
     return case(
         f"scaling/yarn_tables/{name}/{probe}",
         op="yarn_tables",

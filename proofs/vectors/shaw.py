@@ -8,7 +8,7 @@ import numpy as np
 from posref.relative import shaw
 from posref.vectors import MODELS
 from proofs.offsets import clipped
-from proofs.vectors import FAR, NARROW, PLACES, average, case, dot, exact, painted, total
+from proofs.vectors import BELOW, FAR, NARROW, PLACES, average, case, dot, exact, painted, total
 from proofs.vectors import softmax as weighted
 from proofs.vectors._rejected import fewer
 from proofs.vectors._slopes import slopes
@@ -57,6 +57,10 @@ def vectors():
     for variant in shaw.VARIANTS:
         yield _scores("places", PLACES, PLACES, variant, rows, heads=True, small=True)
         yield _gradient(variant, "q" if variant == "relative_key" else "key_table", True)
+        yield _scores("negative", BELOW[1:3], BELOW, variant, "transposed positions_ignored", one_text=True)
+        yield _gradient(variant, "q", at=BELOW)
+    yield _attend("negative", BELOW[1:3], "transposed positions_ignored", True, keys=BELOW)
+    yield _attend("large", [2, 4], "scale_ignored", True, scale=256, models=("f64", "f32"))
     wrong = f"{rows} table_of_the_first_head no_mask mask_left_aligned"
     yield _attend("places", PLACES, wrong, True, heads=True, keys=PLACES, small=True)
     for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):
@@ -93,7 +97,7 @@ def _all_scores(q, k, table, at, scale, variant):
     return total(*parts)
 
 
-def _case(op, probe, queries, keys, params, tensors, result, mistakes, comment=""):
+def _case(op, probe, queries, keys, params, tensors, result, mistakes, **rest):
     expected, cond = result
     q = tensors["q"]
     return case(
@@ -104,7 +108,7 @@ def _case(op, probe, queries, keys, params, tensors, result, mistakes, comment="
         expected=expected,
         cond=cond,
         kills=mistakes,
-        comment=comment,
+        **rest,
     )
 
 
@@ -126,14 +130,15 @@ def _scores(probe, queries, keys, variant, mistakes, heads=False, small=False, o
     return _case("scores", probe, queries, keys, params, {"q": q, "k": k, "key_table": table}, result, mistakes)
 
 
-def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tuple(range(5)), small=False):
+def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tuple(range(5)), small=False, **given):
     queries, keys, (of_q, of_k) = np.array(queries), np.array(keys), _sizes(queries, keys, small)
-    scale, lead = mpmath.mpf(3) / 16 if small else mpmath.mpf(1) / 2, of_q[1:2] if heads else ()
+    models = given.get("models", tuple(MODELS))
+    scale, lead = mpmath.mpf(given.get("scale", 3 / 16 if small else 1 / 2)), of_q[1:2] if heads else ()
     q, k, v = painted(of_q, 1), painted(of_k, 2), painted(of_k, 6)
     table, value_table = painted((*lead, 5, 4), 4), painted((*lead, 5, 4), 8)
     at = _rows(queries, keys, 2)
     mask = (keys[..., None, :] <= queries[..., None]).reshape(-1, 1, *at.shape[2:]) | (not causal)
-    weights = weighted(_all_scores(q, k, table, at, scale, "relative_key"), mask)
+    weights = weighted(_all_scores(q, k, table, at, scale, "relative_key"), mask, models=models)
     result = average(weights, exact(v))
     if values:
         a = np.stack([value_table[:, rows[0]] for rows in at]) if heads else value_table[at[:, 0]][:, None]
@@ -141,14 +146,15 @@ def _attend(probe, queries, mistakes, causal, heads=False, values=True, keys=tup
         result = total(result, rearranged(lambda x: x[..., 0, :], term))
     tensors = {"q": q, "k": k, "v": v, "key_table": table} | ({"value_table": value_table} if values else {})
     params = {"variant": "relative_key", "scale": float(scale), "causal": causal}
-    return _case("attend", probe, queries, keys, params, tensors, result, mistakes)
+    return _case("attend", probe, queries, keys, params, tensors, result, mistakes, models=models)
 
 
-def _gradient(variant, of, places=False, one_text=False):
+def _gradient(variant, of, places=False, one_text=False, at=None):
     queries, keys = (PLACES, PLACES) if places else (np.array([[0, 2, 9]]), np.array([[0, 1, 2, 8, 9]]))
+    queries, keys = (queries, keys) if at is None else (at[None, 1:3], at[None])
     (batch, n), m, table, scale = queries.shape, keys.shape[-1], painted((5, 4), 6), 0.1875 if places else 0.375
     q, k, flow = painted((batch, 2, n, 4), 1), painted((batch, 2, m, 4), 2), painted((batch, 2, n, m), 9)
-    at = _rows(queries, keys, 2)[:, 0]
+    at, suffix = _rows(queries, keys, 2)[:, 0], "" if at is None else "-negative"
 
     def loss(flow, q, k, key_table):
         found = mpmath.mpf(0)
@@ -166,7 +172,7 @@ def _gradient(variant, of, places=False, one_text=False):
     wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
     wrong += " key_part_left_out" if of == "key_table" and variant == "relative_key_query" else ""
     return case(
-        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}",
+        f"shaw/{variant}/h2-d4-k2/gradient-{of.replace('_', '-')}{'-places' * places}{'-one-text' * one_text}{suffix}",
         op="scores_gradient",
         params={"scale": scale, "variant": variant, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table}

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import definition, frequency
-from proofs.vectors import HALVES, PLACES, case, growth, terms
+from proofs.vectors import BELOW, HALVES, PLACES, case, growth, terms
 
 SOURCES = (
     "Vaswani et al., Attention Is All You Need, arXiv 1706.03762, section 3.5",
@@ -62,6 +62,7 @@ def vectors():
             yield _encode("places", PLACES[:2], 6, layout, divisor, rows, **more)
             yield _encode("beyond-f32", PLACES[2], 6, layout, divisor, "f32_angles f32_positions", models=("f64",))
             yield _encode("fractional", HALVES, 6, layout, divisor, "starts_at_one degrees positions_ignored")
+            yield _encode("negative", BELOW, 6, layout, divisor, "starts_at_one degrees positions_ignored")
     batch = [[0, 1, 2, 3, 4], [7, 5000, 7, 3, 0]]
     yield _encode("batch", batch, 6, "half", "dim", ANY + " positions_ignored positions_shared_across_batch")
     yield _encode(

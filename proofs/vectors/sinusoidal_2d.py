@@ -34,6 +34,8 @@ def vectors():
         yield _encode("far", [[0, 255], [13, 0], [511, 64]], 16, convention, f"{shared} {others}")
         far = [[65536, 3], [5, 32768], [2.5, 7.25]]
         yield _encode("places", far, 8, convention, "rows_and_columns_exchanged wrong_base", 500000, models=("f64", "f32"))
+        far = [[2**20 + 1, -3], [-40, 2**21 + 3]]
+        yield _encode("beyond", far, 8, convention, "rows_and_columns_exchanged wrong_base", 500000, models=("f64",))
     counts = places(SEEN)
     yield _counts("counted", counts, "padding_counted from_zero")
     last = [[[counts[-1][x][0], counts[y][-1][1]] for x in range(6)] for y in range(4)]
@@ -44,7 +46,7 @@ def vectors():
 def _encode(probe, coordinates, dim, convention, mistakes, base=10000, **rest):
     w = [frequency(t, dim // 2, mpmath.mpf(base), m=mpmath) for t in range(dim // 4)]
     values = [definition(y, x, w, convention, mpmath) for y, x in coordinates]
-    sizes = [_ordered([c * v * growth(v) for c in (y, x) for v in w], convention) for y, x in coordinates]
+    sizes = [_ordered([abs(c) * v * growth(v) for c in (y, x) for v in w], convention) for y, x in coordinates]
     return case(
         f"sinusoidal_2d/{convention}/d{dim}-{'b1e4' if base == 10000 else 'b5e5'}/{probe}",
         op="encode",

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.stick_breaking import definition
 from proofs.vectors import case, painted, terms
 from proofs.vectors._rejected import cut
@@ -23,11 +24,19 @@ def vectors():
     yield _weights("strict", strict, "own_share_left masked_keys_break")
     yield _weights("current", np.tri(4, 4, dtype=int), "own_share_left masked_keys_break normalized")
     yield _weights("decode", np.array([[0, 1, 1, 0], [0, 0, 1, 1]]), "own_share_left masked_keys_break mask_left_aligned")
+    holes = np.array([[1, 0, 0, 1], [0, 1, 1, 1], [0, 1, 1, 1]])
+    yield _weights("holes", holes, "masked_keys_break")
+    yield _weights("large", holes, "own_share_left", LARGE)
     yield _remainder(strict)
+    yield _remainder(holes, "holes")
+    yield _remainder(holes, "large", LARGE)
 
 
-def _scores(seen):
-    return painted((2, 2, *seen.shape), 1)
+LARGE = np.array([[1000.0, -1000, 100, -100], [1000, 96, -1000, 0.5], [1000, -96, -1000, 0.5]])  # exp overflows
+
+
+def _scores(seen, given=None):
+    return painted((2, 2, *seen.shape), 1) if given is None else np.broadcast_to(given, (1, 2, *seen.shape)).copy()
 
 
 def _rows(scores, seen):
@@ -36,8 +45,9 @@ def _rows(scores, seen):
     return [(where, *definition(exact[where], at[where], mpmath)) for where in np.ndindex(scores.shape[:-1])]
 
 
-def _weights(probe, seen, kills):
-    scores, expected, amp = _scores(seen), np.zeros((2, 2, *seen.shape), object), np.zeros((2, 2, *seen.shape), object)
+def _weights(probe, seen, kills, given=None):
+    scores = _scores(seen, given)
+    expected, amp = np.zeros(scores.shape, object), np.zeros(scores.shape, object)
     for where, weights, _ in _rows(scores, seen):
         expected[where], amp[where] = weights, _sensitivity(weights, scores[where], seen[where[-1]])
     return case(
@@ -47,6 +57,7 @@ def _weights(probe, seen, kills):
         tensors={"scores": scores, "seen": seen},
         expected=expected,
         cond={"amp": amp},
+        models=tuple(MODELS) if given is None else ("f64", "f32"),
         kills=f"softmax from_the_far_end never_broken mask_inverted {kills}",
     )
 
@@ -57,18 +68,19 @@ def _sensitivity(weights, scores, seen):
     return [terms(5, w * (sum(size[j:]) + abs(scores[j]) + 1)) for j, w in enumerate(weights)]
 
 
-def _remainder(seen):
-    scores = _scores(seen)
+def _remainder(seen, probe="strict", given=None):
+    scores = _scores(seen, given)
     rows = _rows(scores, seen)
     shape = scores.shape[:-1]
     expected = np.array([left for _, _, left in rows], dtype=object).reshape(shape)
     amp = [_sensitivity([left], [*scores[where]], seen[where[-1]])[0] for where, _, left in rows]
     return case(
-        "stick_breaking/remainder/h2/strict",
+        f"stick_breaking/remainder/h2/{probe}",
         op="remainder",
         params={},
         tensors={"scores": scores, "seen": seen},
         expected=expected,
         cond={"amp": np.array(amp, dtype=object).reshape(shape)},
+        models=tuple(MODELS) if given is None else ("f64", "f32"),
         kills="remainder_of_the_last mask_inverted",
     )

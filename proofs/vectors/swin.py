@@ -5,6 +5,7 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.swin import grid, network, region, row, spaced
 from proofs.vectors import attend, average, case, dot, exact, painted, product, softmax, stored, terms, total
 from proofs.vectors._rejected import fewer
@@ -52,11 +53,22 @@ def vectors():
     yield _bias(3, 2, oblong + " cls_last transposed_table", cls=True)
     yield _attend(2, 3, oblong + " bias_before_scale no_bias")
     yield _attend(2, 3, "bias_before_scale bias_twice", scale=0.1875)
+    yield _attend(1, 3, "scale_ignored", scale=256.0, models=("f64", "f32"))
+    for place in (2**20 + 1, -5):
+        yield _bias(2, 3, oblong, place=place)
+        yield _bias(2, 3, oblong, cls=True, place=place)
+        yield _attend(1, 3, "no_bias", place=place)
+        yield _logarithmic(2, 2, place)
+        yield _continuous((2, 2), (4, 5), "sign", f"continuous-bias-{_named(place)}", place)
     every = "sign rows_and_columns_exchanged divided_by_the_window linear_coordinates no_sigmoid"
     yield _continuous((2, 3), (4, 5), every, "continuous-bias-2")
     yield _continuous((3, 2), (3, 2), every)
     yield _logarithmic(2, 3)
     yield _shifted(4, 6, 2, 1)
+    yield _shifted(9, 6, 3, 1)
+    yield _shifted(8, 12, 4, 2, "sides")
+    yield _shifted(2**20 + 4, 2**21 + 3, 3, 1)
+    yield _cosines("large", painted((1, 2, 6, 4), 1), painted((1, 2, 6, 4), 2), "no_mask")
     yield _cosines("capped", painted((2, 2, 6, 4), 1), painted((2, 2, 6, 4), 2), "uncapped scaled no_mask mask_inverted")
     x, far = np.array([[1.0, 0.5]] * 6), np.where(np.arange(6) % 2 == 0, -1.0, 1.0)[:, None]
     yield _cosines("leak", x + np.zeros((1, 2, 6, 2)), far * x + np.zeros((1, 2, 6, 2)), "mask_of_100 mask_added_twice no_mask")
@@ -70,35 +82,41 @@ def _biases(table, height, width, cls=False):
     return np.moveaxis(table[np.array(rows)], -1, 0)
 
 
-def _bias(height, width, mistakes, cls=False):
+def _named(place):
+    return "" if place == 0 else "negative" if place < 0 else "beyond"
+
+
+def _bias(height, width, mistakes, cls=False, place=0):
     table = painted(((2 * height - 1) * (2 * width - 1) + 3 * cls, 2), 6)
     return case(
-        f"swin/{'beit' if cls else 'table'}/w{height}x{width}-h2/bias",
+        f"swin/{'beit' if cls else 'table'}/w{height}x{width}-h2/bias{'-' * bool(place)}{_named(place)}",
         op="bias_with_cls" if cls else "bias",
         params={"height": height, "width": width},
-        tensors={"coordinates": grid(height, width), "table": table},
+        tensors={"coordinates": grid(height, width) + place, "table": table},
         expected=_biases(table, height, width, cls),
         kills=mistakes,
         comment="Entries of the table, unchanged.",
     )
 
 
-def _attend(height, width, mistakes, scale=0.5):
+def _attend(height, width, mistakes, scale=0.5, models=tuple(MODELS), place=0):
     table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
     q, k, v = (painted((2, 2, n, 4), tag) for tag in (1, 2, 4))
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)))
+    probe = "" if scale == 0.5 else "other-scale" if scale < 1 else "large"
+    expected, cond = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models)
     return case(
-        f"swin/table/w{height}x{width}-h2/attend{'' if scale == 0.5 else '-other-scale'}",
+        f"swin/table/w{height}x{width}-h2/attend{f'-{_named(place) or probe}' if place or probe else ''}",
         op="attend",
         params={"height": height, "width": width, "scale": scale},
-        tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width), "table": table},
+        tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width) + place, "table": table},
         expected=expected,
         cond=cond,
         kills=mistakes,
+        models=models,
     )
 
 
-def _continuous(window, trained, mistakes, name="continuous-bias"):
+def _continuous(window, trained, mistakes, name="continuous-bias", place=0):
     places, (w_1, b_1, w_2) = grid(*window), (painted(shape, tag) for shape, tag in (((5, 2), 8), ((5,), 9), ((2, 5), 10)))
     between = (places[:, None] - places).reshape(-1, 2)
     x = np.array([[spaced(mpmath.mpf(int(a)), n, mpmath) for a, n in zip(v, trained, strict=True)] for v in between])
@@ -113,7 +131,7 @@ def _continuous(window, trained, mistakes, name="continuous-bias"):
         f"swin/v2/w{window[0]}x{window[1]}-trained{trained[0]}x{trained[1]}/{name}",
         op="continuous_bias",
         params={"height": trained[0], "width": trained[1]},
-        tensors={"coordinates": places, "w_1": w_1, "b_1": b_1, "w_2": w_2},
+        tensors={"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2},
         expected=square(expected),
         cond={name: square(each) for name, each in cond.items()},
         kills=mistakes,
@@ -121,7 +139,7 @@ def _continuous(window, trained, mistakes, name="continuous-bias"):
     )
 
 
-def _logarithmic(height, width):
+def _logarithmic(height, width, place=0):
     places, n = grid(height, width), height * width
     w_1, b_1, w_2, b_2 = (painted(shape, tag) for shape, tag in (((5, 2), 8), ((5,), 9), ((2, 5), 10), ((2,), 11)))
     far = lambda x: (mpmath.mpf(int(x > 0) - int(x < 0))) * mpmath.log(1 + abs(int(x)))
@@ -130,10 +148,10 @@ def _logarithmic(height, width):
     expected, cond = total(dot((np.where(hidden[0] > 0, hidden[0], 0), hidden[1]), exact(w_2)), exact(b_2))
     square = lambda y: np.reshape(y.T, (2, n, n))
     return case(
-        f"swin/cr/w{height}x{width}-h2/logarithmic-bias",
+        f"swin/cr/w{height}x{width}-h2/logarithmic-bias{'-' * bool(place)}{_named(place)}",
         op="logarithmic_bias",
         params={},
-        tensors={"coordinates": places, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2},
+        tensors={"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2},
         expected=square(expected),
         cond={name: square(each) for name, each in cond.items()},
         kills="sign base_of_8 sigmoid_of_it no_last_bias",
@@ -141,12 +159,12 @@ def _logarithmic(height, width):
     )
 
 
-def _shifted(height, width, window, shift):
-    """The tokens of one window of the rolled image: the last."""
-    places = grid(window, window) + np.array([height, width]) - window
+def _shifted(height, width, window, shift, probe="mask"):
+    """The tokens of one window of the rolled image: the last, or one beside it where only columns come round."""
+    places = grid(window, window) + np.array([height, width]) - window - np.array([window * (probe == "sides"), 0])
     regions = [[region(int(x), n, window, shift) for x, n in zip(p, (height, width), strict=True)] for p in places]
     return case(
-        f"swin/shift/{height}x{width}-w{window}-s{shift}/mask",
+        f"swin/shift/{height}x{width}-w{window}-s{shift}/{probe}",
         op="shift_mask",
         params={"height": height, "width": width, "shift": shift},
         tensors={"coordinates": places},
@@ -160,6 +178,7 @@ def _cosines(name, q, k, mistakes):
     bias, seen = 2 * painted((2, 6, 6), 6), np.array([[(i + j) % 2 == 0 or i == j + 3 for j in range(6)] for i in range(6)])
     if name == "leak":
         bias, seen = 0 * bias, np.broadcast_to(np.arange(6) % 2 == 0, (6, 6))
+    bias = bias * 256 if name == "large" else bias
     tau = np.array([min(mpmath.exp(x), mpmath.mpf(100)) for x in s])[:, None, None]
     scores = product(stored(tau, {"amp": terms(4, tau)}), dot(_unit(q), _unit(k)))
     weighed = softmax(total(scores, exact(np.broadcast_to(bias, scores[0].shape))), seen, models=FINE[:2])

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.vectors import MODELS
 from proofs.relative.t5 import DECODER, ENCODER, definition, gated, one_side
-from proofs.vectors import BEYOND, NARROW, PLACES, WRAPPED, attend, case, exact, painted, terms
+from proofs.vectors import BELOW, BEYOND, NARROW, PLACES, WRAPPED, attend, case, exact, painted, terms
 from proofs.vectors._rejected import fewer
 from proofs.vectors._slopes import slopes
 
@@ -65,9 +65,15 @@ def vectors():
         yield _attend("places", PLACES[:2], PLACES[:2], both, swapped, heads=2, table=painted((8, 2), 4))
         masked = "no_mask mask_inverted mask_left_aligned sees_one_ahead mask_strict mask_of_the_future bias_twice"
         yield _attend("masked", PLACES[:2], PLACES[:2], both, masked, heads=2, table=painted((8, 2), 4), causal=True)
+        more = {"heads": 2, "table": painted((8, 2), 4)}
+        yield _bias("negative", BELOW[1:3], BELOW, both, "direction positions_ignored", table=painted((8, 2), 4))
+        yield _attend("negative", BELOW[None, 1:3], BELOW[None], both, "direction positions_ignored", **more)
+        yield _attend("large", BELOW[None, 1:3], BELOW[None], both, "heads_exchanged", size=16, **more)
+        yield _gradient(both, BELOW[None, 1:3], BELOW[None], "negative", 8, 16, "direction")
         yield _gradient(both, np.array([[200]]), np.array([TIES]), "ties", buckets, 128, ties)
         yield _gradient(both, PLACES[:, ::3], PLACES, "places", 8, 16, f"{rows} max_distance_ignored")
     yield _cross(4)
+    yield _cross(3, 16, models=("f64", "f32"))
     yield _buckets("wavlm", WAVLM, 320, 800, True, every + " max_distance_ignored")
     mistakes = "direction other_direction positions_ignored heads_of_the_transposed_table"
     yield _bias("chunk", [3, 4], range(5), True, f"{mistakes} zero_in_the_future")
@@ -136,11 +142,11 @@ def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, ta
     )
 
 
-def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, **rules):
+def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, size=1, **rules):
     models = tuple(MODELS) if table is None else ("f64", "f32")  # one key of many is less than 16 bits tell
     table = 2 * painted((32, 3), 6) if table is None else table
-    size = lambda at: (2, heads, np.shape(at)[-1], 4)
-    q, k, v = painted(size(queries), 1), painted(size(keys), 2), painted(size(keys), 4)
+    shape = lambda at: (2, heads, np.shape(at)[-1], 4)
+    q, k, v = size * painted(shape(queries), 1), size * painted(shape(keys), 2), painted(shape(keys), 4)
 
     mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
     bias = exact(_biases(table, queries, keys, bidirectional, max_distance))
@@ -157,18 +163,21 @@ def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, 
     )
 
 
-def _cross(square=None):
+def _cross(square=None, size=1, models=tuple(MODELS)):
     heads, n, m = (2, square, square) if square else (3, 2, 5)
-    q, k, v = painted((2, heads, n, 4), 1), painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
-    expected, cond = attend(exact(q), exact(k), exact(v))
+    q, k, v = size * painted((2, heads, n, 4), 1), size * painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
+    expected, cond = attend(exact(q), exact(k), exact(v), models=models)
     return case(
-        f"t5/cross/h{heads}-d4/attend{'-square' * bool(square)}",
+        f"t5/cross/h{heads}-d4/attend{('-large' if size > 1 else '-square') * bool(square)}",
         op="cross_attend",
         params={"heads": heads},
         tensors={"q": q, "k": k, "v": v},
         expected=expected,
         cond=cond,
-        kills="scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square),
+        kills="heads_exchanged queries_and_keys_swapped"
+        if size > 1
+        else "scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square),
+        models=models,
     )
 
 

@@ -5,6 +5,7 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.absolute.sinusoidal import definition as sinusoid
 from proofs.absolute.sinusoidal import frequency
 from proofs.relative.transformer_xl import row
@@ -40,6 +41,8 @@ def vectors():
     near, far = range(5, -4, -1), [65536, 32768, 4097, 4096, -4097, -32769]
     yield _embeddings("near", near, 6, "interleaved absolute_distances negated_distances wrong_base", 500000)
     yield _embeddings("far", far, 6, "interleaved absolute_distances bf16_distances", 500000, models=("f64", "f32"))
+    far = [2**20 + 1, 2**20, -(2**20) - 3]
+    yield _embeddings("beyond", far, 6, "interleaved absolute_distances negated_distances", 500000, models=("f64", "f32"))
     yield _embeddings("fractional", HALVES.tolist(), 6, "interleaved negated_distances", models=("f64", "f32"))
     yield _shift(3, 3, "shift_dropped_at_the_end not_shifted")
     yield _shift(2, 5, "shift_dropped_at_the_end not_shifted")
@@ -53,6 +56,8 @@ def vectors():
     slow = {"scale": 3 / 16, "models": ("f64", "f32", "f16-f32math", "bf16-f32math")}
     yield _attend("square", 3, 3, True, "u_and_v_swapped no_u no_v negated_distances not_shifted", **slow)
     yield _attend("memory", 2, 5, True, "u_and_v_swapped no_u no_v negated_distances memory_ignored causal_shift", **slow)
+    for both in (False, True):
+        yield _attend("large", 2, 4, both, "no_u", scale=256, models=("f64", "f32"))
     yield _attend("square", 5, 5, False, "u_and_v_swapped not_shifted no_mask garbage_above_the_diagonal")
 
 
@@ -144,7 +149,8 @@ def _scores(probe, n, m, both, kills):
 def _attend(probe, n, m, both, kills, scale=0.5, **rest):
     tensors, values = _operands(n, m, both), painted((2, 3, m, 4), 9)
     scores = _all_scores(*tensors.values(), both, mpmath.mpf(scale))
-    expected, cond = average(softmax(scores, both | _seen(n, m)), exact(values))
+    weights = softmax(scores, both | _seen(n, m), models=rest["models"] if probe == "large" else tuple(MODELS))
+    expected, cond = average(weights, exact(values))
     return case(
         f"{_name(n, m, both)}-h3-d4/attend-{probe}",
         op="attend",

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 
 from posref.relative import tupe
+from posref.vectors import MODELS
 from proofs.relative.tupe import every, reset
 from proofs.vectors import average, case, dot, exact, painted, softmax, total
 from proofs.vectors._rejected import cut
@@ -40,6 +41,7 @@ def vectors():
     for convention in tupe.CONVENTIONS:
         yield _scores("r", convention, True, common + " other_convention bias_transposed no_bias")
     yield _attend("released", "no_reset other_convention bias_transposed no_bias")
+    yield _attend("released", "scale_ignored heads_exchanged", None, 256, models=("f64", "f32"))
     padded = np.array([[1, 1, 1, 1, 0], [1, 0, 1, 1, 0]])[:, None, None] | np.eye(TOKENS, dtype=int)
     yield _attend("released", "no_reset no_mask mask_inverted", padded, mpmath.mpf(3) / 16)
 
@@ -115,7 +117,7 @@ def _all_scores(q, k, t, one, two, b, convention, scale=SCALE):
     return total(content, (_resets(value, one, two), own))
 
 
-def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE):
+def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE, **rest):
     expected, cond = result
     return case(
         f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}",
@@ -125,6 +127,7 @@ def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE):
         expected=expected,
         cond=cond,
         kills=mistakes,
+        **rest,
     )
 
 
@@ -135,13 +138,14 @@ def _scores(probe, convention, biased, mistakes):
     return _case("scores", probe, convention, tensors, result, mistakes)
 
 
-def _attend(convention, mistakes, seen=None, scale=SCALE):
+def _attend(convention, mistakes, seen=None, scale=SCALE, models=tuple(MODELS)):
     q, k, v = painted((2, 3, TOKENS, 8), 1) / 4, painted((2, 3, TOKENS, 8), 2), painted((2, 3, TOKENS, 4), 4)
     t, b, one, two = _parts()
 
     scores = _all_scores(q, k, t, one, two, b, convention, scale)
-    result = average(softmax(scores, None if seen is None else seen != 0), exact(v))
+    result = average(softmax(scores, None if seen is None else seen != 0, models=models), exact(v))
     tensors = {"q": q, "k": k, "v": v, "t": t, "theta_1": one, "theta_2": two, "b": b} | (
         {} if seen is None else {"seen": seen}
     )
-    return _case("attend", "r" if seen is None else "masked", convention, tensors, result, mistakes, scale)
+    probe = "masked" if seen is not None else "r" if scale == SCALE else "large"
+    return _case("attend", probe, convention, tensors, result, mistakes, scale, models=models)

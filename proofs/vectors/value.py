@@ -10,7 +10,7 @@ import numpy as np
 from posref.vectors import MODELS
 from proofs.rotary.rope import definition as turn
 from proofs.rotary.value import definition
-from proofs.vectors import HALVES, PLACES, attend, case, exact, growth, painted, stored
+from proofs.vectors import BELOW, HALVES, PLACES, attend, case, exact, growth, painted, stored
 
 SOURCES = (
     "Su, kexue.fm/archives/8130, last section: rotated values, not undone",
@@ -49,8 +49,10 @@ def vectors():
         rows += " queries_and_keys_swapped causal_ignored mask_left_aligned keys_of_the_first_batch_row other_layout"
         more = {"base": 500000, "scale": 0.1875, "models": ("f64", "f32")}
         yield _attend("places", (2, 2, 4, 4, 4), PLACED, PLACED, layout, undo, rows, causal=True, **more)
-        given = HALVES, HALVES, layout, undo, "positions_ignored"
-        yield _attend("fractional", (1, 4, 4, 4), *given, causal=True, **more)
+        for probe, at in (("fractional", HALVES), ("negative", BELOW)):
+            yield _attend(probe, (1, 4, 4, 4), at, at, layout, undo, "positions_ignored", causal=True, **more)
+        more["scale"] = 256.0
+        yield _attend("large", (1, 4, 4, 4), HALVES, HALVES, layout, undo, "scale_ignored", causal=True, **more)
         given = PLACES[2], PLACES[2], layout, undo, "f32_positions"
         yield _attend("beyond-f32", (1, 4, 4, 4), *given, causal=True, models=("f64",))
         yield _attend("decode", (2, 3, 1, 5, 4), far, cached, layout, undo, ANY, comment="One query, the last of five tokens.")

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 
+from posref.vectors import MODELS
 from proofs.relative.xlnet import pattern, row
 from proofs.vectors import average, case, dot, exact, painted, softmax, total
 from proofs.vectors._rejected import fewer
@@ -40,6 +41,8 @@ def vectors():
     masked = "segments_exchanged no_segments no_s not_shifted memory_ignored"
     yield _attend("memory", 2, 5, "uni", masked + " no_mask", batched=True, **slow)
     yield _attend("memory", 2, 5, "bi", masked, batched=True, **slow)
+    for kind in ("bi", "uni"):
+        yield _attend("large", 2, 4, kind, "no_segments", scale=1024, models=("f64", "f32"))
     yield _attend("square", 3, 3, "bi", "segments_exchanged no_segments not_shifted queries_and_keys_swapped")
     yield _attend("square", 5, 5, "uni", "segments_exchanged no_segments no_mask not_shifted")
 
@@ -104,5 +107,6 @@ def _attend(probe, n, m, kind, kills, batched=False, scale=0.5, **rest):
     tensors |= {name: tensors[name] / 2 for name in "qkre"}  # scores of moderate size
     values, seen = painted((2, 3, m, 4), 13), _seen(n, m) | (kind == "bi")
     kills += " segment_of_the_first_batch" * batched
-    answer = average(softmax(_all_scores(*tensors.values(), mpmath.mpf(scale)), seen), exact(values))
+    scores, models = _all_scores(*tensors.values(), mpmath.mpf(scale)), rest["models"] if probe == "large" else tuple(MODELS)
+    answer = average(softmax(scores, seen, models=models), exact(values))
     return _case("attend", probe, n, m, kind, {**tensors, "values": values}, answer, scale, kills=kills, **rest)

@@ -7,7 +7,7 @@ import numpy as np
 
 from proofs.rotary.rope import frequency
 from proofs.rotary.xpos import definition
-from proofs.vectors import HALVES, PLACES, case, growth, painted, terms
+from proofs.vectors import BELOW, HALVES, PLACES, case, growth, painted, terms
 
 SOURCES = (
     "Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, Algorithm 1",
@@ -36,6 +36,7 @@ def vectors():
         more = {"scale_base": 2.0**24, "models": ("f64",)}
         yield _rotate("beyond-f32", PLACES[2], 4, layout, side, 32768.0, "f32_positions f16_positions", **more)
         yield _rotate("fractional", HALVES, 4, layout, side, 32.0, "positions_ignored", scale_base=2.0**22)
+        yield _rotate("negative", BELOW, 4, layout, side, 32.0, "positions_ignored")
     yield _rotate("far", [4000, 4097, 5000], 16, "half", "key", 4097.0, ANY)
 
 
