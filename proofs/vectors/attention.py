@@ -279,20 +279,21 @@ def _gradients():
 
 
 def _extreme_gradients():
-    """A mask that is neither a triangle nor within one, and scores whose exponentials overflow."""
-    q, k, v, flow = painted((1, 3, 2), 1), painted((1, 4, 2), 2), painted((1, 4, 3), 4), painted((1, 3, 3), 8)
-    seen, bias = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]), np.zeros((1, 3, 4))
+    """A mask that no triangle holds, and scores whose exponentials overflow: the gradient by v, a sum of weights."""
+    q, k, v, flow = (painted((1, n, d), tag) for n, d, tag in ((3, 2, 1), (4, 2, 2), (4, 3, 4), (3, 3, 8)))
+    seen, bias, models = np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]), np.zeros((1, 3, 4)), MATH_IN_F32[:2]
     for probe, scale in (("holes", 0.375), ("large", 256.0)):
-        given = {"scale": scale, "seen": seen, "bias": bias}
+        scores = scale * (exact(q)[0][0] @ exact(k)[0][0].T)
+        weights = np.array([definition(list(row), list(at != 0), mpmath) for row, at in zip(scores, seen, strict=True)])
         yield case(
             f"attention/gradient/h1-d2/v-{probe}",
             op="attend_gradient",
             params={"heads": 1, "scale": scale, "of": "v"},
             tensors={"output_gradient": flow, "q": q, "k": k, "v": v, "seen": seen},
-            expected=_derivative("v", flow, q, k, v, **given),
-            cond=_gradient_sensitivities(flow, q, k, v, **given, models=MATH_IN_F32[:2])["v"],
+            expected=(weights.T @ exact(flow)[0][0])[None],
+            cond=_gradient_sensitivities(flow, q, k, v, scale=scale, seen=seen, bias=bias, models=models)["v"],
             kills="no_mask mask_inverted scale_ignored",
-            models=MATH_IN_F32[:2],
+            models=models,
         )
 
 

@@ -1,5 +1,7 @@
 """Complex Order: every feature of a word is a wave in its position."""
 
+# Over budget: encodings and scores, in two variants, in no order, halved, below 0 and far
+
 import mpmath
 import numpy as np
 

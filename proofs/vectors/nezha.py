@@ -42,8 +42,8 @@ def vectors():
         yield _attend(convention, "far", FAR[3:], NARROW + " positions_ignored", FAR)
         rows = "queries_and_keys_swapped positions_shared_across_batch wrong_axis keys_of_the_first_batch_row"
         yield _attend(convention, "places", PLACES, f"{NARROW} int16_positions {rows}", PLACES)
-        yield _attend(convention, "negative", BELOW[1:3], "positions_ignored transposed", BELOW)
-        yield _attend(convention, "large", [1, 4], "scale_ignored", scale=256, models=("f64", "f32"))
+        yield _attend(convention, "negative", BELOW[None, 1:3], "positions_ignored transposed", BELOW[None])
+        yield _attend(convention, "large", [[1, 4]], "scale_ignored", [range(5)], 256, models=("f64", "f32"))
         masked = "no_mask mask_inverted mask_left_aligned sees_one_ahead mask_strict mask_of_the_future"
         yield _attend(convention, "masked", PLACES[:2], masked, PLACES[:2], 0.1875, causal=True)
     yield _attend("paper", "decode", [4], "other_convention no_value_term no_position positions_ignored")

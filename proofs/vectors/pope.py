@@ -1,5 +1,7 @@
 """PoPE: queries and keys in polar coordinates, and their scores."""
 
+# Over budget: encodings of both sides and scores, and their sensitivities where exp overflows
+
 import itertools
 
 import mpmath

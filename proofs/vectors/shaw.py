@@ -59,8 +59,8 @@ def vectors():
         yield _gradient(variant, "q" if variant == "relative_key" else "key_table", True)
         yield _scores("negative", BELOW[1:3], BELOW, variant, "transposed positions_ignored", one_text=True)
         yield _gradient(variant, "q", at=BELOW)
-    yield _attend("negative", BELOW[1:3], "transposed positions_ignored", True, keys=BELOW)
-    yield _attend("large", [2, 4], "scale_ignored", True, scale=256, models=("f64", "f32"))
+    yield _attend("negative", BELOW[None, 1:3], "transposed positions_ignored", True, keys=BELOW[None], small=True)
+    yield _attend("large", [[2, 4]], "scale_ignored", True, keys=[range(5)], small=True, scale=256, models=("f64", "f32"))
     wrong = f"{rows} table_of_the_first_head no_mask mask_left_aligned"
     yield _attend("places", PLACES, wrong, True, heads=True, keys=PLACES, small=True)
     for variant, of in (("relative_key", "q"), ("relative_key", "key_table"), ("relative_key_query", "k")):

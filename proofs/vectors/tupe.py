@@ -139,7 +139,8 @@ def _scores(probe, convention, biased, mistakes):
 
 
 def _attend(convention, mistakes, seen=None, scale=SCALE, models=tuple(MODELS)):
-    q, k, v = painted((2, 3, TOKENS, 8), 1) / 4, painted((2, 3, TOKENS, 8), 2), painted((2, 3, TOKENS, 4), 4)
+    batch = 2 if len(models) > 2 else 1
+    q, k, v = (painted((batch, 3, TOKENS, d), tag) / by for d, tag, by in ((8, 1, 4), (8, 2, 1), (4, 4, 1)))
     t, b, one, two = _parts()
 
     scores = _all_scores(q, k, t, one, two, b, convention, scale)

@@ -1,5 +1,7 @@
 """XLNet: Transformer-XL's score in both directions, and a term for the segment."""
 
+# Over budget: two kinds of attention, with segments and memory
+
 import mpmath
 import numpy as np
 
