@@ -101,7 +101,7 @@ def _bias(height, width, mistakes, cls=False, place=0):
 
 def _attend(height, width, mistakes, scale=0.5, models=tuple(MODELS), place=0):
     table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
-    q, k, v = (painted((2, 2, n, 4), tag) for tag in (1, 2, 4))
+    q, k, v = (painted((1 if place or models != tuple(MODELS) else 2, 2, n, 4), tag) for tag in (1, 2, 4))
     probe = "" if scale == 0.5 else "other-scale" if scale < 1 else "large"
     expected, cond = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models)
     return case(

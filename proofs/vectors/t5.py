@@ -145,7 +145,7 @@ def _bias(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, ta
 def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, heads=3, table=None, size=1, **rules):
     models = tuple(MODELS) if table is None else ("f64", "f32")  # one key of many is less than 16 bits tell
     table = 2 * painted((32, 3), 6) if table is None else table
-    shape = lambda at: (2, heads, np.shape(at)[-1], 4)
+    shape = lambda at: (len(at) if np.ndim(at) == 2 else 2, heads, np.shape(at)[-1], 4)
     q, k, v = size * painted(shape(queries), 1), size * painted(shape(keys), 2), painted(shape(keys), 4)
 
     mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
