@@ -308,6 +308,8 @@ def _agree(call, size, dtype):
         return 0  # a contract refuses these numbers
     if max(size) <= 3 and dtype is np.float64:
         _agrees_in_batches(call, given)
+    for wrong in rank.wrong_extents(call.function, given, got):
+        raise Refuted(f"{wrong} (size {size})")
     got = got if call.number is None else got[call.number]
     if isinstance(call.result, str):
         if got != call.result:

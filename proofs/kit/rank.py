@@ -4,8 +4,11 @@ A theorem runs a function at one rank. Its contract says which arguments may hav
 be what the function returns for that row alone.
 """
 
+import re
+
 import numpy as np
 
+from posref._contract.axes import shape_of
 from posref._contract.kinds import Arrays
 from proofs.kit.verdicts import Refuted
 
@@ -26,6 +29,37 @@ def batched(function):
     own = [n for n, rule in rules.items() if axes(rule) in (["..."], ["(...)"])]
     alike = [n for n, rule in rules.items() if axes(rule) and axes(rule)[0].removeprefix("=") in own]
     return [] if isinstance(result, Arrays) and axes(result) != ["..."] else own + alike
+
+
+def stated(function):
+    """What is written behind the arrow; None for records, and for products of extents, which no argument has."""
+    rule = function.__wrapped__.__annotations__.get("return") if hasattr(function, "contract") else None
+    return shape_of(rule.axes) if axes(rule) and not re.search(r"[a-z]\*[a-z]", rule.axes) else None
+
+
+def wrong_extents(function, given, got):
+    """Axes of a result that are not as long as those of the same name in the arguments, in words; with # 1 is right too."""
+    shape, found = stated(function), []
+    sizes = _extents(function, given) if shape else {}
+    for place, axis in enumerate(shape.axes if shape else ()):
+        name = axis.terms[0].text
+        if name in sizes and len(axis.terms) == 1 and axis.mark in ("", "#"):
+            extent = np.shape(got)[shape.at(place)]
+            if extent != sizes[name] and not (axis.mark == "#" and extent == 1):
+                found.append(f"{name} is {sizes[name]} in the arguments of {function.__name__} and {extent} in its result")
+    return found
+
+
+def _extents(function, given):
+    """The extents that the axes of the arguments have, by name, where an axis is one name."""
+    found = {n: v for n, v in given.items() if type(v) is int}
+    for n, argument in function.contract.arguments.items():
+        value = given.get(n)
+        has = argument.shape and hasattr(value, "shape") and "." not in n
+        for place, axis in enumerate(argument.shape.axes if has else ()):
+            if len(axis.terms) == 1 and axis.terms[0].text.isidentifier() and not axis.mark:
+                found[axis.terms[0].text] = value.shape[argument.shape.at(place)]
+    return found
 
 
 def agrees(function, given):

@@ -76,6 +76,12 @@ def size_differs_from_number():
 
 
 @attack
+def all_but_the_last_are_all():
+    x, i = sized("x", N), index(N)
+    prove_equal([x[:-1].at(i)], [x.at(i)])
+
+
+@attack
 def double_size_equals_number():
     same(lambda x: x + 1 if x.shape[-1] == 64 else x, 2 * H)
 

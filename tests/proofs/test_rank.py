@@ -34,6 +34,18 @@ def of_four_axes(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> 
     return -x if x.ndim == 4 else x
 
 
+@contract
+def twice(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """All rows, and all rows again."""
+    return np.concatenate([x, x], axis=-2)
+
+
+def test_the_shape_behind_the_arrow():
+    given = {"x": X[:, :1], "w": np.ones(2)}
+    assert rank.wrong_extents(right, given, right(**given)) == []
+    assert rank.wrong_extents(twice, given, twice(**given)) == ["n is 2 in the arguments of twice and 4 in its result"]
+
+
 def test_a_batch_of_a_right_function():
     assert rank.agrees(right, {"x": X, "w": np.array([1.0, 3.0])}) == 2
 
