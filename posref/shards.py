@@ -39,13 +39,13 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import attention
-from posref._contract import Array, Booleans, Number, Numbers, Positive, contract, finite
+from posref._contract import Array, Booleans, Number, Numbers, Positive, Signed, contract, finite
 
 
 class State(NamedTuple):
     """Attention over some of the keys, before the division. A row that met no key has denominator 0 and any finite maximum."""
 
-    maximum: Numbers[Array, "... n_query 1"]  # m_i, the largest score
+    maximum: Signed[Array, "... n_query 1"]  # m_i, the largest score
     denominator: Numbers[Array, "... n_query 1"]  # sum_j exp(s_ij - m_i)
     accumulator: Numbers[Array, "... n_query d_v"]  # sum_j exp(s_ij - m_i) v_j
 

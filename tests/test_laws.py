@@ -219,13 +219,16 @@ def test_precision_is_that_of_the_arguments(name):
 
 @every(TAKES_FLOATS)
 def test_whole_numbers_count_as_floats(name):
-    """Nothing is truncated: integers give what the same floats give."""
+    """Nothing is truncated and nothing wraps: integers of any width give what the same floats give, or a width is refused."""
     function = FUNCTIONS[name]
-    for given in examples(function, VALUES[2:]):
-        results = (_call(function, function, each) for each in (given, converted(given, np.int64)))
+    for given, kind in itertools.product(examples(function, VALUES[2:]), (np.int64, np.int32, np.uint8)):
+        whole = converted(given, kind)
+        if kind is not np.int64 and not _runs(function, whole):
+            continue
+        results = (_call(function, function, each) for each in (given, whole))
         for expected, got in zip(*map(_parts, results), strict=True):
-            assert np.asarray(got).dtype in (np.asarray(expected).dtype, np.int64)
-            np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13)
+            assert np.asarray(got).dtype in (np.asarray(expected).dtype, kind, np.int64)
+            np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-13, err_msg=kind.__name__)
 
 
 def test_fractions_stay_exact():

@@ -157,7 +157,7 @@ def cayley(skew: Numbers[Array, "... d d"]) -> Numbers[Array, "... d d"]:
 
 
 @contract
-def commutators(generators: Numbers[Array, "axes d d"]) -> Numbers[Array, "axes axes d d"]:
+def commutators(generators: Signed[Array, "axes d d"]) -> Numbers[Array, "axes axes d d"]:
     """S_a S_b - S_b S_a for all pairs of axes: `(axes, axes, d, d)`. R is relative exactly if all of it is zero.
 
     >>> commutators(skew(np.array([[[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 1], [0, 0, 0]]])))[0, 1]

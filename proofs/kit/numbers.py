@@ -44,6 +44,7 @@ CASES = 3  # of sizes that a theorem asks about, in which its calls are noted
 ALIKE = 2  # calls of one function with the same words that are tried
 WHOLE = 2**5  # cells of an array that are read one by one
 DTYPES = (np.float64, np.float32, np.int64)
+FURTHER = (np.float16, np.int32, np.uint8)  # at sizes up to 3
 FUNCTION = 8  # unit roundoffs, 4 units in the last place, that an elementary function of numpy may be off
 ANY_NUMBER = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # of arguments: such calls are not noted
 
@@ -199,7 +200,9 @@ def _calls_agree(call):
     if not any(map(_symbolic, call.arguments.values())):
         return _again(call)
     call, used = _opened(call), _sizes([*call.arguments.values(), call.result])
-    return sum(_agree(call, size, dtype) for size in (SIZES if used else SIZES[:1]) for dtype in DTYPES)
+    few = () if any(map(callable, call.arguments.values())) else FURTHER  # a function knows its arguments by identity
+    asked = [(size, dtype) for size in (SIZES if used else SIZES[:1]) for dtype in (DTYPES if max(size) > 3 else DTYPES + few)]
+    return sum(_agree(call, size, dtype) for size, dtype in asked)
 
 
 def _again(call):
@@ -334,7 +337,7 @@ def _functions(arguments, given, size, dtype):
 
 def _compare(what, got, expected, dtype):
     """1 if numpy's cells are as expected up to the error of an honest computation, 0 if no cell is a number."""
-    exact = np.float64 if dtype is np.int64 else dtype
+    exact = np.float64 if issubclass(dtype, np.integer) else dtype
     roundoff = float(np.finfo(exact).eps) / 2 + 2.0**-53
     with np.errstate(all="ignore"):
         known = np.isfinite(expected.error) & (np.abs(expected.value) < np.finfo(exact).max)
@@ -522,8 +525,10 @@ def _array(values, kind, dtype):
         kind = np.complex64 if dtype is np.float32 else np.complex128
     else:
         kind = {"b": bool, "i": np.int64, "f": dtype}[kind]
-    if kind is np.int64 and (values != np.round(values)).any():
+    if kind is not bool and np.dtype(kind).kind in "iu" and (values != np.round(values)).any():
         kind = np.float64  # cosines of whole numbers
+    if np.dtype(kind).kind == "u" and (values < 0).any():
+        raise Beyond
     out = values.astype(kind)
     out.flags.writeable = False
     return out
@@ -625,15 +630,16 @@ class Meter:
     def __init__(self, size, dtype=np.float64, given=None):
         self.given = {f"{name} given": value for name, value in (given or {}).items()}
         self.memory = {}  # (indices, expression) -> the indices, kept, and the number
-        self.size, self.whole = size, dtype is np.int64
-        self.unit = 1 / 8 + 2.0 ** (-18 if dtype is np.float32 else -40)
+        self.size, self.whole, self.natural = size, issubclass(dtype, np.integer), issubclass(dtype, np.unsignedinteger)
+        self.unit = 1 / 8 + {np.float16: 0, np.float32: 2.0**-18}.get(dtype, 2.0**-40)
 
     def entry(self, name, indices):
         """Up to 7 units, of either sign, for every cell of an array; -1, 0 or 1 where numbers are to be whole."""
         if name in self.given:
-            return np.atleast_1d(self.given[name])[tuple(np.asarray(i).astype(int) for i in indices)]
+            given = np.atleast_1d(self.given[name])[tuple(np.asarray(i).astype(int) for i in indices)]
+            return given.astype(np.int64) if given.dtype.kind in "iu" else given  # cos of a uint8 is a float16
         number = _entry(name, indices)
-        return np.sign(number) if self.whole else number * self.unit
+        return abs(np.sign(number)) if self.natural else np.sign(number) if self.whole else number * self.unit
 
     def value(self, e, indices):
         return self.number(e, indices).value
