@@ -112,7 +112,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "partial": 0.5,
         "kinds": {"rule": "recurrent_gemma", "keys": ()},
         "window": EVERY,
-        "head": "hidden",
     },
     "qwen3_moe": {"like": "mistral", "window": {"key": "sliding_window", "if": "use_sliding_window"}, "norm": "before"},
     # layers of two kinds

@@ -236,17 +236,19 @@ def _scaling(get, metadata):
         raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[0]}; no model that is known here does both")
     if freqs:
         return {"rope_type": "factors", "factors": freqs}
+    if kind == "none":
+        return None  # a factor is then printed as not understood
     if short and long:
         kind = "longrope"
     factor, old = get("rope.scaling.factor"), get("rope.scale_linear")
     if old and factor and old != factor:
         raise ValueError(
-            f"the GGUF file has rope.scaling.factor {shown(factor)} and rope.scale_linear {shown(old)}; which holds?"
+            f"the GGUF file has rope.scaling.factor {shown(factor)} and rope.scale_linear {shown(old)}; remove the wrong one"
         )
     factor = factor or old
     if kind is None and factor:
         kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
-    if kind in (None, "none"):
+    if kind is None:
         return None
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
     found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
@@ -254,7 +256,7 @@ def _scaling(get, metadata):
     multiplier = get("rope.scaling.yarn_log_multiplier")
     if multiplier:
         found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in found.items() if value not in (None, [])}
 
 
 def _plain(value):

@@ -15,7 +15,7 @@ from posref.explain.settings import ELSEWHERE, ROTARY, shown
 SPEAKS = re.compile(
     r"rope|rotary|position|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer|_of_layer|heads_by"
     r"|causal|bidirection|is_decoder|cross_attention|indexer_types|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
-    r"|attn_layer|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
+    r"|attn_layer|attention_layers|context_(left|right)|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
     r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
     r"|dilat|nope|head_dim|head_count|kv_heads|key_value_heads|swa_|(local|global|sliding)_\w*heads|kv_source|indexer|index_topk|xpos|cope|fourier"
 )
@@ -41,10 +41,11 @@ def unread(settings, groups=()):
     if not settings.layered and any(key not in settings.file for key in settings.parts):
         own = {}  # the text's keys stand beside the parts: they are read there
     found = [path for path, key, value in _leaves(own) if _about_position(path, key, value) and path not in settings.read]
-    widths = {group[key] for group in groups for key in ("head_dim", "rotary_dim")}
+    whole = settings.family.get("parameters") == "mistral4"  # which computes the width of its rotation from head_dim
+    widths = {group[key] for group in groups for key in ("head_dim", "rotary_dim")[: 2 - whole]}
     found = [path for path in found if path != "head_dim" or settings.file[path] not in widths]  # it says the same
     loud = [_whole(settings, path) for path in found if not _usual(settings, path, settings.file.get(path))]
-    loud = list(dict.fromkeys(loud))
+    loud = list(dict.fromkeys(re.sub(r"\[\d+\]", "[i]", path) for path in loud if ".ffn." not in path))  # one for all layers
     prefix = f"{settings.path}." if settings.path else ""
     return [prefix + path for path in loud] + list(settings.file.get("posref_unread", ()))
 

@@ -345,8 +345,11 @@ def test_gguf_arrays_old_keys_and_duplicates(tmp_path):
     explained = explain(str(path))
     assert [(group["heads"], group["kv_heads"]) for group in explained["layers"]] == [(32, 8), (16, 8)]
     assert explained["unsupported"][0]["indices"] == list(range(1, 32, 2))
-    with pytest.raises(ValueError, match="which holds"):
+    with pytest.raises(ValueError, match="remove the wrong one"):
         of(("llama.rope.scale_linear", 4.0), ("llama.rope.scaling.factor", 2.0))
+    none = of(("llama.rope.scaling.type", "none"), ("llama.rope.scaling.factor", 2.0))
+    assert none["unread"] == ["llama.rope.scaling.factor"]
+    assert of(("llama.rope.scaling.type", "linear"), ("llama.rope.scaling.factor", 2.0))["unread"] == []
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -24,6 +24,8 @@ STRANGE_KEYS = {
     "layer_rope_bases": [1.0, 2.0],
     "max_relative_positions": 8,
     "attn_logit_softcapping": 30.0,
+    "attention_layers": ["global", "local"],
+    "attention_context_left": 13,
 }
 
 
@@ -44,6 +46,11 @@ def test_a_key_that_was_not_read_is_printed(key):
         places = json.dumps(config).count(f'"{key}"')
         assert sum(key in path for path in explained["unread"]) == places, explained["unread"]
         assert describe(explained, "file").count(key) >= places
+
+
+def test_a_key_of_many_layers_is_printed_once():
+    blocks = [{"attention": {"n_heads_in_group": 1, "window_length": 64}, "ffn": {"no_op": True, "ffn_mult": 2.0}}] * 2
+    assert explain(LLAMA | {"block_configs": blocks})["unread"] == ["block_configs[i].attention.window_length"]
 
 
 def test_what_a_schedule_does_not_use_is_printed():
