@@ -141,7 +141,7 @@ def theorems(name):
             "basis": s.basis,
             "why": text.pretty(s.argument or s.citation),
             "hypotheses": text.pretty("; ".join(s.hypotheses)),
-            "coq": COQ.get(s.name, {"closed": 0})["closed"],
+            "coq": COQ.get(s.name, "0"),
             "refuted": [(text.pretty(r.sentence), text.witness(r.witness)) for r in s.refuted if r.kind != "claim"],
         }
         for s in statements.about(name)

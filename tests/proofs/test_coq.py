@@ -69,8 +69,8 @@ def test_files_are_written(tmp_path, capsys):
 def test_the_record_counts_what_is_exported(name):
     """A theorem that has changed since has another number of obligations than Coq has seen."""
     (theorem,) = find(name)
-    row = RECORD["theorems"][theorem.name]
-    assert row["exported"] == len(export.theorem(theorem)["obligations"]) >= row["closed"]
+    accepted, exported = map(int, RECORD["theorems"][theorem.name].split(" of "))
+    assert exported == len(export.theorem(theorem)["obligations"]) >= accepted
 
 
 def test_axioms_are_those_of_the_real_numbers():

@@ -34,16 +34,17 @@ def run():
         system, _, name = t["name"].rpartition(".")
         if _file(system) in closed:
             accepted = sum(re.fullmatch(rf"{name}_\d+", each) is not None for each in closed[_file(system)])
-            rows[t["name"]] = {"closed": accepted, "exported": len(t["obligations"])}
+            rows[t["name"]] = accepted, len(t["obligations"])
             print(f"{t['name']}: {accepted} of {len(t['obligations'])} closed", flush=True)
     asked = [row for name, row in rows.items() if name.rpartition(".")[0] in ASKED]
-    done, all_ = sum(row["closed"] for row in asked), sum(max(1, row["exported"]) for row in asked)
+    done, all_ = sum(accepted for accepted, _ in asked), sum(max(1, exported) for _, exported in asked)
     if done < SHARE * all_:
         raise AssertionError(f"{done} of {all_} obligations of {', '.join(ASKED)} are closed, expected {SHARE:.0%}")
     version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=True).stdout.split()[0]
-    record = {"coq": version, "axioms": sorted(axioms), "theorems": rows}
+    said = {name: f"{accepted} of {exported}" for name, (accepted, exported) in rows.items()}
+    record = {"coq": version, "axioms": sorted(axioms), "theorems": said}
     FILE.write_text(json.dumps(record, indent=0) + "\n", encoding="utf-8")
-    total = [sum(row[key] for row in rows.values()) for key in ("closed", "exported")]
+    total = [*map(sum, zip(*rows.values(), strict=True))]
     return f"Coq {version}: {done} of {all_} of the systems asked for, {total[0]} of {total[1]} of {len(closed)} files, by Qed"
 
 
