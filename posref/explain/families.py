@@ -118,7 +118,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen2": {"like": "windowed", "kinds": {"rule": "qwen2"}},
     "qwen3": {"like": "qwen2", "norm": "before"},
     "dots1": {"like": "windowed", "kinds": {"rule": "dots1"}, "norm": "before"},
-    "qwen2_moe": {"like": "windowed", "kinds": {"rule": "qwen2_moe"}},
+    "qwen2_moe": {
+        "like": "windowed",
+        "kinds": {"rule": "qwen2_moe"},
+        "window": {**SLIDING, "zero_unless": "use_sliding_window"},
+    },
     "cwm": {
         "like": "windowed",
         "kinds": {"every": 4, "at": 0},

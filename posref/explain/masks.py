@@ -125,6 +125,9 @@ def _hidden(settings, group):
     """A window of 0 or fewer keys: the mask of transformers hides every key, the token's own too."""
     rule = settings.family.get("window", {})
     width = settings[rule["key"]] if rule and group["kind"] in rule.get("kinds", [group["kind"]]) else None
+    if width is not None and "zero_unless" in rule and not settings[rule["zero_unless"]]:
+        words = f"{rule['zero_unless']} is false, so that {rule['key']} becomes 0"
+        return {"window": None, "mask_unknown": f"not described: {words}, and transformers 5.23.0 hides every key then"}
     if group["window"] or width is None or width > 0 or ("if" in rule and not settings[rule["if"]]):
         return {}
     return {"mask_unknown": f"not described: {rule['key']} is {shown(width)}, and transformers 5.23.0 hides every key then"}

@@ -35,7 +35,7 @@ VALUES = {
     "rope_parameters": [{"rope_type": "default", "rope_theta": 33.0}, BASES],
     "sliding_window": [None, 1, 3, 100],
     "attention_chunk_size": [3, 4, 100],
-    "num_attention_heads": [2, 8],
+    "num_attention_heads": [2],
     "num_key_value_heads": [1, 4],
 }
 
