@@ -1,5 +1,6 @@
 """Pages: the mistakes of a system, and which mistakes show a symptom."""
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,13 @@ def first_wrong(name: str, mistake: str) -> Wrong | None:
     Wrong(case='alibi/key/h2/fractional', at=(0, 0, 0), value=-0.03125, right=0.03125)
     """
     system, _, op = name.partition(".")
-    cases = vectors.load(system).cases if system in vectors.names() else ()
-    known = [case for case in cases if mistake in case.flags and op in ("", case.op)]
+    known = [case for case in _cases(system) if mistake in case.flags and op in ("", case.op)]
     return next(filter(None, (_first(case, mistake) for case in sorted(known, key=lambda case: case.expected.size))), None)
+
+
+@cache
+def _cases(system: str) -> list[Any]:
+    return vectors.load(system).cases if system in vectors.names() else []
 
 
 def _first(case: Any, mistake: str) -> Wrong | None:

@@ -235,7 +235,7 @@ def cut(op, axis, enough):
     return function
 
 
-@every(OPS[::8], name=lambda op: op.name)
+@every(OPS[::16], name=lambda op: op.name)
 def test_an_argument_and_an_extent_matter(op):
     assert unreasoned([*untold(op), *short(op)]) == []
 

@@ -90,8 +90,14 @@ def test_several_rotations_must_be_chosen_from(file, capsys):
     assert cli.main(["explain", file(LLAMA), "--code", "cobol"]) == 2
 
 
-@pytest.mark.parametrize("language", ["numpy", "torch", "jax"])
-@pytest.mark.parametrize("config", [LLAMA, GLM, PHI], ids=lambda config: config["model_type"])
+PRINTED = [(config, language) for config in (LLAMA, GLM, PHI) for language in ("numpy", "torch", "jax")]
+
+
+@pytest.mark.parametrize(
+    ("config", "language"),  # jax compiles every operation for every shape; below its code is compared for all layouts
+    [pytest.param(*one, marks=[pytest.mark.slow] * (one in [(LLAMA, "jax"), (GLM, "jax")])) for one in PRINTED],
+    ids=[f"{config['model_type']}-{language}" for config, language in PRINTED],
+)
 def test_code_passes_its_own_test(config, language, file, capsys):
     pytest.importorskip(language)
     if language == "jax":
@@ -243,11 +249,14 @@ def plain_rotation(group, x, positions):
 
 
 def test_printed_code_is_the_rotation_or_is_refused():
-    """Of every released file and of the defaults of every type: the code runs, and turns as every group says."""
+    """Of every released file and of the defaults of every type: the code runs, and turns as every group says; in jax for the
+    first group of each layout."""
     sources = [json.loads(line.rstrip(",")) for line in CONFIGS.read_text(encoding="utf-8").splitlines() if line[:1] == "{"]
     files = [record["config"] for record in sources] + [{"model_type": name} for name in settings.facts()]
     seen, random, ran, refused = set(), np.random.default_rng(0), 0, 0
-    torch = pytest.importorskip("torch")
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    tensor, layouts = {"numpy": np.asarray, "torch": torch.from_numpy, "jax": jax.numpy.asarray}, set()
     for config in files:
         try:
             explained = explain(config)
@@ -260,7 +269,7 @@ def test_printed_code_is_the_rotation_or_is_refused():
             seen.add(key)
             one = {**explained, "layers": [group]}
             try:
-                codes = {language: output.code(one, language, "config.json") for language in ("numpy", "torch")}
+                codes = {language: output.code(one, language, "config.json") for language in tensor}
             except ValueError:
                 refused += 1
                 special = group.get("axes") or "frequencies_long" in group or group["layout"] is None
@@ -272,10 +281,13 @@ def test_printed_code_is_the_rotation_or_is_refused():
                 random.integers(0, 5000, (2, 4)).astype(float),
             )
             expected = plain_rotation(group, x, positions)
+            if group["layout"] in layouts:
+                del codes["jax"]
+            layouts.add(group["layout"])
             for language, code in codes.items():
                 module = {}
                 exec(code.split("\n\ndef test_rope")[0], module)
-                given = (x, positions) if language == "numpy" else (torch.from_numpy(x), torch.from_numpy(positions))
+                given = map(tensor[language], (x, positions))
                 np.testing.assert_allclose(np.asarray(module["rope"](*given)), expected, atol=1e-9, rtol=0)
             ran += 1
     assert ran > 50

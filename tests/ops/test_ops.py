@@ -104,11 +104,14 @@ def test_flags_are_the_mistakes_of_the_system(name):
         assert words == known[flag] if flag in known else words["bug"] == shared[flag].bug
 
 
+OF_CASES = {case.id: ops.of_case(case)[0].name for case in vectors.cases()}
+
+
 @every(OPS, name=lambda op: op.name)
 def test_the_first_wrong_value_of_a_mistake_is_of_its_own_op(op):
     for mistake in op.mistakes:
         wrong = pages.first_wrong(op.name, mistake)
-        assert wrong is None or ops.of_case(vectors.case(wrong.case))[0].name == op.name
+        assert wrong is None or OF_CASES[wrong.case] == op.name
 
 
 # the wrong answer of these needs what the op has no argument for, or leaves the range of float64

@@ -28,6 +28,9 @@ def rotate(x, positions, *, base=10000.0, layout="half"):
     return jnp.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape).astype(x.dtype)
 
 
+compiled = jax.jit(rotate, static_argnames=("base", "layout"))
+
+
 def loaded(directory, suffix):
     vectors.export(directory, suffix, "rope/*")
     if suffix == "npz":
@@ -51,7 +54,7 @@ def test_exported_tensors(precise, suffix, tmp_path):
         for name, expected in case.tensors.items():
             assert given[name].dtype == kinds[expected.dtype.kind]
             assert np.array_equal(given[name], expected)
-        y = rotate(**given, base=case.params["base"], layout=case.params["layout"])
+        y = compiled(**given, base=case.params["base"], layout=case.params["layout"])
         assert vectors.error(case, y, model) <= 1, case.id
 
 
@@ -79,9 +82,10 @@ def heads(x, positions):
 
 
 MAPPED = jax.vmap(jax.vmap(jax.vmap(per_token), in_axes=(0, None)))  # over the tokens, the heads, the batch
+SLOW = pytest.param(MAPPED, marks=pytest.mark.slow)  # it compiles every operation for every shape
 
 
-@pytest.mark.parametrize("fn", [heads, jax.jit(heads), MAPPED, jax.jit(MAPPED)], ids=["plain", "jit", "vmap", "jit vmap"])
+@pytest.mark.parametrize("fn", [heads, jax.jit(heads), SLOW, jax.jit(MAPPED)], ids=["plain", "jit", "vmap", "jit vmap"])
 def test_check(precise, fn):
     report = check_rope(fn, dim=64, layout="half", to=jnp.asarray)
     assert report.precision.model == "f32"  # its features are float32
