@@ -490,7 +490,7 @@ def pinned_multimodal():
 
 @pinned_multimodal.claim("It starts after the longer side, so a video of more frames than that shares positions with the text.")
 def text_goes_on_after_the_largest_position():
-    """With "longer_side" too, text starts after the largest position of the patches before it."""
+    """With convention=longer_side too, text starts after the largest position of the patches before it."""
     positions = position_ids.multimodal([(5, 2, 2), 1], merge=1, convention="longer_side")
     prove_equal([positions[-1, 0]], [positions[:-1].max() + 1])
 
