@@ -150,7 +150,7 @@ class Question:
     def limit(self, model: str) -> float:
         """What all errors together may be, in units of what is allowed; infinite where each element alone says enough."""
         if model not in self._rms:
-            bits = 24 if model.startswith("f32") else rounded.BITS.get(model.partition("-")[0], 0)
+            bits = rounded.bits(model)
             judged = bits > 0 and self.gauge == "none" and (rounded.attends(self.op.name) or self._wide(model))
             self._rms[model] = self._limit(model, bits) if judged else np.inf
         return self._rms[model]

@@ -137,6 +137,15 @@ def allowed(outputs: Iterable[Any], right: Any, tolerance: Any, c_out: float, co
     return min(1.0, max([once, *(SLACK * rms(ratios(y - right, tolerance), counts) for y in outputs)]))
 
 
+def bits(model: str) -> int:
+    """Significant bits of a model's results: those of 16 bits, or 24; 0 of a model without ways.
+
+    >>> bits("f16-all"), bits("f32"), bits("f64")
+    (11, 24, 0)
+    """
+    return 24 if model.startswith("f32") else BITS.get(model.partition("-")[0], 0)
+
+
 def attends(op: str) -> bool:
     """Whether an op gives outputs of attention, sums of sums: their worst cases are far from what happens."""
     return "attend" in op and "gradient" not in op

@@ -29,12 +29,13 @@ Derivation, for a pair (a, b) turned by phi = p theta, y = a cos phi - b sin phi
 Sums of n terms (dot products, averages) use the same coefficients, since c_amp >= 3u in every model: a term that meets r
 roundings counts r/3 times in amp, and what is stored on the way in the output format counts in out.
 
-The second criterion is for attention in 16 bits, where that sum of worst cases is 5 to 50 times what honest code is off: its
-errors differ in sign. r is three times the largest rms(error / tolerance) of honest implementations (posref/check/rounded.py:
-orders of sums, places of the 16 bits, exp and exp2, random roundings), at least that of one rounding of an exact result at its
-largest, at most 1, two digits, rounded up. So honest code is at a third of r or less. That holds for few elements too: an
-implementation like the 16 random ones is refused only if its spread is three times that of each. For one element and normal
-errors the odds are P(|x| < t)^16 P(|x| > 3t), at most 6e-6 (at t = 1.1 standard deviations), and less for more elements.
+The second criterion is for attention in 16 bits and float32, where that sum of worst cases is 5 to 50 times what honest code is
+off: its errors differ in sign; and for cases of 16 bits whose tolerances hold the right output divided by 1.1. r is three times
+the largest rms(error / tolerance) of honest implementations (posref/check/rounded.py: orders of sums, places of the 16 bits,
+exp and exp2, random roundings), at least that of one rounding of an exact result at its largest, at most 1, two digits, rounded
+up. So honest code is at a third of r or less. That holds for few elements too: an implementation like the 16 random ones is
+refused only if its spread is three times that of each. For one element and normal errors the odds are P(|x| < t)^16 P(|x| >
+3t), at most 6e-6 (at t = 1.1 standard deviations), and less for more elements.
 """
 
 from typing import NamedTuple

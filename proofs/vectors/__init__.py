@@ -169,7 +169,10 @@ def case(
                 )
         if (sums := fingerprint(right, wrong)) is not None and _stands_out(right, sums):
             record["fingerprints"][flag] = [float(f"{x:.4g}") if abs(x) > 1e-7 * np.abs(sums).max() else 0.0 for x in sums]
-    return record | _iterative(right, given)
+    record |= _iterative(right, given)
+    if record["growth"]:
+        record["rms"] = _honest.spreads(read_case(record), honest)
+    return record
 
 
 def _iterative(case, given):

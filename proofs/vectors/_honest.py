@@ -37,11 +37,20 @@ def growths(params, cond):
 
 
 def spreads(case, outputs=None):
-    """`rms` of a case: {model: r}. `outputs(way, bits)` are those of an honest implementation."""
-    if not rounded.attends(case.op) or case.cond is None:
+    """`rms` of a case, {model: r}: of attention, and where the tolerances hold the right output divided by 1.1.
+
+    `outputs(way, bits)` are those of an honest implementation, or None where it has no such bits.
+    """
+    if case.cond is None or case.gauge != "none":
         return {}
-    models = [name for name in case.models if name.partition("-")[0] in rounded.BITS]
-    return {model: _two_digits(case, _spread(case, model, outputs or _specification(case))) for model in models}
+    outputs = outputs or _specification(case)
+    judged = [name for name in case.models if rounded.bits(name) and (rounded.attends(case.op) or _wide(case, name))]
+    models = [name for name in judged if outputs(next(rounded.ways(name)), rounded.bits(name)) is not None]
+    return {model: _two_digits(case, _spread(case, model, outputs)) for model in models}
+
+
+def _wide(case, model):
+    return case.expected.any() and worst(case, case.expected / 1.1, model) <= 1
 
 
 def _specification(case):
@@ -50,7 +59,7 @@ def _specification(case):
 
 
 def _spread(case, model, outputs):
-    bits = rounded.BITS[model.partition("-")[0]]
+    bits = rounded.bits(model)
     found = [outputs(way, bits) for way in rounded.ways(model)]
     for way, got in zip(rounded.ways(model), found, strict=True):
         if (distance := worst(case, got, model)) > 1:

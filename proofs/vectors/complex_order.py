@@ -5,6 +5,7 @@
 import mpmath
 import numpy as np
 
+from posref.check import rounded
 from posref.vectors import MODELS
 from proofs.absolute.complex_order import definition
 from proofs.vectors import BELOW, BEYOND, HALVES, NARROW, PLACES, WRAPPED, case, dot, growth, painted, stored, terms
@@ -100,6 +101,21 @@ def _encode(variant, positions, dim, mistakes, *, phased=True, probe="encode"):
     )
 
 
+def _rounded(x, way, bits):
+    """The scores as sums of real products; angles are made in float32, and words are exact there."""
+
+    def scores(**x):
+        sides = []
+        for side in "qk":
+            w, theta = (rounded.made(np.asarray(x[f"{side}_{name}"]), way, True) for name in ("frequency", "phase"))
+            angle = w * x[f"{side}_positions"][..., None] + theta
+            waves = [x[f"{side}_amplitude"] * f(angle) for f in (np.cos, np.sin)]
+            sides.append(np.concatenate(waves, axis=-1))
+        return sides[0] @ np.swapaxes(sides[1], -1, -2)
+
+    return rounded.run(scores, x, way, bits, ())
+
+
 def _scores(variant, *, shared, far=0, at=None, probe="places"):
     here, there = (np.array([[3, 40], [0, 7]]) + far, np.array([[0, 3, 50], [11, 1, 40]]) + far) if at is None else at
     (r, w, theta), q_word = _word((2, 2, 4), 1)
@@ -114,20 +130,14 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
         for x, at, word in ((q, here, q_word), (k, there, k_word))
     ]
     expected, cond = dot(*pairs)
+    q_tensors = {"q_positions": here, "q_amplitude": r, "q_frequency": w, "q_phase": theta}
+    tensors = q_tensors | {"k_positions": there, "k_amplitude": rho, "k_frequency": u, "k_phase": eta}
     return case(
         f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None),
         op="scores",
         params={},
-        tensors={
-            "q_positions": here,
-            "q_amplitude": r,
-            "q_frequency": w,
-            "q_phase": theta,
-            "k_positions": there,
-            "k_amplitude": rho,
-            "k_frequency": u,
-            "k_phase": eta,
-        },
+        tensors=tensors,
+        honest=lambda way, bits: _rounded(tensors, way, bits),
         expected=expected,
         cond=cond,
         kills="no_conjugate imaginary modulus"

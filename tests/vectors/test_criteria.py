@@ -19,18 +19,26 @@ f32 = np.float32
 PAIRS = [(case, model) for case in EVERY for model in case.rms]
 
 
-def test_attention_and_nothing_else_has_it():
-    """Every output of attention in every model of 16 bits."""
-    for case in [*vectors.cases(), *RELEASED, *vectors.kernels()]:
-        narrow = {model for model in case.models if "16" in model}
-        assert case.rms.keys() == (narrow if rounded.attends(case.op) and case.cond else set()), case.id
+def test_attention_and_wide_tolerances_have_it():
+    """Attention in float32 and 16 bits; other cases in models whose tolerances hold the output divided by 1.1."""
+    kernels = vectors.kernels()
+    for case in [*vectors.cases(), *RELEASED, *kernels]:
+        wide = {
+            m for m in case.models if case.cond and case.expected.any() and vectors.worst(case, case.expected / 1.1, m) <= 1
+        }
+        narrow = {m for m in case.models if "16" in m or (m.startswith("f32") and case not in kernels)}
+        attention = narrow if rounded.attends(case.op) and case.cond else set()
+        wide = {m for m in wide if case.gauge == "none" and not (case in kernels and m.startswith("f32"))}
+        assert case.rms.keys() == attention | wide, case.id
     assert len({case.id.split("/")[0] for case in JUDGED}) >= 13
     assert sum("bf16-all" in case.rms for case in JUDGED) > 40
 
 
 @pytest.mark.parametrize("factor", [1.2, 1.1, 1 / 1.1])
 def test_outputs_times_a_factor_fail(factor):
-    passed = [f"{case.id} in {m}" for case, m in PAIRS if vectors.error(case, factor * case.expected, m) <= 1]
+    """In every model of every case that is no integer and not 0, those without r too; kernels have none in float32."""
+    pairs = [(case, m) for case in vectors.cases() for m in case.models if case.cond and case.expected.any()] + PAIRS
+    passed = [f"{case.id} in {m}" for case, m in pairs if vectors.error(case, factor * case.expected, m) <= 1]
     assert passed == []
 
 
@@ -41,7 +49,8 @@ def test_the_first_criterion_alone_passes_them():
 
 
 def test_rolled_outputs_fail():
-    passed = [case.id for case, m in PAIRS if vectors.error(case, np.roll(case.expected, 1, axis=-1), m) <= 1]
+    pairs = [(case, m) for case, m in PAIRS if case.expected.shape[-1] > 1]
+    passed = [case.id for case, m in pairs if vectors.error(case, np.roll(case.expected, 1, axis=-1), m) <= 1]
     assert passed == []
 
 
@@ -57,14 +66,14 @@ def test_a_small_r_refuses_honest_code_and_a_large_one_lets_wrong_code_pass():
         assert vectors.error(mutated[20], wrong, "bf16-all") <= 1 < vectors.error(mutated[1], wrong, "bf16-all")
 
 
-@pytest.mark.parametrize("system", sorted({case.id.split("/")[0] for case in JUDGED}))
+@pytest.mark.parametrize("system", sorted({case.id.split("/")[0] for case in JUDGED if case.op != "scores"}))
 def test_r_is_what_honest_ways_give(system):
     """The largest of them is at a third of r, unless one rounding of the result or the end at 1 decides."""
-    case = next(case for case in JUDGED if case.id.startswith(f"{system}/"))
+    case = next(case for case in JUDGED if case.id.startswith(f"{system}/") and case.op != "scores")
     assert _honest.spreads(case._replace(rms={})) == case.rms
     op, arguments = ops.of_case(case)
     for model, r in case.rms.items():
-        bits, allowed = rounded.BITS[model.partition("-")[0]], tolerance(case, model)
+        bits, allowed = rounded.bits(model), tolerance(case, model)
         outputs = [rounded.run(op.spec, arguments, way, bits, _honest.CONSTANTS) for way in rounded.ways(model)]
         largest = max(rms(ratios(differences(case, got), allowed)) for got in outputs)
         once = rms(ratios(vectors.MODELS[model].c_out * case.expected, allowed))
@@ -85,7 +94,7 @@ def test_ignored_elements_are_not_counted():
 
 
 torch = pytest.importorskip("torch", reason="pip install torch")
-WIDTH = {"f16": torch.float16, "bf16": torch.bfloat16}
+WIDTH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
 def eager(q, k, v, scale, bias, mask, inside):
@@ -122,6 +131,7 @@ def one_by_one(q, k, v, scale, bias, mask, inside):
     """Every sum term by term from the last, every operation stored."""
     s = sum((q[..., :, None, d] * k[..., None, :, d] for d in reversed(range(q.shape[-1]))), torch.zeros((), dtype=q.dtype))
     s = scale * s if bias is None else scale * s + bias
+    s = s if mask is None else s.masked_fill(~mask, torch.finfo(s.dtype).min)
     p = torch.exp(s - s.amax(-1, keepdim=True))
     p = p if mask is None else p * mask
     total = sum((p[..., :, j] for j in reversed(range(p.shape[-1]))), torch.zeros((), dtype=q.dtype))
@@ -177,8 +187,8 @@ def test_honest_code_of_torch_passes(style, kind):
     function, inside = STYLES[style]
     number, most = 0, 0.0
     for case in JUDGED:
-        models = [m for m in case.rms if m.startswith(f"{kind}-")]
-        meant = f"{kind}-all" in models or function is not one_by_one  # which computes in 16 bits
+        models = [m for m in case.rms if m.partition("-")[0] == kind]
+        meant = models[-1:] in ([f"{kind}-all"], ["f32"]) or function is not one_by_one  # which computes in 16 bits
         given = asked(case) if models and meant else None
         if given is None:
             continue
@@ -209,10 +219,10 @@ def exp_log(dim, base):
 def test_angles_of_every_recipe_pass(recipe):
     """Far away the recipe of the frequencies decides, and r knows the rounding of all of them."""
     number = 0
-    for case, model in ((c, m) for c in JUDGED if {"base", "dim"} <= c.params.keys() for m in c.rms):
+    for case, model in ((c, m) for c in JUDGED if {"base", "dim"} <= c.params.keys() and rounded.attends(c.op) for m in c.rms):
         op, arguments = ops.of_case(case)
         change = ops.inside(rope, "frequencies", _given(recipe(case.params["dim"], case.params["base"]).astype(float)))
-        way, bits = next(rounded.ways(model)), rounded.BITS[model.partition("-")[0]]
+        way, bits = next(rounded.ways(model)), rounded.bits(model)
         got = rounded.run(lambda change=change, op=op, **a: change(op.spec, ops.Arguments(a)), arguments, way, bits, ())
         assert vectors.error(case, got, model) <= 1, (case.id, model)
         number += 1
