@@ -120,7 +120,9 @@ def rounded_product(a, b, mid):
 
 def as_case(pair):
     with mpmath.workprec(200):
-        record = case("test/attention", op="test", params={}, tensors={}, expected=pair[0], cond=pair[1])
+        record = case(
+            "test/attention", op="test", params={}, tensors={}, expected=pair[0], cond=pair[1], honest=lambda *_: None
+        )
     return vectors._case(record)
 
 
