@@ -156,8 +156,8 @@ class Question:
         return self._rms[model]
 
     def _wide(self, model: str) -> bool:
-        """Whether the bounds of most elements hold an output that is 1.3 times too large."""
-        held = ratios(1.3 * self.right, self.right, self.tolerance[model]) <= 1
+        """Whether the bounds of most elements hold an output that is 1.1 times too large."""
+        held = ratios(1.1 * self.right, self.right, self.tolerance[model]) <= 1
         return bool(self.right.any()) and 2 * held[self.right != 0].sum() > np.count_nonzero(self.right)
 
     def passing(self, model: str) -> list[str]:
@@ -237,7 +237,7 @@ class Question:
                 continue  # it is right here, so that nothing can show it
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 bound = self.bound(name, mistake.wrong, answer, model)
-                most = rounded.SLACK  # the limit is that of the right answer, and a mistake rounds otherwise
+                most = rounded.SLACK**2  # the limit is that of the right answer, and a mistake rounds otherwise
                 worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, bound, model) / most)
             else:  # far enough to be told by the bound of the right answer
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import tensors
+from posref.check import diagnose, tensors
 from posref.check.engine import Question, distance
-from posref.check.judge import decided, judged
+from posref.check.judge import SHORT, decided, judged
 from posref.check.ranged import models
 from posref.check.reading import stages
 from posref.check.report import Report
@@ -86,6 +86,22 @@ def test_garbage_is_refused_in_every_precision(op, dtype):
 @every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id)
 def test_garbage_is_refused_in_the_settings_of_the_golden_cases(case, dtype):
     refused(*ops.of_case(case), dtype)
+
+
+@pytest.mark.slow
+@every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id)
+def test_diagnose_refuses_garbage(case, dtype):
+    op, arguments = ops.of_case(case)
+    dtype = dtype if any(model.startswith(SHORT.get(dtype, "f32")) for model in case.models) else "float32"
+    question = Question(op, arguments, models(dtype, arguments), right=case.expected, gauge=case.gauge)
+    for name, change in GARBAGE.items():
+        with np.errstate(over="ignore"):
+            got = tensors.round_to(change(case.expected.astype(float)), dtype)
+        got = got if case.ignore is None else np.where(case.ignore, case.expected, got)
+        report = diagnose(case, got, dtype=dtype)
+        same = not case.expected.any() or (name == "reversed" and report.ambiguous)
+        assert not report.ok or same, (name, dtype, str(report))
+        assert all(equals(question, name, got, each.name) for each in report.diagnosis), (name, dtype, str(report))
 
 
 @every([op for op in OPS if attends(op.name)], name=lambda op: op.name)
