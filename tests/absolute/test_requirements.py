@@ -1,5 +1,9 @@
-"""The table of docs/systems.md of what each encoding gives, against the theorems that decide it."""
+"""The table of docs/systems.md of what each encoding gives, against the theorems that decide it; this file writes it.
 
+A row stands in `ANSWERS` of a proof file, beside four theorems with the names of the columns: a system may hold both.
+"""
+
+import importlib
 import re
 from pathlib import Path
 
@@ -8,13 +12,14 @@ import pytest
 from posref import discovery
 
 pytest.importorskip("sympy", reason="the theorems need posref[proofs]")
-from proofs import requirements
-from proofs.absolute import index
+from proofs.kit.runner import names
 from proofs.kit.theorem import theorems
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "systems.md"
-PROOFS = (index, requirements)
-ANSWERS = index.ANSWERS | requirements.ANSWERS
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "systems.md"
+FILES = [name for name in names() if "\nANSWERS = {" in (ROOT / "proofs" / f"{name.replace('.', '/')}.py").read_text("utf-8")]
+PROOFS = [importlib.import_module(f"proofs.{name}") for name in FILES]
+ANSWERS = {row: answers for proof in PROOFS for row, answers in proof.ANSWERS.items()}
 COLUMNS = ("length_independent", "content_independent", "unique", "small")
 
 
@@ -27,7 +32,8 @@ def rows(text):
 def test_table_is_what_the_proofs_say():
     header, _, *body = rows(PAGE.read_text(encoding="utf-8"))
     assert header == ["Encoding", *(f"`{name}`" for name in COLUMNS)]
-    assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in ANSWERS.items()]
+    assert body == [[f"{name} (`{system}`)", *answers] for name, (system, *answers) in ANSWERS.items()], "run this file"
+    assert len(ANSWERS) == sum(len(proof.ANSWERS) for proof in PROOFS) > 20
 
 
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
@@ -49,3 +55,10 @@ def test_rows_are_systems_with_answers():
 def test_a_changed_cell_is_seen():
     text = PAGE.read_text(encoding="utf-8")
     assert rows(text.replace("no: i itself", "yes", 1)) != rows(text)
+
+
+if __name__ == "__main__":
+    lines = [f"| {' | '.join((f'{name} (`{system}`)', *answers))} |\n" for name, (system, *answers) in ANSWERS.items()]
+    head, rest = PAGE.read_text(encoding="utf-8").split("| --- | --- | --- | --- | --- |\n", 1)
+    rest = rest[rest.index("\n\n") + 1 :]
+    PAGE.write_text(f"{head}| --- | --- | --- | --- | --- |\n{''.join(lines)}{rest}", encoding="utf-8")
