@@ -17,8 +17,6 @@ SPEC = importlib.util.spec_from_file_location("low", Path(__file__).parent / "lo
 low = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(low)
 
-# all-16-bit tables of RoPE are no model of this case: it says so itself
-EXCLUDED = {"rope/half/d64-b1e4/tables"}
 CASES = [case for case in vectors.cases() if case.cond]
 
 

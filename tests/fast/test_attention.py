@@ -21,7 +21,6 @@ from posref.rotary import axes, rope
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.attention")
 machine = importlib.import_module("posref.fast._machine")
-fast_rope = importlib.import_module("posref.fast.rope")
 fast_alibi = importlib.import_module("posref.fast.alibi")
 fast_t5 = importlib.import_module("posref.fast.t5")
 streaming = importlib.import_module("proofs.mathematics.streaming")

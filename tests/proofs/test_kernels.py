@@ -11,7 +11,6 @@ from proofs.kit.cases import first_failure
 from proofs.kit.kernels import run_kernel
 
 N, M, P, REST = size("n"), size("m"), size("p"), size("rest")
-range_of = range
 
 
 # one axis: x and out (n,)
