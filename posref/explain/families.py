@@ -75,7 +75,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "head": "head_dim",
         "partial": 1.0,
         "scale": None,
-        "parameters": "flat",
+        "parameters": "minimax_m2",
         "causal": None,
     },
     "llama": {"encoding": "rope", "layout": "half", "head": "head_dim", "scale": "head", "parameters": "flat", "causal": True},

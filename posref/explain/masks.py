@@ -105,6 +105,8 @@ def _not_causal(settings, group):
     """
     if not group["causal"] or group["chunk"] or group["encoding"] == "xlnet" or settings["is_causal"] is not False:
         return {}
+    if group["kind"] == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
+        return {}
     return {"causal": False} | ({"window": group["window"] + 1, "window_sides": "both"} if group["window"] else {})
 
 

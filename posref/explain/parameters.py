@@ -189,7 +189,8 @@ def _mrope(settings, kinds):
 
 def _minimax_m2(settings, kinds):
     if not settings.given("partial_rotary_factor") and settings["rotary_dim"] is not None:
-        settings.raw["partial_rotary_factor"] = settings["rotary_dim"] / settings["head_dim"]
+        head = settings["head_dim"] or settings.count("hidden_size") // settings.count("num_attention_heads")
+        settings.raw["partial_rotary_factor"] = settings.count("rotary_dim") / head
     return _flat(settings, kinds)
 
 

@@ -15,7 +15,7 @@ from posref.explain.settings import ELSEWHERE, ROTARY, shown
 SPEAKS = re.compile(
     r"rope|rotary|position|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer|_of_layer|heads_by"
     r"|causal|bidirection|is_decoder|cross_attention|indexer_types|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
-    r"|attn_layer|attention_layers|context_(left|right)|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
+    r"|attn_layer|attention_layers|layer_group|max_attn|attn_output_mult|context_(left|right)|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
     r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
     r"|dilat|nope|head_dim|head_count|kv_heads|key_value_heads|swa_|(local|global|sliding)_\w*heads|kv_source|indexer|index_topk|xpos|cope|fourier"
 )
