@@ -26,23 +26,7 @@ BRANCHES_ON_SIZES = {
     "attention.with_heads_of": "attention.grouped_heads, and attention.permutation_equivariant without heads",
     "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
 }
-# Numbers beside 0 to 3 that a formula holds, where it branches on one, and where it rounds: the theorem that fixes it.
-NUMBERS = {
-    "absolute.complex_order.released_frequencies": {10000},
-    "absolute.floater.step": {8},
-    "absolute.resizing.cubic": {4, 5, 8},
-    "absolute.resizing.weights": {4, 10},
-    "absolute.sinusoidal_2d.normalized": {1000},
-    "fast.attention._gather": {4},
-    "relative.swin.continuous_bias": {16},
-    "relative.t5.gate": {4},
-    "relative.sandwich.slopes": {8},
-    "relative.swin.log_spaced": {8},
-    "relative.swin.scores": {100},
-    "relative.swin.shift_bias": {100},
-    "rotary.scaling.yarn_magnitude": {10},
-    "rotary.xpos.scales": {7, 10},
-}
+# Where a function branches on a number, and where it rounds: the theorem that fixes it.
 BRANCHES_ON_NUMBERS = {
     "position_ids._merged": "position_ids.pinned_multimodal",
     "rotary.scaling.dynamic_length": "rotary.scaling.lengths_by_rule",
@@ -215,10 +199,11 @@ def _size(node, sizes):
     return False
 
 
-def no_other_numbers(text, module=""):
-    """A body holds 0 to 3 and the numbers of its formula: no size that is special, no end of a range."""
+def no_other_numbers(text):
+    """A body holds 0 to 3 and the numbers that its docstring says: no size that is special, no end of a range."""
     for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
-        allowed = (0, 1, 2, 3, *NUMBERS.get(f"{module}.{function.name}", ()))
+        said = (ast.get_docstring(function) or "").partition(">>>")[0]
+        allowed = {0, 1, 2, 3, *map(int, re.findall(r"(?<![\w.])\d+(?![\d.]\d)", said))}
         if not function.name.startswith(
             ("_require", "_exp_float", "_series")
         ):  # whose coefficients a test compares with the series
@@ -436,8 +421,9 @@ OF_A_SOURCE = {
     no_default_where_the_world_disagrees: DOCUMENTED,
     in_the_grammar: DOCUMENTED,
     defaults_as_published: [*SPECIFICATIONS, *TWINS],
+    no_other_numbers: [*SPECIFICATIONS, *TWINS],
 }
-OF_A_MODULE = {asks_no_size: SPECIFICATIONS, only_formulas: SPECIFICATIONS, no_other_numbers: [*SPECIFICATIONS, *TWINS]}
+OF_A_MODULE = {asks_no_size: SPECIFICATIONS, only_formulas: SPECIFICATIONS}
 
 
 @pytest.mark.parametrize("rule", OF_A_SOURCE, ids=lambda rule: rule.__name__)
@@ -841,6 +827,8 @@ def test_computes_no_wrong_answer_can_fail(snippet):
 def test_no_other_numbers_can_fail(body):
     assert list(no_other_numbers(f"def f(x):\n    {body}"))
     assert list(no_other_numbers("def f(x, base=10000.0):\n    return 2 * x[..., -1] + 1 / 3")) == []
+    assert list(no_other_numbers(f'def f(x):\n    """512.5 of 1.1024, x9 >>> 64"""\n    {body}'))
+    assert list(no_other_numbers('def f(x):\n    """x / 1024."""\n    return x / 1024')) == []
 
 
 @pytest.mark.parametrize("snippet", ["def f(base=1000.0): pass", "def f(*, base=None): pass", "def f(x, *, scale=1): pass"])

@@ -75,6 +75,8 @@ CONVENTIONS = get_args(Convention)
 def cubic(x: Numbers[Array, "..."], *, a: Number) -> Numbers[Array, "..."]:
     """Keys's kernel of four rows, 1 at 0 and 0 at all other integers: shape of `x`. Eq. (15) of Keys has a = -1/2.
 
+    With x >= 0: (a + 2) x^3 - (a + 3) x^2 + 1 up to 1, and a (x^3 - 5 x^2 + 8 x - 4) from 1 to 2.
+
     >>> cubic(np.array([0.0, 0.5, 1.0, 1.5, 2.0]), a=-0.75)
     array([ 1.     ,  0.59375,  0.     , -0.09375,  0.     ])
     """
@@ -86,6 +88,8 @@ def cubic(x: Numbers[Array, "..."], *, a: Number) -> Numbers[Array, "..."]:
 @contract
 def weights(length: Count, new: Count, *, convention: Convention) -> Numbers[Array, "new length"]:
     """A, of one axis: how much of each of `length` rows is read at `new` places, `(new, length)`; every row sums to 1.
+
+    DINO adds 1/10 to `new` in the places. The cubic kernel has a = -1/2 for timm, and a = -3/4 for the others.
 
     >>> weights(3, 2, convention="beit")
     array([[0.75, 0.25, 0.  ],

@@ -552,7 +552,7 @@ def _meet(s, count, softcap, bias, head, start, after, before, sums, maximum, de
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _gather(s, values, sums):
-    """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for four of them."""
+    """sums[r] += s[r] . values. A value is read once for all rows; sums are read and written once for 4 of them."""
     count, (rows, width) = len(values), sums.shape
     for c in range(0, count - 3, 4):
         w, x, y, z = values[c], values[c + 1], values[c + 2], values[c + 3]

@@ -173,7 +173,7 @@ def gate(
 ) -> Numbers[Array, "... h n"]:
     """WavLM's u (r c - 1) + 2 for each row of the bias: `(..., h, n)`; `gate(..)[..., None] * bias(..)` is added to the scores.
 
-    `x` is the input of the layer, not the query.
+    `x` is the input of the layer, not the query; u and r are sigmoids of sums of 4 outputs of the linear layer each.
 
     >>> gate(np.zeros((1, 1, 2)), np.ones((8, 2)), np.zeros(8), np.array([1.0]))
     array([[1.75]])

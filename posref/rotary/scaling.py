@@ -253,7 +253,7 @@ def proportional(frequencies: Numbers[Array, "dim/2"], *, fraction: Fraction, fa
 
 @contract(factor=FACTOR)
 def yarn_magnitude(factor: Factor, *, mscale: Number = 1.0) -> Number:
-    """0.1 mscale ln s + 1: what YaRN multiplies queries and keys by. YaRN section 3.4.
+    """mscale ln s / 10 + 1: what YaRN multiplies queries and keys by. YaRN section 3.4.
 
     With `mscale` and `mscale_all_dim` transformers takes the quotient of the two magnitudes; DeepSeek puts the square of that
     for `mscale_all_dim` on the softmax scale. A given `attention_factor` takes the place of all this.

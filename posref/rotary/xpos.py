@@ -63,7 +63,7 @@ Side = Literal["query", "key"]
 def scales(
     positions: Signed[Array, "..."], dim: Even, *, center: Number, scale_base: Positive = 512.0
 ) -> Numbers[Array, "... dim/2"]:
-    """zeta_t^((m - c) / B): one factor for each pair, `positions.shape + (dim/2,)`.
+    """zeta_t^((m - c) / B), zeta_t = (10 t / dim + 2) / 7: one factor for each pair, `positions.shape + (dim/2,)`.
 
     >>> scales(np.array([0, 512]), 4, center=0).round(4)
     array([[1.    , 1.    ],
