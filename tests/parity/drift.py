@@ -519,7 +519,9 @@ def compare_tables(layers, tables):
     layers = [layer for layer in layers if layer["model_type"] != "phimoe"]  # its forward multiplies by another magnitude
     said = [(np.array(layer["frequencies"]), layer["magnitude"]) for layer in layers if len(layer["frequencies"])]
     for table in tables:
-        unused = table.module == "rotary_emb_unscaled"  # of Molmo2, where rope_scaling_layers names every layer or none
+        # Molmo2 has both tables where rope_scaling_layers names every layer; DeepSeek-V4 turns windowed layers alone by main
+        windowed = any(layer["kind"] == "sliding_attention" for layer in layers) and "compressor" not in table.module
+        unused = table.module == "rotary_emb_unscaled" or (table.layer_type == "main" and not windowed)
         if said and not unused and not any(same(table, *one) for one in said):
             yield f"table {table.module} {table.layer_type or ''} ({len(table.frequencies)} pairs) is not explained"
     for frequencies, magnitude in said:
