@@ -93,8 +93,9 @@ def run(root, *words):
 
 
 def plain(said):
-    """Texts without what belongs to the copy's name, and without the blanks that align columns."""
-    return {where: re.sub(r" at 0x\w+|(\\n|\s)+", " ", json.dumps(text).replace(COPY, "")) for where, text in said.items()}
+    """Texts without what belongs to the copy's name, what Coq has not read of it, and the blanks that align columns."""
+    apart = r' at 0x\w+|(\\n|\s)+|"coq": "\d+( of \d+)?"'
+    return {where: re.sub(apart, " ", json.dumps(text).replace(COPY, "")) for where, text in said.items()}
 
 
 def test_copies_and_new_systems_are_found(tmp_path):
