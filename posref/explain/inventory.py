@@ -97,4 +97,4 @@ def _entry(settings, kind, key, indices):
 def _why(settings, kind, key):
     if settings.doubt:
         return settings.doubt
-    return "they draft further tokens" if key in FURTHER else WHY.get(kind, "nothing is known here of their positions")
+    return "they draft further tokens" if key in FURTHER else WHY.get(kind, "posref does not know how they use positions")

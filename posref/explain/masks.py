@@ -186,14 +186,14 @@ def in_words(group):
     if group["window"] and group["window_after"] not in (None, group["window"]):
         seen += f", window: earlier keys at a distance below {group['window']}, later ones below {group['window_after']}"
     elif group["window"]:
-        side = "on both sides" if group["window_sides"] == "both" else "its own included"
-        seen += f", window: keys at a distance below {group['window']}, {side}"
+        before = f"window: the query's own token and the {group['window'] - 1} before it"
+        seen += f", {before}" + ", and as many after it" * (group["window_sides"] == "both")
     if group["chunk"]:
         seen += f", within chunks of {group['chunk']}"
     if group["compressed"]:
         rate, most = group["compressed"]["rate"], group["compressed"]["most"]
-        seen += f", and compressed keys, one for {rate} tokens, from their last token on"
-        seen += f", of them the {most} that the indexer scores highest" if most else ""
+        seen += f", and one compressed key per {rate} tokens, visible from the last of these tokens on"
+        seen += f"; of the compressed keys the {most} that the indexer scores highest" if most else ""
         seen += " (modeling_deepseek_v4.py)"
     seen += _selection(group) if group["selected"] else ""
     return f"{seen}; {group['further_keys']}" if group["further_keys"] else seen

@@ -89,7 +89,7 @@ def _glm(config):
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)):
         raise ValueError(f"rope_ratio is {shown(ratio)}, expected a number")
     found = {name: config[key] for key, name in GLM.items() if key in config}
-    return {**found, "model_type": "glm", "rope_theta": 10000.0 * ratio}
+    return {**found, "model_type": "glm", "rope_theta": 10000.0 * ratio, "posref_given_type": config.get("model_type")}
 
 
 def _model_type(config):

@@ -244,7 +244,8 @@ def differences(ours, theirs):
     changed = {}
     for place in sorted({*a, *b}, key=str):
         if place not in a or place not in b:
-            changed.setdefault((place[0], "there in one of the two only", "", ""), []).append(place[1])
+            side = "first" if place in a else "second"
+            changed.setdefault((place[0], f"only in the {side} file", "", ""), []).append(place[1])
             continue
         for key in ANSWERED:
             if a[place].get(key) != b[place].get(key):

@@ -117,7 +117,8 @@ def with_type(config):
     if not found and config.get("model_type"):
         return config
     if not found:
-        raise ValueError("the configuration has no model_type, and no architectures that are known; say which model it is")
+        words = "the configuration has no model_type, and no architectures that posref knows"
+        raise ValueError(f'{words}; add "model_type": "llama", for instance')
     return {**config, "model_type": found[0], "posref_given_type": config.get("model_type")}  # a trap says so
 
 

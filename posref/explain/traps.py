@@ -26,6 +26,7 @@ SILENT = re.compile(
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
+FOREIGN = {"'chatglm'": "its own modeling_chatglm.py turns the first half of every head, in adjacent pairs"}  # see native
 FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
 
@@ -271,7 +272,7 @@ def _twins(settings, groups):
         "glm4": "GLM-4 reads interleaved, GLM-4.5 (glm4_moe) half, glm4_moe_lite interleaved to half",
         "glm4_moe": "GLM-4.5 reads half, GLM-4 (glm4) interleaved, glm4_moe_lite interleaved to half",
         "deepseek_v32": "the indexer reads half and turns its first features, the attention interleaved and its last",
-        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, another cache order",
+        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, another order in the cache",
         "glm_moe_dsa": "this indexer reads interleaved, that of DeepSeek V3.2 half",
     }
     if settings.model_type in twins:
@@ -327,10 +328,11 @@ def _another_class(settings, groups):
         yield f"{settings.doubt}: its parts are described as their own types say"
     named = settings.file.get("model_type")
     if settings.path and settings.facts and isinstance(named, str) and named not in ("", settings.model_type):
-        yield f"model_type {shown(named)} is not read here: transformers 5.23.0 makes a {settings.model_type} of this part"
+        yield f"{settings.path}.model_type {shown(named)} is ignored: transformers 5.23.0 builds {settings.model_type} here"
     if settings.file.get("posref_given_type"):
         given = shown(settings.file["posref_given_type"])
-        yield f"model_type {given} is not known here; architectures names a class of {settings.model_type}, as which it is read"
+        why = FOREIGN.get(given, "architectures names a class of this type")
+        yield f"model_type {given} is read as {settings.model_type}: {why}"
 
 
 def _contradictions(settings, groups):

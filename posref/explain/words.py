@@ -9,7 +9,7 @@ LAYOUTS = {
     None: "NOT KNOWN: no key says which features form a pair",
     "half": "half: pairs (t, t + {half})",
     "interleaved": "interleaved: pairs (2t, 2t + 1)",
-    "interleaved_to_half": "interleaved, pairs (2t, 2t + 1), left as halves (t, t + {half}): same scores, another cache order",
+    "interleaved_to_half": "interleaved: reads pairs (2t, 2t + 1), writes (t, t + {half}): same scores, other cache order",
 }
 ENCODINGS = {
     "none": "no position in these layers",
@@ -168,8 +168,7 @@ def lengths(group):
     error = {
         name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group["phase_error"].items()
     }
-    off = f"; angles at that length are off by up to {error['float32']} rad in float32, {error['bfloat16']} in bf16"
-    return found + off
+    return found + f"; angles computed in float32 are off by up to {error['float32']} rad there, in bf16 by {error['bfloat16']}"
 
 
 COUNTED = {  # what an expression of posref.explain.positions says
