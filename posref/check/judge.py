@@ -68,8 +68,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         names = models(low, question.a)
         narrow = Question(question.op, question.a, names, right=question.right, gauge=question.gauge)
         found = narrow.ask(got, single)  # one mistake and few bits, or two mistakes: not all three
-        fits = tuple(each for each in found.fits if _rounded(narrow.answer(each[0], each[1].wrong), got, low))
-        _named(report, question, found._replace(ok=found.ok and _rounded(question.right, got, low), fits=fits), low)
+        fits = tuple(each for each in found.fits if _rounded(question, narrow.answer(each[0], each[1].wrong), got, low))
+        _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
     return False
@@ -221,10 +221,13 @@ def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
     return next((dtype for dtype in meant if (round_to(got, dtype) == got).all()), None)
 
 
-def _rounded(answer: Any, got: np.ndarray, low: str) -> bool:
-    """Whether the output is within a few units of a 16-bit dtype of an answer, of its largest value at most."""
-    few = 4 * 2.0 ** -BITS[SHORT[low]]
-    return answer.shape == got.shape and bool((np.abs(got - answer) <= few * np.abs(answer).max(initial=0)).all())
+def _rounded(question: Question, answer: Any, got: np.ndarray, low: str) -> bool:
+    """Whether the output is within a few units of a 16-bit dtype of an answer, of its largest value at most.
+
+    What the wider dtype may be off, far from position 0, comes on top.
+    """
+    few = 4 * 2.0 ** -BITS[SHORT[low]] * np.abs(answer).max(initial=0) + question.tolerance[question.models[-1]]
+    return answer.shape == got.shape and bool((np.abs(got - answer) <= few).all())
 
 
 def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:
