@@ -34,11 +34,11 @@ Try:
 
 
 CHECK_OPTIONS = {
-    "config": ("FILE", "rotate as this model does, scaled and in part too: its config.json, see `posref explain`"),
+    "config": ("FILE", "use this model's rotation, including scaling and partial width: its config.json, see `posref explain`"),
     "layer": ("N", "with --config or the --preset of a model, the layer"),
     "part": ("NAME", "with --config or the --preset of a model, the part, for instance text_config"),
     "preset": ("NAME", "a released configuration, for instance bloom_176b or llama-3.1-8b"),
-    "axes": ("AXES", "how the function wants and returns arrays of four axes: bhnd, bnhd or thd"),
+    "axes": ("AXES", "axes of the arrays of the function: b batch, h heads, n tokens, d features, t all tokens of the batch"),
     "dim": ("DIM", "width of a head"),
     "rotary_dim": ("DIM", "how many features turn, if not all"),
     "base": ("BASE", "base of the frequencies, for instance 10000"),
@@ -58,7 +58,22 @@ CHECK_OPTIONS = {
     "positions": ("FORM", "shared: one-dimensional positions; range: none are passed; offset: one integer"),
     "model": ("MODEL", "demand one precision, for instance bf16-f32math"),
 }
-NUMBERS = {"base": float} | dict.fromkeys(("layer", "dim", "rotary_dim", "exponent_dim", "max_position"), int)
+
+
+def _number(kind, words):
+    """A converter for argparse, whose own message names Python's types."""
+
+    def converter(text):
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected {words}, got {text!r}") from None
+
+    return converter
+
+
+WHOLE, REAL = _number(int, "a whole number"), _number(float, "a number")
+NUMBERS = {"base": REAL} | dict.fromkeys(("layer", "dim", "rotary_dim", "exponent_dim", "max_position"), WHOLE)
 ONE_OF = {"axes": ("bhnd", "bnhd", "thd"), "positions": ("batch", "shared", "range", "offset")}
 NEVER_OF_A_CONFIG = {"dim", "rotary_dim", "base", "exponent_dim", "frequencies", "schedule", "layout", "magnitude", "sign"}
 
@@ -102,7 +117,7 @@ def _run(argv):
             arguments, arguments.rest = parser.parse_known_args([*argv[:first], "no:function", *argv[first:]])
             arguments.function = None
         if arguments.rest and arguments.run is not _check:  # a check has the settings of its op
-            parser.error(f"unrecognized arguments: {' '.join(arguments.rest)}")
+            _refuse(arguments.rest)
         return arguments.run(arguments)
     except Usage as error:
         return _fail(error, 2)
@@ -189,10 +204,8 @@ def _parser():
     find.add_argument("--json", action="store_true", help="as JSON")
     find.set_defaults(run=_find)
 
-    claims = commands.add_parser(
-        "claims", help="sentences about position, said or false: the verdict, what is true, a counterexample"
-    )
-    claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; none prints all")
+    claims = commands.add_parser("claims", help="claims about position: whether each holds, what is true, a counterexample")
+    claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; omit it to print all")
     claims.add_argument("--json", action="store_true", help="as JSON")
     claims.set_defaults(run=_claims)
 
@@ -206,7 +219,10 @@ def _parser():
         allow_abbrev=False,
     )
     check.add_argument(
-        "function", nargs="?", metavar="MODULE:FUNCTION", help="for instance my_ops:rope, or src/my_ops.py:rope; none lists ops"
+        "function",
+        nargs="?",
+        metavar="MODULE:FUNCTION",
+        help="for instance my_ops:rope, or src/my_ops.py:rope; omit it to list the ops",
     )
     check.add_argument(
         "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
@@ -268,7 +284,7 @@ def _add_explain(parser):
     parser.add_argument(
         "file", metavar="FILE|NAME", help="config.json, params.json, a GGUF file, or a model such as gpt-oss-20b"
     )
-    parser.add_argument("--layer", type=int, metavar="N", help="only the layers that do as layer N")
+    parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that do as layer N")
     parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--frequencies", metavar="OUT", help="write them to a .npy, .json or .h file, of --layer and --part")
@@ -286,10 +302,10 @@ def _add_express(parser):
 
 
 def _add_precision(parser):
-    parser.add_argument("--dim", type=int, help="rotated width; without it, the usual widths and bases")
-    parser.add_argument("--base", type=float, help="base of the frequencies")
-    parser.add_argument("--length", type=int, default=131072, metavar="N", help="largest position, 131072 by default")
-    parser.add_argument("--tolerance", type=float, default=0.01, metavar="RAD", help="0.01 radians by default")
+    parser.add_argument("--dim", type=WHOLE, help="rotated width; without it, the usual widths and bases")
+    parser.add_argument("--base", type=REAL, help="base of the frequencies")
+    parser.add_argument("--length", type=WHOLE, default=131072, metavar="N", help="largest position, 131072 by default")
+    parser.add_argument("--tolerance", type=REAL, default=0.01, metavar="RAD", help="0.01 radians by default")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.set_defaults(run=_precision)
 
@@ -422,7 +438,7 @@ def _given(arguments, known, way):
         if name not in known:
             remedy = "leave it out"
             if name == "rotary_dim" and {"dim", "head_dim"} <= set(known):
-                remedy = "its --dim is the width that turns, --head-dim that of the head"
+                remedy = f"write --dim {given[name]} --head-dim {given.get('dim', 'DIM')}: --dim is the width that turns here"
             meaning = CHECK_OPTIONS[name][1]
             raise Usage(f"{way} has no --{name.replace('_', '-')}; {remedy}. It is for: {meaning}")
     return given
@@ -531,9 +547,11 @@ def _contract(arguments):
             print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
             print("and by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
-    _refuse(arguments.rest)
-    _given(arguments, (), f"--as {name}, which lists its ops,")
     found = _system(name)
+    options = [f"--{key.replace('_', '-')}" for key in CHECK_OPTIONS if getattr(arguments, key) is not None]
+    if options or arguments.rest:
+        known = ", ".join(op.name for op in found.values())
+        raise Usage(f"--as {name} lists ops and takes no {[*options, *arguments.rest][0]}; name one of its ops: --as {known}")
     if arguments.json:
         print(json.dumps({op.name: op.given for op in found.values()}, indent=2))
     else:
@@ -558,7 +576,10 @@ def _contract_of(arguments, name):
         options = {key: value for key, value in options.items() if key not in ("layer", "part")} | _of_a_model(arguments)
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")
-        options |= {"dim": width, "head_dim": options.get("dim", width)}
+        head = options.get("dim", width)
+        if width > head:
+            raise Usage(f"--rotary-dim is {width} and --dim {head}; --rotary-dim cannot exceed --dim, the width of a head")
+        options |= {"dim": width, "head_dim": head}
     return options | {key: _converter(key, options[key]) for key in ("to", "to_positions") if key in options}
 
 
@@ -573,6 +594,8 @@ def _settings(parameters, rest):
             parser.add_argument(option, type=_value, default=argparse.SUPPRESS)
     found, unknown = parser.parse_known_args(rest)
     if unknown:
+        if ":" in unknown[0]:
+            raise Usage(f"put MODULE:FUNCTION first: posref check {unknown[0]} --as ..")
         names = ", ".join(f"--{name.replace('_', '-')}" for name in parameters if name not in ("fn", "name", "settings"))
         raise Usage(f"check has no {unknown[0]} here; the settings are {names}")
     return vars(found)
@@ -604,12 +627,12 @@ def _system(name):
         return ops.system(name)
     except ValueError as error:
         meant = [each.split(".")[-1] for each in finding.meant(name) if each.split(".")[-1] in ops.names()]
-        raise Usage(f"{name!r} can mean --as {' or --as '.join(meant)}" if meant else error) from None
+        raise Usage(f"no system {name}; did you mean {' or '.join(meant)}?" if meant and name.strip() else error) from None
 
 
 def _refuse(rest):
     if rest:
-        raise Usage(f"unrecognized arguments: {' '.join(rest)}")
+        raise Usage(f"the command takes no {' '.join(rest)}; leave it out, `posref COMMAND --help` lists what it takes")
 
 
 def _mistakes(arguments):
@@ -622,7 +645,7 @@ def _mistakes(arguments):
         if arguments.json:
             print(json.dumps([{"effect": effect, "mistakes": dict(by)} for effect, by in found], indent=2))
         else:
-            print("\n\n".join("\n".join([effect, *(f"  {name}: {bug}" for name, bug in by)]) for effect, by in found))
+            print("\n\n".join("\n".join([effect, *_by_mistake(by)]) for effect, by in found))
         return 0
     if arguments.name is None:
         raise Usage("mistakes needs a NAME, for instance alibi or t5.bias, or --symptom WORDS")
@@ -635,6 +658,15 @@ def _mistakes(arguments):
     else:
         print(pages.page(arguments.name))
     return 0
+
+
+def _by_mistake(named):
+    """One line per mistake, with the systems that can make it."""
+    systems = {}
+    for name, bug in named:
+        system, mistake = name.split(".")
+        systems.setdefault((mistake, bug), []).append(system)
+    return [f"  {mistake}: {bug} (in {', '.join(each)})" for (mistake, bug), each in systems.items()]
 
 
 def _known_layout(layout):
@@ -650,12 +682,24 @@ def _known_layout(layout):
 def _in_shell(text):
     """A message of posref.check with options instead of arguments."""
     text = re.sub(r"check\.(check(_\w+)?|load_output): ", "", text)
+    text = re.sub(r"^(?:[\w.]+: )?(\w+) is '([^']*)', expected one of (.*)$", _expected, text)
 
     def option(found):
         name, value = found.group(1).replace("_", "-"), found.group(2)
         return f"--{name} {value}" if value.strip(".") else f"--{name}{value}"
 
     return re.sub(r'\b(to|to_positions|max_position|positions|exponent_dim|layer|part|dtype)="?([\w.]*)"?', option, text)
+
+
+def _expected(found):
+    """An option that takes one of several words.
+
+    >>> _expected(re.fullmatch("(.*)=(.*), one of (.*)", "form=foo, one of 'signed', 'absolute', 'key'"))
+    '--form foo: expected signed, absolute or key'
+    """
+    name, value, words = found.groups()
+    *others, last = words.replace("'", "").split(", ")
+    return f"--{name.replace('_', '-')} {value}: expected {', '.join(others)}{' or ' if others else ''}{last}"
 
 
 def _diagnose(arguments):
@@ -729,9 +773,9 @@ def _numbers(option, text):
         return np.array([float(number) for number in text.split(",")])
     except OSError as error:
         raise Usage(f"{option} {text}: {error.strerror}; give the path of a .npy or .json file") from None
-    except Exception as error:  # a damaged file has many
+    except Exception:  # a damaged file has many
         raise Usage(
-            f"{option} {text}: {error}; give numbers with commas, or a .npy or .json file with a list of them"
+            f"{option} {text}: no list of numbers; give numbers with commas, or a .npy or .json file with a list of them"
         ) from None
 
 

@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -204,7 +205,7 @@ def test_show_suggests(run, wrong, hint):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["show"], ["check", "--axes", "hbnd"], ["vectors"], ["list", "--json", "--markdown"], ["list", "-x"]],
+    [["nonsense"], ["show"], ["check", "--axes", "hbnd"], ["vectors"], ["list", "--json", "--markdown"]],
 )
 def test_argparse_refuses_with_2(run, arguments):
     code, out, err = run(*arguments)
@@ -313,12 +314,12 @@ def test_check_exponent_dim(shell):
         (("my_ops:nothing", *ROPE, "--layout", "half"), "check the name after the colon"),
         (("my_ops:number", *ROPE, "--layout", "half"), "is an int, not a function"),
         (("broken_ops:rope", *ROPE, "--layout", "half"), "RuntimeError: no device"),
-        (("my_ops:half", "--as", "ropes"), "there is no system 'ropes'; the nearest are rope"),
+        (("my_ops:half", "--as", "ropes"), "did you mean rope"),
         (("my_ops:half", "--as", "rope", "--dim", "64", "--base", "10000"), "needs --layout"),
         (("my_ops:half", *ROPE, "--layout", "neox"), "expected interleaved, half, interleaved_to_half"),
         (
             ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--rotary-dim", "4", "--layout", "half"),
-            "--head-dim that of the",
+            "--dim is the width that turns here",
         ),
         (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
     ],
@@ -621,7 +622,7 @@ def test_wrong_paths(unruly, function, message):
         (("--max-position", "9223372036854775807"), "max_position is 9223372036854775807, expected at most"),
         (("--max-position", "9" * 400), "max_position is 999"),
         (("--dim", "1099511627776"), "dim is 1099511627776, expected at most"),
-        (("--frequencies", "empty.npy"), "--frequencies empty.npy: No data left in file"),
+        (("--frequencies", "empty.npy"), "--frequencies empty.npy: no list of numbers"),
         (("--frequencies", "complex.npy"), "complex128, expected real numbers"),
         (("--frequencies", "text.npy"), "no array of real numbers"),
         (("--frequencies", "deep.json"), "--frequencies deep.json"),
@@ -676,7 +677,7 @@ def test_advice_is_in_options(run, tmp_path):
 def test_advice_for_a_function_that_raises(unruly):
     code, out, _ = unruly("check", "unruly:raises", *HALF)
     assert code == 1
-    assert "wrap the implementation, or pass --to, which converts its arrays." in " ".join(out.split())
+    assert re.search(r"failed: call: it raised .*\n  Advice: Debug \S+unruly.py:\d+, which raised ", out)
 
 
 @pytest.mark.parametrize(
@@ -763,7 +764,7 @@ def test_a_contract_is_that_of_what_one_checks(run, asked, lines):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("--as alibi.bias --heads 12 --form nope", "form is 'nope', expected"),
+        ("--as alibi.bias --heads 12 --form nope", "--form nope: expected signed, absolute or key"),
         ("--as alibi.bias --head 12", "check has no --head here; the settings are --heads"),
         ("--as rope --schedule yarn", "the contract of rope.rotate has no --schedule; leave it out"),
         ("--preset nothing", "there is no preset 'nothing'"),

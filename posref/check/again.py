@@ -86,8 +86,8 @@ def reused(report: Report, caller: Caller, first: engine.Question) -> None:
     except (NotHere, ValueError, Misbehaved):
         return
     part = Report(report.subject)
-    if judged(part, question, reshaped(got, question)) or failed(report, "buffers filled again", part):
-        report.passed("buffers filled again")
+    if judged(part, question, reshaped(got, question)) or failed(report, "reused input buffers", part):
+        report.passed("reused input buffers")
 
 
 def strides(report: Report, caller: Caller, first: engine.Question) -> None:

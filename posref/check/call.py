@@ -99,7 +99,7 @@ class Caller:
             try:
                 buffers[name][...] = new
             except Exception as error:
-                raise Misbehaved(f"{type(new).__name__} cannot be filled again") from error
+                raise Misbehaved(f"{type(new).__name__} cannot be written in place") from error
         return self.restored(self.values(self.run(buffers, then), then), then)
 
     def run(self, given: dict[str, Any], a: Arguments) -> Any:
@@ -117,7 +117,7 @@ class Caller:
             with np.errstate(**self.errors):  # theirs; the search that follows has infinities of its own
                 return _entry(self.fn(*placed, **named), a.get("of"))
         except (Exception, SystemExit) as error:
-            shapes = ", ".join(f"{name} {np.shape(a[name])}" for name in self.op.given if name in a)
+            shapes = ", ".join(f"{name} {tuple(np.shape(value))}" for name, value in given.items())
             raise Misbehaved(f"it raised {raised(error)}; called with {shapes}") from error
 
     def tensor(self, name: str, a: Arguments) -> Any:
@@ -298,10 +298,15 @@ def raised(error: BaseException) -> str:
     >>> raised(ValueError("no such kernel"))
     'ValueError: no such kernel'
     """
+    where = line_of(error)
+    return f"{type(error).__name__}{': ' if str(error) else ''}{_short(error)}{f' ({where})' if where else ''}"
+
+
+def line_of(error: BaseException) -> str:
+    """FILE:LINE of the last line of the user's own code that led to the error; nothing where the call itself failed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(NOT_THEIRS)]
     own = [frame for frame in frames if not _of_a_library(frame.filename)] or frames
-    where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}{': ' if str(error) else ''}{_short(error)}{where}"
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
 def _of_a_library(filename: str) -> bool:

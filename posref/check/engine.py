@@ -339,4 +339,4 @@ def lifted(a: Mapping[str, Any], u: Units) -> Arguments:
 
 
 def _least(near: dict[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(near.items(), key=lambda item: item[1])[:2])
+    return tuple(sorted((each for each in near.items() if np.isfinite(each[1])), key=lambda item: item[1])[:2])

@@ -32,6 +32,7 @@ LARGE: tuple[dict[str, int], ...] = (
     {"batch": 1, "n_query": 1, "n_key": 1031},
     {"batch": 1, "n_query": 261, "n_key": 263},
 )
+ODD = "odd positions near 2^24"
 MOST = 1_000_000  # pairs of queries and keys; more take seconds
 
 
@@ -209,18 +210,18 @@ def _odd(
     try:
         question = _there(caller, probe.moved(first.a, probe.EXACT, names), models_after(report, first))
         if "f32_positions" in question.blind(needed(report, first), hidden):
-            report.skipped("odd positions", f"from {probe.EXACT} on float32 positions are within the bound")
+            report.skipped(ODD, f"from {probe.EXACT} on float32 positions are within the bound")
             return []
         if _right(question, _answered(caller, question)):
-            report.passed("odd positions", f"about {probe.EXACT}")
+            report.passed(ODD)
         else:
             part = Report(report.subject)
             judged(part, question, _answered(caller, question))
             known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
-            report.skipped("odd positions", f"wrong from {probe.EXACT} on: {known}; all else was checked")
+            report.skipped(ODD, f"wrong from {probe.EXACT} on: {known}; all else was checked")
         return [question]
     except (Misbehaved, ValueError) as error:
-        report.skipped("odd positions", f"none from {probe.EXACT} on: {error}")
+        report.skipped(ODD, f"none from {probe.EXACT} on: {error}")
     return []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from posref import ops
 from posref.check import engine
 from posref.check.call import RESULT, Misbehaved, output, raised
-from posref.check.judge import judged
+from posref.check.judge import WRITES, judged
 from posref.check.ranged import models
 from posref.check.report import Finding, Report
 from posref.ops import Arguments, Op
@@ -44,7 +44,7 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
         return
     report.failed("gradient", f"with respect to {argument}: {next(c.detail for c in part.checks if c.status == 'failed')}")
     report.diagnosis += [_of_the_gradient(finding, argument) for finding in part.diagnosis]
-    report.advice += part.advice
+    report.advice += [advice for advice in part.advice if advice != WRITES]
 
 
 def _of_the_gradient(finding: Finding, argument: str) -> Finding:

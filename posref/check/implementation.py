@@ -12,7 +12,7 @@ import numpy as np
 from posref import _require, ops
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, reused, second, strides
-from posref.check.call import RESULT, Caller, Misbehaved
+from posref.check.call import RESULT, Caller, Misbehaved, line_of
 from posref.check.further import LARGE, apart, battery, counts, far, lengths, reshaped
 from posref.check.gradients import check_gradient
 from posref.check.inputs import fine, masked
@@ -23,6 +23,7 @@ from posref.check.tensors import dtype_name
 from posref.explain import presets as released
 from posref.explain import reading as shipped
 from posref.ops import Arguments, Op
+from posref.ops.probe import FAR
 from posref.ops.scaling import ByLength
 
 AXES = ("bhnd", "bnhd", "thd")
@@ -76,8 +77,9 @@ def check(
     a = op.make(**settings)
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
+    _known_words(op, a)
     if model is not None:
-        _require.choice("check.check", "model", model, [name for dtype in BY_DTYPE for name in models(dtype, a)])
+        _known_model(model, list(dict.fromkeys(name for dtype in BY_DTYPE for name in models(dtype, a))))
     report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
@@ -124,7 +126,8 @@ def contract(
         made = op.make(**examples | settings)
         op.spec(**made)
     except (TypeError, ValueError):
-        if (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
+        words = any(isinstance(value, str) for value in settings.values())  # words fit whatever the numbers are
+        if words or (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
             raise
         lines = list(op.given)
     else:
@@ -133,10 +136,30 @@ def contract(
         lines = [f"{each}: {_described(op, each, value)}" for each, value in caller.tensors(made).items()]
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
+    if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
+        usual["max_position"] = f"none: positions up to {FAR[-1]} are tried"
     return lines + [
         f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         for each, value in (usual | settings).items()
     ]
+
+
+def _known_words(op: Op, a: Arguments) -> None:
+    """ValueError for a word that a setting does not have, before `fn` is called and blamed for it."""
+    try:
+        with np.errstate(all="ignore"):
+            op.spec(**a)
+    except ValueError as error:
+        if "expected one of" in str(error):
+            raise
+
+
+def _known_model(model: str, known: list[str]) -> None:
+    plain = [name for name in known if not name.endswith(("-iterative", "-given"))]
+    if model not in known:
+        words = "-f32math computes in float32, -f32sums multiplies in 16 bits and adds in float32, -all does both in 16 bits"
+        more = "; -iterative after any: angles by repeated multiplication" if f"{plain[0]}-iterative" in known else ""
+        raise ValueError(f"check.check: there is no model {model!r}; expected {', '.join(plain)}: {words}{more}")
 
 
 def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tuple[str, str, set[str]]:
@@ -317,10 +340,14 @@ def _called(
             return _called(report, caller, op, near, op.make(**near))
         report.failed("call", str(error))
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
-        contract = (
-            f"The contract is fn({', '.join(op.given)}); wrap the implementation, or pass to=, which converts its arrays."
+        contract = f"The contract is fn({', '.join(op.given)})"
+        where = error.__cause__ and line_of(error.__cause__)
+        advice = (
+            f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
+            if where
+            else f"{contract}; wrap the implementation, or pass to=, which converts its arrays."
         )
-        report.advice.append(next(working, contract))
+        report.advice.append(next(working, advice))
         return settings, a, None
     report.passed("call", f"the input {caller.modified} was modified: it works in place" if caller.modified else "")
     return settings, a, got
@@ -339,9 +366,11 @@ def _shorter(op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[dict[st
 
 def _farthest(op: Op, a: Arguments) -> int:
     """The largest position where `max_position` limits the probe; 0 where there is none, or it is a number of the formula."""
-    if "max_position" not in _settings(op).keys() - inspect.signature(op.spec).parameters.keys():
-        return 0
-    return max((int(a[name].max()) for name in op.given if "positions" in name), default=0)
+    return max((int(a[name].max()) for name in op.given if "positions" in name), default=0) if _limited(op) else 0
+
+
+def _limited(op: Op) -> bool:
+    return "max_position" in _settings(op).keys() - inspect.signature(op.spec).parameters.keys()
 
 
 def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> Iterator[tuple[str, Caller, Arguments]]:
@@ -384,7 +413,8 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
     got = reshaped(got, question)
     right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True) and decided(report, question)
-    properties.check(report, question, got)
+    if got.any():  # zeros have one name
+        properties.check(report, question, got)
     if right and report.precision:
         angles = recipes.recognized(question, got, report.precision.model)
         report.precision = replace(report.precision, angles=angles)

@@ -1,4 +1,4 @@
-"""Inputs: the first question with other contents: numbers that need 24 bits, and a mask that is no triangle."""
+"""Inputs: the first question with other contents: numbers with 24-bit mantissas, and a mask that is no triangle."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def fine(report: Report, caller: Caller, first: engine.Question) -> None:
     arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
     wide = report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}
     if wide and all(np.array_equal(output(caller.to(x.astype(np.float32))), x) for x in arrays.values()):
-        _contents(report, caller, first, Arguments(first.a | arrays), "numbers of 24 bits", _roundings([*arrays]))
+        _contents(report, caller, first, Arguments(first.a | arrays), "inputs with 24-bit mantissas", _roundings([*arrays]))
 
 
 def masked(report: Report, caller: Caller, first: engine.Question) -> None:

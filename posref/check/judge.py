@@ -18,6 +18,7 @@ from posref.ops.common import per_head
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
+WRITES = "Check that the function writes its result into the array that it returns."
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -28,7 +29,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
     """
     if not _same_shape(report, got.shape, question.right.shape):
-        _named(report, question, question.ask(got))
+        if got.any():  # zeros of another shape are no mistake's
+            _named(report, question, question.ask(got))
         return False
     if _additive(report, question, got):
         return False
@@ -36,7 +38,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if bad.any():
         report.failed(
             "finite",
-            f"{bad.sum()} of {got.size} values are NaN or infinite{_from(question, bad)}{where(bad)}{_columns(question, bad)}",
+            f"{bad.sum()} of {got.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
+            f"{_from(question, bad)}{where(bad)}{_columns(question, bad)}{_beyond_float16(question, bad)}",
         )
         if bad.all():
             return False
@@ -52,14 +55,16 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     found = question.ask(got)
     if found.ok:
-        report.passed("values", f"largest error: {found.worst:.2g} of what rounding allows")
+        report.passed("values", f"largest error: {found.worst:.2g} of what rounding allows" if found.worst else "exactly equal")
         report.precision = Precision(found.model, found.worst, MEANING[found.model])
         return True
     if not bad.any():
         report.failed("values", _worst(question, got, found.model))
-    nothing = "" if found.fits else untouched(got, question.a)
+    nothing = "" if found.fits and got.any() else untouched(got, question.a)
     if nothing:
-        report.diagnosis.append(Finding("nothing_computed", f"your output {nothing}: nothing was computed", "", 0.0))
+        sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
+        report.diagnosis.append(Finding("nothing_computed", sentence, WRITES, 0.0))
+        report.advice.append(WRITES)
         return False
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
@@ -144,6 +149,19 @@ def _from(question: Question, wrong: np.ndarray) -> str:
     except ValueError:
         return ""
     return f", from position {rows[wrong.any(axis=-1)].min()} on"
+
+
+def _beyond_float16(question: Question, bad: np.ndarray) -> str:
+    """That positions end where float16 does, if exactly the positions that round to infinity are wrong."""
+    positions = question.a.get("positions")
+    if positions is None or bad.ndim < 2:
+        return ""
+    try:
+        rows = np.broadcast_to(per_head(positions, bad), bad.shape[:-1])
+    except ValueError:
+        return ""
+    infinite = np.isinf(round_to(rows.astype(float), "float16"))
+    return "; 65504 is the largest number of float16" if np.array_equal(infinite, bad.any(axis=-1)) else ""
 
 
 def _values(question: Question, got: np.ndarray) -> int:
@@ -247,7 +265,9 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         report.diagnosis.append(Finding(name, sentence, "\n".join(remedies), worst))
         advice.append([line for remedy in remedies for line in remedy.split("\n")])
         if "other_layout" in name and question.a.get("layout") in pairing.LAYOUTS:
-            advice[-1] = [_pairing(question.a), *advice[-1], f"Settings {frameworks.advice(question.a.layout)}."]
+            said = question.op.mistakes["other_layout"].description  # it leaves open which layout is which
+            rest = [line.replace(said, "").strip() for line in advice[-1]]
+            advice[-1] = [_pairing(question.a), *filter(None, rest), f"Settings {frameworks.advice(question.a.layout)}."]
     if all(lines == advice[0] for lines in advice):  # who has made one of several mistakes is led astray by the others' advice
         report.advice += [line for lines in advice[:1] for line in dict.fromkeys(lines) if line not in report.advice]
     if len(fits) > 1:

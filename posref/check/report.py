@@ -85,7 +85,8 @@ class Report:
         return [f"  {status}: {check.name}: {check.detail}" for check in self.checks if check.status == status]
 
     def _other_lines(self) -> list[str]:
-        lines = [*(f"  Advice: {text}" for text in self.advice), *self._lines_of("failed"), *self._lines_of("skipped")]
+        advice, failed = [f"  Advice: {text}" for text in self.advice], self._lines_of("failed")
+        lines = [*(advice + failed if self._diagnosis_lines() else failed + advice), *self._lines_of("skipped")]
         passed = [f"{c.name} ({c.detail})" if c.detail else c.name for c in self.checks if c.status == "passed"]
         if passed:
             lines.append(f"  passed: {', '.join(passed)}")
@@ -96,20 +97,23 @@ class Report:
         return lines + [f"  Undecided: {text}" for text in self.ambiguous]
 
     def _diagnosis_lines(self) -> list[str]:
-        said = {f.sentence: f.residual for f in self.diagnosis}  # two mistakes may be one setting
-        lines = [
-            f"  Diagnosis: {sentence} (largest error: {residual:.2g} of what rounding allows)."
-            for sentence, residual in said.items()
-        ]
+        said = {f.sentence: f for f in self.diagnosis}  # two mistakes may be one setting
+        lines = [f"  Diagnosis: {sentence}{_error(finding)}." for sentence, finding in said.items()]
         if self.diagnosis and self.nearest:
             name, ratio = self.nearest[0]
             lines.append(
                 f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times what rounding allows)."
             )
-        elif self.nearest:
+        elif self.ruled_out and not self.diagnosis:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
-            lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits. Nearest: {nearest}.")
+            lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")
         return lines
+
+
+def _error(finding: Finding) -> str:
+    if finding.name == "nothing_computed":
+        return ""
+    return f" (largest error: {finding.residual:.2g} of what rounding allows)" if finding.residual else " (exactly equal)"
 
 
 def _finite(value: Any) -> Any:

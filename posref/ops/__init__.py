@@ -198,7 +198,7 @@ def system(name: str) -> dict[str, Op]:
     """
     if name not in names():
         near = _nearest(name)
-        known = f"the nearest are {', '.join(near)}" if near else f"there are {', '.join(names())}"
+        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names())}"
         raise ValueError(f"ops.system: there is no system {name!r}; {known}")
     module = importlib.import_module(f"{__name__}.{name}")
     functions = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from posref import attention
+from posref import _require, attention
 from posref.offsets import gather
 from posref.offsets import offsets as between
 from posref.ops import Mistake, inside, missing, result, using
@@ -47,6 +47,7 @@ def decoder(hidden, positions, *, convention, steps=2):
 
 
 def _scores(q, k, q_r, k_r, offset, terms, convention):
+    _require.choice("deberta.scores", "terms", terms, ("c2p+p2c", "c2p", "p2c", "+"))
     terms = terms.split("+")
     rows = q_r if "p2c" in terms else None, k_r if "c2p" in terms else None
     offset = offset[:, None] if offset.ndim == 3 else offset

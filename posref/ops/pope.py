@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref import attention, pairing
+from posref import _require, attention, pairing
 from posref.ops import Mistake, inside, missing, using
 from posref.ops.common import per_head
 from posref.ops.probe import ending, painted
@@ -11,6 +11,7 @@ from posref.rotary import pope, rope
 
 def encode(x, positions, phases, *, dim, base=10000.0, layout, side):
     w = pope.frequencies(dim, base)
+    _require.choice("pope.encode", "side", side, ("query", "key"))
     if side == "query":
         return pope.encode(x, *rope.tables(per_head(positions, x), w), layout=layout)
     of_texts = positions[(None,) * (x.ndim - 2 - positions.ndim)]

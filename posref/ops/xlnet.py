@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from posref import attention
+from posref import _require, attention
 from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import UNMASKED
 from posref.ops.probe import painted
@@ -18,10 +18,12 @@ def distances(n_query, n_key, *, attn_type, clamp_len=None):
 
 
 def scores(q, k, r, e, u, v, s, same, *, scale, attn_type):
+    _require.choice("xlnet.scores", "attn_type", attn_type, ("bi", "uni"))
     return xlnet.scores(q, k, r, e, u, v, s, same == 1, scale=scale)
 
 
 def attend(q, k, r, e, u, v, s, same, values, *, scale, attn_type):
+    _require.choice("xlnet.attend", "attn_type", attn_type, ("bi", "uni"))
     mask = None if attn_type == "bi" else transformer_xl.visible(q.shape[-2], values.shape[-2])
     return attention.softmax(xlnet.scores(q, k, r, e, u, v, s, same == 1, scale=scale), mask) @ values
 

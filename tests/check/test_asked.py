@@ -15,6 +15,7 @@ from posref.check.implementation import AXES
 from posref.check.rope import LAYOUTS
 from tests import own
 from tests.every import every
+from tests.ops.test_ops import settings
 
 CONFIG = {
     "model_type": "llama",
@@ -351,3 +352,14 @@ def test_windows_of_models_and_keys_after_the_query():
             "position_ids.rerope",
             window=5,
         ).require()
+
+
+@every([op for name in ops.names() for op in ops.system(name).values()], name=lambda op: op.name)
+def test_a_word_that_a_setting_does_not_have_is_refused_before_the_function_is_called(op):
+    """Every setting of every op that takes a word; the error names the setting, and so does that of the contract."""
+    usual = settings(op)
+    words = [name for name, value in op.make(**usual).items() if isinstance(value, str)]
+    for name in words:
+        for ask in (partial(check, lambda *arrays: pytest.fail("called")), contract):
+            with pytest.raises(ValueError, match=f"{name} is 'nonsense', expected one of"):
+                ask(op.name, **usual | {name: "nonsense"})

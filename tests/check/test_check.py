@@ -7,10 +7,10 @@ from posref import ops
 from posref.absolute import floater
 from posref.check import check, contract, further, implementation
 from posref.check.boxes import where
-from posref.check.implementation import EXAMPLES
 from posref.explain import explain, presets, reading
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
+from tests.ops.test_ops import settings
 
 
 def published_slopes(heads):
@@ -371,7 +371,7 @@ def test_gradients_through_torch():
     assert said(detached, "gradient") == [("failed", "the result does not depend on x by autograd: a gradient was expected")]
     lost = check(lambda x, p: turned(x.detach(), p) + 0 * x, "rope.rotate", to=torch.from_numpy, **ROPE)
     assert [f.sentence for f in lost.diagnosis] == [
-        "the gradient of your output with respect to x is 0: it was lost on the way, and the values are right"
+        "the gradient of your output with respect to x is 0 everywhere: it was lost on the way, and the values are right"
     ]
 
 
@@ -490,10 +490,8 @@ def test_an_error_of_any_function_is_in_the_report(name):
     def broken(*arrays):
         raise RuntimeError("no such kernel")
 
-    chosen = {"deberta.ends": {"buckets": 32, "max_position": 512}, "position_ids.zigzag": {"n": 8, "ranks": 2, "rank": 0}}
-    examples = EXAMPLES | {"of": "k", "side": "query"} | chosen.get(name, {})
-    needed = [line.removesuffix(": required") for line in contract(name) if line.endswith(": required")]
-    report = check(broken, name, **{setting: examples.get(setting, 8) for setting in needed})
+    usual, said = settings(ops.op(name)), contract(name)
+    report = check(broken, name, **{key: value for key, value in usual.items() if f"{key}: required" in said})
     assert "it raised RuntimeError: no such kernel" in str(report)
 
 
@@ -603,11 +601,13 @@ def test_positions_that_wrap_beyond_the_first_probe_are_found(bits, named):
 def test_positions_in_float32_are_said_and_not_accused():
     whole = check(biased(lambda p: p), "alibi.bias", heads=3, form="signed")
     assert far(whole) == [("passed", "up to 2147483392")]
-    assert said(whole, "odd positions") == [("passed", "about 16777216")]
+    assert said(whole, "odd positions near 2^24") == [("passed", "")]
     rounded = check(biased(lambda p: p.astype(np.float32).astype(int)), "alibi.bias", heads=3, form="signed")
     assert rounded.ok
     assert far(rounded) == far(whole)
-    assert said(rounded, "odd positions") == [("skipped", "wrong from 16777216 on: f32_positions; all else was checked")]
+    assert said(rounded, "odd positions near 2^24") == [
+        ("skipped", "wrong from 16777216 on: f32_positions; all else was checked")
+    ]
     for report in (whole, rounded):
         assert "f32_positions" not in "".join(report.ambiguous)
 
@@ -618,7 +618,7 @@ def test_what_far_positions_cannot_tell_is_said_with_its_reason():
         return rope.rotate(x, np.cos(angles), np.sin(angles), layout="half")
 
     report = check(rotate, "rope.rotate", dim=8, layout="half")
-    assert said(report, "odd positions") == [("skipped", "from 16777216 on float32 positions are within the bound")]
+    assert said(report, "odd positions near 2^24") == [("skipped", "from 16777216 on float32 positions are within the bound")]
     assert report.ambiguous[-1].endswith(": f32_positions.")
     assert far(check(rotate, "rope.rotate", dim=8, layout="half", max_position=60)) == []
     ((status, reason),) = far(check(lambda p, table: table[p], "learned.encode"))
@@ -683,7 +683,7 @@ VALUES = {"dim": 16, "layout": "half", "undo": True, "scale": 0.25}
 
 def test_what_computes_nothing_is_called_that():
     """An input, or zeros, are on the grid of bfloat16, whose bounds of a long formula hold nearly anything."""
-    for fn, words in ((lambda *a: a[0], "equals q"), (lambda *a: 0 * a[0], "is 0")):
+    for fn, words in ((lambda *a: a[0], "equals q"), (lambda *a: 0 * a[0], "is 0 everywhere")):
         report = check(fn, "value.attend", **VALUES)
         assert [(f.name, f.sentence) for f in report.diagnosis] == [
             ("nothing_computed", f"your output {words}: nothing was computed")

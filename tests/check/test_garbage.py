@@ -1,6 +1,6 @@
 """Garbage never passes and has no name: zeros, noise, the negated, doubled and reversed answer, in every op and precision.
 
-Zeros and noise may be named as a constant output alone; the others by a listed mistake that equals them within the bound of the
+Zeros are named as zeros alone, noise has no name; the others by a listed mistake that equals them within the bound of the
 right answer, without a fitted number. Where the right answer is its own variation, the report says that this is undecided.
 """
 
@@ -58,15 +58,13 @@ def refused(op, arguments, dtype, pairs=True):
 
 def equals(question, name, got, said):
     """Whether a name is allowed: a listed mistake or two, or another setting of those that are tried, with these numbers."""
-    if said == "nothing_computed" or name == "noise":
-        return name == "zeros"
+    if said == "nothing_computed" or name in ("zeros", "noise"):
+        return name == "zeros" and said == "nothing_computed"
     others = question.op.mistakes | dict(settings_tried(question))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")
     answer = question.answer(said, ops.both(*(mistake.wrong for mistake in known)))
-    if name == "zeros":
-        return np.ptp(answer) == 0
     bounds = (np.abs(GARBAGE[name](question.tolerance[model])) for model in question.ends)  # of the numbers where they are now
     return any(distance(got, answer, bound, question.gauge) <= 1 for bound in bounds)
 
