@@ -75,9 +75,9 @@ def check(
     if isinstance(settings.get("frequencies"), ByLength):
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes())
     a = op.make(**settings)
+    _known_words(op, a)
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
-    _known_words(op, a)
     if model is not None:
         _known_model(model, list(dict.fromkeys(name for dtype in BY_DTYPE for name in models(dtype, a))))
     report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
