@@ -45,6 +45,7 @@ def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake
             wrong=change,
             bug=bf16[name].bug.replace("bfloat16", "float16"),
             description=bf16[name].description.replace("8 bits", "11 bits"),
+            effect=bf16[name].effect.replace("0.4 %", "0.05 %").replace("a thousand", "four thousand"),
             seen_in=(),
         )
         for name, change in wrong.items()
