@@ -277,16 +277,13 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
 
 
 def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:
-    """What fits, without numbers of which another one in the same setting gives the same: they are undecided, and no name."""
-    numbers: dict[str, list[str]] = {}
-    for name, mistake, _ in fits:
-        if mistake.kind == "setting":
-            numbers.setdefault(" ".join(mistake.wrong.change), []).append(name)
-    several = [names for names in numbers.values() if len(names) > 1]
-    report.ambiguous += [
-        f"{'; '.join(names)}: all would give these numbers, and none was told from the others." for names in several
-    ]
-    return [each for each in fits if not any(each[0] in names for names in several)]
+    """What fits, without numbers of settings where several give the same: they are undecided, and no name."""
+    fits = [*fits]
+    names = [name for name, mistake, _ in fits if mistake.kind == "setting"]
+    if len(names) < 2:
+        return fits
+    report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers, and none was told from the others.")
+    return [each for each in fits if each[0] not in names]
 
 
 def _pairing(a: Any) -> str:
