@@ -12,7 +12,10 @@ import inspect
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,7 +119,7 @@ def _run(argv):
             first = argv.index("check") + 1
             arguments, arguments.rest = parser.parse_known_args([*argv[:first], "no:function", *argv[first:]])
             arguments.function = None
-        if arguments.rest and arguments.run is not _check:  # a check has the settings of its op
+        if arguments.rest and arguments.run not in (_check, _serve):  # a check has the settings of its op
             _refuse(arguments.rest)
         return arguments.run(arguments)
     except Usage as error:
@@ -224,15 +227,22 @@ def _parser():
         metavar="MODULE:FUNCTION",
         help="for instance my_ops:rope, or src/my_ops.py:rope; omit it to list the ops",
     )
-    check.add_argument(
-        "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
-    )
-    for name, (metavar, words) in CHECK_OPTIONS.items():
-        kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
-        check.add_argument(f"--{name.replace('_', '-')}", help=words, **kind)
+    _asking(check)
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
     check.add_argument("--json", action="store_true", help="the report as JSON")
     check.set_defaults(run=_check)
+
+    serve = commands.add_parser(
+        "serve",
+        help="check a program in any language, which answers lines of JSON",
+        description="The program reads one call a line on stdin and writes one answer a line to stdout: docs/serve.md. "
+        "Options are those of `posref check`; --to float16 or bfloat16 sends numbers of that dtype.",
+        allow_abbrev=False,
+    )
+    serve.add_argument("program", metavar="PROGRAM", help="the command that starts it, for instance ./rope or 'python rope.py'")
+    _asking(serve)
+    serve.add_argument("--json", action="store_true", help="the report as JSON")
+    serve.set_defaults(run=_serve, function="PROGRAM", contract=False)
 
     diagnose = commands.add_parser("diagnose", help="say what is wrong with an output dumped by a program in any language")
     diagnose.add_argument("case", metavar="CASE", help="id of a golden vector, see `posref vectors list`")
@@ -400,10 +410,52 @@ def _demo(_):
     return demo.run()
 
 
+def _asking(parser):
+    """The options that say what is asked: those of a check, and of a program that answers one."""
+    parser.add_argument(
+        "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
+    )
+    for name, (metavar, words) in CHECK_OPTIONS.items():
+        kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
+        parser.add_argument(f"--{name.replace('_', '-')}", help=words, **kind)
+
+
 def _check(arguments):
     of_one = (arguments.system or "").count(".") == 1 or arguments.system == "rope"
     if arguments.function is None or arguments.contract or not (of_one or arguments.config or arguments.preset):
         return _contract(arguments)
+    run, options = _question(arguments)
+    with _prints_go_to_stderr():
+        function = _function(arguments.function)
+        options |= {name: _converter(name, options[name]) for name in ("to", "to_positions") if name in options}
+        report = _judged(run, function, options)
+    return _print_report(report, arguments.json)
+
+
+def _serve(arguments):
+    from posref import ops
+    from posref.check import program
+
+    if not (arguments.system or arguments.config or arguments.preset):
+        raise Usage(f"serve needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
+    run, options = _question(arguments)
+    dtype = options.pop("to", "float32")
+    if dtype not in ("float32", "float16", "bfloat16") or "to_positions" in options:
+        raise Usage(f"serve sends float32, float16 or bfloat16, and integers as they are: --to is {dtype}")
+    words = shlex.split(arguments.program)
+    if not words or shutil.which(words[0]) is None:
+        raise Usage(f"there is no program {arguments.program!r}; for instance ./rope or 'python rope.py'")
+    name = arguments.system if "." in (arguments.system or "") else (arguments.preset and _op_of(arguments)) or "rope.rotate"
+    op = _usage(ops.op, name)
+    with program.Program(arguments.program, name, op.given, inspect.signature(op.make).parameters) as function:
+        report = _judged(run, function, options | {"to": partial(program.tensor, dtype)})
+    wrap = "wrap the implementation, or pass --to, which converts its arrays"
+    report.advice = [text.replace(wrap, "docs/serve.md shows a call and its answer") for text in report.advice]
+    return _print_report(report, arguments.json)
+
+
+def _question(arguments):
+    """What is asked: the function of `posref.check` that asks it, and its options."""
     if arguments.config:
         run, options = _of_a_config(arguments)
     elif arguments.system == "rope" and not arguments.preset:
@@ -414,15 +466,16 @@ def _check(arguments):
         _known_layout(options["layout"])
     if isinstance(options.get("frequencies"), str):
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    with _prints_go_to_stderr():
-        function = _function(arguments.function)
-        options |= {name: _converter(name, options[name]) for name in ("to", "to_positions") if name in options}
-        try:
-            report = run(function, **options)
-        except (TypeError, ValueError) as error:
-            raise Usage(_in_shell(str(error))) from None
+    return run, options
+
+
+def _judged(run, function, options):
+    try:
+        report = run(function, **options)
+    except (TypeError, ValueError) as error:
+        raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
-    return _print_report(report, arguments.json)
+    return report
 
 
 TEXT_ALONE = (

@@ -877,3 +877,13 @@ def test_a_page_states_what_is_proved():
     assert text.index("Where implementations differ.") < text.index("Properties.") < text.index("References.")
     assert "dot_product: p_i . p_j = sum_t cos(w_t (m_i - m_j))" in " ".join(text.split())
     assert "Properties" not in printed.page("pairing").partition("def ")[0] or statements.about("pairing")
+
+
+@pytest.mark.parametrize("page", ["AGENTS.md", "docs/serve.md"])
+def test_commands_of_a_page_are_known(page):
+    """Options that a command has no word for are settings of an op, which `check` and `serve` alone have."""
+    told = re.findall(r"(?:`|^)posref ([^`\n]+)", (ROOT / page).read_text(), re.MULTILINE)
+    assert len(told) > 2
+    for line in told:
+        arguments, rest = cli._parser().parse_known_args(shlex.split(line.replace("PROGRAM", "./rope").replace("OUT", "o.npy")))
+        assert not rest or arguments.run in (cli._check, cli._serve), line

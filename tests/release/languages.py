@@ -7,10 +7,13 @@ is written in that language, with the right pairing and with the other.
 import json
 import shutil
 import subprocess
+import tempfile
 
 import numpy as np
 
 from posref import ops, vectors
+from posref.check import check_rope
+from posref.check.program import Program
 
 HERE = vectors.DIRECTORY.parents[1] / "tests" / "release"
 SOURCES = vectors.DIRECTORY / "languages"
@@ -37,6 +40,19 @@ def build(language, folder):
         command = ["go", "build", "-o", program, "."]
     subprocess.run(command, cwd=folder, check=True, timeout=300)
     return [program]
+
+
+def served():
+    """The program of examples/serve in C++, which docs/serve.md shows, is right, and its layout is named."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/rope"
+        source = HERE.parents[1] / "examples" / "serve" / "rope.cpp"
+        subprocess.run(["g++", "-Wall", "-Wextra", "-Werror", "-O2", "-o", program, str(source)], check=True, timeout=300)
+        for layout, names in (("half", []), ("interleaved", ["other_layout"])):
+            with Program(program, "rope.rotate", ("x", "positions")) as rotate:
+                report = check_rope(rotate, dim=16, layout=layout)
+            if [finding.name for finding in report.diagnosis] != names or report.ok == bool(names):
+                raise AssertionError(f"serve, asked for layout {layout}: {report}")
 
 
 def said(command, mode, path, last):

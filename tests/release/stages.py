@@ -45,6 +45,7 @@ def languages():
                 problems, total = problems + different, total + count
         if problems:
             raise AssertionError(f"{language}: {len(problems)} verdicts differ, for instance {problems[0]}")
+    of.served()
     return f"{', '.join(of.LANGUAGES)}: {total} verdicts as in Python; the right rotation passes, the other is named"
 
 
@@ -253,7 +254,10 @@ def browser():
 
 
 STAGES = {
-    "languages": Stage(languages, ("posref/vectors/languages", "posref/vectors/*.py", "tests/release")),
+    "languages": Stage(
+        languages,
+        ("posref/vectors/languages", "posref/vectors/*.py", "posref/check/program.py", "examples/serve", "tests/release"),
+    ),
     "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/parity/models.py", "tests/vectors/test_jax.py")),
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(
