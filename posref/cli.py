@@ -689,16 +689,21 @@ def _refuse(rest):
 
 
 def _mistakes(arguments):
+    from posref import symptoms
     from posref.ops import pages
 
     if arguments.symptom is not None:
-        found = pages.symptoms(arguments.symptom)
+        found = [(each.sees, pages.suspects(each.suspects), each.ask) for each in symptoms.found(arguments.symptom)]
+        found += [(effect, by, "") for effect, by in pages.symptoms(arguments.symptom)]
         if not found:
-            raise Usage(f"no effect has the words {arguments.symptom!r}; try position 0, padding, cache, far, batch, head")
+            seen = "; ".join(each.sees for each in symptoms.SYMPTOMS)
+            raise Usage(f"nothing is known of {arguments.symptom!r}; write words of one of these: {seen}")
         if arguments.json:
-            print(json.dumps([{"effect": effect, "mistakes": dict(by)} for effect, by in found], indent=2))
+            print(json.dumps([{"effect": effect, "mistakes": dict(by), "ask": ask} for effect, by, ask in found], indent=2))
         else:
-            print("\n\n".join("\n".join([effect, *_by_mistake(by)]) for effect, by in found))
+            asks = ([f"  Ask: {ask}"] if ask else [] for _, _, ask in found)
+            told = ("\n".join([effect, *_by_mistake(by), *ask]) for (effect, by, _), ask in zip(found, asks, strict=True))
+            print("\n\n".join(told))
         return 0
     if arguments.name is None:
         raise Usage("mistakes needs a NAME, for instance alibi or t5.bias, or --symptom WORDS")
@@ -714,12 +719,13 @@ def _mistakes(arguments):
 
 
 def _by_mistake(named):
-    """One line per mistake, with the systems that can make it."""
+    """One line per mistake, with the systems that can make it, or their number where they are many."""
     systems = {}
     for name, bug in named:
         system, mistake = name.split(".")
         systems.setdefault((mistake, bug), []).append(system)
-    return [f"  {mistake}: {bug} (in {', '.join(each)})" for (mistake, bug), each in systems.items()]
+    where = (", ".join(each) if len(each) < 6 else f"{len(each)} systems" for each in systems.values())
+    return [f"  {mistake}: {bug} (in {of})" for (mistake, bug), of in zip(systems, where, strict=True)]
 
 
 def _known_layout(layout):

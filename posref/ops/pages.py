@@ -1,5 +1,6 @@
 """Pages: the mistakes of a system, and which mistakes show a symptom."""
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -78,6 +79,12 @@ def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
             if all(word.lower() in f"{m.effect} {m.description}".lower() for word in words.split()):
                 found.setdefault(m.effect, {})[f"{name}.{mistake}"] = m.bug
     return [(effect, list(by.items())) for effect, by in found.items()]
+
+
+def suspects(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The mistakes of these names in every system that can make them, in this order, as (name, bug)."""
+    of = {system: mistakes(system) for system in ops.names()}
+    return [(f"{system}.{name}", known[name].bug) for name in names for system, known in of.items() if name in known]
 
 
 def _described(name: str, m: Mistake, wrong: Wrong | None) -> str:

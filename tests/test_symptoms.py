@@ -1,0 +1,77 @@
+"""What people see, in their words, leads to mistakes that exist. `python tests/test_symptoms.py` writes docs/symptoms.md."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from posref import cli, ops, symptoms
+from posref.ops import pages
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
+HEAD = """# I have a symptom
+
+What one sees, the mistakes to suspect (`posref mistakes --symptom "long context"` says what each is), and the command
+that tells them apart. `my_ops.py:rope` stands for a function of yours; `--contract` prints what it receives.
+
+| what one sees | mistakes to suspect | ask |
+|---|---|---|
+"""
+
+
+def page():
+    return HEAD + "".join(
+        f"| {each.sees} | {', '.join(f'`{name}`' for name in each.suspects)} | "
+        f"{'; '.join(f'`{ask}`' for ask in each.ask.split('; '))} |\n"
+        for each in symptoms.SYMPTOMS
+    )
+
+
+def test_the_page_is_the_table():
+    assert PAGE.read_text() == page(), "run: python tests/test_symptoms.py"
+
+
+@pytest.mark.parametrize("symptom", symptoms.SYMPTOMS, ids=lambda symptom: symptom.words.split()[0])
+def test_a_symptom_leads_to_mistakes_and_to_a_question(symptom):
+    known = {name for system in ops.names() for name in pages.mistakes(system)}
+    assert set(symptom.suspects) <= known
+    assert len(set(symptom.suspects)) == len(symptom.suspects) > 2
+    for ask in symptom.ask.split("; "):
+        arguments, rest = cli._parser().parse_known_args(shlex.split(ask)[1:])
+        assert not rest
+        assert re.fullmatch(r"rope|None", str(system := getattr(arguments, "system", None))) or ops.op(system)
+        assert cli.main([*shlex.split(ask)[1:]]) == 0 if "--contract" in ask else True
+
+
+@pytest.mark.parametrize(
+    ("words", "sees"),
+    [
+        ("gibberish", "Text is nonsense"),
+        ("repetition", "generated text repeats"),
+        ("long context", "beyond some length"),
+        ("garbage after 4096 tokens", "beyond some length"),
+        ("kv cache", "key-value cache"),
+        ("KV-cache", "key-value cache"),
+        ("left padding", "in a batch with padding"),
+        ("fp16", "16 bits"),
+        ("speculative decoding", "Speculative"),
+        ("mrope", "Images or videos"),
+        ("loops", "repeats itself"),
+        ("tensor parallel", "split over devices"),
+        ("NaN", "NaN"),
+    ],
+)
+def test_people_find_it_in_their_words(words, sees, capsys):
+    assert cli.main(["mistakes", "--symptom", words]) == 0
+    assert sees in capsys.readouterr().out.split("\n\n")[0]
+
+
+def test_words_of_nobody_are_answered_with_what_is_known(capsys):
+    assert symptoms.found("of the wrong") == []
+    assert cli.main(["mistakes", "--symptom", "zzz"]) == 2
+    assert all(each.sees in capsys.readouterr().err for each in symptoms.SYMPTOMS[:1])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
