@@ -696,8 +696,8 @@ def _mistakes(arguments):
         found = [(each.sees, pages.suspects(each.suspects), each.ask) for each in symptoms.found(arguments.symptom)]
         found += [(effect, by, "") for effect, by in pages.symptoms(arguments.symptom)]
         if not found:
-            seen = "; ".join(each.sees for each in symptoms.SYMPTOMS)
-            raise Usage(f"nothing is known of {arguments.symptom!r}; write words of one of these: {seen}")
+            words = ", ".join(each.words.split()[0] for each in symptoms.SYMPTOMS)
+            raise Usage(f"no symptom has the words {arguments.symptom!r}; try {words}, or position 0")
         if arguments.json:
             print(json.dumps([{"effect": effect, "mistakes": dict(by), "ask": ask} for effect, by, ask in found], indent=2))
         else:

@@ -747,7 +747,14 @@ def test_ops_and_contracts_are_listed(run):
         ("--as alibi.bias --heads 12 --form signed", ["key_positions: integers (3, 7)", "heads=12", "form=signed"]),
         ("--preset wavlm", ["t5.bias receives, in this order:", "table: numbers (320, 2)", "max_distance=800", "buckets=320"]),
         ("--preset wavlm --heads 12", ["table: numbers (320, 12)"]),
-        ("--as rope", ["rope.rotate receives, in this order:", "positions: integers (3, 23)", "layout: required"]),
+        (
+            "--as rope",
+            [
+                "rope.rotate receives, in this order:",
+                "positions: integers (3, 23)",
+                "layout: required, one of 'interleaved', 'half'",
+            ],
+        ),
         ("--as rope --dim 64 --layout half --rotary-dim 16", ["x: numbers (3, 5, 23, 64)", "dim=16", "head_dim=64"]),
         ("--preset llama-3.1-8b", ["rope.rotate receives, in this order:", "x: numbers (3, 5, 23, 128)", "dim=128"]),
         ("--preset Olmo-3.1-32B-Instruct --layer 3", ["dim=128"]),

@@ -70,7 +70,7 @@ def test_people_find_it_in_their_words(words, sees, capsys):
 def test_words_of_nobody_are_answered_with_what_is_known(capsys):
     assert symptoms.found("of the wrong") == []
     assert cli.main(["mistakes", "--symptom", "zzz"]) == 2
-    assert all(each.sees in capsys.readouterr().err for each in symptoms.SYMPTOMS[:1])
+    assert "try gibberish, long, repetition, kv, left, " in capsys.readouterr().err
 
 
 if __name__ == "__main__":

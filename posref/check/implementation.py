@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import _require, ops
+from posref import _require, ops, vectors
 from posref.check import engine, properties, reading, recipes
 from posref.check.again import negative, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved, line_of
@@ -28,12 +29,6 @@ from posref.ops.scaling import ByLength
 
 AXES = ("bhnd", "bnhd", "thd")
 SHORTER = (131071, 32767, 8191, 4095, 2047, 1023, 511, 127, 15)  # tables end at such positions
-# settings to show shapes with, where there is no default
-EXAMPLES = {
-    **{"form": "signed", "layout": "half", "convention": "released", "padding": "zero", "attn_type": "bi"},
-    **{"bidirectional": True, "undo": True, "scale": 0.25, "alpha": 0.25, "low": -4, "max_position": 60},
-    **{"denominator": "length", "source": "microsoft", "axis": (0, 1, 2, 0)},
-}
 
 
 def check(
@@ -112,7 +107,7 @@ def contract(
     axes: str = "bhnd",
     **settings: Any,
 ) -> list[str]:
-    """What the function receives, one line an array, and the settings: those that are asked for, and the defaults of the rest.
+    """What the function receives and returns, one line per array, and the settings: those of the question, and defaults.
 
     The shapes and dtypes are those of `check` with the same arguments; a setting that it needs and that is missing here has an
     example.
@@ -121,27 +116,48 @@ def contract(
     ['query_positions: integers (3, 5)', 'key_positions: integers (3, 7)', 'table: numbers (64, 2)']
     """
     op, settings = _asked(name, preset, settings)
-    examples = {each: EXAMPLES.get(each, 8) for each, p in _settings(op).items() if p.default is p.empty}
+    examples = example(op)
     try:
         made = op.make(**examples | settings)
         op.spec(**made)
     except (TypeError, ValueError):
-        words = any(isinstance(value, str) for value in settings.values())  # words fit whatever the numbers are
-        if words or (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
+        said = any(isinstance(value, str) for value in settings.values())  # words fit whatever the numbers are
+        if said or (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
             raise
-        lines = list(op.given)
+        lines, words = list(op.given), {}
     else:
         _every_option_is_used(name, op, settings, made, {"to": to, "to_positions": to_positions})
         caller = Caller(contract, op, to, to_positions, *_laid_out(op, examples | settings, made, axes))
         lines = [f"{each}: {_described(op, each, value)}" for each, value in caller.tensors(made).items()]
+        result = caller.laid_out(RESULT, np.asarray(op.spec(**made)), made)
+        lines.append(f"returns: {_described(op, RESULT, result)}")
+        words = _words(op, made)
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
         usual["max_position"] = f"none: positions up to {FAR[-1]} are tried"
-    return lines + [
-        f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
-        for each, value in (usual | settings).items()
-    ]
+    for each, value in (usual | settings).items():
+        line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
+        lines.append(line if each in settings else line + words.get(each, ""))
+    return lines
+
+
+def example(op: Op) -> dict[str, Any]:
+    """The settings without a default, as the first golden case of the op has them."""
+    cases = (case for case in vectors.load(op.name.split(".")[0]).cases if ops.of_case(case)[0].name == op.name)
+    a = ops.of_case(next(cases))[1]
+    return {name: a.get(name, 8) for name, p in _settings(op).items() if p.default is p.empty}
+
+
+def _words(op: Op, a: Arguments) -> dict[str, str]:
+    """The words that a setting may be, as the specification says them where it refuses another one."""
+    found = {}
+    for name in (name for name, value in a.items() if isinstance(value, str)):
+        try:
+            op.spec(**a | {name: "?"})
+        except ValueError as error:
+            found[name] = "".join(re.findall(r"is '\?'(?:, expected)( one of [^;]*)", str(error)))
+    return {name: f",{words}" for name, words in found.items() if words}
 
 
 def _known_words(op: Op, a: Arguments) -> None:

@@ -10,6 +10,7 @@ from posref.check.boxes import where
 from posref.explain import explain, presets, reading
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
+from tests.every import every
 from tests.ops.test_ops import settings
 
 
@@ -491,7 +492,11 @@ def test_an_error_of_any_function_is_in_the_report(name):
         raise RuntimeError("no such kernel")
 
     usual, said = settings(ops.op(name)), contract(name)
-    report = check(broken, name, **{key: value for key, value in usual.items() if f"{key}: required" in said})
+    report = check(
+        broken,
+        name,
+        **{key: value for key, value in usual.items() if any(line.startswith(f"{key}: required") for line in said)},
+    )
     assert "it raised RuntimeError: no such kernel" in str(report)
 
 
@@ -546,7 +551,19 @@ def test_what_is_masked_may_be_anything():
 
 def test_contract():
     assert contract("alibi.bias")[:2] == ["query_positions: integers (3, 5)", "key_positions: integers (3, 7)"]
-    assert "form: required" in contract("alibi.bias")
+    assert contract("alibi.bias", heads=8)[2:4] == ["returns: numbers (3, 8, 5, 7)", "heads=8"]
+    assert "form: required, one of 'signed', 'absolute', 'key'" in contract("alibi.bias")
+    assert "variant=relative_key, one of 'relative_key', 'relative_key_query'" in contract("shaw.attend")
+    assert "returns: numbers (3, 23, 5, 8)" in contract("rope.rotate", dim=8, layout="half", axes="bnhd")
+
+
+@every([op.name for system in ops.names() for op in ops.system(system).values()])
+def test_every_contract_says_what_is_returned(name):
+    (line,) = (line for line in contract(name) if line.startswith("returns: "))
+    op = ops.op(name)
+    a = op.make(**implementation.example(op))
+    assert line.split(": ")[1].startswith(("numbers (", "integers (", "booleans (")), line
+    assert str(np.shape(op.spec(**a))) in line
 
 
 def test_what_a_function_does_wrong_is_reported():

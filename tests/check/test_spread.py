@@ -21,8 +21,7 @@ STYLES = {dtype: [style for style in low.STYLES if style.stored == dtype] for dt
 
 def asked(op):
     """Arguments of its first probe."""
-    needed = [name for name, setting in implementation._settings(op).items() if setting.default is setting.empty]
-    return op.make(**{name: implementation.EXAMPLES.get(name, 8) for name in needed})
+    return op.make(**implementation.example(op))
 
 
 @pytest.mark.slow
