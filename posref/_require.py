@@ -151,11 +151,13 @@ def near(name, known):
 
 
 def kind(value):
-    """The type of a value with its article.
+    """The type of a value with its article, and None.
 
-    >>> kind([]), kind(1)
-    ('a list', 'an int')
+    >>> kind([]), kind(1), kind(None)
+    ('a list', 'an int', 'None')
     """
+    if value is None:
+        return "None"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 

@@ -11,6 +11,7 @@ import re
 import struct
 
 from posref.explain.settings import Keys, shown
+from posref.rotary import scaling
 
 NORMAL, NEOX, NONE = "interleaved", "half", None
 ARCHITECTURES = {
@@ -77,6 +78,27 @@ LONGEST = 2**27  # no text or list of metadata is longer
 ABOUT_POSITION = re.compile(
     r"(?!.*(epsilon|value_length|lora_rank|norm))(.*)(\.rope\.|attention\.|context|position|alibi|swin|sliding|\.ssm\.|full_attention|layer_types)"
 )
+# keys of a configuration -> keys of the metadata; some classes have names of their own
+KEYS = {
+    "hidden_size": "embedding_length",
+    "num_hidden_layers": "block_count",
+    "max_position_embeddings": "context_length",
+    "sliding_window": "attention.sliding_window",
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "rope_theta": "rope.freq_base",
+    "rope_local_base_freq": "rope.freq_base_swa",
+    "num_decoder_layers": "decoder_block_count",
+    "relative_attention_num_buckets": "attention.relative_buckets_count",
+    "partial_rotary_factor": "rope.dimension_count",
+}
+OWN_NAMES = {
+    "gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},
+    "modernbert": {
+        "rope_theta": "global_rope_theta",
+        "rope_local_base_freq": "local_rope_theta",
+        "sliding_window": "local_attention",  # convert_hf_to_gguf.py writes it; half of it stands on each side
+    },
+}
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 
 
@@ -85,7 +107,8 @@ def read(file):
     try:
         return _read(file)
     except (struct.error, UnicodeDecodeError, MemoryError, OverflowError, RecursionError, OSError) as error:
-        raise ValueError(f"the GGUF file is cut short or broken: {error}") from None
+        words = error if isinstance(error, OSError) else "it ends too early, or a text in it is no UTF-8"
+        raise ValueError(f"the GGUF file is cut short or broken: {words}") from None
 
 
 def _read(file):
@@ -152,6 +175,17 @@ def _numbers(file, start, size, kind, offset):
     return list(struct.unpack(f"<{_bounded(size)}f", file.read(4 * size)))
 
 
+SCALING = {
+    "rope_scaling": "rope.scaling.type",
+    "rope_scaling.rope_type": "rope.scaling.type",
+    "rope_scaling.factor": "rope.scaling.factor",
+    "rope_scaling.attention_factor": "rope.scaling.attn_factor",
+    "rope_scaling.original_max_position_embeddings": "rope.scaling.original_context_length",
+    **dict.fromkeys(("rope_scaling.mscale", "rope_scaling.mscale_all_dim"), "rope.scaling.yarn_log_multiplier"),
+    "rope_scaling.mrope_section": "rope.dimension_sections",
+}
+
+
 def recognised(config):
     return "general.architecture" in config
 
@@ -184,15 +218,12 @@ def _translate(metadata):
     config = {
         "model_type": model_type,
         "posref_layout": layout,
-        "hidden_size": get("embedding_length"),
-        "num_hidden_layers": get("block_count"),
+        **{key: get(theirs) for key, theirs in KEYS.items()},
         "num_attention_heads": heads,
         "num_key_value_heads": max(keys) if isinstance(keys, list) else keys or heads,
         "posref_heads": queries if isinstance(queries, list) else None,
         "posref_key_heads": keys if isinstance(keys, list) else None,
-        "max_position_embeddings": get("context_length"),
         "sliding_window": get("attention.sliding_window") or None,
-        "attn_logit_softcapping": get("attn_logit_softcapping"),
         "rope_theta": get("rope.freq_base") or 10000.0,
         "original_max_position_embeddings": None,
         "rope_scaling": _scaling(get, metadata),
@@ -202,19 +233,21 @@ def _translate(metadata):
     if model_type.startswith("lfm2") and isinstance(keys, list):
         config["layer_types"] = ["full_attention" if n else "conv" for n in keys]
     width = get("attention.key_length")
-    config["head_dim"] = width or (config["hidden_size"] // heads if config["hidden_size"] and heads else None)
-    turned = get("rope.dimension_count")
-    if model_type.startswith("deepseek"):
+    turned, head = config.pop("partial_rotary_factor"), width or (heads and config["hidden_size"] // heads)
+    if model_type in ("deepseek_v2", "minicpm3"):
         whole = get("attention.key_length_mla") or width
         config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": whole and turned and whole - turned}
-    elif turned and config["head_dim"] and turned != config["head_dim"]:
-        config["partial_rotary_factor"] = turned / config["head_dim"]
+    elif head:
+        config |= {"head_dim": head, "partial_rotary_factor": (turned or head) / head}
     if model_type in ("qwen3_moe", "smollm3"):
         config["use_sliding_window"] = config["sliding_window"] is not None
     if get("rope.dimension_sections"):
         config["rope_scaling"] = {**(config["rope_scaling"] or {}), "mrope_section": get("rope.dimension_sections")[:3]}
     config["posref_unread"] = [key for key in metadata if ABOUT_POSITION.search(key) and key not in metadata.read]
-    return {key: value for key, value in config.items() if value is not None}
+    own = OWN_NAMES.get(model_type, {})
+    config = {own.get(key, key): value for key, value in config.items() if value is not None}
+    spelled = {own.get(key, key): f"{name}.{theirs}" for key, theirs in (KEYS | SCALING).items()}
+    return config | {"posref_spelled": [(key, path if path in metadata else None) for key, path in spelled.items()]}
 
 
 def _by_layer(get, key):
@@ -237,7 +270,7 @@ def _scaling(get, metadata):
     if freqs:
         return {"rope_type": "factors", "factors": freqs}
     if kind == "none":
-        return None  # a factor is then printed as not understood
+        return {"rope_type": "default"}  # a factor is then printed as not understood
     if short and long:
         kind = "longrope"
     factor, old = get("rope.scaling.factor"), get("rope.scale_linear")
@@ -249,10 +282,13 @@ def _scaling(get, metadata):
     if kind is None and factor:
         kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
     if kind is None:
-        return None
+        return {"rope_type": "default"}  # not what a class of transformers has
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
     found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
-    found["attention_factor"] = get("rope.scaling.attn_factor") or (1.0 if kind == "longrope" else None)
+    given = get("rope.scaling.attn_factor")
+    if given and kind == "yarn":
+        given *= float(scaling.yarn_magnitude(factor, mscale=1.0))  # ggml multiplies the two: rope_yarn of ggml-cpu/ops.cpp
+    found["attention_factor"] = given or (1.0 if kind == "longrope" else None)
     multiplier = get("rope.scaling.yarn_log_multiplier")
     if multiplier:
         found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}

@@ -89,8 +89,8 @@ def _by_rule(rule, settings, i, count):
 
 
 def _qwen2(settings, i, count):
-    windowed = settings["use_sliding_window"] and settings["sliding_window"] is not None
-    return SLIDING if windowed and i >= (settings["max_window_layers"] or 0) else FULL
+    windowed, first = settings["use_sliding_window"] and settings["sliding_window"] is not None, settings["max_window_layers"]
+    return SLIDING if windowed and i >= (first or 0) else FULL
 
 
 def _dots1(settings, i, count):

@@ -286,14 +286,14 @@ def window(settings, kind):
     if "if" in rule and not settings[rule["if"]]:
         return None
     if "instead" in rule and settings.given(rule["instead"]):
-        width = settings.number(rule["instead"])
-        return int(width) + rule["instead_plus"] if width > 0 else None
-    width = settings.number(rule["key"])
+        width = settings.number(rule["instead"], int)
+        return width + rule["instead_plus"] if width > 0 else None
+    width = settings.number(rule["key"], int)
     if width is None or width <= 0:
         return None
     if both_sides(settings):
-        return int(width) // 2 + 1
-    return (int(width) // 2 if rule.get("halved") else int(width)) + rule.get("plus", 0)
+        return width // 2 + 1
+    return (width // 2 if rule.get("halved") else width) + rule.get("plus", 0)
 
 
 def temperature(settings, turned, values):

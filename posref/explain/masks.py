@@ -42,7 +42,6 @@ SEGMENTS = {
     "pixtral": "patches of one picture see each other",
 }
 MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
-ENCODER_TYPES = ("t5_gemma_module", "t5gemma2_text")
 
 
 def described(settings, group):
@@ -99,11 +98,11 @@ def _decoder(settings, group):
 
 
 def _not_causal(settings, group):
-    """`is_causal: false` in a file: create_causal_mask makes the mask of an encoder, whose window counts one key more.
+    """`is_causal` false, null or 0: create_causal_mask makes the mask of an encoder, whose window counts one key more.
 
     create_chunked_causal_mask and XLNet do not read this key.
     """
-    if not group["causal"] or group["chunk"] or group["encoding"] == "xlnet" or settings["is_causal"] is not False:
+    if not group["causal"] or group["chunk"] or group["encoding"] == "xlnet" or settings.raw.get("is_causal", True):
         return {}
     if group["kind"] == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
         return {}

@@ -150,6 +150,8 @@ def _written(group):
             f"these layers have two lists of frequencies, one up to {length} tokens and one for longer texts: the code printed "
             "here has one; --frequencies writes the short list, posref.rotary.scaling.longrope computes both"
         )
+    if group["rotary_dim"] % 2:
+        raise ValueError(f"the rotated width {group['rotary_dim']} of these layers is odd: no features form the last pair")
     if (group["scaling"] or {}).get("type") == "dynamic_ntk":
         length = group["scaling"]["original_length"]
         raise ValueError(

@@ -160,9 +160,9 @@ def _as_given(settings, kinds):
     result = {}
     for kind in kinds:
         values = found.get(kind) if kind in found or any(isinstance(value, dict) for value in found.values()) else found
-        if values and "partial" in settings.family:
+        if values and "partial" in settings.family and "partial_rotary_factor" not in values:
             share = settings["partial_rotary_factor"]
-            values.setdefault("partial_rotary_factor", settings.family["partial"] if share is None else share)
+            values["partial_rotary_factor"] = settings.family["partial"] if share is None else share
         result[kind] = values and _standard(settings, values, flat=False) | NESTED
     return result
 

@@ -33,7 +33,11 @@ def schedule(values, head_dim, settings):
         raise ValueError(f"{where(settings)}rope_type is {shown(kind)}{first}; known are {', '.join(sorted({*KINDS} - OWN))}")
     base = need(values, "rope_theta", settings)
     share = values.get("partial_rotary_factor")
-    share = 1.0 if share is None or (kind == "default" and "partial" not in settings.family) else share
+    if settings.file.get("posref_file") == "GGUF":
+        share = settings.raw.get("partial_rotary_factor", share)  # llama.cpp turns rope.dimension_count features in every model
+    elif kind == "default" and "partial" not in settings.family:
+        share = 1.0
+    share = 1.0 if share is None else share
     if not isinstance(share, (int, float)) or not 0 <= share <= 1:
         raise ValueError(f"{where(settings)}partial_rotary_factor is {shown(share)}, expected a share from 0 to 1")
     if kind in ("axial", "proportional"):
@@ -52,7 +56,7 @@ def schedule(values, head_dim, settings):
 def need(values, key, settings):
     """A positive number of the rotary parameters, or ValueError that names the key."""
     value = values.get(key)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) and value > 0:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) and value > 1e-300:
         return value
     raise ValueError(f"{where(settings)}{key} is {shown(value)} in the rotary parameters, expected a positive number")
 
@@ -119,7 +123,7 @@ def _yarn_magnitude(values, factor):
     given = values.get("attention_factor")
     if given is not None:
         return float(given)
-    if values.get("mscale") and values.get("mscale_all_dim"):
+    if values.get("mscale_all_dim") and values.get("mscale"):
         return float(magnitude(factor, values["mscale"]) / magnitude(factor, values["mscale_all_dim"]))
     return float(magnitude(factor, 1.0))
 

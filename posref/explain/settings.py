@@ -16,7 +16,12 @@ from posref.explain.families import FAMILIES, UNKNOWN
 
 UNKNOWN_TYPE = "unknown"  # the type of a part of which neither the file nor a class says one
 ROTARY = ("rope_parameters", "rope_scaling")
-ELSEWHERE = ("quantization_config", "compression_config", "generation_config")  # they say nothing about the model itself
+ELSEWHERE = (
+    "quantization_config",
+    "compression_config",
+    "generation_config",
+    "auto_map",
+)  # they say nothing about the model itself
 
 
 class Keys(dict):
@@ -79,6 +84,7 @@ class Settings:
             self.facts = {**self.facts, "defaults": {**self.facts.get("defaults", {}), **usual}}
         self.names = self.facts.get("names", {})
         self.file = _under_one_name(raw, self.names)  # as it is; reading it is not remembered
+        self.spelled = {self.names.get(key, key): key for key in raw} | dict(raw.get("posref_spelled", ()))
         self.read = set()
         self.raw = Keys(self.file, read=self.read)
         self.doubt = _doubt(self.file, model_type, self.facts)
@@ -112,7 +118,8 @@ class Settings:
         value = self[key]
         if value is None or (isinstance(value, kind) and not isinstance(value, bool) and abs(value) < float("inf")):
             return value
-        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
+        wanted = "an integer" if kind is int else "a number"
+        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected {wanted}")
 
     def count(self, key, most=10**6, least=1):
         """An integer of the file from `least` on, or ValueError that names the key; None where there is none."""
@@ -188,7 +195,8 @@ def _under_one_name(raw, names):
     for key, value in raw.items():
         name = names.get(key, key)
         if found.get(name) is not None and value is not None and found[name] != value:
-            raise ValueError(f"{key} is {shown(value)}, and {name}, another name of it, is {shown(found[name])}")
+            first = next(other for other in raw if names.get(other, other) == name)
+            raise ValueError(f"{key} is {shown(value)}, and {first}, another name of it, is {shown(found[name])}")
         found[name] = found.get(name) if value is None and name in found else value
     return found
 

@@ -13,15 +13,19 @@ from posref.explain.settings import ELSEWHERE, ROTARY, shown
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
-    r"rope|rotary|position|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|per_layer|_of_layer|heads_by"
-    r"|causal|bidirection|is_decoder|cross_attention|indexer_types|attn_type|attention_type|local_att|global_att|full_att|fullatt|sliding|sparse|compress_|compression|no_op|layer_types"
-    r"|attn_layer|attention_layers|layer_group|max_attn|attn_output_mult|context_(left|right)|layer_idx|block_(types|configs)|pattern|interleav|mrope|sections?$|bucket|max_distance|clamp_len"
-    r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|scale_(linear|att|q)|attn_scale|attention_multiplier|logn|inv_freq|freq_base"
-    r"|dilat|nope|head_dim|head_count|kv_heads|key_value_heads|swa_|(local|global|sliding)_\w*heads|kv_source|indexer|index_topk|xpos|cope|fourier"
+    r"rope|rotary|posit|(^|[_.])(pos|pe)(_|$)|window|alibi|relative_|yarn|ntk|chunk|theta|temperature|sink|mscale|inv_freq|freq_base"
+    r"|per_layer|_of_layer|heads_by|layer_idx|layer_group|layers?(_block)?_type|block_(types|configs)|(local|random|global)_block"
+    r"|causal|bidir|is_decoder|cross_attention|att(ention|n)_(type|mode|mask|config|layer)|mask_type|mixer_type|indexer|index_topk"
+    r"|local_att|global_(att|tok)|full_att|fullatt|sliding|sparse|compress_|compression|no_op|pattern|interleav|mrope|sections?$"
+    r"|context_(left|right|len)|seq(uence)?_?len|max_seq|model_max_len|(^|[_.])n_ctx|bucket|max_distance|clamp_len|kv_source"
+    r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|max_attn|attn_output_mult|scale_(linear|att|q)|pre_attn|logn"
+    r"|(attn|attention|softmax|floor)_scal|(attention|key)_multiplier|dilat|nope|xpos|cope|fourier"
+    r"|head_dim|head_count|kv_head|key_value_head|swa_|(local|global|sliding)_\w*heads"
 )
 SILENT = re.compile(
-    r"position_embedding_size|v_head_dim|window_layers|temperature_init|chunk_size_feed|dropout|position_(ids|offset)|^original_max_position|sinkhorn"
-    r"|^temperature$|^finetuned$|initializer|_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
+    r"v_head_dim|temperature_init|chunk_size_feed|dropout|sinkhorn|sparsity|^temperature$|^finetuned$|initializer"
+    r"|(?<!sink)(?<!global)_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32"
+    r"|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
@@ -48,7 +52,8 @@ def unread(settings, groups=()):
     loud = [_whole(settings, path) for path in found if not _usual(settings, path, settings.file.get(path))]
     loud = list(dict.fromkeys(re.sub(r"\[\d+\]", "[i]", path) for path in loud if ".ffn." not in path))  # one for all layers
     prefix = f"{settings.path}." if settings.path else ""
-    return [prefix + path for path in loud] + list(settings.file.get("posref_unread", ()))
+    loud = dict.fromkeys(settings.spelled.get(path, path) for path in loud)
+    return [prefix + path for path in loud if path] + list(settings.file.get("posref_unread", ()))
 
 
 def _leaves(values, above=""):
@@ -75,6 +80,7 @@ def _about_position(path, key, value):
         return value is not None and key not in ("finetuned", *FOPE)  # a trap speaks of FoPE
     if NORM.search(key):
         return bool(value)
+    path, key = path.lower(), key.lower()
     return bool(SPEAKS.search(path)) and not SILENT.search(key)
 
 
@@ -203,10 +209,14 @@ def _ignored(settings, groups):
             f"rope_theta {settings['rope_theta']:g} is the base of the full layers alone: transformers 5.23.0 turns the "
             f"sliding layers by {bases['sliding_attention']:g}, the base of its class"
         )
-    share = settings.file.get("partial_rotary_factor")
     whole = [group for group in _rotary(groups) if group["rotary_dim"] == group["head_dim"]]
-    if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
-        yield f"partial_rotary_factor is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
+    for name, values in [("", settings.file), *_dictionaries(settings)]:
+        share = values.get("partial_rotary_factor")
+        if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
+            name = f"{name}.partial_rotary_factor".lstrip(".")
+            yield f"{name} is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
+        if values.get("mrope_interleaved") is False and any(group.get("order") == "interleaved" for group in groups):
+            yield f"{name}.mrope_interleaved is false, and transformers 5.23.0 does not read it: the axes are interleaved"
 
 
 def _proportional(group):

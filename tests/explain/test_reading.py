@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from posref import cli
-from posref.explain import explain
+from posref.explain import explain, gguf
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
@@ -166,7 +166,7 @@ BROKEN = {
     "empty": ("", "no JSON"),
     "truncated": (json.dumps(LLAMA)[:-9], "no JSON"),
     "list": ("[1, 2]", "list"),
-    "null": ("null", "NoneType"),
+    "null": ("null", "holds None"),
     "number": ("7", "int"),
     "page": ("<!DOCTYPE html><html></html>", "web page"),
     "no type": ('{"hidden_size": 64}', "model_type"),
@@ -418,3 +418,34 @@ def test_no_control_characters_reach_the_terminal(tmp_path, capsys):
         out, err = capsys.readouterr()
         assert not set("\x1b\x07\r\u202e\x9b\0") & set(out + err)
         assert "\nred" not in out
+
+
+@pytest.mark.parametrize("name", gguf.ARCHITECTURES)
+def test_every_architecture_follows_its_gguf_file(name):
+    """Base and width are the file's, whatever the keys of its class are called; what is printed as unread is in the file."""
+    latent = name in ("deepseek2", "minicpm3")
+    keys = {"block_count": 12, "embedding_length": 64, "attention.head_count": 4, "attention.key_length": 16 + 8 * latent}
+    keys |= {"context_length": 128, "rope.freq_base": 12345.0, "rope.dimension_count": 8, "attention.sliding_window": 6}
+    metadata = {"general.architecture": name} | {f"{name}.{key}": value for key, value in keys.items()}
+    explained = explain(metadata)
+    assert {*explained["unread"]} <= {*metadata}
+    for group in explained["layers"]:
+        if group["encoding"] == "rope" and f"{name}.rope.freq_base" not in explained["unread"]:
+            assert group["rotary_dim"] == 8
+            assert group["base"] == (12345.0 if group["kind"] != "sliding_attention" else group["base"])
+            assert group["scaling"] is None
+    assert any(group["base"] == 12345.0 for group in explained["layers"]) or name in ("bert", "gpt2", "bloom", "t5", "gemma4")
+
+
+def test_what_a_gguf_file_leaves_out_is_not_the_value_of_a_class():
+    """llama.cpp turns the whole head and scales nothing, where gpt-oss and GPT-NeoX of transformers do otherwise."""
+    for name in ("gpt-oss", "gptneox", "stablelm", "qwen3next"):
+        keys = {"block_count": 4, "embedding_length": 64, "attention.head_count": 4, "context_length": 128}
+        group = explain({"general.architecture": name} | {f"{name}.{key}": value for key, value in keys.items()})["layers"][0]
+        assert (group["rotary_dim"], group["scaling"], group["base"]) == (16, None, 10000.0)
+    t5 = {"general.architecture": "t5", "t5.block_count": 4, "t5.embedding_length": 64, "t5.attention.head_count": 4}
+    decoder = explain(t5 | {"t5.decoder_block_count": 6})["layers"][1]
+    assert (decoder["part"], len(decoder["indices"])) == ("decoder", 6)
+    bert = {"modern-bert.block_count": 3, "modern-bert.embedding_length": 64, "modern-bert.attention.head_count": 4}
+    window = {"general.architecture": "modern-bert", "modern-bert.attention.sliding_window": 8}
+    assert [group["window"] for group in explain(bert | window)["layers"]] == [None, 5]  # itself and 4 on each side

@@ -26,6 +26,22 @@ STRANGE_KEYS = {
     "attn_logit_softcapping": 30.0,
     "attention_layers": ["global", "local"],
     "attention_context_left": 13,
+    "max_window_layers": 2,
+    "query_pre_attn_scalar": 5,
+    "max_sequence_length": 77,
+    "seq_length": 77,
+    "seq_len_interpolation_factor": 2.0,
+    "position_offset": 2,
+    "learnable_pos": True,
+    "pe_type": "sin",
+    "num_local_blocks": 1,
+    "num_sink_tokens": 4,
+    "softmax_scale": 0.1,
+    "mixer_types": ["minicpm4"],
+    "mask_type": "prefix",
+    "ROPE_THETA": 5.0,
+    "ropeTheta": 5.0,
+    "num_key_value_head": 2,
 }
 
 
@@ -48,6 +64,24 @@ def test_a_key_that_was_not_read_is_printed(key):
         assert describe(explained, "file").count(key) >= places
 
 
+def test_a_key_is_printed_as_the_file_spells_it():
+    """Its class calls head_dim of Zamba 2 attention_head_dim; a key of GGUF metadata has the name that it has there."""
+    assert "head_dim" in explain({"model_type": "zamba2", "head_dim": 8})["unread"]
+    for model_type, record in facts().items():
+        for other, name in record.get("names", {}).items():
+            unread = explain({"model_type": model_type, other: record["defaults"].get(name)})["unread"]
+            assert not any(path == name for path in unread), (model_type, other)
+
+
+def test_a_share_and_axes_that_are_not_read_are_said():
+    shared = LLAMA | {"rope_parameters": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5}}
+    assert any("rope_parameters.partial_rotary_factor is 0.5" in trap for trap in explain(shared)["traps"])
+    assert "partial_rotary_factor" in explain({"model_type": "mimo_v2_flash", "partial_rotary_factor": 0.5})["unread"]
+    axes = {"rope_type": "default", "rope_theta": 5e5, "mrope_section": [24, 20, 20], "mrope_interleaved": False}
+    said = explain({"model_type": "qwen3_vl_text", "rope_parameters": axes})["traps"]
+    assert any("mrope_interleaved is false" in trap for trap in said)
+
+
 def test_a_key_of_many_layers_is_printed_once():
     blocks = [{"attention": {"n_heads_in_group": 1, "window_length": 64}, "ffn": {"no_op": True, "ffn_mult": 2.0}}] * 2
     assert explain(LLAMA | {"block_configs": blocks})["unread"] == ["block_configs[i].attention.window_length"]
@@ -57,6 +91,7 @@ def test_what_a_schedule_does_not_use_is_printed():
     linear = {"rope_type": "linear", "factor": 2.0}
     assert explain(LLAMA | {"rope_scaling": linear})["unread"] == []
     assert explain(LLAMA | {"rope_scaling": linear | {"beta_fast": 32}})["unread"] == ["rope_scaling.beta_fast"]
+    assert explain(LLAMA | {"original_max_position_embeddings": 16})["unread"] == ["original_max_position_embeddings"]
     assert "rope_scaling.factor" in explain(LLAMA | {"rope_scaling": {"factor": 4.0}})["unread"]
 
 
@@ -126,3 +161,16 @@ def test_a_key_of_a_parameter_file_that_was_not_read_is_printed(key):
 def test_layers_of_a_parameter_file_beside_its_text_are_named():
     explained = explain({"dim": 64, "n_layers": 2, "n_heads": 4, "vision_encoder": {"num_hidden_layers": 24}})
     assert [(entry["part"], len(entry["indices"])) for entry in explained["unsupported"]] == [("vision_encoder", 24)]
+
+
+def test_a_mask_is_causal_unless_the_key_is_false():
+    """transformers asks `not is_causal`: null and 0 build no causal mask either."""
+    for value, causal in ((True, True), (1, True), (False, False), (0, False), (None, False)):
+        assert explain(LLAMA | {"is_causal": value})["layers"][0]["causal"] is causal
+
+
+def test_two_names_of_one_key_are_both_named():
+    with pytest.raises(ValueError, match="n_layer is 2, and num_hidden_layers, another name of it, is 4"):
+        explain({"model_type": "gpt2", "num_hidden_layers": 4, "n_layer": 2})
+    with pytest.raises(ValueError, match=r"sliding_window is 4.5, expected an integer"):
+        explain({"model_type": "mistral", "sliding_window": 4.5})
