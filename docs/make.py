@@ -20,6 +20,7 @@ from pictures import draw, files  # noqa: E402
 
 import posref  # noqa: E402
 
+FIRST = ("start", "use", "symptoms", "findings")  # texts that every page names at its top; it names the others at its end
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 
 
@@ -27,17 +28,31 @@ def first_page():
     """The first example of the README, its five uses, and the two large pictures."""
     source = README.split("```python\n")[1].split("```")[0]
     command, output = README.split("```console\n$ ")[1].split("```")[0].split("\n", 1)
-    uses = re.findall(r"^\*\*\d\. (.*?)\*\* (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
+    uses = re.findall(r"^\*\*\d\. ([^*]*)\*\*,? (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
     pictures = {name: data.figure(key) for name, key in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))}
     hero = {"source": text.python(source.split("\n\n\n")[1]), "command": command, "output": output.rstrip()}
     return {"hero": hero, "uses": [(title, _html(words)) for title, words in uses], **pictures}
 
 
 def _html(words):
-    """Markdown as HTML; links of a document to another are links of the pages, other relative ones are words."""
+    """Markdown as HTML; links of a document to another are links of the pages, other relative ones are words.
+
+    An image of docs/figures is the drawing itself, with its caption.
+    """
+    words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", lambda found: _drawing(found[1]), words)
     words = re.sub(r"\[([^\]]*)\]\((?!https:|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
     return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
+
+
+def _drawing(key):
+    """One line, so that it is a block of HTML in Markdown."""
+    drawn = data.figure(key)
+    panels = "".join(drawn["panels"]).replace("\n", " ")
+    return (
+        f'<figure class="fig c{drawn["columns"]}"><div class="panels">{panels}</div>'
+        f"<figcaption>{drawn['caption']}</figcaption></figure>"
+    )
 
 
 def site():
@@ -46,7 +61,13 @@ def site():
         loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True
     )
     texts = sorted(DOCS.glob("*.md"))
-    environment.globals |= {"texts": [path.stem for path in texts], "version": posref.__version__, "toc": (), "dict": dict}
+    environment.globals |= {
+        "first": FIRST,
+        "texts": [path.stem for path in texts],
+        "version": posref.__version__,
+        "toc": (),
+        "dict": dict,
+    }
     render = lambda template, title, **more: environment.get_template(f"{template}.html").render(title=title, **more)
     everything, models = [data.page(name) for name in data.NAMES], data.models()
     systems = [p for p in everything if p["family"] != "common"]
@@ -61,6 +82,7 @@ def site():
     for path in texts:
         out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=_html(path.read_text(encoding="utf-8")))
     out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
+    out["start.js"] = (DOCS / "pictures" / "start.js").read_text(encoding="utf-8")
     script, index = (DOCS / "pages" / "site.js").read_text(encoding="utf-8"), data.search(everything, models)
     out["site.js"] = script.replace("INDEX", json.dumps(index, ensure_ascii=False, separators=(",", ":")))
     return out

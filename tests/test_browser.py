@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from posref.rotary import rope
 
 pytestmark = pytest.mark.slow
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -116,3 +119,30 @@ def test_it_reads_without_scripts(browser, folder):
     assert page.is_visible("math >> nth=0")
     assert page.is_hidden("#search")
     context.close()
+
+
+@pytest.mark.parametrize(("query", "key"), [(0, 3), (17, 20), (40, 33)])
+def test_the_sliders_of_the_rotation_have_the_score_of_posref(page, folder, query, key):
+    """q = (1, 2), k = (3, -1), 0.5 radians per token, as in the code of the page."""
+    page.goto((folder / "start.html").as_uri())
+    for slider, position in zip(page.locator("[data-try=rope] input").all(), (query, key), strict=True):
+        slider.fill(str(position))
+    turned = [
+        rope.rotate(np.array([x]), *rope.tables(np.array([at]), np.array([0.5])), layout="interleaved")[0]
+        for x, at in (([1.0, 2.0], query), ([3.0, -1.0], key))
+    ]
+    assert f"offset {key - query}: score {turned[0] @ turned[1]:.4f}." in page.inner_text("[data-try=rope] p")
+    assert page.complaints == []
+
+
+def test_every_slider_draws_and_says_something_else(page, folder):
+    page.goto((folder / "start.html").as_uri())
+    boxes = page.locator("div.try").all()
+    assert len(boxes) >= 3
+    for box in boxes:
+        before = box.locator("svg").inner_html(), box.locator("p").inner_text()
+        for slider in box.locator("input").all():
+            slider.fill("13")
+        assert all(
+            a != b for a, b in zip(before, (box.locator("svg").inner_html(), box.locator("p").inner_text()), strict=True)
+        )

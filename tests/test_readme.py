@@ -1,4 +1,4 @@
-"""The README and docs/use.md are executed. `python tests/test_readme.py` rewrites the table of docs/systems.md."""
+"""README, docs/use.md and docs/start.md are executed. `python tests/test_readme.py` rewrites the table of docs/systems.md."""
 
 import doctest
 import inspect
@@ -30,9 +30,11 @@ def blocks(language):
     return re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def test_examples_print_what_they_say():
-    joined = "\n".join(blocks("pycon"))
-    test = doctest.DocTestParser().get_doctest(joined, {}, "docs/use.md", str(USE), 0)
+@pytest.mark.parametrize("page", ["README.md docs/use.md", "docs/start.md"])
+def test_examples_print_what_they_say(page):
+    pages = "".join((ROOT / name).read_text(encoding="utf-8") for name in page.split())
+    joined = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", pages, flags=re.MULTILINE | re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(joined, {}, page, page, 0)
     assert len(test.examples) >= 10
     report = []
     result = doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(test, out=report.append)

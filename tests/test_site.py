@@ -133,6 +133,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
         assert {address.split(",")[0].split(";")[0] for address in page.loaded} <= {
             "style.css",
             "site.js",
+            "start.js",
             "data:image/svg+xml",
             "data:image/png",
         }, name
@@ -223,3 +224,9 @@ def test_ours_is_small():
     lines = [path.read_text(encoding="utf-8").splitlines() for path in (MAKE, *(ROOT / "docs" / "pages").rglob("*.*"))
              if path.suffix in (".py", ".html", ".css", ".js")]  # fmt: skip
     assert sum(map(len, lines)) <= 800
+
+
+def test_the_first_page_has_the_five_uses_of_the_readme(make):
+    titles = [title for title, _ in make.first_page()["uses"]]
+    assert len(titles) == 5
+    assert all(len(title) < 40 for title in titles), titles
