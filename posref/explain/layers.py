@@ -20,6 +20,8 @@ def groups(settings):
     if settings.model_type == "t5_gemma_module" and settings.path.endswith("decoder"):
         indices = sorted(i for group in counted for i in group["indices"])
         counted.append({**masks.cross_attention(counted[0]), "indices": indices})
+    if settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
+        counted += [masks.cross_attention(group) for group in counted]
     return [{**group, "slips": slips(group)} for group in counted]
 
 

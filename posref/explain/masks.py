@@ -41,6 +41,28 @@ SEGMENTS = {
     "kimi_k25": "patches of one picture, or of one video, see each other",
     "pixtral": "patches of one picture see each other",
 }
+# modules whose layers also attend to an encoder where add_cross_attention is set
+CROSSING = [
+    "bert",
+    "bert_generation",
+    "bridgetower",
+    "camembert",
+    "clap",
+    "data2vec",
+    "electra",
+    "ernie",
+    "esm",
+    "gpt2",
+    "gpt_bigcode",
+    "roberta",
+    "roberta_prelayernorm",
+    "roc_bert",
+    "roformer",
+    "xglm",
+    "xlm_roberta",
+    "xlm_roberta_xl",
+    "xmod",
+]
 MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.py)"
 
 
@@ -68,7 +90,7 @@ def described(settings, group):
 
 
 def cross_attention(group):
-    """The attention of a T5Gemma decoder layer to its encoder: no rotation, no window, all keys."""
+    """The attention of a decoder layer to an encoder: no rotation, no window, all keys."""
     plain = {"encoding": "none", "causal": False, "window": None, "window_sides": None, "frequencies": [], "layout": None}
     plain |= {"rotary_dim": 0, "base": None, "scaling": None, "magnitude": 1.0, "positions": None, "table": None, "bias": None}
     return {**group, **plain, "kind": "cross_attention"}

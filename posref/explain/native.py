@@ -54,7 +54,7 @@ def translate(config):
     """The same in the words of a configuration, with `posref_layout` for the order of its weights; other keys stay."""
     keys = Keys(config)
     found = _glm(keys) if _of_glm(keys) else _native(keys)
-    keys.read.update(("architectures", "model_type"))  # it is read as another type
+    keys.read.update(("architectures", "model_type", "auto_map"))  # it is read as another type
     return {**_unread(config, keys.read), **found}
 
 

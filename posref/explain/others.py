@@ -33,17 +33,29 @@ STACKS = {"encoder_decoder": ENCODER_DECODER, "t5": T5, "one": ONE}
 def groups(settings):
     """One group for each stack, and one for each attention from a decoder to an encoder."""
     found = []
+    only = only_stack(settings.file, settings.path)
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
         count = settings.count(stack["layers"]) or settings.count(stack.get("else", stack["layers"]))
         if count is None:
             raise ValueError(
                 f"{settings.path or 'the configuration'}: {stack['layers']} is {shown(None)}, expected a number of layers"
             )
+        if only and name not in ("", only):
+            continue
         group = _group(settings, name, stack, list(range(count)))
         found += _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else [group]
         if name == "decoder":
             found.append({**group, "kind": "cross_attention", "encoding": "none", "causal": False, "bias": None})
     return found
+
+
+def only_stack(file, path=""):
+    """The one stack that a class has: T5EncoderModel, which MusicGen takes as its text_encoder, and BartForCausalLM."""
+    named = file.get("architectures")
+    name = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    if name.endswith(("EncoderModel", "ForTokenClassification", "ForAudioClassification")) or path.endswith("text_encoder"):
+        return "encoder"
+    return "decoder" if name.endswith("ForCausalLM") else None
 
 
 def family_reads(settings, key):

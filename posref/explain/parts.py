@@ -1,6 +1,7 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
 from posref.explain.inventory import counts_layers, stacks
+from posref.explain.others import only_stack
 from posref.explain.settings import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
@@ -34,6 +35,7 @@ def parts(config, model_type, path="", outer=None, usual=None):
         if part is None and key == FLAT.get(model_type) and "hidden_size" in config:
             part = {name: value for name, value in config.items() if name not in below and name != "model_type"}
         absent = part is None and (key in config or key in row.get("optional", ()))
+        absent |= {key, only_stack(config)} == {"encoder", "decoder"}  # its class builds the other stack alone
         if not absent:
             usual_values = row.get("absent" if part is None else "beside", {}).get(key, {}) if chosen == default else {}
             name = f"{path}.{key}".lstrip(".")

@@ -135,15 +135,23 @@ class Settings:
 
 def _doubt(file, model_type, record):
     """Why a file is not of the model that its type names, in words; None where nothing says so."""
-    names, embedding = file.get("architectures"), file.get("position_embedding_type")
+    names, embedding = _classes_named(file), file.get("position_embedding_type")
     if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
         return f"position_embedding_type is {shown(embedding)}, and {model_type} of transformers 5.23.0 has a learned table"
-    if not record or not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return None
-    known = set(map(_plain, classes().get(record["module"], "").split()))
-    if not known or any(_plain(name) in known for name in names):
-        return None
-    return f"architectures names {shown(names[0])}, which is no class of {model_type} in transformers 5.23.0"
+    known = set(map(_plain, classes().get(record.get("module"), "").split()))
+    for key, name in names if known else ():
+        if _plain(name) not in known:
+            return f"{key} names {shown(name)}, which is no class of {model_type} in transformers 5.23.0"
+    return None
+
+
+def _classes_named(file):
+    """(key, class) of the classes that a file names: those of transformers, and those of its own code."""
+    names, own = file.get("architectures"), file.get("auto_map")
+    names = [names] if isinstance(names, str) else names if isinstance(names, list) else []
+    own = {key: name for key, name in own.items() if key.startswith("AutoModel")} if isinstance(own, dict) else {}
+    found = [("architectures", name) for name in names] + [("auto_map", name) for name in own.values()]
+    return [(key, name.rpartition(".")[2]) for key, name in found if isinstance(name, str)]
 
 
 def _plain(name):
@@ -174,6 +182,8 @@ def key_heads(settings, heads, kind=None):
     if shared and settings["multi_query"] and not settings["new_decoder_architecture"]:
         return 1
     key = "num_kv_heads" if shared else "num_key_value_heads"
+    if settings.facts and key not in settings.facts["defaults"] and "posref_file" not in settings.file:
+        return heads  # its class has no such key
     found = settings.count(key) or heads
     if heads and settings.given(key) and heads % found:
         raise ValueError(f"{settings.path or 'the configuration'}: {key} is {found}, expected a divisor of the {heads} heads")

@@ -89,7 +89,7 @@ def _usual(settings, key, value):
     if "causal" in key:
         return value is None or value == settings.family.get("causal")
     if key in ("is_decoder", "add_cross_attention"):
-        return not value or bool(settings.family.get("causal"))
+        return not value or (key == "is_decoder" and bool(settings.family.get("causal")))
     return value == settings.facts.get("defaults", {}).get(key) and key in settings.facts.get("defaults", {})
 
 

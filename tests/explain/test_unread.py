@@ -107,6 +107,22 @@ def test_a_class_of_another_model_is_said_and_nothing_else_is_believed():
     assert "Chronos2Model" in explain(chronos)["unsupported"][0]["why"]
 
 
+def test_every_named_class_is_read():
+    """A second class, a name that is no list, and the own code of a repository."""
+    own = {"auto_map": {"AutoConfig": "x.AnyConfig", "AutoModelForCausalLM": "modeling_x.XForCausalLM"}}
+    for named in ({"architectures": ["LlamaModel", "XForCausalLM"]}, {"architectures": "XForCausalLM"}, own):
+        assert any("'XForCausalLM', which is no class of llama" in trap for trap in explain(LLAMA | named)["traps"])
+    copied = {"auto_map": {"AutoModel": "someone/repository--modeling_x.LlamaModel"}}
+    assert explain(LLAMA | copied)["layers"][0]["layout"] == "half"
+
+
+def test_a_class_without_grouped_heads_has_none():
+    """BERT does not read num_key_value_heads."""
+    explained = explain({"model_type": "bert", "num_key_value_heads": 2})
+    assert explained["layers"][0]["kv_heads"] == explained["layers"][0]["heads"]
+    assert explained["unread"] == ["num_key_value_heads"]
+
+
 def test_released_classes_are_of_their_types():
     for model_type, record in facts().items():
         for name in classes().get(record["module"], "").split():

@@ -1,10 +1,16 @@
 """Every layer of every installed configuration class is described or named as not described; transformers counts them."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
+import transformers
+
 from posref.explain import explain
+from posref.explain.settings import classes, facts, family
 from tests.parity import models
 
 STACKS = {"": "num_hidden_layers", "encoder": "encoder_layers", "decoder": "decoder_layers"}
@@ -65,3 +71,48 @@ def test_no_layer_is_silent(model_type):
     assert list(silent(model_type)) == []
     explained = explain({"model_type": model_type})
     assert explained["layers"] or explained["unsupported"]
+
+
+def built(kind, file):
+    """The names of the modules of one class, without weights."""
+    with models.quiet(), models.torch.device("meta"):
+        return [name for name, _ in kind(models.configuration(file)).named_modules()]
+
+
+def named_classes(model_type):
+    """The classes of a type's module that build a model."""
+    found = [getattr(transformers, name, None) for name in classes()[facts()[model_type]["module"]].split()]
+    return [kind for kind in found if hasattr(kind, "config_class") and "pretrained" not in kind.__name__.lower()]
+
+
+@pytest.mark.parametrize("model_type", [name for name in facts() if family(name).get("stacks", "one") != "one"])
+def test_stacks_are_those_that_the_named_class_builds(model_type):
+    file = models.keys(model_type)
+    for kind in named_classes(model_type):
+        there = {stack for name in built(kind, file) for stack in re.findall(r"(?:^|\.)(encoder|decoder)\.", name)}
+        said = {group["part"] for group in explain(file | {"architectures": [kind.__name__]})["layers"]}
+        assert said == there, kind.__name__
+
+
+def crossing(model_type):
+    """Whether the source of a type's module reads add_cross_attention."""
+    folder = Path(transformers.__file__).parent / "models" / facts()[model_type]["module"]
+    return any("add_cross_attention" in path.read_text(encoding="utf-8") for path in folder.glob("modeling_*.py"))
+
+
+def test_layers_that_attend_to_an_encoder_are_described():
+    """Where add_cross_attention is set and the module reads it, and nowhere else."""
+    described = [
+        name for name in models.types() if name in facts() and family(name)["encoding"] and "stacks" not in family(name)
+    ]
+    for model_type in described:
+        file = models.keys(model_type) | {"add_cross_attention": True, "is_decoder": True}
+        explained = explain(file)
+        if not crossing(model_type):
+            assert "add_cross_attention" in explained["unread"], model_type
+            continue
+        there = any(
+            re.search("cross|encoder_attn", name)
+            for name in built(models.MODEL_MAPPING[models.CONFIG_MAPPING[model_type]], file)
+        )
+        assert there == any(group["kind"] == "cross_attention" for group in explained["layers"]), model_type
