@@ -2,6 +2,7 @@
 
 import unicodedata
 
+LONGEST = 1000  # characters of a text of a file
 CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (directions of text), surrogates, separators of lines and paragraphs
 
 
@@ -15,9 +16,11 @@ def printable(text, kept="\n\t"):
 
 
 def in_one_line(value):
-    """The same for every text in a structure of dictionaries and lists, and no line ends in one of them."""
+    """The same for the first LONGEST characters of every text in a structure, and no line ends in one of them."""
     if isinstance(value, dict):
         return {in_one_line(key): in_one_line(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [in_one_line(inner) for inner in value]
-    return printable(value, kept="") if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return printable(value if len(value) <= LONGEST else f"{value[: LONGEST - 3]}...", kept="")

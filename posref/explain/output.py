@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from posref._printable import in_one_line
+from posref.explain.settings import shown
 from posref.explain.words import runs
 from posref.ops.scaling import ByLength
 
@@ -103,7 +104,7 @@ def of_text(explained):
     if group.get("axes") and "t" not in group["axes"]:
         raise ValueError("these layers turn by the rows and columns of a picture, not by positions in a text")
     if group["layout"] is None:
-        raise ValueError(f"which features of {explained['model_type']} form a pair is not known; no key says it")
+        raise ValueError(f"which features of {shown(explained['model_type'])} form a pair is not known; no key says it")
     return group
 
 
@@ -134,6 +135,11 @@ def code(explained, language, name):
     words = {"title": f"RoPE of {name}, layers {runs(group['indices'])}: {group['call']}.", "dim": attending(group)}
     if group["rotated"] == "last" and group["rotary_dim"] < group["head_dim"]:
         words["title"] += f" It takes the last {group['rotary_dim']} of the {group['head_dim']} features of a head alone."
+    if group["temperature"]:
+        rule = "{rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
+        words["title"] += f" The model also multiplies queries by {rule}; this code does not."
+    if group["undo"]:
+        words["title"] += " The model also turns values, and turns the output of attention back; call it for both."
     return _c(group, words) if language == "c" else _python(group, words, language)
 
 

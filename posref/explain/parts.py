@@ -39,7 +39,9 @@ def parts(config, model_type, path="", outer=None, usual=None):
         if not absent:
             usual_values = row.get("absent" if part is None else "beside", {}).get(key, {}) if chosen == default else {}
             name = f"{path}.{key}".lstrip(".")
-            found += parts(part or {}, chosen or UNKNOWN_TYPE, name, {**config, "model_type": model_type}, usual_values)
+            inner = parts(part or {}, chosen or UNKNOWN_TYPE, name, {**config, "model_type": model_type}, usual_values)
+            inner[0].foreign = bool(row) and key not in row.get("parts", {})
+            found += inner
     return found
 
 

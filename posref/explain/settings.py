@@ -91,7 +91,7 @@ class Settings:
         known = (model_type in FAMILIES and not self.doubt) or not self.decided()
         self.family = family((UNKNOWN_TYPE if self.doubt else model_type) if known else "keys alone")
 
-        self.layered, self.parts = True, {}
+        self.layered, self.parts, self.foreign = True, {}, False
 
     def decided(self):
         """Whether the keys of a type that is not known, or of a class that is not of its type, decide its frequencies."""

@@ -337,6 +337,8 @@ def _another_class(settings, groups):
     elif settings.doubt:
         yield f"{settings.doubt}: its parts are described as their own types say"
     named = settings.file.get("model_type")
+    if settings.foreign:
+        yield f"the class of {settings.outer['model_type']} in transformers 5.23.0 does not build this part"
     if settings.path and settings.facts and isinstance(named, str) and named not in ("", settings.model_type):
         yield f"{settings.path}.model_type {shown(named)} is ignored: transformers 5.23.0 builds {settings.model_type} here"
     if settings.file.get("posref_given_type"):

@@ -389,7 +389,8 @@ MISTAKES = {
             "facebookresearch/vjepa2#15",
             "facebookresearch/xformers#779",
         ),
-        "Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved.",
+        "Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved. V-JEPA 2 was "
+        "trained with tables of the other layout: a port keeps them (axes.rotate_vjepa2).",
         kind="layout",
         only="rotate",
     ),

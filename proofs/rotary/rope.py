@@ -527,8 +527,8 @@ def abel_with_one_index():
 @theorem(of=ROTATION, sizes="all d")
 def no_decay():
     """Scores need not decay: with q = R(r) k the score at offset r is at least that at any offset s, by
-    2 sum_t |k_t|^2 sin^2(w_t (r - s) / 2); they are equal only where every pair with k_t != 0 has made whole turns. So "RoPE
-    has long-term decay" is no theorem about scores."""
+    2 sum_t |k_t|^2 sin^2(w_t (r - s) / 2); they are equal only where every pair with k_t != 0 has made whole turns. So the
+    long-term decay that RoFormer names (section 3.4.3) is no theorem about scores."""
     k, w, r, s = sized("k", 1, 2 * H), sized("w", H), symbol("r"), symbol("s")
     for layout in pairing.LAYOUTS:
         with summing(layout):

@@ -292,3 +292,12 @@ def test_printed_code_is_the_rotation_or_is_refused():
             ran += 1
     assert ran > 50
     assert refused > 20
+
+
+def test_printed_code_names_what_the_model_does_beside_it():
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "llama_4_scaling_beta": 0.1}
+    warm = explain({"model_type": "ministral3", "rope_parameters": yarn | {"rope_theta": 1e6}})
+    assert "also multiplies queries by 1 + a ln(1 + floor(p / f)), a = 0.1, f = 32" in output.code(warm, "numpy", "file")
+    back = explain({"model_type": "deepseek_v4"})
+    one = {**back, "layers": back["layers"][:1]}
+    assert "turns the output of attention back" in output.code(one, "c", "file")

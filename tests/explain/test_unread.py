@@ -190,3 +190,14 @@ def test_two_names_of_one_key_are_both_named():
         explain({"model_type": "gpt2", "num_hidden_layers": 4, "n_layer": 2})
     with pytest.raises(ValueError, match=r"sliding_window is 4.5, expected an integer"):
         explain({"model_type": "mistral", "sliding_window": 4.5})
+
+
+def test_a_part_that_a_class_does_not_build_says_so():
+    explained = explain(LLAMA | {"text_config": LLAMA})
+    assert any(trap.startswith("text_config: the class of llama") for trap in explained["traps"])
+    for model_type in facts():
+        assert not any("does not build this part" in trap for trap in explain({"model_type": model_type})["traps"]), model_type
+
+
+def test_an_enormous_text_of_a_file_is_cut():
+    assert len(describe(explain(LLAMA | {"model_type": "x" * 10**6, "rope_" + "k" * 10**6: 1}), "file")) < 10**4
