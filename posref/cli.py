@@ -58,6 +58,7 @@ CHECK_OPTIONS = {
     ),
     "to_positions": ("CONVERTER", "the same for positions, where --to would round them"),
     "max_position": ("N", "largest position used, for a shorter table"),
+    "seed": ("N", "also call with sizes, positions and numbers that are drawn from this seed"),
     "positions": ("FORM", "shared: one-dimensional positions; range: none are passed; offset: one integer"),
     "model": ("MODEL", "demand one precision, for instance bf16-f32math"),
 }
@@ -76,7 +77,7 @@ def _number(kind, words):
 
 
 WHOLE, REAL = _number(int, "a whole number"), _number(float, "a number")
-NUMBERS = {"base": REAL} | dict.fromkeys(("layer", "dim", "rotary_dim", "exponent_dim", "max_position"), WHOLE)
+NUMBERS = {"base": REAL} | dict.fromkeys(("layer", "dim", "rotary_dim", "exponent_dim", "max_position", "seed"), WHOLE)
 ONE_OF = {"axes": ("bhnd", "bnhd", "thd"), "positions": ("batch", "shared", "range", "offset")}
 NEVER_OF_A_CONFIG = {"dim", "rotary_dim", "base", "exponent_dim", "frequencies", "schedule", "layout", "magnitude", "sign"}
 

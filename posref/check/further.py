@@ -53,13 +53,15 @@ def battery(
     op: Op,
     settings: dict[str, Any],
     first: engine.Question,
-    shapes: tuple[dict[str, int], ...] = BATTERY,
+    shapes: Iterable[dict[str, int]] = BATTERY,
+    name: str = "shapes",
+    changed: Callable[[Arguments], Arguments] = Arguments,
 ) -> list[engine.Question]:
     """The same question at other shapes, those that were answered rightly; the first that fails is described."""
     tried: dict[str, engine.Question] = {}
     models = models_after(report, first)
     for shape in _shapes(op, settings, shapes) if report.ok else ():
-        a = op.make(**settings | shape)
+        a = changed(op.make(**settings | shape))
         words = ", ".join(f"{key}={value}" for key, value in shape.items())
         question = further(op, a, models)
         if not all(np.isfinite(bound).all() for bound in question.tolerance.values()):
@@ -73,7 +75,7 @@ def battery(
             return [*tried.values()]
         tried[words] = question
     if tried:
-        report.passed("shapes" if shapes is BATTERY else "large shapes", "; ".join(tried))
+        report.passed(name, "; ".join(tried))
     return [*tried.values()]
 
 
@@ -364,7 +366,7 @@ def _last(a: Arguments, names: Iterable[str] = probe.PLACED) -> int:
     return max((int(a[name].max()) for name in names if isinstance(a.get(name), np.ndarray)), default=0)
 
 
-def _shapes(op: Op, settings: dict[str, Any], shapes: tuple[dict[str, int], ...]) -> Iterator[dict[str, int]]:
+def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
     """The extents that change an array of this op and were not chosen."""
     sizes = _extents(op.make(**settings))
     own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if settings.get("key_heads") else set())

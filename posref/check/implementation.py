@@ -20,6 +20,7 @@ from posref.check.inputs import fine, masked
 from posref.check.judge import blind, decided, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
+from posref.check.seeded import seeded
 from posref.check.tensors import dtype_name
 from posref.explain import presets as released
 from posref.explain import reading as shipped
@@ -40,6 +41,7 @@ def check(
     to_positions: Callable[[Any], Any] | None = None,
     axes: str = "bhnd",
     model: str | None = None,
+    seed: int | None = None,
     **settings: Any,
 ) -> Report:
     """Check `fn` against an op of `posref.ops`, such as "alibi.bias", and name the mistake if it is another formula.
@@ -53,6 +55,7 @@ def check(
 
     After the first probe other shapes are tried, steps of decoding, positions below 0 and up to 2^31, keys far from their
     queries, long texts and many heads, masks with holes and, in torch, whether there is a gradient; the report says which.
+    `seed=` adds calls whose sizes, positions and numbers are drawn from it, which a function cannot know beforehand.
     `max_position=` limits the positions; wrong elements that form a box are described. ValueError for settings that make no
     sense; whatever `fn` does wrong is in the report.
 
@@ -65,7 +68,7 @@ def check(
     if name == "rope" and preset is None:  # in the words of check_rope, which asks again here
         from posref.check.rope import check_rope
 
-        return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, **settings)
+        return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **settings)
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes())
@@ -75,7 +78,10 @@ def check(
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
     if model is not None:
         _known_model(model, list(dict.fromkeys(name for dtype in BY_DTYPE for name in models(dtype, a))))
-    report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in settings.items())]))
+    if seed is not None:
+        _require.count("check.check", "seed", seed)
+    drawn = {} if seed is None else {"seed": seed}
+    report = Report(" ".join([op.name, *(f"{key}={_said(value)}" for key, value in {**settings, **drawn}.items())]))
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
@@ -83,7 +89,7 @@ def check(
         asked += lengths(report, caller, op, settings, question)
         asked += far(report, caller, settings, *asked)
         asked += apart(report, caller, settings, *asked)
-        blind(report, *asked, *battery(report, caller, op, settings, question, LARGE))
+        blind(report, *asked, *battery(report, caller, op, settings, question, LARGE, "large shapes"))
         counts(report, caller, question)
         strides(report, caller, question)
         reused(report, caller, question)
@@ -91,6 +97,8 @@ def check(
         fine(report, caller, question)
         masked(report, caller, question)
         check_gradient(report, caller, op, a)
+        if seed is not None:
+            seeded(report, caller, settings, question, seed)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified:

@@ -34,6 +34,7 @@ def check_rope(
     positions: str = "batch",
     axes: str = "bhnd",
     model: str | None = None,
+    seed: int | None = None,
     magnitude: float = 1.0,
     sign: int = 1,
     schedule: str | None = None,
@@ -46,7 +47,7 @@ def check_rope(
     positions `(n,)` for all rows; whether rows with their own positions are served is then not tested. `to` converts numpy
     arrays to tensors, `to_positions` the positions if `to` would round them. `max_position` is the largest position used; if it
     is not given and an implementation raises there, nearer positions are tried and the report says so. `model` demands one
-    precision model (`posref.check.ranged`) instead of those its output dtype allows. `axes` is as in `check`.
+    precision model (`posref.check.ranged`) instead of those its output dtype allows. `axes` and `seed` are as in `check`.
 
     The first `rotary_dim` features turn, all `dim` by default. Frequencies are base^(-2t/exponent_dim), in radians per
     position: `base` is 10000 and `exponent_dim` is `rotary_dim` by default; pass `exponent_dim=dim` where the exponent runs
@@ -101,7 +102,7 @@ def check_rope(
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
-    report = check(lambda *given: fn(*given), op, to=to, to_positions=to_positions, axes=axes, model=model, **asked)
+    report = check(lambda *given: fn(*given), op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)
     report.subject += f"; frequencies: {known}" if known else ""
     return report
 

@@ -40,7 +40,7 @@ VALUES = {  # of every option, one that changes the question where it has a mean
     **{"config": "other.json", "layer": "77", "part": "none", "preset": "bloom_176b", "axes": "bnhd", "dim": "32"},
     **{"rotary_dim": "8", "base": "77", "exponent_dim": "6", "schedule": "linear", "layout": "interleaved"},
     **{"frequencies": ",".join(["0.5"] * 8), "to": "converters:small", "to_positions": "converters:short"},
-    **{"max_position": "77", "positions": "offset", "model": "none"},
+    **{"max_position": "77", "positions": "offset", "model": "none", "seed": "7"},
 }
 
 

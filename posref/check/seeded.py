@@ -1,0 +1,57 @@
+"""Seeded: the same question at sizes, positions and numbers drawn from a seed, so that no function can know them beforehand."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from posref.check import engine
+from posref.check.call import Caller
+from posref.check.further import battery
+from posref.check.report import Report
+from posref.ops import Arguments, Op, probe
+
+DRAWS = 32
+SIZES = {"batch": 6, "heads": 12, "n_query": 90, "n_key": 180}  # at most; small ones are as likely as large ones
+LAST = 20  # positions end at 2^20 at most, where float32 angles are still told from wrong ones
+
+
+def seeded(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, seed: int) -> None:
+    """Add the verdict on these calls to the report."""
+    rng = np.random.default_rng(seed)
+    names = probe.placed(caller.op, first.a) if caller.positions != "range" else []
+    limit = min(2**LAST, first.a.get("max_position", np.inf), settings.get("max_position", np.inf))
+
+    def changed(a: Arguments) -> Arguments:
+        return _drawn(caller.op, a, names, limit, rng)
+
+    sizes = [_sizes(caller.op, settings, rng) for _ in range(DRAWS)]
+    tried = battery(report, caller, caller.op, settings, first, sizes, f"seed {seed}", changed)
+    if not tried and report.ok:
+        report.skipped(f"seed {seed}", f"{caller.op.name} has no sizes but those of its settings: nothing was drawn")
+
+
+def _sizes(op: Op, settings: dict[str, Any], rng: np.random.Generator) -> dict[str, int]:
+    """Extents that the op has and that were not chosen; no fewer keys than queries."""
+    free = inspect.signature(op.make).parameters.keys() - {*settings, *inspect.signature(op.spec).parameters}
+    free -= {"heads"} if settings.get("key_heads") else set()
+    drawn = {name: int((SIZES[name] + 1) ** rng.uniform()) for name in SIZES if name in free}
+    if "n_query" in drawn and "n_key" in drawn:
+        drawn["n_key"] += drawn["n_query"]
+    return drawn
+
+
+def _drawn(op: Op, a: Arguments, names: list[str], limit: float, rng: np.random.Generator) -> Arguments:
+    """The arguments with the numbers of each array in another order, and positions moved; as they are where op refuses that."""
+    arrays = {name: a[name] for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].dtype.kind == "f"}
+    made = Arguments(a | {name: rng.permuted(x.ravel()).reshape(x.shape) for name, x in arrays.items()})
+    try:
+        if names:
+            last = max(a[name].max() for name in names)
+            shift = int(2 ** rng.uniform(0, np.log2(max(limit - last, 1))))
+            made = probe.with_positions(made, {name: a[name] + shift for name in names})
+        with np.errstate(all="ignore"):
+            op.spec(**made)
+    except (TypeError, ValueError):
+        return a
+    return made
