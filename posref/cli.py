@@ -88,6 +88,70 @@ CONVERTERS = {"torch.from_numpy": "torch:from_numpy", "jax.numpy.asarray": "jax.
 OURS = ("check", "discovery", "explain", "expressivity", "finding", "ops", "precision", "schema", "vectors")  # no op is theirs
 
 
+FIRST = ("list", "show", "check", "diagnose", "explain", "vectors", "mistakes")  # those that `posref --help` explains
+COMMANDS = {  # what each does, and two examples
+    "list": ("List all systems, family by family.", "posref list", "posref list --json"),
+    "show": (
+        "Print one system: definition, conventions, who differs, what is proved, code. Or one function or family.",
+        "posref show rope",
+        "posref show t5.bucket",
+    ),
+    "check": (
+        "Check a function of yours against a specification, and name its mistake.",
+        "posref check my_ops.py:rope --as rope --dim 64 --layout half",
+        "posref check --as t5.bias --contract",
+    ),
+    "diagnose": (
+        "Say what is wrong with an output that a program in any language wrote to a file.",
+        "posref diagnose rope/half/d8-b1e4/tiny output.npy",
+        "posref diagnose rope/half/d8-b1e4/tiny output.bin --dtype f32",
+    ),
+    "explain": (
+        "Say what the positions of a model do, layer by layer, from its configuration.",
+        "posref explain Llama-3.1-8B",
+        "posref explain config.json --code torch",
+    ),
+    "vectors": (
+        "List, export or verify the golden vectors.",
+        "posref vectors list 'rope/half/*'",
+        "posref vectors export 'rope/half/*' --format json -o vectors",
+    ),
+    "mistakes": (
+        "Print how a system goes wrong: what one sees, the remedy, where it was seen.",
+        "posref mistakes t5.bias",
+        "posref mistakes --symptom 'left padding'",
+    ),
+    "serve": (
+        "Check a program in any language, which answers lines of JSON.",
+        "posref serve ./rope --as rope --dim 64 --layout half",
+        "posref serve 'python rope.py' --as rope --dim 64 --layout half --to bfloat16",
+    ),
+    "find": ("Find the systems that a word of the field or a model means.", "posref find bloom", "posref find yarn trainable"),
+    "table": ("Compare all systems: each cell is measured on one head of attention.", "posref table", "posref table --json"),
+    "claims": (
+        "Print claims about position: whether each holds, what is true, a counterexample.",
+        "posref claims unique",
+        "posref claims --json",
+    ),
+    "express": (
+        "Say which system can give the scores of another, or which equation rules it out.",
+        "posref express 'alibi key' rope",
+        "posref express",
+    ),
+    "precision": (
+        "Print how far angles are off, by precision, base and width.",
+        "posref precision",
+        "posref precision --dim 128 --base 500000",
+    ),
+    "aliases": (
+        "Print what other projects call the layouts and conventions.",
+        "posref aliases",
+        "posref aliases --json",
+    ),
+    "demo": ("Read, prove and diagnose RoPE, in half a minute.", "posref demo", "posref show rope"),
+}
+
+
 class Usage(Exception):
     """An error of use: printed as one line, exit code 2."""
 
@@ -187,41 +251,39 @@ def _parser():
     parser = argparse.ArgumentParser(prog="posref", description="The reference implementation of position in Transformers.")
     parser.add_argument("--version", action="version", version=f"posref {posref.__version__}")
     parser.set_defaults(run=_screen)
+    others = ", ".join(name for name in COMMANDS if name not in FIRST)
+    parser.epilog = f"More commands: {others}. `posref COMMAND --help` explains each, with examples."
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    listing = commands.add_parser("list", help="all systems, family by family")
+    listing = _command(commands, "list")
     form = listing.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="as the table of docs/systems.md")
     listing.set_defaults(run=_list)
 
-    show = commands.add_parser("show", help="one system: definition, properties, code; or one function or family")
+    show = _command(commands, "show")
     show.add_argument("name", metavar="NAME", help="for instance t5, t5.bucket, relative, or another name such as roformer")
     show.set_defaults(run=_show)
 
-    table = commands.add_parser("table", help="all systems compared: each cell is measured, on one head of attention")
+    table = _command(commands, "table")
     table.add_argument("--json", action="store_true", help="as JSON")
     table.set_defaults(run=_table)
 
-    find = commands.add_parser("find", help="the systems that a word of the field or a model means")
+    find = _command(commands, "find")
     find.add_argument("words", nargs="+", metavar="WORD", help="for instance bloom, yarn, trainable, qwen2-vl")
     find.add_argument("--json", action="store_true", help="as JSON")
     find.set_defaults(run=_find)
 
-    claims = commands.add_parser("claims", help="claims about position: whether each holds, what is true, a counterexample")
+    claims = _command(commands, "claims")
     claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; omit it to print all")
     claims.add_argument("--json", action="store_true", help="as JSON")
     claims.set_defaults(run=_claims)
 
-    demo = commands.add_parser("demo", help="read, prove and diagnose RoPE")
+    demo = _command(commands, "demo")
     demo.set_defaults(run=_demo)
 
-    check = commands.add_parser(
-        "check",
-        help="check a function of yours against a specification",
-        description="Options of an op other than rope are its settings: `posref check --as alibi.bias --contract` prints them.",
-        allow_abbrev=False,
-    )
+    check = _command(commands, "check")
+    check.epilog = "Other options are settings of the op: `posref check --as alibi.bias --contract` prints them."
     check.add_argument(
         "function",
         nargs="?",
@@ -233,42 +295,52 @@ def _parser():
     check.add_argument("--json", action="store_true", help="the report as JSON")
     check.set_defaults(run=_check)
 
-    serve = commands.add_parser(
-        "serve",
-        help="check a program in any language, which answers lines of JSON",
-        description="The program reads one call a line on stdin and writes one answer a line to stdout: docs/serve.md. "
-        "Options are those of `posref check`; --to float16 or bfloat16 sends numbers of that dtype.",
-        allow_abbrev=False,
+    serve = _command(commands, "serve")
+    serve.epilog = (
+        "Options are those of `posref check`; --to float16 or bfloat16 sends that dtype. docs/serve.md has the protocol."
     )
     serve.add_argument("program", metavar="PROGRAM", help="the command that starts it, for instance ./rope or 'python rope.py'")
     _asking(serve)
     serve.add_argument("--json", action="store_true", help="the report as JSON")
     serve.set_defaults(run=_serve, function="PROGRAM", contract=False)
 
-    diagnose = commands.add_parser("diagnose", help="say what is wrong with an output dumped by a program in any language")
+    diagnose = _command(commands, "diagnose")
     diagnose.add_argument("case", metavar="CASE", help="id of a golden vector, see `posref vectors list`")
     diagnose.add_argument("file", metavar="FILE", help=".npy, or raw little-endian numbers with --dtype")
     diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64")
     diagnose.add_argument("--json", action="store_true", help="the report as JSON")
     diagnose.set_defaults(run=_diagnose)
 
-    mistakes = commands.add_parser("mistakes", help="how a system goes wrong: what one sees, the remedy, where it was seen")
+    mistakes = _command(commands, "mistakes")
     mistakes.add_argument("name", nargs="?", metavar="NAME", help="a system or an op, for instance alibi or t5.bias")
     mistakes.add_argument("--symptom", metavar="WORDS", help="what you see, for instance 'left padding' or 'position 0'")
     mistakes.add_argument("--json", action="store_true", help="as JSON")
     mistakes.set_defaults(run=_mistakes)
 
-    _add_vectors(commands.add_parser("vectors", help="golden vectors: list, export, verify"))
+    _add_vectors(_command(commands, "vectors"))
 
-    _add_explain(commands.add_parser("explain", help="what the positions of a model do, from its configuration"))
+    _add_explain(_command(commands, "explain"))
 
-    _add_express(commands.add_parser("express", help="which system can stand in for which, or why it cannot"))
-    _add_precision(commands.add_parser("precision", help="how far angles are off, by precision, base and width"))
+    _add_express(_command(commands, "express"))
+    _add_precision(_command(commands, "precision"))
 
-    aliases = commands.add_parser("aliases", help="what other projects call the layouts and conventions")
+    aliases = _command(commands, "aliases")
     aliases.add_argument("--json", action="store_true", help="as JSON")
     aliases.set_defaults(run=_aliases)
     return parser
+
+
+def _command(commands, name):
+    """The parser of a command, whose help begins with a sentence and two examples."""
+    sentence, *examples = COMMANDS[name]
+    known = {"help": sentence} if name in FIRST else {}
+    return commands.add_parser(
+        name,
+        **known,
+        description="\n".join([sentence, "", *(f"  {example}" for example in examples)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=name not in ("check", "serve"),
+    )
 
 
 def _add_vectors(parser):

@@ -894,3 +894,30 @@ def test_commands_of_a_page_are_known(page):
     for line in told:
         arguments, rest = cli._parser().parse_known_args(shlex.split(line.replace("PROGRAM", "./rope").replace("OUT", "o.npy")))
         assert not rest or arguments.run in (cli._check, cli._serve), line
+
+
+FILES = re.compile(r"\.py|output|config\.json|\./rope| -o ")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_a_command_begins_with_a_sentence_and_two_examples(name, capsys):
+    """Each example is understood, and runs where it needs no file of the user; `demo` runs in a test of its own."""
+    assert cli.main([name, "--help"]) == 0
+    _, sentence, examples = capsys.readouterr().out.split("\n\n")[:3]
+    assert sentence.strip().endswith((".", "what is wrong with it."))
+    lines = [line.strip() for line in examples.splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        words = shlex.split(line)
+        assert words[0] == "posref"
+        arguments, rest = cli._parser().parse_known_args(words[1:])
+        assert not rest or arguments.run in (cli._check, cli._serve), line
+        if not FILES.search(line) and words[1] != "demo":
+            assert cli.main(words[1:]) == 0, line
+
+
+def test_every_command_is_in_the_first_help():
+    text = cli._parser().format_help()
+    assert all(re.search(rf"\b{name}\b", text) for name in cli.COMMANDS)
+    (known,) = [action.choices for action in cli._parser()._actions if action.choices]
+    assert set(known) == set(cli.COMMANDS)
