@@ -126,7 +126,7 @@ COMMANDS = {  # what each does, and two examples
         "posref serve ./rope --as rope --dim 64 --layout half",
         "posref serve 'python rope.py' --as rope --dim 64 --layout half --to bfloat16",
     ),
-    "find": ("Find the systems that a word of the field or a model means.", "posref find bloom", "posref find yarn trainable"),
+    "find": ("Find the systems that a word of the field or a model means.", "posref find bloom", "posref find qwen2-vl"),
     "table": ("Compare all systems: each cell is measured on one head of attention.", "posref table", "posref table --json"),
     "claims": (
         "Print claims about position: whether each holds, what is true, a counterexample.",

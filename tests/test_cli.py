@@ -798,7 +798,7 @@ def test_contracts_that_cannot_be_told(run, asked, words):
         (("check", "alibi_ops:bias", "--preset", "none"), "there is no preset 'none'; there are paper_8"),
         (("mistakes",), "mistakes needs a NAME"),
         (("mistakes", "nothing"), "there is no system 'nothing'"),
-        (("mistakes", "--symptom", "xyzzy"), "no effect has the words 'xyzzy'"),
+        (("mistakes", "--symptom", "xyzzy"), "no symptom has the words 'xyzzy'"),
     ],
 )
 def test_asking_for_what_is_not_there(run, alibi_ops, arguments, words):
