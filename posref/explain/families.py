@@ -391,7 +391,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "rope_type": "llama3",
         },
     },
-    "jetmoe": {"like": "llama", "head": "kv_channels"},
+    "jetmoe": {"like": "llama", "head": "kv_channels", "tiled": ("num_experts_per_tok", 2)},  # the keys are repeated as a whole
     "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False},
     "dia_decoder": {"like": "llama", "scale": 1.0, "asks": False},
     "zamba2": {

@@ -9,7 +9,7 @@ COUNTS = re.compile(
     r"^((num|n)_)?layers?$|^(\w+_)?(num|n)_(hidden_)?layers$|^(num_)?(\w+_)?(en|de)coder_(hidden_)?layers$|^[lxr]_layers$"
     r"|^num_(attention|auxiliary|global|mtp|nextn_predict|patch_transformer|pooler|spatial|temporal)_layers$|^(\w+_)?depths?$|^block_sizes$"
 )
-NO_STACK = re.compile(r"^num_sparse_|predictor|wavenet|^max_|^min_|^scale_|^router_|_per_")
+NO_STACK = re.compile(r"^num_sparse_|^iou_head_|predictor|wavenet|^max_|^min_|^scale_|^router_|_per_")
 # a key that names each layer, read where no key counts them
 LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern", "attn_layers", "block_configs", "attention_types")
 FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")  # they draft further tokens (MTP)

@@ -141,6 +141,8 @@ def _layer(settings, kind, turned, theta, given):
         layer |= _turned(settings, kind, values, turned_width(settings, kind))
     else:
         layer |= others.added(settings, layer["encoding"], layer["causal"], layer["heads"])
+    if "tiled" in family:
+        layer["tiled"] = True
     if layer["window"] is None:
         layer["window_sides"] = None
     return layer

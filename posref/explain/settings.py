@@ -139,8 +139,9 @@ def _doubt(file, model_type, record):
     if record and family(model_type)["encoding"] == "learned" and embedding not in (None, "absolute"):
         return f"position_embedding_type is {shown(embedding)}, and {model_type} of transformers 5.23.0 has a learned table"
     known = set(map(_plain, classes().get(record.get("module"), "").split()))
+    bodies = set(map(_body, known))
     for key, name in names if known else ():
-        if _plain(name) not in known:
+        if _plain(name) not in known and not (key == "auto_map" and _body(_plain(name)) in bodies):
             return f"{key} names {shown(name)}, which is no class of {model_type} in transformers 5.23.0"
     return None
 
@@ -154,6 +155,11 @@ def _classes_named(file):
     return [(key, name.rpartition(".")[2]) for key, name in found if isinstance(name, str)]
 
 
+def _body(name):
+    """llama of llamaforcausallm and of llamamodel: own code often has a head more around the same layers."""
+    return re.split("for|model|lmhead", name)[0]
+
+
 def _plain(name):
     """Classes of TensorFlow and Flax compute the same; capitals and underscores of released names differ."""
     return re.sub("^(TF|Flax)|_", "", name).lower()
@@ -161,6 +167,9 @@ def _plain(name):
 
 def query_heads(settings, kind):
     """How many heads queries have; Step 3.5 says others of its sliding layers, under one of two names."""
+    if "tiled" in settings.family:
+        times, usual = settings.family["tiled"]
+        return settings.count("num_key_value_heads") * (settings.count(times) or usual)
     key = settings.family.get("heads_of", {}).get(kind)
     other = (settings["attention_other_setting"] or {}).get("num_attention_heads") if key and not settings.given(key) else None
     return other or (settings.count(key) if key else None) or settings.count("num_attention_heads")

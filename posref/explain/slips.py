@@ -27,7 +27,11 @@ ROWS = (
     (lambda g: g.get("order") == "sections", "axes.sections", "dealt_out"),
     (lambda g: g.get("order") == "interleaved", "axes.interleaved_sections", "in_sections"),
     (lambda g: g.get("axes") and "t" not in g["axes"], "axes.rotate", "rows_and_columns_exchanged"),
-    (lambda g: g["kv_heads"] and 1 < g["kv_heads"] < (g["heads"] or 0), "attention.attend", "heads_tiled"),
+    (
+        lambda g: g["kv_heads"] and 1 < g["kv_heads"] < (g["heads"] or 0) and "tiled" not in g,
+        "attention.attend",
+        "heads_tiled",
+    ),
     (lambda g: g["causal"], "attention.attend", "causal_left_aligned"),
     (lambda g: g["window"], "attention.attend", "window_one_more window_ignored"),
     (lambda g: g["sinks"], "attention.attend", "sink_left_out"),

@@ -229,5 +229,8 @@ def _mask(group):
         if group["bias"]["shift"]:
             seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group["bias"])
     grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1
-    share = f"; query head h uses key head h // {group['heads'] // group['kv_heads']}" if grouped else ""
+    which = (
+        f"h % {group['kv_heads']}" if group.get("tiled") else f"h // {group['heads'] // group['kv_heads']}" if grouped else ""
+    )
+    share = f"; query head h uses key head {which}" if grouped else ""
     return seen + share

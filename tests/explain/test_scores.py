@@ -79,3 +79,12 @@ def test_parts_of_larger_models_are_explained():
     explained = explain({"model_type": "maskformer"})
     assert [g["part"] for g in explained["layers"] if g["encoding"] == "swin"] == ["backbone_config"] * 7
     assert np.isfinite([g["softmax_scale"] for g in explained["layers"] if g["encoding"] == "swin"]).all()
+
+
+def test_jetmoe_repeats_its_keys_as_a_whole():
+    """Its queries come from experts, and key_states.repeat gives query head h the key head h % 4 (modeling_jetmoe.py)."""
+    explained = explain({"model_type": "jetmoe", "num_key_value_heads": 4, "num_experts_per_tok": 3})
+    (group,) = explained["layers"]
+    assert (group["heads"], group["kv_heads"]) == (12, 4)
+    assert "query head h uses key head h % 4" in describe(explained, "file")
+    assert "heads_tiled" not in [slip["mistake"] for slip in group["slips"]]

@@ -112,7 +112,8 @@ def test_every_named_class_is_read():
     own = {"auto_map": {"AutoConfig": "x.AnyConfig", "AutoModelForCausalLM": "modeling_x.XForCausalLM"}}
     for named in ({"architectures": ["LlamaModel", "XForCausalLM"]}, {"architectures": "XForCausalLM"}, own):
         assert any("'XForCausalLM', which is no class of llama" in trap for trap in explain(LLAMA | named)["traps"])
-    copied = {"auto_map": {"AutoModel": "someone/repository--modeling_x.LlamaModel"}}
+    copied = {"AutoModel": "someone/repository--modeling_x.LlamaModel", "AutoModelForX": "modeling_x.LlamaForX"}
+    copied = {"auto_map": copied}
     assert explain(LLAMA | copied)["layers"][0]["layout"] == "half"
 
 
