@@ -12,6 +12,7 @@ from pathlib import Path
 
 from posref.statements import FILE
 from proofs.kit import Undecided, coq, export, report, statements
+from proofs.kit.numbers import MORE_SIZES, SIZES
 from proofs.kit.runner import PASSED, find, names, run, slow
 
 
@@ -45,6 +46,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m proofs", description=__doc__.split("\n\n")[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help="a system or a theorem, such as rope or rope.relative")
     parser.add_argument("--no-mutants", action="store_true", help="the quick tier: theorems, controls and tripwires")
+    parser.add_argument("--every-size", action="store_true", help="compare in numbers at more sizes, up to 256")
     parser.add_argument("--table", action="store_true", help="one line a theorem, in numbers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")
@@ -61,7 +63,7 @@ def _parser():
 
 def _prove(chosen, options):
     start = time.perf_counter()
-    results, survivors, unused = run(chosen, not options.no_mutants)
+    results, survivors, unused = run(chosen, not options.no_mutants, MORE_SIZES if options.every_size else SIZES)
     seconds = time.perf_counter() - start
     if options.json:
         rest = {"survivors": survivors, "unused": unused, "slow": slow(results), "seconds": round(seconds, 2)}

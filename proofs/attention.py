@@ -319,7 +319,7 @@ def gradient_without_the_average():
 # masks and offsets
 
 
-@theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions, widths")
+@theorem(of=[attention.causal_mask, attention.window_mask], sizes="all n, m, positions; every width")
 def masks_pinned():
     """causal_mask is j <= i; window_mask is -width < j - i < width, and j <= i too if causal; i, j are the positions of the
     query and the key."""
@@ -425,7 +425,7 @@ def equivariant_under_a_causal_mask():
         prove_equal(turned[::-1], plainly)
 
 
-@theorem(of=[attention.attend, attention.causal_mask], sizes="n = 3; one layer and two")
+@theorem(of=[attention.attend, attention.causal_mask], sizes="n = 3; one layer and two", as_written="formula")
 def causal_mask_and_order():
     """A causal mask lets order through, but not at once: after one layer the last token does not see the order of the others,
     after two it does. Witness: uniform attention, twice, gives (11 x0 + 5 x1 + 2 x2) / 18, or (5, 11, 2) after a swap."""
@@ -476,7 +476,7 @@ def the_key_matrix_without_its_transpose():
 
 @theorem(
     of=[attention.four_terms, sinusoidal.encode],
-    sizes="d = 2, 4, 6; all d by pairs of blocks",
+    sizes="d = 2, 4, 6; every pair of blocks",
     argument="for all d the term is a sum over pairs of blocks, and d = 4 has every kind of pair",
 )
 def relative_exactly_for_the_commutant():

@@ -123,6 +123,7 @@ SYSTEMS = [t5.bias, alibi.bias, shaw.attend, nezha.attend, deberta.scores, offse
 @theorem(
     of=SYSTEMS,
     sizes="h = 2, n = 2, m = 4, unsorted positions; shifts -1, 5, 10^9; all values v, one example of queries, keys and tables",
+    as_written="runs",
 )
 def every_system_is_translation_invariant():
     """The output of attention with T5, ALiBi (three forms), Shaw, NEZHA and DeBERTa (both conventions) does not change when all
@@ -146,7 +147,11 @@ def key_form_needs_no_softmax():
     prove_equal(*(alibi.bias(QUERIES + s, KEYS + s, SLOPES, form="key") for s in (0, 1)))
 
 
-@theorem(of=SYSTEMS, sizes="h = 2, n = 2, m = 4, unsorted positions; all values v, one example of queries, keys and tables")
+@theorem(
+    of=SYSTEMS,
+    sizes="h = 2, n = 2, m = 4, unsorted positions; all values v, one example of queries, keys and tables",
+    as_written="runs",
+)
 def every_system_decodes_by_its_last_row():
     """One query with its own position has its row of the output, in each of these systems."""
     whole, alone = layers(), layers(slice(1, 2))

@@ -43,7 +43,7 @@ def integers(names):
 
 @theorem(of=[offsets.offsets], sizes="all batches, n, m, positions")
 def offsets_pinned():
-    """Entry (i, j) is the position of key j minus that of query i, so it does not change when all tokens move by s."""
+    """Entry (i, j) of offsets is the position of key j minus that of query i: it does not change when all tokens move by s."""
     query, key, s = sized("i", H, N), sized("j", H, M), symbol("s").e
     a, i, j = index(H), index(N), index(M)
     got = offsets.offsets(query, key)
@@ -146,7 +146,7 @@ def deberta_is_symmetric():
 
 @theorem(of=[offsets.toeplitz], sizes="all heads, n, m")
 def toeplitz_pinned():
-    """T_ij = b[j - i + n - 1], hence T_{i+1, j+1} = T_ij: constant along diagonals."""
+    """toeplitz is T_ij = b[j - i + n - 1], hence T_{i+1, j+1} = T_ij: constant along diagonals."""
     b, a, i, j = sized("b", H, N + M - 1), index(H), index(N), index(M)
     with assuming(SIZES):
         prove_equal([offsets.toeplitz(b, N, M).at(a, i, j)], [b.at(a, j - i + N - 1)])
@@ -167,7 +167,7 @@ def toeplitz_of_query_minus_key():
 def skew_pinned():
     """out_ij = x[i, j - i + n - 1] for the reshape with one spare column: entry (i, j) of the result stands in the flat array
     at i (n + m - 1) + j + n - 1 = i (n + m) + (j - i + n - 1), and 0 <= j - i + n - 1 < n + m, so that is its row and its
-    column. Equal rows give the Toeplitz matrix."""
+    column. With equal rows skew is toeplitz."""
     x, a, i, j = sized("x", H, N, N + M - 1), index(H), index(N), index(M)
     with assuming(SIZES):
         prove_equal([offsets.skew(x).at(a, i, j)], [x.at(a, i, j - i + N - 1)])
@@ -199,8 +199,8 @@ def all_rows_begin_at_the_same_offset():
     sizes="batch 2, h = 3; n = 2, m = 4 and n = 1, 5; every table",
 )
 def gather_pinned():
-    """gather is b[o - lowest], gather_rows b[i, o - lowest], for any offsets in the table; on contiguous positions they are the
-    Toeplitz matrix and the skewed one, queries at the start of the keys or at the end."""
+    """gather is b[o - lowest], gather_rows b[i, o - lowest], for offsets -2 to 3; on contiguous positions they are
+    toeplitz and skew, queries at the start of the keys or at the end."""
     at = np.array([[[[-2, 0, 1, 3], [3, -1, 0, -2]]], [[[1, 1, -2, 0], [2, 3, 2, -1]]]])  # (batch, 1, 2, 4)
     b, x = symbols("b", 3, 6), symbols("x", 3, 2, 6)
     got, by_row = offsets.gather(b, at, -2), offsets.gather_rows(x, at, -2)

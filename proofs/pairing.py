@@ -25,7 +25,7 @@ def split_in_the_other_layout():
     prove_equal(np.stack(pairing.split(x, "half")), np.stack(pairing.split(x, "interleaved")))
 
 
-@theorem(of=[pairing.join, pairing.split], sizes="all n, d")
+@theorem(of=[pairing.join, pairing.split], sizes="all n, d", as_written="runs")
 def join_inverts_split():
     """join(split(x)) = x and split(join(a, b)) = (a, b)."""
     x, first, second = sized("x", N, 2 * H), sized("a", N, H), sized("b", N, H)

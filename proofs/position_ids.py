@@ -114,7 +114,7 @@ def turned(x, positions, w):
 # attention does not know the order of tokens
 
 
-@theorem(of=[attention.scores, attention.causal_mask], sizes="3 tokens, d = 2, all orders")
+@theorem(of=[attention.scores, attention.causal_mask], sizes="3 tokens, d = 2, all orders", as_written="runs")
 def equivariant():
     """If tokens are permuted and their positions come along, outputs are permuted: queries and keys rotated by RoPE at the
     positions 4, 0 and 7, with the causal mask of these positions."""

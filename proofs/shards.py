@@ -64,7 +64,7 @@ def denominators_without_their_maximum():
 
 @theorem(
     of=[shards.merge],
-    sizes="all numbers of keys; two rows, d_v = 2; every path; any of the states empty",
+    sizes="any states, hence all numbers of keys; two rows, d_v = 2; every path; any of the states empty",
     equivalent={"merge: highest = np.maximum(m_a, m_b)  ->  highest = np.minimum(m_a, m_b)": EXACT},
 )
 def merge_adds():

@@ -152,7 +152,7 @@ def in_numbers(theorems):
     agreeing = []
     for t in theorems:
         try:
-            numbers.check(t)
+            numbers.check(t, numbers.MORE_SIZES)
         except Exception as error:
             print(f"NOT IN NUMBERS  {t.name}: {type(error).__name__}: {str(error)[:100]}", flush=True)
         else:
@@ -185,7 +185,7 @@ def _by_rules(edit, file):
 
 def _disagrees(theorem):
     try:
-        numbers.check(theorem)
+        numbers.check(theorem, numbers.MORE_SIZES)
     except Exception:
         return True
     return False

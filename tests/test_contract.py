@@ -37,7 +37,7 @@ from posref._contract import (
     kept,
     kinds,
 )
-from posref._contract.axes import TOGETHER, shape_of
+from posref._contract.axes import TOGETHER, joined, shape_of
 from posref._contract.kinds import Arrays, Scalar
 from tests.every import every
 
@@ -705,6 +705,17 @@ def test_types_for_users(tmp_path):
         )
         assert done.returncode == code, done.stdout + done.stderr
     assert "neox" in done.stdout
+
+
+def test_leading_axes_join_as_numpy_broadcasts():
+    """An axis of length 0 among them."""
+    shapes = [shape for count in (0, 1, 2) for shape in itertools.product((0, 1, 2, 3), repeat=count)]
+    for a, b in itertools.product(shapes, repeat=2):
+        try:
+            expected = np.broadcast_shapes(a, b)
+        except ValueError:
+            expected = None
+        assert joined(a, b) == expected
 
 
 if __name__ == "__main__":

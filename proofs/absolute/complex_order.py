@@ -116,6 +116,7 @@ def factor_shared_by_words():
     of=[complex_order.encode],
     sizes="all sequences",
     argument="what grows without bound is not bounded, so rho = 1, and a number of modulus 1 is e^{i arg z}",
+    values="rho is 1 for bounded sequences",
 )
 def bounded_linear_offsets_are_waves():
     """Let going on by one multiply a feature by a fixed z != 0. Then g(p) = C z^p for all integers (`rsolve`) and, with

@@ -155,6 +155,7 @@ TREES = (  # rooted trees: the slope, a product of earlier solutions, the number
     of=[floater.step],
     sizes="all eight conditions",
     citation="Butcher 1963: a rule has order 4 exactly if it satisfies the conditions of the eight trees with up to 4 nodes",
+    as_written="formula",
 )
 def order_four():
     """The rule has order 4: each of the eight rooted trees with up to 4 nodes is a component y' = (product of its branches),
@@ -196,6 +197,8 @@ def linear_step_is_exact():
 @theorem(
     of=[floater.antisymmetric, pairing.indices, sinusoidal.encode, sinusoidal.shift_matrix],
     sizes="d = 2, 4, 8, all frequencies",
+    as_written="runs",
+    values="a derivative at 0",
 )
 def sinusoid_solves_a_linear_field():
     """p(t) = sinusoid of t has dp/dt = B p with B = antisymmetric(w), the same at all times, and B^T = -B."""

@@ -107,7 +107,7 @@ def exchanged_for_every_alpha():
 
 @theorem(
     of=[hierarchical.extend],
-    sizes="n = 2, 3, 4; all alpha but 0, 1/2, 1",
+    sizes="n = 2, 3, 4; a symbol alpha that is not 0, 1/2 or 1",
     argument="the coefficients of a difference sum to 0, so affinely independent rows tell apart what unit vectors do",
 )
 def unique_for_independent_rows():
@@ -130,7 +130,7 @@ def unique_for_distinct_rows():
     prove_equal([len({x.e for x in q[:, 0]})], [9])
 
 
-@theorem(of=[hierarchical.extend], sizes="all n, d, alpha != 1")
+@theorem(of=[hierarchical.extend], sizes="all n, d, alpha != 1", as_written="runs")
 def affine_in_each_digit():
     """q_{(i, j)} = q_{(i, 0)} + q_{(0, j)} - q_{(0, 0)}: no information beyond that of the two digits."""
     _, q = stretched()

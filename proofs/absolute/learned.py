@@ -35,7 +35,7 @@ def definition(mask, convention, padding_idx=1):
 
 @theorem(of=[learned.encode], sizes="all n, rows, d")
 def pinned():
-    """A token with row number r gets row r of the table, whatever the table holds; and lookup is linear in the table."""
+    """A token with row number r gets row r of the table, whatever the table holds; and encode is linear in the table."""
     p, q, c = sized("P", R, D), sized("Q", R, D), symbol("c")
     r, i, t = index(R), index(N), index(D)
     lookup = lambda table: learned.encode(filled((N,), r), table).at(i, t)
@@ -151,9 +151,11 @@ def named(cells, table, norms):
         "rows = table * _require.nonzero('learned.similarity', 'table', table)": "it cancels; a test has its overflow",
         "similarity: return unit @ np.swapaxes(unit, -1, -2)  ->  return unit @ np.swapaxes(unit, 1, -2)": "there are two axes",
     },
+    values="a norm is the root of the sum of squares",
 )
 def similarity_pinned():
-    """S_ij |P_i| |P_j| = <P_i, P_j>, so S is symmetric, and S_ii = |P_i|^2 / |P_i|^2 = 1; the norms stand for themselves."""
+    """S = similarity(P) has S_ij |P_i| |P_j| = <P_i, P_j>, so S is symmetric, and
+    S_ii = |P_i|^2 / |P_i|^2 = 1; the norms stand for themselves."""
     table, norms = symbols("P", 3, 4), symbols("norm", 3, positive=True)
     s = named(learned.similarity(table), table, norms)
     prove_equal(s * norms[:, None] * norms, table @ table.T, mention=table)
@@ -168,7 +170,7 @@ def similarity_without_norms():
     prove_equal(learned.similarity(table), table @ table.T)
 
 
-@theorem(of=[learned.similarity], sizes="3 rows, d = 4")
+@theorem(of=[learned.similarity], sizes="3 rows, d = 4", as_written="runs", values="a norm is the root of the sum of squares")
 def similarity_sees_directions_alone():
     """Rows c_i P_i with c_i > 0 have the similarity of the rows P_i."""
     table, norms = symbols("P", 3, 4), symbols("norm", 3, positive=True)

@@ -98,7 +98,7 @@ def addition_contains_concatenation():
     prove_equal([e.e.subs(solution) for e in gap.ravel()], [0])
 
 
-@theorem(of=PRODUCT, sizes="all n, d")
+@theorem(of=PRODUCT, sizes="all d", as_written="formula")
 def literal_product_deletes_sines_of_token_zero():
     """With the sinusoid, whose p_0 is 0 at sines and 1 at cosines, x p has zeros in half of the features of token 0, for every
     word; x (1 + p) is x there, and 2x at cosines."""

@@ -85,7 +85,7 @@ def each_turn_begins_at_the_start():
     prove_equal(loop.turn(names, k=k)["states"][-1], along_the_orbit(orbit(0)))
 
 
-@theorem(of=[recurrent.encode], sizes="every step; d = 2, length 5")
+@theorem(of=[recurrent.encode], sizes="every step; d = 2, length 5", as_written="runs")
 def same_step_everywhere():
     """What follows p_2 is the encoding that starts at p_2, and a shorter sequence has the same first rows."""
     start = symbols("p", 1, 2)

@@ -133,6 +133,7 @@ def similarity_falls_with_distance():
         "shift_matrix: shift = np.zeros_like(cos, shape=(dim, dim))  ->  shift = np.zeros_like(sin, shape=(dim, dim))": "only "
         "the dtype is read, which cos and sin share"
     },
+    values="a derivative at 0",
 )
 def shift_is_linear():
     """p_{m+k} = M(k) p_m for every m; M(k) is orthogonal, M(a) M(b) = M(a + b), and dp/dm = B p with a constant B^T = -B, the

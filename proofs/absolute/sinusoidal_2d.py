@@ -53,7 +53,7 @@ def the_first_half_of_mae_is_the_row():
     prove_equal(got, waves(c[0, 0].e, [w[0].e], "half"))
 
 
-@theorem(of=ENCODE, sizes="h = 1, 2, 3")
+@theorem(of=ENCODE, sizes="h = 1, 2, 3", as_written="runs")
 def orders_are_permutations():
     """Each convention is one permutation of the features of another, the same at every place: projections that are trained can
     undo it, weights of others cannot."""

@@ -81,7 +81,7 @@ def zero_padding_begins_with_the_window():
 # what it knows of position
 
 
-@theorem(of=OF, sizes="n = 5, 6, widths 1 .. 4 and 7, all turns")
+@theorem(of=OF, sizes="n = 5, 6, widths 1 .. 4 and 7, all turns", as_written="runs")
 def circular_is_equivariant():
     """Turning the sequence turns the result of a circular convolution: it knows no position."""
     for n, width in itertools.product((5, 6), (*WIDTHS, 7)):
@@ -141,7 +141,7 @@ def constant_input_stays_constant():
     prove_equal(got[0], got[2])
 
 
-@theorem(of=OF, sizes="n = 7, width 3, one and two layers")
+@theorem(of=OF, sizes="n = 7, width 3, one and two layers", values="all weights are 1, an example in which the border is seen")
 def layers_carry_the_border_inwards():
     """A constant through L such layers differs from the middle in the first L and the last L rows, and nowhere else."""
     one, w = array([[1]] * 7), symbols("w", 3, 1, 1)
@@ -167,7 +167,7 @@ def two_layers_see_no_further():
     prove_equal(y[1], y[2])
 
 
-@theorem(of=OF, sizes="all n; widths 1 .. 4, 2 and 3 channels")
+@theorem(of=OF, sizes="all n; widths 1 .. 4, 2 and 3 channels", as_written="runs")
 def valid_is_equivariant_where_defined():
     """The valid convolution of a sequence without its first row is that of the sequence, without its first row."""
     for width in WIDTHS:

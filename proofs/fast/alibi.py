@@ -8,7 +8,7 @@ N, M, H = size("n"), size("m"), size("h")
 KERNELS = {"signed": fast._signed, "absolute": fast._absolute}
 
 
-@theorem(of=list(KERNELS.values()), sizes="all heads, n, m, positions, slopes")
+@theorem(of=list(KERNELS.values()), sizes="all heads, n, m, positions, slopes", as_written="kernel")
 def kernels_are_the_bias():
     """The compiled biases write every cell once, with the value of the specification, whatever the positions."""
     slopes, query, key = sized("s", H), sized("i", N), sized("j", M)

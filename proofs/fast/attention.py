@@ -131,10 +131,7 @@ def the_denominator_is_not_scaled():
         prove_equal(denominator, symbols("d", 1) + np.exp(room("s", 2, 1)[0] - maximum))
 
 
-@theorem(
-    of=[fast._multiply],
-    sizes="lanes = 4 in one panel and in two, rows = 1 .. 5, columns = 0 .. 3",
-)
+@theorem(of=[fast._multiply], sizes="lanes = 4 in one panel and in two, rows = 1 .. 5, columns = 0 .. 3", as_written="kernel")
 def multiply_adds_the_product():
     """sums += a x over the columns of a, cell by cell; where rows are no multiple of four, the last is met again, in spare
     rows."""
@@ -201,7 +198,7 @@ def the_bias_is_read_along_the_keys():
     prove_equal([adjusted(-9, 9, bias=b)[0][1, 0]], [room("s", 3, 3)[1, 0] + b[1, 6]])
 
 
-@theorem(of=[fast._cap, fast._adjust], sizes="lanes = 3, keys = 2")
+@theorem(of=[fast._cap, fast._adjust], sizes="lanes = 3, keys = 2", as_written="runs")
 def scores_are_capped():
     """x becomes c tanh(x / c), as `attention.cap` has it, before the bias is added."""
     x, c, b = room("x", 3), symbol("c", positive=True), symbols("b", 2, 8)

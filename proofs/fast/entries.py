@@ -43,7 +43,7 @@ def rows(at, ends):
     return deberta.position_index(-offsets.clip(at, -K, K) if ends == PAPER else at, span=K)[None]
 
 
-@theorem(of=[fast._add], sizes="all heads, n, m, K; all offsets")
+@theorem(of=[fast._add], sizes="all heads, n, m, K; all offsets", as_written="kernel")
 def entries_are_looked_up():
     """Cell (h, i, j) is scale times the sum of the content, the query's entry and the key's, those that there are, each at the
     index of Shaw et al. or of one of both conventions of DeBERTa; every cell is written once, where the content is if there is
@@ -148,7 +148,13 @@ def rows_begin_with_their_first_entry():
     prove_equal(row, symbols("v", 3)[1:])
 
 
-@theorem(of=[fast._copy, fast._reverse], sizes="all lengths", argument="every j below the length is a turn", silent=TURNS)
+@theorem(
+    of=[fast._copy, fast._reverse],
+    sizes="all lengths",
+    argument="every j below the length is a turn",
+    silent=TURNS,
+    as_written="kernel",
+)
 def copies_are_straight_or_reversed():
     """Cell j of the copy is value j; the reverse has value j in cell length - 1 - j."""
     j, length = (symbol(x, integer=True, nonnegative=True) for x in ("j", "length"))
@@ -204,7 +210,11 @@ def python(kernel):
     return types.FunctionType(kernel.py_func.__code__, names)
 
 
-@theorem(of=[fast._add_straight, *LAYS], sizes="h = 2, n_key = 1, 3, tables of 4 and 5 entries, first offsets from 4 to -7")
+@theorem(
+    of=[fast._add_straight, *LAYS],
+    sizes="h = 2, n_key = 1, 3, tables of 4 and 5 entries, first offsets from 4 to -7",
+    as_written="runs",
+)
 def straight_rows_have_the_same_entries():
     """Where the offsets of a row ascend, and each row begins one before the last, the kernel that lays entries out writes what
     the one that looks them up writes, in rooms for 1, 4 and all rows, where the content is and elsewhere."""

@@ -16,7 +16,7 @@ def empty(*shape):
     return np.full(shape, None, dtype=object)
 
 
-@theorem(of=[fast._dense], sizes="all heads, n, m")
+@theorem(of=[fast._dense], sizes="all heads, n, m", as_written="kernel")
 def kernel_is_toeplitz():
     """The compiled matrix is the one that toeplitz shows as a view: every cell is written once, with its value."""
     by_offset, out = sized("b", H, N + M - 1), Output((H, N, M))
@@ -64,6 +64,7 @@ def pieces_share_their_offsets():
         "_gather: out[h, i, j] = by_offset[h, 0, offsets[i, j] - lowest]  ->  "
         "out[h, i, j] = by_offset[h, -1, offsets[i, j] - lowest]": "that axis has one entry"
     },
+    as_written="kernel",
 )
 def kernel_gathers():
     """The compiled gather reads the entry offset - lowest of its own head and batch row, in pieces too."""

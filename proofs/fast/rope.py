@@ -15,7 +15,7 @@ def arrays():
     return x, cos, sin, turned
 
 
-@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim")
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim", as_written="kernel")
 def kernels_rotate():
     """The compiled rotations write every cell once, with the value of the specification, in both layouts."""
     x, cos, sin, turned = arrays()
@@ -33,7 +33,7 @@ def kernels_of_the_other_layout():
     prove_equal(out, rope.rotate(x, c[:, None], s[:, None], layout="interleaved"))
 
 
-@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim")
+@theorem(of=list(KERNELS.values()), sizes="all batches, heads, groups, n, d, rotary_dim", as_written="kernel")
 def kernels_work_in_place():
     """Without x `out` is turned itself: every pair is read before it is written, by the iteration that writes it."""
     x, cos, sin, turned = arrays()
@@ -62,6 +62,7 @@ def halves_may_be_written_early():
         "_tables: cos[p, t], sin[p, t] = _cosine_and_sine(positions[p] * frequencies[t], cos)  ->  "
         "cos[p, t], sin[p, t] = _cosine_and_sine(positions[p] * frequencies[t], sin)": "both are of one dtype",
     },
+    as_written="kernel",
 )
 def kernel_tabulates():
     """The compiled tables are cos and sin of positions times frequencies, but for what is compiled for cos and sin."""

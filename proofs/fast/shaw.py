@@ -86,7 +86,7 @@ def far_keys_are_dropped():
     prove_equal(sums @ table, weights[..., :1] * table[1])
 
 
-@theorem(of=[fast._key_query], sizes="all heads, n, m, k; all offsets")
+@theorem(of=[fast._key_query], sizes="all heads, n, m, k; all offsets", as_written="kernel")
 def kernel_adds_and_scales():
     """Cell (h, i, j) is scale (content + (by_query[i, clip(o) + k] + by_key[j, clip(o) + k])); every cell is written once."""
     content, by_query, by_key = sized("c", H, N, M), sized("q", H, N, 2 * R + 1), sized("k", H, M, 2 * R + 1)

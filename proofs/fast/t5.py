@@ -18,7 +18,7 @@ def positions(name, length):
     return SizedArray((length,), lambda i: function(i))
 
 
-@theorem(of=[fast._bias], sizes="all heads, n, m, reaches, integer positions, tables")
+@theorem(of=[fast._bias], sizes="all heads, n, m, reaches, integer positions, tables", as_written="kernel")
 def kernel_gathers_at_the_clipped_offset():
     """Cell (h, i, j) is entry clip(j - i, -reach, reach) + reach of head h, and every cell is written once."""
     by_offset, query, key = sized("b", H, 2 * R + 1), positions("i", N), positions("j", M)

@@ -50,7 +50,7 @@ def sources(content):
     return (content, Output(content.shape)), (both, both)
 
 
-@theorem(of=[fast._bidirectional], sizes="all heads, n, m")
+@theorem(of=[fast._bidirectional], sizes="all heads, n, m", as_written="kernel")
 def bidirectional_kernel_is_the_skew():
     """Cell (h, i, j) is scale (content + skew(position)), as in the specification, and is written once, in place too."""
     content, position = sized("c", H, N, M), sized("p", H, N, N + M - 1)
@@ -68,7 +68,7 @@ def rows_are_not_shifted():
     prove_equal(out, 3 * (content + position[..., :2]))
 
 
-@theorem(of=[fast._causal], sizes="all heads, n, memories")
+@theorem(of=[fast._causal], sizes="all heads, n, memories", as_written="kernel")
 def causal_kernel_is_the_shift():
     """Cell (h, i, j) is scale (content + shift(position)) up to j = i + memory and exactly 0 beyond; each is written once."""
     n_key = N + MEMORY

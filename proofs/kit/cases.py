@@ -181,7 +181,12 @@ def nonnegative(e):
     if _clearly_nonnegative(e):
         return True
     own = (at_case(_bounds[i]) - 1 - i for i in e.free_symbols & _bounds.keys())
-    return any(_clearly_nonnegative(sp.expand(e - fact)) for fact in (*map(settled, _facts), *own))
+    return any(_exceeds(e, fact) for fact in (*map(settled, _facts), *own))
+
+
+@lru_cache(100_000)
+def _exceeds(e, fact):
+    return _clearly_nonnegative(sp.expand(e - fact))
 
 
 @lru_cache(100_000)
@@ -391,6 +396,7 @@ def run_cases(body):
     _used.clear()
     _run(body, Case())
     if _used:
+        RECORD.sizes += sorted({s for s in _used if "'" not in s.name}, key=str)
         counted = len(RECORD.equalities), len(RECORD.facts)
         least = {s: sp.Integer(1 if s.is_positive else 0) for s in sorted(_used, key=str) if "'" not in s.name}
         _run(body, Case().where("every size at its least", least))

@@ -13,7 +13,7 @@ from proofs.kit.cases import consequences, equals_zero, nonnegative, settled
 from proofs.kit.record import RECORD
 from proofs.kit.verdicts import Undecided
 
-_oracle = None
+_oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
 told = []  # (relation, answer) of the path that runs in numbers
 _compared = set()  # index symbols in comparisons that a path answered
@@ -53,7 +53,7 @@ def in_numbers(run, teller):
         cases.known_facts().extend(consequences(relation if told[-1][1] else relation.negated))
         return told[-1][1]
 
-    with cases.facts(cases.known_facts()), answered_by(answer):
+    with cases.facts(cases.known_facts()), answered_by(answer, True):
         result = run()
     return [*told], result
 
@@ -77,14 +77,14 @@ def in_numbers_now():
 
 
 @contextmanager
-def answered_by(oracle):
-    """Undecided comparisons of values go to `oracle(relation)`."""
-    global _oracle
-    saved, _oracle = _oracle, oracle
+def answered_by(oracle, at_once=False):
+    """Undecided comparisons of values go to `oracle(relation)`; `at_once` those that facts would decide, too, which is slow."""
+    global _oracle, _at_once
+    saved, _oracle, _at_once = (_oracle, _at_once), oracle, at_once
     try:
         yield
     finally:
-        _oracle = saved
+        _oracle, _at_once = saved
 
 
 def answering():
@@ -141,10 +141,12 @@ def decide(relation):
     relation = settled(relation)
     if relation in (sp.true, sp.false):
         return bool(relation)
-    known = _known(relation)
+    RECORD.asked.update(relation.free_symbols)
+    of_sizes = relation.free_symbols <= cases._sizes
+    known = None if _at_once and not of_sizes and not relation.free_symbols & cases._bounds.keys() else _known(relation)
     if known is not None:
         return known
-    if relation.free_symbols and relation.free_symbols <= cases._sizes:
+    if relation.free_symbols and of_sizes:
         cases.ask(relation)
     if _oracle is None:
         raise Undecided(f"a comparison of symbols outside all_paths: {relation}")

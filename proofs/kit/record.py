@@ -15,6 +15,8 @@ class Record:
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
     cases: list = field(default_factory=list)  # of sizes, that ran
+    sizes: list = field(default_factory=list)  # symbolic sizes that ran
+    asked: set = field(default_factory=set)  # symbols in comparisons
     kernels: list = field(default_factory=list)  # (kernel, arguments, results) that were proved
     loops: list = field(default_factory=list)  # (function, line) that ran as a piece of a loop, or around one
 

@@ -29,6 +29,7 @@ def block(r):
         *_wrapped("not zero", "; ".join(r["denominators"])),
         *_wrapped("sympy trusted", ", ".join(r["trusted"])),
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),
+        *_wrapped("as written", r["as_written"]),
         *_wrapped("in numbers", f"{r['numbers']} results compared" if r["numbers"] else f"none compared: {r['silent']}"),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
@@ -107,6 +108,10 @@ def summary(results, survivors):
         f"{sum(r['obligations'] for r in results) - trivial} obligations and {trivial} that are 0 = 0 as written; "
         f"{len(controls)} controls refuted, {sum(bool(c['truth']) for c in controls)} of them printed beside the true sentence"
     )
+    line += (
+        f"; {sum(bool(r['symbolic']) for r in stated)} theorems run a symbolic size, and in {len(plain := _plain(stated))} all "
+    )
+    line += f"is 0 = 0 as written ({'; '.join(f'{plain.count(why)}: {why}' for why in dict.fromkeys(plain))})"
     compared = [r["numbers"] for r in results]
     by = f"{sum(map(bool, compared))} of {len(compared)}"
     line += f"; {sum(compared)} results were also compared in floating point, by {by}"
@@ -115,6 +120,11 @@ def summary(results, survivors):
         return line
     killed, refuted, equivalent = (sum(m[word] for m in score) for word in ("killed", "refuted", "equivalent"))
     return f"{line}; {killed} mutants noticed ({refuted} by a witness), {equivalent} equivalent, {len(survivors)} survive"
+
+
+def _plain(results):
+    """Why all obligations are 0 = 0, for each theorem that has no other."""
+    return [r["as_written"] or "checked" for r in results if r["obligations"] == r["trivial"]]
 
 
 def derivation(t):

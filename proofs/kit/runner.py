@@ -55,14 +55,14 @@ def _near(word, known):
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 
-def run(chosen, with_mutants):
+def run(chosen, with_mutants, sizes=numbers.SIZES):
     """Results of the chosen theorems in their order, labels of surviving mutants, labels listed for nothing.
 
     Mutants are tried in files whose theorems are all chosen, and all proved.
     """
     done, survivors, unused = {}, [], []
     files = list(dict.fromkeys(t.file for t in chosen))
-    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name) for t in chosen], len(files)), 1):
+    for count, result in enumerate(_side_by_side(_examine, [(t.file, t.name, sizes) for t in chosen], len(files)), 1):
         done[result["name"]] = result
         _say(f"[{count}/{len(chosen)}] {result['name']}: {result['status']} ({result['seconds']:.2f} s)")
     whole = [f for f in files if all(t.name in done and done[t.name]["status"] in PASSED for t in in_file(f))]
@@ -87,16 +87,16 @@ def slow(results):
     return {file: round(s, 1) for file, s in seconds.items() if s > SLOW}
 
 
-def _examine(file, name):
+def _examine(file, name, sizes):
     t = next(t for t in in_file(file) if t.name == name)
     result = asdict(examine(t))
-    return result | _in_numbers(t) if result["status"] in PASSED else result
+    return result | _in_numbers(t, sizes) if result["status"] in PASSED else result
 
 
-def _in_numbers(t):
+def _in_numbers(t, sizes):
     """How many results of a theorem agree in numbers, or why none is compared; anything else is a status."""
     try:
-        count = numbers.check(t)
+        count = numbers.check(t, sizes)
     except Exception as error:
         return {"status": f"in numbers: {type(error).__name__}: {error}"}
     reason = "" if count else numbers.silence(t)

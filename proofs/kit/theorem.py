@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from posref import ops
-from proofs.kit import language
+from proofs.kit import honest, language
 from proofs.kit.cases import first_failure, run_cases
 from proofs.kit.claims import prove_equal
 from proofs.kit.mutants import Tripwire, mutants, python_function, swapped, tripwire
@@ -78,6 +78,8 @@ class Theorem:
     argument: str = ""  # the step that is prose
     citation: str = ""  # the step that is somebody else's theorem
     silent: str = ""  # why nothing is compared in numbers
+    as_written: str = ""  # why no obligation is more than 0 = 0: "formula", "runs" or a sentence
+    values: str = ""  # why values are put in the place of symbols
     is_example: bool = False  # evaluated at concrete numbers alone
     controls: list = field(default_factory=list)
     truths: dict = field(default_factory=dict)  # name of a control that is a claim -> the true sentence
@@ -142,6 +144,11 @@ class Theorem:
             raise Unsound(f"{self.name} asserts nothing")
         return RECORD.obligations
 
+    def check_honesty(self):
+        """What was just proved is what the sentence and `sizes` say, as far as the kit can compare them."""
+        if problem := honest.check(self, vocabulary(self.body)):
+            raise Unsound(f"{self.name} {problem}")
+
     def check_controls(self):
         """Every control is refuted; returns {name: witness}."""
         if not self.controls:
@@ -188,9 +195,12 @@ def numeric(witness, whose):
     return witness
 
 
-def theorem(*, of, sizes, equivalent=None, argument="", citation="", silent=""):
-    """Make a theorem about the functions `of`; `sizes` says for which sizes it holds ("all n, d", "d = 4")."""
-    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), argument, citation, silent)
+def theorem(*, of, sizes, equivalent=None, **said):
+    """Make a theorem about the functions `of`; `sizes` says for which sizes it holds ("all n, d", "d = 4").
+
+    What else may be said: argument, citation, silent, as_written, values; see `Theorem` and `proofs.kit.honest`.
+    """
+    return lambda body: Theorem(body, list(of), sizes, dict(equivalent or {}), **said)
 
 
 def example(*, of, sizes, equivalent=None, argument="", silent=""):
@@ -313,6 +323,8 @@ class Result:
     trusted: list
     obligations: int
     trivial: int  # of the obligations: 0 = 0 as soon as both sides are written down
+    as_written: str  # why all of them are, if they are
+    symbolic: list  # sizes that were symbols
     controls: list
     status: str
     mutants: dict
@@ -329,11 +341,14 @@ def _said(entries):
 def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
     start = time.process_time()
-    obligations, trivial, controls, status = 0, 0, [], "checked" if t.is_example else "proved"
+    counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
     ground, cases = ([], [], []), []
     try:
-        obligations, trivial, cases = t.prove(), RECORD.trivial, list(dict.fromkeys(RECORD.cases))
+        plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
+        counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
+        cases = list(dict.fromkeys(RECORD.cases))
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
+        t.check_honesty()
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
         t.check_tripwires()
     except Exception as error:
@@ -341,4 +356,4 @@ def examine(t):
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    return Result(t.name, t.statement, of, t.sizes, cases, *carried, obligations, trivial, controls, status, {}, seconds)
+    return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds)

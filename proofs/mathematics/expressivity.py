@@ -111,7 +111,7 @@ SHIPPED = {
     sizes="offsets up to 8, beyond which an index is one number, and 10^9; d = 2, clip 2, span 3, 8 buckets to 6",
 )
 def scores_lie_in_their_spaces():
-    """Scores of Shaw, of DeBERTa's terms and of T5 weigh products of contents alike at all offsets, and the content of the
+    """At these offsets scores of Shaw, of DeBERTa's terms and of T5 weigh products of contents alike, and the content of the
     query, that of the key and what is left as the table of who expresses whom says: as functions of their index."""
     for name, score in SHIPPED.items():
         prove_spaces(name, score)
@@ -186,7 +186,10 @@ def prove_function(small, large, causal):
     prove_that(len({a for a, _ in pairs}) == len(pairs), f"{small} is a function of {large}", counterexample=several)
 
 
-@theorem(of=[offsets.clip, deberta.position_index, t5.bucket], sizes="every offset, hence all n; the parameters of the table")
+@theorem(
+    of=[offsets.clip, deberta.position_index, t5.bucket],
+    sizes="offsets up to the reach, and a symbol beyond it; the parameters of the table",
+)
 def functions_of_an_index():
     """Where the table lets one index stand in for another, clipped offsets, DeBERTa's index and T5's buckets, the first is a
     function of the second, at every integer: what is read by it can be read by the other."""
@@ -208,7 +211,11 @@ def clipped_offsets_are_the_wider_index():
     prove_function("c2p", "clipped", False)
 
 
-@theorem(of=[offsets.offsets, alibi.bias, t5.bias], sizes="all positions, slopes and tables; T5 with 8 buckets to 6")
+@theorem(
+    of=[offsets.offsets, alibi.bias, t5.bias],
+    sizes="all positions, slopes and tables; T5 with 8 buckets to 6",
+    as_written="runs",
+)
 def functions_of_the_offset():
     """Offsets, signed and absolute ALiBi and T5's bias are the same for the positions i and j as for i + s and j + s: they are
     functions of the offset, as all is that is read from a table by an index of it."""
@@ -292,7 +299,7 @@ def wide(x, *columns):
     return np.concatenate([x, *(np.broadcast_to(c, (len(x), 1)) for c in columns)], axis=1)
 
 
-@theorem(of=[shaw.scores, transformer_xl.scores, deberta.scores], sizes="n = 4, d = 2")
+@theorem(of=[shaw.scores, transformer_xl.scores, deberta.scores], sizes="n = 4, d = 2", as_written="formula")
 def a_bias_by_offset():
     """Any bias beta(j - i) is Shaw's with one constant feature, DeBERTa's p2c with one, and Transformer-XL's v with one more
     feature that contents do not use."""
@@ -318,7 +325,7 @@ def a_bias_without_the_constant_feature():
     prove_equal(shaw.scores(content, content, table, o, scale=1) - attention.scores(content, content, scale=1), beta[o + 1])
 
 
-@theorem(of=[tupe.positional_scores, attention.four_terms], sizes="n = 3, d = 2")
+@theorem(of=[tupe.positional_scores, attention.four_terms], sizes="n = 3, d = 2", as_written="formula")
 def any_matrix():
     """TUPE with n position features has any matrix of scores; so has an added table with n coordinates of its own."""
     bias, n = symbols("b", 3, 3), 3

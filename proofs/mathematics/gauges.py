@@ -160,9 +160,9 @@ def a_bias_of_turned_keys():
     sizes="n = 3, d = 2; segments 1, 1, 2; a grid of one row",
 )
 def left_free_by_segments_grids_and_untied_positions():
-    """These changes do not change a softmax: in XLNet one vector added to all rows of the table, and one added to both vectors
-    of segments; in TUPE one vector added to the projected keys of all positions; in Swin one number per head added to all
-    rows."""
+    """These changes do not change a softmax: in XLNet one vector added to each row of the table, and one added to both vectors
+    of segments; in TUPE one vector added to the projected keys of all positions; in Swin one number per head added to
+    each row."""
     q, k, scale, a = symbols("q", N, D), symbols("k", N, D), symbol("s"), symbols("a", 1, D)
     (u, v, w), rows, kinds = (symbols(name, 1, D) for name in "uvw"), symbols("r", 1, 2 * N, D), symbols("e", 2, 1, D)
     same = np.equal.outer([1, 1, 2], [1, 1, 2])
@@ -215,7 +215,7 @@ def keys_undo_by_the_same_matrix():
     prove_equal(decoupled.scores(c @ m, z, d @ m, z, scale=1), decoupled.scores(c, z, d, z, scale=1))
 
 
-@theorem(of=[attention.cap, attention.softmax], sizes="n = 2, a cap; every path")
+@theorem(of=[attention.cap, attention.softmax], sizes="n = 2, a cap; every path", as_written="formula")
 def a_cap_sees_everything():
     """With a cap c the weights tell the scores: the logarithm of a ratio of two is c tanh(s_1 / c) - c tanh(s_0 / c), which a
     constant in the row changes."""

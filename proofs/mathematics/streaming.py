@@ -356,7 +356,7 @@ def fold(gap, score_off, before, values):
 
 @theorem(
     of=[fast._step, fast._multiply],
-    sizes="any sums before, after any numbers of keys and tiles; both orders of the scores",
+    sizes="any sums before, hence any number of keys; both orders of the scores",
     argument="induction over the keys of a tile, which share its one rescaling, and over the tiles",
     silent=SILENT,
 )
@@ -395,6 +395,7 @@ def divided(accumulator, denominator):
     sizes="any sums",
     argument="off A is sum_j w_j |v_j| (E_j + 1), off l is sum_j w_j E_j, and |A| <= sum_j w_j |v_j|",
     silent=SILENT,
+    as_written="formula",
 )
 def the_division():
     """A quotient A / l is off by (off A + |A / l| off l) / l + |A / l|: sum_j a_j |v_j| (E_j + sum_l a_l E_l + 1)."""

@@ -133,7 +133,7 @@ def the_shift_can_be_fitted():
     prove_that(found == 128, counterexample=f"512 positions fill {found} of 128 directions")
 
 
-@theorem(of=[offsets.offsets, alibi.bias], sizes="all positions, hence all n")
+@theorem(of=[offsets.offsets, alibi.bias], sizes="all positions, hence all n", as_written="runs")
 def mirrored_distances():
     """Seen from the end, at n - 1 - i and n - 1 - j, an offset is its negative, and ALiBi's absolute form is the same."""
     n, i, m = (*(symbol(name, integer=True) for name in "ni"), symbols("m", 1))
@@ -178,7 +178,7 @@ def signed_biases_are_mirrored():
         prove_equal(mirrored[::-1], plain)
 
 
-@theorem(of=[attention.attend, attention.causal_mask], sizes="n = 1 to 6")
+@theorem(of=[attention.attend, attention.causal_mask], sizes="n = 1 to 6", as_written="formula")
 def a_causal_mask_counts():
     """A causal mask alone gives positions: where every score is 0 and one feature of the values marks the first token, row i is
     1 / (i + 1), other for each i, so that the next layer can read where it is."""

@@ -41,7 +41,7 @@ def the_own_gate_is_left_out():
 
 @theorem(of=[cope.positions, cope.interpolate], sizes="n = 1 .. 6, rows = 4, all tables")
 def open_gates_are_a_table_of_distances():
-    """Where all gates are 1 the position is i - j + 1 and z is q . E_{i-j+1}, clipped: Shaw's table, causal, with one query."""
+    """Where each gate is 1 the position is i - j + 1 and z is q . E_{i-j+1}, clipped: Shaw's table, causal, with one query."""
     by_row = symbols("r", 4)
     for n in range(1, 7):
         p = cope.positions(np.tri(n, dtype=int), rows=4)

@@ -112,7 +112,7 @@ def invariant_when_keys_alone_move():
     prove_equal(still, moved)
 
 
-@theorem(of=[deberta.position_index], sizes="all K; all offsets")
+@theorem(of=[deberta.position_index], sizes="all K; all offsets", as_written="formula")
 def ends_are_asymmetric():
     """delta(i, j) + delta(j, i) is 2K for |j - i| < K and 2K - 1 beyond: offsets from K on have row 0 to themselves, those from
     -K on share the last row with offset 1 - K."""

@@ -41,7 +41,7 @@ def the_keys_position_divides():
     prove_equal(got[0], [definition(0, 5, c.e, 3, eps.e)])
 
 
-@theorem(of=WHOLE, sizes="positions 0 .. 5, threshold 5, shifts that stay below it, all c and eps")
+@theorem(of=WHOLE, sizes="positions 0 .. 5, threshold 5, shifts that stay below it, all c and eps", as_written="runs")
 def relative_up_to_the_threshold():
     """As long as no query is beyond L, moving all tokens changes nothing: x is a function of the distance."""
     c, eps, i = symbol("c", positive=True), symbol("eps", positive=True), np.arange(3)
@@ -59,7 +59,7 @@ def relative():
     prove_equal(got[0, 0], got[1, 1])
 
 
-@theorem(of=WHOLE, sizes="threshold 4, queries at 4 to 8; all c")
+@theorem(of=WHOLE, sizes="threshold 4, queries at 4 to 8; c, which cancels", as_written="formula")
 def the_first_key_is_at_one():
     """Without eps the first key of a query at or beyond the threshold has x = 1, and the query's own key has x = 0."""
     c, i = symbol("c", positive=True), np.arange(4, 9)

@@ -79,7 +79,7 @@ def exclusive_sums_are_a_gauge():
     prove_equal(*(softmax([expression(x) for x in row]) for row in (right, wrong)))
 
 
-@theorem(of=[forgetting.bias, alibi.bias, offsets], sizes="h = 2, n = 1 .. 5")
+@theorem(of=[forgetting.bias, alibi.bias, offsets], sizes="h = 2, n = 1 .. 5", as_written="runs")
 def alibi_is_its_constant_gate():
     """With one gate f for all tokens of a head D_ij = ln f (i - j): ALiBi, signed, with the slope -ln f."""
     slopes = symbols("m", 2)
@@ -96,7 +96,7 @@ def relative():
     prove_equal(got[1, 0], got[2, 1])
 
 
-@theorem(of=[forgetting.bias], sizes="h = 1, n = 5, every i, j, a")
+@theorem(of=[forgetting.bias], sizes="h = 1, n = 5, every i, j, a", as_written="runs")
 def gates_multiply_along_the_way():
     """D_ij = D_ia + D_aj: to forget from j to i is to forget from j to a and from a to i, so a cache keeps one sum."""
     got = forgetting.bias(symbols("g", 1, 5), form="difference")[0]

@@ -48,7 +48,7 @@ def the_numbers_are_exchanged():
         prove_equal(got[0, 0, 0], definition(t.e, a[0].e, p[0].e, "log"))
 
 
-@theorem(of=[*WHOLE, alibi.bias], sizes="h = 2, n = 5")
+@theorem(of=[*WHOLE, alibi.bias], sizes="h = 2, n = 5", as_written="runs")
 def alibi_is_the_first_power():
     """power with p = 1 is ALiBi, absolute, with the slopes a."""
     a, i = symbols("a", 2), np.arange(5)
@@ -63,7 +63,7 @@ def the_logarithm_is_alibi_too():
     prove_equal(got, alibi.bias(np.array([2]), np.array([0]), a, form="absolute"))
 
 
-@theorem(of=WHOLE, sizes="p = 1, 2, 3, all a > 0, distances t >= 1")
+@theorem(of=WHOLE, sizes="p = 1, 2, 3, all a > 0, distances t >= 1", as_written="formula")
 def log_weights_decay_like_a_power():
     """exp of the log form is (1 + a t)^-p: weights fall with a power of the distance and not exponentially, as ALiBi's do."""
     t, a = symbol("t", integer=True, positive=True), symbols("a", 1, positive=True)
@@ -81,7 +81,7 @@ def they_decay_exponentially():
         prove_equal([near**2], [far])
 
 
-@theorem(of=WHOLE, sizes="h = 2, n = 6")
+@theorem(of=WHOLE, sizes="h = 2, n = 6", as_written="formula")
 def without_a_there_is_no_bias():
     """With a = 0 the log form is 0 everywhere: the class that NeMo has stored adds nothing."""
     i = np.arange(6)

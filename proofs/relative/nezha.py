@@ -138,9 +138,9 @@ def on_the_matrix_alone():
 # what it does
 
 
-@theorem(of=[sinusoidal.shift_matrix, *ENCODE], sizes="all offsets, k; d = 2, 4, 6; blocks for all d")
+@theorem(of=[sinusoidal.shift_matrix, *ENCODE], sizes="d = 2, 4, 6, k = 3 and six offsets; pairs: any o, k, d")
 def released_is_a_rotation_of_the_paper():
-    """a_released(o) = M(k) a_paper(o) with the orthogonal shift M(k) of the sinusoid, one matrix for all offsets, so
+    """a_released(o) = M(k) a_paper(o) with the orthogonal shift M(k) of the sinusoid, the same matrix at each offset, so
     q . a_released = (M^T q) . a_paper; and it is the paper's vector at o + k, for a table that reaches to 2k. For all d pair t
     is turned by k w_t."""
     k = 3
@@ -178,7 +178,7 @@ def rotation_of_rope():
     prove_equal(sinusoidal.shift_matrix(2, w, layout="interleaved").T @ paper, released)
 
 
-@theorem(of=[offsets, *ENCODE], sizes="all positions, shifts, k, d")
+@theorem(of=[offsets, *ENCODE], sizes="all positions, shifts, k, d", as_written="runs")
 def translation_invariant():
     """The vector of (i, j) does not change when all tokens move, in either convention and on every path."""
     i, j, s = (symbol(name, integer=True) for name in "ijs")

@@ -77,7 +77,7 @@ def last_row_for_the_last_offset_but_one():
 
 @theorem(of=[shaw.scores, clip], sizes="batch 2, h = 3, n = 2, m = 5, k = 3, d = 2")
 def scores_pinned():
-    """scores is scale q_i . (k_j + a_ij), and + scale k_j . a_ij for relative_key_query, for any integer offsets: one matrix of
+    """scores is scale q_i . (k_j + a_ij), and + scale k_j . a_ij for relative_key_query, for offsets -6 to 6: one matrix of
     them or one for each batch, one table or one for each head."""
     q, k, scale = symbols("q", 2, 3, 2, 2), symbols("k", 2, 3, 5, 2), symbol("scale")
     at = (np.arange(20).reshape(2, 1, 2, 5) * 7) % 13 - 6
@@ -110,7 +110,8 @@ def keys_by_their_own_offset():
     sizes="h = 3, k = 2, d = 2; (n, m) = (2, 5), (1, 4), (3, 3)",
 )
 def forms_equal():
-    """scores = scores_naive, for any offsets; scores = scores_skewed where the queries are the last of contiguous keys."""
+    """scores = scores_naive, for offsets in any order; scores = scores_skewed where the queries are the last of contiguous
+    keys."""
     scale = symbol("scale")
     for n, m in ((2, 5), (1, 4), (3, 3)):
         q, k = symbols("q", 3, n, 2), symbols("k", 3, m, 2)
@@ -194,11 +195,15 @@ def values_by_the_mean_of_the_table():
 # what it does
 
 
-@theorem(of=[shaw.scores, shaw.attend, shaw.embed, offsets, clip], sizes="h = 2, n = 2, m = 4, k = 2, d = 1; shifts")
+@theorem(
+    of=[shaw.scores, shaw.attend, shaw.embed, offsets, clip],
+    sizes="h = 2, n = 2, m = 4, k = 2, d = 1; shifts",
+    as_written="runs",
+)
 def translation_invariant():
-    """Scores do not change when all tokens move: positions enter through clipped offsets, and those do not change for any
-    positions and shifts (proofs/offsets.py: clip_saturates). All offsets beyond k are one; every row of the table is
-    used by some offset, so within k the offset does matter."""
+    """Scores do not change when all tokens move: positions enter through clipped offsets, and those do not change (for
+    symbols: clip_saturates of proofs/offsets.py). Offsets beyond k are one; each row of the table is used by some offset, so
+    within k the offset does matter."""
     q, k, w = symbols("q", 2, 2, 1), symbols("k", 2, 4, 1), symbols("w", 5, 1)
     query, key = np.array([3, 4]), np.array([1, 3, 4, 9])
     here = shaw.scores(q, k, w, offsets(query, key), scale=1)
@@ -229,7 +234,7 @@ def all_distances_are_told_apart():
 # tables of others
 
 
-@theorem(of=[shaw.embed, shaw.scores], sizes="k = 2; every offset up to 5")
+@theorem(of=[shaw.embed, shaw.scores], sizes="k = 2; every offset up to 5", as_written="runs")
 def query_minus_key_is_the_table_reversed():
     """w[clip(i - j)], as Su's survey writes and BERT in transformers 4 computes, is this encoding with the table reversed."""
     w, at = symbols("w", 5, 2), np.arange(-5, 6)[None]
@@ -245,7 +250,7 @@ def query_minus_key_is_the_same():
     prove_equal(shaw.embed(w, at), shaw.embed(w, -at))
 
 
-@theorem(of=[shaw.embed], sizes="left = 4, right = 1; every offset up to 6")
+@theorem(of=[shaw.embed], sizes="left = 4, right = 1; every offset up to 6", as_written="formula")
 def one_sided_clip():
     """A table for clip(j - i, -left, right) with left > right, as in Wav2Vec2-BERT, is Shaw's after its last row was repeated
     left - right times."""

@@ -101,7 +101,7 @@ def equal_scores_are_flat():
         prove_equal(got[0], got[1])
 
 
-@theorem(of=WHOLE, sizes="three keys and one more")
+@theorem(of=WHOLE, sizes="three keys and one more", as_written="runs")
 def older_keys_change_nothing():
     """The weights of the last keys are the same whatever keys stand before them, so a window that is dropped changes no other
     weight: unlike a softmax, whose sum has all keys."""

@@ -330,6 +330,7 @@ def step_with_its_own_positions():
 @theorem(
     of=[t5.bias, t5.bucket, t5.bucket_starts, offsets],
     sizes="all i, j, shifts; 32 buckets and max_distance 128, and 4, 6, 8, 16 with 12",
+    values="the key is the query moved by an offset",
 )
 def translation_invariant():
     """bias does not change when all tokens move by s, on every path of its comparisons, which ask for nothing but the offset.
@@ -425,7 +426,7 @@ def a_closed_gate_takes_the_bias_away():
     prove_equal(got, [[0]])
 
 
-@theorem(of=[t5.bias_gradient], sizes="2 queries, 4 keys, 2 heads, 2 rows of a batch; 4 buckets")
+@theorem(of=[t5.bias_gradient], sizes="2 queries, 4 keys, 2 heads, 2 rows of a batch; 4 buckets", as_written="formula")
 def bias_gradient_by_calculus():
     """bias_gradient is the gradient of <g, bias> by the table, by symbolic differentiation; a batch is summed."""
     table, g = symbols("w", 4, 2), symbols("g", 2, 2, 2, 4)

@@ -173,7 +173,9 @@ def skewed(x):
     return np.concatenate([0 * x[:, :1], x], axis=1).reshape(n + 1, n)[1:]
 
 
-@theorem(of=[transformer_xl.shift, transformer_xl._shift, gather_rows], sizes="n <= 6, d = 2; every table")
+@theorem(
+    of=[transformer_xl.shift, transformer_xl._shift, gather_rows], sizes="n <= 6, d = 2; every table", as_written="formula"
+)
 def music_transformer_skew():
     """Music Transformer's skew of q E^T, row r of E for the offset r - (n - 1), is shift where j <= i: both are q_i . E at
     j - i. Above the diagonal it holds a zero and then the next row's values, which must be masked."""

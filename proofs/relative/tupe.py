@@ -47,7 +47,8 @@ def operands(n=4):
 
 @theorem(of=[tupe.positional_scores], sizes="all h, n, d, d_head")
 def positional_pinned():
-    """t_ij = scale (p_i U_Q) . (p_j U_K) for each head, Eq. (7); only A = U_Q U_K^T matters, t_ij = scale p_i A p_j."""
+    """positional_scores are t_ij = scale (p_i U_Q) . (p_j U_K) for each head, Eq. (7); with A = U_Q U_K^T for U_Q and 1 for U_K
+    they are the same, so only A matters."""
     p, u_q, u_k, scale = sized("p", N, D), sized("Q", H, D, E), sized("K", H, D, E), symbol("scale")
     got, h, i, j, c, x, y = tupe.positional_scores(p, u_q, u_k, scale=scale), *map(index, (H, N, N, E, D, D))
     left = sp.Sum(p.at(i, x) * u_q.at(h, x, c), (x, 0, D - 1))
@@ -143,7 +144,7 @@ def position_scaled_again():
 # what it does
 
 
-@theorem(of=[tupe.reset], sizes="h = 3, n = 4")
+@theorem(of=[tupe.reset], sizes="h = 3, n = 4", as_written="runs")
 def reset_projects():
     """reset is idempotent, and forgets the first row and column: scores that agree elsewhere have one reset. The last theta
     wins, and nothing else is lost."""
@@ -163,7 +164,7 @@ def reset_is_linear():
     prove_equal(tupe.reset(t, one, two) + tupe.reset(b, one, two), tupe.reset(t + b, one, two))
 
 
-@theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2")
+@theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2", as_written="runs")
 def released_is_the_paper_with_other_thetas():
     """With the released bias, which is itself reset (a bucket of its own for row 0 and for column 0), the released sum is the
     paper's with theta + that bias: reset(t, f) + reset(b, f') = reset(t + b, f + f'). With any other bias it is not."""
@@ -186,7 +187,7 @@ def for_a_bias_of_the_offset():
     prove_equal(got[:, 0, 0], got[:, 0, 1])
 
 
-@theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2; both conventions")
+@theorem(of=[tupe.scores, tupe.reset], sizes="batch 2, h = 3, n = 4, d_head = 2; both conventions", as_written="formula")
 def from_cls_by_content_alone():
     """theta_1 adds one number to the whole row of [CLS], which softmax does not see (proofs/attention.py). So in the paper's
     form [CLS] attends by content alone, whatever theta_1, t and b are."""
@@ -249,7 +250,7 @@ def relative_for_learned_positions():
     prove_equal(t[0, 0], t[1, 1])
 
 
-@theorem(of=[tupe.scores, tupe.positional_scores, tupe.reset], sizes="h = 3, n = 4, d = 2, d_head = 2")
+@theorem(of=[tupe.scores, tupe.positional_scores, tupe.reset], sizes="h = 3, n = 4, d = 2, d_head = 2", as_written="runs")
 def only_the_bias_is_t5s():
     """Away from [CLS] TUPE-R without positions (U_Q = 0) is a bias b_{j - i} on scaled scores, T5's idea; TUPE-A without
     positions is content alone. The position scores do not contain q or k: words and positions are untied."""

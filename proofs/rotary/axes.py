@@ -67,7 +67,7 @@ def pinned_with_one_axis():
     prove_equal(axes.angles(p, w, np.array([0, 1])), p[:, :1] * w)
 
 
-@theorem(of=[axes.angles, rope.tables], sizes="all n, d, axes")
+@theorem(of=[axes.angles, rope.tables], sizes="all n, d, axes", as_written="runs")
 def equal_positions_are_rope():
     """If all axes of a token have one position, the angles are those of one-dimensional RoPE, for every map of pairs to
     axes."""
@@ -107,7 +107,7 @@ def relative_along_one_axis_alone():
     prove_equal(dot(at(q, p), at(k, p)), dot(at(q, p), at(k, p + array([0, 1]))))
 
 
-@theorem(of=[axes.angles], sizes="3 axes, d = 8, all 6 permutations of one map")
+@theorem(of=[axes.angles], sizes="3 axes, d = 8, all 6 permutations of one map", as_written="runs")
 def permuted_axes():
     """Renaming the axes, in the positions and in the map alike, changes nothing."""
     p, w, axis = symbols("p", 2, 3), symbols("w", 4), np.array([0, 1, 2, 1])

@@ -165,7 +165,7 @@ def lengths_are_kept():
     prove_equal([(got * got).sum()], [(x * x).sum()])
 
 
-@theorem(of=[*WHOLE, rope.tables], sizes="d = 4, one frequency; d = 6, two")
+@theorem(of=[*WHOLE, rope.tables], sizes="d = 4, one frequency; d = 6, two", as_written="runs")
 def rope_without_noise():
     """With the step-eye for both matrices and zero_phase it is RoPE, the frequencies that are left out 0."""
     for kept in (1, 2):

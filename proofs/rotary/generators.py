@@ -75,6 +75,7 @@ LEMMA = [generators.exponential, generators.commutators]
     of=LEMMA,
     sizes="all skew S_1, S_2 of d = 3, in the basis of the first one",
     argument="a function that is zero for all t has no term of order 2",
+    values="derivatives at 0",
 )
 def relative_only_if_they_commute():
     """R(t e_1) R(t e_2) = R(t e_1 + t e_2) + t^2 (S_1 S_2 - S_2 S_1)/2 + ..: if they do not commute it is not relative."""
@@ -102,7 +103,7 @@ def commuting():
         yield "planes", generators.planes(symbols("w", 2, 2), layout=layout)
 
 
-@theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6")
+@theorem(of=[*MADE, generators.commutators], sizes="2 axes; d = 3, 4, 5, 6", as_written="formula")
 def constructors_commute():
     """Generators of STRING (circulant), ComRoPE (axis partition, linearly dependent) and RoPE-Mixed are skew and commute."""
     for _, made in commuting():
@@ -153,7 +154,7 @@ def the_lower_triangle():
     prove_equal(generators.skew(u)[1, 0], u[1, 0])
 
 
-@theorem(of=[generators.planes, pairing.indices, rope.matrix], sizes="2 axes, d = 4, both layouts, all x")
+@theorem(of=[generators.planes, pairing.indices, rope.matrix], sizes="2 axes, d = 4, both layouts, all x", as_written="runs")
 def planes_turn_as_rope():
     """The rotation by the angles sum_a x_a w_at is 1 at x = 0, and its derivative along axis a is S_a times the rotation. These
     equations define the exponential of sum_a x_a S_a."""
@@ -219,7 +220,7 @@ def by_any_matrix():
 MIXED = [generators.mixed, rope.frequencies, axes.angles, axes.sections]
 
 
-@theorem(of=MIXED, sizes="2 axes, 4 pairs, all frequencies and phi")
+@theorem(of=MIXED, sizes="2 axes, 4 pairs, all frequencies and phi", as_written="runs")
 def mixed_at_the_start():
     """Half of the pairs have f (cos phi, sin phi), the others f (cos(phi + pi/2), sin(phi + pi/2)); with phi = 0 a patch turns
     as in RoPE of two axes, columns first, with the same f = base^(-4t/d), t < d/4, for both."""

@@ -91,7 +91,7 @@ def projection_permuted_as_one_head():
 # what it does
 
 
-@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, d, rotary_dim; d = 2")
+@theorem(of=[layouts.convert, pairing.split, pairing.join], sizes="all n, d, rotary_dim; d = 2", as_written="runs")
 def bijection():
     """The opposite conversion undoes a conversion, so it is a permutation; source = target is the identity, and so is every
     conversion of a single pair: a head of width 2 has one layout."""
@@ -115,7 +115,7 @@ def its_own_inverse():
     prove_equal(layouts.convert(layouts.convert(x, **TO_HALF), **TO_HALF), x)
 
 
-@theorem(of=TURNED, sizes="all n, d, rotary_dim")
+@theorem(of=TURNED, sizes="all n, d, rotary_dim", as_written="runs")
 def commutes_with_rotation():
     """rotate(convert(x), layout=target) = convert(rotate(x, layout=source)), with any tables."""
     x, y, c, s = sized("x", N, 2 * H), sized("x", N, 2 * H + REST), sized("c", N, H), sized("s", N, H)
@@ -204,8 +204,7 @@ def permuted(rotary_dim, source, target, *, forget="", heads_of_k=2):
 
 
 @theorem(
-    of=[layouts.permute_projection, *TURNED],
-    sizes="4 heads on 2 key heads; head_dim = 4, 5, rotary_dim = 4",
+    of=[layouts.permute_projection, *TURNED], sizes="4 heads on 2 key heads; head_dim = 4, 5, rotary_dim = 4", as_written="runs"
 )
 def converted_checkpoints_keep_scores():
     """Permuting the rows of W_Q, W_K and their biases, each with its own number of heads, and switching the layout leaves every
@@ -240,7 +239,7 @@ def keys_permuted_with_the_heads_of_queries():
     prove_equal(scores("half", 4, 8, wrong), scores("interleaved", 4, 8))
 
 
-@theorem(of=[layouts.permute_projection, layouts.convert], sizes="head_dim = 6, rotary_dim = 4, 6")
+@theorem(of=[layouts.permute_projection, layouts.convert], sizes="head_dim = 6, rotary_dim = 4, 6", as_written="runs")
 def gains_permute_like_a_bias():
     """Gains g of a normalization of q and k: P (x g) = (P x)(P g) and |P x|^2 = |x|^2, so x / rms(x) times g is converted by
     converting x and g."""

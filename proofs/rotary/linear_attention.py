@@ -87,6 +87,7 @@ MINIMUM = "elu_plus_one: return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0 * 
         MINIMUM + "x > 0, x + 1, np.exp(np.minimum(x, 0 + x)))": UNUSED,
         MINIMUM + "x >= 0, x + 1, np.exp(np.minimum(x, 0 * x)))": "both branches are 1 at 0",
     },
+    values="the value and the slope at 0, and a number above 0",
 )
 def feature_map_pinned():
     """elu_plus_one(x) is x + 1 where x > 0 and e^x elsewhere: elu(x) + 1. It is positive, and 1 with slope 1 at 0."""

@@ -104,7 +104,7 @@ def phases_are_angles():
 
 @theorem(of=[pope.frequencies, rope.frequencies], sizes="d = 1, 2, 3, 8")
 def frequencies_pinned():
-    """w_c = base^(-c/d), c = 0 .. d - 1: those of RoPE with twice the width."""
+    """w_c = base^(-c/d), c = 0 .. d - 1: RoPE's frequencies of twice the width."""
     base = symbol("base", positive=True)
     for dim in (1, 2, 3, 8):
         got = pope.frequencies(sp.Integer(dim), base)
@@ -173,7 +173,7 @@ def those_of_keys_cancel():
         prove_equal(one.ravel(), none.ravel())
 
 
-@theorem(of=[pope.encode, pairing.join, rope.rotate, pairing.split], sizes="d = 2, both layouts, all tables")
+@theorem(of=[pope.encode, pairing.join, rope.rotate, pairing.split], sizes="d = 2, both layouts, all tables", as_written="runs")
 def rope_of_lengths():
     """An encoded vector is RoPE's of width 2 d for the pairs (softplus(x_c), 0): PoPE is RoPE after a map of
     queries and keys."""

@@ -83,7 +83,7 @@ def pinned_in_the_other_layout():
     prove_equal(rope.rotate(x, cos, sin, layout="half"), rope.rotate(x, cos, sin, layout="interleaved"))
 
 
-@theorem(of=[rope.rotate], sizes="all n, d, rotary_dim")
+@theorem(of=[rope.rotate], sizes="all n, d, rotary_dim", as_written="runs")
 def partial():
     """With rotary_dim the first features turn by themselves and the rest pass."""
     x, c, s = sized("x", N, 2 * H + REST), sized("c", N, H), sized("s", N, H)
@@ -231,7 +231,7 @@ adjoint.control_by(
 )
 
 
-@theorem(of=[rope.gradient, rope.rotate], sizes="d = 4, rotary_dim = 2, 4")
+@theorem(of=[rope.gradient, rope.rotate], sizes="d = 4, rotary_dim = 2, 4", as_written="formula")
 def gradient_by_calculus():
     """gradient(g) is d<g, rotate(x)>/dx, by symbolic differentiation, with the tables free."""
     x, g = symbols("x", 1, 4), symbols("g", 1, 4)
@@ -263,6 +263,7 @@ def gradient_with_the_product_turned():
         "matrix: turn = np.zeros_like(cos, shape=(dim, dim))  ->  "
         "turn = np.zeros_like(sin, shape=(dim, dim))": "cos and sin have one dtype"
     },
+    values="a derivative at 0",
 )
 def matrix_form():
     """matrix(m) x is rotate(x); R^T R = 1; and R(m) = exp(m B), that is dR/dm = B R and R(0) = 1, with a constant B^T = -B."""
@@ -306,7 +307,7 @@ def complex_conjugate():
     prove_equal(rope.rotate_complex(x, array([m]), w), [[first + sp.I * second]])
 
 
-@theorem(of=[rope.rotate_efficient, rope.rotate, pairing.split, pairing.join], sizes="all n, d")
+@theorem(of=[rope.rotate_efficient, rope.rotate, pairing.split, pairing.join], sizes="all n, d", as_written="runs")
 def efficient_form():
     """x * cos + turned(x) * sin with doubled tables is rotate(x): RoFormer Eq. (34) and transformers' rotate_half."""
     x, c, s = sized("x", N, 2 * H), sized("c", N, H), sized("s", N, H)

@@ -102,7 +102,7 @@ def the_list_reversed():
     prove_equal(scaling.longrope(w, factors=lam), scaling.longrope(w, factors=lam[::-1]))
 
 
-@theorem(of=[scaling.linear, rope.tables], sizes="all n, d")
+@theorem(of=[scaling.linear, rope.tables], sizes="all n, d", as_written="runs")
 def interpolation_of_positions():
     """Position m with frequencies linear(w) is position m / s with w: the angles are equal for all m."""
     w, m, s = sized("w", H), sized("m", N), symbol("s", positive=True)
@@ -363,7 +363,7 @@ def blended_by_wavelength():
     prove_equal(scaling.llama3(w, factor=8, **given), w * (1 - kept) / 8 + w * kept)
 
 
-@theorem(of=[scaling.llama3], sizes="all d; a pair is scaled by itself")
+@theorem(of=[scaling.llama3], sizes="one pair; each pair is scaled by itself")
 def llama3_in_other_words():
     """Between the edges the result is w / f with ggml's factor f = 1 / ((1 - c) / s + c), as mlx-lm's period; and the
     wavelength 2 pi / w is above L / low if the turns are below low: 2 pi / w - L / low = (low - n) 2 pi / (w low)."""
@@ -385,7 +385,7 @@ def the_factor_of_the_blend_is_blended():
     prove_equal(scaling.llama3(w, factor=8, **given), w / (sp.Rational(17, 3)))
 
 
-@theorem(of=[scaling.llama3], sizes="all d; a pair is scaled by itself")
+@theorem(of=[scaling.llama3], sizes="one pair; each pair is scaled by itself")
 def llama3_is_continuous():
     """At the edges the blend meets its neighbours: w / s at low turns, w at high turns, if low < high."""
     length, low, more = (symbol(name, positive=True) for name in ("L", "low", "more"))

@@ -89,7 +89,7 @@ def two_centers_in_one_cache():
     prove_equal(at(q, m, later, "query") @ at(k, n, c, "key").T, at(q, m, c, "query") @ at(k, n, c, "key").T)
 
 
-@theorem(of=[xpos.rotate, rope.rotate], sizes="all n, d")
+@theorem(of=[xpos.rotate, rope.rotate], sizes="all n, d", as_written="runs")
 def without_scales_it_is_rope():
     """With all scales 1 it is RoPE, on either side."""
     x, c, s = sized("x", N, 2 * H), sized("c", N, H), sized("s", N, H)

@@ -36,6 +36,7 @@ from proofs.kit import (
     symbols,
     theorem,
 )
+from proofs.kit import numbers as numbers_module
 from proofs.kit.mutants import mutants, swapped
 from proofs.kit.runner import find
 from proofs.kit.theorem import Theorem, examine, kill_mutants
@@ -54,7 +55,7 @@ def unrelated(x):
 
 
 def make(body, *, of=(double,), control=None, **options):
-    t = theorem(of=of, sizes="one", **options)(body)
+    t = theorem(of=of, sizes="one", **({"as_written": "formula"} if body is doubled else {}) | options)(body)
     if control:
         t.control(control)
     return t
@@ -610,3 +611,68 @@ def test_a_mistake_of_the_ops_is_a_control():
     shown = Theorem(adjoint.body, adjoint.of, "n", {})
     shown.control_by("rope.gradient", "gradient_forward", positions=symbols("m", 1), **given)
     assert "!=" in shown.check_controls()["gradient_forward"]
+
+
+# honest sizes
+
+
+def rotated(x):
+    return [np.cos(x) ** 2, np.sin(x) ** 2]
+
+
+def one_pair():
+    """cos(x)^2 = 1 - sin(x)^2"""
+    c, s = rotated(symbol("x"))
+    prove_equal([c], [1 - s])
+
+
+def at_a_number():
+    """cos(x)^2 = 1 - sin(x)^2 for any x"""
+    c, s = rotated(symbol("x"))
+    prove_equal([c.e.subs(c.e, 1 - s.e) + 0 * s], [1 - s])
+
+
+def numbers_pinned():
+    """rotated is tested."""
+    prove_equal(rotated(0), [1, 0])
+
+
+def its_own_pinned():
+    """It keeps the length."""
+    expected = rotated(symbol("x"))[0]
+    prove_equal([1 - rotated(symbol("x"))[1]], [expected])
+
+
+def the_same_twice():
+    """Two calls agree."""
+    prove_equal(rotated(symbol("x")), rotated(symbol("x")))
+
+
+def doubled_numbers():
+    """double(x) is 2 x for every x."""
+    prove_equal(double(np.array([3])), [6])
+
+
+DISHONEST = [
+    (one_pair, "all n", {}, "says 'all n', and runs x"),
+    (one_pair, "d = 2; all n, d", {}, "says 'all n, d', and runs x"),
+    (at_a_number, "one", {}, "puts values in the place of symbols"),
+    (numbers_pinned, "all widths", {}, "says 'all widths', and runs no symbol"),
+    (its_own_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
+    (the_same_twice, "one", {}, "no obligation that is more than 0 = 0"),
+    (one_pair, "one", {"as_written": "runs"}, "has an obligation that is more than 0 = 0"),
+]
+
+
+@pytest.mark.parametrize(("body", "sizes", "said", "problem"), DISHONEST)
+def test_a_theorem_says_what_ran(body, sizes, said, problem):
+    t = theorem(of=[rotated], sizes=sizes, **said)(body)
+    t.prove()
+    with pytest.raises(Unsound, match=problem):
+        t.check_honesty()
+
+
+def test_an_argument_that_is_any_has_been_a_symbol():
+    assert numbers_module.check(theorem(of=[double], sizes="all x")(doubled)) > 0
+    with pytest.raises(NotProved, match="says any x, and double"):
+        numbers_module.check(theorem(of=[double], sizes="one")(doubled_numbers))

@@ -236,6 +236,14 @@ def sabotage():
     return f"{count} edits of {len(rows) - 1} classes, all noticed but {len(of.EQUIVALENT)} that change nothing"
 
 
+def sizes():
+    """Theorems in numbers at sizes up to 256; `python -m proofs` stops at 80."""
+    done = subprocess.run([sys.executable, "-m", "proofs", "--no-mutants", "--every-size"], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError("\n".join(line for line in done.stdout.splitlines() if line.startswith("NOT PROVED")))
+    return done.stdout.splitlines()[-1]
+
+
 def mutants():
     """Small wrong versions of the specification: a golden vector notices each, or a reason says why none can."""
     from proofs.vectors import _mutants
@@ -271,6 +279,7 @@ STAGES = {
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
     "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
+    "sizes": Stage(sizes, ("proofs/kit", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }

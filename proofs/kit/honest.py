@@ -1,0 +1,155 @@
+"""Honest sizes: what `sizes=` and the sentence of a theorem say, compared with what ran.
+
+* "all n, d" has as many symbolic sizes, or integers, as it names; "all positions" has a symbol.
+* An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
+* A body that puts values in the place of symbols (`subs`) says why: `values=`.
+* Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
+* The expected value of a theorem that pins a function calls that function only if the sentence names it.
+
+An example speaks of numbers, and is not asked.
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from proofs.kit.mutants import python_function
+from proofs.kit.record import RECORD
+
+QUANTIFIER = r"\b(?:all|any|every)\b (?:numbers? of |integer |other )?"
+SIZES = """n m d h e c k K d_v d_p mem memories heads batches groups rotary_dim rows widths outputs d_model d_head axes
+    lanes tiles panels keys queries columns features lengths"""
+SUBSTITUTIONS = {"subs", "xreplace"}
+AS_WRITTEN = {
+    "formula": "the code computes the formula as it is written",
+    "runs": "two runs of the code return the same expressions",
+    "kernel": "the kernel writes what the specification returns, cell by cell",
+}
+
+
+def check(t, vocabulary):
+    """What a theorem says and did not run, in words; it has just been proved."""
+    if t.is_example:
+        return ""
+    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t)
+
+
+def reason(t):
+    """Why a theorem has no obligation that is more than 0 = 0; one that pins a function says that the code is the formula."""
+    given = t.as_written or ("formula" if "pinned" in t.body.__name__ else "")
+    return AS_WRITTEN.get(given, given)
+
+
+def only_trivial():
+    return RECORD.obligations == RECORD.trivial
+
+
+def _sizes(said):
+    """Quantified sizes that nothing symbolic stands for."""
+    free = {s for pair in RECORD.equalities for e in pair for s in e.free_symbols} | RECORD.asked
+    functions = {f for pair in RECORD.equalities for e in pair for f in e.atoms(AppliedUndef, sp.Indexed)}
+    whole = {s.name for s in free if s.is_integer and "#" not in s.name} | {s.name for s in RECORD.sizes}
+    ran = whole | {s.name for s in free}
+    for clause, items in _quantified(said):
+        named = {item for item in items if item in SIZES.split()}
+        if len(named - ran) > len(whole - named):
+            return f"says {clause!r}, and runs {', '.join(sorted(ran)) or 'no symbol'}"
+        if not (ran or functions):
+            return f"says {clause!r}, and runs numbers alone"
+    return ""
+
+
+def _quantified(said):
+    """The clauses that begin with all, any or every, each with the words of its list."""
+    for clause in map(str.strip, said.split(";")):
+        if found := re.search(QUANTIFIER, clause):
+            yield clause, re.split(r", | and ", re.split(r", one |: ", clause[found.end() :])[0])
+
+
+def _values(t, vocabulary):
+    if vocabulary & SUBSTITUTIONS and not t.values:
+        return "puts values in the place of symbols and does not say why; pass values="
+    return ""
+
+
+def _trivial(t):
+    if only_trivial() and not reason(t):
+        return "has no obligation that is more than 0 = 0 and does not say why; pass as_written="
+    if not only_trivial() and t.as_written:
+        return "has an obligation that is more than 0 = 0; leave out as_written="
+    return ""
+
+
+def numbers_alone(t, arguments):
+    """Arguments that were never symbols although the theorem says that they are any, in words.
+
+    `arguments` has for each pair of a function and an argument whether it was a symbol in some call.
+    """
+    if t.is_example or re.search(r"\b(witness|example)", t.sizes):
+        return ""
+    listed = {item for _, items in _quantified(t.sizes) for item in items}
+    for (function, name), symbolic in arguments.items():
+        word = name.removeprefix("query_").removeprefix("key_").removesuffix("s")
+        said = {word, f"{word}s"} & listed or re.search(rf"{QUANTIFIER}{word}s?\b", t.statement)
+        if not symbolic and said:
+            return f"says any {word}, and {function}({name}=..) gets numbers alone"
+    return ""
+
+
+# the expected value
+
+
+def _expected(t):
+    """A value that is expected of a function, and comes from that function."""
+    if "pinned" not in t.body.__name__:
+        return ""
+    under = {python_function(f) for f in t.of}
+    definition = _tree(t.body)
+    runs = {}  # local name -> the function under proof that gives its value
+    for node in ast.walk(definition):
+        named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if named and (found := _run(node.value, t.body, under, runs)):
+            runs[node.targets[0].id] = found
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "prove_equal":
+            found = _run(node.args[1], t.body, under, runs) if len(node.args) > 1 else None
+            if found and not re.search(rf"\b{found}\b", t.statement):
+                return f"expects {ast.unparse(node.args[1])}, which {found} computes, and its sentence does not name {found}"
+    return ""
+
+
+def _run(expression, function, under, runs, seen=()):
+    """The name of a function under proof that an expression calls, itself or by a helper of the file."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name) and node.id in runs:
+            return runs[node.id]
+        value = _value(node, function)
+        if not callable(value) or isinstance(value, type):
+            continue
+        value = python_function(value)
+        if value in under:
+            return value.__name__
+        helper = inspect.isfunction(value) and value.__module__ == function.__module__ and value not in seen
+        if helper and (found := _run(_tree(value), value, under, {}, (*seen, value))):
+            return found
+    return None
+
+
+def _value(node, function):
+    """What a name, or an attribute of a module, stands for."""
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, function)
+        return getattr(owner, node.attr, None) if inspect.ismodule(owner) else None
+    return (
+        function.__globals__.get(node.id)
+        if isinstance(node, ast.Name) and node.id not in function.__code__.co_varnames
+        else None
+    )
+
+
+def _tree(function):
+    return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
