@@ -37,7 +37,8 @@ def test_examples_print_what_they_say(page):
     test = doctest.DocTestParser().get_doctest(joined, {}, page, page, 0)
     assert len(test.examples) >= 10
     report = []
-    result = doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(test, out=report.append)
+    with np.printoptions():  # a page may set how arrays are printed, and other tests of this process print arrays too
+        result = doctest.DocTestRunner(optionflags=doctest.IGNORE_EXCEPTION_DETAIL).run(test, out=report.append)
     assert result.failed == 0, "".join(report)
 
 
