@@ -170,7 +170,7 @@ def mistakes(last):
     for flag, m in pages.mistakes(last).items():
         if flag in ops.flags(last):
             made = next(filter(None, (_made(flag, case) for case in known if flag in case.flags)), None)
-            words = {word: text.pretty(getattr(m, word)) for word in ("bug", "description", "effect", "remedy")}
+            words = {word: text.pretty(getattr(m, word)) for word in ("bug", "effect", "remedy")}
             found.append({"flag": flag, "made": made, "seen_in": m.seen_in, "mistake": m, **words})
     return found
 
@@ -237,9 +237,7 @@ def search(all_pages, all_models):
         entries.append([p["short"], discovery.page(p["name"]).title, file, colour, known])
         entries += [[f"{last}.{f['name']}", f["summary"], f"{file}#fn-{f['name']}", colour, ""] for f in p["functions"]]
         for flag, m in ((each["flag"], each["mistake"]) for each in p["mistakes"]):
-            entries.append(
-                [m.bug, m.effect, f"{file}#m-{flag}", "bad", f"{flag} {m.description} {' '.join(m.seen_in)}".lower()]
-            )
+            entries.append([m.bug, m.effect, f"{file}#m-{flag}", "bad", f"{flag} {' '.join(m.seen_in)}".lower()])
         entries += [[t["name"], t["plain"][:140], f"{file}#{t['name']}", "mut", "theorem proved"] for t in p["theorems"]]
     for m in all_models:
         positions = ", ".join(sorted({row[2] for row in m["rows"]}))

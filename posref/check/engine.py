@@ -279,8 +279,8 @@ def changed(mistake: Mistake) -> set[str]:
 
 def together(*mistakes: Mistake) -> Mistake:
     """Several mistakes as one: each varies what the one before it left."""
-    words = [" ".join(filter(None, (m.description, m.effect, m.remedy))) for m in mistakes]
-    return Mistake(both(*(m.wrong for m in mistakes)), ", and ".join(m.bug for m in mistakes), "\n".join(words), "")
+    words = [" ".join(filter(None, (m.effect, m.remedy))) for m in mistakes]
+    return Mistake(both(*(m.wrong for m in mistakes)), ", and ".join(m.bug for m in mistakes), remedy="\n".join(words))
 
 
 def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:

@@ -14,26 +14,23 @@ from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
 ROUNDED = (
-    "An input is rounded before it is used.",
     "Right for numbers of few bits; all others are off by that rounding.",
-    (),
     "Compute with the input as it is given; switch TF32 off where products are compared in float32.",
+    (),
     "precision",
 )
 TRIANGLE = (
-    "the causal mask in the place of the mask that was given",
-    "The mask is not read.",
+    "the mask given is replaced by the causal mask",
     "Right in plain decoding; prefixes, images and packed texts see the wrong keys.",
-    (),
     "Apply the mask that is given.",
+    (),
     "mask",
 )
 TRIANGLE_TOO = (
-    "the causal mask on top of the mask that was given",
-    "The mask is read, and keys after the query are hidden always.",
+    "the causal mask is applied besides the mask given: keys after the query are always hidden",
     "Right in plain decoding; prefixes and images do not see what is after them.",
-    (),
     "Apply the mask that is given and no other.",
+    (),
     "mask",
 )
 
@@ -83,7 +80,7 @@ def _roundings(names: list[str]) -> dict[str, Mistake]:
     sets |= {name: [name] for name in names}
     return {
         f"{words}_in_{bits}_bits": Mistake(
-            using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind}", *ROUNDED
+            using(**{each: _in(each, bits) for each in some}), f"{words} rounded to {kind} before use", *ROUNDED
         )
         for words, some in sets.items()
         for kind, bits in BITS.items()

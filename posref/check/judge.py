@@ -255,8 +255,8 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
     advice = []
     for name, mistake, worst in fits:
         claims = [_claim(question, name, mistake)] if mistake else []
-        remedies = [mistake.description] if mistake and mistake.description and not mistake.effect else []
-        remedies += [" ".join(filter(None, (*mistake[2:4], mistake.remedy)))] if mistake and mistake.effect else []
+        words = " ".join(filter(None, (mistake.effect, mistake.remedy))) if mistake else ""
+        remedies = [words] if words else []
         if low is not None:
             name = f"{name} and computed in {low}" if name else f"computed in {low}"
             claims.append(f"computed in {low}: every value is a {low} number, though the dtype of the result is wider")
@@ -265,9 +265,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         report.diagnosis.append(Finding(name, sentence, "\n".join(remedies), worst))
         advice.append([line for remedy in remedies for line in remedy.split("\n")])
         if "other_layout" in name and question.a.get("layout") in pairing.LAYOUTS:
-            said = question.op.mistakes["other_layout"].description  # it leaves open which layout is which
-            rest = [line.replace(said, "").strip() for line in advice[-1]]
-            advice[-1] = [_pairing(question.a), *filter(None, rest), f"Settings {frameworks.advice(question.a.layout)}."]
+            advice[-1] = [_pairing(question.a), *advice[-1], f"Settings {frameworks.advice(question.a.layout)}."]
     if all(lines == advice[0] for lines in advice):  # who has made one of several mistakes is led astray by the others' advice
         report.advice += [line for lines in advice[:1] for line in dict.fromkeys(lines) if line not in report.advice]
     if len(fits) > 1:

@@ -367,7 +367,7 @@ def _used(question: Question, base: Base, read: Phases, exact: Fit) -> Stage:
 
 
 def _mistake(wrong: Any, bug: str, remedy: str, kind: str = "positions") -> Mistake:
-    return Mistake(wrong, bug, "", "", (), remedy, kind)
+    return Mistake(wrong, bug, remedy=remedy, kind=kind)
 
 
 def _width(width: int) -> Named:

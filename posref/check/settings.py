@@ -112,4 +112,4 @@ def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Nam
 
     wrong.change = change  # type: ignore[attr-defined]
     remedy = f"Pass {', '.join(change)} on as asked: compare the configuration with what is read."
-    return name, Mistake(wrong, bug, remedy, "", kind="setting")
+    return name, Mistake(wrong, bug, remedy=remedy, kind="setting")

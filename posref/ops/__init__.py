@@ -2,7 +2,7 @@
 
     alibi = op("alibi.bias")
     alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that tell mistakes apart
-    alibi.mistakes["sign"].bug                          'query - key'
+    alibi.mistakes["sign"].bug                          'the distance is query - key'
 
 An op is a function of the system's file, written with public functions of the specification: an implementation receives what
 stands before the `*`, in that order; what follows are settings. A mistake is a variation of the specification's own call:
@@ -83,16 +83,15 @@ class Arguments(dict[str, Any]):
 class Mistake(NamedTuple):
     """One way to be wrong. `wrong` is the variation, or the name of the shared mistake that has these words here.
 
-    `bug` is what was done, `description` the same as a sentence, `effect` what one sees, `remedy` what to write, `seen_in`
-    issues. Two of one `kind` are not combined. `only` names the ops that can have it; none are all.
+    `bug` is a sentence that says what the implementation does, `effect` what one sees, `remedy` what to write instead,
+    `seen_in` issues. Two of one `kind` are not combined. `only` names the ops that can have it; none are all.
     """
 
     wrong: Any
     bug: str
-    description: str
-    effect: str
-    seen_in: tuple[str, ...] = ()
+    effect: str = ""
     remedy: str = ""
+    seen_in: tuple[str, ...] = ()
     kind: str = ""
     only: str = ""
 
@@ -232,10 +231,7 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
     'Far tokens are preferred.'
     """
     own = importlib.import_module(f"{__name__}.{name}").MISTAKES
-    return {
-        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
-        for flag, m in own.items()
-    }
+    return {flag: {"bug": m.bug, "effect": m.effect, "seen_in": list(m.seen_in)} for flag, m in own.items()}
 
 
 @cache

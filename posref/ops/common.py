@@ -43,8 +43,7 @@ def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake
     return {
         name.replace("bf16", "f16"): bf16[name]._replace(
             wrong=change,
-            bug=bf16[name].bug.replace("bfloat16", "float16"),
-            description=bf16[name].description.replace("8 bits", "11 bits"),
+            bug=bf16[name].bug.replace("bfloat16", "float16").replace("8 bits", "11 bits"),
             effect=bf16[name].effect.replace("0.4 %", "0.05 %").replace("a thousand", "four thousand"),
             seen_in=(),
         )
@@ -80,8 +79,8 @@ def _positions(names: list[str]) -> dict[str, Mistake]:
     return found
 
 
-def _mistake(wrong: Wrong, bug: str, description: str, effect: str, seen_in: tuple[str, ...] = (), remedy: str = "") -> Mistake:
-    return Mistake(wrong, bug, description, effect, seen_in, remedy, kind="positions")
+def _mistake(wrong: Wrong, bug: str, effect: str, remedy: str) -> Mistake:
+    return Mistake(wrong, bug, effect, remedy, kind="positions")
 
 
 def _of(name: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -162,179 +161,137 @@ UNMASKED = inside(
 )
 
 OVERWRITTEN = (
-    "= for +=",
-    "Entries that belong to one row of the table overwrite each other instead of adding up.",
+    "= for +=: entries of one row of the table overwrite each other instead of adding up",
     "Rows that occur once are right; those that all far tokens share learn from one pair.",
-    (),
     "Add up: index_add, np.add.at, atomic additions.",
+    (),
     "gradient",
 )
 FIRST_ROW = (
-    "the first batch row alone",
-    "The gradient of what the batch shares is that of row 0, not the sum.",
+    "the gradient of an argument shared by the batch is that of batch row 0 instead of the sum",
     "Right for a batch of one.",
-    (),
     "Sum over all axes that were broadcast.",
+    (),
     "gradient",
 )
-SIGN = ("query - key", "The offset has the wrong sign.", "Past and future change places.", (), "The offset is key - query.")
+SIGN = ("the offset is query - key", "Past and future change places.", "The offset is key - query.")
 LEFT = (
-    "queries start at 0",
-    "Fewer queries than keys are aligned at the start instead of the end.",
+    "the queries start at position 0 though there are fewer queries than keys",
     "Decoding with a cache is wrong, prefill is right.",
-    (),
     "Give the queries their own positions; the last query stands at the last key.",
 )
 ROWS = (
-    "row numbers instead of the positions given, aligned at the end",
-    "Positions are taken from the place in the sequence.",
+    "the positions given are replaced by row numbers, aligned at the end",
     "Worse with left padding; gaps are lost.",
-    (),
     "Use the positions that are given, not an arange.",
 )
 EVERY_POSITION: dict[str, tuple[Any, ...]] = {
     "positions_ignored": (
         count,
-        "0, 1, 2, .. instead of the positions given",
-        "Positions are taken from the place in the sequence.",
+        "the positions given are replaced by 0, 1, 2, ..",
         "Worse with left padding and with a cache; right for one text from its start.",
-        (),
         "Use the positions that are given, not an arange.",
     ),
     "positions_shared_across_batch": (
         _first_row,
-        "positions of the first batch row",
-        "Every row uses the positions of row 0.",
+        "every batch row uses the positions of row 0",
         "Batch row 0 is right and nothing else.",
-        (),
         "Keep the batch axis of the positions when the tables or biases are made.",
     ),
     "position_plus_one": (
         lambda p: p + 1,
-        "positions one too large",
-        "Positions are counted from 1.",
+        "positions are one too large: they are counted from 1",
         "Wrong at every position, position 0 as well.",
-        (),
         "Count from 0; a cache that holds n tokens gives the next one position n.",
     ),
     "position_minus_one": (
         lambda p: p - 1,
-        "positions one too small",
-        "Positions are counted from -1.",
+        "positions are one too small: they are counted from -1",
         "Wrong at every position, position 0 as well.",
-        (),
         "Count from 0; a cache that holds n tokens gives the next one position n.",
     ),
     "position_minus_one_floored": (
         lambda p: np.maximum(p - 1, 0) if (p == 0).any() else missing(),
-        "positions one too small, and 0 kept",
-        "Positions are counted from -1, and the index is clamped at 0.",
+        "positions are one too small and clamped at 0",
         "Position 0 is right and nothing else.",
-        (),
         "Count from 0, and advance the length of the cache after the step.",
     ),
     "positions_from_first": (
         lambda p: p[..., :1] + np.arange(p.shape[-1]),
-        "positions that count on from the first one of each row",
-        "One offset a text is used.",
+        "positions count on from the first one of each row",
         "Right without gaps; wrong with left padding, packing and eviction.",
-        (),
         "Use every position; kernels that take one offset cannot serve gaps.",
     ),
     "positions_from_first_of_batch": (
         lambda p: np.broadcast_to(p[:1, ..., :1] + np.arange(p.shape[-1]), p.shape) if p.ndim > 1 else missing(),
-        "positions that count on from the first one of the first row",
-        "One offset for the whole batch is used.",
+        "positions count on from the first one of the first batch row",
         "Right for texts that start alike and have no gaps.",
-        (),
         "Use every position of every row.",
     ),
     "int16_positions": (
         lambda p: (p + 2**15) % 2**16 - 2**15,
-        "positions as 16-bit integers",
-        "Positions wrap at 32768.",
+        "positions are held as 16-bit integers, which wrap at 32768",
         "Right until 32767, then positions are negative.",
-        (),
         "Hold positions in int32 or int64.",
     ),
     "positions_zero": (
         lambda p: 0 * p,
         "all positions are 0",
-        "The positions are not used.",
         "Position 0 is right and nothing else.",
-        (),
         "Pass the positions on.",
     ),
     "positions_reversed": (
         lambda p: p[..., ::-1],
-        "positions in the reverse order",
-        "The first token has the last position.",
+        "positions are in reverse order: the first token has the last position",
         "Everything is wrong but the middle.",
-        (),
         "Keep positions in the order of the tokens; where one is flipped, flip the other.",
     ),
     "positions_repeated": (
         lambda p: p[..., np.arange(p.shape[-1]) // 2],
-        "every position for two rows: 0, 0, 1, 1, ..",
-        "Positions are repeated along the rows.",
+        "each position is used for two rows: 0, 0, 1, 1, ..",
         "Row 0 is right, then every second row has its neighbor's position.",
-        (),
         "Flatten heads and rows in one order: tile positions where heads come first, repeat_interleave where rows do.",
     ),
     "positions_clamped": (
         lambda p: np.minimum(p, 4095),
-        "positions beyond 4095 become 4095",
-        "The table of positions is too short and the index is clamped.",
+        "positions beyond 4095 become 4095: the table is too short and the index is clamped",
         "Right until 4096, then all positions are one.",
-        (),
         "Make the table as long as the longest sequence, or compute the angles from the positions.",
     ),
     "positions_modulo": (
         lambda p: p % 4096,
-        "positions modulo 4096",
-        "The table of positions is too short and the index wraps.",
+        "positions are taken modulo 4096: the table is too short and the index wraps",
         "Right until 4096, then positions repeat.",
-        (),
         "Make the table as long as the longest sequence, or compute the angles from the positions.",
     ),
     "linear_scaling": (
         lambda p: p / 4,
-        "positions divided by 4",
-        "Positions are interpolated though no scaling was asked for.",
+        "positions are divided by 4, though no scaling is configured",
         "Position 0 is right; everything turns too slowly.",
-        (),
         "Use linear scaling only where the configuration names it.",
     ),
     "bf16_positions": (
         _in_bits(8),
-        "positions in bfloat16",
-        "Positions are rounded to 8 significant bits.",
+        "positions are held in bfloat16, which rounds to 8 significant bits",
         "Good until 256, then neighbors share positions.",
-        (),
         "Keep positions as integers, or in float32, until the angle is made.",
     ),
     "f16_positions": (
         _in_bits(11),
-        "positions in float16",
-        "Positions are rounded to 11 significant bits.",
+        "positions are held in float16, which rounds to 11 significant bits",
         "Good until 2048, then neighbors share positions.",
-        (),
         "Keep positions as integers, or in float32, until the angle is made.",
     ),
     "f32_positions": (
         _in_bits(24),
-        "positions in float32",
-        "Positions are rounded to 24 significant bits.",
+        "positions are held in float32, which rounds to 24 significant bits",
         "Good until 2^24 = 16777216.",
-        (),
         "Keep positions as integers, or in float64.",
     ),
     "wrong_axis": (
         _wrong_axis,
-        "positions along another axis",
-        "The position of a row is its place in the batch.",
+        "positions run along another axis: a row takes its index in the batch as position",
         "All rows of a sequence have one position.",
-        (),
         "Put the axis of the sequence next to the features, or unsqueeze the tables at the other axis.",
     ),
 }
@@ -369,18 +326,16 @@ def _in_float16(offsets: Any) -> Any:
 OFFSETS = {
     "f16_offsets": Mistake(
         _offsets(_in_float16),
-        "offsets in float16",
-        "Differences of positions are rounded to 11 significant bits.",
+        "offsets are held in float16, which rounds to 11 significant bits",
         "Good until 2048, then neighbors share distances, and from 65520 on there are none.",
-        remedy="Keep offsets as integers, or in float32, until they are multiplied.",
+        "Keep offsets as integers, or in float32, until they are multiplied.",
         kind="positions",
     ),
     "int16_offsets": Mistake(
         _offsets(lambda o: (o + 2**15) % 2**16 - 2**15),
-        "offsets as 16-bit integers",
-        "Differences of positions wrap at 32768.",
+        "offsets are held as 16-bit integers, which wrap at 32768",
         "Right until 32767, then the far past is the future.",
-        remedy="Hold offsets in int32 or int64.",
+        "Hold offsets in int32 or int64.",
         kind="positions",
     ),
 }
@@ -390,10 +345,9 @@ def capped(n: int) -> Mistake:
     """Distances beyond n taken for n."""
     return Mistake(
         _offsets(lambda o: np.clip(o, -n, n)),
-        f"distances beyond {n} are taken for {n}",
-        "A table of distances ends, and the index is clamped.",
+        f"distances beyond {n} become {n}: the table is too short and the index is clamped",
         "Right in short texts; in long ones all far keys are at one distance.",
-        remedy="Limit distances only where the formula does.",
+        "Limit distances only where the formula does.",
         kind="positions",
     )
 
@@ -407,17 +361,13 @@ def of_some(name: str, names: Sequence[str], change: Callable[[Any], Any], *word
 def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
     """Positions that end before n, or wrap there."""
     last = (
-        f"positions beyond {n - 1} become {n - 1}",
-        "A table of positions ends, and the index is clamped.",
+        f"positions beyond {n - 1} become {n - 1}: the table is too short and the index is clamped",
         f"Right until {n - 1}, then all positions are one.",
-        (),
         "Make the table as long as the longest sequence, or compute with the positions.",
     )
     again = (
-        f"positions modulo {n}",
-        "Positions wrap: a table or an integer is too short.",
+        f"positions are taken modulo {n}: a table or an integer is too short",
         f"Right until {n - 1}, then positions repeat.",
-        (),
         "Make the table as long as the longest sequence, or hold positions in int32 or int64.",
     )
     found = of_some(f"positions_end_at_{n - 1}", names, lambda p: np.minimum(p, n - 1), *last)
@@ -430,10 +380,9 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {
             "other_layout": Mistake(
                 using(layout=lambda a: OTHER_LAYOUT[a.layout]),
-                "the other layout",
-                "Features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse.",
+                "features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse",
                 "Position 0 is right; then text turns into garbage.",
-                remedy="Change the pairing, or permute the projections (posref.rotary.layouts).",
+                "Change the pairing, or permute the projections (posref.rotary.layouts).",
                 kind="layout",
             )
         },
@@ -445,10 +394,9 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                 using(
                     base=lambda a: missing() if a.get("frequencies") is not None else 10000.0 if a.base != 10000 else 500000.0
                 ),
-                "base 500000 instead of 10000; 10000 instead of another base",
-                "The default base is used where another is configured, or the reverse.",
+                "base 10000 is used where another is configured, or 500000 instead of 10000",
                 "Near tokens are almost right, far ones are not.",
-                remedy="Read rope_theta from the configuration.",
+                "Read rope_theta from the configuration.",
                 kind="base",
             )
         },
@@ -458,50 +406,44 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {
             "no_mask": Mistake(
                 _mask(lambda a: None),
-                "no mask",
-                "Queries attend to keys in the future.",
+                "no mask: queries attend to keys in the future",
                 "Loss is too good in training, text is bad in generation.",
-                remedy="Pass the causal mask.",
+                "Pass the causal mask.",
                 kind="mask",
             ),
             "mask_inverted": Mistake(
                 _mask(lambda a: np.logical_not(a.mask)),
-                "the mask inverted",
-                "True is read as masked.",
+                "the mask is inverted: True is read as masked",
                 "Every token sees the future alone.",
-                remedy="True means may attend here; invert a mask of the other convention once.",
+                "True means may attend here; invert a mask of the other convention once.",
                 kind="mask",
             ),
             "mask_of_the_future": Mistake(
                 _by_offset(lambda offset: offset >= 0),
-                "keys at or after the query",
-                "The causal comparison has the wrong direction.",
+                "queries see the keys at and after themselves: the causal comparison has the wrong direction",
                 "Every token sees itself and the future.",
-                remedy="Let a query see the keys whose position is at most its own.",
+                "Let a query see the keys whose position is at most its own.",
                 kind="mask",
             ),
             "mask_strict": Mistake(
                 _by_offset(lambda offset: offset < 0),
-                "keys before the query alone",
-                "A token does not see itself.",
+                "j < i: a token does not see itself",
                 "The first row has nothing to attend to.",
-                remedy="Compare with <=: a query sees the key at its own position.",
+                "Compare with <=: a query sees the key at its own position.",
                 kind="mask",
             ),
             "sees_one_ahead": Mistake(
                 _by_offset(lambda offset: offset <= 1),
-                "one key ahead",
-                "The mask begins one key too late.",
+                "j <= i + 1: the mask begins one key too late",
                 "Every token sees the next.",
-                remedy="Mask from the first key after the query on, not from the second.",
+                "Mask from the first key after the query on, not from the second.",
                 kind="mask",
             ),
             "mask_left_aligned": Mistake(
                 _mask(_left_aligned),
-                "the mask aligned at the first key",
-                "With fewer queries than keys the triangle starts at key 0.",
+                "the causal triangle starts at key 0, though there are fewer queries than keys",
                 "Prefill is right, decoding with a cache sees one key.",
-                remedy="Align the triangle at the last query and the last key.",
+                "Align the triangle at the last query and the last key.",
                 kind="mask",
             ),
         },
@@ -511,18 +453,16 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {
             "scale_ignored": Mistake(
                 using(scale=1),
-                "scale 1",
-                "The scores are not scaled.",
+                "the scores are not scaled",
                 "Attention is too sharp.",
-                remedy="Scale the scores once, by the scale of the contract.",
+                "Scale the scores once, by the scale of the contract.",
                 kind="scale",
             ),
             "scale_squared": Mistake(
                 using(scale=lambda a: a.scale * a.scale),
-                "the scale twice",
-                "Queries are scaled before the product and scores after it.",
+                "the scale is applied twice: to the queries and to the scores",
                 "Attention is too flat.",
-                remedy="Scale the scores once, by the scale of the contract.",
+                "Scale the scores once, by the scale of the contract.",
                 kind="scale",
             ),
         },
@@ -532,26 +472,23 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {
             "heads_exchanged": Mistake(
                 using(q=lambda a: _heads(a.q, lambda q: q[..., ::-1, :, :])),
-                "queries of the heads in the reverse order",
-                "Queries of one head meet keys of another.",
+                "the heads of the queries are in reverse order: queries of one head meet keys of another",
                 "Wrong with more than one head.",
-                remedy="Keep the heads of queries and keys in one order.",
+                "Keep the heads of queries and keys in one order.",
                 kind="heads",
             ),
             "keys_of_the_first_head": Mistake(
                 using(k=lambda a: _heads(a.k, lambda k: np.broadcast_to(k[..., :1, :, :], k.shape))),
-                "keys of the first head for all",
-                "All heads read the keys of head 0.",
+                "all heads read the keys of head 0",
                 "Head 0 is right and no other.",
-                remedy="Step along the head axis of the keys; head 0 serves all only where the model has one key head.",
+                "Step along the head axis of the keys; head 0 serves all only where the model has one key head.",
                 kind="heads",
             ),
             "keys_of_the_first_batch_row": Mistake(
                 using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 3 and len(a.k) > 1 else missing()),
-                "keys of the first batch row for all",
-                "All texts read the keys of row 0.",
+                "all batch rows read the keys of row 0",
                 "Batch row 0 is right and nothing else.",
-                remedy="Step along the batch axis of the keys as along that of the queries.",
+                "Step along the batch axis of the keys as along that of the queries.",
                 kind="heads",
             ),
             "queries_and_keys_swapped": Mistake(
@@ -559,10 +496,9 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
                     q=lambda a: a.k if a.q.shape == a.k.shape else missing(),
                     k=lambda a: a.q,
                 ),
-                "queries and keys change places",
-                "Scores are transposed.",
+                "queries and keys are exchanged: the scores are transposed",
                 "Right for symmetric scores alone.",
-                remedy="Pass queries first: rows of the scores are queries, columns are keys.",
+                "Pass queries first: rows of the scores are queries, columns are keys.",
                 kind="heads",
             ),
         },
@@ -572,27 +508,23 @@ GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
         {
             "bias_before_scale": Mistake(
                 _scores(lambda right, q, k, scale, bias: scale * (right(q, k, scale=1) + bias)),
-                "scale (q k^T + bias)",
-                "The bias is scaled with the scores.",
+                "scale (q k^T + bias): the bias is scaled with the scores",
                 "Position weighs too little.",
-                remedy="Add the bias after scaling.",
+                "Add the bias after scaling.",
                 kind="scale",
             ),
             "bias_twice": Mistake(
                 _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale, bias=2 * bias)),
-                "the bias twice",
-                "The bias is added by the caller and once more by the kernel.",
+                "the bias is added twice: by the caller and by the kernel",
                 "Position weighs twice as much; where the scale is 1/2, a bias before the scale hides it.",
-                (),
                 "Add the bias once.",
-                "bias",
+                kind="bias",
             ),
             "no_bias": Mistake(
                 _scores(lambda right, q, k, scale, bias: right(q, k, scale=scale)),
-                "no bias",
-                "The bias is not added.",
+                "the bias is not added",
                 "The model sees order through the mask alone.",
-                remedy="Add the bias to the scores before the softmax.",
+                "Add the bias to the scores before the softmax.",
                 kind="bias",
             ),
         },

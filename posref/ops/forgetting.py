@@ -34,45 +34,39 @@ def _both_gates(f, a):
 MISTAKES = {
     "gate_not_logarithm": Mistake(
         inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x))),
-        "f instead of ln f",
-        "The logarithm is left out.",
+        "f instead of ln f: the logarithm is left out",
         "What should be forgotten is rewarded.",
-        remedy="Add the logarithm of the gate to the scores.",
+        "Add the logarithm of the gate to the scores.",
     ),
     "gate_of_the_negative": Mistake(
         using(x=lambda a: -a.x),
-        "ln(1 - f)",
-        "The gate is taken for how much is forgotten.",
+        "ln(1 - f): the gate is read as the share that is forgotten",
         "Tokens that should keep forget.",
-        remedy="f = 1 keeps everything.",
+        "f = 1 keeps everything.",
     ),
     "sign": Mistake(
         inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form)),
-        "c_j - c_i",
-        "The difference has the wrong sign.",
+        "c_j - c_i: the difference has the wrong sign",
         "Far tokens are preferred.",
-        remedy="The bias is 0 or below for keys in the past.",
+        "The bias is 0 or below for keys in the past.",
     ),
     "key_gate_included": Mistake(
         instead(_one_token_early),
-        "sum over j .. i - 1",
-        "The running sum is exclusive: the key's gate acts, and the query's does not.",
+        "the sum runs over j .. i - 1: the key's gate is included and the query's is not",
         "Each token forgets itself and not what was before it.",
-        remedy="Sum the gates of j + 1 .. i: the running sum includes the token itself.",
+        "Sum the gates of j + 1 .. i: the running sum includes the token itself.",
     ),
     "both_gates_included": Mistake(
         _both_gates,
-        "sum over j .. i",
-        "The key's own gate acts besides those after it.",
+        "the sum runs over j .. i: the key's own gate is included",
         "Every token forgets a part of itself: the diagonal is not 0.",
-        remedy="Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive.",
+        "Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive.",
     ),
     "not_summed": Mistake(
         using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),
-        "ln f_i - ln f_j",
-        "The gates are not summed.",
+        "ln f_i - ln f_j: the gates are not summed",
         "A gate acts on its own token alone.",
-        remedy="Take running sums along the sequence.",
+        "Take running sums along the sequence.",
     ),
     "summed_over_heads": Mistake(
         using(
@@ -81,17 +75,15 @@ MISTAKES = {
                 - np.concatenate([0 * a.log_gates[..., :1], np.cumsum(a.log_gates, axis=-2)[..., :-1]], axis=-1)
             )
         ),
-        "running sums along the heads",
-        "The sum runs along the wrong axis.",
+        "the running sums go along the heads instead of the tokens",
         "Gates of one head act in the next.",
-        remedy="Put heads before the sequence.",
+        "Put heads before the sequence.",
     ),
     "gates_of_the_first_head": Mistake(
         using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape)),
-        "one gate for all heads",
-        "All heads use the gates of head 0; with grouped keys there is still one gate a query head.",
+        "all heads use the gates of head 0; even with grouped keys each query head has its own gate",
         "Head 0 is right and no other.",
-        remedy="One gate a query head.",
+        "One gate a query head.",
     ),
 }
 

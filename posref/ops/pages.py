@@ -76,7 +76,7 @@ def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
     found: dict[str, dict[str, str]] = {}
     for name in ops.names():
         for mistake, m in mistakes(name).items():
-            if all(word.lower() in f"{m.effect} {m.description}".lower() for word in words.split()):
+            if all(word.lower() in f"{m.effect} {m.bug}".lower() for word in words.split()):
                 found.setdefault(m.effect, {})[f"{name}.{mistake}"] = m.bug
     return [(effect, list(by.items())) for effect, by in found.items()]
 
@@ -88,7 +88,7 @@ def suspects(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _described(name: str, m: Mistake, wrong: Wrong | None) -> str:
-    lines = [f"{name}: {m.bug}", f"  {m.description}", f"  What one sees: {m.effect}"]
+    lines = [f"{name}: {m.bug}", f"  What one sees: {m.effect}"]
     if wrong:
         at = ", ".join(map(str, wrong.at))
         lines += [f"  First wrong value: at ({at}) of {wrong.case} it gives {wrong.value:.6g}, expected {wrong.right:.6g}"]

@@ -32,38 +32,30 @@ def _one_step(q, k, w, beta, scale):
 MISTAKES = {
     "own_reflection_of_the_key": Mistake(
         using(k=lambda a: a.k - (a.beta * (a.k * a.w).sum(axis=-1))[..., None] * a.w),
-        "H_i .. H_j",
-        "The key's own reflection is applied to it.",
+        "H_i .. H_j: the key's own reflection is applied to it",
         "A token does not see itself as it is.",
-        remedy="Begin with the token after the key.",
+        "Begin with the token after the key.",
     ),
     "reflections_added": Mistake(
         using(beta=lambda a: -a.beta),
-        "1 + b w w^T",
-        "The reflection has the wrong sign.",
+        "1 + b w w^T: the reflection has the wrong sign",
         "Scores grow without bound.",
-        remedy="Subtract b w w^T.",
+        "Subtract b w w^T.",
     ),
     "half_beta": Mistake(
         using(beta=lambda a: a.beta / 2),
-        "b = sigmoid",
-        "The factor 2 of b is left out.",
+        "b = sigmoid: the factor 2 of b is left out",
         "Nothing is ever reflected, at most projected.",
-        remedy="b = 2 sigmoid.",
+        "b = 2 sigmoid.",
     ),
     "query_alone": Mistake(
         instead(_one_step),
-        "H_i for all keys",
-        "The query's reflection alone is applied.",
+        "H_i for all keys: only the query's reflection is applied",
         "Right for the token before.",
-        remedy="Multiply the cached keys by every token's reflection as it comes.",
+        "Multiply the cached keys by every token's reflection as it comes.",
     ),
     "no_reflections": Mistake(
-        using(beta=lambda a: 0 * a.beta),
-        "q . k",
-        "The reflections are left out.",
-        "There are no positions.",
-        remedy="Apply them.",
+        using(beta=lambda a: 0 * a.beta), "q . k: the reflections are left out", "There are no positions.", "Apply them."
     ),
 }
 

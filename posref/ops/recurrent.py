@@ -33,37 +33,33 @@ def _transposed(f, a):
 MISTAKES = {
     "start_skipped": Mistake(
         _start_skipped,
-        "row 0 is f(p_0)",
-        "A step is made before the first row.",
+        "row 0 is f(p_0): a step is made before the first row",
         "Positions are one too large.",
-        remedy="Row 0 is the start itself; step from there.",
+        "Row 0 is the start itself; step from there.",
     ),
     "transposed": Mistake(
         _transposed,
-        "M^T",
-        "The matrix acts on row vectors.",
+        "M^T: the matrix is multiplied from the other side",
         "The sinusoid turns backwards: sines have the wrong sign.",
-        remedy="Multiply columns, M p, or rows by the transpose, p M^T.",
+        "Multiply columns, M p, or rows by the transpose, p M^T.",
     ),
     "one_step": Mistake(
         result(lambda y: y[..., np.minimum(np.arange(y.shape[-2]), 1), :]),
-        "f(p_0) in every later row",
-        "The step always starts from p_0.",
+        "f(p_0) in every later row: each step starts from p_0",
         "All positions but the first are equal.",
-        remedy="Step from the state before: p_{k+1} = f(p_k).",
+        "Step from the state before: p_{k+1} = f(p_k).",
     ),
     "zero_start": Mistake(
         result(lambda y: 0 * y),
-        "p_0 = 0",
-        "The state begins at zeros.",
+        "p_0 = 0: the state starts at zeros",
         "A linear step stays at zero.",
-        remedy="Begin with the start that is given; the sinusoid's is encode(0).",
+        "Begin with the start that is given; the sinusoid's is encode(0).",
     ),
     "other_layout": Mistake(
         "other_layout",
-        "columns of the other layout",
-        "Pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse.",
-        "Garbage.",
+        "columns are paired (2t, 2t+1) instead of (t, t + d/2), or the reverse",
+        "Columns meet other weights.",
+        "Write all sines, then all cosines, or a sine and a cosine in turn, as the layout says.",
     ),
 }
 

@@ -53,40 +53,35 @@ MISTAKES = {
     **{
         f"as_{name}": Mistake(
             _as(name),
-            f"resized as in {name}",
-            "Another kernel, or other places, stand between the rows.",
+            f"the table is resized as in {name}: the kernel or the places between the rows differ",
             "Close at every patch, and nowhere the same.",
-            remedy="Take the kernel and the places of the model whose weights these are.",
+            "Take the kernel and the places of the model whose weights these are.",
         )
         for name in NAMES
     },
     "other_kernel": Mistake(
         _kernel(),
-        "-1/2 for -3/4 in the cubic, or the reverse",
-        "The bicubic of another library is taken.",
+        "the cubic kernel has -1/2 for -3/4, or the reverse: the bicubic of another library",
         "Close at every patch, and nowhere the same.",
-        remedy="-3/4 without antialias (torch), -1/2 with it.",
+        "-3/4 without antialias (torch), -1/2 with it.",
     ),
     "sides_exchanged": Mistake(
         using(height=lambda a: a.width, width=lambda a: a.height),
-        "width x height",
-        "The sides of the image are exchanged.",
+        "width and height of the image are exchanged",
         "Right for square images alone.",
-        remedy="Rows first.",
+        "Rows first.",
     ),
     "nearest": Mistake(
         instead(_nearest),
-        "the nearest row",
-        "Rows are repeated or left out.",
+        "the nearest row is taken: rows are repeated or left out",
         "Neighbouring patches share a place.",
-        remedy="Interpolate.",
+        "Interpolate.",
     ),
     "all_in_a_row": Mistake(
         instead(_flattened),
-        "patches as one row",
-        "The table is resized as text.",
+        "the table is resized as one row of text instead of a grid",
         "Rows of the image run into each other.",
-        remedy="Reshape the table to its grid first.",
+        "Reshape the table to its grid first.",
     ),
 }
 

@@ -42,7 +42,7 @@ def head(document):
         yield " ".join(("model", name, *map(repr, coefficients.values())))
     yield from (f"source {text}" for text in document["source"])
     yield from (f"convention {name.replace(' ', '.')} {text}" for name, text in document["conventions"].items())
-    yield from (f"flag {name} {flag['bug']}: {flag['description']}" for name, flag in document["flags"].items())
+    yield from (f"flag {name} {flag['bug']}" for name, flag in document["flags"].items())
 
 
 def settings(record):
@@ -165,7 +165,7 @@ def to_c(document, name=None):
     models = [f'{{"{name}", {", ".join(map(repr, each.values()))}}}' for name, each in document["models"].items()]
     lines.append(_c_list("model", f"{system}_models", models))
     lines.append(_c_list("setting", f"{system}_conventions", _c_settings(document["conventions"])))
-    bugs = {name: f"{flag['bug']}: {flag['description']}" for name, flag in document["flags"].items()}
+    bugs = {name: f"{flag['bug']}" for name, flag in document["flags"].items()}
     lines.append(_c_list("setting", f"{system}_flags", _c_settings(bugs)))
     return "\n".join([*lines, "#endif"]) + "\n"
 

@@ -120,7 +120,7 @@ class Theorem:
             right = op.spec(**given)
             prove_equal(np.broadcast_to(wrong.wrong(op.spec, given), np.shape(right)), right)
 
-        body.__name__, body.__doc__ = mistake, f"{wrong.bug}: {wrong.description}"
+        body.__name__, body.__doc__ = mistake, wrong.bug
         self.control(body)
 
     def claim(self, truth):

@@ -218,10 +218,7 @@ def described(name):
     """The system's own mistakes, then those that it shares with others, in the words of a vector file."""
     own = ops.flags(name)
     shared = {flag: m for op in ops.system(name).values() for flag, m in op.mistakes.items() if flag not in own}
-    return own | {
-        flag: {"bug": m.bug, "description": m.description, "effect": m.effect, "seen_in": list(m.seen_in)}
-        for flag, m in shared.items()
-    }
+    return own | {flag: {"bug": m.bug, "effect": m.effect, "seen_in": list(m.seen_in)} for flag, m in shared.items()}
 
 
 def tensor(values):

@@ -44,7 +44,7 @@ def precise():
 
 def op_with(mistakes, spec=lambda offsets, *, heads: offsets / 3):
     """An op `bias` of a system that is not there, with these variations as its mistakes."""
-    named = {name: ops.Mistake(wrong, name, name, name) for name, wrong in mistakes.items()}
+    named = {name: ops.Mistake(wrong, name, name) for name, wrong in mistakes.items()}
     op = ops.Op("linear.bias", spec, ("offsets",), dict, named)
     return mock.patch.object(ops, "system", return_value={"bias": op})
 
@@ -258,7 +258,7 @@ def test_low_precision_is_refused():
         bias()
 
 
-FLAGS = {"sign": {"bug": "bug", "description": "description", "effect": "effect", "seen_in": ["owner/project#1"]}}
+FLAGS = {"sign": {"bug": "bug", "effect": "effect", "seen_in": ["owner/project#1"]}}
 
 
 def module(*records):
@@ -345,7 +345,7 @@ def alibi_case(kills):
 
 
 def test_a_mistake_that_leaves_the_numbers_is_told_apart(precise):
-    with mock.patch.dict(ops.op("alibi.bias").mistakes, beyond=ops.Mistake(ops.result(lambda y: np.exp(y + 800)), "", "", "")):
+    with mock.patch.dict(ops.op("alibi.bias").mistakes, beyond=ops.Mistake(ops.result(lambda y: np.exp(y + 800)), "", "")):
         record = alibi_case("beyond")
     assert (record["flags"], record["fingerprints"]) == (["beyond"], {})
 

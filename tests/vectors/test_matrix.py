@@ -17,7 +17,7 @@ def test_the_vectors_are_complete():
 def test_what_no_case_kills_is_open(monkeypatch):
     """Of a mistake that changes nothing: its cell is open until a reason stands there."""
     alibi = ops.op("alibi.slopes")
-    monkeypatch.setitem(alibi.mistakes, "nothing", ops.Mistake(ops.result(lambda y: y), "none", "None.", "None."))
+    monkeypatch.setitem(alibi.mistakes, "nothing", ops.Mistake(ops.result(lambda y: y), "none"))
     cases = vectors.cases("alibi/slopes/h3-b8/slopes")
     assert dict(_matrix._row(("alibi", "slopes", "slopes"), cases))["nothing"] == "open"
     monkeypatch.setattr(_matrix, "reason", lambda *cell: "it is none")
@@ -85,8 +85,8 @@ def test_distances():
 def test_mistakes_that_cancel_are_found(monkeypatch):
     """Two halves of the right answer, each wrong alone."""
     alibi = ops.op("alibi.slopes")
-    twice = ops.Mistake(ops.result(lambda y: 2 * y), "twice", "Twice.", "Twice.")
-    half = ops.Mistake(ops.result(lambda y: y / 2), "half", "Half.", "Half.")
+    twice = ops.Mistake(ops.result(lambda y: 2 * y), "twice")
+    half = ops.Mistake(ops.result(lambda y: y / 2), "half")
     monkeypatch.setitem(alibi.mistakes, "twice", twice)
     monkeypatch.setitem(alibi.mistakes, "half", half)
     made, cancel = _matrix._made(vectors.cases("alibi/slopes/h3-b8/slopes"))
@@ -97,8 +97,8 @@ def test_mistakes_that_cancel_are_found(monkeypatch):
 def test_pairs_are_made_in_both_orders_and_with_wraps(monkeypatch):
     """One that looks at positions beyond 2^7 sees none upon a wrap there, and does as the wrap undoes it."""
     op = ops.op("alibi.bias")
-    far = ops.Mistake(ops.using(key_positions=lambda a: a.key_positions + 2**7), "far", "Far.", "Far.")
-    back = ops.Mistake(ops.using(key_positions=lambda a: a.key_positions - 2**7), "back", "Back.", "Back.")
+    far = ops.Mistake(ops.using(key_positions=lambda a: a.key_positions + 2**7), "far")
+    back = ops.Mistake(ops.using(key_positions=lambda a: a.key_positions - 2**7), "back")
     monkeypatch.setitem(op.mistakes, "far", far)
     monkeypatch.setitem(op.mistakes, "back", back)
     cases = vectors.cases("alibi/signed/h3/square")
