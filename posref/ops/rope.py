@@ -573,7 +573,7 @@ MISTAKES = {
     ),
     "proportional": Mistake(
         _proportional,
-        "proportional RoPE: the first dim/2 pairs (t, t + head_dim/2) turn, with frequencies base^(-2t/head_dim)",
+        "p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn, with frequencies base^(-2t/head_dim)",
         "Another encoding (p-RoPE, Gemma 4): right for weights trained with it, garbage for others.",
         "Pair within the rotated features; for p-RoPE ask for the whole head and frequencies= that end in zeros.",
         kind="layout",

@@ -399,7 +399,7 @@ def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
 def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
     report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
     assert named(report) == ["exponent_rotary_dim"], report
-    assert "exponent over the rotated features" in report.diagnosis[0].sentence
+    assert "base^(-2t/dim)" in report.diagnosis[0].sentence
 
 
 @DTYPES
@@ -438,7 +438,7 @@ def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     kind, asked = rounded(dtype), {"dim": 96, "rotary_dim": 24, "layout": layout, "exponent_dim": exponent_dim}
     report = check_rope(lambda x, p: proportional(x, p).astype(kind), **asked)
     assert named(report) == ["proportional"], report
-    assert "proportional RoPE: pairs (t, t + head_dim/2), exponent over the head" in report.diagnosis[0].sentence
+    assert "p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn" in report.diagnosis[0].sentence
     report = check_rope(lambda x, p: proportional(x, p, base=1e6).astype(kind), **asked)
     assert named(report) == ["proportional and wrong_base 1e+06"], report
 
@@ -659,7 +659,7 @@ def test_the_advice_names_the_setting_that_gives_what_was_asked():
 
 def test_identities_are_listed():
     report = check_rope(wrong("positions_zero"), dim=64, layout="half")
-    assert "All positions are 0." in report.diagnosis[0].remedy
+    assert "all positions are 0" in report.diagnosis[0].sentence
     report = check_rope(wrong("linear_scaling 0.5"), dim=64, layout="half")
     assert "applied twice" in report.diagnosis[0].sentence
 
