@@ -291,7 +291,7 @@ def test_check_exponent_dim(shell):
     assert "exponent_head_dim" not in out
     code, out, _ = shell("check", "my_ops:partial", *asked)
     assert code == 1
-    assert "exponent_head_dim: exponent over the head" in out
+    assert "exponent_head_dim: theta_t = base^(-2t/head_dim)" in out
 
 
 @pytest.mark.parametrize(
@@ -809,7 +809,7 @@ def test_asking_for_what_is_not_there(run, alibi_ops, arguments, words):
 def test_mistakes_and_symptoms(run):
     code, out, _ = run("mistakes", "alibi")
     assert code == 0
-    assert "sorted_slopes: slopes sorted" in out
+    assert "sorted_slopes: the slopes are sorted" in out
     assert "  Seen in: NVIDIA/TensorRT-LLM#1611" in out
     code, out, _ = run("mistakes", "--symptom", "left padding", "--json")
     assert code == 0
