@@ -39,6 +39,27 @@ REUSED = (
 )
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
 
+NOT_REPEATED = "Look for state that a call leaves, memory that was never written, random numbers, and threads that race."
+FIRST_OF_TORCH = (
+    "On a CPU, torch built with oneMKL 2024 can compute the first cos or sin of a process with half the digits, if several "
+    "threads begin at once (pytorch issue 188792): set OMP_NUM_THREADS=1, or compute one cos and one sin before."
+)
+
+
+def repeated(report: Report, caller: Caller, first: engine.Question, got: np.ndarray) -> None:
+    """Names a wrong first output that the same call does not give again."""
+    try:
+        again = reshaped(caller(first.a), first)
+    except Misbehaved:
+        return
+    if again.shape != got.shape or np.array_equal(again, got, equal_nan=True):
+        return
+    then = "right" if again.shape == first.right.shape and first.ask(again).ok else "wrong too"
+    differ = f"{(again != got).sum()} of {got.size} numbers differ, and the second output is {then}"
+    sentence = f"a second call with the same arguments gives another output: {differ}"
+    report.diagnosis.append(Finding("not_repeated", sentence, NOT_REPEATED))
+    report.advice += [NOT_REPEATED, *([FIRST_OF_TORCH] if type(caller.result).__module__ == "torch" else [])]
+
 
 def second(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
     """A second call at the shape of the first answers its own arguments, and leaves the first result as it was."""
@@ -57,7 +78,7 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
     right = judged(part, question, reshaped(got, question)) or failed(report, "second call", part)
     if not np.array_equal(caller.values(earlier, first.a), values, equal_nan=True):
         report.failed("second call", "the result of the first call is no longer what it was")
-        report.diagnosis.append(Finding("output_overwritten", OVERWRITTEN, "", 0.0))
+        report.diagnosis.append(Finding("output_overwritten", OVERWRITTEN, ""))
         report.advice.append("Return a new array from every call.")
     elif right:
         report.passed("second call")

@@ -107,7 +107,7 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
         words = " and ".join(lost)
         report.failed("gradient", f"the result does not depend on {words} by autograd: a gradient was expected")
         sentence = f"your output has no gradient with respect to {words}: it was detached on the way, and the values are right"
-        report.diagnosis.append(Finding("gradient_severed", sentence, "", 0.0))
+        report.diagnosis.append(Finding("gradient_severed", sentence, ""))
         remedy = "Remove detach() and .data from the way of the features"
         report.advice.append(f"{remedy}; a function for inference alone runs under torch.no_grad().")
     return bool(lost)

@@ -12,7 +12,7 @@ import numpy as np
 
 from posref import _require, ops, vectors
 from posref.check import engine, properties, reading, recipes
-from posref.check.again import negative, reused, second, strides
+from posref.check.again import negative, repeated, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved, line_of
 from posref.check.further import LARGE, apart, battery, counts, far, lengths, reshaped
 from posref.check.gradients import check_gradient
@@ -439,6 +439,8 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
     right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True) and decided(report, question)
     if got.any():  # zeros have one name
         properties.check(report, question, got)
+    if not right and not report.diagnosis:
+        repeated(report, caller, question, got)
     if right and report.precision:
         angles = recipes.recognized(question, got, report.precision.model)
         report.precision = replace(report.precision, angles=angles)

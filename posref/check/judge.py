@@ -63,7 +63,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     nothing = "" if found.fits and got.any() else untouched(got, question.a)
     if nothing:
         sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
-        report.diagnosis.append(Finding("nothing_computed", sentence, WRITES, 0.0))
+        report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
         report.advice.append(WRITES)
         return False
     low = None if found.fits else _grid(question, got, found.model)

@@ -15,12 +15,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """A hypothesis that fits while the correct answer does not. Residuals are in units of the tolerance: 1 is the bound."""
+    """A hypothesis that fits while the correct answer does not. Residuals are in units of the tolerance: 1 is the bound; None
+    where no numbers were compared."""
 
     name: str
     sentence: str
     remedy: str
-    residual: float
+    residual: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Report:
 
 
 def _error(finding: Finding) -> str:
-    if finding.name == "nothing_computed":
+    if finding.residual is None:
         return ""
     return f" (largest error: {finding.residual:.2g} of what rounding allows)" if finding.residual else " (exactly equal)"
 
