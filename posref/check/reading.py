@@ -196,6 +196,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
     magnitude = _plain(
         theirs.magnitude / ours.magnitude,
         ALL_MODELS[question.models[0].removesuffix("-iterative").removesuffix("-given")].c_out,
+        theirs.phases.size,
     )
     if magnitude != 1:
         prepared = base.plus(*_magnitude(magnitude))
@@ -409,15 +410,15 @@ def _yarn(number: float) -> str:
     return ""
 
 
-def _plain(number: float, roundoff: float) -> float:
+def _plain(number: float, roundoff: float, count: int) -> float:
     """One digit within one rounding; else an attention factor 0.1 ln(s) + 1 or its square, or the fewest digits.
 
-    The median of thousands of magnitudes is far better than one of them; but the factor itself may be float32.
+    The median of `count` magnitudes is better than one of them by up to sqrt(count); but the factor itself may be float32.
     """
+    noise = max(roundoff / min(32, count**0.5), 2.0**-23)
     digit = float(f"{number:.1g}")
-    if abs(number - digit) <= (2 if digit == 1 else 1 / 4) * roundoff * digit:
+    if abs(number - digit) <= max((2 if digit == 1 else 1 / 4) * roundoff, noise) * digit:
         return digit
-    noise = max(roundoff / 32, 2.0**-23)
     steps = 0.1 * np.log(np.arange(2, 129)) + 1
     short = (float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4))
     fitting = (float(each) for each in (*steps, *steps**2, *short) if abs(each / number - 1) <= noise)
