@@ -1,7 +1,7 @@
 """Claims: what introductions and papers say about position, and what is true.
 
 A claim of SAID has a source. Words in quotation marks are the words of that source; the rest sums the source up. The verdict
-rests on `by`: a theorem ("rotary.rope.relative"), a refuted sibling of one ("rotary.rope.relative/relative_with_two_schedules",
+rests on `by`: a theorem ("rotary.rope.relative"), a refuted control of one ("rotary.rope.relative/relative_with_two_schedules",
 whose witness is the claim's), or a command that shows it. A `witness` of the claim itself is an expression that is true; the
 tests evaluate it.
 
@@ -59,7 +59,7 @@ def _text(claim: Claim) -> str:
 
 
 def _witness(by: str) -> str:
-    """The witness of the refuted sibling that `by` names; a theorem or a command has none."""
+    """The witness of the refuted control that `by` names; a theorem or a command has none."""
     theorem, _, name = by.partition("/")
     return next((r.witness for r in statements()[theorem].refuted if r.name == name), "") if name else ""
 

@@ -91,7 +91,7 @@ def _run_proofs():
         line = f"{theorem['status']}: {name} ({theorem['sizes']}). {statement}."
         print(textwrap.fill(line, width=120, subsequent_indent="    "))
     controls = sum(len(theorem["controls"]) for theorem in found["theorems"])
-    print(f"\n{len(found['theorems'])} theorems and {controls} false siblings that must be refuted, in {found['seconds']} s")
+    print(f"\n{len(found['theorems'])} theorems and {controls} controls (false, must be refuted), in {found['seconds']} s")
     return run.returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Statements: what is proved about the code of posref, and the false siblings that are refuted. They travel with the package.
+"""Statements: what is proved about the code of posref, and the controls, which are refuted. They travel with the package.
 
 `statements.json` is written by `python -m proofs --write-statements` and never by hand: an object of theorems by name, sorted,
 
@@ -10,7 +10,7 @@
         "argument":   the step that is prose, if there is one
         "citation":   the step that is somebody else's theorem, if there is one
         "hypotheses": what the symbols are taken to fulfil
-        "refuted":    its false siblings: name, sentence, kind ("claim" or "guard"), truth (of a claim), witness
+        "refuted":    its controls: name, sentence, kind ("claim" or "guard"), truth (of a claim), witness
     }
 
 The proofs themselves run in a checkout of the project: `python -m proofs rope.relative`.
@@ -25,7 +25,7 @@ FILE = Path(__file__).with_suffix(".json")
 
 
 class Refuted(NamedTuple):
-    """A false sibling of a theorem; of kind "claim", it has the true sentence beside it, and readers see both."""
+    """A control of a theorem, a false sentence; of kind "claim", it has the true sentence beside it, and readers see both."""
 
     name: str
     sentence: str

@@ -1,4 +1,4 @@
-"""Symptoms: what people see, in their words, with the mistakes that show it and the command that tells them apart."""
+"""Symptoms: what people see, in their words, with the mistakes that show it and the command that distinguishes them."""
 
 from typing import NamedTuple
 

@@ -114,7 +114,7 @@ def clip_saturates():
 
 @clip_saturates.claim("Offsets beyond the clip are one.")
 def clip_keeps_offsets_apart():
-    """Other offsets have other clipped offsets, so an encoding with a clip tells all distances apart (k = 2)."""
+    """Other offsets have other clipped offsets, so an encoding with a clip distinguishes all distances (k = 2)."""
     prove_equal([len(set(offsets.clip(np.arange(-4, 5), -2, 2).tolist()))], [9])
 
 

@@ -143,7 +143,7 @@ LEFT = np.array([False, True, True, True, True])
 
 
 def by_ids(ids):
-    """A bias that tells any two ids apart, for queries from `start` on when `end` tokens are there."""
+    """A bias that distinguishes any two ids, for queries from `start` on when `end` tokens are there."""
 
     def bias(start, end):
         own = ids(end) @ [1, 3, 7] if ids(end).ndim == 2 else ids(end)
@@ -316,7 +316,7 @@ def pinned_packed():
 
 @pinned_packed.claim("A packed row without documents in its mask lets tokens attend into the text before theirs.")
 def packed_tokens_need_no_mask():
-    """Positions tell documents apart: no token is before another of the same position."""
+    """Positions distinguish documents: no token is before another of the same position."""
     prove_equal(position_ids.packed(np.array([2, 2]))[2:] - position_ids.packed(np.array([2, 2]))[:2], [2, 2])
 
 

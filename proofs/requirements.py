@@ -221,7 +221,7 @@ def unique():
     prove_equal(equal[:, 0], equal[:, 8])
 
 
-@unique.claim("The distance enters, not the offset: causal masks alone tell the sides apart.")
+@unique.claim("The distance enters, not the offset: causal masks alone distinguish the sides.")
 def kerple_tells_the_sides_apart():
     """KERPLE's bias has other numbers for what comes before and after."""
     side = each(lambda: kerple.bias(np.array([1]), np.arange(3), P, A, form="log"))[0, 0]

@@ -27,9 +27,9 @@ def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
         if command.run is cli._show:
             discovery.resolve(command.name)
     else:
-        theorem, _, sibling = claim.by.partition("/")
+        theorem, _, control = claim.by.partition("/")
         refuted = {r.name: r for r in statements.statements()[theorem].refuted}
-        assert not sibling or sibling in refuted
+        assert not control or control in refuted
 
 
 @every([c for c in claims.SAID if c.witness], name=lambda claim: claim.sentence)

@@ -595,6 +595,28 @@ def test_tracked_files_are_clean_text():
     assert complaints == []
 
 
+def banned():
+    """The words in bold of the glossary."""
+    return re.findall(r"\*\*(.+?)\*\*", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"))
+
+
+def other_words(text):
+    """Banned words in a text, across lines too."""
+    return [words for words in banned() if re.search(r"\b" + r"[\s#]+".join(words.split()), text, flags=re.IGNORECASE)]
+
+
+def test_one_word_has_one_meaning():
+    said = ((path, (ROOT / path).read_text(encoding="utf-8")) for path in tracked() if path.endswith((".md", ".py", ".html")))
+    found = [f"{path}: {words}" for path, text in said if path != "docs/glossary.md" for words in other_words(text)]
+    assert found == []
+    assert all(other_words(words.upper().replace(" ", "\n    # ")) == [words] for words in banned())
+
+
+def test_the_glossary_has_at_most_40_words():
+    rows = [line for line in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    assert len(rows) - 1 <= 40
+
+
 def test_no_cache_or_build_is_tracked():
     assert [path for path in tracked() if re.search(r"__pycache__|\.egg-info|\.venv|\.nb[ci]$|^(build|dist)/", path)] == []
 

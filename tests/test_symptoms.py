@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
 HEAD = """# I have a symptom
 
 What one sees, the mistakes to suspect (`posref mistakes --symptom "long context"` says what each is), and the command
-that tells them apart. `my_ops.py:rope` stands for a function of yours; `--contract` prints what it receives.
+that distinguishes them. `my_ops.py:rope` stands for a function of yours; `--contract` prints what it receives.
 
 | what one sees | mistakes to suspect | ask |
 |---|---|---|

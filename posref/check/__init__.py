@@ -6,7 +6,7 @@
 
 `fn` gets the arrays of `contract(op)`, for `check_rope` x `(batch, heads, n, dim)` and integer positions `(batch, n)`, and
 returns the result. The report, which `require` raises if a check failed, says "your output equals rope.rotate with
-layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot tell apart. `diagnose(case,
+layout="interleaved"; you asked for layout="half"", what to change, and what this data cannot distinguish. `diagnose(case,
 output)` does the same for an output that another program computed from a golden case, `load_output` reads its file, and
 `aliases()` is the table of what each framework calls the layouts.
 

@@ -1,4 +1,4 @@
-"""Report: what was checked, what fits, what cannot be told apart, and what to do."""
+"""Report: what was checked, what fits, what the data cannot distinguish, and what to do."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

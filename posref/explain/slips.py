@@ -1,4 +1,4 @@
-"""The usual slips for a set of layers: mistakes of `posref.ops` that other people made with layers like these.
+"""Common mistakes for a set of layers: mistakes of `posref.ops` that other people made with layers like these.
 
 A row names a condition on the group of layers, the op, and its mistakes. Threads are those of the op, and so are its words, but
 for numbers: an op has those of its own example, `OWN` computes those of the group.
@@ -54,7 +54,7 @@ ROWS = (
 
 
 def slips(group):
-    """Each slip of one group of layers, in the words of its op, with the numbers of the group and threads where it was seen."""
+    """The common mistakes for one group of layers, in the words of the op, its numbers and the threads that saw them."""
     return [_slip(op, mistake, group) for fits, op, names in ROWS if fits(group) for mistake in names.split()]
 
 
@@ -134,7 +134,7 @@ def _latent(group):
 
 
 def _beyond(group):
-    """Positions that bfloat16 does not tell apart."""
+    """Positions that bfloat16 does not distinguish."""
     return group.get("max_position_embeddings", 0) > 256
 
 

@@ -37,7 +37,7 @@ def describe(explained, name):
         lines += ["", *_group(group)]
     if explained["unsupported"]:
         lines += ["", "NOT DESCRIBED", *(f"  {_undescribed(entry)}" for entry in explained["unsupported"])]
-    lines += _listed("Usual slips (`posref mistakes NAME` says more)", _slips(explained["layers"]))
+    lines += _listed("Common mistakes (`posref mistakes NAME` says more)", _slips(explained["layers"]))
     lines += _listed("Traps", explained["traps"])
     lines += _listed("Keys about position that were not understood", explained["unread"])
     return "\n".join(lines)
@@ -58,7 +58,7 @@ def _listed(title, sentences):
 
 
 def _slips(groups):
-    """Each slip once: its name, what was done, what one sees, where it was seen."""
+    """Each mistake once: its name, what was done, what one sees, where it was seen."""
     found = {(slip["op"].split(".")[0], slip["mistake"], slip["effect"]): slip for group in groups for slip in group["slips"]}
     for (system, mistake, _), slip in found.items():
         seen = f" Seen in {', '.join(slip['seen_in'])}." if slip["seen_in"] else ""

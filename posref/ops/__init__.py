@@ -1,7 +1,7 @@
 """Ops: what an implementation can be asked to compute, and the ways it goes wrong. One file a system, found by its name.
 
     alibi = op("alibi.bias")
-    alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that tell mistakes apart
+    alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that distinguish the mistakes
     alibi.mistakes["sign"].bug                          'the distance is query - key'
 
 An op is a function of the system's file, written with public functions of the specification: an implementation receives what
@@ -97,7 +97,7 @@ class Mistake(NamedTuple):
 
 
 class Op(NamedTuple):
-    """What can be asked: `spec(**arguments)`. `given` is received; arguments of `make(**settings)` tell mistakes apart."""
+    """What can be asked: `spec(**arguments)`. `given` is received; arguments of `make(**settings)` distinguish the mistakes."""
 
     name: str
     spec: Spec

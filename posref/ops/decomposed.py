@@ -103,7 +103,7 @@ MISTAKES = {
     "row_alone": Mistake(
         using(column_table=lambda a: 0 * a.column_table),
         "the term of the columns is left out",
-        "Columns are not told apart.",
+        "Columns are not distinguished.",
         "Add both terms.",
     ),
     "from_corner_to_corner": Mistake(

@@ -187,7 +187,7 @@ MISTAKES = {
     "linear_coordinates": Mistake(
         inside(swin, "log_spaced", _linear),
         "x / (W - 1): coordinates are not spaced by a logarithm",
-        "Near offsets are hardly told apart.",
+        "Near offsets are hardly distinguished.",
         "sign(x) log2(1 + 8 |x| / (W - 1)) / 3.",
         only="continuous_bias",
     ),

@@ -108,7 +108,7 @@ def exchanged_for_every_alpha():
 @theorem(
     of=[hierarchical.extend],
     sizes="n = 2, 3, 4; a symbol alpha that is not 0, 1/2 or 1",
-    argument="the coefficients of a difference sum to 0, so affinely independent rows tell apart what unit vectors do",
+    argument="the coefficients of a difference sum to 0, so affinely independent rows distinguish what unit vectors do",
 )
 def unique_for_independent_rows():
     """All n^2 rows differ for alpha not 0, 1/2 or 1 if the p_k are affinely independent. q_{ij} - q_{kl} =

@@ -52,7 +52,7 @@ def rows_count_from_one():
     prove_equal(learned.encode(np.array([1]), table), table[:1])
 
 
-@pinned.claim("A table tells apart what its rows tell apart; nothing forces rows to differ.")
+@pinned.claim("A table distinguishes what its rows distinguish; nothing forces rows to differ.")
 def every_table_tells_positions_apart():
     """Different positions have different vectors, for any table."""
     first, second = learned.encode(np.array([0, 1]), np.array([[3, 4], [3, 4]]))

@@ -93,8 +93,8 @@ def the_paper_ends_at_one_over_base():
 
 @theorem(of=[sinusoidal.encode, pairing.join], sizes="all n, d")
 def dot_product():
-    """p_i . p_j = sum_t cos(w_t (m_i - m_j)): a function of the offset, even in it, so left and right are not told apart; and
-    |p_i|^2 = d/2."""
+    """p_i . p_j = sum_t cos(w_t (m_i - m_j)): a function of the offset, even in it, so left and right are not distinguished;
+    and |p_i|^2 = d/2."""
     m, w = sized("m", N), sized("w", H)
     for layout in pairing.LAYOUTS:
         with summing(layout):

@@ -17,7 +17,7 @@ A symbolic size is any size. Where a contract or a kernel asks about it, the who
 at its least as well; other code may not ask (`proofs/kit/cases.py`).
 
 A control that uses `prove_that` passes `counterexample=`: where the false sentence fails, what is there, what is expected.
-Each theorem names the functions it is about, and each has a false sibling that must be refuted: `@name.control`, or
+Each theorem names the functions it is about, and each has a control, a false sentence that must be refuted: `@name.control`, or
 `@name.claim("the true sentence")` if readers are to see both sentences; `name.control_by("rope.rotate", "sign", x=.., ..)`
 takes a mistake of `posref.ops` on symbols. What is evaluated at concrete numbers alone is an `@example`.
 `python -m proofs` runs everything, `python -m proofs rope` one file, `python -m proofs rope.relative` one theorem.

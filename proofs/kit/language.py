@@ -1,6 +1,6 @@
 """What the functions of a theorem are written in: assignments, if, for, return, numpy, and calls of one another.
 
-The model stands for numpy where code cannot tell them apart, and one run for all runs where no call can tell itself from the
+The model stands for numpy where code cannot distinguish them, and one run for all runs where no call can tell itself from the
 next. So a theorem refuses functions that ask what a value is (type, isinstance, id, hash, its text, its memory), that keep
 something between calls, that catch an exception, or that use anything not listed here. Checks of arguments are exempt.
 """

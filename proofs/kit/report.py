@@ -13,9 +13,9 @@ LABEL = 14
 
 
 def block(r):
-    """One theorem: its statement, what it is about, what it rests on, and its refuted siblings with their witnesses."""
+    """One theorem: its statement, what it is about, what it rests on, and its refuted controls with their counterexamples."""
     m = r["mutants"]
-    siblings = [line for c in r["controls"] for line in _sibling(c)]
+    controls = [line for c in r["controls"] for line in _control(c)]
     lines = [
         f"{r['name']}: {r['status']} ({r['seconds']:.2f} s)",
         *_wrapped("", r["statement"]),
@@ -33,11 +33,11 @@ def block(r):
         *_wrapped("in numbers", f"{r['numbers']} results compared" if r["numbers"] else f"none compared: {r['silent']}"),
         *(_wrapped("mutants", f"{m['killed']} noticed here first, {m['refuted']} of them by a witness") if m else []),
     ]
-    return "\n".join([*lines, *siblings])
+    return "\n".join([*lines, *controls])
 
 
-def _sibling(control):
-    """A refuted sibling: the sentence, the true sentence if it is a claim, and where it fails."""
+def _control(control):
+    """A refuted control: the sentence, the true sentence if it is a claim, and where it fails."""
     yield from _wrapped("refuted", control["statement"])
     yield from _wrapped("", f"true: {control['truth']}" if control["truth"] else "", indent=2)
     yield from _wrapped("", control["witness"], indent=2)

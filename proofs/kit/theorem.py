@@ -22,8 +22,8 @@ What carries a theorem is its basis. Nothing said: the machine decides all of it
 alone; such a statement is checked like a theorem and is not called one.
 
 A theorem is trusted only if it can fail: every function of `of` is replaced by a tripwire and the theorem must notice; its
-mutants must fail some theorem of the file; and each control, a false sibling, must be refuted. A mutant that changes nothing is
-listed in `equivalent`, by its label, with the reason.
+mutants must fail some theorem of the file; and each control, a false sentence, must be refuted. A mutant that changes nothing
+is listed in `equivalent`, by its label, with the reason.
 """
 
 import ast
@@ -69,7 +69,7 @@ class Unsound(AssertionError):
 
 @dataclass
 class Theorem:
-    """A statement, its proof, and the false siblings of it."""
+    """A statement, its proof, and its controls."""
 
     body: object
     of: list
@@ -105,7 +105,7 @@ class Theorem:
         return " + ".join(["machine", *["argument"] * bool(self.argument), *["citation"] * bool(self.citation)])
 
     def control(self, body):
-        """Register a false sibling, which `check_controls` demands to be refuted."""
+        """Register a control, a false sentence which `check_controls` demands to be refuted."""
         if body.__name__ in [known.__name__ for known in self.controls]:
             raise Unsound(f"{self.name} has two controls named {body.__name__}; rename one")
         self.controls.append(body)
@@ -124,7 +124,7 @@ class Theorem:
         self.control(body)
 
     def claim(self, truth):
-        """Register a false sibling that readers see beside `truth`, the true sentence."""
+        """Register a control that readers see beside `truth`, the true sentence."""
 
         def register(body):
             self.truths[body.__name__] = truth
@@ -297,7 +297,7 @@ def _limit(seconds):
 
 @dataclass
 class Control:
-    """A false sibling that was refuted: what it says, the true sentence if it is a claim, and the witness."""
+    """A control that was refuted: what it says, the true sentence if it is a claim, and the witness."""
 
     name: str
     statement: str

@@ -201,7 +201,7 @@ def functions_of_an_index():
     "On the left alone the decoder's buckets are finer; a future key has that of its own token in them."
 )
 def buckets_of_the_decoder_are_finer():
-    """T5's decoder, with as many buckets for one side, tells apart all that its encoder does."""
+    """T5's decoder, with as many buckets for one side, distinguishes all that its encoder does."""
     prove_function("buckets", "causal buckets", False)
 
 

@@ -169,7 +169,7 @@ def symmetric_biases_are_mirrored():
         prove_equal(mirrored[::-1], plain)
 
 
-@symmetric_biases_are_mirrored.claim("A bias with a sign tells them apart.")
+@symmetric_biases_are_mirrored.claim("A bias with a sign distinguishes them.")
 def signed_biases_are_mirrored():
     """Signed ALiBi is mirrored too (two tokens)."""
     x = symbols("x", 2, 1)

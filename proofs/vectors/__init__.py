@@ -165,7 +165,7 @@ def case(
             distance = error(right, wrong, model)
             if distance <= TOLD:
                 raise ValueError(
-                    f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not told apart"
+                    f"case {id}: mistake {flag} is {distance:.3g} tolerances of model {model} away, not distinguished"
                 )
         if (sums := fingerprint(right, wrong)) is not None and _stands_out(right, sums):
             record["fingerprints"][flag] = [float(f"{x:.4g}") if abs(x) > 1e-7 * np.abs(sums).max() else 0.0 for x in sums]

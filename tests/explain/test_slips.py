@@ -1,4 +1,4 @@
-"""The usual slips: every row names mistakes that exist, and stands for layers of a configuration that was released."""
+"""Common mistakes: every row names mistakes that exist, and stands for layers of a configuration that was released."""
 
 import json
 import math
@@ -51,7 +51,7 @@ def test_a_row_stands_for_a_model(row, every_group):
 
 
 def test_numbers_of_a_slip_are_those_of_the_model(every_group):
-    """0.1 ln s + 1 of YaRN and sqrt(1 + ln s / ln L) of LongRoPE; no slip has a number that its configuration does not give."""
+    """0.1 ln s + 1 of YaRN and sqrt(1 + ln s / ln L) of LongRoPE; no mistake has a number that is not its configuration's."""
     assert said("gpt-oss-20b", "magnitude_on_queries") == (
         "queries times 1.34657, keys as they were",
         "Scores are multiplied by 1.34657 instead of 1.81326.",

@@ -128,7 +128,7 @@ def test_every_flag_of_a_case_is_told_apart(case):
         try:
             got = np.broadcast_to(got, case.expected.shape)
         except ValueError:
-            continue  # another shape is told apart
+            continue  # another shape is distinguished
         assert vectors.error(case, got, case.models[-1]) > 1.9, flag
 
 

@@ -1,4 +1,4 @@
-"""Loops run turn by turn: the pieces are those of the source, and what cannot be told apart is refused."""
+"""Loops run turn by turn: the pieces are those of the source, and what cannot be distinguished is refused."""
 
 import re
 from pathlib import Path

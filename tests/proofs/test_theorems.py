@@ -58,7 +58,7 @@ def test_an_example_is_what_names_no_symbol(name, t):
 
 @every(EVERY, name=lambda pair: pair[1].name)
 def test_controls_run_what_the_theorem_is_about(name, t):
-    """A false sibling of other functions would show nothing about these; pure mathematics has none."""
+    """A control about other functions would show nothing about these; pure mathematics has none."""
     for control in t.controls:
         with contextlib.ExitStack() as stack:
             for function in {python_function(f): f for f in t.of}:

@@ -217,14 +217,14 @@ def test_an_undetectable_mistake_is_refused(precise):
 
 def test_a_mistake_equal_to_the_right_answer_is_refused(precise):
     for cond in (None, {"amp": [1.0, 2.0, 3.0]}):
-        with pytest.raises(ValueError, match="mistake sign is 0 tolerances of model f64 away, not told apart"):
+        with pytest.raises(ValueError, match="mistake sign is 0 tolerances of model f64 away, not distinguished"):
             bias(mistakes={"sign": bias()["expected"]["data"]}, cond=cond)
 
 
 def test_a_mistake_that_softmax_hides_is_refused(precise):
     shifted = {"shifted": [mpmath.mpf(n) / 3 + 5 for n in (-2, -1, 0)]}
     assert bias(mistakes=shifted)["gauge"] == "none"
-    with pytest.raises(ValueError, match=r"mistake shifted is .* not told apart"):
+    with pytest.raises(ValueError, match=r"mistake shifted is .* not distinguished"):
         bias(mistakes=shifted, gauge="row_constant")
 
 
@@ -359,7 +359,7 @@ def test_sums_of_roundings_are_no_fingerprint(precise):
 
 def test_mistakes_come_from_the_ops(precise):
     assert alibi_case("sign queries_left_aligned")["flags"] == ["queries_left_aligned", "sign"]
-    with pytest.raises(ValueError, match=r"mistake sorted_slopes is 0 tolerances of model f64 away, not told apart"):
+    with pytest.raises(ValueError, match=r"mistake sorted_slopes is 0 tolerances of model f64 away, not distinguished"):
         alibi_case("sorted_slopes")
     with pytest.raises(ValueError, match=r"posref/ops has no scale_squared for alibi\.bias"):
         alibi_case("scale_squared")
