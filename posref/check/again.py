@@ -13,12 +13,12 @@ from posref.check.report import Finding, Report
 from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 CACHED = (
-    "the tables are kept by shape or length, so this call has those of an earlier call",
-    "The first text is right; the next one of the same length has the positions of the first.",
+    "tables are kept by the shape of what they are made of, or by a length: what an earlier call of one shape was given",
+    "The first text is right; the next of one length has its positions.",
     "Keep tables by the values that they are made of, or make them in every call.",
 )
 STRIDES = (
-    "the memory is read in a row: an array is taken for a contiguous one, whatever its strides",
+    "an array is taken for a contiguous one: its memory is read in a row, whatever the strides",
     "Right for a fresh array; wrong for a slice, or for axes that were exchanged.",
     "Step by the strides, or make the array contiguous first.",
 )
@@ -28,12 +28,12 @@ CLAMPED = (
     "Compute with positions as given.",
 )
 ABSOLUTE = (
-    "|p| for positions p below 0: positions lose their sign",
+    "positions lose their sign: |p| for positions below 0",
     "Right from 0 on.",
     "Compute with positions as given.",
 )
 REUSED = (
-    "the tables are kept by the address or identity of an array, so this call has those of an earlier call",
+    "tables are kept by the address or the identity of an array: what an earlier call with the same buffers was given",
     "The first call is right; the next one that fills the same buffers has the tables of the first.",
     "Keep tables by the values that they are made of, or make them in every call.",
 )

@@ -23,7 +23,7 @@ def mistakes(name: str) -> dict[str, Mistake]:
     """The mistakes of a system or of one op, by name.
 
     >>> mistakes("alibi.slopes")["sorted_slopes"].bug
-    'slopes sorted'
+    'the slopes are sorted where the number of heads is no power of two'
     """
     if "." in name:
         return ops.op(name).mistakes
@@ -71,7 +71,7 @@ def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """I have a symptom: every effect that has these words, with the mistakes that show it, as (effect, [(name, bug)]).
 
     >>> symptoms("punished")
-    [('Keys in the future are punished.', [('alibi.absolute', '|j - i|')])]
+    [('Keys in the future are punished.', [('alibi.absolute', '|j - i| is used where the signed form is meant')])]
     """
     found: dict[str, dict[str, str]] = {}
     for name in ops.names():
