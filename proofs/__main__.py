@@ -24,7 +24,7 @@ def main(arguments=None):
         _parser().error(str(error))
     try:
         if options.derive:
-            print("\n\n".join(map(report.derivation, chosen)))
+            print("\n\n".join(report.derivation(t, options.latex) for t in chosen))
         elif options.tamper:
             print(report.tampered(chosen))
         elif options.export:
@@ -50,6 +50,7 @@ def _parser():
     parser.add_argument("--table", action="store_true", help="one line a theorem, in numbers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")
+    parser.add_argument("--latex", action="store_true", help="with --derive: in LaTeX (amsmath)")
     parser.add_argument(
         "--tamper", action="store_true", help="edit the shipped code in memory, three times, and see who notices"
     )

@@ -57,10 +57,8 @@ def coefficients(expression):
 
 
 def numerator_and_denominator(expression):
-    """The normal form, for a reader."""
-    numerator, denominator = normal_form(expression)
-    written = [str(_expression(p.items())) for p in (numerator, denominator)]
-    return written[0] if denominator == UNIT else f"({written[0]}) / ({written[1]})"
+    """The normal form as two expressions of sympy."""
+    return tuple(_expression(p.items()) for p in normal_form(expression))
 
 
 # polynomials

@@ -4,7 +4,7 @@ import textwrap
 
 from proofs.kit.claims import Refuted
 from proofs.kit.mutants import mutants, python_function
-from proofs.kit.normal_form import numerator_and_denominator
+from proofs.kit.readable import normal_form_text, text
 from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
 
@@ -127,16 +127,25 @@ def _plain(results):
     return [r["as_written"] or "checked" for r in results if r["obligations"] == r["trivial"]]
 
 
-def derivation(t):
+def derivation(t, latex=False):
     """The obligations of a theorem that are not 0 = 0 as written, each with the normal form that both sides have."""
     t.prove()
     pairs = list(dict.fromkeys(pair for pair in RECORD.equalities if pair[0] - pair[1] != 0))
     lines = [f"{t.name}: {t.statement}"]
     for number, (left, right) in enumerate(pairs, 1):
-        lines += [f"  {number}. {left}", f"     = {right}", f"     normal form: {numerator_and_denominator(left)}"]
+        lines += _in_latex(left, right) if latex else _in_text(number, left, right)
     lines += [f"  {RECORD.trivial} more are 0 = 0 as written"] * bool(RECORD.trivial)
     lines += [f"  evaluated: {fact}" for fact in dict.fromkeys(RECORD.facts)]
     return "\n".join(lines)
+
+
+def _in_text(number, left, right):
+    return [f"  {number}. {text(left)}", f"     = {text(right)}", f"     normal form: {normal_form_text(left)}"]
+
+
+def _in_latex(left, right):
+    sides = text(left, latex=True), text(right, latex=True), normal_form_text(left, latex=True)
+    return [r"\begin{align*}", "  & " + " \\\\\n  ={} & ".join(sides), r"\end{align*}"]
 
 
 def tampered(chosen):

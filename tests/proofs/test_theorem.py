@@ -494,7 +494,15 @@ def test_a_derivation_shows_obligations_and_their_normal_form(capsys):
     out = report("rope.group", "--derive", capsys=capsys)
     assert "cos((m + n)*w[" in out
     assert "normal form: " in out
-    assert "exp(I*m*w[" in out
+    assert "e^(i*(m + n)*w[" in out
+    assert not re.search(r"#|_b\d|\bI\*", out)
+
+
+def test_a_derivation_is_written_in_latex(capsys):
+    out = report("rope.relative", "--derive", "--latex", capsys=capsys)
+    assert out.count(r"\begin{align*}") == out.count(r"\end{align*}") == 2
+    assert r"\sum_{j=0}^{h - 1}" in out
+    assert r"e^{i \left(m - n\right) {w}_{j}}" in out
 
 
 def test_tampering_shows_three_edits_and_a_witness_each(capsys):
