@@ -46,7 +46,7 @@ class Caller:
         self.dtype = self.given = ""
         self.result: Any = None
         self.strided, self.slices = False, list[str]()
-        kinds, bound = _parameters(fn), _bound(fn)
+        kinds, bound = _parameters(fn), bound_names(fn)
         self.received = [name for name in op.given if name not in bound]
         self.own, self.by_name = kinds.keys(), {name for name in op.given if kinds.get(name) is inspect.Parameter.KEYWORD_ONLY}
         self.named = kinds.keys() - bound - set(op.given)
@@ -230,7 +230,7 @@ def _parameters(fn: Any) -> dict[str, Any]:
     return {p.name: p.kind for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
 
 
-def _bound(fn: Any) -> set[str]:
+def bound_names(fn: Any) -> set[str]:
     """The keywords that `functools.partial` has bound, in the function, its method, what it wraps and what it calls."""
     names: set[str] = set()
     waiting, seen = [fn], list[Any]()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops, pairing
-from posref.check import schedules
+from posref.check import conventions, schedules
 from posref.check.implementation import check
 from posref.check.report import Report
 from posref.check.tensors import as_float64
@@ -41,6 +41,9 @@ def check_rope(
     **settings: Any,
 ) -> Report:
     """Check `fn(x, positions) -> rotated x` and say what it computes if that is not RoPE as asked: `check` of "rope.rotate".
+
+    `fn(q, k, cos, sin)`, `fn(x, cos, sin)` and `fn(x, freqs_cis)` are recognised by their parameters' names, and receive tables
+    of the frequencies that were asked for, in the form in which the function is right, if there is one; the report says which.
 
     `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
     sorted and different in every row; it returns the rotated x in the same axes. With `positions="shared"` it receives
@@ -102,8 +105,21 @@ def check_rope(
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
-    report = check(lambda *given: fn(*given), op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)
-    report.subject += f"; frequencies: {known}" if known else ""
+    convention = conventions.recognised(fn)
+    if convention is None:
+        words, parts = "", [lambda *given: fn(*given)]
+    else:
+        if positions in ("range", "offset") or axes == "thd":
+            words = "leave out positions= and axes=thd, or wrap it as fn(x, positions)"
+            raise ValueError(f"check.check_rope: {convention} receives tables, made for positions (batch, n): {words}")
+        form, parts = conventions.with_tables(fn, convention, op, asked, axes, to)
+        words = f"; called as {convention} with tables {form}: frequencies and positions were given, not checked"
+    for name, part in enumerate(parts):
+        report = check(part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)
+        report.subject += (f"; frequencies: {known}" if known else "") + words
+        if not report.ok:
+            report.subject += f"; result {convention.rotated[name]}" if convention else ""
+            break
     return report
 
 

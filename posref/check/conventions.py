@@ -1,0 +1,131 @@
+"""Conventions: functions that receive tables of cos and sin, or complex numbers, asked as functions of positions.
+
+`apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters. The
+tables are the specification's, so frequencies and positions are not checked; what the function does with them is.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref.check.call import Caller, Misbehaved, bound_names, output
+from posref.ops import Op, op
+from posref.pairing import join
+
+COMPLEX = ("freqs_cis", "freqs_complex")
+Form = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
+
+
+class Convention(NamedTuple):
+    """The names of the rotated arrays and of the tables, in the order of the signature."""
+
+    rotated: tuple[str, ...]
+    tables: tuple[str, ...]
+    unsqueezes: bool
+
+    def __str__(self) -> str:
+        return f"fn({', '.join(self.rotated + self.tables)})"
+
+
+def recognised(fn: Callable[..., Any]) -> Convention | None:
+    """The convention of a function, by the names of its parameters; None for `fn(x, positions)` and what says nothing."""
+    try:
+        parameters = inspect.signature(fn).parameters
+    except (TypeError, ValueError):
+        return None
+    names = tuple(parameters)
+    tables = tuple(name for name in names if name in ("cos", "sin", *COMPLEX))
+    rotated = names[: names.index(tables[0])] if tables else ()
+    required = {p.name for p in parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    complete = set(tables) == {"cos", "sin"} or (len(tables) == 1 and tables[0] in COMPLEX)
+    own = any("pos" in name for name in rotated) or bound_names(fn) & set(tables)  # it counts, or brings its tables
+    if not complete or own or len(rotated) not in (1, 2) or required - {*rotated, *tables}:
+        return None
+    return Convention(rotated, tables, "unsqueeze_dim" in names)
+
+
+def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str, Form]]:
+    """How a function may want its tables, the usual form first: words, and what makes it of cos and sin `(batch, n, pairs)`."""
+    axis, words = (1, "(batch, 1, n, {})") if axes == "bhnd" else (2, "(batch, n, 1, {})")
+    ranks: dict[str, Callable[[Any], Any]] = {"(batch, n, {})": lambda y: y}
+    if not convention.unsqueezes:
+        ranks = {words: lambda y: np.expand_dims(y, axis), **ranks}
+    if convention.tables[0] in COMPLEX:
+        ranks["(n, {})"] = lambda y: y[0]
+    own = layout.partition("_to_")[2] or layout
+    widths: dict[str, Any] = {"pairs": None}
+    if convention.tables[0] not in COMPLEX:
+        widths = {f"features, layout {each}": each for each in dict.fromkeys((own, "half"))} | widths
+    for (rank, lay), (width, doubled) in product(ranks.items(), widths.items()):
+        yield rank.format(width), _form(convention.tables, lay, doubled)
+
+
+def _form(tables: tuple[str, ...], lay: Callable[[Any], Any], doubled: Any) -> Form:
+    def made(cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, ...]:
+        both: dict[str, Any] = {"cos": cos, "sin": sin}
+        wide = {name: join(y, y, doubled) if doubled else y for name, y in both.items()}
+        if tables[0] in COMPLEX:
+            return (np.ascontiguousarray(lay(cos + 1j * sin), np.complex64),)
+        return tuple(np.ascontiguousarray(lay(wide[name]), np.float32) for name in tables)
+
+    return made
+
+
+def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.ndarray], Any], to: Any) -> Callable[..., Any]:
+    """`fn(x, positions)`: the rotated array number `part`. The other array that is rotated has other numbers."""
+
+    def asked(x: Any, positions: Any) -> Any:
+        tables = [to(y) if y.dtype.kind == "f" else _complex(to, y) for y in made(np.atleast_2d(output(positions)))]
+        arrays = [x if i == part else -x for i in range(len(convention.rotated))]
+        result = fn(*arrays, **dict(zip(convention.tables, tables, strict=True)))
+        return result[part] if isinstance(result, (tuple, list)) else result
+
+    return asked
+
+
+def _complex(to: Any, y: np.ndarray) -> Any:
+    """A complex array in the library of `to`, which may change the dtype of real ones."""
+    library = type(to(np.zeros(1, np.float32))).__module__
+    return sys.modules["torch"].from_numpy(y) if library == "torch" else y if library == "numpy" else to(y)
+
+
+def with_tables(
+    fn: Any, convention: Convention, asked: Op, settings: dict[str, Any], axes: str, to: Any
+) -> tuple[str, list[Callable[..., Any]]]:
+    """`fn(x, positions)` for each array that `fn` rotates, and words for the form of the tables.
+
+    It is the form with which `fn` gives the right answer, else one with which it keeps lengths, else the first with which it
+    runs.
+    """
+    to = to or (lambda array: array)
+    known = {name: settings[name] for name in ("dim", "base", "exponent_dim", "magnitude", "sign") if name in settings}
+
+    def tables(positions: np.ndarray) -> list[np.ndarray]:
+        theta = settings.get("frequencies")
+        theta = theta(int(positions.max()) + 1) if callable(theta) else theta
+        return np.split(op("rope.tables").spec(positions.astype(np.int64), **known, frequencies=theta), 2, axis=-1)
+
+    probe = asked.make(**settings | {"max_position": 50})
+    expected, found = asked.spec(**probe), list[Any]()
+    for words, form in forms(convention, settings["layout"], axes):
+        made = lambda positions, form=form: form(*tables(positions))  # noqa: E731
+        parts = [of_positions(fn, convention, part, made, to) for part in range(len(convention.rotated))]
+        try:
+            got = Caller(parts[0], asked, to, None, axes, settings.get("positions", "batch"))(probe)
+        except Misbehaved:
+            found.append((3, len(found), words, parts))
+            continue
+        size = 0.1 * np.abs(expected).max()
+        if got.shape != expected.shape:
+            found.append((2, len(found), words, parts))
+        elif np.allclose(got, expected, atol=size):
+            return words, parts
+        else:
+            ours, theirs = (np.linalg.norm(y, axis=-1) for y in (got, expected))
+            found.append((int(not np.allclose(ours, theirs, atol=size)), len(found), words, parts))
+    _, _, words, parts = min(found)
+    return words, parts

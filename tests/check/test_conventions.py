@@ -1,0 +1,112 @@
+"""Functions that receive tables are asked as they are: every convention, right and wrong, in NumPy, torch and transformers."""
+
+import functools
+import importlib
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+from posref import pairing
+from posref.check import check_rope
+from posref.check.conventions import recognised
+from tests.every import every
+
+WIDTH = 8
+
+
+def turned(x, cos, sin, layout):
+    a, b = pairing.split(x, layout)
+    return pairing.join(a * cos - b * sin, a * sin + b * cos, layout)
+
+
+def halved(table, layout):
+    """One entry per pair, of tables that have one per pair or one per feature in either layout."""
+    return table if table.shape[-1] == WIDTH // 2 else pairing.split(table, layout)[0]
+
+
+def conventions(layout, wrong):
+    """The same rotation behind each signature; `wrong` changes (cos, sin, layout) or what is returned."""
+    lay = {"other_layout": {"half": "interleaved", "interleaved": "half"}[layout]}.get(wrong, layout)
+
+    def rotate(x, cos, sin):
+        cos, sin = (sin, cos) if wrong == "cos_sin_swapped" else (cos, -sin if wrong == "sign" else sin)
+        return turned(x, cos, sin, lay)
+
+    def pair(q, k, cos, sin):
+        return rotate(q, cos, sin), k if wrong == "positions_zero" else rotate(k, cos, sin)
+
+    def apply_rotary_pos_emb(q, k, cos, sin, position_ids=None, unsqueeze_dim=1):
+        assert cos.shape == (len(q), q.shape[2], WIDTH)
+        return pair(q, k, *(halved(np.expand_dims(y, unsqueeze_dim), layout) for y in (cos, sin)))
+
+    def of_features(x, cos, sin):
+        assert cos.shape[-1] == x.shape[-1]
+        return rotate(x, halved(cos, layout), halved(sin, layout))
+
+    def of_pairs(x, *, sin, cos):
+        return rotate(x, cos, sin)
+
+    def of_complex(xq, xk, freqs_cis):
+        assert freqs_cis.dtype == np.complex64
+        return pair(xq, xk, freqs_cis.real, freqs_cis.imag)
+
+    return [apply_rotary_pos_emb, of_features, of_pairs, of_complex]
+
+
+WRONG = ("", "other_layout", "sign", "cos_sin_swapped", "positions_zero")
+CASES = [
+    (layout, wrong, fn)
+    for layout, wrong in itertools.product(pairing.LAYOUTS, WRONG)
+    for fn in conventions(layout, wrong)
+    if wrong != "positions_zero" or len(recognised(fn).rotated) == 2
+]
+
+
+@every(CASES, name=lambda case: f"{case[0]} {case[1]} {case[2].__name__}")
+def test_a_convention_is_right_or_its_mistake_is_named(layout, wrong, fn):
+    report = check_rope(fn, dim=WIDTH, layout=layout)
+    assert report.ok == (not wrong), str(report)
+    assert [finding.name for finding in report.diagnosis] == [wrong] * bool(wrong), str(report)
+    assert f"called as {recognised(fn)}" in str(report)
+    assert "frequencies and positions were given, not checked" in str(report)
+    assert ("result k" in str(report) or "result xk" in str(report)) == (wrong == "positions_zero")
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "settings"),
+    [
+        ("llama", "apply_rotary_pos_emb", {"layout": "half"}),
+        ("cohere", "apply_rotary_pos_emb", {"layout": "interleaved"}),
+        ("glm", "apply_rotary_pos_emb", {"layout": "interleaved", "rotary_dim": 8}),
+        ("gptj", "apply_rotary_pos_emb", {"layout": "interleaved", "axes": "bnhd"}),
+        ("gemma4", "apply_rotary_pos_emb", {"layout": "half", "axes": "bnhd"}),
+        ("deepseek_v3", "apply_rotary_pos_emb_interleave", {"layout": "interleaved_to_half"}),
+        ("deepseek_v2", "apply_rotary_emb", {"layout": "interleaved"}),
+        ("llama4", "apply_rotary_emb", {"layout": "interleaved", "axes": "bnhd", "positions": "shared"}),
+    ],
+)
+def test_functions_of_transformers(family, name, settings):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    fn = getattr(importlib.import_module(f"transformers.models.{family}.modeling_{family}"), name)
+    if "unsqueeze_dim" in inspect.signature(fn).parameters and settings.get("axes") == "bnhd":
+        fn = functools.partial(fn, unsqueeze_dim=2)
+    check_rope(fn, dim=16, to=torch.from_numpy, **settings).require()
+
+
+def test_what_makes_its_own_tables_is_not_taken_for_one_that_receives_them():
+    def of_positions(x, positions, cos=None, sin=None):
+        return x
+
+    def with_more(q, k, v, cos, sin):
+        return q
+
+    bound = functools.partial(lambda x, positions, cos, sin: x, cos=1, sin=0)
+    assert [recognised(fn) for fn in (of_positions, with_more, bound, lambda x, positions: x, lambda x, cos: x)] == [None] * 5
+
+
+def test_tables_are_made_for_given_positions():
+    with pytest.raises(ValueError, match=r"fn\(x, cos, sin\) receives tables.* leave out positions="):
+        check_rope(lambda x, cos, sin: x, dim=8, layout="half", positions="range")
