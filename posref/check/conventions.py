@@ -1,7 +1,9 @@
-"""Conventions: functions that receive tables of cos and sin, or complex numbers, asked as functions of positions.
+"""Conventions: functions that receive tables of cos and sin, or indices of one score, asked as functions of positions.
 
 `apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters. The
 tables are the specification's, so frequencies and positions are not checked; what the function does with them is.
+`score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
+names, and asked for all scores at once.
 """
 
 import inspect
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref.check.call import Caller, Misbehaved, bound_names, output
-from posref.ops import Op, op
+from posref.ops import Arguments, Op, op
 from posref.pairing import join
 
 COMPLEX = ("freqs_cis", "freqs_complex")
@@ -129,3 +131,28 @@ def with_tables(
             found.append((int(not np.allclose(ours, theirs, atol=size)), len(found), words, parts))
     _, _, words, parts = min(found)
     return words, parts
+
+
+def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:
+    """A `score_mod` or `mask_mod` as a function of the positions of queries and keys; None for any other function or op."""
+    try:
+        names = tuple(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return None
+    if names[-2:] != ("q_idx", "kv_idx") or len(names) not in (4, 5) or asked.given != ("query_positions", "key_positions"):
+        return None
+    to = to or (lambda array: array)
+    whole, heads = to_positions or to, np.arange(a.heads if "heads" in a else 1)
+
+    def modified(queries: Any, keys: Any) -> Any:
+        shape = (*np.shape(queries)[:-1], len(heads), np.shape(queries)[-1], np.shape(keys)[-1])
+        rows = np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)) if len(shape) == 4 else np.zeros((1, 1, 1), int)
+        at = whole(rows), whole(heads[:, None, None]), queries[..., None, :, None], keys[..., None, None, :]
+        if len(names) == 4:
+            return fn(*at)
+        change, more = (fn(to(np.full(shape, score, np.float32)), *at) for score in (0, 4))
+        if not np.any(output(change) != output(more)):
+            raise ValueError("it returns the same whatever the score is: return score + bias")
+        return change
+
+    return modified

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops, vectors
-from posref.check import engine, properties, reading, recipes
+from posref.check import conventions, engine, properties, reading, recipes
 from posref.check.again import negative, repeated, reused, second, strides
 from posref.check.call import RESULT, Caller, Misbehaved, line_of
 from posref.check.further import LARGE, apart, battery, counts, far, lengths, reshaped
@@ -74,6 +74,7 @@ def check(
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes())
     a = op.make(**settings)
     _known_words(op, a)
+    fn = conventions.of_indices(fn, op, a, to, to_positions) or fn
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
     if model is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from posref import pairing
-from posref.check import check_rope
+from posref.check import check, check_rope
 from posref.check.conventions import recognised
 from tests.every import every
 
@@ -94,6 +94,36 @@ def test_functions_of_transformers(family, name, settings):
     if "unsqueeze_dim" in inspect.signature(fn).parameters and settings.get("axes") == "bnhd":
         fn = functools.partial(fn, unsqueeze_dim=2)
     check_rope(fn, dim=16, to=torch.from_numpy, **settings).require()
+
+
+SLOPES = 0.5 ** np.arange(1, 9)
+FLEX = [
+    ("alibi.bias", {"heads": 8, "form": "signed"}, lambda score, b, h, q_idx, kv_idx: score + SLOPES[h] * (kv_idx - q_idx), ""),
+    (
+        "alibi.bias",
+        {"heads": 8, "form": "signed"},
+        lambda score, b, h, q_idx, kv_idx: score - SLOPES[h] * (kv_idx - q_idx),
+        "sign",
+    ),
+    ("attention.causal_mask", {}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx, ""),
+    ("attention.causal_mask", {}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx + 1, "sees_one_ahead"),
+    ("attention.causal_mask", {}, lambda b, h, q_idx, kv_idx: kv_idx < q_idx, "causal_strict"),
+    ("attention.window_mask", {"width": 3}, lambda b, h, q_idx, kv_idx: abs(q_idx - kv_idx) < 3, ""),
+    ("attention.window_mask", {"width": 3}, lambda b, h, q_idx, kv_idx: abs(q_idx - kv_idx) <= 3, "window_one_more"),
+    ("position_ids.lambda_mask", {"window": 3, "sinks": 2}, lambda b, h, q_idx, kv_idx: kv_idx <= q_idx, "WINDOW"),
+]
+
+
+@every(FLEX, name=lambda case: f"{case[0]} {case[3]}")
+def test_functions_of_flex_attention(op, settings, fn, wrong):
+    report = check(fn, op, **settings)
+    assert report.ok == (not wrong), str(report)
+    assert wrong in ("", "WINDOW") or [finding.name for finding in report.diagnosis] == [wrong], str(report)
+
+
+def test_a_score_that_is_not_used_is_said():
+    report = check(lambda score, b, h, q_idx, kv_idx: SLOPES[h] * (kv_idx - q_idx), "alibi.bias", heads=8, form="signed")
+    assert "returns the same whatever the score is: return score + bias" in str(report)
 
 
 def test_what_makes_its_own_tables_is_not_taken_for_one_that_receives_them():
