@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import _require
-from posref.vectors.formats import FORMATS, canonical, export, to_text
+from posref.vectors.formats import FORMATS, canonical, export
 from posref.vectors.models import MODELS, Model, error, fingerprint, named, spread, tolerance, worst
 from posref.vectors.schema import problems
 
@@ -213,7 +213,7 @@ def verify(directory=None):
     """Everything that is wrong with the files in `directory` (default: the shipped ones): a list of sentences, empty if fine.
 
     Checked: MANIFEST.sha256 against every file, the schema, the hash, shapes, flags and models of every case, unique ids, the
-    catalogue, and text twins where they are: an installed package has none, `export` writes them.
+    catalogue.
 
     >>> verify()
     []
@@ -236,20 +236,12 @@ def verify(directory=None):
         if path.suffix == ".json" and path.stem != "schema":
             try:
                 documents[name] = document = read(path)
-                wrong = (
-                    list(problems(document)) or list(_problems(document)) or _different_twin(path.with_suffix(".txt"), document)
-                )
-                found += [f"{name}: {problem}" for problem in wrong]
+                found += [f"{name}: {problem}" for problem in list(problems(document)) or list(_problems(document))]
             except ValueError as problem:
                 found.append(f"{name}: {problem}")
     if not found and (directory / CATALOGUE).read_text(encoding="ascii") != catalogue(documents):
         found.append(f"{CATALOGUE} does not list the cases as they are")
     return found
-
-
-def _different_twin(path, document):
-    same = not path.is_file() or path.read_text(encoding="ascii") == to_text(document)
-    return [] if same else [f"{path.name} does not hold the same"]
 
 
 def data_files(directory):

@@ -56,7 +56,7 @@ def settings(record):
 
 
 def to_text(document):
-    """The flat twin: `head`, and for every case its `settings` and lines `tensor NAME RANK SIZES.. VALUES..`.
+    """Plain text: `head`, and for every case its `settings` and lines `tensor NAME RANK SIZES.. VALUES..`.
 
     Stages are named stage.NAME; the outcome is `expected`; its sensitivities are cond.amp, cond.phase, cond.out; elements
     that have no meaning are ones in `ignore`.

@@ -2,7 +2,7 @@ r'''Golden vectors from the definitions: `python -m proofs.vectors [--check] [NA
 
 To add vectors for a new system, write proofs/vectors/<system>.py with the three names below. The formula is the scalar
 `definition` of its proof file, which states the paper again for sympy and mpmath. Nothing is registered: posref/vectors/
-<system>.json and .txt appear. posref/ops/<system>.py ties them to posref: one function per `op`, named like it, and mistakes.
+<system>.json appears. posref/ops/<system>.py ties them to posref: one function per `op`, named like it, and mistakes.
 
     """Linear bias: a number per offset."""  # the first line becomes the title
 

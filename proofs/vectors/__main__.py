@@ -75,9 +75,7 @@ def render(names=(), directory=DIRECTORY):
     for name, module in (systems(chosen) if chosen or not names else {}).items():
         start = time.perf_counter()
         documents[f"{name}.json"] = content = document(name, module, described(name))
-        files[f"{name}.txt"] = to_text(content)
-        size = len(files[f"{name}.txt"]) / 1000
-        print(f"{name}: {len(content['cases'])} cases, {size:.0f} kB, {time.perf_counter() - start:.1f} s", flush=True)
+        print(f"{name}: {len(content['cases'])} cases, {time.perf_counter() - start:.1f} s", flush=True)
     if not names or "released" in names:
         documents |= {f"released/{name}.json": content for name, content in _model.released(version=VERSION)}
         print(f"released: {sum(name.startswith('released/') for name in documents)} models", flush=True)

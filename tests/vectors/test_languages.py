@@ -37,7 +37,7 @@ def test_short(language):
 
 
 def described(document):
-    """Every line of the text twin that is no tensor: what the binary formats carry beside their numbers."""
+    """Every line of the text that is no tensor: what the binary formats carry beside their numbers."""
     lines = [*head(document)]
     for record in document["cases"]:
         lines += settings(record)

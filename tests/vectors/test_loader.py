@@ -21,7 +21,7 @@ def copy(tmp_path):
     """The vectors of RoPE alone, with a catalogue and a manifest of their own."""
     target = tmp_path / "vectors"
     target.mkdir()
-    for name in ("rope.json", "rope.txt", "schema.json"):
+    for name in ("rope.json", "schema.json"):
         shutil.copy(vectors.DIRECTORY / name, target)
     (target / vectors.CATALOGUE).write_text(vectors.catalogue({"rope.json": vectors.read(target / "rope.json")}))
     (target / "MANIFEST.sha256").touch()
@@ -157,12 +157,6 @@ def test_one_changed_digit(copy):
     assert problem.endswith("does not have its sha256")
 
 
-def test_a_changed_twin(copy):
-    path = copy / "rope.txt"
-    path.write_text(path.read_text().replace("0.8414709848078965", "0.8414709848078966", 1))
-    assert vectors.verify(copy) == ["rope.json: rope.txt does not hold the same"]
-
-
 def edited(key, value):
     def edit(document):
         record = document["cases"][0]
@@ -195,7 +189,6 @@ def test_damage_under_a_fitting_manifest(copy, edit, message):
 
 
 def test_files_and_manifest_fit(copy):
-    (copy / "rope.txt").unlink()
     assert vectors.verify(copy) == []
     (copy / "rope.json").unlink()
     (copy / "more.json").write_text("{}")
@@ -250,11 +243,12 @@ def test_export_raw(tmp_path):
     assert used == len(content)
 
 
-def test_export_json_and_text(tmp_path):
+def test_export_json(tmp_path):
     (path,) = vectors.export(tmp_path, "json", PATTERN)
     assert {r["id"] for r in vectors.read(path)["cases"]} == {id for id, _ in expected_tensors()}
-    assert len(vectors.export(tmp_path / "all", "json")) == len(vectors.names())
-    for path in (*vectors.export(tmp_path / "all", "json"), *vectors.export(tmp_path / "all", "txt")):
+    written = vectors.export(tmp_path / "all", "json")
+    assert len(written) == len(vectors.names())
+    for path in written:
         assert path.read_bytes() == (vectors.DIRECTORY / path.name).read_bytes()
 
 
