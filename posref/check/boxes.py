@@ -65,7 +65,7 @@ def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
     return f", which {found.replace('is', 'are').replace('equals', 'equal')}: {tail}" if found else ""
 
 
-def untouched(got: np.ndarray, inputs: Any, box: tuple[slice, ...] = ()) -> str:
+def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
     """What the elements are, if they are 0 or those of an input.
 
     >>> untouched(np.ones(2), {"q": np.zeros(2), "k": np.ones(2)})

@@ -188,13 +188,17 @@ class Question:
 
     def pairs(self) -> Iterator[Named]:
         """Two mistakes at once, of different kinds, each of which this data can show; not two values of one argument."""
-        model, shape = self.models[-1], self.right.shape
-        names = [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
+        names = self.shown()
         for i, first in enumerate(names):
             for second in names[i + 1 :]:
                 one, other = self.op.mistakes[first], self.op.mistakes[second]
                 if (not one.kind or one.kind != other.kind) and not changed(one) & changed(other):
                     yield f"{first} and {second}", together(one, other)
+
+    def shown(self) -> list[str]:
+        """Mistakes with an answer of the right shape that this data tells from the right one."""
+        model, shape = self.models[-1], self.right.shape
+        return [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
 
     def fits(self, got: np.ndarray, name: str, wrong: Wrong, where: Any = True) -> bool:
         """Whether a mistake explains the elements `where`, in some model."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from posref import pairing
-from posref.check import frameworks, settings
+from posref import attention, pairing
+from posref.check import frameworks, general, settings
 from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
@@ -39,7 +39,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.failed(
             "finite",
             f"{bad.sum()} of {got.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
-            f"{_from(question, bad)}{where(bad)}{_columns(question, bad)}{_beyond_float16(question, bad)}",
+            f"{_from(question, bad)}{where(bad)}{_columns(question, bad)}"
+            f"{_beyond_float16(question, bad)}{_causal(question, bad)}",
         )
         if bad.all():
             return False
@@ -48,10 +49,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
             yield settings.others(question)
+        yield general.others(question)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
         yield from [question.pairs()] if pairs else []
+        yield general.with_a_factor(question, got)
 
     found = question.ask(got)
     if found.ok:
@@ -164,6 +167,16 @@ def _beyond_float16(question: Question, bad: np.ndarray) -> str:
     return "; 65504 is the largest number of float16" if np.array_equal(infinite, bad.any(axis=-1)) else ""
 
 
+def _causal(question: Question, bad: np.ndarray) -> str:
+    """That a causal mask is in the output, if exactly the keys after the query are infinite."""
+    if not {"query_positions", "key_positions"} <= question.a.keys() or bad.ndim < 2:
+        return ""
+    after = ~np.asarray(attention.causal_mask(question.a.query_positions, question.a.key_positions))
+    after = after[..., None, :, :] if after.ndim == 3 and bad.ndim == 4 else after
+    same = bad.shape[-2:] == after.shape[-2:] and np.array_equal(bad, np.broadcast_to(after, bad.shape))
+    return ": exactly the keys after the query, so a causal mask is in it; leave the mask to the attention" if same else ""
+
+
 def _values(question: Question, got: np.ndarray) -> int:
     """How many distinct values the output has where it differs from the right one."""
     model = question.models[-1]
@@ -185,7 +198,8 @@ def _worst(question: Question, got: np.ndarray, model: str) -> str:
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
-        f"{_columns(question, wrong)}"
+        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}"
+        f"{general.relation(got, question.right, question.tolerance[model])}"
     )
 
 
@@ -206,6 +220,13 @@ def _columns(question: Question, wrong: np.ndarray) -> str:
     pairs = np.flatnonzero(np.logical_and(*pairing.split(seen[: a.dim], layout=a.layout)))
     whole = 0 < len(pairs) < 3 and seen.sum() == 2 * len(pairs)
     return said + (f", which are pair{'s' * (len(pairs) > 1)} {' and '.join(map(str, pairs))}" if whole else "")
+
+
+def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
+    """That the columns which differ are those of an input, or 0."""
+    along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
+    found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
+    return f", which {found.replace('is', 'are').replace('equals', 'equal')}: they are not written" if found else ""
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
@@ -271,7 +292,10 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
     if len(fits) > 1:
         report.ambiguous.append("; ".join(name for name, _, _ in fits) + ": all give these numbers here.")
     if determined or not found.fits:
-        report.nearest, report.ruled_out = list(found.nearest), found.tried
+        helpful = [
+            (name, ratio) for name, ratio in found.nearest if 8 * ratio < found.worst
+        ]  # what leaves the error is no hint
+        report.nearest, report.ruled_out = helpful, found.tried
 
 
 def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:

@@ -100,11 +100,9 @@ class Report:
     def _diagnosis_lines(self) -> list[str]:
         said = {f.sentence: f for f in self.diagnosis}  # two mistakes may be one setting
         lines = [f"  Diagnosis: {sentence}{_error(finding)}." for sentence, finding in said.items()]
-        if self.diagnosis and self.nearest:
-            name, ratio = self.nearest[0]
-            lines.append(
-                f"  Ruled out: {self.ruled_out} other hypotheses (nearest: {name}, {ratio:.3g} times what rounding allows)."
-            )
+        if self.diagnosis and self.ruled_out:
+            near = "".join(f" (nearest: {name}, {ratio:.3g} times what rounding allows)" for name, ratio in self.nearest[:1])
+            lines.append(f"  Ruled out: {self.ruled_out} other hypotheses{near}.")
         elif self.ruled_out and not self.diagnosis:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")

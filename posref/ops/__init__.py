@@ -234,6 +234,12 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
     return {flag: {"bug": m.bug, "effect": m.effect, "seen_in": list(m.seen_in)} for flag, m in own.items()}
 
 
+def further(op: Op) -> dict[str, Mistake]:
+    """Mistakes that the files of the op and of attention ask after all others, `FURTHER`; no vector is made for them."""
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in ("attention", op.name.split(".")[0])]
+    return {name: m for module in modules for name, m in getattr(module, "FURTHER", {}).items()}
+
+
 @cache
 def presets() -> dict[str, tuple[str, dict[str, Any]]]:
     """Released configurations that can be checked: name -> (op, settings).

@@ -174,3 +174,31 @@ SCORES = {
 def _head(t):
     bias = alibi.bias(t.positions, t.positions, alibi.slopes(8)[:1], form="signed")[0]
     return t.attended(*t.projected(t.x), bias)
+
+
+FURTHER = {
+    "row_form": Mistake(
+        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, 0 * j, slopes, form="signed")),
+        "the bias is -m i, by the row of the query alone",
+        "One number for a whole row, which a softmax does not see: there is no position.",
+        "Multiply the slope by the offset j - i.",
+    ),
+    "key_form_from_one": Mistake(
+        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, j + 1, slopes, form="key")),
+        "the bias is m (j + 1): the position of the key, counted from 1",
+        "Equal to m (j - i) after a softmax, not before.",
+        "Add m (j - i), or ask with form=key and count from 0.",
+    ),
+    "harmonic_slopes": Mistake(
+        _slopes(lambda right, heads, b: 1 / np.arange(1, heads + 1)),
+        "the slopes are 1 / h for head h instead of powers of two",
+        "All heads look at near tokens.",
+        "The slopes of H heads are 2^(-8 h / H).",
+    ),
+    "one_slope": Mistake(
+        _slopes(lambda right, heads, b: 0 * np.arange(heads) + right(heads, max_bias=b)[0]),
+        "every head has the slope of the first",
+        "All heads look as near as the nearest.",
+        "Index the slopes by the head.",
+    ),
+}

@@ -170,6 +170,10 @@ def _window(change):
     return inside(attention, "window_mask", lambda right: lambda i, j, *, width: change(right, i, j, width))
 
 
+def _one_chunk(i, j, width):
+    return j[..., None, :] // width == i[..., :, None] // width
+
+
 def _backward(right, i, j, width):
     return right(i, j, width=width) & attention.causal_mask(i, j)
 
@@ -562,5 +566,26 @@ MISTAKES = {
         "Attention looks the wrong way.",
         "Rows are queries, columns are keys; transpose the terms.",
         only="four_terms",
+    ),
+}
+
+FURTHER = {
+    "mask_added_as_numbers": Mistake(
+        _with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks)),
+        "the booleans of the mask are added to the scores as 0 and 1",
+        "Keys that may be seen have e times the weight of the others.",
+        "Add 0 and -infinity, or choose with where.",
+    ),
+    "cap_multiplied": Mistake(
+        _other_cap(lambda s, c: s * np.tanh(s / c)),
+        "s tanh(s / c): the scores are multiplied by the tangent instead of the cap",
+        "Negative scores become positive.",
+        "Write c tanh(s / c).",
+    ),
+    "chunks_for_windows": Mistake(
+        inside(attention, "window_mask", lambda right: lambda i, j, *, width: _one_chunk(i, j, width)),
+        "a query sees the keys of its own chunk, floor(i / width) = floor(j / width), instead of the last `width` keys",
+        "The first query of each chunk sees itself alone.",
+        "Compare j - i with the width; chunks are another mask (Llama 4).",
     ),
 }

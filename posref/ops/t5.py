@@ -117,6 +117,16 @@ def _no_minimum(right, a):
     return far if "table" not in a else lambda offsets, **rest: np.minimum(far(offsets, **rest), a.table.shape[0] - 1)
 
 
+def _one_side(right, wrong, side):
+    return lambda offsets, **rest: np.where(side(offsets), wrong(offsets, **rest), right(offsets, **rest))
+
+
+def _linear(offsets, *, buckets=32, max_distance=128, bidirectional):
+    side = buckets // 2 if bidirectional else buckets
+    n = np.abs(offsets) if bidirectional else np.maximum(-offsets, 0)
+    return np.minimum(n * side // max_distance, side - 1) + (side * (offsets > 0) if bidirectional else 0)
+
+
 def _zero_after(right):
     def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
         found = right(offsets, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
@@ -308,3 +318,26 @@ def _head(t):
     q, k, v = t.projected(t.x)
     bias = t5.bias(t.positions, t.positions, t.parameter(8, 1), max_distance=16, bidirectional=True)[0]
     return t.scored(attention.scores(q, k, scale=1, bias=bias), v)
+
+
+FURTHER = {
+    "no_minimum_in_the_past": Mistake(
+        inside(t5, "bucket", lambda right, a: _one_side(right, _no_minimum(right, a), lambda o: o < 0)),
+        "distances beyond the last bucket are not limited to it, for keys before the query alone",
+        "Far keys of the past read other rows of the table.",
+        "Limit both sides to their last bucket.",
+        seen_in=("huggingface/candle#1312",),
+    ),
+    "no_minimum_in_the_future": Mistake(
+        inside(t5, "bucket", lambda right, a: _one_side(right, _no_minimum(right, a), lambda o: o > 0)),
+        "distances beyond the last bucket are not limited to it, for keys after the query alone",
+        "Far keys of the future read other rows of the table.",
+        "Limit both sides to their last bucket.",
+    ),
+    "linear_to_the_maximum": Mistake(
+        inside(t5, "bucket", lambda right: _linear),
+        "buckets are floor(side n / max_distance): linear over the whole range",
+        "Near keys share a bucket.",
+        "Half of the buckets are exact, the other half logarithmic.",
+    ),
+}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import diagnose, tensors
+from posref.check import diagnose, general, tensors
 from posref.check.engine import Question, distance
 from posref.check.judge import SHORT, decided, judged
 from posref.check.ranged import models
@@ -60,7 +60,7 @@ def equals(question, name, got, said):
     """Whether a name is allowed: a listed mistake or two, or another setting of those that are tried, with these numbers."""
     if said == "nothing_computed" or name in ("zeros", "noise"):
         return said == "nothing_computed" and not got.any()
-    others = question.op.mistakes | dict(settings_tried(question))
+    others = question.op.mistakes | dict(settings_tried(question)) | dict(general.others(question))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")

@@ -1,0 +1,239 @@
+"""General: mistakes that any op can have, in the order of an axis, in the numbers of one argument, in a factor of the result.
+
+Tried where no mistake of the op fits and no setting with another number. Nothing here is fitted: every factor and every shift
+is a number of the question, such as the square root of the width of q. `relation` states a fitted number as a fact.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from posref import ops
+from posref.check.engine import Named, Question, distance, together
+from posref.ops import Arguments, Mistake, result, using
+from posref.ops.common import POSITIONS
+
+AXES = {
+    1: ("entries",),
+    2: ("rows", "columns"),
+    3: ("blocks", "rows", "columns"),
+    4: ("batch_rows", "heads", "rows", "columns"),
+}
+ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
+    "reversed": (lambda n: np.arange(n)[::-1], "are in reverse order", "Keep their order."),
+    "one_late": (
+        lambda n: (np.arange(n) - 1) % n,
+        "are moved on by one, the last to the first place",
+        "Remove the shift by one.",
+    ),
+    "one_early": (
+        lambda n: (np.arange(n) + 1) % n,
+        "are moved back by one, the first to the last place",
+        "Remove the shift by one.",
+    ),
+    "halves_exchanged": (lambda n: (np.arange(n) + n // 2) % n, "have their halves exchanged", "Keep the order of the halves."),
+    "all_the_first": (
+        lambda n: np.zeros(n, dtype=int),
+        "are all the first of them",
+        "Index by this axis too: one is read for all.",
+    ),
+}
+POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
+
+
+def others(question: Question) -> Iterator[Named]:
+    """The result or one argument in another order, two arguments exchanged, positions shifted or multiplied, other factors."""
+    a, right = question.a, np.asarray(question.right)
+    yield from ops.further(question.op).items()
+    arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
+    yield from (_in_order("result", right, order, axis) for order, axis in _orders(right))
+    yield from _mixed("result", right)
+    for name, value in arrays.items():
+        yield from (_in_order(name, value, order, axis) for order, axis in _orders(value))
+        yield from _mixed(name, value)
+        if value.dtype.kind == "b":
+            yield _mistake(
+                f"{name}_inverted",
+                using(**{name: lambda a, n=name: ~a[n]}),
+                f"True and False of {name} are exchanged",
+                "Invert it.",
+            )
+    for one, other in combinations(arrays, 2):
+        if arrays[one].shape == arrays[other].shape and arrays[one].dtype == arrays[other].dtype and "positions" not in one:
+            change = {one: lambda a, n=other: a[n], other: lambda a, n=one: a[n]}
+            yield _mistake(
+                f"{one}_and_{other}_exchanged", using(**change), f"{one} and {other} are exchanged", "Exchange them."
+            )
+    yield from _positions(a, arrays)
+    if _whole(question):
+        yield from (_shift(words, shift) for words, shift in _shifts(a).items())
+    else:
+        yield from (_factor(words, factor) for words, factor in factors(a).items())
+
+
+def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
+    for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
+        for order in ORDERS if n > 1 else ():
+            if (order == "reversed" or n > 2) if order != "halves_exchanged" else n > 3 and n % 2 == 0:
+                yield order, axis
+
+
+def _in_order(name: str, value: np.ndarray, order: str, axis: int) -> Named:
+    (index, words, remedy), axis_name = ORDERS[order], AXES[value.ndim][axis]
+    place = (slice(None),) * axis + (index(value.shape[axis]),)
+    wrong = result(lambda y: y[place]) if name == "result" else using(**{name: lambda a: a[name][place]})
+    return _mistake(f"{name}_{axis_name}_{order}", wrong, f"the {axis_name.replace('_', ' ')} of {name} {words}", remedy)
+
+
+def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
+    """Axes of heads and rows that are read as each other, and a square that is transposed."""
+    if value.ndim == 4 and value.shape[1] > 1 < value.shape[2]:
+        batch, heads, rows, width = value.shape
+        change = lambda y: y.reshape(batch, rows, heads, width).swapaxes(1, 2)  # noqa: E731
+        wrong = result(change) if name == "result" else using(**{name: lambda a: change(a[name])})
+        words = f"{name} (batch, heads, n, d) is read as (batch, n, heads, d) without a transposition"
+        yield _mistake(f"{name}_heads_and_rows_mixed", wrong, words, "Transpose it: a view of another shape moves no numbers.")
+    if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
+        wrong = (
+            result(lambda y: y.swapaxes(-1, -2)) if name == "result" else using(**{name: lambda a: a[name].swapaxes(-1, -2)})
+        )
+        yield _mistake(f"{name}_transposed", wrong, f"the last two axes of {name} are exchanged", "Transpose it.")
+
+
+def _positions(a: Arguments, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
+    """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
+    names = [name for name in arrays if name in POSITIONS or name == "coordinates"]
+    lengths = {f"the number of {name.removesuffix('_positions')} positions": arrays[name].shape[-1] for name in names}
+    shifts = {1: "1", **{n: f"{n}, {words}" for words, n in lengths.items() if n > 1}}
+    if len(lengths) == 2 and names[0] != "offsets":
+        few, many = sorted(lengths.values())
+        shifts |= {many - few: f"{many - few}, the length of the cache"} if many - few > 1 else {}
+    for name in names if len(names) == 2 else ():
+        for size, words in shifts.items():
+            for sign, side in ((1, "large"), (-1, "small")):
+                yield _mistake(
+                    f"{name}_{'plus' if sign > 0 else 'minus'}_{size}",
+                    using(**{name: lambda a, n=name, s=sign * size: a[n] + s}),
+                    f"{name} are too {side} by {words}, against the others",
+                    "Count queries and keys from the same start.",
+                )
+        zero = using(**{name: lambda a, n=name: 0 * a[n]})
+        yield _mistake(f"{name}_zero", zero, f"{name} are 0, those of the others are as given", "Pass both on.")
+    for power in POWERS if names else ():
+        for words, change in (
+            ("times", lambda p, c: p * int(c)),
+            ("over", lambda p, c: p / c),
+            ("whole_over", lambda p, c: p // int(c)),
+        ):
+            wrong = using(**{name: lambda a, n=name, f=change, c=power: f(a[n], c) for name in names})
+            said = {"times": "multiplied by", "over": "divided by", "whole_over": "divided, and rounded down, by"}[words]
+            yield _mistake(
+                f"positions_{words}_{power:g}", wrong, f"positions are {said} {power:g}", "Use the positions that are given."
+            )
+    for name in names:
+        if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
+            wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
+            yield _mistake(f"{name}_summed_over_batch", wrong, f"{name} are summed over the batch", "Keep the batch axis.")
+
+
+def factors(a: Arguments) -> dict[str, float]:
+    """Factors that a result may have too often or too rarely, by what they are."""
+    found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1}
+    found |= {f"{power:g}": power for power in POWERS}
+    for name, value in a.items():
+        if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f" and value.shape[-1] > 1:
+            width = value.shape[-1]
+            found |= {
+                f"root of {width}, the width of {name}": width**0.5,
+                f"1 / root of {width}, the width of {name}": width**-0.5,
+            }
+            found |= {f"{width}, the width of {name}": float(width), f"1 / {width}, the width of {name}": 1 / width}
+        elif name in ("scale", "dim", "heads", "head_dim") and type(value) in (int, float) and value not in (0, 1):
+            found |= {f"{name}": float(value), f"1 / {name}": 1 / value}
+            found |= {f"root of {name}": value**0.5, f"1 / root of {name}": value**-0.5} if value > 0 else {}
+    seen: dict[float, str] = {}
+    for words, factor in found.items():
+        seen.setdefault(round(factor, 9), words)
+    return {words: found[words] for words in seen.values()}
+
+
+def _factor(words: str, factor: float) -> Named:
+    name = {"-1": "negated", "2": "doubled", "1/2": "halved"}.get(words, f"times {factor:.6g}")
+    remedy = (
+        "Remove the factor, or a second place where it is applied." if abs(factor) > 1 else "Apply the factor that is missing."
+    )
+    return _mistake(
+        f"result_{name}".replace(" ", "_"), result(lambda y: factor * y), f"the result is multiplied by {words}", remedy
+    )
+
+
+def _whole(question: Question) -> bool:
+    return np.asarray(question.op.spec(**question.a)).dtype.kind in "iu"
+
+
+def _shifts(a: Arguments) -> dict[str, int]:
+    """Whole numbers of the question by which whole results may be off."""
+    sizes = {name: value for name, value in a.items() if type(value) is int and value}
+    if "n_key" in sizes and "n_query" in sizes:
+        sizes["the length of the cache"] = sizes["n_key"] - sizes["n_query"]
+    return {"1": 1, "-1": -1, **sizes, **{f"-{name}": -size for name, size in sizes.items()}}
+
+
+def _shift(words: str, shift: int) -> Named:
+    wrong = result(lambda y: y + shift)
+    return _mistake(f"result_plus_{shift}", wrong, f"the result has {words} added to it", "Remove what is added.")
+
+
+def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """Each mistake that this data shows with one of the factors, where the output is so many times its answer."""
+    known = {} if _whole(question) else factors(question.a)
+    for name in question.shown() if known else ():
+        answer = question.wrong[name]
+        size = np.abs(answer)
+        if not size.any():
+            continue
+        large = size >= np.median(size[size > 0])
+        with np.errstate(all="ignore"):
+            ratio = float(np.median(got[large] / answer[large]))
+        for words, factor in known.items():
+            if abs(ratio - factor) <= 2**-6 * abs(factor):
+                other, mistake = _factor(words, factor)
+                yield f"{name} and {other}", together(question.op.mistakes[name], mistake)
+
+
+def relation(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
+    """A fact about all numbers: a common factor, a common difference, one for each row, or another order along an axis."""
+    if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
+        return ""
+    large = np.abs(right) > 0
+    if len(np.unique(right[large])) >= 3:
+        measured = float(np.median(got[large] / right[large]))
+        for factor in (float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)):
+            if factor and distance(got, factor * right, 2 * abs(factor) * bound) <= 1:
+                return f"; every number is {factor:g} times the right one"
+    if len(np.unique(right)) >= 3:
+        shift = float(np.median(got - right))
+        if distance(got, right + shift, 2 * bound) <= 1:
+            return f"; every number is the right one {'plus' if shift > 0 else 'minus'} {abs(shift):.6g}"
+    if right.ndim > 1 and right.shape[-1] > 2:
+        shift = np.median(got - right, axis=-1, keepdims=True)
+        if distance(got, right + shift, 2 * bound) <= 1:
+            return "; in every row all numbers are off by the same: a softmax over the row does not see that"
+    return _order(got, right, bound)
+
+
+def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
+    for axis, name in enumerate(AXES.get(right.ndim, ())):
+        theirs, ours, most = (np.moveaxis(y, axis, 0) for y in (got, right, np.broadcast_to(bound, right.shape)))
+        if not 1 < len(ours) <= 16:
+            continue
+        found = [next((j for j in range(len(ours)) if distance(each, ours[j], most[j]) <= 1), -1) for each in theirs]
+        if -1 not in found and found != list(range(len(found))):
+            return f"; these are the right numbers with the {name.replace('_', ' ')} {', '.join(map(str, found))} in this order"
+    return ""
+
+
+def _mistake(name: str, wrong: Any, bug: str, remedy: str) -> Named:
+    return name, Mistake(wrong, bug, remedy=remedy, kind="general")

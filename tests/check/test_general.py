@@ -1,0 +1,188 @@
+"""Mistakes that any op can have are named, or said as a fact: functions that somebody else would write, each with one bug."""
+
+import re
+
+import numpy as np
+import pytest
+
+from posref.check import check, general, judge
+from posref.check.engine import Question, distance
+from posref.check.report import Report
+from posref.check.tensors import round_to
+from tests.every import every
+from tests.ops.test_ops import OPS, settings
+
+PAIRS = 10000.0 ** (-np.arange(8) / 8)
+SLOPES = 2.0 ** -np.arange(1, 9)[:, None, None]
+ROPE = {"dim": 16, "layout": "half", "scale": 0.25, "heads": 4, "key_heads": 4}
+ALIBI = {"heads": 8, "form": "signed"}
+WAVE = {"dim": 16, "layout": "interleaved"}
+WINDOW = {"width": 3, "causal": True}
+
+
+def turned(x, positions):
+    angle = positions[:, None, :, None] * PAIRS
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+
+def scores(q, k, i, j):
+    return turned(q, i) @ turned(k, j).swapaxes(-1, -2) / 4
+
+
+def offsets(i, j):
+    return (j[:, None, None, :] - i[:, None, :, None]).astype(float)
+
+
+def wave(positions, frequencies=PAIRS):
+    angle = positions[..., None] * frequencies
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(*positions.shape, 16)
+
+
+def softmax(s):
+    powers = np.exp(s - s.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def attend(q, k, v, mask, scale=0.25):
+    return softmax(np.where(mask, scale * q @ k.swapaxes(-1, -2), -1e9)) * mask.any(axis=-1, keepdims=True) @ v
+
+
+def capped_product(q, k, v, mask):
+    s = 0.25 * q @ k.swapaxes(-1, -2)
+    return softmax(np.where(mask, s * np.tanh(s / 5), -1e9)) * mask.any(axis=-1, keepdims=True) @ v
+
+
+def one_side(offset, limited):
+    """T5's buckets, with the side of the past limited or not."""
+    far = np.floor(8 + np.log(np.maximum(abs(offset), 1) / 8) / np.log(16) * 8 + 1e-9).astype(int)
+    bucket = np.where(abs(offset) < 8, abs(offset), np.where((offset > 0) | limited, np.minimum(far, 15), far))
+    return bucket + 16 * (offset > 0)
+
+
+NAMED = [
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, j + 1), "key_positions_plus_1"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i + k.shape[2], j), "query_positions_plus_23"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, 0 * j), "key_positions_zero"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(k[:, :, :5], k, i, j), None),
+    ("alibi.bias", ALIBI, lambda i, j: (SLOPES * offsets(i, j))[:, ::-1], "result_heads_reversed"),
+    ("alibi.bias", ALIBI, lambda i, j: 3 * SLOPES * offsets(i, j), "result_times_3"),
+    ("alibi.bias", ALIBI, lambda i, j: -SLOPES * i[:, None, :, None] + 0 * offsets(i, j), "row_form"),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * (j[:, None, None, :] + 1) + 0 * offsets(i, j), "key_form_from_one"),
+    ("alibi.bias", ALIBI, lambda i, j: offsets(i, j) / np.arange(1, 9)[:, None, None], "harmonic_slopes"),
+    ("sinusoidal.encode", WAVE, lambda p: 4 * wave(p), "result_times_4"),
+    ("sinusoidal.encode", WAVE, lambda p: wave(1000 * p), "positions_times_1000"),
+    ("sinusoidal.encode", WAVE, lambda p: wave(p, 10000.0 ** -np.arange(8)), "exponent_not_divided"),
+    ("sinusoidal.encode", WAVE, lambda p: wave(p, 10000.0 ** (-2.0 * np.arange(8))), "doubled_exponent_not_divided"),
+    ("sinusoidal.encode", WAVE, lambda p: wave(p, np.exp(-np.arange(8) / 8)), "exponential_without_base"),
+    ("sinusoidal.encode", WAVE, lambda p: wave(p, np.exp(-np.arange(8) * 1250.0)), "base_in_the_exponent"),
+    (
+        "attention.attend",
+        {"scale": 0.25},
+        lambda q, k, v, mask: attend(q, k, v, mask)[:, :, [4, 0, 1, 2, 3]],
+        "result_rows_one_late",
+    ),
+    ("attention.attend", {"scale": 0.25}, lambda q, k, v, mask: attend(q, k, np.roll(v, 1, axis=2), mask), "v_rows_one_late"),
+    ("attention.attend", {"scale": 0.25}, lambda q, k, v, mask: attend(q, k, v, mask[:1]), "mask_batch_rows_all_the_first"),
+    (
+        "attention.attend",
+        {"scale": 0.25},
+        lambda q, k, v, mask: attend(q, k, v, mask, 1) / 4,
+        "scale_ignored and result_times_0.25",
+    ),
+    ("attention.attend", {"scale": 0.25, "softcap": 5.0}, capped_product, "cap_multiplied"),
+    (
+        "attention.attend",
+        {"scale": 0.25},
+        lambda q, k, v, mask: softmax(q @ k.swapaxes(2, 3) / 4 + mask) @ v,
+        "mask_added_as_numbers",
+    ),
+    ("attention.window_mask", WINDOW, lambda i, j: (offsets(i // 3, j // 3) == 0) & (offsets(i, j) <= 0), "chunks_for_windows"),
+    ("t5.bucket", {"bidirectional": True}, lambda o: one_side(o, False), "no_minimum_in_the_past"),
+    ("t5.bucket", {"bidirectional": True}, lambda o: np.minimum(abs(o) // 8, 15) + 16 * (o > 0), "linear_to_the_maximum"),
+    ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
+]
+
+
+@every(NAMED, name=lambda case: f"{case[0]} {case[3]}")
+def test_a_bug_is_named(op, asked, fn, name):
+    report = check(fn, op, **asked)
+    named = [finding.name for finding in report.diagnosis]
+    assert not report.ok
+    assert name in named if name else not named, str(report)
+
+
+FACTS = [
+    ("alibi.bias", ALIBI, lambda i, j: 1.7 * SLOPES * offsets(i, j), "every number is 1.7 times the right one"),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) + 5, "every number is the right one plus 5"),
+    (
+        "alibi.bias",
+        ALIBI,
+        lambda i, j: SLOPES * offsets(i, j) + SLOPES * i[:, None, :, None] ** 2,
+        "in every row all numbers are off by the same",
+    ),
+    (
+        "alibi.bias",
+        ALIBI,
+        lambda i, j: (SLOPES * offsets(i, j))[:, [1, 0, 3, 2, 5, 4, 7, 6]],
+        "heads 1, 0, 3, 2, 5, 4, 7, 6 in this order",
+    ),
+    (
+        "alibi.bias",
+        ALIBI,
+        lambda i, j: np.where(offsets(i, j) > 0, -np.inf, SLOPES * offsets(i, j)),
+        "exactly the keys after the query",
+    ),
+    ("rope.scores", ROPE, lambda q, k, i, j: 1.7 * scores(q, k, i, j), "every number is 1.7 times the right one"),
+]
+
+
+@every(FACTS, name=lambda case: f"{case[0]} {case[3]}")
+def test_what_is_seen_is_said(op, asked, fn, fact):
+    report = check(fn, op, **asked)
+    assert not report.ok
+    assert fact in str(report), str(report)
+
+
+def candidates(op):
+    """What `general` offers in the op, with the numbers, as far as these are wrong."""
+    question = Question(op, op.make(**settings(op)), ("f32",))
+    for name, mistake in general.others(question):
+        answer = question.answer(name, mistake.wrong)
+        if (
+            answer is not None
+            and answer.shape == question.right.shape
+            and np.isfinite(answer).all()
+            and question._told(answer, "f32")
+        ):
+            yield question, name, answer
+
+
+def asked(question, name, answer):
+    """Whoever is named has these numbers."""
+    report = Report(name)
+    got = round_to(answer, "float32")
+    if judge.judged(report, question, got, pairs=False):
+        return
+    known = question.op.mistakes | dict(general.others(question)) | dict(judge.settings.others(question))
+    for finding in report.diagnosis:
+        if finding.name in known:
+            theirs = question.answer(finding.name, known[finding.name].wrong)
+            bound = question.bound(finding.name, known[finding.name].wrong, theirs, "f32")
+            assert distance(got, theirs, 2 * bound + question.tolerance["f32"], question.gauge) <= 1, (name, str(report))
+        else:
+            assert finding.name == "nothing_computed" or re.search("computed in", finding.name), (name, str(report))
+
+
+@every(OPS, name=lambda op: op.name)
+def test_who_is_named_has_these_numbers(op):
+    found = list(candidates(op))
+    for case in found[len(found) // 2 :][:1]:
+        asked(*case)
+
+
+@pytest.mark.slow
+@every(OPS, name=lambda op: op.name)
+def test_who_is_named_has_these_numbers_always(op):
+    for case in candidates(op):
+        asked(*case)
