@@ -88,7 +88,7 @@ def run(root, *words):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{' '.join(words)[:80]}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert done.returncode == 0, f"{' '.join(map(str, words))[:80]}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
 
 

@@ -29,14 +29,20 @@ def _angle(of, wave=_wave):
     return inside(sinusoidal, "encode", lambda right: encode)
 
 
-def _of_every_feature(right, a):
-    """The exponent 2 i / dim with i = 2t at the sine and 2t + 1 at the cosine."""
+def _by_rows(angle, layout):
+    """Sines and cosines of interleaved features."""
+    even = np.arange(angle.shape[-2])[:, None] % 2 == 0
+    return np.where(even, np.sin(angle), np.cos(angle)) if layout == "interleaved" else missing()
+
+
+def _of_every_feature(right, a, doubled=2):
+    """The exponent 2 i / dim with i = 2t at the sine and 2t + 1 at the cosine; i / dim, if not doubled."""
     if a.divisor != "dim":
         missing()
 
     def encode(positions, w, *, layout):
-        angle = positions[..., None] * w * w
-        return pairing.join(np.sin(angle), np.cos(angle * a.base ** (-2 / a.dim)), layout)
+        angle = positions[..., None] * w**doubled
+        return pairing.join(np.sin(angle), np.cos(angle * a.base ** (-doubled / a.dim)), layout)
 
     return encode
 
@@ -128,85 +134,39 @@ def _head(t):
     return t.added(sinusoidal.encode(t.positions, sinusoidal.frequencies(t.dim), layout=layers.LAYOUT))
 
 
-def _exponent(of):
-    """Other frequencies base^-of(t, dim), for both features of a pair."""
-
-    def change(right, a):
-        def encode(positions, w, *, layout):
-            return _wave(positions[..., None] * a.base ** -of(np.arange(w.shape[-1]), a.dim), layout)
-
-        return encode
-
-    return inside(sinusoidal, "encode", change)
-
-
-def _by_place(wave):
-    """wave(angle of every feature, positions), for each feature by itself, in the order of interleaved pairs."""
-
-    def change(right, a):
-        def encode(positions, w, *, layout):
-            return wave(positions[..., None] * np.repeat(w, 2), positions) if layout == "interleaved" else missing()
-
-        return encode
-
-    return inside(sinusoidal, "encode", change)
-
-
-def _by_rows(angle, positions):
-    return np.where(np.arange(positions.shape[-1])[:, None] % 2 == 0, np.sin(angle), np.cos(angle))
-
-
-def _odd_exponents(right, a):
-    def encode(positions, w, *, layout):
-        angle = positions[..., None] * w
-        return pairing.join(np.sin(angle), np.cos(angle * a.base ** (-1 / a.dim)), layout)
-
-    return encode
-
-
 FURTHER = {
     "exponent_not_divided": Mistake(
-        _exponent(lambda t, dim: t),
+        _angle(lambda m, w: m * w ** w.shape[-1]),
         "the exponent is t instead of 2 t / dim",
         "All pairs but the first are constant.",
         "Divide by the number of pairs.",
     ),
     "doubled_exponent_not_divided": Mistake(
-        _exponent(lambda t, dim: 2 * t),
+        _angle(lambda m, w: m * w ** (2 * w.shape[-1])),
         "the exponent is 2 t instead of 2 t / dim",
         "All pairs but the first are constant.",
         "Divide by dim.",
     ),
     "exponential_without_base": Mistake(
-        inside(
-            sinusoidal,
-            "encode",
-            lambda right, a: lambda p, w, *, layout: _wave(p[..., None] * np.exp(-2 * np.arange(w.shape[-1]) / a.dim), layout),
-        ),
+        _angle(lambda m, w: m * np.exp(-np.linspace(0, 1, w.shape[-1], endpoint=False))),
         "the frequencies are e^(-2 t / dim): the logarithm of the base is missing",
         "All pairs turn nearly as fast as the first.",
         "Write exp(-ln(base) 2 t / dim).",
     ),
     "base_in_the_exponent": Mistake(
-        inside(
-            sinusoidal,
-            "encode",
-            lambda right, a: (
-                lambda p, w, *, layout: _wave(p[..., None] * np.exp(-2 * np.arange(w.shape[-1]) * a.base / a.dim), layout)
-            ),
-        ),
+        _angle(lambda m, w: m * np.where(np.arange(w.shape[-1]) > 0, 0, w)),
         "the frequencies are e^(-base 2 t / dim): the base is a factor of the exponent",
         "All pairs but the first are constant.",
         "Write exp(-ln(base) 2 t / dim).",
     ),
     "sines_by_rows": Mistake(
-        _by_place(_by_rows),
+        _angle(lambda m, w: m * np.repeat(w, 2), _by_rows),
         "even rows are sines and odd rows are cosines, instead of features",
         "Neighbors have unlike encodings.",
         "Slice the last axis: [..., 0::2] and [..., 1::2].",
     ),
     "odd_exponents_of_cosines": Mistake(
-        inside(sinusoidal, "encode", _odd_exponents),
+        inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 1)),
         "the exponent of the cosine is (2 t + 1) / dim, that of the sine 2 t / dim",
         "Sine and cosine of a pair have different frequencies; a shift is no rotation.",
         "Both features of pair t have the exponent 2 t / dim.",
