@@ -109,13 +109,14 @@ class Question:
     def bound(self, name: str, wrong: Wrong, answer: np.ndarray, model: str) -> np.ndarray:
         """The allowed error of a wrong answer, computed once; that of the right one where a mistake does not run on Ranged."""
         if (name, model) not in self._bounds:
+            otherwise = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
             try:
                 u = units(model)
                 with np.errstate(all="ignore"):
                     made = allowed(wrong(lambda **a: self.op.spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
             except NO_ANSWER:
-                made = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
-            made = made + self._inside(model)
+                made = otherwise
+            made = np.where(np.isnan(made), otherwise, made) + self._inside(model)  # infinity times 0 on the way
             self._bounds[name, model] = np.broadcast_to(made, answer.shape)
         return self._bounds[name, model]
 
@@ -242,7 +243,8 @@ class Question:
             if answer.shape != self.right.shape or self._near(got, answer, model):
                 bound = self.bound(name, mistake.wrong, answer, model)
                 most = rounded.SLACK**2  # the limit is that of the right answer, and a mistake rounds otherwise
-                worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, bound, model) / most)
+                usual = np.maximum(bound, self.tolerance[model]) if answer.shape == self.right.shape else bound
+                worst = max(distance(got, answer, bound, self.gauge), self._together(got, answer, usual, model) / most)
             else:  # far enough to be told by the bound of the right answer
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
             if worst > 1:

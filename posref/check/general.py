@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from posref import ops
-from posref.check.engine import Named, Question, distance, together
+from posref.check.engine import Named, Question, distance, separates, together
 from posref.ops import Arguments, Mistake, result, using
 from posref.ops.common import POSITIONS
 
@@ -40,6 +40,7 @@ ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
         "Index by this axis too: one is read for all.",
     ),
 }
+LEAST = {"reversed": 2, "one_late": 3, "one_early": 3, "halves_exchanged": 4, "all_the_first": 2}  # entries that show an order
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
 
@@ -74,9 +75,14 @@ def others(question: Question) -> Iterator[Named]:
 
 
 def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
+    batches = max(value.ndim - 2, int(value.ndim == 2))  # axes along which one may be read for all: texts and heads
     for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
         for order in ORDERS if n > 1 else ():
-            if (order == "reversed" or n > 2) if order != "halves_exchanged" else n > 3 and n % 2 == 0:
+            if (
+                n >= LEAST[order]
+                and (order != "halves_exchanged" or n % 2 == 0)
+                and (order != "all_the_first" or axis < batches)
+            ):
                 yield order, axis
 
 
@@ -192,7 +198,7 @@ def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
     for name in question.shown() if known else ():
         answer = question.wrong[name]
         size = np.abs(answer)
-        if not size.any():
+        if not np.isfinite(size).all() or not size.any():
             continue
         large = size >= np.median(size[size > 0])
         with np.errstate(all="ignore"):
@@ -207,15 +213,17 @@ def relation(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
     """A fact about all numbers: a common factor, a common difference, one for each row, or another order along an axis."""
     if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
         return ""
+    if not separates(right, 2 * bound):  # then many facts would fit
+        return ""
     large = np.abs(right) > 0
     if len(np.unique(right[large])) >= 3:
         measured = float(np.median(got[large] / right[large]))
         for factor in (float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)):
-            if factor and distance(got, factor * right, 2 * abs(factor) * bound) <= 1:
+            if factor not in (0, 1) and distance(got, factor * right, 2 * abs(factor) * bound) <= 1:
                 return f"; every number is {factor:g} times the right one"
     if len(np.unique(right)) >= 3:
         shift = float(np.median(got - right))
-        if distance(got, right + shift, 2 * bound) <= 1:
+        if shift and distance(got, right + shift, 2 * bound) <= 1:
             return f"; every number is the right one {'plus' if shift > 0 else 'minus'} {abs(shift):.6g}"
     if right.ndim > 1 and right.shape[-1] > 2:
         shift = np.median(got - right, axis=-1, keepdims=True)

@@ -35,7 +35,7 @@ def _by_rows(angle, layout):
     return np.where(even, np.sin(angle), np.cos(angle)) if layout == "interleaved" else missing()
 
 
-def _of_every_feature(right, a, doubled=2):
+def _of_every_feature(right, a, doubled):
     """The exponent 2 i / dim with i = 2t at the sine and 2t + 1 at the cosine; i / dim, if not doubled."""
     if a.divisor != "dim":
         missing()
@@ -75,7 +75,7 @@ MISTAKES = {
         ),
     ),
     "feature_index": Mistake(
-        inside(sinusoidal, "encode", _of_every_feature),
+        inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 2)),
         "exponent 2 i / dim for feature i: i counts features instead of pairs, and sine and cosine have different frequencies",
         "Half of the pairs turn slower than the slowest should; a shift is no rotation.",
         "Count pairs: both features of pair t have the exponent 2 t / dim, which is 2 (i // 2) / dim.",

@@ -265,7 +265,7 @@ CASES = [
             "unlisted": [normalized_by_the_longest, normalized_to_both_sides, normalized_by_one_more],
         },
     ),
-    ("index.steps", INDEX, {"right": [steps_right], "unnormalized": [steps_of_one], "unlisted": [steps_backwards]}),
+    ("index.steps", INDEX, {"right": [steps_right], "unnormalized": [steps_of_one], "= result_negated": [steps_backwards]}),
     (
         "merge.add",
         {},
@@ -274,7 +274,8 @@ CASES = [
             "scaled": [add_scaled],
             "multiplied": [add_product],
             "shared_row": [add_one_row],
-            "unlisted": [add_scaled_position, add_reversed, add_after_norm],
+            "unlisted": [add_scaled_position, add_after_norm],
+            "= p_rows_reversed": [add_reversed],
         },
     ),
     (
@@ -293,7 +294,8 @@ CASES = [
         {
             "right": [concatenate_right],
             "position_first": [concatenate_position_first],
-            "unlisted": [concatenate_interleaved, concatenate_reversed_rows],
+            "unlisted": [concatenate_interleaved],
+            "= p_rows_reversed": [concatenate_reversed_rows],
         },
     ),
     (

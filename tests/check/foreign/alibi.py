@@ -293,12 +293,12 @@ CASES = [
             "= int16_offsets": [bias_of_distances_in_int16],
             "unlisted": [
                 bias_of_distances_in_uint16,
-                bias_with_heads_reversed,
                 bias_of_squares,
                 bias_logarithmic,
                 bias_of_a_window,
                 bias_with_unit_slopes,
             ],
+            "= result_heads_reversed": [bias_with_heads_reversed],
         },
     ),
     ("alibi.bias", {"heads": 8, "form": "absolute"}, {"right": [bias_with_abs], "signed": [bias_without_abs]}),
@@ -312,12 +312,8 @@ CASES = [
             "= distances capped 700": [attend_capped_at_700],
             "no_mask": [attend_both_ways],
             "scale_ignored": [attend_unscaled],
-            "unlisted": [
-                attend_multiplying,
-                attend_with_a_soft_mask,
-                attend_with_normalized_queries,
-                attend_with_values_of_the_next_head,
-            ],
+            "unlisted": [attend_multiplying, attend_with_a_soft_mask, attend_with_normalized_queries],
+            "= v_heads_one_late": [attend_with_values_of_the_next_head],
         },
     ),
 ]

@@ -292,12 +292,8 @@ CASES = [
             "starts_at_one": [wave_from_one],
             "shared_frequency": [wave_with_one_frequency],
             "turns": [wave_in_turns],
-            "unlisted": [
-                wave_with_unit_amplitude,
-                wave_with_phase_inside,
-                wave_with_sine_first,
-                wave_of_absolute_amplitude,
-            ],
+            "unlisted": [wave_with_unit_amplitude, wave_with_phase_inside, wave_of_absolute_amplitude],
+            "= result_columns_reversed": [wave_with_sine_first],
         },
     ),
     (
@@ -317,7 +313,8 @@ CASES = [
         {
             "right": [words_right],
             "half_schedule": [words_of_half_the_schedule],
-            "unlisted": [words_in_pairs, words_ignored],
+            "unlisted": [words_in_pairs],
+            "= result_rows_all_the_first": [words_ignored],
         },
     ),
     (
@@ -354,7 +351,8 @@ CASES = [
             "start_skipped": [linear_from_the_first_step],
             "one_step": [linear_of_one_step],
             "zero_start": [linear_from_zeros],
-            "unlisted": [linear_added, linear_doubling, linear_of_the_first_text, linear_normalized],
+            "unlisted": [linear_added, linear_doubling, linear_normalized],
+            "= result_blocks_all_the_first; start_rows_all_the_first": [linear_of_the_first_text],
         },
     ),
 ]

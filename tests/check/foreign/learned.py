@@ -152,23 +152,19 @@ CASES = [
             "counts_padding": [ids_counting_padding],
             "one_short": [ids_one_short],
             "padding_as_token": [ids_for_padding_too],
-            "unlisted": [
-                ids_from_the_right,
-                ids_of_the_first_text,
-                ids_with_zero_for_padding,
-                ids_counting_along_the_batch,
-            ],
+            "unlisted": [ids_from_the_right, ids_with_zero_for_padding, ids_counting_along_the_batch],
+            "= result_rows_all_the_first; mask_rows_all_the_first": [ids_of_the_first_text],
         },
     ),
     (
         "learned.position_ids",
         {"convention": "opt"},
-        {"right": [opt_right], "zero_based": [opt_from_zero], "unlisted": [opt_with_three]},
+        {"right": [opt_right], "zero_based": [opt_from_zero], "= result_plus_1": [opt_with_three]},
     ),
     (
         "learned.position_ids",
         {"convention": "bert"},
-        {"right": [bert_right], "padding_not_counted": [bert_skipping_padding], "unlisted": [bert_from_one]},
+        {"right": [bert_right], "padding_not_counted": [bert_skipping_padding], "= result_plus_1": [bert_from_one]},
     ),
     (
         "learned.token_ids",

@@ -144,7 +144,8 @@ CASES = [
             "transposed": [offsets_reversed],
             "positions_ignored": [offsets_of_rows],
             "positions_shared_across_batch": [offsets_of_the_first_text],
-            "unlisted": [offsets_absolute, offsets_one_too_large, offsets_in_bytes],
+            "unlisted": [offsets_absolute, offsets_in_bytes],
+            "= query_positions_minus_1; key_positions_plus_1; result_plus_1": [offsets_one_too_large],
         },
     ),
     (
@@ -166,7 +167,8 @@ CASES = [
             "right": [toeplitz_right],
             "transposed": [toeplitz_reversed],
             "not_shifted": [toeplitz_flat],
-            "unlisted": [toeplitz_hankel, toeplitz_circulant],
+            "unlisted": [toeplitz_circulant],
+            "= result_rows_reversed": [toeplitz_hankel],
         },
     ),
     (
@@ -176,7 +178,8 @@ CASES = [
             "right": [skew_right, skew_in_torch],
             "not_shifted": [skew_not],
             "shift_dropped_at_the_end": [skew_dropping_the_end],
-            "unlisted": [skew_the_other_way, skew_one_late],
+            "unlisted": [skew_the_other_way],
+            "= result_columns_one_late": [skew_one_late],
         },
     ),
     (
@@ -187,7 +190,7 @@ CASES = [
             "lowest_ignored": [gather_without_lowest],
             "transposed": [gather_reversed],
             "= lowest -421": [gather_one_late],
-            "unlisted": [gather_with_heads_reversed],
+            "= result_heads_reversed; by_offset_rows_reversed": [gather_with_heads_reversed],
         },
     ),
 ]

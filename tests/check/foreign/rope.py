@@ -438,7 +438,8 @@ CASES = [
             "heads_modulo": [scores_with_tiled_heads],
             "scale_ignored": [scores_unscaled],
             "queries_from_zero": [scores_with_queries_from_zero],
-            "unlisted": [scores_with_queries_alone, scores_with_keys_turned_back, scores_with_two_layouts],
+            "unlisted": [scores_with_keys_turned_back, scores_with_two_layouts],
+            "= key_positions_zero": [scores_with_queries_alone],
         },
     ),
     (

@@ -275,7 +275,7 @@ CASES = [
     (
         "kerple.bias",
         {"form": "log"},
-        {"= 2 a": [kerple_of_twice_a], "= p^2": [kerple_of_squares], "unlisted": [kerple_in_base_two]},
+        {"= 2 a": [kerple_of_twice_a], "= p^2": [kerple_of_squares], "= result_times_1.4427": [kerple_in_base_two]},
     ),
     (
         "fire.bias",

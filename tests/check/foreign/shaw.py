@@ -166,7 +166,8 @@ CASES = [
             "value_by_key_table": [attend_with_one_table],
             "value_transposed": [attend_with_values_reversed],
             "no_mask": [attend_to_the_future],
-            "unlisted": [attend_with_tables_exchanged, attend_scaling_values, attend_summing_value_vectors],
+            "unlisted": [attend_scaling_values, attend_summing_value_vectors],
+            "= key_table_and_value_table_exchanged": [attend_with_tables_exchanged],
         },
     ),
 ]

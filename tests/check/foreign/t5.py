@@ -227,16 +227,15 @@ CASES = [
         {"bidirectional": True, "heads": 3},
         {
             "right": [bias_published, bias_by_one_hot],
-            "direction": [bias_of_query_minus_key, bias_of_the_wrong_half],
+            "direction": [bias_of_query_minus_key],
+            "= table_rows_halves_exchanged": [bias_of_the_wrong_half],
             "other_direction": [bias_with_a_causal_flag],
             "heads_of_the_transposed_table": [bias_reading_the_table_as_heads_first],
             "positions_ignored": [bias_of_the_cache_ignored],
             "= max_distance 256": [bias_to_another_distance],
             "= first half of table": [bias_with_half_the_buckets],
-            "unlisted": [
-                bias_with_heads_reversed,
-                bias_by_clipped_offsets,
-            ],
+            "unlisted": [bias_by_clipped_offsets],
+            "= result_heads_reversed; table_columns_reversed": [bias_with_heads_reversed],
         },
     ),
     (

@@ -174,7 +174,9 @@ CASES = [
             "no_bias": [scores_without_bias],
             "bias_transposed": [scores_with_the_bias_transposed],
             "scaled_by_sqrt_d": [scores_of_one_term],
-            "unlisted": [scores_with_everything_scaled, scores_without_position, scores_with_the_reset_bias_alone],
+            "unlisted": [scores_without_position],
+            "= t_and_b_exchanged": [scores_with_the_reset_bias_alone],
+            "= scale_ignored and result_times_0.25; scale_ignored; result_times_0.25": [scores_with_everything_scaled],
         },
     ),
     (
