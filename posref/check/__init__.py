@@ -15,7 +15,8 @@ second time, with other strides and before position 0 (`again`), with other cont
 `golden` reads a golden case. `judge` holds the output against the right answer and every mistake of `posref.ops` (`engine`)
 within bounds that are derived by running formulas on numbers with error (`ranged`), says where it is wrong (`boxes`), and
 for RoPE reads what no list has from the phases (`reading`), known `schedules` among them, what is kept (`properties`), and
-how right angles were made (`recipes`); for every op it tries other numbers in the place of its `settings`.
+how right angles were made (`recipes`); for every op it tries other numbers in the place of its `settings`, and what can go
+wrong with any array (`general`).
 `rope` is `check` with RoPE's own words.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
