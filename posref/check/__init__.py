@@ -17,10 +17,11 @@ within bounds that are derived by running formulas on numbers with error (`range
 for RoPE reads what no list has from the phases (`reading`), known `schedules` among them, what is kept (`properties`), and
 how right angles were made (`recipes`); for every op it tries other numbers in the place of its `settings`, and what can go
 wrong with any array (`general`).
-`rope` is `check` with RoPE's own words.
+`rope` is `check` with RoPE's own words, `cache` asks a cache call by call.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
 
+from posref.check.cache import check_cache
 from posref.check.frameworks import aliases
 from posref.check.golden import diagnose
 from posref.check.implementation import check, contract
@@ -28,4 +29,16 @@ from posref.check.report import Check, Finding, Precision, Report
 from posref.check.rope import check_rope
 from posref.check.tensors import load_output
 
-__all__ = ["Check", "Finding", "Precision", "Report", "aliases", "check", "check_rope", "contract", "diagnose", "load_output"]
+__all__ = [
+    "Check",
+    "Finding",
+    "Precision",
+    "Report",
+    "aliases",
+    "check",
+    "check_cache",
+    "check_rope",
+    "contract",
+    "diagnose",
+    "load_output",
+]

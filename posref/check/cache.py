@@ -1,0 +1,216 @@
+"""Cache: attention that keeps its keys from call to call. Which cached key has the wrong position, and from which call on?
+
+Each history starts with an empty cache: one call, steps of one token, chunks, texts at positions of their own, and a second
+cache after the first was used. Every call is a question of its own, about all keys so far; its mistakes are those of
+"rope.attend", and what can happen to the keys of one call, or to one key.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posref import _require, attention, ops
+from posref.check import engine
+from posref.check.call import Caller, Misbehaved
+from posref.check.further import failed
+from posref.check.judge import judged
+from posref.check.ranged import models
+from posref.check.report import Report
+from posref.ops import Arguments, Mistake, Op, using
+from posref.ops.probe import painted
+
+BATCH = 2
+HISTORIES = {  # tokens of each call, and the position of the first token of each text
+    "one call": ((6,), (0, 0)),
+    "steps": ((4, 1, 1, 1), (0, 0)),
+    "chunks": ((4, 3, 2), (0, 0)),
+    "texts at positions of their own": ((3, 2, 1, 1), (0, 40)),
+    "a new cache": ((5, 1), (0, 0)),
+}
+GIVEN = ("q", "k", "v", "positions")
+CALL = "one call of the attention: its own tokens alone"
+
+
+class Parts(NamedTuple):
+    """The arrays of all calls so far, and where the keys of each call begin and end."""
+
+    arrays: dict[str, np.ndarray]
+    ends: tuple[int, ...]
+
+
+def check_cache(
+    new: Callable[[], Callable[..., Any]],
+    *,
+    dim: int,
+    layout: str,
+    base: float = 10000.0,
+    scale: float | None = None,
+    heads: int = 2,
+    key_heads: int | None = None,
+    window: int | None = None,
+    to: Callable[[Any], Any] | None = None,
+    to_positions: Callable[[Any], Any] | None = None,
+    axes: str = "bhnd",
+) -> Report:
+    """Check attention with a cache: `new()` makes an empty one and returns `attend(q, k, v, positions) -> output`.
+
+    q, k, v `(batch, heads, n, dim)` and positions `(batch, n)` are those of the new tokens, first a prompt, then steps or
+    chunks. The output is that of the new queries over all keys so far, causal, with RoPE on queries and keys; `scale` is
+    1 / sqrt(dim) if None, `window` the keys that are seen. `axes` is "bhnd" or "bnhd". The report says which call is wrong
+    and which keys have which positions there. ValueError for settings that make no sense.
+
+    >>> from posref.ops import op
+    >>> def new():
+    ...     keys = []
+    ...     def attend(q, k, v, positions):
+    ...         start = sum(k.shape[2] for k, v, p in keys)
+    ...         keys.append((k, v, np.broadcast_to(np.arange(k.shape[2]), positions.shape)))  # each call counts from 0
+    ...         k, v, p = (np.concatenate(x, axis=i) for x, i in zip(zip(*keys), (2, 2, 1)))
+    ...         mask = np.tri(q.shape[2], k.shape[2], start) > 0
+    ...         return op("rope.attend").spec(q, k, v, positions, p, mask, dim=8, layout="half", scale=8**-0.5)
+    ...     return attend
+    >>> print(str(check_cache(new, dim=8, layout="half")).splitlines()[1][:108])
+      Diagnosis: your output equals rope.attend with the mistake keys_of_call_2_from_zero: the keys of call 2, 4
+    """
+    _require.choice("check.check_cache", "axes", axes, ("bhnd", "bnhd"))
+    asked = ops.op("rope.attend")
+    fixed = {"dim": dim, "layout": layout, "base": base, "scale": dim**-0.5 if scale is None else scale, "window": window}
+    key_heads = heads if key_heads is None else key_heads
+    report = Report(f"cache dim={dim} layout={layout} base={base:g}" + ("" if window is None else f" window={window}"))
+    for number, (name, (calls, starts)) in enumerate(HISTORIES.items()):
+        if not _right(
+            report,
+            name,
+            partial(_history, asked, fixed, (heads, key_heads), calls, starts, number),
+            new,
+            (to, to_positions, axes),
+        ):
+            return report
+        report.passed(name, " + ".join(map(str, calls)))
+    return report
+
+
+def _history(
+    asked: Op, fixed: dict[str, Any], heads: tuple[int, int], calls: tuple[int, ...], starts: tuple[int, ...], number: int
+) -> Iterator[tuple[Arguments, Arguments, Parts]]:
+    """For each call what it receives, the question about it, and the calls until then."""
+    total, dim = sum(calls), fixed["dim"]
+    shapes = {"q": (BATCH, heads[0], total, dim), "k": (BATCH, heads[1], total, dim), "v": (BATCH, heads[1], total, dim)}
+    arrays = {name: painted(shape, 3 * number + i) for i, (name, shape) in enumerate(shapes.items())}
+    places = np.array(starts)[:, None] + np.arange(total)
+    for i, end in enumerate(np.cumsum(calls)):
+        first = end - calls[i]
+        received = Arguments({name: x[:, :, first:end] for name, x in arrays.items()}, positions=places[:, first:end])
+        query, keys = places[:, first:end], places[:, :end]
+        mask = attention.causal_mask(query[:, None], keys[:, None])
+        past = {"k": arrays["k"][:, :, :end], "v": arrays["v"][:, :, :end], "key_positions": keys, "mask": mask}
+        question = Arguments(
+            fixed | {"q": received["q"], "query_positions": query, "softcap": None, "sinks": None, "key_heads": heads[1]} | past
+        )
+        yield received, question, Parts(arrays, (0, *np.cumsum(calls)[: i + 1].tolist()))
+
+
+def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new: Any, ways: tuple[Any, Any, str]) -> bool:
+    """Whether every call of a history is right; the report says what the first wrong one is."""
+    to, to_positions, axes = ways
+    call = Op(CALL, lambda **a: np.zeros_like(a["q"]), GIVEN, dict, {})  # type: ignore[arg-type]
+    try:
+        attend = new()
+    except Exception as error:
+        raise ValueError(
+            f"check.check_cache: new() raised {type(error).__name__}: {error}; it takes nothing and returns a function"
+        ) from error
+    caller = Caller(attend, call, to, to_positions, axes, "batch")
+    for number, (received, a, parts) in enumerate(history(), start=1):
+        where = f"{name}, call {number} of {received['q'].shape[2]}"
+        try:
+            got = caller(received)
+        except Misbehaved as error:
+            report.failed(where, str(error))
+            return False
+        asked = ops.op("rope.attend")
+        op = asked._replace(mistakes=dict(_of_calls(a, parts)) | asked.mistakes)
+        part = Report(report.subject)
+        if not judged(part, engine.Question(op, a, models(caller.dtype, a)), got, _of_keys, pairs=False):
+            failed(report, where, part)
+            report.ruled_out = part.ruled_out
+            return False
+    return True
+
+
+def _of_calls(a: Arguments, parts: Parts) -> Iterator[tuple[str, Mistake]]:
+    """What can happen to the queries, to all keys, and to the keys of one call."""
+    keys, query, last = a.key_positions, a.query_positions, len(parts.ends) - 1
+    remedy = "Store keys that were turned by their own positions, and give each call the positions of its tokens."
+    everything = np.ones_like(a.mask)
+    yield "future_seen", _mistake(remedy="Mask keys after each query.", bug="queries see keys after them", mask=everything)
+    aligned = np.broadcast_to(np.tri(*a.mask.shape[-2:]) > 0, a.mask.shape)
+    yield (
+        "mask_left_aligned",
+        _mistake(
+            "the causal mask begins at the first key, as without a cache", "Align the mask at the last key.", mask=aligned
+        ),
+    )
+    own = a.mask & (np.arange(keys.shape[1]) >= parts.ends[-2])
+    yield (
+        "cache_not_read",
+        _mistake("the keys of earlier calls are not seen", "Append new keys to those of earlier calls.", mask=own),
+    )
+    if last > 1:
+        again = keys * np.repeat(np.arange(last, 0, -1), np.diff(parts.ends))
+        yield (
+            "turned_again",
+            _mistake(
+                "cached keys are turned again in each call",
+                "Store keys after their rotation, or turn all of them once, when read.",
+                key_positions=again,
+            ),
+        )
+    for number, (first, end) in enumerate(zip(parts.ends, parts.ends[1:], strict=False), start=1):
+        own, words = keys[:, first:end], f"the keys of call {number}"
+        changes = {
+            "from_zero": (own - own[:, :1], "are counted from 0"),
+            "unturned": (0 * own, "are not turned: their positions are 0"),
+        }
+        changes |= {"of_the_first_text": (np.broadcast_to(own[:1], own.shape), "have the positions of the first text")}
+        changes |= {"at_the_queries": (np.broadcast_to(query[:, -1:], own.shape), "have the position of the last query")}
+        for step in (-1, 1, -parts.ends[-2], parts.ends[-2], *(-first, first)):
+            if step:
+                changes[f"{'later' if step > 0 else 'earlier'}_by_{abs(step)}"] = (
+                    own + step,
+                    f"are {abs(step)} too {'large' if step > 0 else 'small'}",
+                )
+        for name, (moved, said) in changes.items():
+            whole = np.concatenate([keys[:, :first], moved, keys[:, end:]], axis=1)
+            span = (
+                f", {own[0, 0]} to {own[0, -1]} in the first text," if end - first > 1 else f", {own[0, 0]} in the first text,"
+            )
+            yield f"keys_of_call_{number}_{name}", _mistake(f"{words}{span} {said}", remedy, key_positions=whole)
+        left = a.mask & ~((np.arange(keys.shape[1]) >= first) & (np.arange(keys.shape[1]) < end))
+        yield (
+            f"keys_of_call_{number}_lost",
+            _mistake(f"{words} are not seen", "Keep them, or write them before attention reads.", mask=left),
+        )
+
+
+def _of_keys(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
+    """What can happen to one key: not seen, or at the position of another."""
+    a, found = question.a, []
+    for j in range(a.key_positions.shape[1]):
+        alone = np.arange(a.key_positions.shape[1]) == j
+        found.append((f"key_{j}_lost", _mistake(f"key {j} is not seen", "Keep it.", mask=a.mask & ~alone)))
+        for place in range(a.key_positions.shape[1] + 1):
+            moved = np.where(alone, place, a.key_positions)
+            found.append(
+                (
+                    f"key_{j}_at_{place}",
+                    _mistake(f"key {j} has position {place}", "Store its own position.", key_positions=moved),
+                )
+            )
+    yield found
+
+
+def _mistake(bug: str, remedy: str, **change: Any) -> Mistake:
+    return Mistake(using(**change), bug, remedy=remedy, kind="cache")

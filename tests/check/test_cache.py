@@ -1,0 +1,224 @@
+"""Attention with a cache: honest ones pass, of wrong ones the report says which keys are wrong, and from which call on."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from posref.check import check_cache
+from tests.every import every
+
+DIM = 8
+ASKED = {"dim": DIM, "layout": "half"}
+
+
+def turn(x, positions):
+    angle = positions[:, None, :, None] * 10000.0 ** (-np.arange(DIM // 2) / (DIM // 2))
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+
+class Cache:
+    """Keys are stored turned. What a bug changes is a method."""
+
+    window = None
+
+    def __init__(self):
+        self.k, self.v, self.at = None, None, None
+
+    def places(self, positions):
+        return positions, positions
+
+    def stored(self, k, places):
+        return turn(k, places)
+
+    def read(self):
+        return self.k
+
+    def append(self, **new):
+        for name, value in new.items():
+            old = getattr(self, name)
+            axis = 1 if name == "at" else 2
+            setattr(self, name, value if old is None else np.concatenate([old, value], axis=axis))
+
+    def mask(self, positions):
+        offsets = self.at[:, None, :] - positions[:, :, None]
+        return offsets <= 0 if self.window is None else (offsets <= 0) & (offsets > -self.window)
+
+    def __call__(self, q, k, v, positions):
+        queries, keys = self.places(positions)
+        self.append(k=self.stored(k, keys), v=v, at=positions)
+        repeat = q.shape[1] // self.k.shape[1]
+        k, v = np.repeat(self.read(), repeat, axis=1), np.repeat(self.v, repeat, axis=1)
+        s = np.where(self.mask(positions)[:, None], turn(q, queries) @ k.swapaxes(-1, -2) * DIM**-0.5, -1e9)
+        weights = np.exp(s - s.max(axis=-1, keepdims=True))
+        return (weights / weights.sum(axis=-1, keepdims=True) @ v).astype(np.float32)
+
+
+class StoresKeysAsTheyAre(Cache):
+    def stored(self, k, places):
+        return k
+
+    def read(self):
+        return turn(self.k, self.at)
+
+
+class Window(Cache):
+    window = 3
+
+
+class EvictsBeyondItsWindow(Window):
+    def append(self, **new):
+        super().append(**new)
+        if self.k.shape[2] > self.window + new["k"].shape[2] - 1:
+            keep = self.window + new["k"].shape[2] - 1
+            self.k, self.v, self.at = self.k[:, :, -keep:], self.v[:, :, -keep:], self.at[:, -keep:]
+
+
+class InPlaces(Cache):
+    """Another layout: (batch, n, heads, d)."""
+
+    def __call__(self, q, k, v, positions):
+        return super().__call__(*(x.swapaxes(1, 2) for x in (q, k, v)), positions).swapaxes(1, 2)
+
+
+RIGHT = [
+    (Cache, {}),
+    (StoresKeysAsTheyAre, {}),
+    (Window, {"window": 3}),
+    (EvictsBeyondItsWindow, {"window": 3}),
+    (InPlaces, {"axes": "bnhd"}),
+]
+RIGHT += [(Cache, {"heads": 4, "key_heads": 2})]
+
+
+@every(RIGHT, name=lambda case: f"{case[0].__name__} {case[1]}")
+def test_an_honest_cache_passes(new, more):
+    report = check_cache(new, **ASKED, **more)
+    assert report.ok, str(report)
+    assert len(report.checks) == 5
+
+
+def test_in_torch():
+    torch = pytest.importorskip("torch")
+
+    def new():
+        cache = Cache()
+        return lambda *x: torch.from_numpy(cache(*(each.numpy() for each in x)))
+
+    assert check_cache(new, **ASKED, to=torch.from_numpy).ok
+
+
+class CountsEachCallFromZero(Cache):
+    def places(self, positions):
+        counted = np.broadcast_to(np.arange(positions.shape[1]), positions.shape)
+        return counted, counted
+
+
+class QueriesFromZero(Cache):
+    def places(self, positions):
+        return np.broadcast_to(np.arange(positions.shape[1]), positions.shape), positions
+
+
+class CountsTheCacheTwice(Cache):
+    def places(self, positions):
+        past = 0 if self.k is None else self.k.shape[2]
+        return positions + past, positions
+
+
+class KeysOneLate(Cache):
+    def places(self, positions):
+        return positions, positions + (self.k is not None)
+
+
+class PositionsOfTheFirstText(Cache):
+    def places(self, positions):
+        return positions, np.broadcast_to(positions[:1], positions.shape)
+
+
+class TurnsKeysAgain(Cache):
+    def __call__(self, q, k, v, positions):
+        if self.k is not None:
+            self.k = turn(self.k, self.at)
+        return super().__call__(q, k, v, positions)
+
+
+class ForgetsThePrompt(Cache):
+    def append(self, **new):
+        self.k, self.v, self.at = new["k"], new["v"], new["at"]
+
+
+class WritesAfterReading(Cache):
+    """The key of a step is written to its slot after attention has read."""
+
+    def mask(self, positions):
+        seen = super().mask(positions)
+        return seen & (np.arange(seen.shape[-1]) < seen.shape[-1] - 1) if positions.shape[1] == 1 else seen
+
+
+class SeesTheFuture(Cache):
+    def mask(self, positions):
+        return np.ones((len(positions), positions.shape[1], self.at.shape[1]), dtype=bool)
+
+
+class AlignsTheMaskLeft(Cache):
+    def mask(self, positions):
+        return np.broadcast_to(
+            np.tri(positions.shape[1], self.at.shape[1]) > 0, (len(positions), positions.shape[1], self.at.shape[1])
+        )
+
+
+class DoesNotTurnNewKeys(Cache):
+    def stored(self, k, places):
+        return k if self.k is not None else turn(k, places)
+
+
+class Shared(Cache):
+    """The cache belongs to the class, so that a new one is not empty."""
+
+    store: ClassVar[dict] = {}
+
+    def __init__(self):
+        pass
+
+    def __getattr__(self, name):
+        return self.store.get(name)
+
+    def __setattr__(self, name, value):
+        self.store[name] = value
+
+
+WRONG = [
+    (CountsEachCallFromZero, "steps, call 2", None),
+    (QueriesFromZero, "steps, call 2", "queries_from_zero"),
+    (CountsTheCacheTwice, "steps, call 2", "query_positions_plus_"),
+    (KeysOneLate, "steps, call 2", "keys_of_call_2_later_by_1"),
+    (PositionsOfTheFirstText, "texts at positions of their own, call 1", "keys_of_call_1_of_the_first_text"),
+    (TurnsKeysAgain, "steps, call 2", "turned_again"),
+    (ForgetsThePrompt, "steps, call 2", "cache_not_read"),
+    (WritesAfterReading, "steps, call 2", "keys_of_call_2_lost"),
+    (SeesTheFuture, "one call", "future_seen"),
+    (AlignsTheMaskLeft, "steps, call 2", "mask_left_aligned"),
+    (DoesNotTurnNewKeys, "steps, call 2", "keys_of_call_2_unturned"),
+    (Shared, "steps, call 1", None),
+]
+
+
+@every(WRONG, name=lambda case: case[0].__name__)
+def test_a_wrong_cache_fails_where_it_goes_wrong(new, where, name):
+    report = check_cache(new, **ASKED)
+    failed = [check.name for check in report.checks if check.status == "failed"]
+    assert len(failed) == 1
+    assert failed[0].startswith(where), str(report)
+    named = [finding.name for finding in report.diagnosis]
+    assert any(name in each for each in named) if name else True, str(report)
+
+
+def test_what_cannot_be_asked():
+    with pytest.raises(ValueError, match=r"new\(\) raised TypeError: .*it takes nothing and returns a function"):
+        check_cache(lambda x: x, **ASKED)
+    with pytest.raises(ValueError, match="check_cache: axes is 'thd'"):
+        check_cache(Cache, **ASKED, axes="thd")
+    report = check_cache(lambda: lambda q, k, v, positions: q[:, :1], **ASKED)
+    assert "the output has shape" in str(report)
+    assert not check_cache(lambda: lambda q, k, v, positions: None, **ASKED).ok
