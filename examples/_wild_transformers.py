@@ -1,4 +1,4 @@
-"""Rows of the wall: transformers. Small modules with random weights, from `tests/parity/models.py`."""
+"""Rows of the wall: transformers. Small modules with random weights, from `tests/programs/models.py`."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ deepseek_v3 modernbert t5 mt5 umt5 opt roberta bert gpt2 marian bart vit dinov3_
 
 def layers(model_type: str) -> str:
     """Every attention of one pass of a small model with random weights."""
-    from tests.parity import models
+    from tests.programs import models
 
     calls = models.run(models.build(models.tiny(model_type))).attentions
     return recomputed(calls) if calls else "not measured: no attention was recorded"
@@ -32,7 +32,7 @@ def layers(model_type: str) -> str:
 
 def every_type() -> str:
     """The layers of all types that a tiny configuration builds and runs, and that call transformers' AttentionInterface."""
-    from tests.parity import models
+    from tests.programs import models
 
     count, layers, worst, different = 0, 0, 0.0, []
     for model_type in models.types():
@@ -116,7 +116,7 @@ OFFSETS, CAUSAL = offsets(P, P), attention.causal_mask(P, P)
 
 def first(kind: str, model: Any, output: str = "", **inputs: Any) -> tuple[Any, dict, np.ndarray]:
     """The first attention of a model in float64: module, arguments, and the outputs of its heads, which `output` projects."""
-    from tests.parity import models
+    from tests.programs import models
 
     module, found = next(m for m in model.modules() if type(m).__name__ == kind), {}
     names = inspect.signature(module.forward).parameters
@@ -145,7 +145,7 @@ def random(model: Any) -> Any:
 
 
 def small(model_type: str, **changes: Any) -> Any:
-    from tests.parity import models
+    from tests.programs import models
 
     with models.quiet():
         return random(models.build(models.tiny(model_type, **changes)))
@@ -195,7 +195,7 @@ def falcon_paths() -> str:
     """One set of weights by four paths: no reference is needed to see that they differ."""
     import torch
 
-    from tests.parity import models
+    from tests.programs import models
 
     ids, found = torch.arange(3, 27)[None], {}
     for path in ("eager", "sdpa"):
@@ -253,7 +253,7 @@ def deberta_2() -> str:
 
 
 def xlnet_layer() -> str:
-    from tests.parity import models
+    from tests.programs import models
 
     model, found = small("xlnet"), {}
     layer = model.layer[0].rel_attn
@@ -277,7 +277,7 @@ def speech(model_type: str, kind: str, **words: Any) -> tuple:
 
     import torch
 
-    from tests.parity import models
+    from tests.programs import models
 
     name = model_type.replace("-", "_")
     file = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
@@ -316,8 +316,8 @@ def wav2vec2_bert() -> str:
 
 
 def every_rotation() -> str:
-    """tests.parity.rotations: each is asked for as what it is, and as another, which must be named."""
-    from tests.parity import rotations
+    """tests.programs.rotations: each is asked for as what it is, and as another, which must be named."""
+    from tests.programs import rotations
 
     verdicts = list(rotations.report())
     wrong = [verdict.subject for verdict in verdicts if verdict.problem and verdict.subject not in rotations.NOT_ASKED]
@@ -497,7 +497,7 @@ def vjepa_2() -> str:
 
 def base_of(model_type: str, base: float, **changes: Any) -> str:
     """Whether the frequencies have the base that the configuration says."""
-    from tests.parity import models
+    from tests.programs import models
 
     with models.quiet():
         model = models.build(models.configuration({**models.keys(model_type), **changes}))
@@ -509,7 +509,7 @@ def base_of(model_type: str, base: float, **changes: Any) -> str:
 
 def minimax_width() -> str:
     """How many features of a head turn."""
-    from tests.parity import models
+    from tests.programs import models
 
     with models.quiet():
         model = models.build(models.configuration({**models.keys("minimax_m3_vl_text"), "rotary_dim": 8}))
@@ -545,7 +545,7 @@ def olmo3_truncate() -> str:
     """YaRN's truncate with rope parameters by layer type."""
     import transformers
 
-    from tests.parity import models
+    from tests.programs import models
 
     yarn = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0}
     yarn |= {"truncate": False, "original_max_position_embeddings": 4096}

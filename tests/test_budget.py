@@ -1,10 +1,10 @@
-"""A system has a budget of statements (`python tests/count_code.py`); a file that needs more says `# Over budget: why`."""
+"""A system has a budget of statements (tests/programs/count_code.py); a file that needs more says `# Over budget: why`."""
 
 import re
 from pathlib import Path
 
 from posref import discovery
-from tests.count_code import statements
+from tests.programs.count_code import statements
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = {"posref/{name}": 60, "posref/ops/{system}": 41, "proofs/{name}": 120, "proofs/vectors/{system}": 60}

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from posref.absolute import index
+from tests.programs import sabotage
 from tests.release import __main__ as tier
 from tests.release import stages
 
@@ -35,3 +37,10 @@ def test_a_changed_file_is_noticed(monkeypatch, tmp_path):
     before = stages.fingerprint("exp")
     (tmp_path / "posref" / "fast" / "attention.py").write_text("b")
     assert stages.fingerprint("exp") != before
+
+
+def test_the_house_rules_notice_sabotage():
+    """The stage as a whole takes an hour; this is its first judge, on one function."""
+    assert {next(sabotage.noticed(edit, index.encode, "absolute.index", [], [])) for edit in sabotage.edits(index.encode)} == {
+        "rules"
+    }

@@ -1,6 +1,6 @@
 """What `posref.explain` says of a model type is what the installed transformers does; a new or changed type fails here.
 
-The types below stand for the rows of the table; `python -m tests.parity.drift` compares all of them.
+The types below stand for the rows of the table; `python -m tests.programs.drift` compares all of them.
 """
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
 from posref.explain import explain, families, settings
-from tests.parity import drift, models, mutations, type_facts
+from tests.programs import drift, models, mutations, type_facts
 
 TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
@@ -128,7 +128,7 @@ def test_keys_that_a_class_reads_beside_its_fields_are_read(model_type):
 
 
 def test_facts_are_those_of_the_installed_classes():
-    assert type_facts.changed(type_facts.facts()) == [], "run `python -m tests.parity.type_facts`"
+    assert type_facts.changed(type_facts.facts()) == [], "run `python -m tests.programs.type_facts`"
 
 
 ONE_SIDE = {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"]}

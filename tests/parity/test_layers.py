@@ -11,7 +11,7 @@ import transformers
 
 from posref.explain import explain
 from posref.explain.settings import classes, facts, family
-from tests.parity import models
+from tests.programs import models
 
 STACKS = {"": "num_hidden_layers", "encoder": "encoder_layers", "decoder": "decoder_layers"}
 

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("torch", reason="pip install posref[parity]")
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
-from tests.parity import rotations
+from tests.programs import rotations
 
 KINDS = {
     "llama.LlamaRotary": ["half, 16 of features 0 to 15, axes [0]"],

@@ -15,7 +15,7 @@ import _wild_transformers as layers
 import wild
 
 from posref import attention
-from tests.parity import models
+from tests.programs import models
 from tests.release import stages
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wild.md").read_text()

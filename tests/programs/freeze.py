@@ -102,10 +102,10 @@ def theorems():
 
 
 def edits():
-    """Who notices each edit of `tests.sabotage` first."""
+    """Who notices each edit of `tests.programs.sabotage` first."""
     from proofs.kit.mutants import python_function
     from proofs.kit.runner import in_file, names
-    from tests import sabotage as of
+    from tests.programs import sabotage as of
 
     for file in of.everything():
         found = in_file(file) if file in names() else []

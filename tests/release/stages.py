@@ -110,8 +110,8 @@ def wall():
 
 def drift():
     """`posref.explain` against the installed transformers, all types; and wrong versions of transformers, which it notices."""
-    from tests.parity import drift as of
-    from tests.parity import mutations
+    from tests.programs import drift as of
+    from tests.programs import mutations
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -127,7 +127,7 @@ def drift():
 
 def keys():
     """`posref.explain` follows each key about position of each type, changed one at a time."""
-    from tests.parity import changed_keys
+    from tests.programs import changed_keys
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -223,7 +223,7 @@ def own():
 
 def sabotage():
     """Edits that operators of mutation miss, in every module: all are noticed."""
-    from tests import sabotage as of
+    from tests.programs import sabotage as of
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -266,19 +266,21 @@ STAGES = {
         languages,
         ("posref/vectors/languages", "posref/vectors/*.py", "posref/check/program.py", "examples/serve", "tests/release"),
     ),
-    "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/parity/models.py", "tests/vectors/test_jax.py")),
+    "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/programs/models.py", "tests/vectors/test_jax.py")),
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(
         drift,
-        ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/parity/drift.py"),
+        ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/programs/drift.py"),
     ),
-    "keys": Stage(keys, ("posref/explain", "tests/parity/changed_keys.py", "tests/parity/drift.py")),
+    "keys": Stage(keys, ("posref/explain", "tests/programs/changed_keys.py", "tests/programs/drift.py")),
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
-    "sabotage": Stage(sabotage, ("tests/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
+    "sabotage": Stage(
+        sabotage, ("tests/programs/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")
+    ),
     "sizes": Stage(sizes, ("proofs/kit", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),

@@ -5,7 +5,7 @@ written, sign, magnitude, width and place of the turned features (the specificat
 the norms of queries and keys before or after it, every table, softmax scale, window (as keyword and in the mask), softcap and
 sinks; that nothing is claimed that the module has not; and how the tokens of a padded row are counted.
 
-    python -m tests.parity.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
+    python -m tests.programs.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from posref.absolute import learned
 from posref.explain import explain
 from posref.relative import alibi, deberta, t5
 from posref.rotary import rope
-from tests.parity import models
+from tests.programs import models
 
 STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}

@@ -4,14 +4,14 @@ The keys are the fields about position of the class, those that it takes beside 
 and transformers take the changed file, the drift program compares them; a key that explain prints as not understood may
 change the module.
 
-    python -m tests.parity.changed_keys [TYPE ..]       prints each difference
+    python -m tests.programs.changed_keys [TYPE ..]       prints each difference
 """
 
 import sys
 
 from posref.explain import explain
 from posref.explain.traps import SILENT, SPEAKS
-from tests.parity import drift, models, type_facts
+from tests.programs import drift, models, type_facts
 
 ALWAYS = "is_causal is_decoder head_dim layer_types rope_scaling rope_parameters rope_theta sliding_window"
 SIZES = {"hidden_size", "embed_dim", "num_hidden_layers", "max_position_embeddings", "image_size", "patch_size", "vocab_size"}

@@ -5,7 +5,7 @@ that turns features by them. What it does is read from unit vectors at unit posi
 are left, which axis a pair reads, its frequency, sign and magnitude. `posref.check` is asked for exactly that, and must pass;
 asked for another pairing it must fail, and name the one that was read.
 
-    python -m tests.parity.rotations [WORD ..]      prints each subject whose name has a WORD, and the number
+    python -m tests.programs.rotations [WORD ..]      prints each subject whose name has a WORD, and the number
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref.check import check, check_rope
-from tests.parity import models
-from tests.parity.models import torch, transformers
+from tests.programs import models
+from tests.programs.models import torch, transformers
 
 CLASS = re.compile(r"^class (\w*(?:Rotary|Rope|RoPE)\w*)\(nn\.Module", re.MULTILINE)
 OTHER = {"half": "interleaved", "interleaved": "half", "interleaved_to_half": "half"}
@@ -31,7 +31,7 @@ NEAR = 1e-5
 NOT_ASKED = {  # and why
     "efficientloftr.EfficientLoFTRRotaryEmbedding": "rows and columns of its own grid, counted from 1",
     "hunyuan_vl.HunYuanVLRotaryEmbedding": "no rotation: the members of a pair read two axes, `axes.rotate_features`",
-    "llama4.Llama4VisionRotaryEmbedding": "rows and columns of its own grid, from 1; as explained in tests.parity.drift",
+    "llama4.Llama4VisionRotaryEmbedding": "rows and columns of its own grid, from 1; as explained in tests.programs.drift",
     "musicflamingo.MusicFlamingoRotaryEmbedding": "angles are a row of a table times a time: no frequency times a position",
 }
 HEADS = 7  # no other extent here is 7

@@ -5,7 +5,7 @@ every rotation (features before and after, and where), every attention that went
 (queries, keys, values, mask, keywords, output) and every rotary module with its tables. Parity, the drift test of
 `posref.explain` and the list of verdicts are reports over these records.
 
-    python -m tests.parity.models          which types can be built and run, and what was recorded
+    python -m tests.programs.models          which types can be built and run, and what was recorded
 """
 
 import contextlib

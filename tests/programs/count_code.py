@@ -1,7 +1,7 @@
 """Code by folder: logical statements, without docstrings, comments, blank lines and however they are wrapped.
 
-python tests/count_code.py              this checkout
-python tests/count_code.py v0.1.0       two columns: a revision of git, and this checkout
+python tests/programs/count_code.py              this checkout
+python tests/programs/count_code.py v0.1.0       two columns: a revision of git, and this checkout
 """
 
 import ast
@@ -12,7 +12,7 @@ import tarfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def statements(text):

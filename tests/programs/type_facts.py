@@ -1,8 +1,8 @@
 """What the configuration classes of the installed transformers say: one record per model type in `posref/explain/types.json`,
 and in `posref/explain/classes.json` the model classes of each module, which a file may name in `architectures`.
 
-python -m tests.parity.type_facts           writes it anew
-python -m tests.parity.type_facts --check   says what has changed
+python -m tests.programs.type_facts           writes it anew
+python -m tests.programs.type_facts --check   says what has changed
 """
 
 import ast
@@ -16,7 +16,7 @@ from pathlib import Path
 from transformers.models.auto import modeling_auto
 
 from posref.explain import inventory
-from tests.parity import models
+from tests.programs import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
 CLASSES = FILE.with_name("classes.json")

@@ -3,7 +3,7 @@
 A row of `MUTATIONS` is a name, a model type, what is patched (an attribute, below `transformers`) and what makes the wrong one
 of the right one.
 
-    python -m tests.parity.mutations [WORD ..]      prints what the drift program says of each whose name has a WORD
+    python -m tests.programs.mutations [WORD ..]      prints what the drift program says of each whose name has a WORD
 """
 
 import functools
@@ -13,8 +13,8 @@ from unittest import mock
 
 from transformers import masking_utils
 
-from tests.parity import drift
-from tests.parity.models import torch
+from tests.programs import drift
+from tests.programs.models import torch
 
 
 def keywords(**changed):
