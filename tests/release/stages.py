@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.programs import packages
+
 ROOT = Path(__file__).parents[2]
 OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
 
@@ -52,16 +54,9 @@ def languages():
 def sources():
     """The archive of the sources, packed, unpacked, and tested by the README's own command in an environment of its own."""
     with tempfile.TemporaryDirectory() as scratch:
-        source, folder = Path(scratch) / "source", Path(scratch) / "unpacked"
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in filter(None, listed.split("\0")):  # what is not committed is not in a checkout
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-        pack = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])"
-        subprocess.run([sys.executable, "-c", pack, scratch], cwd=source, capture_output=True, check=True, timeout=600)
-        (archive,) = Path(scratch).glob("posref-*.tar.gz")
-        shutil.unpack_archive(archive, folder, filter="data")
-        (root,) = folder.iterdir()
+        _, archive = packages.build(Path(scratch))
+        shutil.unpack_archive(archive, scratch, filter="data")
+        root = Path(scratch) / archive.name.removesuffix(".tar.gz")
         command = next(line for line in (root / "README.md").read_text().splitlines() if line.endswith("pytest -n auto"))
         run = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command], cwd=root, capture_output=True, text=True, timeout=3000
@@ -172,9 +167,7 @@ def oldest():
     for said in (f"numpy>={OLDEST[7:11]}", f"numba>={OLDEST_NUMBA[7:11]}", f"python_requires = >={OLDEST_PYTHON}"):
         if said not in _read("setup.cfg"):
             raise AssertionError(f"setup.cfg does not say {said}")
-    interpreter = f"python{OLDEST_PYTHON}"
-    if shutil.which(interpreter) is None:
-        raise RuntimeError(f"{interpreter} is not installed: the oldest Python was not tested")
+    interpreter = packages.interpreter(OLDEST_PYTHON)
     chosen = [
         "absolute",
         "relative",
@@ -196,6 +189,33 @@ def oldest():
     if run.returncode:
         raise AssertionError("\n".join(run.stdout.splitlines()[-5:]))
     return f"Python {OLDEST_PYTHON}, {OLDEST}, {OLDEST_NUMBA}: {run.stdout.splitlines()[-1].strip('= ')}"
+
+
+def packed():
+    """The wheel and the archive of the sources: the same bytes twice, and both run on the oldest and the newest Python."""
+    with tempfile.TemporaryDirectory() as scratch:
+        first, second = (packages.build(Path(scratch) / folder) for folder in ("first", "second"))
+        for one, other in zip(first, second, strict=True):
+            if one.read_bytes() != other.read_bytes():
+                raise AssertionError(f"{one.name} has other bytes when it is built again")
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "twine", "check-jsonschema"], check=True)
+        subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *first], check=True)
+        workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+        lint = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+        subprocess.run([sys.executable, *lint, *workflows], check=True)
+        ran = [packages.runs_with(python, file) for python in packages.PYTHONS for file in first]
+        sizes = ", ".join(f"{file.name} {file.stat().st_size / 1e6:.2f} MB" for file in first)
+    return f"{sizes}; the same bytes twice; {', '.join(dict.fromkeys(ran))}; {len(workflows)} workflows pass their schema"
+
+
+def fuzz(seconds=3600):
+    """Damaged configurations, GGUF files, dumps and vectors for an hour: each is answered or refused by a ValueError."""
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "hypothesis"], check=True)
+    command = [sys.executable, "-m", "tests.programs.fuzz", str(seconds)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds + 600)
+    if run.returncode:
+        raise AssertionError("\n".join((run.stdout + run.stderr).splitlines()[-20:]))
+    return f"{seconds} s: {run.stdout.strip()}"
 
 
 def grids():
@@ -276,6 +296,10 @@ STAGES = {
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
+    "packages": Stage(
+        packed, ("MANIFEST.in", "setup.cfg", "pyproject.toml", ".github/workflows", "tests/programs/packages.py")
+    ),
+    "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
     "sabotage": Stage(
