@@ -167,28 +167,37 @@ def oldest():
     for said in (f"numpy>={OLDEST[7:11]}", f"numba>={OLDEST_NUMBA[7:11]}", f"python_requires = >={OLDEST_PYTHON}"):
         if said not in _read("setup.cfg"):
             raise AssertionError(f"setup.cfg does not say {said}")
-    interpreter = packages.interpreter(OLDEST_PYTHON)
-    chosen = [
-        "absolute",
-        "relative",
-        "rotary",
-        "fast",
-        "ops",
-        "test_attention.py",
-        "test_offsets.py",
-        "test_pairing.py",
-        "vectors/test_posref.py",
-    ]
+    return _specification_on(OLDEST_PYTHON, [OLDEST, OLDEST_NUMBA])
+
+
+def newest():
+    """The newest Python that promises names, with the newest numpy and numba: all but proofs and programs."""
+    return _specification_on(packages.PYTHONS[-1], ["numpy", "numba"])
+
+
+def _specification_on(version, installed):
+    """The tests of the specification and its fast twins on this Python, with these packages, in a new environment."""
+    chosen = ("absolute", "relative", "rotary", "fast", "ops", "test_attention.py", "test_offsets.py", "test_pairing.py")
     with tempfile.TemporaryDirectory() as scratch:
         python = str(Path(scratch) / "bin" / "python")
-        subprocess.run([interpreter, "-m", "venv", scratch], check=True)
-        packages = [OLDEST, OLDEST_NUMBA, "pytest>=8", "sympy", "jsonschema"]
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages, "-e", "."], cwd=ROOT, check=True, timeout=600)
-        command = [python, "-m", "pytest", "-q", "posref", *(f"tests/{name}" for name in chosen)]
+        subprocess.run([packages.interpreter(version), "-m", "venv", scratch], check=True)
+        pip = [python, "-m", "pip", "install", "-q", *installed, "pytest>=8", "sympy", "jsonschema", "-e", "."]
+        subprocess.run(pip, cwd=ROOT, check=True, timeout=600)
+        command = [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "posref",
+            "tests/vectors/test_posref.py",
+            *(f"tests/{each}" for each in chosen),
+        ]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=os.environ | {"CI": "true"})
+        versions = "import numba, numpy; print(f'numpy {numpy.__version__}, numba {numba.__version__}')"
+        said = subprocess.run([python, "-c", versions], capture_output=True, text=True, check=True).stdout.strip()
     if run.returncode:
         raise AssertionError("\n".join(run.stdout.splitlines()[-5:]))
-    return f"Python {OLDEST_PYTHON}, {OLDEST}, {OLDEST_NUMBA}: {run.stdout.splitlines()[-1].strip('= ')}"
+    return f"Python {version}, {said}: {run.stdout.splitlines()[-1].strip('= ')}"
 
 
 def packed():
@@ -296,6 +305,7 @@ STAGES = {
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
     "exp": Stage(exp, ("posref/fast/attention.py",)),
     "oldest": Stage(oldest, ("setup.cfg",)),
+    "newest": Stage(newest, ("setup.cfg",)),
     "packages": Stage(
         packed, ("MANIFEST.in", "setup.cfg", "pyproject.toml", ".github/workflows", "tests/programs/packages.py")
     ),
