@@ -5,6 +5,7 @@ Somebody will write code like this, or a theorem like this. An attack that is ac
 
 import contextlib
 import functools
+import inspect
 import itertools
 import os
 import random
@@ -39,7 +40,6 @@ from proofs.kit import (
 from proofs.kit.record import RECORD
 
 N, M, H = size("n"), size("m"), size("h")
-ATTACKS, TRUE = {}, {}
 
 
 def same(f, *shape, make=sized):
@@ -62,28 +62,57 @@ def proved(body):
     t.prove()
 
 
+# what is claimed to return its argument, and the shape of the argument
+IDENTITIES = {
+    "size_equals_number": (lambda x: x + 1 if x.shape[-1] == 512 else x, N),
+    "size_differs_from_number": (lambda x: x if x.shape[-1] != 96 else 3 * x, N),
+    "double_size_equals_number": (lambda x: x + 1 if x.shape[-1] == 64 else x, 2 * H),
+    "odd_size": (lambda x: -x if x.shape[-1] % 2 else x, N),
+    "multiple_of_three": (lambda x: -x if x.shape[-1] // 3 * 3 == x.shape[-1] else x, N),
+    "membership": (lambda x: -x if x.shape[-1] in (48, 80) else x, N),
+    "membership_in_set": (lambda x: -x if x.shape[-1] in {48, 80} else x, N),
+    "dictionary": (lambda x: {80: -x}.get(x.shape[-1], x), N),
+    "whole_shape": (lambda x: -x if x.shape == (7, 7) else x, N, M),
+    "less_than": (lambda x: -x if x.shape[-1] < 17 else x, N),
+    "greater_than": (lambda x: -x if x.shape[-1] > 4095 else x, N),
+    "one_row": (lambda x: 0 * x if x.shape[0] == 1 else x, N),
+    "number_of_cells": (lambda x: -x if x.size == 64 else x, N),
+    "minimum_of_sizes": (lambda x: x * (1 if max(x.shape[-1], 32) == x.shape[-1] else 2), N),
+    "branch_on_float32": (lambda x: -x if x.dtype == np.float32 else x, N),
+    "branch_on_itemsize": (lambda x: -x if x.dtype.itemsize == 4 else x, N),
+    "branch_on_kind": (lambda x: -x if x.dtype.kind == "f" else x, N),
+    "branch_on_name": (lambda x: -x if str(x.dtype) == "float64" or x.dtype.name == "float64" else x, N),
+    "cast_to_half": (lambda x: x.astype(np.float16), N),
+    "cast_to_integer": (lambda x: x.astype(np.int64), N),
+    "every_size_but_one_by_a_product": (lambda x: -x if x.shape[0] * x.shape[1] == 35 else x, N, M),
+    "size_as_a_truth": (lambda x: x if x.shape[0] - 5 else -x, N),
+    "power_of_two": (lambda x: -x if x.shape[0] & (x.shape[0] - 1) == 0 else x, N),
+    "size_as_text": (lambda x: -x if str(x.shape[0]) == "128" else x, N),
+    "size_as_text_of_a_shape": (lambda x: -x if f"{x.shape}" == "(128,)" else x, N),
+    "size_as_an_index_of_a_table": (lambda x: x * [1, 1, 1, 2][min(x.shape[0], 3)], N),
+    "size_as_a_number": (lambda x: -x if int(x.shape[0]) == 3 else x, N),
+    "size_as_a_float": (lambda x: -x if float(x.shape[0]) == 3.0 else x, N),
+    "a_length": (lambda x: -x if len(x) == 3 else x, N),
+    "a_loop_over_rows": (lambda x: x + sum(1 for _ in range(x.shape[0])) - sum(1 for _ in x), N),
+    "divisibility_by_a_divmod": (lambda x: -x if divmod(x.shape[0], 3)[1] == 1 else x, N),
+    "round_of_a_size": (lambda x: -x if round(x.shape[0] / 2) * 2 == x.shape[0] else x, N),
+    "type_of_the_array": (lambda x: -x if isinstance(x, np.ndarray) else x, N),
+}
+TRUE_IDENTITIES = {
+    "equal_shapes": (lambda x: x if x.shape == (x + 0).shape else -x, N, M),
+    "even_width": (lambda x: x if x.shape[-1] % 2 == 0 else -x, 2 * H),
+}
+ATTACKS = {name: lambda row=row: same(*row) for name, row in IDENTITIES.items()}
+TRUE = {name: lambda row=row: same(*row) for name, row in TRUE_IDENTITIES.items()}
+
+
 # sizes
-
-
-@attack
-def size_equals_number():
-    same(lambda x: x + 1 if x.shape[-1] == 512 else x, N)
-
-
-@attack
-def size_differs_from_number():
-    same(lambda x: x if x.shape[-1] != 96 else 3 * x, N)
 
 
 @attack
 def all_but_the_last_are_all():
     x, i = sized("x", N), index(N)
     prove_equal([x[:-1].at(i)], [x.at(i)])
-
-
-@attack
-def double_size_equals_number():
-    same(lambda x: x + 1 if x.shape[-1] == 64 else x, 2 * H)
 
 
 @attack
@@ -104,66 +133,11 @@ def two_sizes_equal_plus_one():
 
 
 @attack
-def odd_size():
-    same(lambda x: -x if x.shape[-1] % 2 else x, N)
-
-
-@attack
-def multiple_of_three():
-    same(lambda x: -x if x.shape[-1] // 3 * 3 == x.shape[-1] else x, N)
-
-
-@attack
-def membership():
-    same(lambda x: -x if x.shape[-1] in (48, 80) else x, N)
-
-
-@attack
-def membership_in_set():
-    same(lambda x: -x if x.shape[-1] in {48, 80} else x, N)
-
-
-@attack
-def dictionary():
-    same(lambda x: {80: -x}.get(x.shape[-1], x), N)
-
-
-@attack
-def whole_shape():
-    same(lambda x: -x if x.shape == (7, 7) else x, N, M)
-
-
-@attack
-def less_than():
-    same(lambda x: -x if x.shape[-1] < 17 else x, N)
-
-
-@attack
-def greater_than():
-    same(lambda x: -x if x.shape[-1] > 4095 else x, N)
-
-
-@attack
-def one_row():
-    same(lambda x: 0 * x if x.shape[0] == 1 else x, N)
-
-
-@attack
-def number_of_cells():
-    same(lambda x: -x if x.size == 64 else x, N)
-
-
-@attack
 def size_as_argument():
     def f(x, n):
         return -x if n == 77 else x
 
     prove_equal(*entries(None, f(sized("x", N), N), sized("x", N)))
-
-
-@attack
-def minimum_of_sizes():
-    same(lambda x: x * (1 if max(x.shape[-1], 32) == x.shape[-1] else 2), N)
 
 
 @attack
@@ -205,36 +179,6 @@ def ones_of_bool():
         return np.ones_like(x, dtype=bool) + np.ones_like(x, dtype=bool)
 
     prove_equal(*entries(None, f(sized("x", N)), filled((N,), 2)))
-
-
-@attack
-def branch_on_float32():
-    same(lambda x: -x if x.dtype == np.float32 else x, N)
-
-
-@attack
-def branch_on_itemsize():
-    same(lambda x: -x if x.dtype.itemsize == 4 else x, N)
-
-
-@attack
-def branch_on_kind():
-    same(lambda x: -x if x.dtype.kind == "f" else x, N)
-
-
-@attack
-def branch_on_name():
-    same(lambda x: -x if str(x.dtype) == "float64" or x.dtype.name == "float64" else x, N)
-
-
-@attack
-def cast_to_half():
-    same(lambda x: x.astype(np.float16), N)
-
-
-@attack
-def cast_to_integer():
-    same(lambda x: x.astype(np.int64), N)
 
 
 # writes
@@ -394,71 +338,11 @@ def float_of_sympy():
 
 
 @attack
-def every_size_but_one_by_a_product():
-    same(lambda x: -x if x.shape[0] * x.shape[1] == 35 else x, N, M)
-
-
-@attack
 def difference_of_sizes():
     def f(q, k):
         return -q if k.shape[0] - q.shape[0] == 7 else q
 
     prove_equal(*entries(None, f(sized("q", N), sized("k", M)), sized("q", N)))
-
-
-@attack
-def size_as_a_truth():
-    same(lambda x: x if x.shape[0] - 5 else -x, N)
-
-
-@attack
-def power_of_two():
-    same(lambda x: -x if x.shape[0] & (x.shape[0] - 1) == 0 else x, N)
-
-
-@attack
-def size_as_text():
-    same(lambda x: -x if str(x.shape[0]) == "128" else x, N)
-
-
-@attack
-def size_as_text_of_a_shape():
-    same(lambda x: -x if f"{x.shape}" == "(128,)" else x, N)
-
-
-@attack
-def size_as_an_index_of_a_table():
-    same(lambda x: x * [1, 1, 1, 2][min(x.shape[0], 3)], N)
-
-
-@attack
-def size_as_a_number():
-    same(lambda x: -x if int(x.shape[0]) == 3 else x, N)
-
-
-@attack
-def size_as_a_float():
-    same(lambda x: -x if float(x.shape[0]) == 3.0 else x, N)
-
-
-@attack
-def a_length():
-    same(lambda x: -x if len(x) == 3 else x, N)
-
-
-@attack
-def a_loop_over_rows():
-    same(lambda x: x + sum(1 for _ in range(x.shape[0])) - sum(1 for _ in x), N)
-
-
-@attack
-def divisibility_by_a_divmod():
-    same(lambda x: -x if divmod(x.shape[0], 3)[1] == 1 else x, N)
-
-
-@attack
-def round_of_a_size():
-    same(lambda x: -x if round(x.shape[0] / 2) * 2 == x.shape[0] else x, N)
 
 
 @attack
@@ -481,11 +365,6 @@ def an_exception_as_a_branch_on_a_dtype():
             return x
 
     same(f, N)
-
-
-@attack
-def type_of_the_array():
-    same(lambda x: -x if isinstance(x, np.ndarray) else x, N)
 
 
 @attack
@@ -605,149 +484,11 @@ def integers_to_a_negative_power():
 # functions that can tell symbols from numbers, the kit from a user, or one call from the next
 
 CALLS, SERIAL, CACHE = {"n": 0}, itertools.count(), []
-TELLING = {}
-
-
-def telling(f):
-    TELLING[f.__name__] = f
-    return f
-
-
-@telling
-def counts_in_a_dictionary(x):
-    CALLS["n"] += 1
-    return x if CALLS["n"] < 100 else -x
-
-
-@telling
-def counts_in_an_attribute(x):
-    counts_in_an_attribute.calls = getattr(counts_in_an_attribute, "calls", 0) + 1
-    return x if counts_in_an_attribute.calls < 100 else -x
-
-
-@telling
-def counts_in_an_iterator(x):
-    return x if next(SERIAL) < 100 else -x
-
-
-@telling
-def counts_in_a_default(x, seen=[]):  # noqa: B006
-    seen.append(1)
-    return x if len(seen) < 100 else -x
-
-
-@telling
-def counts_in_a_global(x):
-    global TURN
-    TURN = x
-    return TURN
-
-
-@telling
-def returns_the_first(x):
-    CACHE.append(x)
-    return CACHE[0]
 
 
 @functools.lru_cache
 def remembered(n):
     return 1
-
-
-@telling
-def remembers(x):
-    return x * remembered(3)
-
-
-@telling
-def reads_the_environment(x):
-    return -x if os.environ.get("POSREF") else x
-
-
-@telling
-def calls_the_system(x):
-    return -x if os.getenv("POSREF") else x
-
-
-@telling
-def throws_dice(x):
-    return -x if random.random() < 1e-9 else x
-
-
-@telling
-def throws_dice_of_numpy(x):
-    return -x if np.random.default_rng().random() < 1e-9 else x
-
-
-@telling
-def reads_the_clock(x):
-    return -x if time.time() > 4e9 else x
-
-
-@telling
-def reads_the_frame(x):
-    return x if "kit" in sys._getframe(2).f_code.co_filename else -x
-
-
-@telling
-def reads_the_modules(x):
-    return x if "sympy" in sys.modules else -x
-
-
-@telling
-def reads_its_code(x):
-    return x if reads_its_code.__code__.co_filename.endswith(".py") else -x
-
-
-@telling
-def asks_for_the_name_of_the_type(x):
-    return x if type(x).__name__ == "SizedArray" else -x
-
-
-@telling
-def asks_whether_it_is_an_array(x):
-    return -x if isinstance(x, np.ndarray) else x
-
-
-@telling
-def asks_for_an_attribute_of_the_kit(x):
-    return x if hasattr(x, "extents") else -x
-
-
-@telling
-def asks_for_the_order_in_memory(x):
-    return -x if getattr(x, "flags", None) is not None and x.flags.c_contiguous else x
-
-
-@telling
-def asks_whether_two_are_one(x):
-    return -x if x.shape[0] is x.shape[-1] else x
-
-
-@telling
-def asks_for_the_dtype_by_is(x):
-    return -x if x.dtype is np.float32 else x
-
-
-@telling
-def asks_for_the_dtype_of_its_entries(x):
-    return -x if np.array([x[0], x[1]]).dtype == object else x
-
-
-@telling
-def reads_memory_that_nobody_wrote(x):
-    return x + 0 * np.empty(x.shape)
-
-
-@telling
-def binds_a_word_in_a_scope_of_its_own(x):
-    [getattr for getattr in ()]
-    return -x if getattr(x, "flags", None) is not None else x
-
-
-@telling
-def binds_a_list_in_a_scope_of_its_own(x):
-    return -x if len([CACHE for CACHE in CACHE]) > 100 else x
 
 
 def counting_helper(x):
@@ -757,134 +498,187 @@ def counting_helper(x):
 counting_helper.count = []
 
 
-@telling
-def counts_in_an_attribute_of_a_helper(x):
-    counting_helper.count.append(1)
-    return x if len(counting_helper.count) < 100 else -x
-
-
 class Keeper(NamedTuple):
     count: int = 0
     seen = CACHE
 
 
-@telling
-def counts_in_a_class(x):
-    Keeper.seen.append(1)
-    return x if len(Keeper.seen) < 100 else -x
+def counts_in_an_attribute(x):
+    counts_in_an_attribute.calls = getattr(counts_in_an_attribute, "calls", 0) + 1
+    return x if counts_in_an_attribute.calls < 100 else -x
 
 
-@telling
-def writes_it_as_a_text(x):
-    return x if "%s" % (x,) else -x  # noqa: UP031
+def reads_its_code(x):
+    return x if reads_its_code.__code__.co_filename.endswith(".py") else -x
 
 
-@telling
-def has_an_else_after_a_loop(x):
-    for _ in range(3):
-        x = x + 0
-    else:
-        x = -x
-    return x
+def asks_for_the_name_of_the_type(x):
+    return x if type(x).__name__ == "SizedArray" else -x
 
 
-@telling
-def asks_for_the_dtype_by_numpy(x):
-    return -x if np.issubdtype(x.dtype, np.floating) else x
+class Telling:
+    """Functions without a self: the class is their list."""
 
+    def counts_in_a_dictionary(x):
+        CALLS["n"] += 1
+        return x if CALLS["n"] < 100 else -x
 
-@telling
-def asks_what_can_be_cast(x):
-    return -x if np.can_cast(x.dtype, np.float32) else x
+    def counts_in_an_iterator(x):
+        return x if next(SERIAL) < 100 else -x
 
+    def counts_in_a_default(x, seen=[]):  # noqa: B006
+        seen.append(1)
+        return x if len(seen) < 100 else -x
 
-@telling
-def asks_for_the_identity(x):
-    return -x if id(x.shape[0]) == id(77) else x
+    def counts_in_a_global(x):
+        global TURN
+        TURN = x
+        return TURN
 
+    def returns_the_first(x):
+        CACHE.append(x)
+        return CACHE[0]
 
-@telling
-def asks_for_the_text(x):
-    return -x if str(x[0]) == "3" else x
+    def remembers(x):
+        return x * remembered(3)
 
+    def reads_the_environment(x):
+        return -x if os.environ.get("POSREF") else x
 
-@telling
-def asks_for_the_text_by_a_literal(x):
-    return -x if f"{x}".startswith("[") else x
+    def calls_the_system(x):
+        return -x if os.getenv("POSREF") else x
 
+    def throws_dice(x):
+        return -x if random.random() < 1e-9 else x
 
-@telling
-def asks_for_the_hash(x):
-    return -x if hash(x.shape[0]) == 77 else x
+    def throws_dice_of_numpy(x):
+        return -x if np.random.default_rng().random() < 1e-9 else x
 
+    def reads_the_clock(x):
+        return -x if time.time() > 4e9 else x
 
-@telling
-def tries_a_length(x):
-    try:
-        return -x if len(x) == 3 else x
-    except TypeError:
+    def reads_the_frame(x):
+        return x if "kit" in sys._getframe(2).f_code.co_filename else -x
+
+    def reads_the_modules(x):
+        return x if "sympy" in sys.modules else -x
+
+    def asks_whether_it_is_an_array(x):
+        return -x if isinstance(x, np.ndarray) else x
+
+    def asks_for_an_attribute_of_the_kit(x):
+        return x if hasattr(x, "extents") else -x
+
+    def asks_for_the_order_in_memory(x):
+        return -x if getattr(x, "flags", None) is not None and x.flags.c_contiguous else x
+
+    def asks_whether_two_are_one(x):
+        return -x if x.shape[0] is x.shape[-1] else x
+
+    def asks_for_the_dtype_by_is(x):
+        return -x if x.dtype is np.float32 else x
+
+    def asks_for_the_dtype_of_its_entries(x):
+        return -x if np.array([x[0], x[1]]).dtype == object else x
+
+    def reads_memory_that_nobody_wrote(x):
+        return x + 0 * np.empty(x.shape)
+
+    def binds_a_word_in_a_scope_of_its_own(x):
+        [getattr for getattr in ()]
+        return -x if getattr(x, "flags", None) is not None else x
+
+    def binds_a_list_in_a_scope_of_its_own(x):
+        return -x if len([CACHE for CACHE in CACHE]) > 100 else x
+
+    def counts_in_an_attribute_of_a_helper(x):
+        counting_helper.count.append(1)
+        return x if len(counting_helper.count) < 100 else -x
+
+    def counts_in_a_class(x):
+        Keeper.seen.append(1)
+        return x if len(Keeper.seen) < 100 else -x
+
+    def writes_it_as_a_text(x):
+        return x if "%s" % (x,) else -x  # noqa: UP031
+
+    def has_an_else_after_a_loop(x):
+        for _ in range(3):
+            x = x + 0
+        else:
+            x = -x
         return x
 
+    def asks_for_the_dtype_by_numpy(x):
+        return -x if np.issubdtype(x.dtype, np.floating) else x
 
-@telling
-def tries_bits(x):
-    try:
-        return -x if x.shape[0].bit_length() > 3 else x
-    except AttributeError:
-        return x
+    def asks_what_can_be_cast(x):
+        return -x if np.can_cast(x.dtype, np.float32) else x
 
+    def asks_for_the_identity(x):
+        return -x if id(x.shape[0]) == id(77) else x
 
-@telling
-def tries_a_function_that_the_kit_has_not(x):
-    try:
-        return 1 + np.rint(x)
-    except Exception:
-        return x
+    def asks_for_the_text(x):
+        return -x if str(x[0]) == "3" else x
 
+    def asks_for_the_text_by_a_literal(x):
+        return -x if f"{x}".startswith("[") else x
 
-@telling
-def suppresses(x):
-    with contextlib.suppress(BaseException):
-        return -x if x.shape[0] == 7 else x
-    return x
+    def asks_for_the_hash(x):
+        return -x if hash(x.shape[0]) == 77 else x
 
-
-@telling
-def matches(x):
-    match x.shape[0]:
-        case int():
-            return -x
-        case _:
+    def tries_a_length(x):
+        try:
+            return -x if len(x) == 3 else x
+        except TypeError:
             return x
 
+    def tries_bits(x):
+        try:
+            return -x if x.shape[0].bit_length() > 3 else x
+        except AttributeError:
+            return x
 
-@telling
-def vectorizes(x):
-    return np.vectorize(lambda v: v, otypes=[object])(x)
+    def tries_a_function_that_the_kit_has_not(x):
+        try:
+            return 1 + np.rint(x)
+        except Exception:
+            return x
+
+    def suppresses(x):
+        with contextlib.suppress(BaseException):
+            return -x if x.shape[0] == 7 else x
+        return x
+
+    def matches(x):
+        match x.shape[0]:
+            case int():
+                return -x
+            case _:
+                return x
+
+    def vectorizes(x):
+        return np.vectorize(lambda v: v, otypes=[object])(x)
+
+    def thaws(x):
+        x.frozen = False
+        x[...] = 2 * x
+        return x
+
+    def asks_in_a_helper(x):
+        return asks_for_the_name_of_the_type(x)
+
+    def takes_a_module_as_a_value(x):
+        return x if vars(np)["pi"] > 3 else -x
+
+    def imports(x):
+        import posref
+
+        return x if posref else -x
 
 
-@telling
-def thaws(x):
-    x.frozen = False
-    x[...] = 2 * x
-    return x
-
-
-@telling
-def asks_in_a_helper(x):
-    return asks_for_the_name_of_the_type(x)
-
-
-@telling
-def takes_a_module_as_a_value(x):
-    return x if vars(np)["pi"] > 3 else -x
-
-
-@telling
-def imports(x):
-    import posref
-
-    return x if posref else -x
+NAMED_BY_OTHERS = (counts_in_an_attribute, reads_its_code, asks_for_the_name_of_the_type)
+TELLING = {f.__name__: f for f in (*NAMED_BY_OTHERS, *vars(Telling).values()) if inspect.isfunction(f)}
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -966,16 +760,6 @@ def test_hypotheses_are_recorded():
 
 
 @true
-def equal_shapes():
-    same(lambda x: x if x.shape == (x + 0).shape else -x, N, M)
-
-
-@true
-def even_width():
-    same(lambda x: x if x.shape[-1] % 2 == 0 else -x, 2 * H)
-
-
-@true
 def induction_of_integers():
     prove_induction(K, K * (K - 1) / 2, K)
 
@@ -999,4 +783,4 @@ def test_what_is_true_stays_provable(name):
 
 def test_a_question_of_a_body_is_answered_with_a_remedy():
     with pytest.raises(Undecided, match="may not compare a size; move the check into the contract"):
-        proved(size_equals_number)
+        proved(ATTACKS["size_equals_number"])
