@@ -25,6 +25,14 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"causal": False}
+ROUNDS = {"_group": "grouped_heads"}
+BRANCHES_ON_SIZES = {
+    "_summed_over_sharing": "gradient_by_calculus",
+    "with_heads_of": "grouped_heads",
+    "row_maximum": "pinned_softmax",
+}
+
 N, M, D, E = size("n"), size("m"), size("d"), size("e")
 WHOLE = [attention.attend, attention.scores, attention.softmax]
 

@@ -23,6 +23,9 @@ from proofs.kit import (
     theorem,
 )
 
+ROUNDS = {"_merged": "pinned_multimodal", "temperature": "pinned_temperature"}
+BRANCHES_ON_NUMBERS = {"_merged": "pinned_multimodal"}
+
 N, H = size("n"), size("h")
 
 

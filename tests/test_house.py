@@ -20,48 +20,23 @@ DOCUMENTED = [name for name in SPECIFICATIONS if name != "pairing"]  # which def
 TWINS = [f"fast.{path.stem}" for path in sorted((ROOT / "posref" / "fast").glob("*.py"))]
 MAX_LINES, MAX_STATEMENTS = 270, 25
 
-# Where a function branches on a size all the same: the theorems that take both branches.
-BRANCHES_ON_SIZES = {
-    "attention._summed_over_sharing": "attention.gradient_by_calculus, with and without shared heads",
-    "attention.with_heads_of": "attention.grouped_heads, and attention.permutation_equivariant without heads",
-    "attention.row_maximum": "attention.pinned_softmax, shards.pinned",
-}
-# Where a function branches on a number, and where it rounds: the theorem that fixes it.
-BRANCHES_ON_NUMBERS = {
-    "position_ids._merged": "position_ids.pinned_multimodal",
-    "rotary.scaling.dynamic_length": "rotary.scaling.lengths_by_rule",
-    "rotary.scaling.longrope_list": "rotary.scaling.lengths_by_rule",
-}
-ROUNDS = {
-    "absolute.zero_padding._pad": "absolute.zero_padding.pinned",
-    "attention._group": "attention.grouped_heads",
-    "position_ids._merged": "position_ids.pinned_multimodal",
-    "position_ids.temperature": "position_ids.pinned_temperature",
-    "relative.alibi.slopes": "relative.alibi.slopes_pinned",
-    "relative.decomposed.rows": "relative.decomposed.rows_pinned",
-    "rotary.generators.partition": "rotary.generators.constructors_pinned",
-    "rotary.scaling.proportional": "rotary.scaling.pinned_proportional",
-    "rotary.scaling.yarn_range": "rotary.scaling.yarn_range_counts_turns",
-}
-# What an argument is that is not given, in every public function.
-DEFAULTS = {
-    "base": 10000.0,  # Vaswani et al., section 3.5
-    "beta_fast": 32.0,  # YaRN
-    "beta_slow": 1.0,
-    "buckets": 32,  # Raffel et al., section 2.1
-    "causal": False,
-    "divisor": "dim",  # Vaswani et al., section 3.5
-    "factor": 1,
-    "in_place": False,
-    "max_bias": 8,  # Press et al., section 3
-    "max_distance": 128,  # Raffel et al., section 2.1
-    "merge": 1,
-    "mscale": 1.0,
-    "ramp": "index",
-    "scale_base": 512.0,  # Sun et al., Algorithm 1
-    "steps": 2,  # He et al., DeBERTa
-    "variant": "relative_key",
-}
+
+def in_proofs(word):
+    """What the proof files say under this name, with the file."""
+    for path in sorted((ROOT / "proofs").rglob("*.py")):
+        if f"\n{word} = {{" in (text := path.read_text(encoding="utf-8")):
+            values = {ast.unparse(node.targets[0]): node.value for node in ast.parse(text).body if isinstance(node, ast.Assign)}
+            yield ".".join(path.relative_to(ROOT / "proofs").with_suffix("").parts), ast.literal_eval(values[word])
+
+
+def fixed_by_theorems(word):
+    """Function -> the theorem that fixes what it does all the same: rounds, or branches on a number or a size."""
+    return {f"{file}.{name}": f"{file}.{theorem}" for file, found in in_proofs(word) for name, theorem in found.items()}
+
+
+BRANCHES_ON_SIZES, BRANCHES_ON_NUMBERS, ROUNDS = map(fixed_by_theorems, ("BRANCHES_ON_SIZES", "BRANCHES_ON_NUMBERS", "ROUNDS"))
+# What an argument is that is not given, in every public function; each stands in the proof file of one system.
+DEFAULTS = {name: default for _, found in in_proofs("DEFAULTS") for name, default in found.items()}
 
 FORBIDDEN_ATTRIBUTES = {"real", "imag", "asarray", "empty_like", "inf", "infty", "NINF"}
 FORBIDDEN_IMPORTS = {"math", "cmath", "warnings", "functools"}
@@ -437,8 +412,9 @@ def test_module(rule):
 
 
 def test_exceptions_are_proved():
-    named = {**BRANCHES_ON_NUMBERS, **ROUNDS}.values()
-    assert set(named) <= {theorem.partition("/")[0] for theorem in statements.statements()}
+    named = {*BRANCHES_ON_SIZES.values(), *BRANCHES_ON_NUMBERS.values(), *ROUNDS.values()}
+    assert named <= {theorem.partition("/")[0] for theorem in statements.statements()}
+    assert len(DEFAULTS) == sum(len(found) for _, found in in_proofs("DEFAULTS")), "an argument has one default"
 
 
 def wrong_answers(system):

@@ -114,6 +114,8 @@ def resize(
 ) -> Numbers[Array, "height width d"]:
     """P, the table at `height` x `width` places: `(height, width, d)`. A table in one row of patches is reshaped first.
 
+    Computed in float64.
+
     >>> resize(np.array([[[0.0], [4.0]]]), 1, 3, convention="vilt")[..., 0]
     array([[0., 2., 4.]])
     """

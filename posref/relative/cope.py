@@ -74,7 +74,7 @@ def interpolate(
 ) -> Numbers[Array, "... n_query n_key"]:
     """z_ij between the rows on both sides of p_ij, from a number for each row: shape of `positions`.
 
-    Row r has the weight max(1 - |p - r|, 0), so at most two rows have one.
+    Row r has the weight max(1 - |p - r|, 0), so at most two rows have one. Computed in float64.
 
     >>> interpolate(np.array([[0.0, 10.0, 30.0]]), np.array([[0.5, 1.0, 1.75]]))
     array([[ 5., 10., 25.]])
@@ -94,6 +94,8 @@ def scores(
     convention: Convention,
 ) -> Numbers[Array, "... n_query n_key"]:
     """Scores to go through a softmax with the same `mask`: `(..., n_query, n_key)`. `scale` is 1/sqrt(d).
+
+    Computed in float64.
 
     >>> one, mask = np.ones((2, 1)), np.tri(2, dtype=bool)
     >>> scores(one, 0 * one, np.array([[0.0], [4.0]]), mask, scale=0.5, convention="official")

@@ -106,6 +106,7 @@ def resize(table: Numbers[Array, "m! d"], length: Count) -> Numbers[Array, "leng
     """The table read at `length` places by lines between its rows, centres on centres: `(length, d)`.
 
     Row t of the result stands at (t + 1/2) m / length - 1/2, and at the first or last row if that is beyond.
+    Computed in float64.
 
     >>> resize(np.array([[0.0], [3.0]]), 4)[:, 0]
     array([0.  , 0.75, 2.25, 3.  ])

@@ -174,6 +174,7 @@ def continuous_bias(
     """16 sigmoid(m_a(g(dy), g(dx))), between 0 and 16: `(..., h, n, n)`, to be added to Swin v2's scores.
 
     `height`, `width` are those of the window that was trained; with them the bias of a vector is the same in every window.
+    Computed in float64.
 
     >>> one = np.ones((1, 1))
     >>> continuous_bias(np.array([[0, 0], [0, 1]]), np.array([[0.0, 1.0]]), one[0], one, height=2, width=2).round(3)
@@ -195,6 +196,8 @@ def logarithmic_bias(
     b_2: Numbers[Array, "h"],
 ) -> Numbers[Array, "... h n n"]:
     """m_a(l(dy), l(dx)) + b_2a of timm's "cr", which no window divides and no sigmoid bounds: `(..., h, n, n)`.
+
+    Computed in float64.
 
     >>> one = np.ones((1, 1))
     >>> logarithmic_bias(np.array([[0, 0], [0, 1]]), np.array([[0.0, 1.0]]), one[0], one, 0 * one[0]).round(3)

@@ -141,7 +141,7 @@ def mixed(frequencies: Numbers[Array, "pairs"], phi: Signed[Array, "..."]) -> Nu
 def cayley(skew: Numbers[Array, "... d d"]) -> Numbers[Array, "... d d"]:
     """P = (1 - S)(1 + S)^-1, orthogonal for a skew S: `(..., d, d)`. STRING, section 3.2.
 
-    By elimination: 1 + S keeps a positive part at every step, so that no rows need to be exchanged.
+    By elimination: 1 + S keeps a positive part at every step, so that no rows need to be exchanged. Computed in float64.
 
     >>> cayley(np.array([[0.0, 1.0], [-1.0, 0.0]]))
     array([[ 0., -1.],
@@ -178,6 +178,8 @@ def exponential(
     halvings: Count,
 ) -> Numbers[Array, "... d d"]:
     """R(x) = exp(sum_a x_a S_a): `(..., d, d)`. ValueError if `halvings` are too few for a short series.
+
+    Computed in float64.
 
     >>> exponential(np.array([np.pi]), np.array([[[0.0, -1.0], [1.0, 0.0]]]), terms=18, halvings=2).round(4) + 0.0
     array([[-1.,  0.],

@@ -115,6 +115,7 @@ def ntk(frequencies: Numbers[Array, "dim/2"], *, factor: Factor) -> Numbers[Arra
     """w_t s^(-t / (h - 1)), h pairs: the first frequency is kept, the last divided by s. YaRN Definition 1.
 
     For w_t = b^(-2t / dim) it is another base, b s^(dim / (dim - 2)). ValueError for a single pair, which is first and last.
+    Computed in float64.
 
     >>> ntk(np.array([1.0, 0.1, 0.01]), factor=4.0)
     array([1.    , 0.05  , 0.0025])
@@ -131,6 +132,7 @@ def dynamic_ntk(
     """`ntk` by as much as a text of `length` tokens needs: s max(l, L) / L - (s - 1). `rope_type` "dynamic".
 
     Texts up to `original_length` are untouched. Which length counts is `dynamic_length`'s matter. Errors as in `ntk`.
+    Computed in float64.
 
     >>> dynamic_ntk(np.array([1.0, 0.1, 0.01]), factor=2.0, length=5120, original_length=2048)
     array([1.    , 0.05  , 0.0025])

@@ -65,6 +65,8 @@ def scales(
 ) -> Numbers[Array, "... dim/2"]:
     """zeta_t^((m - c) / B), zeta_t = (10 t / dim + 2) / 7: one factor for each pair, `positions.shape + (dim/2,)`.
 
+    Computed in float64.
+
     >>> scales(np.array([0, 512]), 4, center=0).round(4)
     array([[1.    , 1.    ],
            [0.2857, 0.6429]])

@@ -28,6 +28,8 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"divisor": "dim"}  # Vaswani et al., section 3.5
+
 N, H = size("n"), size("h")
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from posref.absolute import zero_padding
 from proofs.kit import array, index, prove_equal, prove_that, size, sized, symbol, symbols, theorem
 
+ROUNDS = {"_pad": "pinned"}
+
 M = size("m")
 OF = [zero_padding.convolve, zero_padding._pad]
 WIDTHS = (1, 2, 3, 4)

@@ -4,6 +4,8 @@ from posref.fast import rope as fast
 from posref.rotary import rope
 from proofs.kit import Output, prove_equal, prove_kernel, room, size, sized, symbols, theorem
 
+DEFAULTS = {"in_place": False}
+
 B, H, G, N, P, REST = (size(name) for name in ("batch", "heads", "groups", "n", "pairs", "rest"))
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
 

@@ -30,6 +30,9 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"max_bias": 8}  # Press et al., section 3
+ROUNDS = {"slopes": "slopes_pinned"}
+
 N, M, H, D = size("n"), size("m"), size("h"), size("d")
 
 

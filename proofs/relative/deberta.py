@@ -29,6 +29,8 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"steps": 2}  # He et al.
+
 N, M, K = size("n"), size("m"), size("K")
 
 

@@ -10,6 +10,8 @@ from posref.ops import decomposed as ops
 from posref.relative import decomposed
 from proofs.kit import example, prove_equal, prove_that, symbol, symbols, theorem
 
+ROUNDS = {"rows": "rows_pinned"}
+
 GRIDS = [((2, 3), (2, 3)), ((3, 2), (1, 1)), ((2, 2), (1, 2)), ((1, 3), (2, 3))]
 
 

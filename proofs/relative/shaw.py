@@ -12,6 +12,8 @@ from proofs.attention import rows
 from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
 from proofs.offsets import clipped
 
+DEFAULTS = {"variant": "relative_key"}
+
 SCORES = [shaw.scores, clip]
 KEY, BOTH = shaw.VARIANTS
 FORMS = [(variant, heads) for variant in shaw.VARIANTS for heads in ((), (3,))]

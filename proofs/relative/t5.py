@@ -27,6 +27,11 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {
+    "buckets": 32,  # Raffel et al., section 2.1
+    "max_distance": 128,
+}
+
 N, M, H, D = size("n"), size("m"), size("h"), size("d")
 
 ENCODER, DECODER = (16, 128), (32, 128)  # buckets on a side, max_distance

@@ -28,6 +28,8 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"merge": 1}
+
 N, H, A = size("n"), size("h"), size("a")
 
 

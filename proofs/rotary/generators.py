@@ -9,6 +9,8 @@ from posref import pairing
 from posref.rotary import axes, generators, rope
 from proofs.kit import Scalar, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
 
+ROUNDS = {"partition": "constructors_pinned"}
+
 MADE = [generators.skew, generators.circulant, generators.partition, generators.planes, pairing.indices]
 
 

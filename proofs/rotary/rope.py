@@ -28,6 +28,8 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {"base": 10000.0}  # Vaswani et al., section 3.5
+
 N, D, H, REST = size("n"), size("d"), size("h"), size("rest")
 ROTATION = [rope.rotate, rope.tables, pairing.split, pairing.join]
 

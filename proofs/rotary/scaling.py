@@ -26,6 +26,16 @@ from proofs.kit import (
     theorem,
 )
 
+DEFAULTS = {
+    "beta_fast": 32.0,  # YaRN
+    "beta_slow": 1.0,
+    "factor": 1,
+    "mscale": 1.0,
+    "ramp": "index",
+}
+ROUNDS = {"proportional": "pinned_proportional", "yarn_range": "yarn_range_counts_turns"}
+BRANCHES_ON_NUMBERS = {"dynamic_length": "lengths_by_rule", "longrope_list": "lengths_by_rule"}
+
 N, H, REST = size("n"), size("h"), size("rest")
 EXCESS = symbol("excess", nonnegative=True)
 S = 1 + EXCESS  # a factor of at least 1

@@ -10,6 +10,8 @@ from posref.rotary import rope, xpos
 from proofs.kit import array, entries, example, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
 from proofs.rotary.rope import definition as turned
 
+DEFAULTS = {"scale_base": 512.0}  # Sun et al., Algorithm 1
+
 N, H = size("n"), size("h")
 
 

@@ -3,9 +3,9 @@
 A cell is (system, op, variant) x mistake, where `posref.ops` can make the mistake there: at a case, or where the op is asked
 with the settings of one. It is *killed* if some case tells it from the right answer by more than two tolerances of f32, or of
 f64 where the case is for float64 alone; *refused* if it is an error in some case, which nobody overlooks; *explained* by a
-reason of `_reasons`; *open* otherwise, and then the vectors are not complete. *Absent* cells are none: the mistake has no
-place. Two mistakes made one upon the other, in either order, *cancel* if each is killed and no case of the op and variant
-kills both at once: all pairs are made, also of wraps and of mistakes of one kind.
+reason in `REASONS` of its generator; *open* otherwise, and then the vectors are not complete. *Absent* cells are none: the
+mistake has no place. Two mistakes made one upon the other, in either order, *cancel* if each is killed and no case of the op
+and variant kills both at once: all pairs are made, also of wraps and of mistakes of one kind.
 """
 
 import inspect
@@ -20,7 +20,7 @@ import numpy as np
 from posref import attention, ops, vectors
 from posref.relative import cope, forgetting, stick_breaking
 from posref.rotary import pope
-from proofs.vectors._reasons import AT_MOST, PAIRS, idle, reason
+from proofs.vectors._reasons import AT_MOST, idle, reason
 
 MODULI = (2**7, 2**8, 2**10, 2**12, 2**15, 2**16)  # where narrow integers and tables end
 KINDS = ("killed", "refused", "explained", "open")
@@ -207,7 +207,7 @@ def report(names=()):
         lines.append(_line(" ".join(place), Counter(row.values())))
         total.update(row.values())
     made, cancel = sum(count for count, _ in pairs(tuple(names)).values()), cancelling(tuple(names))
-    said = sum(reason(*row, page=PAIRS) is not None for row in cancel)
+    said = sum(reason(*row, kind="pair") is not None for row in cancel)
     together = (
         f"{made} pairs of mistakes in both orders: {len(cancel)} cancel, {said} at every input and {len(cancel) - said} open"
     )
@@ -220,14 +220,12 @@ def missing(names=()):
     found = {
         kind: [(*place, name) for place, row in table.items() for name, each in row.items() if each == kind] for kind in KINDS
     }
-    said = [
-        f"open: no case kills {' '.join(cell)}; add one, or a reason to proofs/vectors/_reasons.py" for cell in found["open"]
-    ]
+    said = [f"open: no case kills {' '.join(cell)}; add one, or a reason to REASONS of its generator" for cell in found["open"]]
     cancel = cancelling(tuple(names))
-    said += [f"made together they cancel: {' '.join(row)}" for row in cancel if not reason(*row, page=PAIRS)]
+    said += [f"made together they cancel: {' '.join(row)}" for row in cancel if not reason(*row, kind="pair")]
     count = sum(map(len, found.values()))
     if not names:
-        said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"]) + idle(cancel, PAIRS)]
+        said += [f"a reason explains nothing: {pattern}" for pattern in idle(found["explained"]) + idle(cancel, "pair")]
     if not names and len(found["explained"]) > AT_MOST * count:
         said.append(
             f"{len(found['explained'])} of {count} cells have a reason in the place of a case; at most {AT_MOST:.0%} may"

@@ -2,7 +2,7 @@
 
 Every function of `posref` that a case runs is mutated as for the proofs (`proofs.kit.mutants`). A mutant is noticed if a case
 that runs the function raises an error or leaves the tolerance of its strictest model. One that survives is equivalent, which
-the proofs say (`equivalent=`), or has a reason in `_reasons`, or wants a case.
+the proofs say (`equivalent=`), or has a reason in `REASONS` of its generator, or wants a case.
 """
 
 import functools
@@ -17,7 +17,7 @@ from posref import ops, vectors
 from proofs.kit.mutants import mutants, python_function, swapped
 from proofs.kit.runner import in_file
 from proofs.kit.runner import names as proof_files
-from proofs.vectors._reasons import MUTANTS, idle, reason
+from proofs.vectors._reasons import idle, reason
 
 SECONDS = 5  # a mutant may never end
 FAMILIES = ("posref.absolute.", "posref.rotary.", "posref.relative.")
@@ -28,10 +28,10 @@ def report(names=()):
     """What the cases notice, as a line, and what is open, as sentences; reasons may be idle where not all cases are asked."""
     alive = [f"{function.__module__}.{label}" for function, label in survivors(names)]
     unproved = [mutant for mutant in alive if mutant not in _equivalent()]
-    explained = [mutant for mutant in unproved if reason(mutant, page=MUTANTS)]
+    explained = [mutant for mutant in unproved if reason(mutant, kind="mutant")]
     said = [f"survives: {mutant}" for mutant in unproved if mutant not in explained]
     if not names:
-        said += [f"a reason explains nothing: {pattern}" for pattern in idle([(mutant,) for mutant in explained], MUTANTS)]
+        said += [f"a reason explains nothing: {pattern}" for pattern in idle([(mutant,) for mutant in explained], "mutant")]
     proved, unexplained = len(alive) - len(unproved), len(unproved) - len(explained)
     return f"{len(alive)} survive: {proved} equivalent, {len(explained)} with a reason, {unexplained} open", said
 

@@ -29,6 +29,11 @@ REJECTED = (
     ("alibi/signed/h6/decode", "form", {"form": "relative"}, "choice", "signed, absolute or key."),
     ("alibi/slopes/h1-b8/slopes", "no-heads", {"heads": 0}, "range", "At least one head."),
 )
+REASONS = """
+attend signed key_form | m j and m (j - i) differ by a constant of each row, which the softmax does not see
+attend signed queries_left_aligned | the same constant: the mask is made of the right positions, and the bias alone moves
+bias key queries_left_aligned | m j has no query in it
+"""
 
 
 def vectors():

@@ -51,6 +51,17 @@ REJECTED = (
     ("attention/by-offset/h4-d4/cached", "bias", {"bias_by_offset": cut}, "shape", "3 queries and 5 keys have 7 offsets."),
     ("attention/masks/w2/window", "width-0", {"width": 0}, "range", "A window holds its own token."),
 )
+REASONS = """
+causal_mask masks linear_scaling | j <= i is j/4 <= i/4
+pair attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
+pair attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
+mutant _summed_over_sharing: heads, key_heads = * | heads that share nothing are summed alone: the same
+mutant _summed_over_sharing: return gradient if () in * | heads that share nothing are summed alone: the same
+mutant _summed_over_sharing: in_groups = *key_heads, -2,* | numpy infers the size that is negative, whichever it is
+mutant row_maximum: if scores.shape* | one key is its own sum; and no case is without keys: C has no empty array
+mutant row_maximum: return scores.sum(* | no case is without keys: C has no empty array
+mutant with_heads_of: *0 in heads + key_heads* | one is broadcast; queries have as many heads as keys or more
+"""
 
 SCORES = "scale_ignored scale_squared no_bias bias_before_scale bias_twice bias_subtracted bias_of_the_first_head"
 MASKED = "no_mask mask_inverted mask_after_softmax mask_multiplied softmax_over_queries"

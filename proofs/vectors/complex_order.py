@@ -24,6 +24,12 @@ CONVENTIONS = {
     "op released_frequencies": "v / 10000^(2t/dim), t = 0 .. dim - 1",
 }
 REJECTED = (("complex_order/released/d2/encode", "phase", {"phase": cut}, "shape", "One phase for each amplitude."),)
+REASONS = """
+encode released no_phase | the released code has no phase: it is 0
+encode released phase_sign | the released code has no phase: it is 0
+scores shared shared_frequency | words share their frequencies in this variant: the mistake is the rule
+scores shared starts_at_one | with shared frequencies a score depends on the offset alone
+"""
 
 POSITIONS = [[0, 1, 2, 7, 300], [5, 0, 48047, 9, 1]]
 ANY = "sign starts_at_one shared_frequency turns"

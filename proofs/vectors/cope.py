@@ -16,6 +16,9 @@ CONVENTIONS = {
     "op scores": "with the gates sigmoid(scale q . k)",
 }
 REJECTED = (("cope/nodiv/d4-r3/causal", "no-convention", {"convention": None}, "missing", "z is divided by sqrt(d), or not."),)
+REASONS = """
+scores * log_sigmoid_of_small_in_cope | the gate is exp of it, and 0 is right there
+"""
 MPF = np.vectorize(mpmath.mpf, otypes=[object])
 
 

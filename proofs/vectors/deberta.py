@@ -35,6 +35,12 @@ REJECTED = (
     ("deberta/released/h3-d4-k3/c2p", "no-convention", {"convention": None}, "missing", "delta(i, j) or delta(j, i)."),
     ("deberta/transformers/b256-p512/log-buckets", "odd-buckets", {"buckets": 255}, "range", "Half for each side."),
 )
+REASONS = """
+decoder * int16_positions | `positions` of this op are vectors: no integer, nothing near 2^15
+decoder * positions_below_2^20 | `positions` of this op are vectors: nothing near 2^20
+decoder * positions_clamped | `positions` of this op are vectors: nothing near 4096
+decoder * position_minus_one_floored | `positions` of this op are vectors: their index is the caller's
+"""
 
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 FAR = [-10000, -1000, -513, -512, -511, -300, -200, -129, -128, -127, -1, 0]

@@ -21,6 +21,12 @@ CONVENTIONS = {
     "op field": "dp/dt = (p_1 - t p_0, t - p_0 p_1) at the times given",
 }
 REJECTED = (("floater/field/d2-s1/field", "no-substeps", {"substeps": 0}, "range", "At least one step from time to time."),)
+REASONS = """
+sinusoid * classical | for a linear field every rule of fourth order with four stages is the same polynomial
+sinusoid * frozen_time | the field of the sinusoid does not depend on time
+sinusoid released closed_form | at the released step of 0.01 the rule errs less than float32 rounds; `coarse` tells
+sinusoid released one_substep | at the released step of 0.01 the rule errs less than float32 rounds; `coarse` tells
+"""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ REJECTED = (
     ("fope/released/d8-l1024-w2/narrow", "kept", {"length": 8192}, "shape", "Four frequencies, and coefficients for three."),
     ("fope/eye/k3-w3/step", "width-0", {"width": 0}, "range", "Nothing turns."),
 )
+REASONS = """
+mutant frequencies: *  ->  *length > 2 * np.pi? | w L of a rational base is algebraic, and 2 pi is not
+"""
 
 OWN = "cos_for_sin one_matrix no_noise of_the_first_head columns_normalized other_pairs other_padding still_pairs_dropped"
 ROWS = "positions_clamped positions_modulo bf16_positions int16_positions positions_shared_across_batch wrong_axis wrong_base"

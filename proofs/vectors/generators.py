@@ -23,6 +23,9 @@ CONVENTIONS = {
     "op turn": "exp(sum_a coordinates_a (U_a - U_a^T)) x with U_a the entries of matrices_a above the diagonal",
 }
 REJECTED = (("generators/planes-half/painted/made", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),)
+REASONS = """
+turn turn positions_below_2^20 | a series of 18 terms holds near 0 alone
+"""
 
 
 def vectors():

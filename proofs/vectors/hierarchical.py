@@ -18,6 +18,13 @@ REJECTED = (
     ("hierarchical/a0.4-n5-d2/encode", "beyond-n-squared", {"positions": [[0, 25]]}, "range", "Five rows serve 25 positions."),
     ("hierarchical/a0.4-n5-d2/encode", "alpha-1", {"alpha": 1.0}, "range", "Division by 1 - alpha."),
 )
+REASONS = """
+encode any positions_absolute | positions are rows of a table
+encode any positions_below_2^20 | a table of 2^20 rows is no small case
+encode any f32_positions | positions beyond 2^24 need a table of more than 4096 rows, which is no small case
+pair encode any counts_from_one position_plus_one | counting from one, positions are one more
+mutant extend: *q.reshape(-2,* | numpy infers the size that is negative, whichever it is
+"""
 
 
 def vectors():

@@ -18,6 +18,9 @@ CONVENTIONS = {
     "op steps": "p_{i+1} - p_i of encode_normalized, for all i; it changes with the length",
 }
 REJECTED = (("index/length/n16/encode", "length-0", {"length": 0}, "range", "Division by the length."),)
+REASONS = """
+encode_normalized * positions_absolute | positions count from 0 to the length
+"""
 
 POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
 

@@ -24,6 +24,10 @@ CONVENTIONS = {
     "floor(a * key_heads / heads)",
 }
 REJECTED = (("layouts/interleaved-to-half/h6-k3-d8-r4-b1e4/scores", "odd-dim", {"dim": 3}, "range", "Features turn in pairs."),)
+REASONS = """
+scores * position_*_one | scores depend on the offset alone
+pair scores * not_converted switch_forgotten | weights as they were, turned as they were
+"""
 
 
 def vectors():

@@ -28,6 +28,20 @@ REJECTED = (
     ("learned/bert/any/ids", "padding-idx", {"padding_idx": 1}, "choice", "BERT counts from 0 whatever the padding is."),
     ("learned/roberta/r7-d3/embed", "table-too-short", {"table": lambda t: t[:4]}, "range", "The third token has row 4."),
 )
+REASONS = """
+encode any positions_absolute | positions are rows of a table
+encode any positions_below_2^20 | a table of 2^20 rows is no small case
+encode any f16_positions | needs a table of more than 2048 rows, which is no small case
+encode any positions_clamped | needs a table of more than 4096 rows, which is no small case
+encode any positions_modulo* | needs a table of more rows than the modulus; those of 128 and 256 are killed
+encode any int16_positions | needs a table of more than 32768 rows, which is no small case
+encode any f32_positions | needs a table of more than 2^24 rows, which is no small case
+position_ids bert counts_padding | BERT counts padding: the mistake is the rule
+position_ids bert mask_inverted | BERT's positions do not depend on the mask
+position_ids bert zero_based | BERT counts from 0: the mistake is the rule
+token_ids generate padding_as_token | the positions of padding are not in the result of this op
+mutant position_ids: *tokens_so_far - 1, 0)* | the positions of padding are not in the result of `token_ids`
+"""
 
 BATCH = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1]])
 

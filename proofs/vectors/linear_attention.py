@@ -25,6 +25,10 @@ CONVENTIONS = {
     "op feature_map": "phi(x)",
 }
 REJECTED = (("linear_attention/half-causal/d4-b1e4/far", "no-layout", {"layout": None}, "missing", "Both layouts are in use."),)
+REASONS = """
+attend * position_*_one | scores depend on the offset alone
+mutant elu_plus_one: *np.minimum(x, -1 * x)* | equal where it is used, x <= 0
+"""
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "denominator_rotated rotated_before_phi not_rotated other_layout sign positions_ignored"

@@ -23,6 +23,9 @@ REJECTED = (
     ("offsets/contiguous/h3-q2-k5/toeplitz", "width", {"by_offset": cut}, "shape", "2 queries and 5 keys have 6 offsets."),
     ("offsets/gather/h3-w7/chunk", "outside", {"keys": [0, 1, 2, 3, 9]}, "range", "Nothing wraps to the other end."),
 )
+REASONS = """
+pair clip clip clip_one_early clip_one_late | one more and one less
+"""
 
 
 def vectors():

@@ -28,6 +28,9 @@ REJECTED = (
     ("pope/half-key/d6/near-2", "phases", {"phases": lambda p: p[:, :5]}, "shape", "A phase for every feature."),
     ("pope/half-key/d6/near-2", "heads", {"phases": lambda p: p[[0, 1, 1]]}, "shape", "Three rows of phases for two heads."),
 )
+REASONS = """
+pair scores * phases_subtracted sign | two signs
+"""
 
 WITHDRAWN = {
     f"pope/{layout}-key/d6/near": "three values are the sine of 2 pi with 200 bits, 9e-62 to 3e-61, and not 0: take "

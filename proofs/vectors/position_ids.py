@@ -48,6 +48,11 @@ REJECTED = (
     ),
     ("position_ids/temperature/llama4/f8192", "no-convention", {"convention": None}, "missing", "p or p + 1 is divided."),
 )
+REASONS = """
+temperature * positions_absolute | the logarithm of 1 + floor(p / length) has no value below 0
+temperature * positions_truncated | floor(p / length) of an integer length is that of floor(p)
+pair multimodal * after_the_largest after_the_longer_side | one setting, twice the other
+"""
 WITHDRAWN = {
     f"position_ids/multimodal/{name}/ids": f"withdrawn: it does not say which text follows a video; the same values with "
     f"convention longer_side are position_ids/multimodal/{name}/longer-side"

@@ -21,6 +21,10 @@ CONVENTIONS = {
     "op weights": "of one axis: how much of each of `length` rows is read at `new` places",
 }
 REJECTED = (("resizing/timm/3x5-to-4x2/table", "no-convention", {"convention": None}, "missing", "Five are in use."),)
+REASONS = """
+mutant cubic: * ->  return np.where(x < 1, * | both cubics are 0 at 1
+mutant cubic: * ->  *np.where(x <= 2, * | the cubic and what is beyond it are 0 at 2
+"""
 NAMES = ("transformers", "timm", "dino", "vilt", "beit")
 FINE = ("f64", "f32")  # conventions are close, and 256 roundings bound a weight (proofs/absolute/resizing.py)
 

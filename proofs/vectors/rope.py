@@ -58,6 +58,11 @@ REJECTED = (
     ("rope/half-to-interleaved/h4-d8/q-bias", "heads", {"heads": 5}, "shape", "32 rows are no five heads."),
     ("rope/half-to-interleaved/h4-d8/q-bias", "odd-dim", {"dim": 7}, "range", "Features turn in pairs."),
 )
+REASONS = """
+pair attend * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
+pair scores * cos_sin_swapped sign | queries and keys turn a quarter further, and scores see their difference
+pair gradient * gradient_forward sign | two signs
+"""
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 SPARSE = (0, 1, 2, 3, 5, 17, 100, 255, 256, 257, 511, 1000, 4095, 65535, 131073, 1048575)

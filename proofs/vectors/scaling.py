@@ -38,6 +38,12 @@ REJECTED = (
     ("scaling/longrope/quarters/frequencies", "factors", {"factors": cut}, "shape", "One factor for each pair."),
     ("scaling/proportional/gemma4/frequencies", "fraction", {"fraction": 1.5}, "range", "A part of the pairs."),
 )
+REASONS = """
+pair yarn* not_truncated truncated | one setting, twice the other
+pair yarn yarn ramp_over_index ramp_over_turns | one setting, twice the other
+pair yarn_tables * magnitude_squared no_magnitude | multiplied by the magnitude, and divided
+mutant llama3: kept = *<= *_freq_factor* | on an edge a frequency is 2 pi times a fraction, which is no double
+"""
 
 YARN = {
     "qwen2.5-128k": (128, 1000000.0, 4.0, 32768, True),

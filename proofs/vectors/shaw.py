@@ -30,6 +30,10 @@ REJECTED = (
     ("shaw/relative-key/h3-d4-k2/scores-decode", "even-table", {"key_table": fewer}, "shape", "-k to k are 2k + 1 rows."),
     ("shaw/relative-key/h3-d4-k2/scores-decode", "variant", {"variant": "key"}, "choice", "relative_key or .._key_query."),
 )
+REASONS = """
+pair scores_gradient * gradient_unscaled scale_squared | multiplied by the scale, and divided
+pair scores_gradient relative_key_query key_part_left_out other_variant | the other of the other
+"""
 
 MATH_IN_F32 = ("f64", "f32", "f16-f32math", "bf16-f32math")  # one row of many is less than 8 bits tell in every sum
 PADDED = np.array([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])  # the first row is padded on the left by a token

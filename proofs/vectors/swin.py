@@ -30,6 +30,12 @@ CONVENTIONS = {
     "op shift_mask": "1 where two tokens of the rolled image may attend to each other",
 }
 REJECTED = (("swin/table/w2x3-h2/bias", "table", {"table": fewer}, "shape", "(2 height - 1) (2 width - 1) rows."),)
+REASONS = """
+shift_mask * positions_absolute | coordinates are places in the image
+* positions_modulo_* | coordinates are places in a window or among patches: fewer than 128 on a side
+mutant _unit: * ->  x = x * _require.* | a cosine does not depend on lengths; what overflows is a test
+mutant log_spaced: *offsets < 1,* | offsets are integers, and 0 is its own negative
+"""
 
 WITHDRAWN = {
     "swin/v2/w2x3-trained4x5/continuous-bias": "seven values are off by 0.5 to 0.62 units of rounding, because integers were "

@@ -31,6 +31,10 @@ CONVENTIONS = {
 REJECTED = (
     ("transformer_xl/causal/q1-k5-h3-d4/scores-decode", "distances", {"r": fewer}, "shape", "A row for every distance."),
 )
+REASONS = """
+distances causal clamp_one_side | causal distances have one side
+mutant scores: return np.where(defined, total, 0)* | scores after the query are ignored
+"""
 
 
 def vectors():

@@ -28,6 +28,9 @@ CONVENTIONS = {
     "scale": "1/sqrt(2 d_head)",
 }
 REJECTED = (("tupe/untied/h3-n5/reset", "no-theta", {"theta_2": cut}, "shape", "One number for every head."),)
+REASONS = """
+mutant reset: to_cls = * | position scores of a text with itself are square
+"""
 
 TOKENS, SCALE = 5, mpmath.mpf(1) / 4
 

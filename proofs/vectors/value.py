@@ -25,6 +25,11 @@ CONVENTIONS = {
     "op attend": "sum_j softmax_j(scale <R(i) q_i, R(j) k_j>) R(j) v_j, turned by R(-i) if undo is true",
 }
 REJECTED = (("value/half-undone/d4-b1e4/one", "no-undo", {"undo": None}, "missing", "Turned back: relative; not: absolute."),)
+REASONS = """
+pair attend * not_undone undone_twice | left out, and twice
+mutant attend: * ->  key_cos, key_sin = (sin, sin) if * | the op is given the positions of keys
+mutant attend: * ->  key_cos, key_sin = (cos, cos) if * | the op is given the positions of keys
+"""
 
 OTHER = {"half": "interleaved", "interleaved": "half"}
 ANY = "other_layout sign positions_ignored values_unturned values_other_layout"

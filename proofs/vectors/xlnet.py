@@ -26,6 +26,10 @@ CONVENTIONS = {
     "same": "1 where query and key are in one segment, (n_query, n_key) or (batch, 1, n_query, n_key)",
 }
 REJECTED = (("xlnet/bi/q1-k5-h3-d4/scores-decode", "distances", {"r": fewer}, "shape", "A row for every distance."),)
+REASONS = """
+distances uni clamp_one_side | causal distances have one side
+mutant scores: return np.where(defined, * | scores after the query are ignored
+"""
 
 
 def vectors():

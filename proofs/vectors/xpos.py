@@ -22,6 +22,9 @@ CONVENTIONS = {
     "op rotate": "every pair turned by position * base^(-2t/dim) and scaled",
 }
 REJECTED = (("xpos/half-query/d8/centered", "side", {"side": "value"}, "choice", "query or key."),)
+REASONS = """
+pair rotate * both_multiplied other_side | divided for multiplied, and multiplied for divided
+"""
 
 ANY = "other_side unscaled other_center other_layout factor_of_the_feature scale_base_halved"
 
