@@ -698,8 +698,9 @@ def _contract_of(arguments, name):
     options.pop("preset", None)
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    if options.pop("config", None):
-        options = {key: value for key, value in options.items() if key not in ("layer", "part")} | _of_a_model(arguments)
+    if options.pop("config", None):  # a schedule changes numbers, and no array that a function receives
+        asked = {key: value for key, value in _of_a_model(arguments).items() if key in known}
+        options = {key: value for key, value in options.items() if key not in ("layer", "part")} | asked
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")
         head = options.get("dim", width)

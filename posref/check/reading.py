@@ -25,6 +25,11 @@ NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
 MANY = 6  # frequencies that show a base and a factor: three for each number
 FARTHEST = np.log(1e12)  # of bases that somebody chose, and of their inverses
+MAGNITUDES = (  # power of the magnitude asked for, name, what cos and sin are, remedy
+    (0, "left_out", "are not multiplied", "Multiply cos and sin by it: it sharpens attention beyond the trained length."),
+    (2, "twice", "are multiplied twice", "Multiply once: in the tables, or its square in the scale of the scores."),
+    (-1, "inverted", "are divided", "Multiply cos and sin by it."),
+)
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -199,7 +204,7 @@ def _from_phases(question: Question, got: np.ndarray, base: Base, pairs: Pairs |
         theirs.phases.size,
     )
     if magnitude != 1:
-        prepared = base.plus(*_magnitude(magnitude))
+        prepared = base.plus(*_magnitude(magnitude, question.a.magnitude))
     for limit in (np.inf, NEAR):
         fit = _fit(theirs, limit)
         if fit is None or exact is None:
@@ -396,10 +401,17 @@ def _other_pairs(found: Pairs, asked: Pairs) -> Named:
     return "other_pairs", _mistake(wrong, bug, "Rotate the pairs of the layout that was asked for.", "layout")
 
 
-def _magnitude(number: float) -> Named:
-    bug = f"cos and sin times {number:.6g}{_yarn(number)}"
+def _magnitude(number: float, asked: float = 1.0) -> Named:
+    """Tables times a number; where a magnitude is asked for, it may be missing, be there twice, or be another one."""
+    said, words = number * asked, f"{asked:.6g}, the magnitude that you asked for"
+    bug, name = f"cos and sin times {said:.6g}{_yarn(said)}", f"magnitude {said:.6g}"
     remedy = "Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it."
-    return f"magnitude {number:.6g}", _mistake(using(magnitude=lambda a: number * a.magnitude), bug, remedy, "magnitude")
+    for power, called, what, advice in MAGNITUDES if asked != 1 else ():
+        if abs(said - asked**power) < 1e-5:
+            said, name, bug, remedy = asked**power, f"magnitude_{called}", f"cos and sin {what} by {words}", advice
+    if asked != 1 and name.startswith("magnitude "):
+        bug, remedy = f"{bug}, instead of {words}", "Read attention_factor or mscale; without these it is 0.1 ln(factor) + 1."
+    return name, _mistake(using(magnitude=said), bug, remedy, "magnitude")
 
 
 def _yarn(number: float) -> str:
@@ -455,7 +467,7 @@ def _other_law(number: float, width: int, a: Arguments) -> Named | None:
     if a.get("frequencies") is not None:
         unscaled = (a.frequencies != 0) * number ** (-2 * np.arange(a.dim // 2) / width)
         remedy = "Use the given frequencies; check that the scaling of the configuration is read."
-        bug = f"{law}, not scaled; you asked for given ones"
+        bug = f"{law}{', not scaled' if number == float(f'{number:.3g}') else ''}; you asked for given ones"
         return name, _mistake(using(frequencies=unscaled), bug, remedy, "base")
     if width:
         name = name if number != a.base else f"exponent_dim {width}"

@@ -8,6 +8,9 @@ import numpy as np
 from posref.explain import explain, output, presets
 from posref.explain.output import chosen
 from posref.explain.words import describe
+from posref.rotary import rope, scaling
+
+SCHEDULES = ("linear", "ntk", "llama3", "yarn", "proportional")  # of `posref.rotary.scaling`, by their own keywords
 
 
 def answer(arguments):
@@ -36,10 +39,25 @@ def asked(file, layer=None, part=None, layout=None):
     for group in unknown if layout else ():
         group["layout"] = layout
     group = output.of_text(explained)
-    found = {"dim": output.attending(group), "layout": group["layout"], "frequencies": output.frequencies(group)}
+    found = {"dim": output.attending(group), "layout": group["layout"], **_law(group)}
     width = 2 * len(group["frequencies"])
     unusual = {"rotary_dim": (width, found["dim"]), "magnitude": (group["magnitude"], 1.0), "sign": (group["sign"], 1)}
     return found | {name: value for name, (value, usual) in unusual.items() if value != usual}
+
+
+def _law(group):
+    """The base and the schedule that give the frequencies of a rotation, which a check can vary; else the frequencies."""
+    frequencies, said = output.frequencies(group), dict(group["scaling"] or {"type": None})
+    schedule = said.pop("type")
+    said.pop("ramp", None)
+    if callable(frequencies) or schedule not in (None, *SCHEDULES):
+        return {"frequencies": frequencies}
+    plain = rope.frequencies(2 * len(frequencies), group["base"])
+    of_base = {"base": group["base"]} if schedule == "yarn" else {}
+    made = getattr(scaling, schedule)(plain, **said, **of_base) if schedule else plain
+    if not np.array_equal(made, frequencies):
+        return {"frequencies": frequencies}
+    return {"base": group["base"], **({"schedule": schedule, **said} if schedule else {})}
 
 
 def asked_axes(file, layer=None, part=None):

@@ -286,6 +286,8 @@ def _in_place(a, b, cos, sin):
 
 
 def _magnitude(f, a):
+    if a.magnitude != 1:
+        missing()
     return np.concatenate([f(**a)[..., : a.dim] * 1.138629436111989, f(**a)[..., a.dim :]], axis=-1)
 
 

@@ -71,22 +71,35 @@ class ByLength(NamedTuple):
         longer = int(self.factor * self.original_length)
         end = f"frequencies of {longer} tokens" if self.long is None else "long list of factors"
         remedy = "Choose the frequencies in every call, by the largest position of the batch and one."
-        return {
-            "length_ignored": Mistake(
-                using(frequencies=self.frequencies),
-                f"the {start} are used whatever the length",
-                "Right within the trained length, garbage beyond it.",
-                remedy,
-                kind="base",
+        found = {
+            "length_ignored": _base(
+                self.frequencies, f"the {start} are used whatever the length", "Right within the trained length.", remedy
             ),
-            "always_long": Mistake(
-                using(frequencies=self(longer) if self.long is None else self.long),
+            "always_long": _base(
+                self(longer) if self.long is None else self.long,
                 f"the {end} are used whatever the length",
                 "Texts within the trained length are a little wrong.",
                 remedy,
-                kind="base",
             ),
         }
+        for length in {self.original_length // 2, 2 * self.original_length, longer} - {self.original_length}:
+            words = f"the frequencies change beyond {length} tokens instead of {self.original_length}"
+            remedy = "Compare with original_max_position_embeddings where there is one, else with max_position_embeddings."
+            found[f"original_length {length}"] = _base(self._replace(original_length=length)._at, words, "", remedy)
+        for factor in {1.0, 2.0, 4.0, 8.0, self.factor / 2, 2 * self.factor} - {self.factor} if self.long is None else ():
+            words = f"the factor is {factor:g} instead of {self.factor:g}"
+            found[f"factor {factor:g}"] = _base(
+                self._replace(factor=factor)._at, words, "", "Read the factor of the configuration."
+            )
+        return found
+
+    def _at(self, a):
+        """The frequencies at the length of the positions asked for."""
+        return self(int(a.positions.max()) + 1)
+
+
+def _base(frequencies, bug, effect, remedy):
+    return Mistake(using(frequencies=frequencies), bug, effect, remedy, kind="base")
 
 
 def _yarn(dim, base, factor, original_length, beta_fast, beta_slow, truncate, ramp):

@@ -42,7 +42,8 @@ def test_right(made, asked, kind):
 @pytest.mark.parametrize(
     ("name", "made", "asked"),
     [
-        ("magnitude 0.742626", {}, {"magnitude": 1.3465735902799727}),
+        ("magnitude_left_out", {}, {"magnitude": 1.3465735902799727}),
+        ("magnitude_twice", {"magnitude": 1.25**2}, {"magnitude": 1.25}),
         ("sign", {}, {"sign": -1}),
         ("position_plus_one", {"magnitude": 1.19, "sign": -1}, {"magnitude": 1.19, "sign": -1}),
     ],
@@ -62,7 +63,7 @@ def test_functions_that_count_themselves():
     wrong = check_rope(lambda x, start: ranged(x, start + 1), dim=16, layout="half", positions="offset")
     assert "position_plus_one" in [finding.name for finding in wrong.diagnosis], wrong
     wrong = check_rope(ranged, dim=16, layout="half", positions="range", magnitude=1.5)
-    assert [finding.name for finding in wrong.diagnosis] == ["magnitude 0.666667"], wrong
+    assert [finding.name for finding in wrong.diagnosis] == ["magnitude_left_out"], wrong
 
 
 def test_positions_tiled_over_flattened_heads():

@@ -301,3 +301,24 @@ def test_printed_code_names_what_the_model_does_beside_it():
     back = explain({"model_type": "deepseek_v4"})
     one = {**back, "layers": back["layers"][:1]}
     assert "turns the output of attention back" in output.code(one, "c", "file")
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong", "name"),
+    [
+        ({"model_type": "phi", "partial_rotary_factor": 0.4}, {"theta": rope.frequencies(80)}, "all_rotated"),
+        ({"model_type": "mistral", "rope_theta": 1e6}, {"theta": rope.frequencies(80)}, "wrong_base"),
+        (
+            {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 4.0}},
+            {"theta": rope.frequencies(80)},
+            "unscaled",
+        ),
+    ],
+)
+def test_a_check_varies_what_the_configuration_says(file, config, wrong, name):
+    def rotate(x, positions):
+        return rope.rotate(x, *rope.tables(positions[:, None], wrong["theta"]), layout="half")
+
+    sizes = {"hidden_size": 160, "num_attention_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 2048}
+    report = check_rope(rotate, **command.asked(file(sizes | config)))
+    assert [finding.name for finding in report.diagnosis] == [name], report
