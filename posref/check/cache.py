@@ -135,7 +135,7 @@ def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new:
         part = Report(report.subject)
         if not judged(part, engine.Question(op, a, models(caller.dtype, a)), got, _of_keys, pairs=False):
             failed(report, where, part)
-            report.ruled_out = part.ruled_out
+            report.ruled_out, report.stopped = part.ruled_out, part.stopped
             return False
     return True
 

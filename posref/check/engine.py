@@ -9,6 +9,7 @@ Then what a last stage has read from the output, then settings with another numb
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
+from time import thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
+SECONDS = 2.0  # of this thread that a search may take; those for other programs beside it are not counted
+SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
 NO_ANSWER = (NotHere, TypeError, ValueError, ArithmeticError)  # no place here, refused by the specification, or overflow
@@ -41,6 +44,7 @@ class Found(NamedTuple):
     fits: tuple[tuple[str, Mistake, float], ...] = ()
     nearest: tuple[tuple[str, float], ...] = ()
     tried: int = 0
+    stopped: bool = False
 
 
 class Question:
@@ -64,6 +68,7 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
+        self._end, self._stopped = thread_time() + SECONDS, False
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -133,12 +138,27 @@ class Question:
             if fits:
                 return Found(False, model, worst, fits, _least(near), len(near))
         for stage in chain([low], stages(self, got) if stages else ()):
-            candidates = list(stage)
+            candidates = [each for each in stage if self._possible(got, each, near)]
             for model in self.ends:
                 fits = self._fitting(got, model, candidates, near)
                 if fits:
                     return Found(False, model, worst, fits, _least(near), len(near))
-        return Found(False, model, worst, (), _least(near), len(near))
+            if self._stopped:
+                break
+        return Found(False, model, worst, (), _least(near), len(near), self._stopped)
+
+    def _possible(self, got: np.ndarray, named: Named, near: dict[str, float]) -> bool:
+        """Whether an answer may be near; that of two mistakes is computed for it. Nothing is, once the time is over."""
+        self._stopped = self._stopped or thread_time() > self._end
+        name, mistake = named
+        if self._stopped or " and " not in name:
+            return not self._stopped
+        answer = self.answer(name, mistake.wrong)
+        if answer is None or answer.shape != got.shape:
+            return False
+        possible = answer.shape != self.right.shape or any(self._near(got, answer, model) for model in self.ends)
+        near |= {} if possible else {name: np.inf}
+        return possible
 
     def spread(self, got: np.ndarray, model: str) -> float:
         """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
@@ -238,9 +258,9 @@ class Question:
             answer = self.answer(name, mistake.wrong)
             if answer is None or answer.shape != got.shape:
                 continue
-            if answer.shape == self.right.shape and not self._told(answer, model):
-                continue  # it is right here, so that nothing can show it
             if answer.shape != self.right.shape or self._near(got, answer, model):
+                if answer.shape == self.right.shape and not self._told(answer, model):
+                    continue  # it is right here, so that nothing can show it
                 bound = self.bound(name, mistake.wrong, answer, model)
                 most = rounded.SLACK**2  # the limit is that of the right answer, and a mistake rounds otherwise
                 usual = np.maximum(bound, self.tolerance[model]) if answer.shape == self.right.shape else bound
@@ -257,7 +277,7 @@ class Question:
         """Whether most elements are nearer than halfway, in digits, from exact to unrelated: else no bound will hold them."""
         if self.gauge != "none" or not answer.size:
             return True
-        some = slice(None, None, 1 if answer.size < 5000 else 7)
+        some = slice(None, None, answer.size // SAMPLE | 1)  # an odd step meets all features
         got, answer, exact = (y.ravel()[some] for y in (got, answer, self.tolerance[model]))
         with np.errstate(all="ignore"):
             error = np.quantile(np.nan_to_num(np.abs(got - answer), nan=0.0), 0.3)

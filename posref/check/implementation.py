@@ -71,7 +71,7 @@ def check(
         return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **settings)
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
-        op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes())
+        op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes(), further=settings["frequencies"].further())
     a = op.make(**settings)
     _known_words(op, a)
     fn = conventions.of_indices(fn, op, a, to, to_positions) or fn

@@ -46,6 +46,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+        yield question.op.further.items()
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
             yield settings.others(question)
@@ -295,7 +296,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         helpful = [
             (name, ratio) for name, ratio in found.nearest if 8 * ratio < found.worst
         ]  # what leaves the error is no hint
-        report.nearest, report.ruled_out = helpful, found.tried
+        report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 
 
 def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:

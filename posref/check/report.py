@@ -46,6 +46,7 @@ class Report:
     advice: list[str] = field(default_factory=list)
     nearest: list[tuple[str, float]] = field(default_factory=list)
     ruled_out: int = 0
+    stopped: bool = False
 
     @property
     def ok(self) -> bool:
@@ -106,6 +107,8 @@ class Report:
         elif self.ruled_out and not self.diagnosis:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")
+        if self.stopped:
+            lines.append("  The search stopped for lack of time: pairs of mistakes and other numbers may be untried.")
         return lines
 
 

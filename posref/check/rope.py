@@ -92,9 +92,11 @@ def check_rope(
     asked |= {"head_dim": int(dim)} if width < dim else {}
     op = ops.op("rope.rotate")
     if schedule is not None:
-        asked["frequencies"], wrong, known = _scheduled(schedule, width, base, exponent_dim, frequencies, settings)
+        asked["frequencies"], wrong, more, known = _scheduled(schedule, width, base, exponent_dim, frequencies, settings)
         asked["base"] = known.settings["base"]
-        op = op._replace(mistakes={name: m for name, m in op.mistakes.items() if name != "frequencies_ignored"} | wrong)
+        op = op._replace(
+            mistakes={name: m for name, m in op.mistakes.items() if name != "frequencies_ignored"} | wrong, further=more
+        )
     elif settings:
         raise TypeError(f"check.check_rope: there is no {next(iter(settings))}=; settings of a schedule stand beside schedule=")
     elif frequencies is None:
@@ -138,13 +140,13 @@ def _law(width: int, base: float | None, exponent_dim: int | None) -> dict[str, 
 
 def _scheduled(
     schedule: str, width: int, base: float | None, exponent_dim: int | None, frequencies: Any, settings: dict[str, Any]
-) -> tuple[np.ndarray, dict[str, Mistake], schedules.Known]:
+) -> tuple[np.ndarray, dict[str, Mistake], dict[str, Mistake], schedules.Known]:
     if frequencies is not None or exponent_dim is not None:
         raise ValueError("check.check_rope: a schedule is given; leave out frequencies and exponent_dim, which it makes")
     _require.choice("check.check_rope", "schedule", schedule, schedules.NAMES)
     base = _law(width, base, None)["base"]
-    theta, wrong = schedules.asked(schedule, width, base, settings)
-    return theta, wrong, schedules.Known(schedule, {"base": base, **settings}, theta)
+    theta, wrong, more = schedules.asked(schedule, width, base, settings)
+    return theta, wrong, more, schedules.Known(schedule, {"base": base, **settings}, theta)
 
 
 def _given(frequencies: Any, width: int, base: float | None, exponent_dim: int | None) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from inspect import Parameter, signature
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from posref import ops
 from posref.check.engine import NO_ANSWER
+from posref.check.settings import instead
 from posref.ops import Mistake, using
 from posref.ops.probe import completed
 
@@ -29,8 +31,11 @@ class Known(NamedTuple):
         return f"{self.name}({', '.join(f'{name}={_said(value)}' for name, value in self.settings.items())})"
 
 
-def asked(schedule: str, dim: int, base: float, settings: dict[str, Any]) -> tuple[np.ndarray, dict[str, Mistake]]:
-    """The frequencies of a schedule, and its mistakes as those of "rope.rotate"; ValueError naming settings that do not fit."""
+def asked(
+    schedule: str, dim: int, base: float, settings: dict[str, Any]
+) -> tuple[np.ndarray, dict[str, Mistake], dict[str, Mistake]]:
+    """The frequencies of a schedule, its mistakes as those of "rope.rotate", and its settings with other numbers; ValueError
+    naming settings that do not fit."""
     op = ops.op(f"scaling.{schedule}")
     own = {name: p.default for name, p in signature(op.spec).parameters.items() if name not in ("dim", "base")}
     absent = [name for name, default in own.items() if default is Parameter.empty and name not in settings]
@@ -46,7 +51,20 @@ def asked(schedule: str, dim: int, base: float, settings: dict[str, Any]) -> tup
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             wrong = mistake.wrong(op.spec, a)
             found[name] = mistake._replace(wrong=using(frequencies=wrong), kind="base", only="")
-    return right, found
+    return right, found, dict(_other_settings(op, a))
+
+
+def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake]]:
+    """The schedule with another number for one setting, and with two settings exchanged."""
+    names = [
+        name for name in signature(op.spec).parameters if type(a.get(name)) in (int, float) and name not in ("dim", "fraction")
+    ]
+    changes = {words: {name: value} for name in names for words, value in instead(name, a, op)}
+    changes |= {f"{one} and {other} exchanged": {one: a[other], other: a[one]} for one, other in combinations(names, 2)}
+    for words, change in changes.items():
+        with suppress(*NO_ANSWER), np.errstate(all="ignore"):
+            made, remedy = op.spec(**a | change), f"Pass {', '.join(change)} on as configured."
+            yield words, Mistake(using(frequencies=made), f"{words} in the schedule", remedy=remedy, kind="setting")
 
 
 def known(frequencies: np.ndarray, bases: Iterable[float], digits: int, near: float = 1e-3) -> Iterator[Known]:

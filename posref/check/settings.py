@@ -28,7 +28,7 @@ Change = dict[str, Any]
 def others(question: Question) -> Iterator[Named]:
     """The op with one setting changed, with half of the rows of its tables, and with such a half and half of a setting."""
     a, shape = question.a, question.right.shape
-    changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in _instead(name, a, question.op)]
+    changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in instead(name, a, question.op)]
     yield from (_mistake(words, words, change, shape) for words, change in changes)
     for words, bug, tables in _halves(a):
         yield _mistake(words, bug, tables, shape)
@@ -41,7 +41,7 @@ def _defaults(op: ops.Op) -> dict[str, Any]:
     return {name: p.default for name, p in inspect.signature(op.spec).parameters.items()}
 
 
-def _instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
+def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
     """Other values of a setting with their words; none of what is no number."""
     asked: Any = a.get(name)
     if isinstance(asked, np.ndarray) and asked.ndim == 1 and asked.dtype.kind == "f":

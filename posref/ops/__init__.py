@@ -20,11 +20,11 @@ import importlib
 import inspect
 import pkgutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from posref import _require
@@ -106,6 +106,7 @@ class Op(NamedTuple):
     mistakes: dict[str, Mistake]
     inside: Callable[[Arguments], Any] = lambda a: 0.0  # amplitude of what is made from whole numbers, which carry no error
     meant: Callable[[Arguments], Any] = lambda a: True  # the elements that have a meaning; others may be anything
+    further: Mapping[str, Mistake] = MappingProxyType({})  # mistakes of these settings, asked after all others
 
 
 def missing() -> Any:
@@ -237,7 +238,8 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
 def further(op: Op) -> dict[str, Mistake]:
     """Mistakes that the files of the op and of attention ask after all others, `FURTHER`; no vector is made for them."""
     modules = [importlib.import_module(f"{__name__}.{name}") for name in ("attention", op.name.split(".")[0])]
-    return {name: m for module in modules for name, m in getattr(module, "FURTHER", {}).items()}
+    found = {name: m for module in modules for name, m in getattr(module, "FURTHER", {}).items()}
+    return {name: m for name, m in found.items() if not m.only or op.name.split(".")[1] in m.only.split()}
 
 
 @cache
@@ -292,7 +294,8 @@ def _op(module: ModuleType, f: Spec) -> Op:
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
-    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes, **_of_its_own(module, f))
+    own: dict[str, Any] = _of_its_own(module, f)
+    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes, **own)
 
 
 def _of_its_own(module: ModuleType, f: Spec) -> dict[str, Callable[[Arguments], Any]]:

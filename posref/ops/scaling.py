@@ -71,7 +71,7 @@ class ByLength(NamedTuple):
         longer = int(self.factor * self.original_length)
         end = f"frequencies of {longer} tokens" if self.long is None else "long list of factors"
         remedy = "Choose the frequencies in every call, by the largest position of the batch and one."
-        found = {
+        return {
             "length_ignored": _base(
                 self.frequencies, f"the {start} are used whatever the length", "Right within the trained length.", remedy
             ),
@@ -82,9 +82,13 @@ class ByLength(NamedTuple):
                 remedy,
             ),
         }
+
+    def further(self):
+        """Those of a program with another trained length, or another factor."""
+        longer, found = int(self.factor * self.original_length), {}
+        remedy = "Compare with original_max_position_embeddings where there is one, else with max_position_embeddings."
         for length in {self.original_length // 2, 2 * self.original_length, longer} - {self.original_length}:
             words = f"the frequencies change beyond {length} tokens instead of {self.original_length}"
-            remedy = "Compare with original_max_position_embeddings where there is one, else with max_position_embeddings."
             found[f"original_length {length}"] = _base(self._replace(original_length=length)._at, words, "", remedy)
         for factor in {1.0, 2.0, 4.0, 8.0, self.factor / 2, 2 * self.factor} - {self.factor} if self.long is None else ():
             words = f"the factor is {factor:g} instead of {self.factor:g}"

@@ -33,7 +33,7 @@ def tried(case):
 )
 def test_what_is_tried(name, asked, default, some, none):
     op = ops.Op("x", eval(f"lambda *, {name}={default!r}: 0"), (), lambda: None, {})
-    values = [value for _, value in settings._instead(name, ops.Arguments({name: asked}), op)]
+    values = [value for _, value in settings.instead(name, ops.Arguments({name: asked}), op)]
     assert some <= set(values)
     assert not none & set(values)
     assert len(values) == len(set(values)) <= 40
