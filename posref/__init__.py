@@ -1,10 +1,11 @@
 """posref: the reference implementation of position in Transformers.
 
-Three families say where position enters attention:
+Four families say where position enters attention:
 
 * `posref.absolute`: at the input, `x_i -> x_i + p_i`
 * `posref.rotary`: by turning queries and keys, `q_i -> R(i) q_i`
 * `posref.relative`: in the scores, `s_ij -> s_ij + b(j - i)`
+* `posref.state`: in what is remembered, `S_i = f_i S_{i-1} + k_i v_i^T`
 
 `posref.attention` is the attention they enter and knows none of them, `posref.shards` the same in parts that are merged.
 Import the system you want:

@@ -87,10 +87,10 @@ def _equal_words(n: int) -> Array:
 
 
 def _enters(name: str, head: Any) -> str:
-    family = {"absolute": "input", "rotary": "q, k", "relative": "scores"}[name.partition(".")[0]]
+    family = discovery.FAMILIES[name.partition(".")[0]]
     scores, output = _run(head, _words(TRAINED))
     plain = attention.softmax(scores) @ (_words(TRAINED) @ _weights()[2])
-    return family if family == "input" or np.allclose(output, plain) else f"{family} + v"
+    return family if family in ("input", "state") or np.allclose(output, plain) else f"{family} + v"
 
 
 def _relative(head: Any) -> bool:

@@ -1,6 +1,6 @@
 """Discovery: which systems there are, read from the modules themselves.
 
-A system is a public module of `posref.absolute`, `posref.rotary` or `posref.relative`. There is no registry: what `posref list`
+A system is a public module of a family, a package of `FAMILIES`. There is no registry: what `posref list`
 says about a system is its module's docstring, its `PRESETS` and released models, and the golden vectors of its name.
 """
 
@@ -15,7 +15,7 @@ from posref import _pages as pages
 from posref import statements, vectors
 from posref.explain.presets import uses
 
-FAMILIES = ("absolute", "rotary", "relative")
+FAMILIES = {"absolute": "input", "rotary": "q, k", "relative": "scores", "state": "state"}  # and where position enters
 MANY = 4  # models are counted, not named
 COMMON = ("attention", "offsets", "pairing", "position_ids", "shards")  # no systems of their own, but shown like one
 

@@ -34,6 +34,7 @@ from posref.relative import (
     transformer_xl,
 )
 from posref.rotary import axes, generators, path, rope, xpos
+from posref.state import retention
 from tests.painted import painted
 
 
@@ -156,11 +157,11 @@ def stretched(side, tag):
     return xpos.rotate(painted((6, 8), tag), *given, layout="interleaved", side=side)
 
 
-LOG_DECAY = np.log(1 - 2.0 ** -np.array([5, 6]))
+LOG_DECAY = np.log(retention.decays(2))
 
 
 def retained():
-    """D_ij as the page of xpos states it for RetNet: a power of the distance is ALiBi's line under the exponential."""
+    """D_ij as torchscale normalizes it: a power of the distance is ALiBi's line under the exponential."""
     kept = past(np.exp(alibi.bias(N6, N6, -LOG_DECAY, form="signed")))
     return kept / np.sqrt(kept.sum(axis=-1, keepdims=True))
 

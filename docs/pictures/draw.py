@@ -1,7 +1,7 @@
 """SVG by hand. A panel is at most 340 units wide, so that its text is 11 to 14 px on a phone and on a desk.
 
 Colours are CSS variables: a page sets them, and a standalone file carries them, for a light and a dark scheme. The three
-families have three colours, which differ in lightness too; a curve has its name beside it, or stands in the order of its names.
+families have four colours, which differ in lightness too; a curve has its name beside it, or stands in the order of its names.
 """
 
 import base64

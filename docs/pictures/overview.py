@@ -1,4 +1,4 @@
-"""The map of the three families, and the sheet: the attention of every encoding on one input."""
+"""The map of the families, and the sheet: the attention of every encoding on one input."""
 
 import numpy as np
 
@@ -6,11 +6,12 @@ from pictures.draw import Panel
 from posref import attention, discovery
 from posref.ops import layers
 
-COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel"}
+COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel", "state": "pink"}
 WHERE = {  # where position enters, in two lines
     "absolute": ("Absolute", "a vector for the position", "joins the token"),
     "rotary": ("Rotary", "queries and keys turn", "by their position"),
     "relative": ("Relative", "the score gets a term", "for the offset"),
+    "state": ("State", "what is remembered", "decays or is replaced"),
 }
 
 
@@ -45,17 +46,17 @@ def _box(p, x, y, w, label):
 
 
 def map_wide():
-    """Where position enters attention: at the token, at queries and keys, or at the score."""
-    p, y = Panel(1060, 0, map_wide.__doc__), 36
+    """Where position enters attention: at the token, at queries and keys, at the score, or in what is remembered."""
+    p, y = Panel(1240, 0, map_wide.__doc__), 36
     for x, w, label in ((6, 92, "token x"), (300, 124, "queries, keys"), (606, 96, "scores q . k"), (846, 84, "softmax")):
         _box(p, x, y, w, label)
-    p.text(1054, y + 5, "times values", "b", "end")
-    for x1, x2 in ((100, 177), (215, 298), (426, 492), (530, 604), (704, 761), (799, 844), (932, 952)):
+    p.text(1234, y + 5, "times values", "b", "end")
+    for x1, x2 in ((100, 177), (215, 298), (426, 492), (530, 604), (704, 761), (799, 844), (932, 1021), (1059, 1132)):
         p.arrow(x1, y, x2, y)
-    for family, x, left in (("absolute", 196, 6), ("rotary", 511, 370), ("relative", 780, 730)):
+    for family, x, left in (("absolute", 196, 6), ("rotary", 511, 370), ("relative", 780, 692), ("state", 1040, 1014)):
         colour = COLOURS[family]
         _glyph(p, x, y, family)
-        p.path([(x, y + 18), (x, 92)], colour, 1.6).path([(left, 92), (left + 322, 92)], colour, 2.4)
+        p.path([(x, y + 18), (x, 92)], colour, 1.6).path([(left, 92), (left + 294 - 68 * (family == "state"), 92)], colour, 2.4)
         title, one, two = WHERE[family]
         p.text(left, 118, title, "b", fill=colour, size=18)
         p.text(left, 138, f"{one} {two}", "m")
@@ -71,7 +72,7 @@ def map_wide():
 def map_tall():
     """Where position enters attention, from top to bottom."""
     p, y = Panel(340, 0, map_tall.__doc__), 24
-    for label, family in (("token x", "absolute"), ("q, k", "rotary"), ("q . k", "relative")):
+    for label, family in (("token x", "absolute"), ("q, k", "rotary"), ("q . k", "relative"), ("k v", "state")):
         _box(p, 2, y, 78, label)
         p.arrow(41, y + 20, 41, y + 43)
         y += 62

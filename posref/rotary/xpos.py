@@ -44,8 +44,6 @@ Where implementations differ.
     pairing | torchscale | interleaved | 776b070d | torchscale/component/xpos_relative_position.py
 
 References. Sun et al., A Length-Extrapolatable Transformer, arXiv 2212.10554, section 3.2 and Algorithm 1.
-Not here: RetNet, arXiv 2307.08621, at the scores, without zeta and softmax: q . k d^-1/2 D_ij over max(1, sum_j |q . k D_ij|),
-D_ij = gamma^(i-j) / sqrt(sum_j gamma^(i-j)), gamma = 1 - 2^(-5-h) for head h from 0, frequencies base^(-t/(d/2 - 1)).
 """
 
 from typing import Literal

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from posref import ops, vectors
+from posref import discovery, ops, vectors
 from proofs.kit.mutants import mutants, python_function, swapped
 from proofs.kit.runner import in_file
 from proofs.kit.runner import names as proof_files
 from proofs.vectors._reasons import idle, reason
 
 SECONDS = 5  # a mutant may never end
-FAMILIES = ("posref.absolute.", "posref.rotary.", "posref.relative.")
+FAMILIES = tuple(f"posref.{family}." for family in discovery.FAMILIES)
 SHARED = ("posref.attention", "posref.offsets", "posref.pairing", "posref.position_ids")
 
 

@@ -1,7 +1,8 @@
 """The files of a new system, to be filled: `python -m tests.new relative.name` writes five, which hold for a first formula.
 
-The formula is a bias that falls with the distance (relative), angles that grow with the position (rotary), or a vector times
-the position (absolute). Replace it file by file, the specification first. `tests/test_house.py` finds each FILL that is left.
+The formula is a bias that falls with the distance (relative), angles that grow with the position (rotary), a vector times the
+position (absolute), or the logarithm of a decay (state). Replace it file by file, the specification first.
+`tests/test_house.py` finds each FILL that is left.
 """
 
 import sys
@@ -26,6 +27,11 @@ WORDS = {
     },
     "rotary": {"FUNCTION": "angles", "FACTOR": "frequencies", "HEAD": "return t.turned(t.parameter(t.dim // 2))"},
     "relative": {},
+    "state": {
+        "FUNCTION": "log_decay",
+        "FACTOR": "rates",
+        "HEAD": "return t.attended(*t.projected(t.x), NAME.log_decay(t.offsets, t.parameter(1))[..., 0])",
+    },
 }
 
 

@@ -84,10 +84,10 @@ def test_schema(name):
 
 
 def test_size():
-    """What ships is small: at most 3 MB in a wheel, which is a zip, and 5 MB where it is installed."""
+    """What ships is small: at most 3 MB in a wheel, which is a zip, and 5.3 MB where it is installed."""
     files = [path.read_bytes() for path in vectors.data_files(vectors.DIRECTORY)]
     assert sum(len(zlib.compress(data)) for data in files) <= 3_000_000
-    assert sum(map(len, files)) <= 5_000_000
+    assert sum(map(len, files)) <= 5_300_000
 
 
 def test_no_value_is_what_200_bits_leave_of_0():

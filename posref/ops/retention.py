@@ -1,0 +1,123 @@
+"""Retention: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, missing, using
+from posref.ops.probe import painted
+from posref.state import retention
+
+
+def attend(q, k, v, decays, state, *, scale):
+    """What is read; `state` is what an earlier text left, keys by values."""
+    return retention.recurrent(q, k, v, decays, scale=scale, state=state).output
+
+
+def remember(k, v, decays, state):
+    """The state after the last token."""
+    return retention.recurrent(k, k, v, decays, scale=1, state=state).state
+
+
+ARRAYS = {
+    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
+    "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
+    "state": lambda s: painted((s.batch, s.heads, s.head_dim, s.head_dim), 6),
+    "decays": lambda s: 1 - 1 / 2 ** (1 + np.arange(s.heads) % 5),
+}
+
+
+def _transposed(a):
+    square = a.state.shape[-1] == a.state.shape[-2]
+    return np.swapaxes(a.state, -1, -2) if square else missing()
+
+
+def _mask_without_decay(f, a):
+    """The tokens of one chunk, which is the text, and what was before it."""
+    return f(**a | {"decays": 0 * a.decays + 1, "state": 0 * a.state}) + f(**a | {"v": 0 * a.v})
+
+
+def _both_ways(f, a):
+    """Past, and the text turned around as the future; the token itself once."""
+    back = {name: a[name][..., ::-1, :] for name in ("q", "k", "v")} | {"state": 0 * a.state}
+    own = a.scale * (a.q * a.k).sum(axis=-1, keepdims=True) * a.v
+    return f(**a) + f(**a | back)[..., ::-1, :] - own
+
+
+MISTAKES = {
+    "no_decay": Mistake(
+        using(decays=lambda a: 0 * a.decays + 1),
+        "g = 1: nothing is forgotten",
+        "Right for the first token; later the sums grow with the length.",
+        "Multiply the state by the head's decay at each token.",
+    ),
+    "own_token_decayed": Mistake(
+        using(k=lambda a: a.decays[:, None, None] * a.k),
+        "S = g (S + k v^T): the decay comes after the new key and value are added",
+        "Each token weighs itself g times; all outputs are too small by one factor.",
+        "Decay the state first, then add.",
+    ),
+    "chunk_mask_without_decay": Mistake(
+        _mask_without_decay,
+        "inside a chunk the mask is 1 for j <= i, not g^(i-j)",
+        "Right token by token, wrong in prefill.",
+        "Multiply the mask of the chunk by g^(i-j).",
+        only="attend",
+    ),
+    "decays_of_the_first_head": Mistake(
+        using(decays=lambda a: 0 * a.decays + a.decays[:1] if len(a.decays) > 1 else missing()),
+        "all heads use the decay of head 0",
+        "Head 0 is right and no other.",
+        "One decay a head.",
+    ),
+    "heads_in_reverse": Mistake(
+        using(decays=lambda a: a.decays[::-1] if len(a.decays) > 1 else missing()),
+        "the decays are those of the heads from the last to the first",
+        "Heads that should remember forget.",
+        "Head 0 has the fastest decay: 1 - 2^-5 in RetNet.",
+    ),
+    "decay_of_the_rest": Mistake(
+        using(decays=lambda a: 1 - a.decays),
+        "1 - g for g: the decay is read as the share that is forgotten",
+        "Almost nothing is remembered.",
+        "g = 1 keeps all.",
+    ),
+    "future_seen": Mistake(
+        _both_ways,
+        "all keys are read, with g^|i-j|",
+        "Training is too good, generation is bad.",
+        "Read keys up to the token: j <= i.",
+        only="attend",
+    ),
+    "state_ignored": Mistake(
+        using(state=lambda a: 0 * a.state),
+        "the state that is handed in is not used",
+        "Each call begins a new text.",
+        "Begin with the state that the last call returned.",
+    ),
+    "state_decayed_once_less": Mistake(
+        using(state=lambda a: a.state / a.decays[:, None, None]),
+        "the first token reads the state before its decay: g^i for g^(i+1)",
+        "What was before a chunk weighs too much by one factor.",
+        "The state decays at the first token too.",
+    ),
+    "state_transposed": Mistake(
+        using(state=_transposed),
+        "the state is read as values by keys",
+        "Right for one text from its start; garbage after the first chunk.",
+        "The state is keys by values; swap its last two axes.",
+    ),
+}
+
+CAUSAL = True
+SCORES = "weights that are no softmax of scores"
+
+
+def _head(t):
+    """Scores of keys in the future are not read."""
+    q, k, v = t.projected(t.x)
+    scores = t.scale * (q @ k.T) * (1 - abs(t.parameter(1)) / 2) ** -t.offsets
+    return scores, (np.tri(len(t.x), dtype=int) * scores) @ v
+
+
+def _weights(t):
+    return np.tri(len(t.x)) * _head(t)[0]

@@ -1,0 +1,1 @@
+"""Proofs of posref.state."""

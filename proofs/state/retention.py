@@ -1,0 +1,238 @@
+"""Retention: recurrence, chunks and the matrix of all pairs are one function."""
+
+# Over budget: induction over tokens and over chunks, on which the other systems of the family rest
+
+import numpy as np
+
+from posref import pairing
+from posref.rotary import linear_attention, rope, xpos
+from posref.state import _memory, retention
+from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit.loops import Loop, covers
+
+REST = [_memory.start]
+EMPTY = {
+    "recurrent: s, outputs = (start(k, v, state), [])  ->  s, outputs = (start(q, v, state), [])": "zeros of the same shape",
+    "quadratic: s, tokens = (start(k, v, state), np.arange(k.shape[-2]))  ->  "
+    "s, tokens = (start(q, v, state), np.arange(k.shape[-2]))": "zeros of the same shape",
+}
+FORMS = [retention.recurrent, retention.quadratic, retention.chunked, _memory.in_chunks, *REST]
+
+
+def definition(q, k, v, g, scale, before, i, c):
+    """o_i, feature c, of one head: s sum_{j<=i} g^(i-j) (q_i . k_j) v_j + s g^(i+1) q_i . S. Sun et al., Eq. (5) and (7)."""
+    dot = lambda x, y: sum(a * b for a, b in zip(x, y, strict=True))
+    read = sum(g ** (i - j) * dot(q[i], k[j]) * v[j][c] for j in range(i + 1))
+    return scale * (read + g ** (i + 1) * dot(q[i], [row[c] for row in before]))
+
+
+def left(k, v, g, before, a, c):
+    """Entry (a, c) of the state after the last token. Sun et al., Eq. (7)."""
+    n = len(k)
+    return g**n * before[a][c] + sum(g ** (n - 1 - j) * k[j][a] * v[j][c] for j in range(n))
+
+
+def text(n, heads=2, d=2, d_v=2):
+    """q, k, v, decays, and the state before."""
+    free = symbols("q", heads, n, d), symbols("k", heads, n, d), symbols("v", heads, n, d_v)
+    return (*free, symbols("g", heads, positive=True), symbols("s", heads, d, d_v))
+
+
+def numbers(x):
+    return [numbers(each) for each in x] if getattr(x, "ndim", 0) else expression(x)
+
+
+@theorem(of=[retention.quadratic, *REST], sizes="n = 1, 3, two heads, d = 2, d_v = 1")
+def pinned():
+    """Output and state are those of the paper's sums, head by head, with the state of an earlier text or without."""
+    scale = symbol("r")
+    for n in (1, 3):
+        q, k, v, g, s = text(n, d_v=1)
+        for state in (s, None):
+            got = retention.quadratic(q, k, v, g, scale=scale, state=state)
+            prove_that(got.output.shape == (2, n, 1) and got.state.shape == (2, 2, 1), "the axes")
+            for h in range(2):
+                before = numbers(s[h]) if state is not None else [[0], [0]]
+                one = numbers(k[h]), numbers(v[h]), expression(g[h])
+                stated = [definition(numbers(q[h]), *one, scale.e, before, i, 0) for i in range(n)]
+                prove_equal(got.output[h, :, 0], stated, mention=[v[h, 0, 0], q[h, 0, 1], scale])
+                prove_equal(got.state[h, :, 0], [left(*one, before, a, 0) for a in range(2)])
+
+
+GIVEN = dict(zip(("q", "k", "v", "decays", "state"), text(3, 2, 1, 1), strict=True))
+pinned.control_by("retention.attend", "own_token_decayed", **GIVEN, scale=1)
+pinned.control_by("retention.attend", "chunk_mask_without_decay", **GIVEN, scale=1)
+pinned.control_by("retention.remember", "state_decayed_once_less", **{x: GIVEN[x] for x in GIVEN if x != "q"})
+
+
+@theorem(of=FORMS, sizes="n = 4, one head, d = 2, d_v = 1; chunks of 1 to 5 tokens", equivalent=EMPTY)
+def three_forms():
+    """Recurrence, chunks of any length and the quadratic form give the same outputs and the same state."""
+    *given, s = text(4, 1, 2, 1)
+    scale = symbol("r")
+    whole = retention.quadratic(*given, scale=scale, state=s)
+    others = [retention.chunked(*given, scale=scale, state=s, chunk=chunk) for chunk in range(1, 6)]
+    for other in [retention.recurrent(*given, scale=scale, state=s), *others]:
+        prove_equal(other.output, whole.output, mention=[scale])
+        prove_equal(other.state, whole.state)
+
+
+@three_forms.control
+def each_chunk_begins_a_text():
+    """The chunks are texts of their own: the state is not handed on."""
+    q, k, v, g, _ = text(2, 1, 1, 1)
+    parts = [retention.quadratic(*(x[:, t : t + 1] for x in (q, k, v)), g, scale=1).output for t in range(2)]
+    prove_equal(np.concatenate(parts, axis=-2), retention.quadratic(q, k, v, g, scale=1).output)
+
+
+@theorem(
+    of=[retention.recurrent, *REST],
+    sizes="every length; one head, d = 2, d_v = 1",
+    argument="induction over the tokens: the body decides the first state, one turn and what is returned",
+    silent="the loop is run turn by turn",
+)
+def every_length():
+    """Before token t the state is g^t (S + P_t), where P_t is the sum of g^(-j-1) k_j v_j^T over j < t: so at first, and a turn
+    goes on to t + 1 and reads scale q_t . S_t after it. So the recurrence is the sum of the definition at every length."""
+    q, k, v, g, s = text(2, 1, 2, 1)
+    loop, scale, n, t = Loop(retention.recurrent, 0), symbol("r"), 2, symbol("t", integer=True, nonnegative=True)
+    names = {"q": q, "k": k, "v": v, "decays": g, "scale": scale, "state": s}
+    first = loop.before(names)
+    prove_that(loop.turns(first) == [n], "a turn for each token")
+    prove_equal(first["s"], s)
+    prove_that(first["outputs"] == [], "nothing is read before the first token")
+    so_far = symbols("p", 1, 2, 1)
+    for at in range(n):
+        state = (g**t)[:, None, None] * (s + so_far)
+        turned = loop.turn({**first, "s": state, "outputs": []}, t=at)
+        more = (g ** (-t - 1))[:, None, None] * k[:, at, :, None] * v[:, at, None, :]
+        prove_equal(turned["s"], (g ** (t + 1))[:, None, None] * (s + so_far + more), mention=[g[0]])
+        prove_equal(turned["outputs"][-1], scale * (q[:, at, None] @ turned["s"]))
+    rows = [symbols("o", 1, 1, 1), symbols("u", 1, 1, 1)]
+    done = loop.after({**first, "s": s, "outputs": rows})["returned"]
+    prove_equal(done.output, np.concatenate(rows, axis=-2))
+    prove_equal(done.state, s)
+    covers(retention.recurrent)
+
+
+@every_length.control
+def the_new_key_decays_too():
+    """The token's own key and value are multiplied by g."""
+    *given, s = text(1, 1, 1, 1)
+    got = retention.recurrent(*given, scale=1, state=s).state
+    prove_equal(got, given[3][:, None, None] * (s + given[1][:, 0, :, None] * given[2][:, 0, None, :]))
+
+
+@theorem(
+    of=[_memory.in_chunks],
+    sizes="every number of chunks, every form",
+    argument="induction over the chunks: the body decides the first state, one turn and what is returned",
+    silent="the loop is run turn by turn",
+)
+def every_chunk():
+    """Each turn hands the state on to the next `chunk` tokens, from the first token on, and keeps the outputs in order."""
+    loop, x, s = Loop(_memory.in_chunks, 0), symbols("x", 5, 1), symbols("s", 2)
+    form = lambda x, *, state: _memory.Remembered(x + state[0], state + x[0])
+    names = loop.before({"form": form, "chunk": 2, "state": s, "arrays": [x]})
+    prove_that(loop.turns(names) == [0, 5, 2], "each chunk begins where the one before ends")
+    kept, now = symbols("o", 2, 1), symbols("z", 2)
+    turned = loop.turn({**names, "state": now, "outputs": [kept]}, first=2)
+    prove_that(turned["outputs"][0] is kept and len(turned["outputs"]) == 2, "one output more")
+    prove_equal(turned["outputs"][1], x[2:4] + now[0])
+    prove_equal(turned["state"], now + x[2])
+    done = loop.after({**names, "state": now, "outputs": [kept, x[2:4]]})["returned"]
+    prove_equal(done.output, np.concatenate([kept, x[2:4]], axis=-2))
+    prove_equal(done.state, now)
+    covers(_memory.in_chunks)
+
+
+@every_chunk.control
+def each_chunk_gets_the_first_state():
+    """The state before the text is handed to each chunk."""
+    x, s = symbols("x", 2, 1), symbols("s", 1)
+    form = lambda x, *, state: _memory.Remembered(x + state, state + x[0])
+    prove_equal(_memory.in_chunks(form, 1, s, x).output, x + s)
+
+
+@theorem(of=[retention.quadratic, *REST, rope.rotate, pairing.split, pairing.join], sizes="n = 3, d = 2, all frequencies")
+def relative():
+    """With queries and keys turned by their positions the output is the same when all positions are shifted: it sees i - j."""
+    q, k, v, g, _ = text(3, 1, 2, 1)
+    w, p, shift = symbols("w", 1), symbols("p", 3), symbol("m")
+
+    def turned(at):
+        return [rope.rotate(x, *rope.tables(at, w), layout="half") for x in (q, k)]
+
+    for_shift = [retention.quadratic(*turned(p + m), v, g, scale=1).output for m in (shift, 0 * shift)]
+    prove_equal(*for_shift, mention=[q[0, 2, 0], g[0]])
+
+
+@relative.control
+def order_does_not_matter():
+    """Exchanging the first two tokens changes nothing for the last: the decays are in no order."""
+    q, k, v, g, _ = text(3, 1, 1, 1)
+    exchanged = (np.concatenate([x[:, 1::-1], x[:, 2:]], axis=-2) for x in (k, v))
+    prove_equal(
+        retention.quadratic(q, *exchanged, g, scale=1).output[:, 2], retention.quadratic(q, k, v, g, scale=1).output[:, 2]
+    )
+
+
+@theorem(
+    of=[retention.quadratic, *REST, xpos.rotate, rope.rotate, rope.tables, pairing.split, pairing.join],
+    sizes="n = 3, one pair of features, all frequencies, centres, scale bases and zeta",
+)
+def xpos_is_a_retention():
+    """xPos with one pair, without softmax, is retention of turned keys with the decay zeta^(1/B), where b = 1/B: the centre
+    cancels."""
+    prove_equal(*xpos_beside_retention(3, symbol("c"), 1), mention=[symbol("b")])
+
+
+def xpos_beside_retention(n, center, power):
+    """Outputs of keys and queries stretched by xPos, without decay, and of turned ones with the decay zeta^(power / B)."""
+    q, k, v, _, _ = text(n, 1, 2, 1)
+    zeta, rate, tables = symbols("z", 1, positive=True), symbol("b"), rope.tables(np.arange(n), symbols("w", 1))
+    factors = zeta ** ((np.arange(n)[:, None] - center) * rate)
+    stretched = [xpos.rotate(x, *tables, factors, layout="half", side=side) for x, side in ((q, "query"), (k, "key"))]
+    turned = [rope.rotate(x, *tables, layout="half") for x in (q, k)]
+    given = ((stretched, np.array([1])), (turned, zeta ** (power * rate)))
+    return [retention.quadratic(*pair, v, g, scale=1).output for pair, g in given]
+
+
+@xpos_is_a_retention.control
+def whatever_the_decay():
+    """xPos is that retention with another decay, zeta^(2/B)."""
+    prove_equal(*xpos_beside_retention(2, 0, 2))
+
+
+@theorem(of=[retention.quadratic, *REST, linear_attention.attend], sizes="n = 3, d = 2, d_v = 2")
+def without_decay_linear_attention():
+    """With g = 1 it is causal linear attention without the denominator: their quotient is retention of values 1."""
+    q, k, v, _, _ = text(3, 1)
+    tables = rope.tables(np.zeros(3, dtype=int), symbols("w", 1))
+    whole = linear_attention.attend(q, k, v, *tables, layout="half", feature_map=lambda x: x, causal=True)
+    above, below = (retention.quadratic(q, k, x, np.array([1]), scale=1).output for x in (v, 0 * v + 1))
+    prove_equal(whole * below, above, mention=[v[0, 0, 0]])
+
+
+@without_decay_linear_attention.control
+def with_any_decay():
+    """It is so with the decay 1/2."""
+    q, k, v, _, _ = text(2, 1)
+    tables = rope.tables(np.zeros(2, dtype=int), symbols("w", 1))
+    whole = linear_attention.attend(q, k, v, *tables, layout="half", feature_map=lambda x: x, causal=True)
+    above, below = (retention.quadratic(q, k, x, array([1]) / 2, scale=1).output for x in (v, 0 * v + 1))
+    prove_equal(whole * below, above)
+
+
+@theorem(of=[retention.decays], sizes="h = 1 .. 16")
+def decays_pinned():
+    """Head h has the decay 1 - 2^(-5-h), which float64 holds exactly: 31/32 first."""
+    for heads in range(1, 17):
+        prove_that(retention.decays(heads).tolist() == [1 - 2.0 ** (-5 - h) for h in range(heads)], f"{heads} heads")
+
+
+@decays_pinned.control
+def heads_counted_from_one():
+    """The first head has the decay 1 - 2^-6."""
+    first = retention.decays(1).item()
+    prove_that(first == 1 - 2.0**-6, counterexample=f"the first decay is {first}, expected {1 - 2.0**-6}")
