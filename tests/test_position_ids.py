@@ -1,11 +1,9 @@
 """Position ids: batches, released numbers, what the body refuses. The rules are compared in proofs/position_ids.py."""
 
 import numpy as np
-import pytest
 
 from posref import position_ids
-
-I = np.arange(12)  # noqa: E741, positions i
+from tests.refused import refused
 
 
 def test_rerope_and_lm_infinite_of_ten_tokens():
@@ -43,29 +41,18 @@ def test_counts_of_narrow_integers_do_not_wrap():
     assert last.tolist() == [[199, 199, 199], [200, 200, 200], [200, 201, 200], [202, 202, 202]]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: position_ids.packed(np.array([2, -1])),
-            ValueError,
-            r"lengths are \[2, -1\]; pass the differences of cu_seqlens",
-        ),
-        (lambda: position_ids.documents(np.array([-2])), ValueError, "position_ids.documents"),
-        (lambda: position_ids.cached(3, 2), ValueError, "3 queries and 2 keys"),
-        (lambda: position_ids.zigzag(10, ranks=2, rank=0), ValueError, "pad to a multiple of 4"),
-        (lambda: position_ids.zigzag(8, ranks=2, rank=2), ValueError, "rank is 2 of 2, expected 0 to 1"),
-        (lambda: position_ids.zigzag(8, ranks=2, rank=-1), ValueError, "rank is -1 of 2"),
-        (lambda: position_ids.dual_chunk(I, I, chunk_size=4, local=4), ValueError, "local is 4 and chunk_size 4"),
-        (
-            lambda: position_ids.multimodal([3, (1, 1, 4)], merge=2, convention="largest"),
-            ValueError,
-            r"\(1, 1, 4\), .*merge = 2 patches",
-        ),
-        (lambda: position_ids.multimodal([0], merge=2, convention="largest"), ValueError, "parts hold 0"),
-        (lambda: position_ids.multimodal([2.5], merge=2, convention="largest"), TypeError, "parts is 2.5, expected an integer"),
-    ],
+test_refused = refused(
+    vars(position_ids),
+    r"""
+    packed(a(2, -1)) | lengths are \[2, -1\]; pass the differences of cu_seqlens
+    documents(a(-2)) | position_ids.documents
+    cached(3, 2) | 3 queries and 2 keys
+    zigzag(10, ranks=2, rank=0) | pad to a multiple of 4
+    zigzag(8, ranks=2, rank=2) | rank is 2 of 2, expected 0 to 1
+    zigzag(8, ranks=2, rank=-1) | rank is -1 of 2
+    dual_chunk(a(1), a(1), chunk_size=4, local=4) | local is 4 and chunk_size 4
+    multimodal([3, (1, 1, 4)], merge=2, convention="largest") | \(1, 1, 4\), .*merge = 2 patches .*spatial_merge_size
+    multimodal([0], merge=2, convention="largest") | parts hold 0
+    multimodal([2.5], merge=2, convention="largest") | TypeError: parts is 2.5, expected an integer
+    """,
 )
-def test_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -6,13 +6,15 @@ the page of each system names. Written again from the code, and not run, were BE
 Transformer, offsets of position ids, and STRING, which has no code. Formulas that are a sentence of a page, and no function,
 stand here as the page has them: RetNet, KERPLE's weight form, FoX's first gates, the scale of queries in ReRoPE.
 
+Of schedules the entries are those at t = 1, n/4, n/2, 3n/4 and n - 1: transformers 5.23.0's own functions in float64, and for
+LongRoPE, whose exponents are float32 there, 40 digits. Of PoPE, FoPE and the schedules the weighted sum was not kept.
+
 Not compared:
 - swin1.out, swin1.out_masked, swin2.out: the weights of the projections are not known; a search over tags below 12 and scales
   of powers of 2 found none.
 - wavlm.bucket_at_past: many lists of 13 distances have its sums; the tests of t5 have the starts of all buckets.
 - music.skewed: above the diagonal its numbers are those of other rows, where ours are zeros; below they are music.lower_only.
 - selfextend.llamacpp_positions: no function here. interp.table4x4, shape.test_ids: nothing of ours is in them.
-- fope, pope: in the tests of their systems.
 """
 
 import numpy as np
@@ -33,7 +35,7 @@ from posref.relative import (
     t5,
     transformer_xl,
 )
-from posref.rotary import axes, generators, path, rope, xpos
+from posref.rotary import axes, fope, generators, path, pope, rope, scaling, xpos
 from posref.state import retention
 from tests.painted import painted
 
@@ -202,6 +204,42 @@ def at(position):
     return CAYLEY @ rope.matrix(position, rope.frequencies(6), layout="interleaved") @ CAYLEY.T
 
 
+def fopes(convention):
+    """Two heads of width 16, five tokens, length 64; the step-eye and 0.075 of noise."""
+    w = fope.frequencies(16, length=64)
+    c, s = (fope.step_eye(3, 3) + 0.075 * painted((2, 3, 3), tag) for tag in (1, 2))
+    tables = fope.tables(np.arange(5), w, c, s, dim=16, convention=convention)
+    q, k = (rope.rotate(painted((2, 5, 16), tag), *tables, layout="half") for tag in (3, 4))
+    return attention.scores(q, k, scale=1)
+
+
+def popes(layout):
+    """x-transformers 2.31.10: five tokens, two heads of width 4."""
+    w, n = pope.frequencies(4), np.arange(5)
+    q = pope.encode(painted((2, 5, 4), 2), *rope.tables(n, w), layout=layout)
+    k = pope.encode(painted((2, 5, 4), 3), *pope.tables(n, w, pope.clamp(painted((2, 4), 1))), layout=layout)
+    return attention.scores(q, k, scale=1)
+
+
+# schedules
+
+SHORT, LONG = 1 + 0.05 * np.arange(48), 1 + 1.25 * np.arange(48)
+
+
+def llama3(dim, factor, high=4.0):
+    w = rope.frequencies(dim, 500000.0)
+    return scaling.llama3(w, factor=factor, low_freq_factor=1.0, high_freq_factor=high, original_length=8192)
+
+
+def dynamic(base, length, original_length):
+    return scaling.dynamic_ntk(rope.frequencies(128, base), factor=2.0, length=length, original_length=original_length)
+
+
+def yarn(dim, base, factor, original_length, truncate=True):
+    w = rope.frequencies(dim, base)
+    return scaling.yarn(w, factor=factor, original_length=original_length, base=base, truncate=truncate)
+
+
 # positions
 
 
@@ -322,9 +360,41 @@ MADE = {
     "string.cayley_P_d6": lambda: CAYLEY,
     "string.cayley_score_3_7": lambda: (at(3) @ painted((6,), 2)) @ (at(7) @ painted((6,), 3)),
     "string.circulant_R_2_3": lambda: exponential([2, 3], generators.circulant(np.repeat(painted((1, 6), 1), 2, axis=0) / 8)),
+    "linear.vicuna": lambda: scaling.linear(rope.frequencies(128), factor=4.0),
+    "linear.gemma3": lambda: scaling.linear(rope.frequencies(256, 1e6), factor=8.0),
+    "dynamic.4096": lambda: dynamic(1e4, 4096, 2048),
+    "dynamic.8192": lambda: dynamic(1e4, 8192, 2048),
+    "dynamic.64k": lambda: dynamic(1e6, 65536, 32768),
+    "llama3.8b": lambda: llama3(128, 8.0),
+    "llama3.1b": lambda: llama3(64, 32.0),
+    "llama3.scout": lambda: llama3(128, 16.0, high=1.0),
+    "yarn.qwen": lambda: yarn(128, 1e6, 4.0, 32768),
+    "yarn.llama2": lambda: yarn(128, 1e4, 16.0, 4096),
+    "yarn.deepseek": lambda: yarn(64, 1e4, 40.0, 4096),
+    "yarn.gpt_oss": lambda: yarn(64, 150000.0, 32.0, 4096, truncate=False),
+    "yarn.gpt_oss_cut": lambda: yarn(64, 150000.0, 32.0, 4096),
+    "yarn.olmo3": lambda: yarn(128, 5e5, 8.0, 8192),
+    "yarn.ministral3": lambda: yarn(128, 1e6, 16.0, 16384),
+    "proportional.gemma4": lambda: scaling.proportional(rope.frequencies(512, 1e6), fraction=0.25),
+    "longrope.short": lambda: scaling.longrope(rope.frequencies(96), factors=SHORT),
+    "longrope.long": lambda: scaling.longrope(rope.frequencies(96), factors=LONG),
+    "yarn.magnitude_4": lambda: scaling.yarn_magnitude(4.0),
+    "yarn.magnitude_16": lambda: scaling.yarn_magnitude(16.0),
+    "yarn.magnitude_32": lambda: scaling.yarn_magnitude(32.0),
+    "yarn.magnitude_8": lambda: scaling.yarn_magnitude(8.0),
+    "longrope.magnitude_32": lambda: scaling.longrope_magnitude(32.0, original_length=4096),
+    "yarn.deepseek_v3_scale": lambda: 192**-0.5 * scaling.yarn_magnitude(40.0) ** 2,
+    "yarn.deepseek_v2_lite_scale": lambda: 192**-0.5 * scaling.yarn_magnitude(40.0, mscale=0.707) ** 2,
+    "fope.frequencies": lambda: fope.frequencies(16, length=64),
+    "fope.released": lambda: fopes("released"),
+    "fope.zero_phase": lambda: fopes("zero_phase"),
+    "pope.phases": lambda: pope.clamp(painted((2, 4), 1)),
+    "pope.half": lambda: popes("half"),
+    "pope.interleaved": lambda: popes("interleaved"),
 }
+SCHEDULES = ("linear.", "dynamic.", "llama3.", "yarn.", "proportional.", "longrope.")
 
-# name, entries by their places, the sum of all and the weighted sum, as they were printed
+# name, entries by their places, the sum of all and the weighted sum if they were printed
 PRINTED = """
 swin1.index 0:7 18:12 35:7 252 105.4375
 swin1.bias 0:-0.921875 36:-1.1875 71:-1.1875 -36.296875 -15.544921875
@@ -413,19 +483,51 @@ nope.flag_average_n7 0:1 3:0.25 6:0.142857142857 2.59285714286 0.4375
 string.cayley_P_d6 0:0.20524831637 18:0.55501207047 35:0.385665036386 1.78274927695 -0.362502980132
 string.cayley_score_3_7 0:3.38633635992 3.38633635992 0.211646022495
 string.circulant_R_2_3 0:0.228852531896 18:-0.417210104874 35:0.228852531896 6 2.35007410762
+linear.vicuna 1:0.21649108084 16:0.025 32:0.0025 48:0.00025 63:2.88695496172e-05 1.8649885334
+linear.gemma3 1:0.112210891556 32:0.00395284707521 64:0.000125 96:3.95284707521e-06 127:1.39246732499e-07 1.22174148756
+dynamic.4096 1:0.850994291341 16:0.0756530337024 32:0.00572338150838 48:0.000432991174145 63:3.8492732823e-05 6.71093243276
+dynamic.8192 1:0.839625742564 16:0.0610059123382 32:0.00372172134021 48:0.000227047005828 63:1.64968854956e-05 6.23532831752
+dynamic.64k 1:0.791911494513 16:0.0239235898401 32:0.000572338150838 48:1.36923831705e-05 63:4.13645920251e-07 4.80564589615
+llama3.8b 1:0.814617233857 16:0.0376060309309 32:0.000524846160993 48:6.64786987118e-06 63:3.06892598891e-07 5.38605820073
+llama3.1b 1:0.663601237696 8:0.0376060309309 16:0.000429556796559 24:1.6619674678e-06 31:9.41830672543e-08 2.96820229784
+llama3.scout 1:0.814617233857 16:0.0376060309309 32:0.00141421356237 48:3.32393493559e-06 63:1.53446299446e-07 5.39037786447
+yarn.qwen 1:0.805842187761 16:0.0316227766017 32:0.000602941176471 48:7.90569415042e-06 63:3.10234440188e-07 5.14403472174
+yarn.llama2 1:0.86596432336 16:0.1 32:0.00567307692308 48:6.25e-05 63:7.21738740431e-06 7.36523470081
+yarn.deepseek 1:0.749894209332 8:0.1 16:0.0055 24:2.5e-05 31:3.33380358041e-06 3.94893627408
+yarn.gpt_oss 1:0.689044305888 8:0.0508132748155 16:0.000456483919223 24:4.0999784818e-06 31:3.02351142812e-07 3.18043827693
+yarn.gpt_oss_cut 1:0.689044305888 8:0.0508132748155 16:0.000580947501931 24:4.0999784818e-06 31:3.02351142812e-07 3.1816594922
+yarn.olmo3 1:0.814617233857 16:0.0376060309309 32:0.000395147907134 48:6.64786987118e-06 63:3.06892598891e-07 5.36472945548
+yarn.ministral3 1:0.805842187761 16:0.0316227766017 32:0.000338235294118 48:1.97642353761e-06 63:7.7558610047e-08 5.13512937912
+proportional.gemma4 1:0.947463525655 64:0 128:0 192:0 255:0 18.4324744947
+longrope.short 1:0.786099224065 12:0.0625 24:0.00454545454545 36:0.000357142857143 47:3.61650047352e-05 4.7937932918
+longrope.long 1:0.366846304564 12:0.00625 24:0.000322580645161 36:2.17391304348e-05 47:2.02766135335e-06 1.95513808559
+yarn.magnitude_4 1.13862943611
+yarn.magnitude_16 1.27725887222
+yarn.magnitude_32 1.34657359028
+yarn.magnitude_8 1.20794415417
+longrope.magnitude_32 1.19023807142
+yarn.deepseek_v3_scale 0.135233778861
+yarn.deepseek_v2_lite_scale 0.114721386793
+fope.frequencies 0:1 1:0.316227766017 2:0.1 1.416227766017
+fope.released 0:-5.00308228977 25:28.814399941 49:32.9192788266 144.660729032
+fope.zero_phase 0:-3.08975221165 25:17.9691850973 49:15.5418374203 90.2862173136
+pope.phases 0:-1.6875 4:-1.921875 7:-0.78125
+pope.half 0:2.6339002512 25:0.837349520763 49:2.62031782831 91.7175460946
+pope.interleaved 0:2.6339002512 25:0.837349520763 49:2.62031782831 91.7175460946
 """
 
 
 @pytest.mark.parametrize("row", PRINTED.strip().splitlines(), ids=lambda row: row.split()[0])
 def test_values_of_released_code(row):
-    name, *entries, total, weighted = row.split()
-    places, stated = zip(*(each.split(":") for each in entries), strict=True)
+    name, *printed = row.split()
+    places, stated = zip(*(("-1", each) if ":" not in each else each.split(":") for each in printed), strict=True)
     values = np.ravel(MADE[name]())
     n = np.arange(values.size)
-    got = np.array([*values[[*map(int, places)]], values.sum(), (values * (1 + n % 13) / 16).sum()])
-    stated = np.array([*stated, total, weighted], dtype=float)
+    sums = [values.sum(), (values * (1 + n % 13) / 16).sum()][: places.count("-1")]
+    got, stated = np.array([*values[[int(place) for place in places if place != "-1"]], *sums]), np.array(stated, dtype=float)
     # twelve digits are printed, and two programs may differ by 64 roundings of the largest entry in each
-    rounding = 2.0**-47 * max(1, np.abs(values).max()) * np.array([*[1] * len(entries), values.size, values.size])
+    size = np.where(np.array(places) == "-1", values.size, 1)
+    rounding = 0 if name.startswith(SCHEDULES) else 2.0**-47 * max(1, np.abs(values).max()) * size  # there nothing cancels
     assert (np.abs(got - stated) <= 5e-12 * np.abs(stated) + rounding).all(), f"{got}, expected {stated}"
 
 

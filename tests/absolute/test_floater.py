@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from posref.absolute import floater
+from tests.refused import refused
 
 
 def test_biases_of_all_blocks_at_once():
@@ -21,30 +22,16 @@ def test_one_time_takes_no_step():
     assert floater.encode(pytest.fail, np.array([3.0]), np.array([7.0]), substeps=1).tolist() == [[3.0]]
 
 
-@pytest.mark.parametrize(
-    ("derivative", "start", "times", "substeps", "error", "message"),
-    [
-        (
-            lambda t, p: p[:1],
-            np.ones(2),
-            np.arange(2.0),
-            1,
-            ValueError,
-            r"the derivative at t = .* has shape \(1,\) and p \(2,\)",
-        ),
-        (lambda t, p: 0.0, np.ones(2), np.arange(2.0), 1, TypeError, "the derivative at t = 0.0 is a float"),
-        (lambda t, p: p + np.inf, np.ones(2), np.arange(2.0), 1, ValueError, "the derivative at t = 0.0 has 2 of 2 values"),
-    ],
-)
-def test_encode_refuses(derivative, start, times, substeps, error, message):
-    with pytest.raises(error, match=message):
-        floater.encode(derivative, start, times, substeps=substeps)
-
-
 def test_a_single_number_is_stepped():
     assert floater.step(lambda t, p: 3 * t**2 + 0 * p, 0, np.array(1.0), 2) == 9
 
 
-def test_step_refuses():
-    with pytest.raises(ValueError, match=r"floater\.step: the derivative at t = .* has shape \(2,\) and p \(1,\)"):
-        floater.step(lambda t, p: np.ones(2), 0, np.ones(1), 1)
+test_refused = refused(
+    vars(floater),
+    r"""
+    encode(lambda t, p: p[:1], np.ones(2), a(0.0, 1), substeps=1) | the derivative at t = .* has shape \(1,\) and p \(2,\)
+    encode(lambda t, p: 0.0, np.ones(2), a(0.0, 1), substeps=1) | TypeError: the derivative at t = 0.0 is a float
+    encode(lambda t, p: p + np.inf, np.ones(2), a(0.0, 1), substeps=1) | the derivative at t = 0.0 has 2 of 2 values
+    step(lambda t, p: np.ones(2), 0, np.ones(1), 1) | floater\.step: the derivative at t = .* has shape \(2,\) and p \(1,\)
+    """,
+)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from posref.absolute import hierarchical
+from tests.refused import refused
 
 TABLE = [[1, 2], [3, -5], [0, 7]]
 
@@ -27,9 +28,6 @@ def rounding(table, alpha):
     return 8 * np.finfo(float).eps / 2 * np.abs(table).max() * (1 + alpha) / (1 - alpha)
 
 
-# Powers of two and small integers: every product and quotient below is exact in binary, so are the results.
-
-
 @pytest.mark.parametrize("alpha", [0.4, 0.25, 0.9])
 def test_extend_is_the_formula_to_rounding(alpha):
     expected = np.array(exact(TABLE, alpha), dtype=float)
@@ -43,27 +41,13 @@ def test_encode_reaches_where_the_extension_would_not_fit():
     assert hierarchical.encode(last, table, alpha=0.5).tolist() == [[2 * 199_999.0]]
 
 
-@pytest.mark.parametrize(
-    ("table", "alpha", "error", "message"),
-    [
-        (np.ones((2, 2)), 1, ValueError, "alpha is 1, and .* divides by zero"),
-        (np.ones((2, 2)), 1.0, ValueError, r"alpha is 1\.0, and .* divides by zero"),
-    ],
+test_refused = refused(
+    vars(hierarchical),
+    r"""
+    extend(np.ones((2, 2)), alpha=1) | hierarchical\.extend: alpha is 1, and .* divides by zero
+    extend(np.ones((2, 2)), alpha=1.0) | hierarchical\.extend: alpha is 1\.0, and .* divides by zero
+    encode(a(0), np.ones((2, 2)), alpha=1) | hierarchical\.encode: alpha is 1, and .* divides by zero
+    encode(a(0, 4), np.ones((2, 2)), alpha=0.4) | runs from 0 to 4 and the stretched table has 4 rows
+    encode(a(-1), np.ones((2, 2)), alpha=0.4) | runs from -1 to -1
+    """,
 )
-def test_refusals(table, alpha, error, message):
-    with pytest.raises(error, match=r"hierarchical\.extend: " + message):
-        hierarchical.extend(table, alpha=alpha)
-    with pytest.raises(error, match=r"hierarchical\.encode: " + message):
-        hierarchical.encode(np.array([0]), table, alpha=alpha)
-
-
-@pytest.mark.parametrize(
-    ("positions", "error", "message"),
-    [
-        (np.array([0, 4]), ValueError, r"runs from 0 to 4 and the stretched table has 4 rows"),
-        (np.array([-1]), ValueError, "runs from -1 to -1"),
-    ],
-)
-def test_encode_refuses_positions(positions, error, message):
-    with pytest.raises(error, match=message):
-        hierarchical.encode(positions, np.ones((2, 2)), alpha=0.4)

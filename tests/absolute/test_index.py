@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from posref.absolute import index
+from tests.refused import refused
 
 
 @pytest.mark.parametrize(("denominator", "divisor"), [("length", 7), ("length - 1", 6)])
@@ -20,14 +21,11 @@ def test_a_single_token_and_none():
     assert index.encode_normalized(np.array([], dtype=int), 4, denominator="length").shape == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("positions", "length", "denominator", "error", "message"),
-    [
-        (np.array([0, 5]), 5, "length", ValueError, r"run from 0 to 5 and length is 5; they must lie in 0 \.\. 4"),
-        (np.array([-1, 0]), 5, "length", ValueError, "run from -1 to 0 and length is 5"),
-        (np.array([0]), 1, "length - 1", ValueError, 'length is 1, .* is 0/0; use denominator="length"'),
-    ],
+test_refused = refused(
+    vars(index),
+    r"""
+    encode_normalized(a(0, 5), 5, denominator="length") | run from 0 to 5 and length is 5; they must lie in 0 \.\. 4
+    encode_normalized(a(-1, 0), 5, denominator="length") | run from -1 to 0 and length is 5
+    encode_normalized(a(0), 1, denominator="length - 1") | length is 1, .* is 0/0; use denominator="length"
+    """,
 )
-def test_encode_normalized_refuses(positions, length, denominator, error, message):
-    with pytest.raises(error, match=message):
-        index.encode_normalized(positions, length, denominator=denominator)

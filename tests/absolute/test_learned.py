@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from posref.absolute import learned
+from tests.refused import refused
 
 
 def test_published_examples():
@@ -54,32 +55,15 @@ def test_similarity_of_unit_rows():
     assert learned.similarity(np.array([[1.0, 0.0], [0.0, -1.0]])).tolist() == [[1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("positions", "table", "error", "message"),
-    [
-        (np.array([0, 2]), np.ones((2, 2)), ValueError, r"runs from 0 to 2 and table has 2 rows, 0 \.\. 1"),
-        (np.array([-1]), np.ones((2, 2)), ValueError, "runs from -1 to -1 and table has 2 rows"),
-        (np.array([0]), np.ones((0, 2)), ValueError, "table has 0 rows"),
-    ],
+test_refused = refused(
+    vars(learned),
+    r"""
+    encode(a(0, 2), np.ones((2, 2))) | runs from 0 to 2 and table has 2 rows, 0 \.\. 1
+    encode(a(-1), np.ones((2, 2))) | runs from -1 to -1 and table has 2 rows
+    encode(a(0), np.ones((0, 2))) | table has 0 rows
+    position_ids(a(True), convention="bert", padding_idx=1) | padding_idx is 1 and convention 'bert' has none
+    position_ids(a(True), convention="opt", padding_idx=0) | padding_idx is 0 and convention 'opt' has none
+    position_ids(a(True), convention="roberta", padding_idx=-1) | padding_idx is -1, expected the row of padding
+    similarity(np.array([[3.0, 0], [0, 0], [0, 2], [0, 0]])) | rows \[1, 3\] of table have norm 0
+    """,
 )
-def test_encode_refuses(positions, table, error, message):
-    with pytest.raises(error, match=message):
-        learned.encode(positions, table)
-
-
-@pytest.mark.parametrize(
-    ("mask", "convention", "padding_idx", "error", "message"),
-    [
-        (np.array([True]), "bert", 1, ValueError, "padding_idx is 1 and convention 'bert' has none"),
-        (np.array([True]), "opt", 0, ValueError, "padding_idx is 0 and convention 'opt' has none"),
-        (np.array([True]), "roberta", -1, ValueError, "padding_idx is -1, expected the row of padding"),
-    ],
-)
-def test_position_ids_refuses(mask, convention, padding_idx, error, message):
-    with pytest.raises(error, match=message):
-        learned.position_ids(mask, convention=convention, padding_idx=padding_idx)
-
-
-def test_similarity_refuses():
-    with pytest.raises(ValueError, match=r"rows \[1, 3\] of table have norm 0"):
-        learned.similarity(np.array([[3.0, 0], [0, 0], [0, 2], [0, 0]]))

@@ -6,20 +6,21 @@ import pytest
 from posref import attention
 from posref.relative import swin
 from posref.vectors import case
+from tests.refused import refused
 
-
-def grid(height, width):
-    return np.array([*np.ndindex(height, width)])
-
-
-def test_tokens_beyond_the_window_are_refused():
-    for places, text in (([[0, 0], [2, 0]], "offsets of rows run from -2 to 2"), ([[0, 0], [0, 3]], "offsets of columns")):
-        with pytest.raises(ValueError, match=text):
-            swin.rows(np.array(places), height=2, width=3)
-    with pytest.raises(ValueError, match="rows runs from 0 to 14 and table has 14 rows"):
-        swin.bias(swin.rows(grid(2, 3), height=2, width=3), np.zeros((14, 1)))
-    with pytest.raises(ValueError, match="norm 0"):
-        swin.scores(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros(1))
+test_refused = refused(
+    vars(swin),
+    r"""
+    rows(a([0, 0], [2, 0]), height=2, width=3) | offsets of rows run from -2 to 2
+    rows(a([0, 0], [0, 3]), height=2, width=3) | offsets of columns
+    bias(rows(a(*np.ndindex(2, 3)), height=2, width=3), np.zeros((14, 1))) | rows runs from 0 to 14 and table has 14 rows
+    scores(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), np.zeros(1)) | norm 0
+    shift_mask(a([0, 0]), height=4, width=6, shift=-1) | shift is -1 and the image 4 x 6, expected 0 to 4; released code
+    shift_mask(a([0, 0]), height=4, width=6, shift=5) | ^swin\.shift_mask: shift is 5 and the image 4 x 6
+    shift_mask(a([4, 0]), height=4, width=6, shift=1) | rows of coordinates run from 4 to 4 and length is 4; .* in 0 \.\. 3
+    shift_mask(a([0, -3]), height=4, width=6, shift=1) | columns of coordinates run from -3 to -3 and length is 6
+    """,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,18 +47,7 @@ def test_the_released_mask_leaks():
     assert attention.softmax(scores, mask[:1])[0, 1] == 0
 
 
-@pytest.mark.parametrize(
-    ("place", "shift", "message"),
-    [
-        ([0, 0], -1, "shift is -1 and the image 4 x 6, expected 0 to 4; released code"),
-        ([0, 0], 5, "shift is 5 and the image 4 x 6, expected 0 to 4; released code"),
-        ([4, 0], 1, r"rows of coordinates run from 4 to 4 and length is 4; they must lie in 0 \.\. 3"),
-        ([0, -3], 1, r"columns of coordinates run from -3 to -3 and length is 6; they must lie in 0 \.\. 5"),
-    ],
-)
-def test_what_was_not_rolled_is_refused(place, shift, message):
-    with pytest.raises(ValueError, match=rf"^swin\.shift_mask: {message}"):
-        swin.shift_mask(np.array([place]), height=4, width=6, shift=shift)
+def test_the_largest_shift():
     assert swin.shift_mask(np.array([[3, 5], [0, 5]]), height=4, width=6, shift=4).tolist() == [[True] * 2] * 2
 
 

@@ -1,11 +1,9 @@
 """RoPE over several axes: V-JEPA 2 is no rotation, and what the body refuses."""
 
 import numpy as np
-import pytest
 
 from posref.rotary import axes, rope
-
-W = rope.frequencies(8)
+from tests.refused import refused
 
 
 def test_vjepa2_is_no_rotation():
@@ -20,19 +18,12 @@ def test_vjepa2_is_no_rotation():
     assert f"{np.abs(matrix(5).T @ matrix(9) - matrix(4)).max():.2f}" == "1.70"
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0, 1, 2, 0])), ValueError, r"axis .*2 .*(2 rows|2 axes)"),
-        (lambda: axes.angles(np.zeros((5, 2)), W, np.array([0, 1, -1, 0])), ValueError, "axis .*-1"),
-        (
-            lambda: axes.sections(np.array([1, 0])),
-            ValueError,
-            r"sizes are \[1, 0\], expected at least one pair an axis .mrope_section",
-        ),
-        (lambda: axes.grid(3, 4, merge=2), ValueError, "3 x 4 patches are no whole squares of 2 x 2"),
-    ],
+test_refused = refused(
+    vars(axes),
+    r"""
+    angles(np.zeros((5, 2)), np.ones(4), a(0, 1, 2, 0)) | axis .*2 .*(2 rows|2 axes)
+    angles(np.zeros((5, 2)), np.ones(4), a(0, 1, -1, 0)) | axis .*-1
+    sections(a(1, 0)) | sizes are \[1, 0\], expected at least one pair an axis .mrope_section
+    grid(3, 4, merge=2) | 3 x 4 patches are no whole squares of 2 x 2
+    """,
 )
-def test_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
