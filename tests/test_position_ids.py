@@ -6,19 +6,6 @@ from posref import position_ids
 from tests.refused import refused
 
 
-def test_rerope_and_lm_infinite_of_ten_tokens():
-    """Sums over ten tokens and eleven, from the offsets of the released code."""
-    i, causal = np.arange(10), np.tri(10, dtype=bool)
-    distance = -position_ids.rerope(i, i, window=4) * causal
-    assert (distance.sum(), distance[5].tolist()) == (130, [4, 4, 3, 2, 1, 0, 0, 0, 0, 0])
-    leaky = -position_ids.rerope(i, i, window=4, leak=16) * causal
-    assert (leaky.sum(), leaky[5, 0]) == (132.1875, 4.0625)
-    seen = position_ids.lambda_mask(np.arange(11), np.arange(11), window=4, sinks=2)
-    assert seen.sum(axis=-1).tolist() == [1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6]
-    distance = -position_ids.rerope(np.arange(11), np.arange(11), window=4)
-    assert np.where(seen, distance, -1).sum() == 34
-
-
 def test_self_extend_with_the_released_numbers():
     """w = 1022 and g = 8: the first grouped offset is 894.25 larger in prefill and 895 in decoding than its groups say."""
     given = {"group": 8, "window": 1022}

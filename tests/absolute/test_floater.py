@@ -7,17 +7,6 @@ from posref.absolute import floater
 from tests.refused import refused
 
 
-def test_biases_of_all_blocks_at_once():
-    start = np.random.default_rng(0).normal(size=(3, 2, 4))  # q, k, v; blocks; features
-    preset = floater.PRESETS["released"]
-    times = preset["step"] * np.arange(5)
-    p = floater.encode(lambda t, p: np.tanh(p) + t, start, times, substeps=preset["substeps"])
-    assert p.shape == (3, 2, 5, 4)
-    assert np.array_equal(p[..., 0, :], start)
-    alone = floater.encode(lambda t, p: np.tanh(p) + t, start[2, 1], times, substeps=preset["substeps"])
-    assert np.array_equal(p[2, 1], alone)
-
-
 def test_one_time_takes_no_step():
     assert floater.encode(pytest.fail, np.array([3.0]), np.array([7.0]), substeps=1).tolist() == [[3.0]]
 

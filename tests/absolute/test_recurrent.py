@@ -1,25 +1,10 @@
-"""Recurrent encoding against closed forms, and what the body refuses."""
+"""Recurrent encoding: a text of one token, what the body refuses."""
 
 import numpy as np
 import pytest
 
 from posref.absolute import recurrent
 from tests.refused import refused
-
-
-def test_the_step_is_applied_length_minus_one_times():
-    calls = []
-    recurrent.encode(lambda p: calls.append(p) or p, np.ones(2), 4)
-    assert len(calls) == 3
-
-
-def test_batches_and_promotion():
-    start = np.arange(6).reshape(2, 3)
-    p = recurrent.encode(lambda p: p / 2, start, 3)
-    assert p.shape == (2, 3, 3)
-    assert p.dtype == np.float64  # the integers of the start become floats, nothing is truncated
-    assert p[1, :, 0].tolist() == [3.0, 1.5, 0.75]
-    assert recurrent.encode(lambda p: p * 2, np.ones(2, dtype=np.float32), 3).dtype == np.float32
 
 
 def test_start_alone():

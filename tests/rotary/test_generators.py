@@ -24,12 +24,6 @@ def test_exponential_by_eigenvectors():
         np.testing.assert_allclose(got @ got.T, np.eye(6), rtol=0, atol=256 * 36 * 6 * 2**-53)
 
 
-def test_a_constant_in_all_entries_cancels():
-    """LieRE's code subtracts 0.5 from a triangle with zeros below it, and takes the difference to the transpose then."""
-    u = np.triu(painted((4, 4), 1), 1)
-    assert np.array_equal((u - 0.5) - (u - 0.5).T, generators.skew(u))
-
-
 def test_a_basis_by_cayley():
     """numpy's solver is another road, and P of the size of a head is orthogonal."""
     s, one = generators.skew(painted((3, 64, 64), 1)), np.eye(64)

@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 
@@ -27,20 +25,6 @@ def test_wrong_number_of_heads_is_seen_by_rotary_dim():
         layouts.permute_projection(weight, heads=4, rotary_dim=8, **TO_HALF)
 
 
-@pytest.mark.parametrize(("heads", "head_dim"), [(1, 8), (3, 8), (2, 64)])
-def test_reorder_of_the_llama_converter(heads, head_dim):
-    # transformers' convert_llama_weights_to_hf.py views the rows of a head as (pairs, members) and swaps the two axes
-    weight = np.random.default_rng(3).standard_normal((heads * head_dim, 5))
-    rows = [h * head_dim + 2 * pair + member for h in range(heads) for member in range(2) for pair in range(head_dim // 2)]
-    ours = layouts.permute_projection(weight, heads=heads, rotary_dim=head_dim, **TO_HALF)
-    np.testing.assert_array_equal(ours, weight[rows])
-
-
-def test_rows_of_the_tail_stay_in_every_head():
-    ours = layouts.permute_projection(np.arange(16), heads=2, rotary_dim=6, **TO_HALF)
-    assert ours.tolist() == [0, 2, 4, 1, 3, 5, 6, 7, 8, 10, 12, 9, 11, 13, 14, 15]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint16, np.int8])
 def test_values_keep_their_bits_and_type(dtype):
     weight = np.arange(16).astype(dtype)[:, None]
@@ -48,17 +32,3 @@ def test_values_keep_their_bits_and_type(dtype):
     assert ours.dtype == dtype
     assert ours[:, 0].tolist() == [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
     assert layouts.convert(weight[:, 0], **TO_HALF).dtype == dtype
-
-
-def test_symbols_pass_through():
-    names = np.array(list("abcdefgh"), dtype=object)
-    assert "".join(layouts.convert(names, **TO_HALF)) == "acegbdfh"
-    assert "".join(layouts.permute_projection(names, heads=2, rotary_dim=4, **TO_HALF)) == "acbdegfh"
-
-
-def test_arguments_are_left_alone_and_not_aliased():
-    weight = np.arange(8.0)
-    weight.flags.writeable = False
-    for source, target in itertools.product(["interleaved", "half"], repeat=2):
-        ours = layouts.permute_projection(weight, heads=1, rotary_dim=8, source=source, target=target)
-        assert not np.shares_memory(ours, weight)
