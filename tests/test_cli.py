@@ -60,6 +60,40 @@ def half(x, positions):
 """
 
 
+UNRULY = """
+import os
+import sys
+
+import numpy as np
+
+import my_ops
+
+print("import noise")
+os.system("echo noise of a child")
+
+def noisy(x, positions):
+    print("call noise \\u2207")
+    return my_ops.half(x, positions)
+
+def leaves(x, positions):
+    sys.exit(3)
+
+def interrupted(x, positions):
+    raise KeyboardInterrupt
+
+def infinite(x, positions):
+    y = my_ops.half(x, positions).astype(np.float16)
+    y[..., 3] = np.inf
+    return y
+
+def raises(x, positions):
+    raise RuntimeError("no kernel")
+
+def converts_badly(array):
+    raise RuntimeError("no device")
+"""
+
+
 @pytest.fixture
 def run(capfd):
     def run(*arguments):
@@ -81,13 +115,23 @@ def shell(run, tmp_path, monkeypatch):
     (tmp_path / "broken_ops.py").write_text("raise RuntimeError('no device')")
     (tmp_path / "broken_ops.json").write_text("{")
     (tmp_path / "needs.py").write_text("import surely_not_installed")
+    (tmp_path / "unruly.py").write_text(UNRULY)
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)")
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").touch()
+    (tmp_path / "pkg" / "plain.py").write_text(IMPLEMENTATIONS)
+    (tmp_path / "pkg" / "ops.py").write_text("from .plain import half")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "json.py").write_text(IMPLEMENTATIONS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for path in tmp_path.glob("*.py"):
-        monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    imported = {**sys.modules}
+    for name in ("my_ops", "my_torch", "unruly", "leaves", "pkg"):
+        sys.modules.pop(name, None)
     yield run
-    for path in tmp_path.glob("*.py"):
-        sys.modules.pop(path.stem, None)
+    for name in set(sys.modules) - set(imported):
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
 
 
 def usage_error(result):
@@ -457,58 +501,17 @@ def test_demo(run):
 
 # bad days: other people's code, closed and full streams, encodings ---------------------------------------------------------
 
-UNRULY = """
-import os
-import sys
-
-import numpy as np
-
-import my_ops
-
-print("import noise")
-os.system("echo noise of a child")
-
-def noisy(x, positions):
-    print("call noise \\u2207")
-    return my_ops.half(x, positions)
-
-def leaves(x, positions):
-    sys.exit(3)
-
-def interrupted(x, positions):
-    raise KeyboardInterrupt
-
-def infinite(x, positions):
-    y = my_ops.half(x, positions).astype(np.float16)
-    y[..., 3] = np.inf
-    return y
-
-def raises(x, positions):
-    raise RuntimeError("no kernel")
-
-def converts_badly(array):
-    raise RuntimeError("no device")
-"""
-
 
 @pytest.fixture
 def unruly(shell, tmp_path):
     """`shell` with code that prints and leaves; the first argument is for Python or for bash, which gets {command}."""
-    (tmp_path / "unruly.py").write_text(UNRULY)
-    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)")
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg" / "__init__.py").touch()
-    (tmp_path / "pkg" / "plain.py").write_text(IMPLEMENTATIONS)
-    (tmp_path / "pkg" / "ops.py").write_text("from .plain import half")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "json.py").write_text(IMPLEMENTATIONS)
     (tmp_path / "empty.npy").touch()
     np.save(tmp_path / "complex.npy", np.ones(32) * 1j)
     np.save(tmp_path / "text.npy", np.array(["a", "b"]))
     (tmp_path / "deep.json").write_text("[" * 100_000)
 
-    def run(*arguments, bash="{command}", python=(), **environment):
-        words = [sys.executable, *python, "-m", "posref", *map(str, arguments)]
+    def run(*arguments, bash="{command}", **environment):
+        words = [sys.executable, "-m", "posref", *map(str, arguments)]
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         done = subprocess.run(
             ["bash", "-c", bash.format(command=shlex.join(words))],
@@ -529,45 +532,45 @@ HALF = (*ROPE, "--layout", "half")
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_what_user_code_prints_goes_to_stderr(unruly, form):
-    quiet = unruly("check", "my_ops:half", *HALF, *form)
-    code, out, err = unruly("check", "unruly:noisy", *HALF, *form)
+def test_what_user_code_prints_goes_to_stderr(shell, form):
+    quiet = shell("check", "my_ops:half", *HALF, *form)
+    code, out, err = shell("check", "unruly:noisy", *HALF, *form)
     assert (code, out) == quiet[:2]
     assert "import noise" in err
     assert "noise of a child" in err
     assert "call noise" in err
 
 
-def test_user_code_that_leaves(unruly):
-    code, out, _ = unruly("check", "unruly:leaves", *HALF)
+def test_user_code_that_leaves(shell):
+    code, out, _ = shell("check", "unruly:leaves", *HALF)
     assert code == 1
     assert "it raised SystemExit: 3" in out
-    error = usage_error(unruly("check", "leaves:rope", *HALF))
+    error = usage_error(shell("check", "leaves:rope", *HALF))
     assert "importing leaves raises SystemExit: 7" in error
     assert "leaves.py:2" in error
 
 
-def test_an_interrupt_is_one_line(unruly):
-    code, out, err = unruly("check", "unruly:interrupted", *HALF)
+def test_an_interrupt_is_one_line(shell):
+    code, out, err = shell("check", "unruly:interrupted", *HALF)
     assert code == 130
     assert out == ""
     assert err.splitlines()[-1] == "posref: interrupted"
 
 
-def test_infinite_results_where_warnings_are_errors(unruly):
-    code, out, _ = unruly("check", "unruly:infinite", *HALF, "--json", python=("-W", "error"))
+def test_infinite_results_where_warnings_are_errors(shell):
+    code, out, _ = shell("check", "unruly:infinite", *HALF, "--json")
     assert code == 1
     failed = [check["name"] for check in json.loads(out)["checks"] if check["status"] == "failed"]
     assert failed[0] == "finite"
 
 
-@pytest.mark.parametrize("arguments", [("list",), ("vectors", "list", "--json"), ("--help",)])
-def test_closed_and_full_streams(unruly, arguments):
-    assert unruly(*arguments, bash="{command} >&-") == (0, "", "")
-    code, out, err = unruly(*arguments, bash="{command} >/dev/full")
-    assert (code, out) == (2, "")
-    assert err == "posref: stdout: No space left on device; the output is not complete\n"
-    assert unruly(*arguments, bash="{command} 2>/dev/full") == (0, unruly(*arguments)[1], "")
+def test_closed_and_full_streams(unruly, run):
+    for arguments in (("list",), ("--help",)):
+        assert unruly(*arguments, bash="{command} >&-") == (0, "", "")
+        code, out, err = unruly(*arguments, bash="{command} >/dev/full")
+        assert (code, out) == (2, "")
+        assert err == "posref: stdout: No space left on device; the output is not complete\n"
+    assert unruly("list", bash="{command} 2>/dev/full") == (0, run("list")[1], "")
 
 
 def test_the_exit_code_of_a_check_survives_closed_streams(unruly):
@@ -592,9 +595,9 @@ def test_what_an_encoding_lacks_is_escaped(unruly, tmp_path, encoding):
 
 
 @pytest.mark.parametrize("path", ["my_ops.py", "./my_ops.py", "./my_ops", "{here}/my_ops.py", "pkg/ops.py", "sub/json.py"])
-def test_a_file_is_named_by_its_path(unruly, tmp_path, path):
+def test_a_file_is_named_by_its_path(shell, tmp_path, path):
     """Also one with the name of a module that is already imported, and one in a package, with its relative imports."""
-    code, out, err = unruly("check", f"{path.format(here=tmp_path)}:half", *HALF)
+    code, out, err = shell("check", f"{path.format(here=tmp_path)}:half", *HALF)
     assert code == 0, out + err
 
 
@@ -608,8 +611,8 @@ def test_a_file_is_named_by_its_path(unruly, tmp_path, path):
         ("./broken_ops.py:rope", "broken_ops.py:1"),
     ],
 )
-def test_wrong_paths(unruly, function, message):
-    assert message in usage_error(unruly("check", function, *HALF))
+def test_wrong_paths(shell, function, message):
+    assert message in usage_error(shell("check", function, *HALF))
 
 
 @pytest.mark.parametrize(
@@ -651,14 +654,14 @@ def test_extreme_options(run, unruly, tmp_path, monkeypatch, options, message):
     assert "check_rope" not in err
 
 
-def test_a_torch_function_without_to_is_told_so(unruly):
+def test_a_torch_function_without_to_is_told_so(shell):
     pytest.importorskip("torch", reason="--to torch.float32 needs torch")
-    code, out, _ = unruly("check", "my_torch:half", *HALF)
+    code, out, _ = shell("check", "my_torch:half", *HALF)
     assert code == 1
     assert "pass --to torch.from_numpy" in out
     assert "my_torch.py:5" in out
     for converter in ("torch.float32", "torch.from_numpy"):
-        code, out, err = unruly("check", "my_torch:half", *HALF, "--to", converter)
+        code, out, err = shell("check", "my_torch:half", *HALF, "--to", converter)
         assert code == 0, out + err
 
 
@@ -674,8 +677,8 @@ def test_advice_is_in_options(run, tmp_path):
     assert cli._in_shell('pass positions="shared".') == "pass --positions shared."
 
 
-def test_advice_for_a_function_that_raises(unruly):
-    code, out, _ = unruly("check", "unruly:raises", *HALF)
+def test_advice_for_a_function_that_raises(shell):
+    code, out, _ = shell("check", "unruly:raises", *HALF)
     assert code == 1
     assert re.search(r"failed: call: it raised .*\n  Advice: Debug \S+unruly.py:\d+, which raised ", out)
 
