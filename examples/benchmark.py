@@ -503,8 +503,9 @@ def _onnxruntime_attention(q, k, v, dense):
 def _rotate(layout, shape, prepared=False):
     *_, length, dim = shape
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
-    out, target = np.empty_like(x), np.empty_like(x)
+    target = np.empty_like(x)
     cos, sin = fast.tables(np.arange(length) + 1000, rope.frequencies(dim), dtype=np.float32)
+    out = fast.rotate(x, cos, sin, layout=layout)
     turn = fast.rotator(x, cos, sin, layout=layout)
     return Work(
         shape=shape,

@@ -12,7 +12,6 @@ from posref.fast import _machine
 
 PIECES = 4  # a thread, so that one that is held up leaves its rest to the others
 GROUP = 2**23  # bytes of scores and of what is added to them: heads are done in groups that stay in the cache
-LINE = 64  # bytes: rows of a round number of bytes would have their columns at the same few places of the cache
 
 
 def integers(function, argument, array):
@@ -120,7 +119,7 @@ def result(function, out, threads, shape, *terms, scale, reads):
 
 
 def products(lead, *factors, place=None):
-    """For every group of heads its index and x y^T for all `factors` (x, y), whose rows go on for LINE bytes that mean nothing.
+    """For every group of heads its index and x y^T for all `factors` (x, y), whose rows go on for a line that means nothing.
 
     They are numpy's own products, with the threads of its library, done before the kernel begins, in arrays that serve all
     groups: a kernel reads them from the cache. The first goes to `place`, an array for all heads, if there is one. numpy waits
@@ -139,4 +138,5 @@ def products(lead, *factors, place=None):
 
 
 def _room(heads, n, columns, dtype):
-    return np.empty((*heads, n, columns + LINE // dtype.itemsize), dtype)
+    """Rows of a round number of bytes would have their columns at the same few places of the cache."""
+    return np.empty((*heads, n, columns + _machine.LINE // dtype.itemsize), dtype)
