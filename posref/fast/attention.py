@@ -65,9 +65,9 @@ LANES = 64  # queries side by side, a multiple of every panel
 ROWS = 4  # of sums, which are in registers at a time
 FEW = 16  # queries: a block of LANES takes as long as so many of them two by two
 TILE = 64  # keys at a time: in float32 a tile of keys, queries and scores is 48 kB, as large as a first cache
-STRETCH = 4 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
-SHARD = 32 * STRETCH  # keys of a piece for few queries, so that one head of keys is work for several threads
-AHEAD = 2**11  # bytes: as far as the keys and values are asked for before they are read; 2**13 took up to 1.3 times as long
+STRETCH = 32 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
+SHARD = 4 * STRETCH  # keys of a piece for few queries, so that one head of keys is work for several threads
+AHEAD = 2**10  # bytes: as far as the keys and values are asked for before they are read; 2**13 took up to 1.3 times as long
 LINE = 64  # bytes
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")
@@ -214,16 +214,12 @@ def _piece(kernel, q, k, v, *rest):
     """The kernel on a piece of the work, with tiles of its own."""
     width = v.shape[-1] + -v.shape[-1] % ROWS
     shapes = [(1, TILE + LANES), (q.shape[-1], LANES), ((TILE + 1) * LANES,), (width * LANES,)]
-    shapes = shapes if kernel is _attend else [(1, STRETCH), (q.shape[0] // k.shape[0] * q.shape[1], STRETCH + 2)]
-    kernel(q, k, v, *rest, *(_aligned(shape, q.dtype) for shape in shapes))
-
-
-def _aligned(shape, dtype):
-    """Zeros that begin with a line of the cache: reading a vector across two lines takes twice as long."""
-    size, line = math.prod(shape), LINE // dtype.itemsize
-    room = np.zeros(size + line, dtype)
-    start = -room.ctypes.data // dtype.itemsize % line
-    return room[start : start + size].reshape(shape)
+    if kernel is _attend_few:
+        shapes = [(1, STRETCH), (q.shape[0] // k.shape[0] * q.shape[1], min(STRETCH, k.shape[1]) + 2)]
+    rooms = [_machine.on_a_line(shape, q.dtype) for shape in shapes]
+    for room in rooms:
+        room[...] = 0
+    kernel(q, k, v, *rest, *rooms)
 
 
 def _search(function, k, met, maximum, denominator):
@@ -401,13 +397,19 @@ def _compiled_panel(x):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _multiply(a, x, sums):
-    """sums += a x, x `(.., LANES)` with a row for every column of a; sums is flat: four rows by a panel are in registers."""
+def _multiply(a, x, factor, sums):
+    """sums = factor sums + a x, or a x if factor `(LANES,)` is None; x `(.., LANES)` has a row for every column of a.
+
+    sums is flat: four rows by a panel are in registers.
+    """
     last, panel = a.shape[0] - 1, _panel(x)
     for i in range(0, a.shape[0], ROWS):
         i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
         for p in range(0, LANES, panel):
             four = sums[i * LANES + p : (i + ROWS) * LANES]
+            for row in range(0, ROWS * LANES, LANES):
+                for r in range(panel):
+                    four[row + r] = 0 if factor is None else factor[p + r] * four[row + r]
             for t in range(a.shape[1]):
                 a0, a1, a2, a3 = a[i, t], a[i1, t], a[i2, t], a[i3, t]
                 for r in range(panel):
@@ -448,11 +450,11 @@ def _adjust(s, count, softcap, bias, head, start, after, before, denominator):
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
-def _step(s, count, maximum, denominator, accumulator):
+def _step(s, count, maximum, denominator):
     """Online softmax: raise the maxima by `count` scores of each lane, make weights of the scores, add them to the denominator.
 
-    denominator e^maximum grows by the sum of e^s, accumulator e^maximum stays; the weights times the values come later.
-    The old maximum is one score more, in row `count`: its weight moves the sums to the new one.
+    denominator e^maximum grows by the sum of e^s. The old maximum is one score more, in row `count`: its weight is the factor
+    that moves sums to the new maximum, the denominator here and the accumulator where the weights times the values are added.
     """
     for r in range(LANES):
         s[count, r] = maximum[r]
@@ -467,9 +469,6 @@ def _step(s, count, maximum, denominator, accumulator):
     for c in range(count):
         for r in range(LANES):
             denominator[r] += s[c, r]
-    for e in range(accumulator.shape[0]):
-        for r in range(LANES):
-            accumulator[e, r] *= s[count, r]
 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract"}, error_model="numpy")
@@ -489,8 +488,7 @@ def _attend(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, 
         end = min(n_key, i + rows + high)
         for j in range(max(0, i + low), end, TILE):
             count = min(TILE, end - j)
-            products[:] = 0
-            _multiply(k[h // group, j : j + count, :dim], turned, products)
+            _multiply(k[h // group, j : j + count, :dim], turned, None, products)
             after, before = j - i - high, j - i - low + 1
             if rule is None:
                 _adjust(s, count, softcap, bias, h, n_key - 1 - j + i, after, before, total)
@@ -498,8 +496,8 @@ def _attend(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, 
                 near, left, right, shift = rule
                 _extend(near[h], left[h], right[h], j - i + shift + TILE - 1, row[0])
                 _adjust(s, count, softcap, row, 0, TILE - 1, after, before, total)
-            _step(s, count, top, total, accumulator)
-            _multiply(v[h // group, j : j + count, :width].T, s, sums)
+            _step(s, count, top, total)
+            _multiply(v[h // group, j : j + count, :width].T, s, s[count], sums)
         for r in range(rows):
             for e in range(width):
                 out[h, i + r, e] = accumulator[e, r]

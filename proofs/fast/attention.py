@@ -87,7 +87,7 @@ KERNELS = (fast._attend, fast._attend_few)
 
 
 @theorem(
-    of=[fast._step],
+    of=[fast._step, fast._multiply],
     sizes="lanes, keys, d_v = 1, 1, 1 and 2, 1, 2 and 1, 2, 2",
     argument="induction over the keys: every step adds its own to the sums of those before",
     equivalent={
@@ -96,25 +96,26 @@ KERNELS = (fast._attend, fast._attend_few)
     },
 )
 def step_keeps_the_sums():
-    """One key of score s: denominator e^maximum grows by e^s, accumulator e^maximum stays, weight e^maximum = e^s, on every
-    path of the maximum. So after any keys they are the sums over the keys, whatever the maxima were."""
+    """One key of score s: denominator e^maximum grows by e^s and weight e^maximum = e^s, on every path of the maximum. The
+    products with its value, whose factor is the weight of the old maximum, make accumulator e^maximum grow by e^s times the
+    value. So after any keys they are the sums over the keys, whatever the maxima were."""
     for lanes, count, width in ((1, 1, 1), (2, 1, 2), (1, 2, 2)):
 
         def run(lanes=lanes, count=count, width=width):
-            s, m, d, a = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)
-            source(fast._step, LANES=lanes)(s, count, m, d, a)
-            return s, m, d, a
+            s, m, d, a = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", 4 * lanes)
+            source(fast._step, LANES=lanes)(s, count, m, d)
+            source(fast._multiply, LANES=lanes)(symbols("v", count, width).T, s, s[count], a)
+            return s, m, d, a[: width * lanes].reshape(width, lanes)
 
-        before = [room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", width, lanes)]
+        s0, m0, d0, a0 = room("s", 4, lanes), room("m", lanes), room("d", lanes), room("a", 4 * lanes)[: width * lanes]
         for _, (s, m, d, a) in all_paths(run):
-            s0, m0, d0, a0 = before
-            weights = np.exp(s0[:count])
+            weights, values = np.exp(s0[:count]), symbols("v", count, width)
             prove_equal(d * np.exp(m), d0 * np.exp(m0) + weights.sum(axis=0), mention=s0[:count])
-            prove_equal(a * np.exp(m), a0 * np.exp(m0), mention=a0)
+            prove_equal(a * np.exp(m), a0.reshape(width, lanes) * np.exp(m0) + values.T @ weights, mention=a0)
             prove_equal(s[:count] * np.exp(m), weights)
             prove_equal(s[count + 1 :], s0[count + 1 :])
     highest = np.array([2], dtype=object)
-    source(fast._step, LANES=1)(np.array([[1], [3], [0], [0]], dtype=object), 3, highest, room("d", 1), room("a", 1, 1))
+    source(fast._step, LANES=1)(np.array([[1], [3], [0], [0]], dtype=object), 3, highest, room("d", 1))
     prove_that(highest[0] == 3, "it is the maximum")
 
 
@@ -123,8 +124,8 @@ def the_denominator_is_not_scaled():
     """The denominator only grows, by e^(s - maximum): it need not be moved to the new maximum."""
 
     def run():
-        s, m, d, a = room("s", 2, 1), room("m", 1), room("d", 1), room("a", 1, 1)
-        source(fast._step, LANES=1)(s, 1, m, d, a)
+        s, m, d = room("s", 2, 1), room("m", 1), room("d", 1)
+        source(fast._step, LANES=1)(s, 1, m, d)
         return m, d
 
     for _, (maximum, denominator) in all_paths(run):
@@ -133,21 +134,22 @@ def the_denominator_is_not_scaled():
 
 @theorem(of=[fast._multiply], sizes="lanes = 4 in one panel and in two, rows = 1 .. 5, columns = 0 .. 3", as_written="kernel")
 def multiply_adds_the_product():
-    """sums += a x over the columns of a, cell by cell; where rows are no multiple of four, the last is met again, in spare
-    rows."""
-    for rows, count, panel in itertools.product(range(1, 6), range(4), (2, 4)):
+    """sums = factor sums + a x over the columns of a, cell by cell, or a x without a factor. Where the rows are no multiple of
+    four, the last is met again, in spare rows."""
+    for rows, count, panel, factor in itertools.product(range(1, 6), range(4), (2, 4), (None, symbols("f", 4))):
         a, x, sums = room("a", rows, count), symbols("x", 3, 4), room("s", 32)
         product = a @ x[:count] if count else zeros(rows, 4)
-        source(fast._multiply, LANES=4, _panel=lambda x, panel=panel: panel)(a, x, sums)
-        prove_equal(sums[: 4 * rows].reshape(rows, 4), room("s", 32)[: 4 * rows].reshape(rows, 4) + product)
+        before = room("s", 32)[: 4 * rows].reshape(rows, 4) * (0 if factor is None else factor)
+        source(fast._multiply, LANES=4, _panel=lambda x, panel=panel: panel)(a, x, factor, sums)
+        prove_equal(sums[: 4 * rows].reshape(rows, 4), before + product)
 
 
 @multiply_adds_the_product.control
-def multiply_replaces():
-    """sums = a x."""
+def multiply_only_adds():
+    """sums += a x, whatever the factor."""
     a, x, sums = room("a", 4, 1), symbols("x", 1, 1), room("s", 4)
-    source(fast._multiply, LANES=1)(a, x, sums)
-    prove_equal(sums, (a @ x)[:, 0])
+    source(fast._multiply, LANES=1)(a, x, symbols("f", 1), sums)
+    prove_equal(sums, room("s", 4) + (a @ x)[:, 0])
 
 
 def adjusted(after, before, softcap=None, bias=None):
@@ -289,21 +291,19 @@ WIDTH, INDICES = whole("width")[0], {"r": LANE, "c": KEY, "e": FEATURE}
 
 def stepped(number, index, **given):
     """What one turn of a loop of `_step` makes of any arrays, and of those given; and the turns that it runs for."""
-    shapes = {"maximum": (), "denominator": (), "s": (), "accumulator": (WIDTH, LANES_)}
-    names = {name: cells(name, *shape) for name, shape in shapes.items()} | {"count": COUNT, "LANES": LANES_, "range": one_lane}
-    names, loop = names | given, Loop(fast._step, number)
+    names = {name: cells(name) for name in ("maximum", "denominator", "s")} | given
+    names, loop = names | {"count": COUNT, "LANES": LANES_, "range": one_lane}, Loop(fast._step, number)
     loop.turn(names, **{index: INDICES[index]})
     return names, loop.turns(names)
 
 
-@theorem(of=[fast._step], sizes="all lanes, all numbers of keys, all d_v", silent=TURNS)
+@theorem(of=[fast._step], sizes="all lanes, all numbers of keys", silent=TURNS)
 def a_tile_of_any_size():
     """With M the greatest of the old maximum m and the scores of a lane, the weights become e^(s_c - M), and that of the old
     maximum e^(m - M); the denominator begins at l e^(m - M) and each turn adds the weight of its key, so that times e^M it is
-    l e^m + sum_(c < count) e^(s_c); the accumulator times e^M stays."""
+    l e^m + sum_(c < count) e^(s_c)."""
     cell = lambda name, *at: sp.Function(name, real=True)(*(expression(x) for x in at))
     top, s, old = cell("maximum", LANE), cell("s", KEY, LANE), cell("old", LANE)
-    weight = sp.exp(old - top)
     names, turns = stepped(0, "r")
     prove_that(turns == [LANES_.e], "all lanes")
     prove_equal([names["s"][COUNT, LANE]], [top])
@@ -319,9 +319,6 @@ def a_tile_of_any_size():
     names, turns = stepped(4, "c", s=weights)
     prove_that(turns == [COUNT.e], "all keys")
     prove_equal([(expression(names["denominator"][LANE]) - cell("denominator", LANE)) * sp.exp(top)], [sp.exp(s)])
-    names, turns = stepped(5, "e", s=weights)
-    prove_that(turns == [WIDTH.e], "all features")
-    prove_equal([names["accumulator"][FEATURE, LANE]], [cell("accumulator", FEATURE, LANE) * weight])
     covers(fast._step)
 
 
@@ -332,7 +329,7 @@ def the_last_key_is_the_old_maximum():
     prove_equal(turns, [COUNT.e - 1])
 
 
-PANEL, AT = whole("panel", positive=True)[0], whole("p", nonnegative=True)[0]
+PANEL, (AT, BEGUN) = whole("panel", positive=True)[0], whole("p row", nonnegative=True)
 
 
 def multiplied(names):
@@ -342,37 +339,50 @@ def multiplied(names):
         prove_that([expression(bound) for bound in bounds] == [PANEL.e], "all lanes of the panel")
         return [LANE]
 
-    outer, panels, columns = (Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0)))
+    loops = outer, panels, begins, columns = [Loop(fast._multiply, *path) for path in ((0,), (0, 0), (0, 0, 0), (0, 0, 1))]
     names = outer.before(names | {"LANES": LANES_, "_panel": lambda x: PANEL})
     for _, rows in all_paths(lambda: panels.before(names)):
-        inside = columns.before(rows | {"p": AT})
-        four = Cells(cells("sums").contents, start=expression(names["i"] * LANES_ + AT))
+        inside = begins.before(rows | {"p": AT})
+        begun, four = (Cells(cells("sums").contents, start=expression(names["i"] * LANES_ + AT)) for _ in range(2))
+        begins.turn({**inside, "four": begun, "range": one_of_panel}, row=BEGUN)
         columns.turn({**inside, "four": four, "range": one_of_panel}, t=names["t"])
-        yield [loop.turns(inside) for loop in (outer, panels, columns)], inside, four
+        yield [loop.turns(inside) for loop in loops], inside, begun, four
+
+
+def multiplying(factor):
+    """`multiplied` for arrays of any size."""
+    rows, columns = whole("rows columns", positive=True)
+    i, t = whole("i t", nonnegative=True)
+    arrays = {"a": cells("a", rows, columns), "x": cells("x"), "sums": cells("sums"), "factor": factor}
+    return rows, columns, arrays | {"i": i, "t": t}
 
 
 @theorem(of=[fast._multiply], sizes="all lanes, panels, numbers of rows and columns", silent=TURNS)
 def products_of_any_size():
-    """Rows i to i + 3 of the sums, i = 0, 4, .., grow in turn t by a_it x_tr and so on in every lane, panel by panel, for all
-    columns t of a; past the last row of a that one is met again."""
-    rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
-    a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
-    for turns, inside, four in multiplied({"a": a, "x": x, "sums": sums, "i": i, "t": t}):
-        prove_that(turns == [[0, rows.e, 4], [0, LANES_.e, PANEL.e], [columns.e]], "four rows, a panel, all columns")
-        for more, row in enumerate((i, inside["i1"], inside["i2"], inside["i3"])):
-            at = more * LANES_ + LANE
-            product = expression(a[row, t]) * expression(x[t, AT + LANE])
-            prove_equal([four[at]], [expression(sums[i * LANES_ + AT + at]) + product])
-            prove_that(expression(row) in (i.e + more, rows.e - 1), "the next row, or the last")
+    """Rows i to i + 3 of the sums, i = 0, 4, .., begin as factor_r sums_r, or 0 without a factor, and grow in turn t by
+    a_it x_tr and so on in every lane, panel by panel, for all columns t of a; past the last row of a that one is met again."""
+    for factor in (None, cells("factor")):
+        rows, columns, names = multiplying(factor)
+        a, x, sums, i, t = (names[name] for name in ("a", "x", "sums", "i", "t"))
+        for turns, inside, begun, four in multiplied(names):
+            prove_that(turns[:2] == [[0, rows.e, 4], [0, LANES_.e, PANEL.e]], "four rows, a panel")
+            prove_that(turns[2:] == [[0, 4 * LANES_.e, LANES_.e], [columns.e]], "four rows of sums, all columns")
+            moved = 0 if factor is None else expression(factor[AT + LANE]) * expression(sums[i * LANES_ + AT + BEGUN + LANE])
+            prove_equal([begun[BEGUN + LANE]], [moved])
+            for more, row in enumerate((i, inside["i1"], inside["i2"], inside["i3"])):
+                at = more * LANES_ + LANE
+                product = expression(a[row, t]) * expression(x[t, AT + LANE])
+                prove_equal([four[at]], [expression(sums[i * LANES_ + AT + at]) + product])
+                prove_that(expression(row) in (i.e + more, rows.e - 1), "the next row, or the last")
     covers(fast._multiply)
 
 
 @products_of_any_size.control
 def all_rows_are_the_first():
     """Row i + 1 of the sums grows by a_it x_tr too."""
-    rows, columns, i, t = *whole("rows columns", positive=True), *whole("i t", nonnegative=True)
-    a, x, sums = cells("a", rows, columns), cells("x"), cells("sums")
-    _, _, four = next(multiplied({"a": a, "x": x, "sums": sums, "i": i, "t": t}))
+    _, _, names = multiplying(None)
+    a, x, sums, i, t = (names[name] for name in ("a", "x", "sums", "i", "t"))
+    _, _, _, four = next(multiplied(names))
     grown = expression(sums[(i + 1) * LANES_ + AT + LANE]) + expression(a[i, t]) * expression(x[t, AT + LANE])
     prove_equal([four[LANES_ + LANE]], [grown])
 
@@ -472,6 +482,7 @@ def any_number_of_tiles():
         prove_that(expression(count) in (tile.e, (names["end"] - j).e), "a tile, or what is left")
         prove_that(turns[1:] == [names["end"].e, tile.e] and turns[0] in (0, (i + low).e), "from the band's first key")
         prove_that(expression(called["_step"][1]) == expression(count), "all keys")
+        prove_that(called["_multiply"][2] is None, "scores begin at 0")
     early, late = -1 - symbol("x", integer=True, nonnegative=True), symbol("x", integer=True, nonnegative=True)
     with assuming(sp.Ge(LANE.e, 0), sp.Ge(rows.e - 1 - LANE.e, 0)):
         prove_that(nonnegative((low - 1 - ((i + low + early) - (i + LANE))).e), "before the first tile: offsets below low")

@@ -274,7 +274,7 @@ def inner_products():
     p, q, k, d, a, b, more = positive("P q k d A B e")
     for total, count in ((0, 0), (p, 1 + d)):
         sums = column(Rounded(total, (count + 3) * total), 0, 0, 0)
-        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q)).reshape(1, 1), column(k).reshape(1, 1), sums)
+        source(fast._multiply, LANES=1)(column(Rounded(q, 3 * q)).reshape(1, 1), column(k).reshape(1, 1), column(1), sums)
         prove_equal([sums[0].exact], [total + q * k])
         prove_equal([(count + 1 + 3) * (total + q * k) - sums[0].off], [q * k * (d if total else 0)])
     merged = (1 + d) * a + (1 + more) * b + (a + b)
@@ -286,7 +286,7 @@ def products_are_free():
     """A sum of d products is off by (d - 1) sum |q_t k_t| u, one rounding for each addition (d = 2)."""
     p, q, k = positive("P q k")
     sums = column(Rounded(p), 0, 0, 0)
-    source(fast._multiply, LANES=1)(column(Rounded(q)).reshape(1, 1), column(k).reshape(1, 1), sums)
+    source(fast._multiply, LANES=1)(column(Rounded(q)).reshape(1, 1), column(k).reshape(1, 1), column(1), sums)
     prove_equal([sums[0].off], [p + q * k])
 
 
@@ -347,10 +347,9 @@ def fold(gap, score_off, before, values):
     """A lane after `_step` on one key whose score is `gap` above the maximum, or below it; then its value is added."""
     m, a = sp.Symbol("m", real=True), values[0]
     s, top = column(Rounded(m + gap, score_off), 0).reshape(2, 1), column(Rounded(m)).view(Maxima)
-    total, sums = column(before), column(a).reshape(1, 1)
-    source(fast._step, LANES=1)(s, 1, top, total, sums)
-    flat = column(sums[0, 0], 0, 0, 0)
-    source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, flat)
+    total, flat = column(before), column(a, 0, 0, 0)
+    source(fast._step, LANES=1)(s, 1, top, total)
+    source(fast._multiply, LANES=1)(column(values[1]).reshape(1, 1), s, s[1], flat)
     return total[0], flat[0]
 
 
@@ -447,7 +446,7 @@ CASES = (  # queries, keys, features, spread of the contents, size of the bias, 
     (50, 130, 3, 1.0, 0.0, None),
     (20, 70, 2, 4.0, 30.0, None),
     (20, 66, 2, 1.0, 1.0, 2.0),
-    (3, 260, 1, 0.1, 0.0, None),
+    (3, fast.STRETCH + 4, 1, 0.1, 0.0, None),
     (3, 130, 30, 1.0, 5.0, None),
 )
 
@@ -479,7 +478,7 @@ def shares(case, stated=units):
 
 @example(
     of=[fast._attend, fast._attend_few, fast._score, fast._meet, fast._gather],
-    sizes="lanes 64, tiles of 64, and of 256 for few queries; up to 260 keys, 30 features; a bias, a cap, causal",
+    sizes="lanes 64, tiles of 64, and of 2048 for few queries; up to 2052 keys, 30 features; a bias, a cap, causal",
     silent=SILENT,
 )
 def the_bound_covers_every_operation():

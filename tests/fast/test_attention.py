@@ -97,7 +97,7 @@ def test_every_small_length(dtype, causal, window):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("causal", "window"), [*MASKS, (False, 100)])
 def test_borders_of_tiles(dtype, causal, window):
-    lengths = *itertools.product((*FEW, *TILES), (1, *TILES)), *itertools.product(FEW, STRETCHES)
+    lengths = *itertools.product((*FEW, *TILES), (1, *TILES)), *itertools.product(FEW[:2], STRETCHES)
     for number, (n_query, n_key) in enumerate(lengths):
         q, k, v, bias = inputs(n_query, n_key, 5, 6, dtype=dtype, seed=number)
         check(q, k, v, bias, scale=0.5, causal=causal, window=window)
@@ -305,7 +305,7 @@ def test_the_compiler_is_promised_separate_memory():
     def promises(**options):
         compiled = numba.njit(**options)(fast._multiply.py_func)  # anew, since cached code cannot be inspected
         x = np.ones((2, fast.LANES), np.float32)
-        compiled(np.ones((2, 2), np.float32)[:, :2], x, np.zeros(4 * fast.LANES, np.float32))
+        compiled(np.ones((2, 2), np.float32)[:, :2], x, x[0], np.zeros(4 * fast.LANES, np.float32))
         (code,) = compiled.inspect_llvm().values()
         return max(line.count("noalias") for line in code.splitlines() if line.startswith("define"))
 
