@@ -15,6 +15,7 @@ import pytest
 
 import posref
 from posref import discovery, vectors
+from tests.programs import consumers
 
 RELEASED = Path(__file__).with_name("released.txt")
 LISTED = ("check", "explain", "vectors")  # their public names are those of __all__
@@ -81,6 +82,14 @@ def test_the_page_names_the_versions_that_ran():
     setup = (PAGE.parents[1] / "setup.cfg").read_text()
     supported = re.findall(r"Python :: (3\.\d+)", setup)
     assert supported == re.findall(r"^\| Python (3\.\d+) ", PAGE.read_text(), re.MULTILINE)
+
+
+def test_every_patch_for_another_project_is_listed_with_the_version_that_ran():
+    page = (PAGE.parents[1] / "CONSUMERS.md").read_text()
+    assert {patch.stem for patch in consumers.PATCHES.iterdir()} == consumers.PINS.keys()
+    for project, (pin, *_) in consumers.PINS.items():
+        name, version = pin.replace("[cpu]", "").split("==")
+        assert f"| {name} {version} | [{project}.patch](examples/consumers/{project}.patch)" in page
 
 
 if __name__ == "__main__":

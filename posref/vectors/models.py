@@ -143,11 +143,12 @@ def ratios(difference, allowed):
 
 
 def on_host(value):
-    """The numbers of a numpy array or of a tensor of torch or jax; bfloat16, which NumPy has not, is widened to float32."""
+    """The numbers of a numpy array or of a tensor of torch, jax or mlx; bfloat16, which NumPy has not, becomes float32."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-    return np.asarray(value)
+    if "bfloat16" in str(getattr(value, "dtype", "")):
+        return np.array(value.tolist(), np.float32).reshape(value.shape)
+    return np.asarray(value.numpy() if hasattr(value, "detach") else value)
 
 
 def differences(case, got):

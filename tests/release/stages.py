@@ -217,6 +217,13 @@ def packed():
     return f"{sizes}; the same bytes twice; {', '.join(dict.fromkeys(ran))}; {len(workflows)} workflows pass their schema"
 
 
+def consumers():
+    """The tests that other projects could merge (CONSUMERS.md), run with their released packages."""
+    from tests.programs import consumers as of
+
+    return "; ".join(map(of.run, of.PINS))
+
+
 def fuzz(seconds=3600):
     """Damaged configurations, GGUF files, dumps and vectors for an hour: each is answered or refused by a ValueError."""
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "hypothesis"], check=True)
@@ -309,6 +316,7 @@ STAGES = {
     "packages": Stage(
         packed, ("MANIFEST.in", "setup.cfg", "pyproject.toml", ".github/workflows", "tests/programs/packages.py")
     ),
+    "consumers": Stage(consumers, ("examples/consumers", "tests/programs/consumers.py", "posref/check", "posref/vectors/*.py")),
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
