@@ -8,6 +8,8 @@ import argparse
 import json
 import re
 import sys
+from html import unescape
+from itertools import count
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -42,7 +44,26 @@ def _html(words):
     words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", lambda found: _drawing(found[1]), words)
     words = re.sub(r"\[([^\]]*)\]\((?!https:|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
+    body = re.sub(
+        r"<pre><code>((?:[^<\[;\n]*(?: = |-&gt;|&lt;=)[^<\[;\n]*\n){1,2})</code></pre>",
+        lambda m: _formulas(unescape(m[1])),
+        body,
+    )
+    body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
     return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
+
+
+def _formulas(block):
+    lines = "".join(f'<div class="row">{text.mathml(line.strip())}</div>' for line in block.strip().split("\n"))
+    return f'<div class="math">{lines}</div>'
+
+
+def _cards(table):
+    """A table whose rows are cards on a phone: each cell knows its column."""
+    heads = [re.sub("<[^>]+>", "", head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table)]
+    at = count()
+    cell = lambda m: f'<td data-l="{heads[next(at) % len(heads)]}"{m[1]}><div>{m[2]}</div></td>'
+    return re.sub(r"<td([^>]*)>(.*?)</td>", cell, table).replace("<table>", '<table class="cards">')
 
 
 def _drawing(key):
@@ -73,9 +94,10 @@ def site():
     systems = [p for p in everything if p["family"] != "common"]
     total = sum(t["basis"] != "example" for p in everything for t in p["theorems"]), sum(len(p["vectors"]) for p in everything)
     out = {"index.html": render("index", "posref", shared=[p for p in everything if p not in systems], **first_page())}
-    for p in everything:
-        toc = re.findall(r'<section id="(\w+)"><h2>(.*?)</h2>', render("system", p["short"], p=p))
-        out[p["file"]] = render("system", p["short"], p=p, toc=toc)
+    for before, p, after in zip([None, *everything], everything, [*everything[1:], None], strict=False):
+        said = {"p": p, "before": before, "after": after}
+        toc = re.findall(r'<section id="(\w+)">(?:<details><summary>)?<h2>(.*?)</h2>', render("system", p["short"], **said))
+        out[p["file"]] = render("system", p["short"], toc=toc, **said)
     out["table.html"] = render("table", "All systems", systems=systems, columns=data.columns(), total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)

@@ -16,7 +16,20 @@ from posref.rotary import rope
 pytestmark = pytest.mark.slow
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ROOT = Path(__file__).resolve().parents[1]
-SCREENS = [(1280, "light"), (1280, "dark"), (380, "light"), (380, "dark")]
+SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+TALLEST = 12_000  # pixels of a page of a system, as it opens, at 1280
+CLIPPED = """[...document.querySelectorAll("main *, header, footer, aside")].filter(e => {
+  const box = e.getBoundingClientRect();
+  const hidden = getComputedStyle(e).overflowX != "visible" && e.scrollWidth > e.clientWidth + 1;
+  return box.width && (hidden || (!e.children.length && box.right > innerWidth + 1));
+}).map(e => `${e.tagName} ${e.textContent.trim().slice(0, 60)}`)"""
+COLLIDING = """[...document.querySelectorAll("svg.pf")].flatMap(svg => {
+  const found = [...svg.querySelectorAll("text")].map(e => [e.textContent, e.getBoundingClientRect()]).filter(f => f[1].width);
+  return found.flatMap(([one, a], i) => found.slice(i + 1).filter(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 4
+  ).map(([other]) => `${one} | ${other}`));
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +75,24 @@ def test_every_page_fits_and_says_nothing(page, folder, width, scheme):
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wider <= 0, f"{file.name} is {wider} pixels wider than a screen of {width}"
         assert page.complaints == [], file.name
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_clipped_and_no_labels_collide(page, folder, width):
+    """With everything unfolded; a page of a system is at most so tall before."""
+    page.set_viewport_size({"width": width, "height": 900})
+    for file in sorted(folder.glob("*.html")):
+        page.goto(file.as_uri())
+        if width == 1280 and "." in file.stem:
+            assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST, file.name
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate(CLIPPED) == [], file.name
+        assert page.evaluate(COLLIDING) == [], file.name
+
+
+def test_a_folded_mistake_is_shown_where_an_address_names_it(page, folder):
+    page.goto((folder / "rotary.rope.html").as_uri() + "#fn-rotate")
+    assert page.is_visible("#fn-rotate pre >> nth=0")
 
 
 def test_dark_is_dark(page, folder):

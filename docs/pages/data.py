@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,13 @@ from posref.check.engine import NO_ANSWER
 from posref.explain import explain, reading, words
 from posref.ops import pages
 
-NAMES = (*discovery.names(), *discovery.COMMON)
+NAMES = (*sorted(overview.ordered(), key=lambda name: [*overview.COLOURS].index(name.split(".")[0])), *discovery.COMMON)
+BEYOND = {
+    "continues": "goes on beyond the trained length",
+    "error": "ends at the trained length",
+    "clips": "gives all distances beyond the trained ones one score",
+    "repeats": "repeats earlier scores beyond the trained length",
+}
 COQ = json.loads(Path(__file__).parents[1].joinpath("coq.json").read_text(encoding="utf-8"))["theorems"]
 
 
@@ -33,8 +40,12 @@ def page(name):
         "what": _what(said.title),
         "motivation": text.pretty(said.motivation) if said.formulas else "",
         "facts": facts(name),
+        "traits": traits(name),
+        "neighbours": neighbours(name),
+        "alike": alike(name),
         "figures": figures(name),
         "definition": _definition(said.sections.get("Definition") or said.sections["title"].partition("\n\n")[2]),
+        "equations": _equations(said.sections.get("Definition", "")),
         "symbols": [(s.names, text.pretty(s.meaning)) for s in said.symbols],
         "conventions": text.prose(said.conventions),
         "example": text.prose(textwrap.dedent(said.example)),
@@ -46,7 +57,7 @@ def page(name):
         "functions": [
             function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
         ],
-        "mistakes": mistakes(last) if last in ops.names() else [],
+        "mistakes": sorted(mistakes(last), key=lambda m: -len(m["seen_in"])) if last in ops.names() else [],
         "shared": _shared(last) if last in ops.names() else 0,
         "vectors": cases(last) if last in vectors.names() else [],
         "references": text.linked(" ".join(said.references.split())),
@@ -70,18 +81,58 @@ def _definition(section):
     return parts
 
 
+def _equations(section):
+    """Function -> its formulas, where the lines of the Definition begin with the name of a function."""
+    found = {}
+    for name, formula, _ in (text.formula(line) for line in section.split("\n") if line.startswith("    ")):
+        found.setdefault(name, []).append(formula)
+    return found
+
+
 def columns():
     """Columns of that table, and what each says."""
     said = re.findall(r"^ {4}(\w+) +(.*)$", inspect.getdoc(comparison), flags=re.MULTILINE)
     return [(name, text.pretty(meaning)) for name, meaning in said]
 
 
+@cache
 def facts(name):
-    """What is measured and counted: (word, value)."""
+    """What is measured and counted: word -> value."""
     row = comparison.row(name)._asdict() if "." in name else {}
-    found = [(word, _few(row[word])) for word, _ in columns() if word in row]
-    proved = [s for s in statements.about(name) if s.is_theorem]
-    return [*found, ("proved and tested", f"{len(proved)} theorems, {len(discovery.case_ids(name))} vectors")]
+    return {word: _few(row[word]) for word, _ in columns() if word in row}
+
+
+def traits(name):
+    """The facts in one sentence, and what was proved and tested in another."""
+    f, proved = facts(name), [s for s in statements.about(name) if s.is_theorem]
+    said = [f"{len(proved)} theorems, {len(discovery.case_ids(name))} golden vectors."]
+    if f.get("relative") in ("yes", "no"):
+        kind = "Sees offsets alone" if f["relative"] == "yes" else "Sees positions, not only offsets"
+        trained = "no trained numbers" if f["parameters"] == "0" else "trained numbers"
+        cached = "keys can be cached" if f["cache"] == "yes" else "keys cannot be cached"
+        said.insert(0, f"{kind}, {cached}, {trained}, {BEYOND[f['beyond']]}.")
+    return [*said, *([f"Models: {f['models']}."] if f.get("models", "-") != "-" else [])]
+
+
+def neighbours(name):
+    """Systems that a theorem connects with this one, and those with the same answers in the table."""
+    found = {}
+    for s in statements.statements().values():
+        home, last = s.name.rsplit(".", 1)
+        systems = {home, *(of.rsplit(".", 1)[0] for of in s.of)} & set(discovery.names())
+        if home in systems and name in systems and len(systems) == 2:
+            (other,) = systems - {name}
+            found.setdefault(other, (text.pretty(s.statement), f"{overview.href(home)}#{last}"))
+    nearest = [other for other in sorted(NAMES, key=overview.importance) if other in found][:6]
+    return [(overview.short(other), overview.href(other), *found[other]) for other in nearest]
+
+
+def alike(name):
+    """Systems with the same measured answers."""
+    same = lambda a: [v for word, v in facts(a).items() if word not in ("parameters", "multiplies", "memory", "models")]
+    return [
+        (overview.short(a), overview.href(a)) for a in discovery.names() if "." in name and a != name and same(a) == same(name)
+    ]
 
 
 def _few(names, most=6):
@@ -171,7 +222,8 @@ def mistakes(last):
         if flag in ops.flags(last):
             made = next(filter(None, (_made(flag, case) for case in known if flag in case.flags)), None)
             words = {word: text.pretty(getattr(m, word)) for word in ("bug", "effect", "remedy")}
-            found.append({"flag": flag, "made": made, "seen_in": m.seen_in, "mistake": m, **words})
+            kind = {"kind": m.kind or "of this system alone"}
+            found.append({"flag": flag, "made": made, "seen_in": m.seen_in, "mistake": m, **kind, **words})
     return found
 
 
@@ -229,7 +281,7 @@ def _layers(group):
 def search(all_pages, all_models):
     """[title, what it is, address, colour, other words] of everything that can be found."""
     entries = []
-    for p in all_pages:
+    for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):
         last, colour, file = p["name"].split(".")[-1], overview.colour(p["name"]), p["file"]
         module = importlib.import_module(f"posref.{p['name']}")
         said = f"{module.__doc__} {' '.join(getattr(module, 'PRESETS', ()))}".lower()

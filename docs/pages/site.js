@@ -34,6 +34,13 @@
     at = Math.max(0, Math.min(links.length - 1, at + (e.key === "ArrowDown" ? 1 : -1)));
     links.forEach(function (link, n) { link.classList.toggle("on", n === at); });
   });
+  function reveal() {  // what an address names may be folded
+    var target = document.getElementById(decodeURIComponent(location.hash.slice(1))), fold = target && target.querySelector(":scope > details");
+    for (var n = fold || target; n; n = n.parentElement) if (n.tagName === "DETAILS") n.open = true;
+    if (target) target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
   form.addEventListener("submit", function (e) {
     e.preventDefault();
     var links = list.querySelectorAll("a");

@@ -1,109 +1,223 @@
-"""From the plain text of docstrings to HTML: formulas as MathML, statements with indices, Python with colours.
+"""From the plain text of docstrings to HTML: formulas as MathML, in lines of their own and in sentences; Python with colours.
 
-The formulas are in the house's own ASCII: q_i . k_j, n^L, theta_t, e^{L-k}, floor(x), sum_j. A line of a Definition may have a
-name before the formula and a note behind it, parted by three blanks or more.
+The formulas are in the house's own ASCII: q_i . k_j, n^L, theta_t, e^{L-k}, floor(x), sum_j, sqrt(d). A division with spaces
+around it is a fraction, one without is a slash. A line of a Definition may have a name before the formula and a note behind it,
+parted by three blanks or more.
 """
 
 import re
 from html import escape
+from itertools import accumulate
 from unicodedata import lookup
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonConsoleLexer, PythonLexer
 
-LETTERS = ("theta", "delta", "alpha", "phi", "pi", "beta", "zeta", "lamda")  # lambda, as Unicode spells it
+LETTERS = (
+    "theta",
+    "delta",
+    "alpha",
+    "phi",
+    "pi",
+    "beta",
+    "zeta",
+    "tau",
+    "rho",
+    "omega",
+    "lamda",
+)  # lambda, as Unicode spells it
 GREEK = {name.replace("lamda", "lambda"): lookup(f"GREEK SMALL LETTER {name.upper()}") for name in LETTERS}
-LARGE = {"sum": "\N{N-ARY SUMMATION}", "integral": "\N{INTEGRAL}"}
+LARGE = {"sum": "\N{N-ARY SUMMATION}", "prod": "\N{N-ARY PRODUCT}", "integral": "\N{INTEGRAL}"}
+PRIME = "\N{PRIME}"
 MINUS, DOT, DOTS, NOT_EQUAL = "\N{MINUS SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}", "\N{NOT EQUAL TO}"
 AT_MOST, AT_LEAST, TO = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}", "\N{RIGHTWARDS ARROW}"
 LEFT, RIGHT = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}"
 WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS}
-SIGNS = WORDS | {".": DOT, "*": DOT, "<": LEFT, ">": RIGHT, " < ": "<", " > ": ">", "~-": MINUS}
-UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink"}
-TOKEN = re.compile(r" [<>] |\s+|<=|>=|->|!=|\.\.|[A-Za-z]+\d?[a-z]?(?![a-z])|\d+(?:\.\d+)?|[_^]|.")
+SIGNS = WORDS | {".": DOT, "*": DOT, "~-": MINUS}
+UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink", "fast", "slow"}
+FUNCTIONS = {"ln", "log", "sin", "cos", "tanh", "exp", "log_8"}
+NAMED = {"sin", "cos", "exp", "ln", "log", "max", "min", "clip", "floor", "ceil", "sqrt", "sign", "Re", "dim", "base", "scale"}
+NAMED |= {"low", "high", "mscale", "softmax", "sigmoid", "relu", "tanh", "conj", *LARGE, *GREEK}
+SMALL_WORDS = ("is", "of", "or", "in", "at", "if", "as", "so", "to", "by", "on", "an", "it", "no", "we", "be")
+TOKEN = re.compile(r"\s+|<=|>=|->|!=|\.\.|[A-Za-z]+\d?[a-z]?(?![a-z])|\d+(?:\.\d+)?|[_^]|.")
+CLOSING = {"(": ")", "{": "}", "[": "]", LEFT: RIGHT, "|": "|"}
+APART = {"=", "+", "<", ">", ",", ";", ":", "~-", *WORDS}  # what parts two terms
+OPENING = "([{" + LEFT
+BREAKS = {"=", "<=", ">=", "->", "+", "-"}
+ANGLES = re.compile(r"<([^<>=]{1,60}?, [^<>=]{1,60}?)>")
 
 
-def mathml(formula):
-    """One formula as MathML."""
-    return f'<math displaystyle="true"><mrow>{_row(TOKEN.findall(formula))}</mrow></math>'
+def mathml(formula, display="block"):
+    """One formula as MathML, in pieces between which a line can break; in a line of its own, sums have their limits below."""
+    tokens = _prefixed(TOKEN.findall(ANGLES.sub(rf"{LEFT}\1{RIGHT}", formula)))
+    pieces, depth, loose = [[]], 0, set()
+    for i, t in enumerate(tokens):
+        if t == "(" and depth == 0 and _is_loose(tokens, i):
+            loose |= {i, _closing(tokens, i)}
+        depth += (t in OPENING) - (t in ")]}" + RIGHT) if i not in loose else 0
+        breaks = (t in BREAKS and tokens[i - 1].isspace()) or (len(t) > 2 and t.isspace()) or (t == "(" and i in loose)
+        if depth == 0 and breaks and pieces[-1]:
+            pieces.append([])
+        pieces[-1].append(t)
+        if depth == 0 and t == ",":
+            pieces.append([])
+    style = ' displaystyle="true"' if display == "block" else ""
+    return "\u200b".join(f"<math{style}><mrow>{_row(piece)}</mrow></math>" for piece in pieces if piece)
 
 
-def _row(tokens):
-    tokens, out, i = _prefixed(tokens), [], 0
-    while i < len(tokens):
-        item, i = _atom(tokens, i)
-        marks = {}
-        while i < len(tokens) - 1 and tokens[i] in ("_", "^"):
-            marks[tokens[i]], i = _mark(tokens, i)
-        kind = {"_": "sub", "^": "sup", "_^": "subsup", "": ""}["".join(sorted(marks, reverse=True))]
-        body = item + "".join(f"<mrow>{marks[m]}</mrow>" for m in "_^" if m in marks)
-        out.append(f"<m{kind}>{body}</m{kind}>" if kind else item)
-    return "".join(out)
+def _is_loose(tokens, i):
+    """Whether a line may break between the bracket at i and its end: it begins and ends a term, and is no argument."""
+    end = _closing(tokens, i)
+    after = [t for t in tokens[end + 1 :] if not t.isspace()][:1] if end else ["/"]
+    before = "".join(tokens[:i])
+    return (not after or after[0] in (*BREAKS, ",")) and not re.search(r"[\w^]$|/\s*$", before)
+
+
+def _closing(tokens, i):
+    """The place of the bracket that closes the one at i, or None."""
+    if tokens[i] == "|":
+        return next((j for j in range(i + 1, len(tokens)) if tokens[j] == "|"), None)
+    depths = accumulate((t == tokens[i]) - (t == CLOSING[tokens[i]]) for t in tokens[i:])
+    return next((i + n for n, depth in enumerate(depths) if depth == 0), None)
 
 
 def _prefixed(tokens):
     """A minus that begins a term is told from one between two."""
     before = ["", *(t for t in tokens if not t.isspace())]
     at = iter(before)
-    return [t if t.isspace() else "~-" if next(at) in ("", "(", ",", "=", "[") and t == "-" else t for t in tokens]
+    return [t if t.isspace() else "~-" if next(at) in ("", *CLOSING, ",", "=", "/", "->") and t == "-" else t for t in tokens]
+
+
+def _row(tokens, fractions=True):
+    """Terms; the factors before a spaced / are the numerator, the factor behind it (or, of a wide one, all) the denominator."""
+    out, start, i = [], 0, 0
+    while i < len(tokens):
+        if fractions and tokens[i] == "/" and 0 < i < len(tokens) - 2 and tokens[i - 1].isspace():
+            wide = len(tokens[i - 1]) > 1
+            below, i = (_row(tokens[i + 2 :]), len(tokens)) if wide else _denominator(tokens, i + 2)
+            out[start:] = [f"<mfrac><mrow>{_bare(out[start:])}</mrow><mrow>{_bare([below])}</mrow></mfrac>"]
+            continue
+        ends = tokens[i] in APART or (len(tokens[i]) > 2 and tokens[i].isspace())
+        item, i = _factor(tokens, i, fractions)
+        out.append(item)
+        start = len(out) if ends else start
+    return "".join(out)
+
+
+def _denominator(tokens, i):
+    """The factor at i; behind a plain number the letters too, as in 2 pi."""
+    item, end = _factor(tokens, i)
+    while (
+        tokens[i].isdigit()
+        and tokens[end : end + 1] == [" "]
+        and (tokens[end + 1] in GREEK or (len(tokens[end + 1]) == 1 and tokens[end + 1].isalpha()))
+    ):
+        more, end = _factor(tokens, end + 1)
+        item += more
+    return item, end
+
+
+def _bare(items):
+    """Factors without space at the ends; a bracket around all of them is not needed beside a line."""
+    items = [item for item in items if item]
+    while items and items[-1].startswith("<mspace"):
+        items.pop()
+    while items and items[0].startswith("<mspace"):
+        items.pop(0)
+    one = re.fullmatch(r"<mrow><mo[^>]*>\(</mo>(.*)<mo[^>]*>\)</mo></mrow>", items[0]) if len(items) == 1 else None
+    whole = one and all(one[1][:end].count(">(<") >= one[1][:end].count(">)<") for end in range(len(one[1])))
+    return one[1] if whole else "".join(items)
+
+
+def _factor(tokens, i, fractions=True):
+    """An atom with its index and power, and the brackets that follow without a space."""
+    large, opens = tokens[i] in LARGE and tokens[i + 1 : i + 2] in (["_"], ["^"]), tokens[i][0].isalnum() or tokens[i] in "(["
+    start, (item, i), marks = i, _atom(tokens, i, fractions), {}
+    while i < len(tokens) - 1 and tokens[i] in ("_", "^"):
+        marks[tokens[i]], i = _mark(tokens, i)
+    if marks:
+        kind = {"_": ("sub", "under"), "^": ("sup", "over"), "_^": ("subsup", "underover")}[
+            "".join(sorted(marks, reverse=True))
+        ]
+        item = f"<m{kind[large]}>{item}{''.join(f'<mrow>{marks[m]}</mrow>' for m in '_^' if m in marks)}</m{kind[large]}>"
+    while i < len(tokens) and tokens[i] in ("(", "[") and opens and not large:
+        group, i = _factor(tokens, i, fractions)
+        item = f"<mrow>{item}{group}</mrow>"
+    if tokens[start] in FUNCTIONS and tokens[i : i + 1] == [" "] and i + 1 < len(tokens) and tokens[i + 1][0].isalnum():
+        argument, i = _factor(tokens, i + 1, fractions)
+        item = f'<mrow>{item}<mspace width="0.2em"/>{argument}</mrow>'
+    return (f"<mrow>{item}<mo>!</mo></mrow>", i + 1) if tokens[i : i + 1] == ["!"] else (item, i)
 
 
 def _mark(tokens, i):
     """What stands behind a _ or ^ at i."""
-    if tokens[i + 1] in "{(":
-        return _balanced(tokens, i + 2, tokens[i + 1])
+    sign = tokens[i + 1] == "-" and i + 2 < len(tokens)
+    i, minus = i + sign, f"<mo>{MINUS}</mo>" if sign else ""
+    if tokens[i + 1] in ("{", "("):
+        inner, end = _balanced(tokens, i + 1, False)
+        return (f"{minus}<mo>(</mo>{inner}<mo>)</mo>" if sign else inner), end
     word = tokens[i + 1]
     if word.isalpha() and word not in GREEK:
-        return (f"<mtext>{word}</mtext>" if word in UPRIGHT else "".join(f"<mi>{c}</mi>" for c in word)), i + 2
-    return _atom(tokens, i + 1)
+        return minus + (f"<mtext>{word}</mtext>" if word in UPRIGHT else "".join(f"<mi>{c}</mi>" for c in word)), i + 2
+    item, i = _atom(tokens, i + 1, False)
+    if word.isdigit():  # as in q_2t+1
+        end = i + (tokens[i : i + 1] != [] and len(tokens[i]) == 1 and tokens[i].isalpha())
+        end += 2 * (end > i and tokens[end : end + 2] in (["+", "1"], ["-", "1"]))
+        item, i = item + _row(tokens[i:end], False), end
+    return minus + item, i
 
 
-def _atom(tokens, i):
-    t = tokens[i]
-    after = tokens[i + 1] if i + 1 < len(tokens) else ""
+def _atom(tokens, i, fractions=True):
+    t, after = tokens[i], tokens[i + 1] if i + 1 < len(tokens) else ""
     if t.isspace():
-        return ('<mspace width="1.2em"/>' if len(t) > 2 else ""), i + 1
-    if t == "floor" and after == "(":
-        inner, end = _balanced(tokens, i + 2)
-        return f"<mrow><mo>\N{LEFT FLOOR}</mo>{inner}<mo>\N{RIGHT FLOOR}</mo></mrow>", end
+        signs = i == 0 or {tokens[i - 1], after} & {*SIGNS, *APART, "/", ""}
+        return (f'<mspace width="{1.2 if len(t) > 2 else 0.2}em"/>' if len(t) > 2 or not signs else ""), i + 1
+    if t in ("floor", "ceil", "sqrt") and after == "(":
+        inner, end = _balanced(tokens, i + 1, fractions)
+        name = {"floor": "FLOOR", "ceil": "CEILING"}.get(t)
+        sides = [f"<mo>{lookup(f'{side} {name}')}</mo>" for side in ("LEFT", "RIGHT")] if name else ()
+        return (f"<mrow>{inner.join(sides)}</mrow>" if name else f"<msqrt>{inner}</msqrt>"), end
+    if t in CLOSING and _closing(tokens, i):
+        inner, end = _balanced(tokens, i, fractions)
+        return "<mrow>" + inner.join(
+            f'<mo stretchy="false" lspace="0" rspace="0">{b}</mo>' for b in (t, CLOSING[t])
+        ) + "</mrow>", end
     if t[0].isalpha():
-        if t in LARGE:
-            return f"<mo>{LARGE[t]}</mo>", i + 1
+        if t in LARGE and (after in ("_", "^") or tokens[i + 3 : i + 4] == ["_"]):
+            return f'<mo movablelimits="true">{LARGE[t]}</mo>', i + 1
         if t in GREEK or len(t) == 1:
-            return f"<mi>{GREEK.get(t, t)}</mi>", i + 1
-        if len(t) == 2 and t.isalpha() and t not in ("is", "of", "or", "in", "at", "if", "as", "so", "to", "by", "on"):
-            return "".join(f"<mi>{c}</mi>" for c in t) if t.islower() and t != "ln" else f"<mi>{t}</mi>", i + 1
-        if after in ("(", "_", "^", "[", ")") or t in ("scale", "base", "dim", "log", "ln", "sin", "cos"):
+            prime = after == "'"
+            return f"<mi>{GREEK.get(t, t)}{PRIME * prime}</mi>", i + 1 + prime
+        if len(t) == 2 and t.isalpha() and t not in (*SMALL_WORDS, "ln"):
+            return f"<mrow>{''.join(f'<mi>{c}</mi>' for c in t)}</mrow>" if t.islower() else f"<mi>{t}</mi>", i + 1
+        if after in ("(", "_", "^", "[", ")") or t in NAMED:
             return f'<mi mathvariant="normal">{t}</mi>', i + 1
         return f"<mtext>&#160;{t}&#160;</mtext>", i + 1
     if t[0].isdigit():
         return f"<mn>{t}</mn>", i + 1
-    still = ' stretchy="false"' if t in "()[]|" else ' form="prefix"' if t == "~-" else ""
-    still += ' lspace="0" rspace="0"' if t == "|" else ""
+    form = "prefix" if t == "~-" else "infix" if t in BREAKS else ""
+    still = ' stretchy="false"' if t in "()[]|" else f' form="{form}"' if form else ""
     return f"<mo{still}>{escape(SIGNS.get(t, t))}</mo>", i + 1
 
 
-def _balanced(tokens, i, opening="("):
-    """What stands between the opening bracket before i and its closing one, and where it ends."""
-    closing, depth, end = {"(": ")", "{": "}"}[opening], 1, i
-    while end < len(tokens) and depth:
-        depth += (tokens[end] == opening) - (tokens[end] == closing)
-        end += 1
-    return _row(tokens[i : end - 1]), end
+def _balanced(tokens, i, fractions=True):
+    """What stands between the bracket at i and its closing one, and where it ends."""
+    end = _closing(tokens, i) or len(tokens)
+    return _row(tokens[i + 1 : end], fractions), end + 1
 
 
 def formula(line):
     """(name, formula or words, note) of one line of a Definition, as HTML."""
     named = re.match(r"([a-z]\w+|\([a-d]\))\s{2,}(?![=-])(.*)", line.strip())
     name, rest = named.groups() if named else ("", line.strip())
-    body, *parts = [part.strip(" ,") for part in re.split(r"\s{3,}", rest)]
+    body, *parts = [part.strip(" ,") for part in re.split(r"\s{3,}|\s{2,}(?=convention=)", rest)]
     words = len(re.findall(r"\b[a-z]{3,}\b(?![(_])", body)) > 4
     return name, pretty(body) if words else mathml(body), "; ".join(pretty(part) for part in parts)
 
 
 def pretty(text):
-    """A sentence in plain text: indices, powers, Greek letters, names of code."""
+    """A sentence in plain text: its formulas, names of code, emphasis, signs."""
     held = []
 
     def hold(html):
@@ -111,29 +225,80 @@ def pretty(text):
         return f"\0{len(held) - 1}\0"
 
     text = re.sub(r"`([^`]+)`", lambda m: hold(f"<code>{escape(m[1])}</code>"), text)
-    named = r"\b(?:\w+\.)+\w+_\w+|\b[a-z]{2,}(?:_[a-z0-9]{2,})+\b|\b[a-z]\w+=\"[^\"]*\"|\b\w+=(?:True|False|None)\b|\b\w+\.py\b"
-    text = re.sub(named, lambda m: m[0] if re.match(r"sum_|theta_", m[0]) else hold(f"<code>{escape(m[0])}</code>"), text)
-    text = re.sub(
-        r"\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", lambda m: hold(f"<b>{escape(m[1] or m[2])}</b>"), text
+    named = (
+        r"\b(?:\w+\.)+\w+_\w+|\b_?[a-z]{2,}(?:_[a-z0-9]{2,})+\b|\b[a-z]\w+=\"[^\"]*\"|\b\w+=(?:True|False|None)\b|\b\w+\.py\b"
     )
-    text = re.sub(r"<([^<>]{1,40}?, [^<>]{1,40}?)>", rf"{LEFT}\1{RIGHT}", text)
-    text = re.sub(
-        r"\bsum_(\{[^}]*\}|\w)",
-        lambda m: hold(f"\N{GREEK CAPITAL LETTER SIGMA}<sub>{m[1].strip('{}')}</sub>"),
-        escape(text, quote=False),
+    math = lambda name: name.split("_")[0] in NAMED
+    text = re.sub(named, lambda m: m[0] if math(m[0]) else hold(f"<code>{escape(m[0])}</code>"), text)
+    bold = lambda m: hold(f"<b>{escape(m[1] or m[2])}</b>")
+    text = re.sub(r"\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", bold, text)
+    text = "".join(
+        hold(mathml(part, "inline")) if is_math else part for is_math, part in _runs(ANGLES.sub(rf"{LEFT}\1{RIGHT}", text))
     )
+    text = re.sub(r"(?<![\w.])([A-Za-z]) \. ([A-Za-z])(?![a-z])", rf"\1 {DOT} \2", escape(text, quote=False))
     for name, letter in GREEK.items():
         text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z])", letter, text)
-    text = re.sub(r"(?<=[A-Za-z\u03b1-\u03c9|)\]'])_\{([^}]+)\}", r"<sub>\1</sub>", text)
-    text = re.sub(r"(?<![A-Za-z_])([A-Za-z\u03b1-\u03c9]'?)_(\w{1,2}(?:[+-]1)?)(?!\w)", r"\1<sub>\2</sub>", text)
-    inner = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))+"  # brackets of a power hold brackets
-    power = rf"\^(?:\{{([^}}]+)\}}|(-?)\(({inner})\)|(-?(?:\w+|\0\d+\0)))"
-    text = re.sub(power, lambda m: f"<sup>{m[1] or m[4] or (f'-({m[3]})' if m[2] else m[3])}</sup>", text)
-    text = re.sub(r"\bsqrt\((\w+)\)", "\N{SQUARE ROOT}\\1", text)
-    text = re.sub(r"(?<![\w.])([A-Za-z](?:<sub>\w+</sub>)?) \. ([A-Za-z])(?![a-z])", rf"\1 {DOT} \2", text)
     for sign, looks in WORDS.items():
         text = text.replace(f" {escape(sign)} ", f" {looks} ")
-    return re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], text)
+    return re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], text))
+
+
+def _runs(text):
+    """Parts of a sentence: (whether it is a formula, the part). A formula has an index, a power or a root, and no words."""
+    tokens, at = TOKEN.findall(text), 0
+    while at < len(tokens):
+        end = at
+        while end < len(tokens) and (further := _mathematical(tokens, end)):
+            end = further
+        for first, last in _pieces(tokens, at, end):
+            yield (
+                bool(re.search(r"[\w)\]|'][_^][\w({-]|sqrt\(|\) / \S|\S / \(\S", "".join(tokens[first:last]))),
+                "".join(tokens[first:last]),
+            )
+        yield False, "".join(tokens[end : end + 1])
+        at = end + 1
+
+
+def _mathematical(tokens, i):
+    """The end of the piece of a formula that begins at i, 0 if it is no such piece."""
+    t, after, before = tokens[i], tokens[i + 1] if i + 1 < len(tokens) else " ", tokens[i - 1] if i else " "
+    if t in ("_", "^") and after in ("(", "{"):
+        end = (_closing(tokens, i + 1) or 0) + 1
+        return end * (end > 1 and "\0" not in tokens[i:end])
+    if before == "'" and t.isalpha():
+        return 0
+    if t in ("a", "A", "I") and (after + before).isspace():
+        return (i + 1) * bool({*tokens[max(i - 2, 0) : i], *tokens[i + 2 : i + 3]} & {*SIGNS, *APART, "/"} - {",", ";", ":"})
+    if t.isalpha() and len(t) > 1:
+        known = t in NAMED and (t not in LARGE or after in "_^" or tokens[i + 3 : i + 4] == ["_"])
+        return (i + 1) * (known or before in ("_", "^") or (t not in SMALL_WORDS and after in ("_", "^", "(")) or t == "mod")
+    if t in "'!":
+        return (i + 1) * bool(re.match(r"[\w)]", before) and not re.match(r"[^\W_]", after))
+    return (i + 1) * (t not in '\0";:?`#' and not (t == "." and ((after.isspace() and not before.isspace()) or after == ")")))
+
+
+def _pieces(tokens, first, last):
+    """What stands between first and last, cut at brackets that do not fit, at commas and at what ends no formula."""
+    opened, cuts, commas = [], set(), []
+    for i in range(first, last):
+        if tokens[i] in ("(", "[", "{", LEFT):
+            opened.append(i)
+        elif tokens[i] in (")", "]", "}", RIGHT):
+            fits = opened and CLOSING[tokens[opened[-1]]] == tokens[i]
+            cuts |= set() if fits else {i}
+            commas = [c for c in commas if not fits or c < opened[-1]]
+            opened = opened[:-1] if fits else opened
+        elif tokens[i] == ",":
+            commas.append(i)
+    ends = {" ", ",", ".", "..", "/", "="}
+    for i in [*sorted({*cuts, *opened, *commas}), last]:
+        start, end = first, i
+        while start < end and (tokens[start] in ends - {".."} or tokens[start].isspace()):
+            start += 1
+        while start < end and (tokens[end - 1] in ends | {"-", "+"} or tokens[end - 1].isspace()):
+            end -= 1
+        yield from ((first, start), (start, end), (end, min(i + 1, last)))
+        first = min(i + 1, last)
 
 
 def prose(text):

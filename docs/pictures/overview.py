@@ -28,8 +28,18 @@ def colour(name):
     return COLOURS.get(name.split(".")[0], "mut")
 
 
+def importance(name):
+    """More released configurations first."""
+    return -len(discovery.system(name).presets) if "." in name else 0
+
+
+def ordered():
+    """All systems, those of more released configurations first."""
+    return sorted(discovery.names(), key=importance)
+
+
 def _names(family):
-    return [name for name in discovery.names() if name.startswith(family)]
+    return [name for name in ordered() if name.startswith(family)]
 
 
 def _glyph(p, x, y, family):
@@ -62,7 +72,7 @@ def map_wide():
         p.text(left, 138, f"{one} {two}", "m")
         names = _names(family)
         rows = (len(names) + 1) // 2
-        across = 24 + 6.5 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
+        across = 14 + 7.3 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
         for i, name in enumerate(names):
             p.text(left + across * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=13.5)
         p.h = max(p.h, 156 + 28 * rows)
@@ -105,7 +115,7 @@ def sheet():
     """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is an
     even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
     else means that the place does. Random weights, 16 features; systems of two axes see a grid of 3 by 8."""
-    return [_attention(name, 152) for name in ("", *discovery.names())]
+    return [_attention(name, 152) for name in ("", *(name for family in COLOURS for name in _names(family)))]
 
 
 def alone(name):
@@ -118,7 +128,7 @@ def _attention(name, size):
     share = weights(name, 24) * 24
     words, page = (short(name), href(name)) if name else ("none", None)
     p = Panel(size + 8, size + 26, f"attention on equal tokens: {words}").text(
-        2, 14, words, "b s", fill=colour(name), href=page
+        2, 14, words, "b s", fill=colour(name), href=page, size=round(min(11.5, size / len(words) / 0.66), 1)
     )
     p.heat(2, 22, size, np.clip(share / (np.abs(share) + 1), 0, 1), colour(name))
     return p.rect(2, 22, size, size, None, "line")

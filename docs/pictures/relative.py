@@ -21,7 +21,8 @@ def _strip():
         for b, words in enumerate(_ranges(t5.bucket_starts(side, 128).tolist())):
             x, top = 4 + 40.4 * (b % 8), y + 10 + 39 * (b // 8)
             p.rect(x, top, 38.5, 36, "rel", None, 0.07 + 0.4 * b / (side - 1), 4)
-            p.text(x + 19, top + 15, b, "s m", "middle").text(x + 19, top + 29, words, "s b", "middle")
+            p.text(x + 19, top + 15, b, "s m", "middle")
+            p.text(x + 19, top + 29, words, "s b", "middle", size=min(11.5, 54 / len(words)))
         y += 10 + 39 * side // 8 + 26
     p.h = y - 12
     return p
@@ -90,7 +91,7 @@ def alibi_bias():
     bias = alibi.bias(np.array([48]), m, slopes, form="signed")[:, 0]
     plot = Plot(330, 250, "bias against the key's position", (0, 48), (-12, 0.5), left=36)
     plot.axes([0, 16, 32, 48], [-12, -8, -4, 0], "position of the key; the query is at 48", "added to the score")
-    for head, colour, x in ((0, "abs", 30), (1, "rot", 12), (2, "rel", 2), (4, "pink", 2)):
+    for head, colour, x in ((0, "abs", 34), (1, "rot", 6), (2, "rel", 2), (4, "pink", 2)):
         seen = bias[head] >= -12
         plot.drawn(m[seen], bias[head][seen], colour)
         at = max(x, int(m[seen][0]))

@@ -248,7 +248,7 @@ def turned_values():
     for undo, colour, dash in ((False, "abs", "5 3"), (True, "rot", None)):
         settings = {"layout": "half", "scale": 1.0, "undo": undo, "mask": near}
         plot.drawn(m, value.attend(x, x, x, m, theta, **settings)[0, :, 0], colour, 2, dash)
-    return [plot.name(1, 1.6, "undo=False: absolute", "abs").name(15, 1.6, "undo=True: relative", "rot")]
+    return [plot.name(1, 1.65, "undo=False: absolute", "abs").name(15, 1.15, "undo=True: relative", "rot")]
 
 
 PICTURES = {
