@@ -81,7 +81,7 @@ def test_a_changed_case_and_a_lost_name_are_noticed(monkeypatch):
 def test_the_page_names_the_versions_that_ran():
     setup = (PAGE.parents[1] / "setup.cfg").read_text()
     supported = re.findall(r"Python :: (3\.\d+)", setup)
-    assert supported == re.findall(r"^\| Python (3\.\d+) ", PAGE.read_text(), re.MULTILINE)
+    assert supported == re.findall(r"^\| Python (3\.\d+)\b", PAGE.read_text(), re.MULTILINE)
 
 
 def test_every_patch_for_another_project_is_listed_with_the_version_that_ran():
