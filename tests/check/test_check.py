@@ -6,7 +6,7 @@ import pytest
 from posref import ops
 from posref.absolute import floater
 from posref.check import check, contract, further, implementation
-from posref.check.boxes import where
+from posref.check.boxes import columns, where
 from posref.explain import explain, presets, reading
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
@@ -268,25 +268,28 @@ def test_tails_and_blocks_of_a_kernel_are_described():
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ([5, 13], "all in features 5 and 13, which are pair 5"),
-        (range(1, 16, 2), "all in odd features"),
-        (range(11, 16), "all in features 11 to 15"),
-        (range(8), "all in features 0 to 7"),
-        ([3], "all in feature 3"),
+        ([5, 13], "; all in features 5 and 13"),
+        (range(1, 16, 2), "; all in odd features"),
+        (range(11, 16), "; all in features 11 to 15"),
+        (range(8), "; all in features 0 to 7"),
+        ([3], "; all in feature 3"),
     ],
 )
 def test_features_that_differ_are_said(features, words):
-    """Rotated with the middle of their angle: a pair, every second feature, a tail, a half, one."""
-    chosen = [*features]
+    """A pair, every second feature, a tail, a half, one."""
+    assert columns(np.isin(np.arange(16), [*features])[None].repeat(5, axis=0)) == words
 
+
+def test_a_pair_that_differs_is_said():
     def partly(x, positions):
+        """One pair with the middle of its angle."""
         y = rotate(x, positions)
-        y[..., chosen] = rotate(x, positions / 2)[..., chosen] * np.float32(0.9)
+        y[..., [5, 13]] = rotate(x, positions / 2)[..., [5, 13]] * np.float32(0.9)
         return y
 
     report = check(partly, "rope.rotate", **ROPE)
     assert not report.diagnosis, report
-    assert words in said(report, "values")[0][1], report
+    assert "all in features 5 and 13, which are pair 5" in said(report, "values")[0][1], report
 
 
 def test_keys_that_differ_are_said():
