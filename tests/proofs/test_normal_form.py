@@ -180,13 +180,14 @@ def equal_at_two_points(left, right):
     return True
 
 
-def test_fuzz_against_mpmath():
-    """400 random pairs, half of them one function in two forms: the procedure and 60 digits at two points never disagree.
+@pytest.mark.parametrize("pairs", [80, pytest.param(400, marks=pytest.mark.slow)])
+def test_fuzz_against_mpmath(pairs):
+    """Random pairs, half of them one function in two forms: the procedure and 60 digits at two points never disagree.
 
     Terms stay below 1e10, so 60 digits leave 50 behind the point, and the smallest perturbation is 1e-30.
     """
     rng, counted = random.Random(20), {True: 0, False: 0, None: 0}
-    for number in range(400):
+    for number in range(pairs):
         left = random_expression(rng, rng.randint(1, 3))
         right = rewritten(rng, left)
         if number % 2:
@@ -200,9 +201,9 @@ def test_fuzz_against_mpmath():
             continue
         counted[answer] += 1
         assert answer == equal_at_two_points(sp.sympify(left), sp.sympify(right)), (number, left, right)
-    assert counted[True] >= 150, counted
-    assert counted[False] >= 80, counted
-    assert counted[None] <= 60, counted
+    assert counted[True] >= pairs * 3 / 8, counted
+    assert counted[False] >= pairs / 5, counted
+    assert counted[None] <= pairs * 3 / 20, counted
 
 
 @pytest.mark.parametrize("name", [*TRUE, *FALSE])
@@ -292,19 +293,20 @@ def random_sum(rng, names, depth):
     return S(summand, (index, 0, rng.choice([n - 1, m, *outer])))
 
 
-def test_fuzz_of_nested_sums():
+@pytest.mark.parametrize("count", [2, pytest.param(12, marks=pytest.mark.slow)])
+def test_fuzz_of_nested_sums(count):
     """What is proved of sums is true of the sums written out, for two pairs of sizes; renamed sums are proved."""
     rng, proved = random.Random(3), 0
     sums = [random_sum(rng, (i, j, k)[: rng.randint(1, 3)], 0) for _ in range(30)]
     renamed = [s.xreplace({i: k, k: j, j: i}) for s in sums]
     assert all(decide(left, right) for left, right in zip(sums, renamed, strict=True))
-    for left in sums[:12]:
+    for left in sums[:count]:
         for right in [s.xreplace({F: G}) if s is left else s for s in sums] + [left.xreplace({x: y, y: x})]:
             if decide(left, right):
                 proved += 1
                 for sizes in ({"n": 2, "m": 1}, {"n": 1, "m": 2}):
                     assert decide(written_out(left, **sizes), written_out(right, **sizes)), (left, right)
-    assert proved >= 1
+    assert proved or count < 12
 
 
 # coefficients
