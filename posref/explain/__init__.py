@@ -5,23 +5,23 @@ from posref.explain.inventory import undescribed
 from posref.explain.parts import parts
 from posref.explain.reading import read
 from posref.explain.settings import shown
-from posref.explain.traps import traps, unread
+from posref.explain.traps import foreign, traps, unread
 
 __all__ = ["explain", "read"]
 
 
 def explain(source):
-    """What each layer does with position: a dictionary with `model_type`, `layers`, `unsupported`, `traps` and `unread`.
+    """What each layer does with position: a dictionary of `model_type`, `layers`, `unsupported`, `traps`, `unread`, `foreign`.
 
     `source` is a configuration as a dictionary, in any of the forms that are released, or the path of a file of it: a
     config.json, a params.json of Meta, Mistral or DeepSeek, a GGUF file. Each entry of `layers` is a set of layers that
     do the same, with their `indices`. `unsupported` names all other layers, with their `indices`, their `kind` and the key
-    that counts them; a part whose number of layers no key says has no indices there.
+    that counts them; a part whose number of layers no key says has no indices there. `unread` names keys about position that
+    were not understood, `foreign` all other keys that no class of transformers 5.23.0 has.
     ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described.
     """
     config = read(source)
-    found, unsupported, warnings, ignored = [], [], [], []
-    errors = []
+    found, unsupported, warnings, ignored, strange, errors = [], [], [], [], [], []
     for settings in parts(config, config["model_type"]):
         try:
             groups, sentences, keys = _part(settings)
@@ -30,6 +30,7 @@ def explain(source):
             unsupported += [entry | {"why": str(error)} for entry in undescribed(settings, None)]
             continue
         found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
+        strange += [key for key in foreign(settings) if key not in keys]
         unsupported += undescribed(settings, groups) if settings.layered else []
     if errors and not found:
         raise errors[0]
@@ -39,6 +40,7 @@ def explain(source):
         "unsupported": unsupported,
         "traps": warnings,
         "unread": ignored,
+        "foreign": strange,
     }
 
 

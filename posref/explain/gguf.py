@@ -75,8 +75,9 @@ NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?
 STRING, ARRAY = 8, 9  # kinds of metadata
 FLOAT32 = 0  # a kind of tensor
 LONGEST = 2**27  # no text or list of metadata is longer
-ABOUT_POSITION = re.compile(
-    r"(?!.*(epsilon|value_length|lora_rank|norm))(.*)(\.rope\.|attention\.|context|position|alibi|swin|sliding|\.ssm\.|full_attention|layer_types)"
+# keys of an architecture that do not bear on position: all others are read, or printed as not understood
+HARMLESS = re.compile(
+    r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$|bias$"
 )
 # keys of a configuration -> keys of the metadata; some classes have names of their own
 KEYS = {
@@ -243,7 +244,9 @@ def _translate(metadata):
         config["use_sliding_window"] = config["sliding_window"] is not None
     if get("rope.dimension_sections"):
         config["rope_scaling"] = {**(config["rope_scaling"] or {}), "mrope_section": get("rope.dimension_sections")[:3]}
-    config["posref_unread"] = [key for key in metadata if ABOUT_POSITION.search(key) and key not in metadata.read]
+    config["posref_unread"] = [
+        key for key in metadata if key.startswith(f"{name}.") and not HARMLESS.search(key) and key not in metadata.read
+    ]
     own = OWN_NAMES.get(model_type, {})
     config = {own.get(key, key): value for key, value in config.items() if value is not None}
     spelled = {own.get(key, key): f"{name}.{theirs}" for key, theirs in (KEYS | SCALING).items()}

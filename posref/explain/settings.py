@@ -233,6 +233,12 @@ def classes():
 
 
 @functools.cache
+def fields():
+    """Names of all fields of all configuration classes of transformers."""
+    return frozenset(json.loads(resources.files(__package__).joinpath("fields.json").read_text(encoding="utf-8")).split())
+
+
+@functools.cache
 def family(model_type: str) -> dict[str, Any]:
     """What the module of this type does: its own row, on top of the row it is like."""
     row = FAMILIES.get(model_type, UNKNOWN)

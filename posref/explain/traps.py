@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from posref.explain import windows
-from posref.explain.settings import ELSEWHERE, ROTARY, shown
+from posref.explain.settings import ELSEWHERE, ROTARY, fields, shown
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
@@ -21,11 +21,22 @@ SPEAKS = re.compile(
     r"|prefix_(lm|len|att)|softcap|logit_?cap|attn_logit|max_attn|attn_output_mult|scale_(linear|att|q)|pre_attn|logn"
     r"|(attn|attention|softmax|floor)_scal|(attention|key)_multiplier|dilat|nope|xpos|cope|fourier"
     r"|head_dim|head_count|kv_head|key_value_head|swa_|(local|global|sliding)_\w*heads"
+    r"|^(mem|reuse)_len|same_length|bi_data|look_(ahead|backward)|local_(layer|radius)|log_scaling|logits?_?soft|share_att|mem_blocks"
+    r"|rel_(extent|ebd)|d_rel$|coordinate_size|(head|context|block)_size|kv_shared|(qk|query|key)_(dim|scale)_?factor|dim_head|d_head"
+    r"|(min|max)_(period|timescale)|separate_cls|multi_query|value_scale|kv_channels|in_multiplier|use_(dsa|streaming|long_context)"
 )
 SILENT = re.compile(
     r"v_head_dim|temperature_init|chunk_size_feed|dropout|sinkhorn|sparsity|^temperature$|^finetuned$|initializer"
     r"|(?<!sink)(?<!global)_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32"
     r"|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
+)
+# keys that no class of transformers 5.23.0 has, and that say nothing about its layers
+HARMLESS = re.compile(
+    r"^_|_token_ids?$|dropout|label|length_penalty$|beam_groups$|_checkpoint|^(auto_map|quantization_config|(torch_)?dtype)$"
+    r"|^(fp16|bf16|fp32|use_bfloat16|torchscript|pruned_heads|finetuning_task|tokenizer_class|task_specific_params)$"
+    r"|^(do_sample|top_[kp]|typical_p|min_length|bad_words_ids|no_repeat_ngram_size|num_return_sequences|(diversity|repetition)_penalty)$"
+    r"|^(output_(past|attentions|scores|hidden_states)|return_dict_in_generate|tf_legacy_loss|remove_invalid_values)$"
+    r"|^(tie_encoder_decoder|cache_implementation|attn_implementation|use_flash_attn|flash_attn|transformers\.js_config)$"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
@@ -42,10 +53,8 @@ def traps(settings, groups):
 
 def unread(settings, groups=()):
     """Keys about position, at any depth, that say something and that nothing here has read; keys of parts are their own."""
-    own = {key: value for key, value in settings.file.items() if key not in settings.parts and key not in ELSEWHERE}
-    if not settings.layered and any(key not in settings.file for key in settings.parts):
-        own = {}  # the text's keys stand beside the parts: they are read there
-    found = [path for path, key, value in _leaves(own) if _about_position(path, key, value) and path not in settings.read]
+    leaves = [path for path, key, value in _leaves(_own(settings)) if _about_position(path, key, value)]
+    found = [path for path in leaves if path not in settings.read]
     whole = settings.family.get("parameters") == "mistral4"  # which computes the width of its rotation from head_dim
     widths = {group[key] for group in groups for key in ("head_dim", "rotary_dim")[: 2 - whole]}
     found = [path for path in found if path != "head_dim" or settings.file[path] not in widths]  # it says the same
@@ -54,6 +63,26 @@ def unread(settings, groups=()):
     prefix = f"{settings.path}." if settings.path else ""
     loud = dict.fromkeys(settings.spelled.get(path, path) for path in loud)
     return [prefix + path for path in loud if path] + list(settings.file.get("posref_unread", ()))
+
+
+def foreign(settings):
+    """Keys that no class of transformers has and that nothing here has read; a dictionary of which nothing was read once."""
+    found = []
+    for path, key, value in _leaves(_own(settings)):
+        first = re.split(r"[.\[]", path)[0]
+        strange = first not in ROTARY and not {first, key} <= fields() and not (HARMLESS.search(first) or HARMLESS.search(key))
+        if strange and value is not None and path not in settings.read and ".ffn." not in path:
+            inside = first in fields() or any(each.startswith(f"{first}.") for each in settings.read)
+            found.append(re.sub(r"\[\d+\]", "[i]", path) if inside else first)
+    prefix = f"{settings.path}." if settings.path else ""
+    return [prefix + settings.spelled.get(path, path) for path in dict.fromkeys(found)]
+
+
+def _own(settings):
+    """The keys of this part itself; where the text's keys stand beside the parts, they are read there."""
+    if not settings.layered and any(key not in settings.file for key in settings.parts):
+        return {}
+    return {key: value for key, value in settings.file.items() if key not in settings.parts and key not in ELSEWHERE}
 
 
 def _leaves(values, above=""):

@@ -40,6 +40,8 @@ def describe(explained, name):
     lines += _listed("Common mistakes (`posref mistakes NAME` says more)", _slips(explained["layers"]))
     lines += _listed("Traps", explained["traps"])
     lines += _listed("Keys about position that were not understood", explained["unread"])
+    strange = [", ".join(explained["foreign"])] if explained["foreign"] else []
+    lines += _listed("Keys that no class of transformers 5.23.0 has; whether they bear on position is not known", strange)
     return "\n".join(lines)
 
 

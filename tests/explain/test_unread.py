@@ -64,6 +64,20 @@ def test_a_key_that_was_not_read_is_printed(key):
         assert describe(explained, "file").count(key) >= places
 
 
+@pytest.mark.parametrize("key", ["lookback", "phase_shift", "zz9", "Frequency Base", "tokens_seen_back"])
+def test_a_key_that_no_class_has_is_printed(key):
+    """Whatever its name is: at the top, in a dictionary, in a part, in parameter files and GGUF metadata; null says nothing."""
+    part = {"model_type": "llava", "text_config": LLAMA | {key: 3}, "vision_config": {"model_type": "clip_vision_model"}}
+    gguf = {"general.architecture": "llama", "llama.embedding_length": 64, "llama.block_count": 2}
+    gguf |= {"llama.attention.head_count": 4, "rope_freqs.weight": []}
+    native = {"dim": 64, "n_layers": 2, "n_heads": 4}
+    for config in (LLAMA | {key: 3}, LLAMA | {key: {"a": 3}}, part, native | {key: 3}, gguf | {f"llama.{key}": 3}):
+        explained = explain(config)
+        assert sum(key in path for path in [*explained["unread"], *explained["foreign"]]) == 1, config
+        assert key in describe(explained, "file")
+    assert explain(LLAMA | {key: None})["foreign"] == explain(LLAMA)["foreign"] == []
+
+
 def test_a_key_is_printed_as_the_file_spells_it():
     """Its class calls head_dim of Zamba 2 attention_head_dim; a key of GGUF metadata has the name that it has there."""
     assert "head_dim" in explain({"model_type": "zamba2", "head_dim": 8})["unread"]

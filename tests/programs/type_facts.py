@@ -1,5 +1,6 @@
 """What the configuration classes of the installed transformers say: one record per model type in `posref/explain/types.json`,
-and in `posref/explain/classes.json` the model classes of each module, which a file may name in `architectures`.
+in `posref/explain/classes.json` the model classes of each module, which a file may name in `architectures`, and in
+`posref/explain/fields.json` the names of all keys that some class takes.
 
 python -m tests.programs.type_facts           writes it anew
 python -m tests.programs.type_facts --check   says what has changed
@@ -19,7 +20,7 @@ from posref.explain import inventory
 from tests.programs import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
-CLASSES = FILE.with_name("classes.json")
+CLASSES, FIELDS = FILE.with_name("classes.json"), FILE.with_name("fields.json")
 KEYS = (
     "alibi attention_chunk_size attention_head_dim attention_k_eq_v attention_multiplier attention_types "
     "attention_windows attn_config attn_layer_indices attn_layer_offset attn_layer_period attn_logit_softcapping "
@@ -190,6 +191,14 @@ def classes(table):
     return {module: " ".join(names) for module, names in sorted(models_of.items())}
 
 
+def fields():
+    """The names of the keys that the classes take, with spaces between."""
+    found = set()
+    for kind in map(models.CONFIG_MAPPING.__getitem__, models.types()):
+        found.update(getattr(kind, "__dataclass_fields__", {}), getattr(kind, "attribute_map", {}), taken(kind))
+    return " ".join(sorted(found))
+
+
 def _mappings():
     return [value for name, value in vars(modeling_auto).items() if name.endswith("_MAPPING_NAMES")]
 
@@ -214,8 +223,10 @@ if __name__ == "__main__":
     found = json.loads(text(facts()))
     if "--check" in sys.argv:
         others = json.loads(CLASSES.read_text(encoding="utf-8")) != classes(found)
-        print("\n".join([*changed(found), *["classes.json"] * others]) or "as installed")
+        others += json.loads(FIELDS.read_text(encoding="utf-8")) != fields()
+        print("\n".join([*changed(found), *["classes.json or fields.json"] * bool(others)]) or "as installed")
     else:
         FILE.write_text(text(found), encoding="utf-8")
         CLASSES.write_text(text(classes(found)), encoding="utf-8")
+        FIELDS.write_text(json.dumps(fields()) + "\n", encoding="utf-8")
         print(f"{len(found)} types, {FILE.stat().st_size} bytes")
