@@ -10,6 +10,7 @@ sinks; that nothing is claimed that the module has not; and how the tokens of a 
 
 import contextlib
 import inspect
+import itertools
 import re
 import sys
 from collections import Counter
@@ -55,6 +56,7 @@ def compare(model_type, **changes):
     model = models.build(models.configuration(file))
     verdict = judge(model_type, said, models.run(model))
     verdict.drifted.extend(by_three_axes(said, model))
+    verdict.drifted.extend(on_a_grid(said, model))
     return verdict
 
 
@@ -76,6 +78,30 @@ def by_three_axes(said, model):
         _, i, _ = place(turn.layer, set(), ())
         layer = {**groups[i], "coordinates": dict(zip("thw", at, strict=True))}
         yield from (f"layer {i}, three axes: {words}" for words in rotation(layer, turn, []))
+
+
+def on_a_grid(said, model):
+    """Rows and columns of a picture that is no square: each patch has its own, and each axis its extent."""
+    inputs = models.inputs_of(model)
+    grid = models.grid_of(model, inputs)
+    groups = {i: group for group in said for i in group["indices"] if {"h", "w"} == set(group.get("axes") or ())}
+    if not groups or not grid or grid[0] == grid[1]:
+        return
+    for turn in models.run(model, inputs).turns:
+        _, i, _ = place(turn.layer, set(), ())
+        if turn.before.shape[-2] >= grid[0] * grid[1]:  # class tokens stand first
+            found = {axis: at[-grid[0] * grid[1] :] for axis, at in coordinates(groups[i], turn).items()}
+            patches = sorted(set(zip(*(found[axis].round(3).tolist() for axis in "hw"), strict=True)))
+            expected = sorted(itertools.product(*(coordinates_of(groups[i]["order"], extent) for extent in grid)))
+            if not np.allclose(patches, expected, atol=0.02) if len(patches) == len(expected) else True:
+                yield f"layer {i}: its patches have rows and columns {patches[:4]} .., expected {expected[:4]} .."
+
+
+def coordinates_of(order, extent):
+    """The coordinates of an axis as posref.explain.positions says them."""
+    if order == "hw_centred":
+        return ((2 * (np.arange(extent) + 0.5) / extent - 1) * 2 * np.pi).tolist()
+    return (np.arange(extent) + (order == "wh_from_one")).tolist()
 
 
 def judge(model_type, groups, record):
@@ -120,7 +146,7 @@ def judge(model_type, groups, record):
     if record.attentions:
         silent = {key for key, found in aspects.items() if not found and not key[2]}
         drifted += [f"layer {named(key)} is explained and does not attend" for key in sorted(silent)]
-    drifted += [*compare_tables(said.values(), record.tables), *biases(groups, record, aspects)]
+    drifted += [*compare_tables(said.values(), record.tables), *biases(groups, record, aspects), *norming(record)]
     return counted(model_type, said, aspects, drifted)
 
 
@@ -178,10 +204,23 @@ def attention(layer, call, record, aspects):
         yield f"its scores are capped at {call.keywords.get('softcap')}, explained as {layer['softcap']}"
     if (call.keywords.get("s_aux") is not None) != layer["sinks"]:
         yield f"its sinks are {call.keywords.get('s_aux') is not None}, explained as {layer['sinks']}"
+    yield from loudness(layer, call, record)
     yield from mask(layer, call, aspects)
     yield from scores(layer, call, record, aspects)
     if layer["temperature"]:
         yield from temperature(layer, call, record, aspects)
+
+
+def loudness(layer, call, record):
+    """Queries are those of the projection, or of their norm, times the explained factor: a rotation keeps their length."""
+    made = [norm.after for norm in record.norms if norm.layer == call.layer] or [record.queries.get(call.layer)]
+    sizes = [np.linalg.norm(x) for x in made if x is not None and x.size == call.q.size]
+    before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
+    factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
+    partly = layer["magnitude"] != 1 and layer["rotary_dim"] != layer["head_dim"]
+    varied = partly or layer["temperature"] or layer["norm"] == "after"
+    if sizes and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
+        yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
 
 
 def mask(layer, call, aspects):
@@ -417,6 +456,14 @@ def order(layer, turn, norms, calls):
         yield f"its queries and keys are normed {seen} the rotation, explained as {layer['norm']}"
 
 
+def norming(record):
+    """A norm leaves rows of one length; its weights are still 1."""
+    for norm in record.norms:
+        lengths = np.linalg.norm(norm.after, axis=-1)
+        if lengths.max() > 1.1 * lengths.min():
+            yield f"{norm.layer}: what is called a norm leaves rows of the lengths {lengths.min():.3g} to {lengths.max():.3g}"
+
+
 def passed_on(given, taken):
     return bool(np.isin(taken, given).all())
 
@@ -449,6 +496,59 @@ def counting(model_type):
             yield f"{name} reads rows {rows}, explained as {expected}"
 
 
+def decoding(model_type, cached=6):
+    """How the tokens after cached ones are turned, counted and masked otherwise than explained."""
+    file = models.keys(model_type)
+    groups = [group for group in of_text(file) if group["causal"] is True and group["part"] == ""]
+    model = models.build(models.configuration(file))
+    inputs = models.step(model, cached) if groups else None
+    if inputs is None:
+        return
+    said = {(group["part"], i, ""): {**group, "cached": cached} for group in groups for i in group["indices"]}
+    counted = {group["positions"]["cached"] for group in groups if group["positions"]}
+    record = models.run(model, inputs)
+    for turn in record.turns:
+        layer = said.get(place(turn.layer, set(), said))
+        if layer is not None and layer["encoding"] == "rope" and not re.search("indexer|compressor", turn.layer):
+            yield from rotation(layer, turn, [])
+    for call in record.attentions:
+        layer = said.get(place(call.layer, set(), said))
+        expected = layer and expected_mask(layer, models.TOKENS, models.TOKENS)
+        if expected is None or call.mask is None or layer["selected"] or layer["compressed"] or layer["mask_unknown"]:
+            continue
+        visible = seen_by(call.mask)
+        if not np.array_equal(visible, expected[cached:, models.TOKENS - visible.shape[-1] :]):
+            yield f"{call.layer}: after {cached} cached tokens its mask is {visible.astype(int).tolist()}"
+    read = models.rows_read(model, models.step(model, cached))
+    for name, rows in read.items() if len(counted) == 1 else ():
+        expected = counted_after(*counted, inputs["input_ids"].shape[-1], cached)
+        if not np.array_equal(rows, expected):
+            yield f"after {cached} cached tokens {name} reads rows {rows}, explained as {expected}"
+
+
+def counted_after(expression, n, c):
+    """The rows that `cached` of posref.explain.positions says, of a text without padding."""
+    whole, ids = np.ones(c + n, bool), np.arange(3, 3 + c + n)
+    if expression.startswith("the last n of "):
+        inner = expression.removeprefix("the last n of ").rpartition(", of all")[0]
+        return eval(inner, {"arange": np.arange, "n": c + n, "mask": whole, "ids": ids, **COUNTERS})[c:]
+    return eval(expression, {"arange": np.arange, "n": n, "c": c})
+
+
+def enters(model_type):
+    """Tables at the input that are explained and change nothing: other rows must change what the first layer is given."""
+    file = models.keys(model_type)
+    if not any(group.get("table") and group["encoding"] in ("learned", "sinusoidal") for group in of_text(file)):
+        return
+    model = models.build(models.configuration(file))
+    before = models.run(model)
+    tables = models.position_tables(model)
+    for table in tables.values():
+        table.add_(models.torch.randn(table.shape))
+    if tables and before.attentions and np.array_equal(before.attentions[0].q, models.run(model).attentions[0].q):
+        yield f"other rows of {', '.join(tables)} change nothing in the first layer"
+
+
 def padding(layer, call, kept, record):
     """Whether a token sees keys of padding: by the mask, and by the output."""
     n, keys = len(kept), call.k.shape[-2]
@@ -457,6 +557,10 @@ def padding(layer, call, kept, record):
     visible = seen_by(call.mask) if call.mask is not None else np.ones((n, keys), bool)
     if visible.shape == (n, keys) and visible[kept][:, np.tile(~kept, keys // n)].any():
         yield "its queries see keys of padding"
+    known = not (layer["mask_unknown"] or layer["selected"] or layer["compressed"] or layer["causal"] is None or keys > n)
+    expected = expected_mask(layer, *[int(kept.sum())] * 2) if known else None
+    if expected is not None and not np.array_equal(visible[np.ix_(kept, kept)], expected):
+        yield "its tokens after padding have another mask than a text without padding, as explained"
     yield from scores(layer, call, record, {})
 
 
@@ -488,11 +592,16 @@ def explained_angles(layer, turn):
         return np.stack([layer["coordinates"][axis] * w for axis, w in pairs], axis=-1)
     axes = set(layer.get("axes", "t"))
     if "t" in axes:
-        return np.arange(turn.before.shape[-2])[:, None] * frequencies
-    pairs = {axis: [t for t, other in enumerate(layer["axes"]) if other == axis] for axis in axes}
-    whole = layer["order"] != "hw_centred"
-    coordinates = {axis: coordinate(layer, turn, pairs[axis][0 if whole else -1]) for axis in axes}
-    return np.stack([coordinates[axis] * w for axis, w in zip(layer["axes"], frequencies, strict=True)], axis=-1)
+        return (layer.get("cached", 0) + np.arange(turn.before.shape[-2]))[:, None] * frequencies
+    at = coordinates(layer, turn)
+    return np.stack([at[axis] * w for axis, w in zip(layer["axes"], frequencies, strict=True)], axis=-1)
+
+
+def coordinates(layer, turn):
+    """{axis: coordinate of each patch}, from one pair of each axis."""
+    pairs = {axis: [t for t, other in enumerate(layer["axes"]) if other == axis] for axis in set(layer["axes"])}
+    which = -1 if layer["order"] == "hw_centred" else 0
+    return {axis: coordinate(layer, turn, found[which]) for axis, found in pairs.items()}
 
 
 def coordinate(layer, turn, pair):
@@ -551,7 +660,7 @@ def main(names):
     for model_type in names or types():
         try:
             verdict = compare(model_type)
-            verdict.drifted.extend(counting(model_type))
+            verdict.drifted.extend([*counting(model_type), *decoding(model_type), *enters(model_type)])
         except Exception as error:
             print(
                 f"{model_type:28} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:170], flush=True

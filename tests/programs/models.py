@@ -37,6 +37,7 @@ TOKENS = 11  # no other extent of a tiny model is 11, so the axis of the tokens 
 LAYERS = 13  # two periods of the longest pattern of layers (6), and a first layer that may differ
 
 GRID = (4, 6)  # rows and columns of patches of a picture
+POOLED = (3, 6)  # of a picture whose patches are pooled 3 by 3
 
 SIZES = {
     "vocab_size": 64,
@@ -83,6 +84,8 @@ SIZES = {
     "encoder_ffn_dim": 48,
     "decoder_ffn_dim": 48,
     "d_kv": 16,
+    "relative_attention_num_buckets": 8,  # logarithmic ones begin within 11 tokens
+    "relative_attention_max_distance": 16,
     "d_ff": 48,
     "depth": 3,
     "embed_dim": 64,
@@ -161,9 +164,10 @@ SPECIAL = {  # what a class needs beside its sizes
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
+ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
-ROTATION = re.compile(r"^_?(apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
+ROTATION = re.compile(r"^_?((vision_)?apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
 
 
 BIASES = {
@@ -287,20 +291,47 @@ def left_padded(model, padding=3):
     return inputs | {name: value for name, value in changed.items() if name in names}
 
 
+def grid_of(model, inputs):
+    """Rows and columns of the patches of the picture of these inputs; None without one."""
+    if "pixel_values" not in inputs or "pixel_position_ids" in inputs:
+        return POOLED if "pixel_position_ids" in inputs else GRID if any("grid" in name for name in inputs) else None
+    patch = getattr(model.config, "patch_size", None)
+    return tuple(side // patch for side in inputs["pixel_values"].shape[-2:]) if isinstance(patch, int) else None
+
+
+def step(model, cached):
+    """The inputs of the tokens after `cached` ones, with the cache that these leave; None for a module without a cache."""
+    inputs = inputs_of(model)
+    if not {"input_ids", "use_cache", "past_key_values"} <= set(inspect.signature(model.forward).parameters):
+        return None
+    with quiet(), torch.no_grad():
+        found = model(**{**inputs, "input_ids": inputs["input_ids"][:, :cached], "use_cache": True})
+    cache = getattr(found, "past_key_values", None)
+    return cache and {**inputs, "input_ids": inputs["input_ids"][:, cached:], "use_cache": True, "past_key_values": cache}
+
+
 def rows_read(model, inputs):
     """Which rows of its position tables a model reads, by the name of the table: each row is made to hold its number."""
     found, handles = {}, []
-    for name, module in model.named_modules():
-        values = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-        table = [value for value in values if value.ndim == 2 and len(value) > TOKENS and value.is_floating_point()]
-        if POSITIONS.search(name.split(".")[-1]) and len(table) == 1:
-            with torch.no_grad():
-                table[0].copy_(torch.arange(len(table[0]))[:, None].expand_as(table[0]))
-            handles.append(module.register_forward_hook(lambda _, __, y, name=name: found.update({name: _rows(y)})))
+    for name, table in position_tables(model).items():
+        table.copy_(torch.arange(len(table))[:, None].expand_as(table))
+        module = model.get_submodule(name)
+        handles.append(module.register_forward_hook(lambda _, __, y, name=name: found.update({name: _rows(y)})))
     with quiet(), torch.no_grad():
         model(**inputs)
     for handle in handles:
         handle.remove()
+    return found
+
+
+def position_tables(model):
+    """{name of the module: its table} of the tables of positions at the input."""
+    found = {}
+    for name, module in model.named_modules():
+        values = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+        tables = [value for value in values if value.ndim == 2 and len(value) > TOKENS and value.is_floating_point()]
+        if POSITIONS.search(name.split(".")[-1]) and len(tables) == 1:
+            found[name] = tables[0].detach()
     return found
 
 
@@ -328,12 +359,14 @@ def inputs_of(model):
         if "merge_sizes" in names:
             inputs["merge_sizes"] = torch.tensor([1])
     elif "pixel_position_ids" in names:
-        inputs["pixel_values"] = torch.rand(1, 36, *_patch(model))
-        inputs["pixel_position_ids"] = torch.tensor([[[x, y] for y in range(6) for x in range(6)]])
+        rows, columns = POOLED
+        inputs["pixel_values"] = torch.rand(1, rows * columns, *_patch(model))
+        inputs["pixel_position_ids"] = torch.tensor([[[x, y] for y in range(rows) for x in range(columns)]])
     elif "pixel_values" in names and not inputs:
         side = getattr(configuration, "image_size", 32)
         side = side if isinstance(side, int) else 32
-        inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, side)
+        width = 3 * side // 2 if configuration.model_type in ANY_PICTURE else side
+        inputs["pixel_values"] = torch.randn(1, getattr(configuration, "num_channels", 3), side, width)
     if "use_cache" in names:
         inputs["use_cache"] = False
     return inputs

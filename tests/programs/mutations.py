@@ -8,6 +8,7 @@ of the right one.
 
 import functools
 import importlib
+import itertools
 import sys
 from unittest import mock
 
@@ -247,7 +248,8 @@ def sentences(model_type, where, wrong):
         made = wrong(getattr(owner, name))
         changed = mock.patch.object(owner, name, staticmethod(made) if kept and not isinstance(made, staticmethod) else made)
     with changed:
-        return [*drift.compare(model_type).drifted, *drift.counting(model_type)]
+        others = (ask(model_type) for ask in (drift.counting, drift.decoding, drift.enters))
+        return [*drift.compare(model_type).drifted, *itertools.chain(*others)]
 
 
 def main(words):
