@@ -317,6 +317,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "beam": {
         "like": "windowed",
+        "temperature": "beam",
         "kinds": {"every": 6, "also": (-1,)},
         "parameters": "given",
         "without": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}, "full_attention": None},

@@ -309,6 +309,8 @@ def temperature(settings, turned, values):
             "a": settings.number("attn_scale"),
             "f": settings.number("floor_scale"),
         }
+    if rule == "beam" and not turned:
+        return {"rule": "(1 + (p + 1) / f)^a", "a": 0.1, "f": 2048}  # fixed in its code
     if rule == "ministral3" and values and values.get("llama_4_scaling_beta"):
         length = values.get("original_max_position_embeddings")
         return {"rule": "1 + a ln(1 + floor(p / f))", "a": values["llama_4_scaling_beta"], "f": length}

@@ -30,6 +30,10 @@ BLOCKS = {
     "muse_glimmer_assistant": "not described: tokens of the drafted block see each other and accepted tokens on both sides "
     "(modeling_muse_glimmer_assistant.py)",
 }
+BY_THE_MASK = {
+    "aimv2_text_model": "not described: earlier tokens only where attention_mask is given, as tokenizers give it; without it "
+    "all tokens see each other (modeling_aimv2.py)",
+}
 # modules of transformers whose vision layers are given several pictures as one row: get_vision_cu_seqlens of vision_utils.py
 PACKED = (
     "cohere_compass cosmos3_edge dots3_note ernie4_5_vl_moe exaone4_5 glm4v glm4v_moe glm5_next glm_image glm_ocr hunyuan_vl "
@@ -78,8 +82,9 @@ def described(settings, group):
         found["mask_unknown"] = NO_BLOCKS[outer]
     if settings.model_type == "t5gemma2_decoder":
         found["further_keys"] = MERGED
-    if settings.model_type in BLOCKS:
-        found |= {"causal": None, "mask_unknown": BLOCKS[settings.model_type]}
+    undecided = {**BLOCKS, **BY_THE_MASK}
+    if settings.model_type in undecided:
+        found |= {"causal": None, "mask_unknown": undecided[settings.model_type]}
     if settings.model_type == "mllama_text_model" and found["kind"] == "cross_attention":
         found |= {"causal": None, "mask_unknown": IMAGES_DECIDE}
     if settings.model_type == "deepseek_v4":

@@ -395,6 +395,10 @@ def _contradictions(settings, groups):
                 f"{name} has a factor and no rope_type: transformers 5.23.0 scales nothing; llama.cpp scales linearly where a "
                 "GGUF file has a factor and no type"
             )
+    listed, layers = settings.file.get("layer_types"), settings["num_hidden_layers"]
+    checked = "layer_types" in settings.facts.get("defaults", {})
+    if checked and isinstance(listed, list) and isinstance(layers, int) and len(listed) > layers:
+        yield f"layer_types names {len(listed)} layers and num_hidden_layers is {layers}; transformers 5.23.0 refuses the file"
     both = [settings.file.get(name) for name in ROTARY]
     if all(isinstance(values, dict) and values for values in both) and both[0] != both[1]:
         yield "rope_parameters and rope_scaling differ; transformers 5.23.0 lets rope_scaling win"

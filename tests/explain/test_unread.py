@@ -216,3 +216,8 @@ def test_a_part_that_a_class_does_not_build_says_so():
 
 def test_an_enormous_text_of_a_file_is_cut():
     assert len(describe(explain(LLAMA | {"model_type": "x" * 10**6, "rope_" + "k" * 10**6: 1}), "file")) < 10**4
+
+
+def test_a_list_of_more_layers_than_there_are_is_a_trap():
+    config = LLAMA | {"model_type": "qwen2", "layer_types": ["full_attention"] * 3}
+    assert any("layer_types names 3 layers and num_hidden_layers is 2" in trap for trap in explain(config)["traps"])

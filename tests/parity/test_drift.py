@@ -12,8 +12,8 @@ from tests.programs import drift, models, mutations, type_facts
 
 TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
-    "llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
-    "qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
+    "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
+    "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
     "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
 )
 # rotary types of which nothing is said: their position has not been read
@@ -41,6 +41,11 @@ COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm
 @pytest.mark.parametrize("model_type", COUNTED.split())
 def test_tokens_of_a_padded_row_are_counted_as_explained(model_type):
     assert list(drift.counting(model_type)) == []
+
+
+@pytest.mark.parametrize("model_type", ["llama", "mistral", "opt", "gpt2", "roberta"])
+def test_tokens_after_a_cache_are_counted_and_masked_as_explained(model_type):
+    assert [*drift.decoding(model_type), *drift.enters(model_type)] == []
 
 
 @pytest.mark.parametrize(("model_type", "row"), [("roberta", {"rows": "bert"}), ("biogpt", {"rows": "opt"})])
@@ -175,9 +180,9 @@ def with_row(compared, model_type, row, monkeypatch):
             settings.family.cache_clear()
 
 
-@pytest.mark.parametrize("row", mutations.MUTATIONS[12:19], ids=lambda row: row[0])
+@pytest.mark.parametrize("row", [*mutations.MUTATIONS[12:19], mutations.MUTATIONS[-2]], ids=lambda row: row[0])
 def test_a_wrong_transformers_is_noticed(row):
-    """Seven rows of the table; the release tier runs all of them."""
+    """Eight rows of the table; the release tier runs all of them."""
     assert mutations.sentences(*row[1:])
 
 

@@ -353,13 +353,20 @@ def sinks_of(layer, call):
     return (given if given is not None else call.module.sinks).detach().double().numpy().reshape(1, -1, 1, 1)
 
 
+TEMPERATURES = {
+    "1 + a ln(1 + floor((p + 1) / f))": lambda p, a, f: 1 + a * np.log1p(np.floor((p + 1) / f)),
+    "1 + a ln(1 + floor(p / f))": lambda p, a, f: 1 + a * np.log1p(np.floor(p / f)),
+    "(1 + (p + 1) / f)^a": lambda p, a, f: (1 + (p + 1) / f) ** a,
+}
+
+
 def temperature(layer, call, record, aspects):
     """Queries that grow with their position: the recorded ones against those before, from the rotation or the projection."""
     rule, p = layer["temperature"], np.arange(call.q.shape[-2])
-    whole = np.floor((p + ("p + 1" in rule["rule"])) / rule["f"])
-    factors = 1 + rule["a"] * np.log1p(whole)
+    factors = TEMPERATURES[rule["rule"]](p, rule["a"], rule["f"])
     turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
-    projected = record.queries.get(call.layer)
+    normed = [norm.after for norm in record.norms if norm.layer == call.layer and norm.after.size == call.q.size]
+    projected = normed[0] if normed else record.queries.get(call.layer)
     if not turns and (projected is None or projected.size != call.q.size):
         aspects["temperature"] = "queries before the factor are not recorded"
         return
@@ -368,9 +375,9 @@ def temperature(layer, call, record, aspects):
         aspects["temperature"] = "the factor is constant at these lengths"
         return
     aspects["temperature"] = ""
-    if not np.allclose(before * factors[:, None], call.q, rtol=1e-4, atol=1e-6):
-        found = (np.abs(call.q).sum(axis=(0, 1, 3)) / np.abs(before).sum(axis=(0, 1, 3))).round(4)
-        yield f"its queries are multiplied by {found}, explained as {factors.round(4)}"
+    if not np.allclose(before * factors[:, None], call.q, rtol=1e-5, atol=1e-6):
+        found = (np.abs(call.q).sum(axis=(0, 1, 3)) / np.abs(before).sum(axis=(0, 1, 3))).round(6)
+        yield f"its queries are multiplied by {found}, explained as {factors.round(6)}"
 
 
 def biases(groups, record, aspects):
@@ -457,11 +464,15 @@ def order(layer, turn, norms, calls):
 
 
 def norming(record):
-    """A norm leaves rows of one length; its weights are still 1."""
+    """A norm makes the lengths of rows more alike, as far as its epsilon lets it; its weights are still 1."""
     for norm in record.norms:
-        lengths = np.linalg.norm(norm.after, axis=-1)
-        if lengths.max() > 1.1 * lengths.min():
-            yield f"{norm.layer}: what is called a norm leaves rows of the lengths {lengths.min():.3g} to {lengths.max():.3g}"
+        before, after = (np.linalg.norm(x, axis=-1) for x in (norm.before, norm.after))
+        if before.shape != after.shape:
+            continue
+        before, after = (np.log(x[(before > 0) & (after > 0)]) for x in (before, after))
+        if before.size and np.ptp(after) > max(0.9 * np.ptp(before), 0.1):
+            lengths = np.exp([after.min(), after.max()])
+            yield f"{norm.layer}: what is called a norm leaves rows of the lengths {lengths[0]:.3g} to {lengths[1]:.3g}"
 
 
 def passed_on(given, taken):

@@ -158,6 +158,14 @@ SPECIAL = {  # what a class needs beside its sizes
         "max_relative_positions": 16,
         "position_buckets": 4,
     },
+    "ministral3": {
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": 20000.0,
+            "original_max_position_embeddings": 4,
+            "llama_4_scaling_beta": 0.1,
+        }
+    },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
     **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
     **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},

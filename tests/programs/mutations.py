@@ -114,6 +114,18 @@ def exchanged(self):
     self.rope_parameters["mrope_section"] = [second, first, third]
 
 
+def without_positions(original):
+    def forward(self, input_ids=None, **named):
+        return self.LayerNorm(self.word_embeddings(input_ids) + self.token_type_embeddings(torch.zeros_like(input_ids)))
+
+    return forward
+
+
+def one_later(original):
+    """Tokens after a cache are counted one too far."""
+    return lambda self, x, position_ids: original(self, x, position_ids + (position_ids[:, :1] > 0))
+
+
 def at(folder, attribute):
     return f"models.{folder}.modeling_{folder}", attribute
 
@@ -230,6 +242,40 @@ MUTATIONS = [
                 offsets, bidirectional=bidirectional, num_buckets=num_buckets // 2, max_distance=max_distance
             )
         ),
+    ),
+    (
+        "T5 max_distance",
+        "t5",
+        at("t5", "T5Attention._relative_position_bucket"),
+        lambda f: staticmethod(lambda offsets, **named: f(offsets, **{**named, "max_distance": 64})),
+    ),
+    ("positions not added", "bert", at("bert", "BertEmbeddings.forward"), without_positions),
+    (
+        "queries scaled twice",
+        "openai_privacy_filter",
+        at("openai_privacy_filter", "OpenAIPrivacyFilterAttention.__init__"),
+        times("scaling", 2),
+    ),
+    ("a norm that is none", "llama4_text", at("llama4", "Llama4TextL2Norm.forward"), lambda f: lambda self, x: x),
+    ("centres of patches", "dinov3_vit", at("dinov3_vit", "get_patches_center_coordinates"), returned(lambda at: at * 1.1)),
+    (
+        "rows and columns exchanged",
+        "qwen2_vl_vision",
+        at("qwen2_vl", "get_vision_position_ids"),
+        returned(lambda found: found.flip(-1)),
+    ),
+    (
+        "chunks count padding",
+        "llama4_text",
+        ("masking_utils", "chunked_overlay"),
+        lambda f: lambda n, left: f(n, 0 * left),
+    ),
+    ("a step after a cache", "llama", at("llama", "LlamaRotaryEmbedding.forward"), one_later),
+    (
+        "window of a step",
+        "mistral",
+        ("cache_utils", "DynamicSlidingWindowLayer.get_mask_sizes"),
+        returned(lambda sizes: (sizes[0], sizes[1] + 1)),
     ),
 ]
 
