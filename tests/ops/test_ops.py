@@ -10,6 +10,7 @@ import pytest
 from posref import ops, vectors
 from posref.ops import Arguments, NotHere, pages
 from posref.relative import alibi
+from tests import own
 from tests.every import every
 
 OPS = [op for name in ops.names() for op in ops.system(name).values()]
@@ -79,8 +80,11 @@ CHOICES = {f"learned.{name}": {"convention": "opt"} for name in ("position_ids",
 
 
 def settings(op):
+    """Those above, and for what an op needs and they do not say the first that its golden cases have."""
     parameters = inspect.signature(op.make).parameters
-    return {name: SETTINGS[name] for name in parameters if name in SETTINGS} | CHOICES.get(op.name, {})
+    chosen = {name: SETTINGS[name] for name in parameters if name in SETTINGS} | CHOICES.get(op.name, {})
+    unsaid = [name for name, p in parameters.items() if p.default is p.empty and name not in chosen]
+    return chosen | ({name: own.first(op)[name] for name in unsaid} if unsaid else {})
 
 
 def wrong(op, name, arguments):

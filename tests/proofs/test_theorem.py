@@ -505,6 +505,7 @@ def test_a_derivation_is_written_in_latex(capsys):
     assert r"e^{i \left(m - n\right) {w}_{j}}" in out
 
 
+@pytest.mark.slow
 def test_tampering_shows_three_edits_and_a_witness_each(capsys):
     x, before = np.ones((1, 4)), rope.rotate.__code__
     out = report("rope.pinned", "--tamper", capsys=capsys)

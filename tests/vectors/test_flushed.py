@@ -1,9 +1,9 @@
 """Numbers below the normal ones of float32 and bfloat16 may become 0: tolerances have no floor for that and need none."""
 
 import numpy as np
-import pytest
 
 from posref import ops, vectors
+from tests.every import every
 
 NORMAL = 2.0**-126
 CASES = [case for case in vectors.cases() if case.cond is not None and "f32" in case.models]
@@ -24,7 +24,7 @@ class Flushing(np.ndarray):
         return y.view(Flushing)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@every(CASES, name=lambda case: case.id)
 def test_a_case_allows_to_flush(case):
     """The expected values, and every operation of the specification on the way, in each model that ends at 2^-126."""
     op, arguments = ops.of_case(case)
