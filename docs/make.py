@@ -24,6 +24,9 @@ import posref  # noqa: E402
 
 FIRST = ("start", "use", "symptoms", "findings")  # texts that every page names at its top; it names the others at its end
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
+DERIVATIONS = dict(
+    re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", (DOCS / "derivations.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+)
 
 
 def first_page():
@@ -54,8 +57,25 @@ def _html(words):
 
 
 def _formulas(block):
-    lines = "".join(f'<div class="row">{text.mathml(line.strip())}</div>' for line in block.strip().split("\n"))
+    said = [re.split(r"\s{3,}", line.strip()) for line in block.strip().split("\n")]
+    note = lambda words: f'<span class="note">{text.pretty(words[0])}</span>' if words else ""
+    lines = "".join(f'<div class="row"><span class="f">{text.mathml(line)}</span>{note(words)}</div>' for line, *words in said)
     return f'<div class="math">{lines}</div>'
+
+
+def derivation(name):
+    """The section of docs/derivations.md about a system: sentences, and chains of equal lines."""
+    words = DERIVATIONS.get(name, "").strip().split("\n\n")
+    return "".join(_formulas(w) if w.startswith("    ") else f"<p>{text.pretty(' '.join(w.split()))}</p>" for w in words if w)
+
+
+def document(path):
+    """A text of docs as a page; derivations are those of the systems."""
+    words = path.read_text(encoding="utf-8")
+    if path.stem != "derivations":
+        return _html(words)
+    titles = {name: f'<h2 id="{name}"><a href="{name}.html">{data.overview.short(name)}</a></h2>' for name in DERIVATIONS}
+    return _html(words.partition("\n## ")[0]) + "".join(titles[name] + derivation(name) for name in DERIVATIONS)
 
 
 def _cards(table):
@@ -95,14 +115,14 @@ def site():
     total = sum(t["basis"] != "example" for p in everything for t in p["theorems"]), sum(len(p["vectors"]) for p in everything)
     out = {"index.html": render("index", "posref", shared=[p for p in everything if p not in systems], **first_page())}
     for before, p, after in zip([None, *everything], everything, [*everything[1:], None], strict=False):
-        said = {"p": p, "before": before, "after": after}
+        said = {"p": p, "derivation": derivation(p["name"]), "before": before, "after": after}
         toc = re.findall(r'<section id="(\w+)">(?:<details><summary>)?<h2>(.*?)</h2>', render("system", p["short"], **said))
         out[p["file"]] = render("system", p["short"], toc=toc, **said)
     out["table.html"] = render("table", "All systems", systems=systems, columns=data.columns(), total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)
     for path in texts:
-        out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=_html(path.read_text(encoding="utf-8")))
+        out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=document(path))
     out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     out["start.js"] = (DOCS / "pictures" / "start.js").read_text(encoding="utf-8")
     script, index = (DOCS / "pages" / "site.js").read_text(encoding="utf-8"), data.search(everything, models)

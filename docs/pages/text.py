@@ -111,6 +111,7 @@ def _denominator(tokens, i):
     while (
         tokens[i].isdigit()
         and tokens[end : end + 1] == [" "]
+        and end + 1 < len(tokens)
         and (tokens[end + 1] in GREEK or (len(tokens[end + 1]) == 1 and tokens[end + 1].isalpha()))
     ):
         more, end = _factor(tokens, end + 1)
