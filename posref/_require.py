@@ -132,6 +132,12 @@ def like(function, argument, value, other_name, other):
         )
 
 
+def matrices(function, argument, value, other_name, other):
+    """The last two axes of an array are those of another."""
+    if value.shape[-2:] != other.shape[-2:]:
+        raise ValueError(f"{function}: {argument} ends in the axes {value.shape[-2:]} and {other_name} in {other.shape[-2:]}")
+
+
 def choice(function, argument, value, allowed):
     """`value` is one of the allowed words."""
     if value not in allowed:

@@ -23,6 +23,7 @@ VALUES = (  # numbers that differ from place to place, from general to special: 
     lambda n: (5 * n * n + 3 * n) % 3 + 1,
     lambda n: n % 2,
     lambda n: 0 * n + 1,
+    lambda n: -((5 * n * n + 3 * n) % 3 + 1),
 )
 MAPS = (
     lambda *given: given[-1] / 2 + 1,

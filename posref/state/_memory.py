@@ -1,9 +1,10 @@
-"""What the systems of this family share: the result with its state, an empty state, and a text in chunks."""
+"""What the systems of this family share: a result with its state, gates between two tokens, and a text in chunks."""
 
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from posref import _require
 from posref._contract import Array, Numbers
 
 StateLayout = Literal["kv", "vk"]
@@ -16,9 +17,26 @@ class Remembered(NamedTuple):
     state: Numbers[Array, "... d d_v"]
 
 
-def start(k: Any, v: Any, state: Any) -> Any:
-    """The state before the first token: zeros `(..., d, d_v)` if none is given."""
-    return 0 * (k[..., 0, :, None] * v[..., 0, None, :]) if state is None else state
+def start(k: Any, v: Any, state: Any, layout: StateLayout = "kv") -> Any:
+    """The state before the first token, keys by values: zeros `(..., d, d_v)` if none is given."""
+    empty = 0 * (k[..., 0, :, None] * v[..., 0, None, :])
+    if state is None:
+        return empty
+    _require.matrices("state.start", "state, as keys by values,", laid(state, layout), "k v^T", empty)
+    return laid(state, layout)
+
+
+def laid(state: Any, layout: StateLayout) -> Any:
+    """From keys by values to the layout, or back."""
+    return state if layout == "kv" else np.swapaxes(state, -1, -2)
+
+
+def pairs(q: Any, k: Any, c: Any) -> Any:
+    """sum_a q_ia exp(c_ia - c_ja) k_ja for j <= i, 0 beyond: `(..., n, n)`."""
+    tokens = np.arange(k.shape[-2])
+    seen = tokens[:, None] >= tokens
+    kept = np.exp(seen[..., None] * (c[..., :, None, :] - c[..., None, :, :]))
+    return seen * (kept * q[..., :, None, :] * k[..., None, :, :]).sum(axis=-1)
 
 
 def in_chunks(form: Any, chunk: Any, state: Any, *arrays: Any) -> Remembered:

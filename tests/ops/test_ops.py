@@ -17,6 +17,7 @@ OPS = [op for name in ops.names() for op in ops.system(name).values()]
 SETTINGS = {
     "form": "signed",
     "layout": "half",
+    "state_layout": "kv",
     "convention": "released",
     "bidirectional": True,
     "scale": 0.25,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from posref.state import retention
+from posref import attention
+from posref.state import gated, retention
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
 
@@ -47,3 +48,81 @@ def test_lightning_attention_of_minimax(n):
     assert (abs(double(state) - ours.state) <= bound * size.state).all()
     other = retention.recurrent(q, decays[:, None, None] * k, v, decays, scale=1)
     assert n == 1 or (abs(theirs - other.output) > bound * size.output).any()
+
+
+def painted(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32).astype(float)
+
+
+def near(theirs, ours, size, roundings):
+    """Within so many roundings to float32 of the sum of the sizes of the terms."""
+    return abs(theirs - ours) <= roundings * 2.0**-24 * size
+
+
+def flat(x):
+    """(batch, heads, n, d) to (batch, n, heads d), as onnx has it."""
+    return np.swapaxes(x, 1, 2).reshape(x.shape[0], x.shape[2], -1).astype(np.float32)
+
+
+def by_onnx(rule, q, k, v, state, **more):
+    """onnx's reference of LinearAttention, (batch, heads, n, d) in and out."""
+    op = pytest.importorskip("onnx.reference.ops.op_linear_attention", reason="onnx has no LinearAttention")
+    told = {"q_num_heads": q.shape[1], "kv_num_heads": k.shape[1], "scale": 0.5, "update_rule": rule}
+    run = op.LinearAttention._run
+    out, after = run(None, *map(flat, (q, k, v)), state.astype(np.float32), **{n: flat(x) for n, x in more.items()}, **told)
+    return np.swapaxes(out.reshape(q.shape[0], q.shape[2], q.shape[1], -1), 1, 2).astype(float), after.astype(float)
+
+
+@pytest.mark.parametrize("features", [1, 4])
+def test_gated_linear_attention_of_onnx(features):
+    """Four heads of queries on two of keys and values: the state is repeated for reading."""
+    q, k, v, s = painted(1, 2, 4, 6, 4), painted(2, 2, 2, 6, 4), painted(3, 2, 2, 6, 3), painted(4, 2, 2, 4, 3)
+    g = -abs(painted(5, 2, 2, 6, features))
+    theirs, state = by_onnx("gated", q, k, v, s, decay=g)
+    given = [attention.repeat_heads(x, heads=4) for x in (k, v, g, s)]
+    ours = gated.chunked(q, *given[:3], scale=0.5, state_layout="kv", chunk=4, state=given[3])
+    sizes = [abs(x) for x in given]
+    size = gated.recurrent(abs(q), *sizes[:2], given[2], scale=0.5, state_layout="kv", state=sizes[3])
+    assert near(theirs, ours.output, size.output, 40).all()
+    assert near(state, ours.state[:, ::2], size.state[:, ::2], 40).all()
+    late = np.concatenate([0 * given[2][..., :1, :], given[2][..., :-1, :]], axis=-2)
+    other = gated.recurrent(q, *given[:2], late, scale=0.5, state_layout="kv", state=given[3])
+    assert not near(theirs, other.output, size.output, 40).all()
+
+
+def mamba_text():
+    """x, dt, A, B, C, dt_bias and a state (batch, heads, values, keys), with two groups of B and C for four heads."""
+    x, dt, b, c = painted(1, 2, 7, 4, 3), painted(2, 2, 7, 4), painted(3, 2, 7, 2, 5), painted(4, 2, 7, 2, 5)
+    return x, dt, -np.exp(painted(5, 4)), b, c, painted(6, 4), painted(7, 2, 4, 3, 5)
+
+
+def as_gated(x, dt, a, b, c, dt_bias):
+    """Mamba-2 in the words of posref: q = C, k = B, v = softplus(dt + dt_bias) x, ln f = A softplus(dt + dt_bias)."""
+    step = -gated.log_gates(dt, np.zeros(1), dt_bias)
+    b, c, v, gates = (np.swapaxes(y, 1, 2) for y in (b, c, step[..., None] * x, (a * step)[..., None]))
+    return attention.repeat_heads(c, heads=4), attention.repeat_heads(b, heads=4), v, gates
+
+
+def test_mamba_2_of_transformers():
+    """The scan in chunks of 4, and the step of one token; the state is values by keys."""
+    mamba = pytest.importorskip("transformers.models.mamba2.modeling_mamba2", reason="transformers has no Mamba-2")
+    *given, state = mamba_text()
+    x, dt, a, b, c, bias, s = (torch.tensor(y, dtype=torch.float32) for y in (*given, state))
+    told = {"dt_bias": bias, "dt_softplus": True, "initial_states": s, "return_final_states": True}
+    theirs, after = mamba.mamba2_chunk_scan(x, dt, a, b, c, 4, **told)
+    q, k, v, gates = as_gated(*given)
+    ours = gated.recurrent(q, k, v, gates, scale=1, state_layout="vk", state=state)
+    size = gated.recurrent(*map(abs, (q, k, v)), gates, scale=1, state_layout="vk", state=abs(state))
+    roundings = 40 + 2 * 7 * float(abs(gates).max())  # running sums of gates are rounded too
+    assert near(double(theirs.transpose(1, 2)), ours.output, size.output, roundings).all()
+    assert near(double(after), ours.state, size.state, roundings).all()
+    rows = []
+    for t in range(7):
+        expand = (bias[:, None].expand(-1, 3), a[:, None, None].expand(-1, 3, 5))
+        step = dt[:, t, :, None].expand(-1, -1, 3)
+        told = {"dt_bias": expand[0], "dt_softplus": True}
+        rows.append(mamba.mamba2_selective_state_update(s, x[:, t], step, expand[1], b[:, t], c[:, t], **told))
+    assert near(double(torch.stack(rows, dim=2)), ours.output, size.output, roundings).all()
+    tiled = np.concatenate([np.swapaxes(given[3], 1, 2)] * 2, axis=1)
+    other = gated.recurrent(q, tiled, v, gates, scale=1, state_layout="vk", state=state)
+    assert not near(double(theirs.transpose(1, 2)), other.output, size.output, roundings).all()

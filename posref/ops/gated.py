@@ -1,0 +1,224 @@
+"""Gated linear attention: what an implementation can be asked for, and how it goes wrong."""
+
+# Over budget: a state in two layouts, packed texts, and gates in three places
+
+import itertools
+
+import numpy as np
+
+from posref.ops import Mistake, instead, missing, using
+from posref.ops.common import rounded
+from posref.ops.probe import ending, painted
+from posref.relative import forgetting
+from posref.state import gated
+
+
+def log_gates(x, a_log, bias):
+    return gated.log_gates(x, a_log, bias)
+
+
+def attend(q, k, v, log_gates, state, *, scale, state_layout):
+    """What is read; `state` is what an earlier text left."""
+    return gated.recurrent(q, k, v, log_gates, scale=scale, state_layout=state_layout, state=state).output
+
+
+def remember(k, v, log_gates, state, *, state_layout):
+    """The state after the last token."""
+    return gated.recurrent(k, k, v, log_gates, scale=1, state_layout=state_layout, state=state).state
+
+
+def packed(q, k, v, log_gates, boundaries, *, scale):
+    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
+    parts = [[x[..., first:last, :] for x in (q, k, v, log_gates)] for first, last in itertools.pairwise(boundaries)]
+    texts = [gated.recurrent(*part, scale=scale, state_layout="kv").output for part in parts]
+    return np.concatenate(texts, axis=-2)
+
+
+def _gates(s):
+    return -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8))
+
+
+EXTENTS = {"features": 1}  # 0 for one gate a head
+ARRAYS = {
+    "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
+    "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
+    "log_gates": _gates,
+    "state": lambda s: painted((s.batch, s.heads, s.head_dim, s.head_dim), 6),
+    "boundaries": lambda s: np.array([0, s.n_key // 3, s.n_key]),
+    "x": lambda s: ending(4 * painted((s.batch, s.n_key, s.heads), 1), 40, -40, 100, -100),
+    "a_log": lambda s: painted((s.heads,), 9),
+    "bias": lambda s: painted((s.heads,), 10),
+}
+OTHER = {"kv": "vk", "vk": "kv"}
+
+
+def _later(gates):
+    return np.concatenate([0 * gates[..., :1, :], gates[..., :-1, :]], axis=-2)
+
+
+def _first_feature(a):
+    return a.log_gates[..., :1] if a.log_gates.shape[-1] > 1 else missing()
+
+
+def _on_the_values(f, a):
+    """The recurrence with the gates of the features of keys along those of values."""
+    if "state" not in a or not a.k.shape[-1] == a.v.shape[-1] == a.log_gates.shape[-1] > 1:
+        missing()
+    state, rows = np.swapaxes(a.state, -1, -2) if a.state_layout == "vk" else a.state, []
+    for t in range(a.k.shape[-2]):
+        state = np.exp(a.log_gates[..., t, None, :]) * state + a.k[..., t, :, None] * a.v[..., t, None, :]
+        rows.append(a.scale * (a.q[..., t, None, :] @ state) if "q" in a else 0)
+    return np.concatenate(rows, axis=-2) if "q" in a else np.swapaxes(state, -1, -2) if a.state_layout == "vk" else state
+
+
+def _gates_of_one_head(a):
+    return 0 * a.log_gates + a.log_gates[..., :1, :, :] if a.log_gates.shape[-3] > 1 else missing()
+
+
+def _cumulated_in_bf16(a):
+    return np.diff(rounded(np.cumsum(a.log_gates, axis=-2), 8), axis=-2, prepend=0)
+
+
+def _mask_without_decay(f, a):
+    """The tokens of one chunk, which is the text, and what was before it."""
+    return f(**a | {"log_gates": 0 * a.log_gates, "state": 0 * a.state}) + f(**a | {"v": 0 * a.v})
+
+
+def _without_own_token(f, a):
+    return f(**a) - a.scale * (a.q * a.k).sum(axis=-1, keepdims=True) * a.v
+
+
+MISTAKES = {
+    "softplus_left_out": Mistake(
+        instead(lambda x, a_log, bias: -np.exp(a_log) * (x + bias)),
+        "ln f = -exp(A) (x + b): the softplus is left out",
+        "Gates above 1 wherever x + b is negative: the state grows without bound.",
+        "Take softplus of x + b.",
+        only="log_gates",
+    ),
+    "sigmoid_for_softplus": Mistake(
+        instead(lambda x, a_log, bias: np.exp(a_log) * forgetting.log_sigmoid(x + bias)),
+        "ln f = exp(A) ln sigmoid(x + b): the gate opens where it should close",
+        "Tokens that should keep forget.",
+        "-softplus(x) is ln sigmoid(-x).",
+        only="log_gates",
+    ),
+    "a_not_exponentiated": Mistake(
+        using(a_log=lambda a: np.log(abs(a.a_log))),
+        "ln f = -|A| softplus(x + b): the parameter is used as it is stored",
+        "Every head forgets at a wrong rate.",
+        "The stored parameter is a logarithm, A_log: take exp of it.",
+        only="log_gates",
+    ),
+    "bias_left_out": Mistake(
+        using(bias=lambda a: 0 * a.bias),
+        "softplus(x): dt_bias is not added",
+        "Gates are near those of another head.",
+        "Add dt_bias before the softplus.",
+        only="log_gates",
+    ),
+    "no_gates": Mistake(
+        using(log_gates=lambda a: 0 * a.log_gates),
+        "f = 1: nothing is forgotten",
+        "Right for the first token; later the sums grow with the length.",
+        "Multiply the state by the gates of each token.",
+    ),
+    "gate_of_the_negative": Mistake(
+        using(log_gates=lambda a: np.log(1 - np.exp(a.log_gates))),
+        "1 - f: the gate is read as the share that is forgotten",
+        "Tokens that should keep forget.",
+        "f = 1 keeps everything.",
+    ),
+    "gates_to_base_2": Mistake(
+        using(log_gates=lambda a: np.log(2) * a.log_gates),
+        "2^g for e^g: exp2 is taken of natural logarithms",
+        "Everything is remembered longer.",
+        "Multiply by 1/ln 2 before exp2.",
+    ),
+    "own_token_gated": Mistake(
+        using(k=lambda a: np.exp(a.log_gates) * a.k),
+        "S = f (S + k v^T): the gate comes after the new key and value are added",
+        "Each token forgets a part of itself.",
+        "Gate the state first, then add.",
+    ),
+    "gate_one_token_late": Mistake(
+        using(log_gates=lambda a: _later(a.log_gates)),
+        "the gate of a token acts at the next one",
+        "A token cannot clear what was before it.",
+        "The sum of the logarithms from key to query includes the query's gate, not the key's.",
+    ),
+    "gates_of_the_first_head": Mistake(
+        using(log_gates=_gates_of_one_head),
+        "all heads use the gates of head 0",
+        "Head 0 is right and no other.",
+        "Gates of its own for each head.",
+    ),
+    "gate_of_the_first_feature": Mistake(
+        using(log_gates=_first_feature),
+        "all features of a head use the gate of feature 0",
+        "Right for models with one gate a head.",
+        "The gates are one a feature of the keys.",
+    ),
+    "gates_on_the_values": Mistake(
+        _on_the_values,
+        "the gates act along the values: S = S diag(f) + k v^T",
+        "Right for models with one gate a head.",
+        "Gates belong to the features of keys.",
+    ),
+    "gates_cumulated_in_bf16": Mistake(
+        using(log_gates=_cumulated_in_bf16),
+        "the running sums of the log gates are rounded to bfloat16",
+        "Right for short texts; from a sum of 256 on differences below 1 are lost.",
+        "Sum in float32, and begin again in each chunk.",
+    ),
+    "chunk_mask_without_decay": Mistake(
+        _mask_without_decay,
+        "inside a chunk the mask is 1 for j <= i, not exp(c_i - c_j)",
+        "Right token by token, wrong in prefill.",
+        "Multiply the scores of the chunk by exp(c_i - c_j).",
+        only="attend",
+    ),
+    "own_token_left_out": Mistake(
+        _without_own_token,
+        "o_i = q_i . S_{i-1}: the output is read before the token is added",
+        "A token does not see itself.",
+        "Add k v^T, then read.",
+        only="attend",
+    ),
+    "state_ignored": Mistake(
+        using(state=lambda a: 0 * a.state),
+        "the state that is handed in is not used",
+        "Each call begins a new text.",
+        "Begin with the state that the last call returned.",
+    ),
+    "other_state_layout": Mistake(
+        using(state_layout=lambda a: OTHER[a.state_layout] if a.state.shape[-1] == a.state.shape[-2] else missing()),
+        "the state is [V, K] where [K, V] is meant, or the reverse",
+        "Right for one text from its start; garbage when a state is handed on between programs.",
+        "Swap the last two axes of the state.",
+        ("flashinfer-bench#156",),
+    ),
+    "state_not_reset": Mistake(
+        using(boundaries=lambda a: a.boundaries[np.array([0, -1])]),
+        "packed texts are read as one: the state is not emptied between them",
+        "The first text of a row is right, the others see it.",
+        "Begin each text of a packed row with an empty state.",
+        only="packed",
+    ),
+}
+
+CAUSAL = True
+SCORES = "weights that are no softmax of scores"
+
+
+def _head(t):
+    """Scores of keys in the future are not read."""
+    q, k, v = t.projected(t.x)
+    gates = gated.log_gates(t.x @ t.parameter(t.dim), t.parameter(1), t.parameter(1))
+    scores = t.scale * (q @ k.T) * np.exp(forgetting.bias(gates[None], form="difference")[0])
+    return scores, (np.tri(len(t.x), dtype=int) * scores) @ v
+
+
+def _weights(t):
+    return np.tri(len(t.x)) * _head(t)[0]
