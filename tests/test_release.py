@@ -20,6 +20,12 @@ def test_record_is_up_to_date(name):
     assert RECORD[name]["date"]
 
 
+def test_what_a_stage_names_is_there():
+    named = {pattern for stage in stages.STAGES.values() for pattern in stage.about}
+    named |= {f"tests/{each}" for each in stages.TESTS_OF_SPECIFICATION}
+    assert [pattern for pattern in named if not [*stages.ROOT.glob(pattern)]] == []
+
+
 def test_a_stage_that_lacks_something_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(tier, "RECORD", tmp_path / "release.json")
     monkeypatch.setattr(stages.shutil, "which", lambda tool: None)

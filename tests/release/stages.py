@@ -19,10 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from posref.discovery import FAMILIES
 from tests.programs import packages
 
 ROOT = Path(__file__).parents[2]
 OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
+SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), "posref/*.py")
+FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py", "vectors/test_posref.py")
+TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *FILES_OF_TESTS)
 
 
 class Stage(NamedTuple):
@@ -177,7 +181,6 @@ def newest():
 
 def _specification_on(version, installed):
     """The tests of the specification and its fast twins on this Python, with these packages, in a new environment."""
-    chosen = ("absolute", "relative", "rotary", "fast", "ops", "test_attention.py", "test_offsets.py", "test_pairing.py")
     with tempfile.TemporaryDirectory() as scratch:
         python = str(Path(scratch) / "bin" / "python")
         subprocess.run([packages.interpreter(version), "-m", "venv", scratch], check=True)
@@ -189,8 +192,7 @@ def _specification_on(version, installed):
             "pytest",
             "-q",
             "posref",
-            "tests/vectors/test_posref.py",
-            *(f"tests/{each}" for each in chosen),
+            *(f"tests/{each}" for each in TESTS_OF_SPECIFICATION),
         ]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=os.environ | {"CI": "true"})
         versions = "import numba, numpy; print(f'numpy {numpy.__version__}, numba {numba.__version__}')"
@@ -320,11 +322,9 @@ STAGES = {
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
-    "sabotage": Stage(
-        sabotage, ("tests/programs/sabotage.py", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")
-    ),
-    "sizes": Stage(sizes, ("proofs/kit", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
-    "mutants": Stage(mutants, ("proofs/vectors", "posref/absolute", "posref/relative", "posref/rotary", "posref/*.py")),
+    "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
+    "sizes": Stage(sizes, ("proofs/kit", *SPECIFICATION)),
+    "mutants": Stage(mutants, ("proofs/vectors", *SPECIFICATION)),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 
