@@ -30,8 +30,12 @@ def found(words: str) -> list[Hit]:
 
 
 def meant(words: str) -> list[str]:
-    """The systems of the best rank: one if the words are clear."""
-    hits = found(words)
+    """The systems of the best rank: one if the words are clear, none if they stand in the text of pages alone.
+
+    >>> meant("foo"), found("foo")[0].name
+    ([], 'relative.alibi')
+    """
+    hits = [hit for hit in found(words) if hit.rank < len(_places(hit.name)) - 1]
     return [hit.name for hit in hits if hit.rank == hits[0].rank]
 
 

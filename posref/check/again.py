@@ -64,7 +64,7 @@ def repeated(report: Report, caller: Caller, first: engine.Question, got: np.nda
 def second(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
     """A second call at the shape of the first answers its own arguments, and leaves the first result as it was."""
     try:
-        a = probe.exchanged(first.a, caller.positions)
+        a = _exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
         question = asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
         earlier, values = caller.result, caller.values(caller.result, first.a)
@@ -83,6 +83,14 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
     elif right:
         report.passed("second call")
     return [question] if right else []
+
+
+def _exchanged(a: Arguments, positions: str) -> Arguments:
+    """Other arguments of the same shapes; the same ones where nothing can be exchanged."""
+    try:
+        return probe.exchanged(a, positions)
+    except NotHere:
+        return a
 
 
 def reused(report: Report, caller: Caller, first: engine.Question) -> None:

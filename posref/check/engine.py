@@ -176,6 +176,11 @@ class Question:
             self._rms[model] = self._limit(model, bits) if judged else np.inf
         return self._rms[model]
 
+    def each_alone(self, models: Iterable[str]) -> "Question":
+        """This question, of each element alone in these models."""
+        self._rms |= dict.fromkeys(models, np.inf)
+        return self
+
     def _wide(self, model: str) -> bool:
         """Whether the bounds of most elements hold an output that is 1.1 times too large."""
         held = ratios(1.1 * self.right, self.right, self.tolerance[model]) <= 1

@@ -44,7 +44,7 @@ LEAST = {"reversed": 2, "one_late": 3, "one_early": 3, "halves_exchanged": 4, "a
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
 
-def others(question: Question) -> Iterator[Named]:
+def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
     """The result or one argument in another order, two arguments exchanged, positions shifted or multiplied, other factors."""
     a, right = question.a, np.asarray(question.right)
     yield from ops.further(question.op).items()
@@ -68,10 +68,11 @@ def others(question: Question) -> Iterator[Named]:
                 f"{one}_and_{other}_exchanged", using(**change), f"{one} and {other} are exchanged", "Exchange them."
             )
     yield from _positions(a, arrays)
-    if _whole(question):
-        yield from (_shift(words, shift) for words, shift in _shifts(a).items())
-    else:
-        yield from (_factor(words, factor) for words, factor in factors(a).items())
+    yield from shifts(question)
+    if not _whole(question):
+        yield from (
+            _factor(words, factor) for words, factor in factors(a).items() if got is None or _measured(got, right, factor)
+        )
 
 
 def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
@@ -175,6 +176,22 @@ def _factor(words: str, factor: float) -> Named:
     )
 
 
+def _measured(got: np.ndarray, right: np.ndarray, factor: float) -> bool:
+    """Whether the output is so many times an answer, as its large elements say: bounds of 16 bits hold other factors too."""
+    size = np.abs(right)
+    if got.shape != right.shape or not np.isfinite(size).all() or not size.any():
+        return False
+    large = size >= np.median(size[size > 0])
+    with np.errstate(all="ignore"):
+        return bool(abs(np.median(got[large] / right[large]) - factor) <= 2**-6 * abs(factor))
+
+
+def shifts(question: Question) -> Iterator[Named]:
+    """The right whole numbers with another one added."""
+    if _whole(question):
+        yield from (_shift(words, shift) for words, shift in _shifts(question.a).items())
+
+
 def _whole(question: Question) -> bool:
     return np.asarray(question.op.spec(**question.a)).dtype.kind in "iu"
 
@@ -197,16 +214,20 @@ def with_a_factor(question: Question, got: np.ndarray) -> Iterator[Named]:
     known = {} if _whole(question) else factors(question.a)
     for name in question.shown() if known else ():
         answer = question.wrong[name]
-        size = np.abs(answer)
-        if not np.isfinite(size).all() or not size.any():
-            continue
-        large = size >= np.median(size[size > 0])
-        with np.errstate(all="ignore"):
-            ratio = float(np.median(got[large] / answer[large]))
+        if _multiple(answer, question.right):
+            continue  # a factor twice is any number
         for words, factor in known.items():
-            if abs(ratio - factor) <= 2**-6 * abs(factor):
+            if _measured(got, answer, factor):
                 other, mistake = _factor(words, factor)
                 yield f"{name} and {other}", together(question.op.mistakes[name], mistake)
+
+
+def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:
+    """Whether a wrong answer is the right one times a number."""
+    size = np.abs(right)
+    with np.errstate(all="ignore"):
+        factor = answer.ravel()[size.argmax()] / right.ravel()[size.argmax()]
+        return bool(np.abs(answer - factor * right).max() <= 2**-20 * np.abs(answer).max())
 
 
 def relation(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:

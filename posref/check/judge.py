@@ -1,6 +1,7 @@
 """Judge: is an output right; if so, in which precision and from what it cannot be told; if not, which formula is it?"""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         yield question.op.further.items()
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
-            yield settings.others(question)
-        yield general.others(question)
+            yield chain(settings.others(question), general.shifts(question))  # n + 1 for n may be one too many in the result
+        yield general.others(question, got)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
@@ -64,6 +65,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return True
     if not bad.any():
         report.failed("values", _worst(question, got, found.model))
+        if np.abs(got - question.right).max() <= 2.0**-64 * np.abs(question.right).max():
+            return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
     nothing = "" if found.fits and got.any() else untouched(got, question.a)
     if nothing:
         sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
@@ -145,27 +148,34 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
 
 def _from(question: Question, wrong: np.ndarray) -> str:
     """The least position with a wrong element, where rows have positions."""
-    positions = question.a.get("positions")
-    if positions is None or wrong.ndim < 2 or not wrong.any():  # none is, where a mistake fits more closely
-        return ""
-    try:
-        rows = np.broadcast_to(per_head(positions, wrong), wrong.shape[:-1])
-    except ValueError:
+    rows = _positions(question, wrong)
+    if rows is None or not wrong.any():  # none is, where a mistake fits more closely
         return ""
     return f", from position {rows[wrong.any(axis=-1)].min()} on"
 
 
 def _beyond_float16(question: Question, bad: np.ndarray) -> str:
     """That positions end where float16 does, if exactly the positions that round to infinity are wrong."""
-    positions = question.a.get("positions")
-    if positions is None or bad.ndim < 2:
-        return ""
-    try:
-        rows = np.broadcast_to(per_head(positions, bad), bad.shape[:-1])
-    except ValueError:
+    rows = _positions(question, bad)
+    if rows is None:
         return ""
     infinite = np.isinf(round_to(rows.astype(float), "float16"))
     return "; 65504 is the largest number of float16" if np.array_equal(infinite, bad.any(axis=-1)) else ""
+
+
+def _positions(question: Question, wrong: np.ndarray) -> np.ndarray | None:
+    """The position of every row of the output, where rows have positions."""
+    positions = question.a.get("positions")
+    if positions is None or wrong.ndim < 2:
+        return None
+    return _broadcast(per_head(positions, wrong), wrong.shape[:-1])
+
+
+def _broadcast(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        return None
 
 
 def _causal(question: Question, bad: np.ndarray) -> str:
@@ -174,7 +184,8 @@ def _causal(question: Question, bad: np.ndarray) -> str:
         return ""
     after = ~np.asarray(attention.causal_mask(question.a.query_positions, question.a.key_positions))
     after = after[..., None, :, :] if after.ndim == 3 and bad.ndim == 4 else after
-    same = bad.shape[-2:] == after.shape[-2:] and np.array_equal(bad, np.broadcast_to(after, bad.shape))
+    spread = _broadcast(after, bad.shape)
+    same = bad.shape[-2:] == after.shape[-2:] and spread is not None and np.array_equal(bad, spread)
     return ": exactly the keys after the query, so a causal mask is in it; leave the mask to the attention" if same else ""
 
 

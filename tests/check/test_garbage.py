@@ -4,6 +4,7 @@ Zeros are named as zeros alone, noise has no name; the others by a listed mistak
 right answer, without a fitted number. Where the right answer is its own variation, the report says that this is undecided.
 """
 
+import inspect
 import re
 from itertools import product
 
@@ -11,14 +12,16 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import diagnose, general, tensors
+from posref.check import check, diagnose, general, tensors
 from posref.check.engine import Question, distance
+from posref.check.further import BATTERY, LARGE, _decides, _shapes, further
 from posref.check.judge import SHORT, decided, judged
 from posref.check.ranged import models
 from posref.check.reading import stages
 from posref.check.report import Report
 from posref.check.rounded import attends
 from posref.check.settings import others as settings_tried
+from tests import own
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
@@ -32,6 +35,10 @@ GARBAGE = {
     "negated": np.negative,
     "doubled": lambda y: 2 * y,
     "reversed": lambda y: y.ravel()[::-1].reshape(y.shape),
+    "nan": lambda y: np.where(np.arange(y.size).reshape(y.shape) == y.size // 2, np.nan, y),
+}
+AFTERWARDS = {name: GARBAGE[name] for name in ("zeros", "negated", "nan")} | {
+    "times 1.3": lambda y: 1.3 * y + (y.dtype.kind == "i")
 }
 
 
@@ -100,6 +107,50 @@ def test_diagnose_refuses_garbage(case, dtype):
         same = not case.expected.any() or (name == "reversed" and report.ambiguous)
         assert not report.ok or same, (name, dtype, str(report))
         assert all(equals(question, name, got, each.name) for each in report.diagnosis), (name, dtype, str(report))
+
+
+def of_shapes(op, dtype):
+    """Questions after the first at other shapes, in the models that an output of this dtype may need."""
+    numbers = settings(op)
+    for shape in _shapes(op, numbers, BATTERY + LARGE):
+        arguments = op.make(**numbers | shape)
+        if np.isfinite(tensors.round_to(np.asarray(op.spec(**arguments)).real, dtype)).all():
+            yield further(op, arguments, models(dtype, arguments))
+
+
+@pytest.mark.slow
+@every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name)
+def test_garbage_is_refused_at_every_shape(op, dtype):
+    for question in of_shapes(op, dtype) if np.asarray(op.spec(**op.make(**settings(op)))).dtype.kind == "f" else ():
+        assert question.ask(tensors.round_to(question.right, dtype)).ok
+        for name in AFTERWARDS if question.right.any() and _decides(question) else ():
+            got = tensors.round_to(AFTERWARDS[name](question.right), dtype)
+            assert not question.ask(got).ok, (name, dtype, question.right.shape, question.models)
+
+
+@every(list(zip(OPS, [*AFTERWARDS] * len(OPS), strict=False)), name=lambda pair: pair[0].name)
+def test_right_at_first_and_garbage_afterwards_fails(op, name):
+    chosen, calls = own.first(op), []
+
+    def once(*given, **named):
+        calls.append(given)
+        y = op.spec(*given, **named)
+        return y if len(calls) == 1 else AFTERWARDS[name](np.asarray(y))
+
+    once.__signature__ = inspect.signature(op.spec)
+    report = check(once, op.name, **chosen)
+    assert not report.ok, str(report)
+
+
+def flushed(case):
+    size = np.abs(case.expected)
+    return np.where(size < 2.0**-64 * size.max(), 0, case.expected)
+
+
+@every([case for case in CASES if (flushed(case) != case.expected).any()], name=lambda case: case.id)
+def test_numbers_that_are_0_beside_much_larger_ones_show_no_formula(case):
+    report = diagnose(case, flushed(case), dtype="float32")
+    assert not report.diagnosis, str(report)
 
 
 @every([op for op in OPS if attends(op.name)], name=lambda op: op.name)

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from posref.check import check, general, judge
+from posref import vectors
+from posref.check import check, diagnose, general, judge
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
@@ -186,3 +187,26 @@ def test_who_is_named_has_these_numbers(op):
 def test_who_is_named_has_these_numbers_always(op):
     for case in candidates(op):
         asked(*case)
+
+
+LOW = [case for case in vectors.cases() if any(model.startswith("bf16") for model in case.models) and case.expected.size <= 500]
+
+
+def no_other_factor_is_named(case, dtype, factor):
+    """Bounds of 16 bits hold several factors; one is named if the numbers have it, and not as two others in turn."""
+    got = round_to(factor * case.expected.astype(float), dtype)
+    for found in diagnose(case, got, dtype=dtype).diagnosis:
+        said = re.search(r"result_times_([\d.]+)$", found.name)
+        assert said is None or (" and " not in found.name and abs(float(said[1]) / factor - 1) < 2**-6), found.name
+
+
+@pytest.mark.slow
+@every([(case, dtype) for case in LOW for dtype in ("bfloat16", "float16")], name=lambda pair: pair[0].id)
+def test_a_factor_is_named_if_the_numbers_have_it(case, dtype):
+    no_other_factor_is_named(case, dtype, 1.3)
+    no_other_factor_is_named(case, dtype, 1.02)
+
+
+def test_a_factor_in_few_bits_is_not_the_nearest_that_is_known():
+    no_other_factor_is_named(vectors.case("attention/by-offset/h4-d4/cached"), "bfloat16", 1.3)
+    no_other_factor_is_named(vectors.case("pope/scores/d6/near"), "float16", 1.02)
