@@ -73,6 +73,7 @@ def edits(public):
     arrays = [a for a in arguments if f"{a}.shape" in ast.unparse(root) or _is_array(definition, a)]
     for kind, (label, changed) in [*_returns(root, arrays), *_writes(root, arrays), *_keywords(root)]:
         code = code_of(function, copy.deepcopy(changed))
+        changed.body[0].body.insert(0, ast.Expr(ast.Constant(function.__doc__ or "")))  # which says numbers
         yield Edit(kind, f"{function.__name__}: {label}", ast.unparse(changed), lambda code=code: swapped(function, code))
     parameters = {} if hasattr(public, "py_func") else inspect.signature(public).parameters  # compiled functions keep theirs
     for name, parameter in parameters.items():
