@@ -289,11 +289,19 @@ def heads_repeated_in_turn():
 
 
 @theorem(
-    of=[attention.attend_gradient], sizes="1 query, 2 keys, d = d_v = 1; 2 queries with a mask; 2 heads that share; every path"
+    of=[attention.attend_gradient],
+    sizes="1 query, 2 keys, d = d_v = 1; 2 queries with a mask; 2 heads that share, in a batch; every path",
+    equivalent={
+        "_summed_over_sharing: heads, key_heads = (gradient.shape[-3:-2], k.shape[-3:-2])  ->  "
+        "heads, key_heads = (gradient.shape[-4:-2], k.shape[-3:-2])": "heads that share with none are groups of one",
+        "_summed_over_sharing: in_groups = (*gradient.shape[:-3], *key_heads, -1, *gradient.shape[-2:])  ->  "
+        "in_groups = (*gradient.shape[:-3], *key_heads, -2, *gradient.shape[-2:])": "numpy takes any negative number so",
+    },
 )
 def gradient_by_calculus():
     """attend_gradient is the gradient of <g, attend>: by q, k, v and every score, by symbolic differentiation of the
-    definition; keys and values that heads share have the sum over these heads."""
+    definition; keys and values that heads share have the sum over these heads, and those without an axis of heads have the
+    gradient of each head."""
     scale = symbol("scale")
     for n, mask in ((1, None), (2, np.array([[True, True], [False, True]]))):
         q, k, v, b, g = symbols("q", n, 1), symbols("k", 2, 1), symbols("v", 2, 1), symbols("b", n, 2), symbols("g", n, 1)
@@ -307,12 +315,23 @@ def gradient_by_calculus():
             for (part,), inputs in zip(got, (q, k, v, b), strict=True):
                 slopes = [[loss.diff(x.e) for x in row] for row in inputs]
                 prove_equal(part, slopes, mention=[scale])
-    q, k, v, g = symbols("q", 2, 1, 1), symbols("k", 1, 2, 1), symbols("v", 1, 2, 1), symbols("g", 2, 1, 1)
-    weights = [definition(row) for row in rows(scale * (q[:, 0] @ k[0].T))]
-    loss = expression((g[:, 0] * (array(weights) @ v[0])).sum())
-    for _, got in all_paths(lambda: attention.attend_gradient(g, q, k, v, scale=scale)):
+    q, k, v, g = symbols("q", 1, 2, 1, 1), symbols("k", 1, 1, 2, 1), symbols("v", 1, 1, 2, 1), symbols("g", 1, 2, 1, 1)
+    weights = [definition(row) for row in rows(scale * (q[0, :, 0] @ k[0, 0].T))]
+    loss = expression((g[0, :, 0] * (array(weights) @ v[0, 0])).sum())
+    for _, (got, broadcast, repeated) in all_paths(
+        lambda: [
+            attention.attend_gradient(*of, scale=scale)
+            for of in (
+                (g, q, k, v),
+                (g[0], q[0], k[0, 0], v[0, 0]),
+                (g[0], q[0], k[0].repeat(2, axis=0), v[0].repeat(2, axis=0)),
+            )
+        ]
+    ):
         for part, inputs in zip(got, (q, k, v), strict=False):
             prove_equal(part, np.vectorize(lambda x: loss.diff(x.e), otypes=[object])(inputs), mention=[scale])
+        for part, in_each_head in zip(broadcast, repeated, strict=True):
+            prove_equal(part, in_each_head)
 
 
 @gradient_by_calculus.claim("Each score takes the average of its row away: ds = a (da - sum a da).")

@@ -85,9 +85,10 @@ def _multimodal(parts, merge, convention):
     """Wang et al., arXiv 2409.12191, section 2.1: "largest"; get_rope_index of transformers 5.3.0: "longer_side"."""
     start, out = 0, []
     for part in parts:
-        if isinstance(part, int):
-            out += [[start + i] * 3 for i in range(part)]
-            start += part
+        if isinstance(part, int) or part[1:] == (0, 0):
+            tokens = part if isinstance(part, int) else part[0]
+            out += [[start + i] * 3 for i in range(tokens)]
+            start += tokens
         else:
             frames, rows, columns = part[0], part[1] // merge, part[2] // merge
             out += [[start + f, start + r, start + c] for f in range(frames) for r in range(rows) for c in range(columns)]
@@ -481,10 +482,10 @@ def dual_chunk_is_monotone():
 
 @example(of=[position_ids.multimodal], sizes="6 rows of text, images and videos")
 def pinned_multimodal():
-    """Text has three equal positions; a patch has start + (frame, row, column); the next part starts max(rows, columns)
-    later, or max(frames, rows, columns) if convention is "largest"."""
+    """Text, also as (tokens, 0, 0), has three equal positions; a patch has start + (frame, row, column); the next part starts
+    max(rows, columns) later, or max(frames, rows, columns) if convention is "largest"."""
     prove_that(position_ids.multimodal([], merge=1, convention="largest").shape == (0, 3), "nothing has no positions")
-    rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1]]
+    rows = [[3], [(1, 2, 2)], [2, (1, 4, 2), 1], [(3, 2, 2), 2], [1, (2, 4, 6), 3, (1, 2, 2), 1], [(2, 0, 0), (1, 2, 2)]]
     for parts in rows:
         for merge, convention in itertools.product((1, 2), ("largest", "longer_side")):
             expected = np.array(definition("multimodal", parts, merge, convention)).reshape(-1, 3)

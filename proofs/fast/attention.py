@@ -417,6 +417,7 @@ def a_band_of_any_size():
     for after, before in ((LANE - KEY + 1 + more, LANE - KEY + less), (LANE - KEY - more, LANE - KEY - less)):
         for found, _ in adjusted_lane(after, before, None):
             prove_that(found == -np.inf, "outside of the band")
+    prove_that(Loop(fast._adjust, 0).turns({"count": COUNT}) == [COUNT.e], "all keys")
     covers(fast._adjust)
 
 

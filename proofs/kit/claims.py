@@ -190,6 +190,16 @@ def witness(difference):
     return None
 
 
+def point_of(facts):
+    """Numbers at which all these expressions are >= 0, or None."""
+    facts = [_with_functions(fact) for fact in facts]
+    for attempt in range(ATTEMPTS):
+        point = _point(facts, attempt)
+        if point is not None and all(_value(fact, point) >= 0 for fact in facts):
+            return point
+    return None
+
+
 def _differs(difference, hypotheses, apart, point):
     if any(_value(fact, point) < 0 for fact in hypotheses) or any(_value(e, point) == 0 for e in apart):
         return False

@@ -17,6 +17,7 @@ import textwrap
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from proofs.kit import cases, claims
 from proofs.kit.mutants import python_function
 from proofs.kit.record import RECORD
 
@@ -35,7 +36,49 @@ def check(t, vocabulary):
     """What a theorem says and did not run, in words; it has just been proved."""
     if t.is_example:
         return ""
-    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t)
+    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _paths(t)
+
+
+def _nowhere():
+    """Hypotheses for which no numbers are found, from which everything would follow."""
+    for facts in {tuple(facts) for facts in RECORD.together if len(facts) > 2}:
+        if claims.point_of(facts) is None:
+            return f"assumes what holds for no numbers that were tried: {', '.join(f'{fact} >= 0' for fact in facts)}"
+    return ""
+
+
+def _paths(t):
+    """A loop over all paths that is none, so that some can be left out."""
+    for function in helpers(t.body):
+        nodes = [*ast.walk(tree(function))]
+        iterated = {id(node.iter) for node in nodes if isinstance(node, (ast.For, ast.comprehension))}
+        only_one = {id(node.value) for node in nodes if isinstance(node, ast.Assign) and _one_element(node.targets[0])}
+        for node in nodes:
+            called = isinstance(node, ast.Call) and ast.unparse(node.func) == "all_paths"
+            if called and id(node) not in iterated | only_one:
+                return f"does not go through all of {ast.unparse(node)}; write a loop over it"
+    return ""
+
+
+def _one_element(target):
+    return isinstance(target, ast.Tuple) and len(target.elts) == 1 and not isinstance(target.elts[0], ast.Starred)
+
+
+def helpers(body):
+    """The function of a proof and those of its file that it names, and they."""
+    found = [body]
+    for function in found:
+        words = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree(function))}
+        values = (function.__globals__.get(word) for word in sorted(filter(None, words)))
+        found += [f for f in values if inspect.isfunction(f) and f.__module__ == body.__module__ and f not in found]
+    return found
+
+
+def signs():
+    """What symbols are by their making, as hypotheses: positive or not negative; of sizes and indices it is said elsewhere."""
+    free = {s for pair in RECORD.equalities for e in pair for s in e.free_symbols} - cases._sizes - cases._bounds.keys()
+    known = {s: "> 0" if s.is_positive else ">= 0" for s in free if s.is_Symbol and s.is_nonnegative and "#" not in s.name}
+    return [f"{s} {sign}" for s, sign in sorted(known.items(), key=str)]
 
 
 def reason(t):
@@ -108,7 +151,7 @@ def _expected(t):
     if "pinned" not in t.body.__name__:
         return ""
     under = {python_function(f) for f in t.of}
-    definition = _tree(t.body)
+    definition = tree(t.body)
     runs = {}  # local name -> the function under proof that gives its value
     for node in ast.walk(definition):
         named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
@@ -134,7 +177,7 @@ def _run(expression, function, under, runs, seen=()):
         if value in under:
             return value.__name__
         helper = inspect.isfunction(value) and value.__module__ == function.__module__ and value not in seen
-        if helper and (found := _run(_tree(value), value, under, {}, (*seen, value))):
+        if helper and (found := _run(tree(value), value, under, {}, (*seen, value))):
             return found
     return None
 
@@ -151,5 +194,5 @@ def _value(node, function):
     )
 
 
-def _tree(function):
+def tree(function):
     return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]

@@ -9,6 +9,7 @@ import ast
 import builtins
 import inspect
 import types
+from collections import namedtuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ OF_KERNELS = "dtype empty empty_like"  # compiled functions make their own memor
 SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 CONSTANTS = (bool, int, float, str, type(None))
 
-_passed = set()  # code and globals of functions in which nothing was found
+_passed = set()  # functions, with their code of the moment, in which nothing was found
 
 
 def check(function):
@@ -37,15 +38,26 @@ def check(function):
     package = todo[0].__module__.split(".")[0]
     while todo:
         function = todo.pop()
-        key = function.__code__, id(function.__globals__)
+        key = function, function.__code__
         if key not in seen | _passed and not function.__module__.startswith(CHECKS):
             seen.add(key)
+            if hasattr(function, "__wrapped__"):
+                raise _refusal(function, "a decorator, whose code is not what stands there")
             for callee in _calls(function):
                 where = callee.__module__.split(".")[0]
                 if where not in (package, "numpy"):
                     raise _refusal(function, f"{where}.{callee.__name__}")
                 todo += [callee] * (where == package)
     _passed.update(seen)
+
+
+def reached(function):
+    """A function, and those of its module that it calls, they too; checks of arguments are left out."""
+    found = [python_function(function)]
+    for each in found:
+        own = (f for f in dict.fromkeys(map(python_function, _calls(each))) if f.__module__ == found[0].__module__)
+        found += [f for f in own if f not in found and not f.__name__.startswith("_require")]
+    return found
 
 
 def _calls(function):
@@ -77,7 +89,7 @@ def _look(function, node, local):
         raise _refusal(function, text)
     if isinstance(node, ast.For) and node.orelse:
         raise _refusal(function, "else after a loop, which no turn runs")
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _text(node.left):
+    if isinstance(node, ast.BinOp) and (_text(node.left) or _text(node.right)):
         raise _refusal(function, f"{text}: a text tells a symbol from a number")
     if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) and not _with_none(node):
         raise _refusal(function, f"{text}: only `is None` says the same of a symbol and of a number")
@@ -191,12 +203,19 @@ def _constant(value):
 
 
 def _record(value):
-    return isinstance(value, type) and issubclass(value, tuple)
+    """A named tuple without methods of its own."""
+    fields = getattr(value, "_fields", None)
+    return isinstance(value, type) and fields is not None and not _methods(value) - _methods(namedtuple("Record", fields))
+
+
+def _methods(record):
+    return {name for name, value in vars(record).items() if callable(value) or isinstance(value, property)}
 
 
 def _fields(function):
-    """The names in the records of the function's module."""
-    return {field for value in function.__globals__.values() if _record(value) for field in getattr(value, "_fields", ())}
+    """The names in the records of the function's module; what an array has too is not known by its owner."""
+    known = {field for value in function.__globals__.values() if _record(value) for field in value._fields}
+    return known - set(dir(np.ndarray))
 
 
 def _refusal(function, what):

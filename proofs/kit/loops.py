@@ -37,7 +37,9 @@ class Loop:
         return after
 
     def turns(self, names):
-        code = compile(ast.Expression(self._parts()[1].iter), "", "eval")
+        head = self._parts()[1]
+        RECORD.loops.append((self.function, head.lineno))
+        code = compile(ast.Expression(head.iter), "", "eval")
         bounds = eval(code, {**self.function.__globals__, **names, "range": lambda *bounds: bounds})
         return [expression(bound) for bound in bounds]
 
@@ -61,6 +63,8 @@ class Loop:
                 self._run([s for s in block if isinstance(s, ast.Raise)], {})
                 raise NotProved(f"{self.function.__name__} has no loop {self.path}")
             at = loops[path.pop(0)]
+            if any(isinstance(node, ast.Return) for node in ast.walk(block[at])):
+                raise NotProved(f"{self.function.__name__} returns inside a loop, after turns of which nobody knows how many")
             if not path:
                 return block[:at], block[at], block[at + 1 :]
             block = block[at].body
@@ -77,11 +81,15 @@ class Loop:
 
 
 def covers(function):
-    """NotProved if a line of the function ran in no piece of this theorem: it could do anything, at sizes that nobody runs."""
+    """NotProved if a line of the function ran in no piece of this theorem: it could do anything, at sizes that nobody runs.
+
+    Nor may it be left open how often a loop over a `range` runs.
+    """
     ran = {line for f, line in RECORD.loops if f is python_function(function)}
     for node in ast.walk(tree(python_function(function)).body[0]):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and node.lineno not in ran:
-            raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(node)!r}")
+        counted = isinstance(node, ast.For) and ast.unparse(node.iter).startswith("range(")
+        if (counted or isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))) and node.lineno not in ran:
+            raise NotProved(f"no piece of {function.__name__} runs its line {ast.unparse(node).splitlines()[0]!r}")
 
 
 def _written(body):

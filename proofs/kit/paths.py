@@ -16,6 +16,7 @@ from proofs.kit.verdicts import Undecided
 _oracle, _at_once = None, False
 _teller = None  # answers comparisons in numbers; then one path is run, and sizes are compared, too
 told = []  # (relation, answer) of the path that runs in numbers
+_assumed = []  # expressions that are >= 0 by the hypotheses that hold now
 _compared = set()  # index symbols in comparisons that a path answered
 
 
@@ -23,12 +24,13 @@ def all_paths(run, limit=10_000):
     """Run `run()` once for every way its undecided comparisons can be answered; yields (conditions, result).
 
     Conditions are the comparisons with their answers. Every sequence of answers is tried, except those that contradict
-    earlier answers by linear arithmetic; so a claim proved on every path is proved.
+    earlier answers by linear arithmetic; so a claim proved on every path is proved. If something is claimed before
+    the next path is run, then on every path.
     """
     if _teller is not None:
         yield in_numbers(run, _teller)
         return
-    todo, count = [()], 0
+    todo, count, silent = [()], 0, 0
     done = cases.open_paths("paths that were not all run: a loop over all_paths has to finish")
     while todo:
         path = _Path(todo.pop(), todo)
@@ -37,7 +39,11 @@ def all_paths(run, limit=10_000):
         count += 1
         if count > limit:
             raise Undecided(f"more than {limit} paths")
+        before = RECORD.obligations
         yield path.asked, result
+        silent += RECORD.obligations == before
+    if 0 < silent < count:
+        raise Undecided(f"{silent} of {count} paths claim nothing; compare on every path, or assume what rules the others out")
     done()
 
 
@@ -123,8 +129,14 @@ def assuming(*relations):
         if cases.special():
             raise cases.Empty
         raise Undecided(f"hypotheses that cannot all hold, from which everything follows: {', '.join(map(str, relations))}")
-    with cases.facts([*cases.known_facts(), *known]):
-        yield
+    _assumed.extend(known)
+    if not cases._unsettled:  # inside of a loop over paths there are paths that nothing takes
+        RECORD.together.append([*_assumed])
+    try:
+        with cases.facts([*cases.known_facts(), *known]):
+            yield
+    finally:
+        del _assumed[len(_assumed) - len(known) :]
 
 
 def _contradict(facts):

@@ -14,6 +14,7 @@ class Record:
     facts: list = field(default_factory=list)  # in words, decided by evaluation
     hypotheses: dict = field(default_factory=dict)  # relations that hold by assumption
     denominators: dict = field(default_factory=dict)  # expressions taken as non-zero
+    together: list = field(default_factory=list)  # expressions that are >= 0 by assumption at one time
     cases: list = field(default_factory=list)  # of sizes, that ran
     sizes: list = field(default_factory=list)  # symbolic sizes that ran
     asked: set = field(default_factory=set)  # symbols in comparisons

@@ -26,6 +26,7 @@ def block(r):
         *_wrapped("argument", r["argument"]),
         *_wrapped("citation", r["citation"]),
         *_wrapped("hypotheses", "; ".join(r["hypotheses"])),
+        *_wrapped("signs", ", ".join(r["signs"])),
         *_wrapped("not zero", "; ".join(r["denominators"])),
         *_wrapped("sympy trusted", ", ".join(r["trusted"])),
         *_wrapped("obligations", f"{r['obligations'] - r['trivial']}, and {r['trivial']} that are 0 = 0 as written"),

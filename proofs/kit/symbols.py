@@ -73,6 +73,8 @@ def expression(value):
         return sp.Rational(*value.as_integer_ratio())
     if isinstance(value, (complex, np.complexfloating)):
         return expression(value.real) + sp.I * expression(value.imag)
+    if isinstance(value, str):
+        raise Undecided(f"the text {value!r} as a number")
     return sp.sympify(value)
 
 

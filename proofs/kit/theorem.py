@@ -31,7 +31,6 @@ import contextlib
 import inspect
 import re
 import signal
-import textwrap
 import time
 from dataclasses import dataclass, field
 
@@ -220,17 +219,8 @@ def trusted(body):
 
 def vocabulary(body):
     """The names in the source of a proof and of those helpers of its file that it calls."""
-    found, todo, seen = set(), [body], set()
-    while todo:
-        function = todo.pop()
-        seen.add(function)
-        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-            word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            found.add(word)
-            helper = function.__globals__.get(word)
-            if inspect.isfunction(helper) and helper.__module__ == body.__module__ and helper not in seen:
-                todo.append(helper)
-    return found
+    nodes = (node for function in honest.helpers(body) for node in ast.walk(honest.tree(function)))
+    return {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in nodes}
 
 
 def theorems(module):
@@ -242,7 +232,8 @@ def theorems(module):
 
 
 def kill_mutants(all_theorems, module):
-    """Try every mutant of every function of the shipped `module` against the theorems about it, until one fails.
+    """Try every mutant of every function of the shipped `module`, and of its private ones, against the theorems about it, until
+    one fails.
 
     Functions of other modules that these theorems rely on have their mutants killed in their own proof file.
 
@@ -253,10 +244,10 @@ def kill_mutants(all_theorems, module):
     score = {t.name: dict.fromkeys(("killed", "refuted", "survived", "equivalent"), 0) for t in all_theorems}
     survivors = []
     listed = {label: t for t in all_theorems for label in t.equivalent}
-    functions = {id(python_function(f)): f for t in all_theorems for f in t.of if python_function(f).__module__ == module}
+    under = {t.name: _under_proof(t) for t in all_theorems}
     unused = set(listed)
-    for function in functions.values():
-        about = [t for t in all_theorems if any(python_function(f) is python_function(function) for f in t.of)]
+    for function in dict.fromkeys(f for t in all_theorems for f in under[t.name] if f.__module__ == module):
+        about = [t for t in all_theorems if function in under[t.name]]
         about.sort(key=lambda t: t.seconds)  # the cheapest first
         for label, code in mutants(function):
             killer, outcome = _killer(function, code, about)
@@ -271,6 +262,13 @@ def kill_mutants(all_theorems, module):
                 for t in about:
                     score[t.name]["survived"] += 1
     return score, survivors, sorted(unused)
+
+
+def _under_proof(t):
+    """The functions of a theorem, and the private ones that they call, of which no theorem speaks."""
+    named = [python_function(f) for f in t.of]
+    called = (g for f in named for g in language.reached(f) if g.__name__.startswith("_"))
+    return list(dict.fromkeys([*named, *called]))
 
 
 def _killer(function, code, candidates):
@@ -331,6 +329,7 @@ class Result:
     seconds: float
     numbers: int = 0  # results compared in numbers
     silent: str = ""  # why none is
+    signs: list = field(default_factory=list)  # of symbols that are positive, or not negative, by their making
 
 
 def _said(entries):
@@ -342,11 +341,11 @@ def examine(t):
     """Prove a theorem, refute its controls, pull its tripwires; a failure is a status, not an exception."""
     start = time.process_time()
     counted, controls, status = (0, 0, "", []), [], "checked" if t.is_example else "proved"
-    ground, cases = ([], [], []), []
+    ground, cases, signs = ([], [], []), [], []
     try:
         plain = honest.reason(t) if t.prove() == RECORD.trivial else ""
         counted = RECORD.obligations, RECORD.trivial, plain, [s.name for s in RECORD.sizes]
-        cases = list(dict.fromkeys(RECORD.cases))
+        cases, signs = list(dict.fromkeys(RECORD.cases)), honest.signs()
         ground = [_said(entries) for entries in (RECORD.hypotheses, RECORD.denominators, trusted(t.body))]
         t.check_honesty()
         controls = [t.described(control, witness) for control, witness in t.check_controls().items()]
@@ -356,4 +355,4 @@ def examine(t):
     of = [f"{python_function(f).__module__.removeprefix('posref.')}.{python_function(f).__name__}" for f in t.of]
     carried = (t.basis, t.argument, t.citation, *ground)
     seconds = time.process_time() - start
-    return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds)
+    return Result(t.name, t.statement, of, t.sizes, cases, *carried, *counted, controls, status, {}, seconds, signs=signs)

@@ -165,8 +165,8 @@ def pinned():
             b, a, row, column = [index(n) for n in batch], index(H), index(1 if form == "key" else N), index(M)
             i, j, slope = Scalar(queries.at(*b, row)), Scalar(keys.at(*b, column)), Scalar(m.at(a))
             cell = lambda got=got, at=(*b, a, row, column): got.at(*at)
-            paths = all_paths(lambda cell=cell, facts=(i, j, slope, form): (cell(), definition(*facts)))
-            for _, (entry, expected) in paths:
+            both = lambda cell=cell, facts=(i, j, slope, form): (cell(), definition(*facts))
+            for _, (entry, expected) in all_paths(both):
                 prove_equal([entry], [expected], mention=[slope, j])
 
 

@@ -22,15 +22,15 @@ def hidden(x, w, b):
     return max(w * x + b, 0)
 
 
-@theorem(of=WHOLE, sizes="positions 0 .. 5, threshold 3, all c and eps")
+@theorem(of=WHOLE, sizes="positions -4 to 5, threshold 3, all c and eps")
 def pinned():
     """x_ij is the logarithm of 1 + c times the distance, over that of 1 + c max(i, L) and eps."""
-    c, eps, i = symbol("c", positive=True), symbol("eps", positive=True), np.arange(6)
-    for _, got in all_paths(lambda: fire.progress(i[2:], i, c=c, threshold=3, eps=eps)):
-        prove_that(got.shape == (4, 6), "queries, keys")
-        for row, column in np.ndindex(4, 6):
-            stated = definition(row + 2, column, c.e, 3, eps.e)
-            prove_equal([got[row, column]], [stated], mention=[c, eps] if column != row + 2 else [])
+    c, eps, i, j = symbol("c", positive=True), symbol("eps", positive=True), np.array([-4, 2, 3, 5]), np.arange(-4, 6)
+    for _, got in all_paths(lambda: fire.progress(i, j, c=c, threshold=3, eps=eps)):
+        prove_that(got.shape == (4, 10), "queries, keys")
+        for row, column in np.ndindex(4, 10):
+            stated = definition(int(i[row]), int(j[column]), c.e, 3, eps.e)
+            prove_equal([got[row, column]], [stated], mention=[c, eps] if i[row] != j[column] else [])
 
 
 @pinned.control

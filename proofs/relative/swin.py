@@ -213,7 +213,9 @@ pinned_logarithmic.control_by(
     sizes="2 heads, 1 query, 2 keys, d = 2; every logit scale",
     equivalent={
         "scores: tau = np.exp(np.minimum(logit_scale, np.log(100 + 0 * logit_scale)))  ->  "
-        "tau = np.exp(np.minimum(logit_scale, np.log(100 - 0 * logit_scale)))": "0 has no sign"
+        "tau = np.exp(np.minimum(logit_scale, np.log(100 - 0 * logit_scale)))": "0 has no sign",
+        "_unit: x = x / _require.nonzero('swin.scores', name, x)  ->  "
+        "x = x * _require.nonzero('swin.scores', name, x)": "a factor of the row cancels",
     },
 )
 def scores_pinned():

@@ -228,7 +228,8 @@ def what_mixing_adds():
     x, (a, b) = array([[[1, 0]]]), symbols("a", 2)
     got = score(x, x, m, n, array([w]), column(a), column(b))
     prove_equal([got], [(a**2 + b**2) / 2 * np.cos((n - m) * w) + (a**2 - b**2) / 2 * np.cos((n + m) * w)], mention=[m, n])
-    got = score(x, x, m, n, array([v, w]), column(a, b), column(a, b))
+    same = column(a, b)
+    got = score(x, x, m, n, array([v, w]), same, same)
     near = a**2 * np.cos((n - m) * v) + b**2 * np.cos((n - m) * w)
     prove_equal([got], [near + a * b * (np.cos(m * v - n * w) + np.cos(m * w - n * v))], mention=[m, n])
 

@@ -416,13 +416,15 @@ def llama3_is_continuous_with_equal_edges():
 # proportional
 
 
-@theorem(of=[scaling.proportional], sizes="d = 8, fraction = 1/4, 1/2, 3/5, 1")
+@theorem(of=[scaling.proportional], sizes="d = 2, 6, 8, 10; fraction = 1/4, 1/2, 3/5, 1")
 def pinned_proportional():
     """The first floor(fraction h) frequencies are divided by s, the others are 0."""
-    w = symbols("w", 4)
-    for fraction, kept in ((sp.Rational(1, 4), 1), (sp.Rational(1, 2), 2), (sp.Rational(3, 5), 2), (sp.Integer(1), 4)):
-        scaled = scaling.proportional(w, fraction=fraction, factor=S)
-        prove_equal(scaled, [w[t] / S if t < kept else 0 for t in range(4)], mention=[w[0]])
+    fractions = (sp.Rational(1, 4), sp.Rational(1, 2), sp.Rational(3, 5), sp.Integer(1))
+    for pairs, kept in ((1, (0, 0, 0, 1)), (3, (0, 1, 1, 3)), (4, (1, 2, 2, 4)), (5, (1, 2, 3, 5))):
+        w = symbols("w", pairs)
+        for fraction, count in zip(fractions, kept, strict=True):
+            scaled = scaling.proportional(w, fraction=fraction, factor=S)
+            prove_equal(scaled, [w[t] / S if t < count else 0 for t in range(pairs)])
 
 
 @pinned_proportional.claim("The kept pairs are those of the whole head: other denominators, and in half layout other partners.")

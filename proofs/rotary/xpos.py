@@ -52,13 +52,13 @@ def both_sides_are_multiplied():
     prove_equal(*(xpos.rotate(x, *given, layout="half", side=side) for side in ("query", "key")))
 
 
-@example(of=[xpos.scales], sizes="d = 2, 4, 8, 16; positions c + k B")
+@example(of=[xpos.scales], sizes="d = 2, 4, 8, 16; positions c + k B, B = 3 and 512")
 def pinned_scales():
     """scales is zeta_t^((m - c) / B) with zeta_t = (2t / dim + 2/5) / (7/5), which rises from 2/7 and stays below 1."""
     for dim in (2, 4, 8, 16):
         zeta = [(sp.Rational(2 * t, dim) + sp.Rational(2, 5)) / sp.Rational(7, 5) for t in range(dim // 2)]
-        for k in (-1, 0, 2):
-            got = xpos.scales(exact(7 + 512 * k), sp.Integer(dim), center=7, scale_base=512)
+        for k, base in itertools.product((-1, 0, 2), (3, 512)):
+            got = xpos.scales(exact(7 + base * k), sp.Integer(dim), center=7, scale_base=base)
             prove_equal(got[0], [z**k for z in zeta])
         prove_that(sp.Rational(2, 7) == zeta[0] and zeta[-1] < 1, "zeta is between 2/7 and 1")
 

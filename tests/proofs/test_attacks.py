@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import time
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,10 @@ import pytest
 import sympy as sp
 
 from proofs.kit import (
+    NotProved,
     Output,
     Refuted,
+    Scalar,
     Undecided,
     all_paths,
     array,
@@ -28,6 +31,7 @@ from proofs.kit import (
     filled,
     index,
     integers,
+    numbers,
     prove_equal,
     prove_induction,
     prove_kernel,
@@ -443,6 +447,20 @@ def path_left_early():
 
 
 @attack
+def path_that_claims_nothing():
+    x = symbol("x")
+    for asked, value in all_paths(lambda: abs(x)):
+        if asked[0][1]:
+            prove_equal([value], [x])
+
+
+@attack
+def text_as_a_number():
+    n = size("n").e
+    prove_equal([Scalar(n) * "n"], [n**2])
+
+
+@attack
 def name_of_the_kit():
     i = index(N)
     prove_equal([symbol(i.name, integer=True, nonnegative=True).e], [i])
@@ -514,6 +532,38 @@ def reads_its_code(x):
 
 def asks_for_the_name_of_the_type(x):
     return x if type(x).__name__ == "SizedArray" else -x
+
+
+def decorated(f):
+    @functools.wraps(f)
+    def counting(x):
+        CACHE.append(x)
+        return f(x) if len(CACHE) < 100 else -x
+
+    return counting
+
+
+@decorated
+def innocent(x):
+    return x
+
+
+class Counting(tuple):
+    def __len__(self):
+        CACHE.append(1)
+        return len(CACHE) // 100
+
+
+class Adding(NamedTuple):
+    start: int = 0
+
+    def __add__(self, other):
+        CACHE.append(other)
+        return len(CACHE) // 100
+
+
+class Layout(NamedTuple):
+    itemsize: int = 8
 
 
 class Telling:
@@ -665,6 +715,21 @@ class Telling:
         x[...] = 2 * x
         return x
 
+    def multiplies_a_text(x):
+        return -x if x.shape[0] * "a" == "aaaaaaa" else x
+
+    def calls_what_is_decorated(x):
+        return innocent(x)
+
+    def counts_in_a_length(x):
+        return -x if len(Counting()) else x
+
+    def counts_in_a_method_of_a_record(x):
+        return x + (Adding() + 1)
+
+    def asks_for_memory_by_the_name_of_a_field(x):
+        return x if x.itemsize == Layout().itemsize else -x
+
     def asks_in_a_helper(x):
         return asks_for_the_name_of_the_type(x)
 
@@ -686,6 +751,18 @@ def test_functions_that_can_tell_are_refused(name):
     t = theorem(of=[TELLING[name]], sizes="all n")(lambda: same(TELLING[name], N))
     with pytest.raises(Undecided, match="are formulas"):
         t.prove()
+
+
+def with_a_number(x, seen=0):
+    return x + 0 * len((seen,))
+
+
+def test_what_passed_is_a_function_and_not_its_code():
+    """Two functions of one code differ by what they keep."""
+    keeping = types.FunctionType(with_a_number.__code__, globals(), "keeping", ([],))
+    theorem(of=[with_a_number], sizes="all n")(lambda: same(with_a_number, N)).prove()
+    with pytest.raises(Undecided, match="the default"):
+        theorem(of=[keeping], sizes="all n")(lambda: same(keeping, N)).prove()
 
 
 def with_a_default(x, out, seen=[0]):  # noqa: B006
@@ -754,6 +831,25 @@ def test_hypotheses_are_recorded():
 
     proved(body)
     assert list(RECORD.hypotheses) == ["a >= 5"]
+
+
+# what numbers see
+
+
+def product(q, k):
+    return q * q
+
+
+def same_name():
+    """q k"""
+    prove_equal(*entries(None, product(sized("q", N), sized("q", N)), sized("q", N) * sized("q", N)))
+
+
+def test_two_arrays_of_one_name_are_one():
+    t = theorem(of=[product], sizes="one", as_written="formula")(same_name)
+    t.prove()
+    with pytest.raises(NotProved, match="gives product one array for q and k"):
+        numbers.check(t)
 
 
 # what must stay provable

@@ -65,10 +65,27 @@ def test_what_no_piece_runs_is_not_covered():
     outer = Loop(powers, 0)
     outer.before({"x": symbol("x")})
     outer.after({"total": 3, "n": 5})
-    with pytest.raises(NotProved, match=re.escape("no piece of powers runs its line 'total = total + x ** k'")):
-        covers(powers)
-    outer.turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)
+    for line, more in (
+        ("for k in range(1, n):", lambda: outer.turns({"n": 5})),
+        ("total = total + x ** k", lambda: outer.turn({"x": symbol("x"), "total": symbol("t"), "n": 0}, k=1)),
+    ):
+        with pytest.raises(NotProved, match=re.escape(f"no piece of powers runs its line {line!r}")):
+            covers(powers)
+        more()
     covers(powers)
+
+
+def early(x, n):
+    total = 0
+    for k in range(n):
+        total = total + x**k
+        return total
+    return total
+
+
+def test_a_loop_that_returns_has_no_pieces():
+    with pytest.raises(NotProved, match="early returns inside a loop"):
+        Loop(early, 0).turn({"x": symbol("x"), "total": 0}, k=1)
 
 
 @pytest.mark.parametrize("file", BY_PIECES)

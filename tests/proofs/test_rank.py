@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from posref._contract import Array, Numbers, contract
-from proofs.kit import rank
+from posref._contract import Array, Booleans, Numbers, contract
+from proofs.kit import extremes, rank
 from proofs.kit.verdicts import Refuted
 
 X = np.array([[1.0, 2.0], [4.0, 8.0]])
@@ -40,6 +40,24 @@ def twice(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers
     return np.concatenate([x, x], axis=-2)
 
 
+@contract
+def of_the_largest(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """Less the largest number of the whole batch."""
+    return x - x.max()
+
+
+@contract
+def of_two_axes(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """Another sign where there is no batch."""
+    return x if x.ndim > 2 else -x
+
+
+@contract
+def of_as_many_axes(x: Numbers[Array, "... n d"], w: Numbers[Array, "(...) n"]) -> Numbers[Array, "... n d"]:
+    """The axes of the weights counted as those of x."""
+    return x * np.moveaxis(w, x.ndim - 2, -1)[..., None]
+
+
 def test_the_shape_behind_the_arrow():
     given = {"x": X[:, :1], "w": np.ones(2)}
     assert rank.wrong_extents(right, given, right(**given)) == []
@@ -47,20 +65,49 @@ def test_the_shape_behind_the_arrow():
 
 
 def test_a_batch_of_a_right_function():
-    assert rank.agrees(right, {"x": X, "w": np.array([1.0, 3.0])}) == 2
+    assert rank.agrees(right, {"x": X, "w": np.array([1.0, 3.0])}) == 3
 
 
-@pytest.mark.parametrize("function", [of_the_first_axis, of_row_0, of_four_axes])
+@pytest.mark.parametrize("function", [of_the_first_axis, of_row_0, of_four_axes, of_the_largest])
 def test_a_function_that_counts_axes_from_the_left(function):
     with pytest.raises(Refuted, match=f"{function.__name__} of a batch"):
         rank.agrees(function, {"x": X, "w": np.array([1.0, 3.0])})
 
 
+def test_rows_of_a_theorem_about_a_batch_are_taken_alone():
+    with pytest.raises(Refuted, match="of_two_axes of a batch"):
+        rank.agrees(of_two_axes, {"x": X[None], "w": np.array([1.0, 3.0])})
+
+
+def test_a_failure_that_no_contract_states_is_an_error():
+    with pytest.raises(np.exceptions.AxisError):
+        rank.agrees(of_as_many_axes, {"x": X, "w": np.array([1.0, 3.0])})
+
+
 def test_fewer_leading_axes_get_axes_of_length_1():
     """Heads of x have no weights of their own."""
-    assert rank.agrees(right, {"x": np.stack([X, -X, 3 * X]), "w": np.array([1.0, 3.0])}) == 2
+    assert rank.agrees(right, {"x": np.stack([X, -X, 3 * X]), "w": np.array([1.0, 3.0])}) == 4
 
 
 def test_what_is_refused_is_not_compared():
     assert rank.agrees(right, {"x": X, "w": np.ones(3)}) == 0
     assert rank.agrees(np.add, {"x": X}) == 0
+
+
+@contract
+def masked(x: Numbers[Array, "... n"], mask: Booleans[Array, "(...) n"]) -> Numbers[Array, "... n"]:
+    """0 times infinity is no number."""
+    return np.exp(x) * mask
+
+
+@contract
+def masked_before(x: Numbers[Array, "... n"], mask: Booleans[Array, "(...) n"]) -> Numbers[Array, "... n"]:
+    """What is hidden is 0 before exp sees it."""
+    return np.exp(x * mask) * mask
+
+
+def test_what_a_mask_hides_may_be_large():
+    given = {"x": np.array([1.0, 2.0]), "mask": np.array([True, False])}
+    assert extremes.agrees(masked_before, given) == 2
+    with pytest.raises(Refuted, match=r"masked with x = 900.0 where the mask is False: \[2.71828183 +nan\], with 0 there"):
+        extremes.agrees(masked, given)

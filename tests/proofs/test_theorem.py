@@ -21,7 +21,9 @@ from proofs.kit import (
     Refuted,
     Undecided,
     Unsound,
+    all_paths,
     array,
+    assuming,
     entries,
     example,
     prove_equal,
@@ -662,7 +664,23 @@ def doubled_numbers():
     prove_equal(double(np.array([3])), [6])
 
 
+def under_a_circle():
+    """cos(x)^2 = 1 - sin(x)^2"""
+    a, b, c = (symbol(name, integer=True).e for name in "abc")
+    with assuming(sp.Gt(a, b), sp.Gt(b, c), sp.Gt(c, a)):
+        one_pair()
+
+
+def on_the_first_path():
+    """|x| = x"""
+    x = symbol("x")
+    (_, value), *_ = all_paths(lambda: rotated(abs(x)))
+    prove_equal([value[0]], [1 - rotated(x)[1]])
+
+
 DISHONEST = [
+    (under_a_circle, "one", {}, "assumes what holds for no numbers that were tried"),
+    (on_the_first_path, "one", {}, "does not go through all of all_paths"),
     (one_pair, "all n", {}, "says 'all n', and runs x"),
     (one_pair, "d = 2; all n, d", {}, "says 'all n, d', and runs x"),
     (at_a_number, "one", {}, "puts values in the place of symbols"),
