@@ -101,7 +101,8 @@ def _one_name_for_two(calls):
         own = {}
         for name, value in call.arguments.items():
             other = own.setdefault(_letters(value) or name, (name, value))
-            if other[1] is not value:
+            views = isinstance(value, np.ndarray) and np.may_share_memory(other[1], value)
+            if other[1] is not value and not views:
                 return f"gives {call.function.__name__} one array for {other[0]} and {name}, by two of one name; rename one"
     return ""
 
