@@ -292,8 +292,7 @@ def attend_gradient(
     """dL/dq, dL/dk, dL/dv and dL/ds, the gradient by every score before broadcasting, for L with dL/do = `output_gradient`.
 
     dv = a^T do, ds = a (da - sum_j a da) with da = do v^T, dq = scale ds k, dk = scale ds^T q. Keys and values that heads of q
-    share have the sum over these heads; without an axis of heads they have the gradient of each head. The gradient by a bias
-    that was broadcast is the sum of dL/ds over the broadcast axes.
+    share have the sum over these heads. The gradient by a bias that was broadcast is the sum of dL/ds over the broadcast axes.
 
     >>> q, k, v = np.array([[1.0]]), np.array([[0.0], [0.0]]), np.array([[2.0], [4.0]])
     >>> attend_gradient(np.array([[1.0]]), q, k, v, scale=1.0).bias
