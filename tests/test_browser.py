@@ -111,6 +111,9 @@ def test_dark_is_dark(page, folder):
         ("yarn", "rotary.scaling.html"),
         ("deepseek-v3", "models.html#DeepSeek-V3"),
         ("t5.bucket", "relative.t5.html#fn-bucket"),
+        ("left padding", "symptoms.html"),
+        ("gibberish", "symptoms.html"),
+        ("kv cache", "symptoms.html"),
         ("transformers#25199", "rotary.rope.html#m-"),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np
 from pictures import PICTURES, overview
 
 from pages import text
-from posref import check, claims, comparison, discovery, ops, statements, vectors
+from posref import check, claims, comparison, discovery, ops, statements, symptoms, vectors
 from posref.check import frameworks
 from posref.check.engine import NO_ANSWER
 from posref.explain import explain, reading, words
@@ -280,7 +280,10 @@ def _layers(group):
 
 def search(all_pages, all_models):
     """[title, what it is, address, colour, other words] of everything that can be found."""
-    entries = []
+    entries = [[s.sees, f"suspect {', '.join(s.suspects)}", "symptoms.html", "bad", s.words] for s in symptoms.SYMPTOMS]
+    for path in sorted(Path(__file__).parents[1].glob("*.md")):
+        title, *heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        entries.append([title, ", ".join(heads[:8]), f"{path.stem}.html", "gold", " ".join(heads).lower()])
     for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):
         last, colour, file = p["name"].split(".")[-1], overview.colour(p["name"]), p["file"]
         module = importlib.import_module(f"posref.{p['name']}")
@@ -289,7 +292,9 @@ def search(all_pages, all_models):
         entries.append([p["short"], discovery.page(p["name"]).title, file, colour, known])
         entries += [[f"{last}.{f['name']}", f["summary"], f"{file}#fn-{f['name']}", colour, ""] for f in p["functions"]]
         for flag, m in ((each["flag"], each["mistake"]) for each in p["mistakes"]):
-            entries.append([m.bug, m.effect, f"{file}#m-{flag}", "bad", f"{flag} {' '.join(m.seen_in)}".lower()])
+            entries.append(
+                [m.bug, f"{p['short']}: {m.effect}", f"{file}#m-{flag}", "bad", f"{flag} {' '.join(m.seen_in)}".lower()]
+            )
         entries += [[t["name"], t["plain"][:140], f"{file}#{t['name']}", "mut", "theorem proved"] for t in p["theorems"]]
     for m in all_models:
         positions = ", ".join(sorted({row[2] for row in m["rows"]}))
