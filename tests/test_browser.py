@@ -92,7 +92,7 @@ def test_nothing_is_clipped_and_no_labels_collide(page, folder, width):
 
 def test_a_folded_mistake_is_shown_where_an_address_names_it(page, folder):
     page.goto((folder / "rotary.rope.html").as_uri() + "#fn-rotate")
-    assert page.is_visible("#fn-rotate pre >> nth=0")
+    assert page.is_visible("#fn-rotate h3")
 
 
 def test_dark_is_dark(page, folder):

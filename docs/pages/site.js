@@ -9,7 +9,7 @@
   function total(entry, words) {
     var sum = 0;
     for (var k = 0; k < words.length; k++) { var s = score(entry, words[k]); if (!s) return 0; sum += s; }
-    return sum + (entry[2].indexOf("#") < 0 ? 5 : entry[3] === "mut" ? 0 : 2);  // pages first, theorems last
+    return sum + (entry[2].indexOf("#") < 0 ? 8 : entry[3] === "mut" ? 0 : 2);  // pages first, theorems last
   }
   function show() {
     var words = input.value.toLowerCase().split(/\s+/).filter(Boolean), found = [];

@@ -181,9 +181,8 @@ def _atom(tokens, i, fractions=True):
         return (f"<mrow>{inner.join(sides)}</mrow>" if name else f"<msqrt>{inner}</msqrt>"), end
     if t in CLOSING and _closing(tokens, i):
         inner, end = _balanced(tokens, i, fractions)
-        return "<mrow>" + inner.join(
-            f'<mo stretchy="false" lspace="0" rspace="0">{b}</mo>' for b in (t, CLOSING[t])
-        ) + "</mrow>", end
+        still = 'lspace="0" rspace="0"' + ("" if "<mfrac" in inner else ' stretchy="false"')
+        return "<mrow>" + inner.join(f"<mo {still}>{b}</mo>" for b in (t, CLOSING[t])) + "</mrow>", end
     if t[0].isalpha():
         if t in LARGE and (after in ("_", "^") or tokens[i + 3 : i + 4] == ["_"]):
             return f'<mo movablelimits="true">{LARGE[t]}</mo>', i + 1
@@ -226,10 +225,9 @@ def pretty(text):
         return f"\0{len(held) - 1}\0"
 
     text = re.sub(r"`([^`]+)`", lambda m: hold(f"<code>{escape(m[1])}</code>"), text)
-    named = (
-        r"\b(?:\w+\.)+\w+_\w+|\b_?[a-z]{2,}(?:_[a-z0-9]{2,})+\b|\b[a-z]\w+=\"[^\"]*\"|\b\w+=(?:True|False|None)\b|\b\w+\.py\b"
-    )
-    math = lambda name: name.split("_")[0] in NAMED
+    named = r"\b(?:\w+\.)+\w+_\w+|(?<!\^)(?<!\^-)(?<!\^\()(?<!\^\(-)\b_?[a-z]{2,}(?:_[a-z0-9]{2,})+\b"
+    named += r"|\b[a-z]\w+=\"[^\"]*\"|\b\w+=(?:True|False|None)\b|\b\w+\.py\b"
+    math = lambda name: name.split("_")[0] in (*LARGE, *GREEK, "log", "softmax")
     text = re.sub(named, lambda m: m[0] if math(m[0]) else hold(f"<code>{escape(m[0])}</code>"), text)
     bold = lambda m: hold(f"<b>{escape(m[1] or m[2])}</b>")
     text = re.sub(r"\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", bold, text)
