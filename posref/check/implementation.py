@@ -25,7 +25,7 @@ from posref.check.tensors import dtype_name
 from posref.explain import presets as released
 from posref.explain import reading as shipped
 from posref.ops import Arguments, Op
-from posref.ops.probe import FAR
+from posref.ops.probe import FAR, usable
 from posref.ops.scaling import ByLength
 
 AXES = ("bhnd", "bnhd", "thd")
@@ -68,12 +68,15 @@ def check(
     if name == "rope" and preset is None:  # in the words of check_rope, which asks again here
         from posref.check.rope import check_rope
 
+        if missing := [each for each in ("dim", "layout") if each not in settings]:
+            raise ValueError(f"check.check: rope needs {' and '.join(missing)}; or pass preset=, which has them")
         return check_rope(fn, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **settings)
     op, settings = _asked(name, preset, settings)
     if isinstance(settings.get("frequencies"), ByLength):
         op = op._replace(mistakes=op.mistakes | settings["frequencies"].mistakes(), further=settings["frequencies"].further())
     a = op.make(**settings)
-    _known_words(op, a)
+    with usable(op.spec, settings):
+        _known_words(op, a)
     fn = conventions.of_indices(fn, op, a, to, to_positions) or fn
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
@@ -170,7 +173,7 @@ def _words(op: Op, a: Arguments) -> dict[str, str]:
 
 
 def _known_words(op: Op, a: Arguments) -> None:
-    """ValueError for a word that a setting does not have, before `fn` is called and blamed for it."""
+    """Raises for a word that a setting does not have, or what is no number, before `fn` is called and blamed for it."""
     try:
         with np.errstate(all="ignore"):
             op.spec(**a)

@@ -1,7 +1,9 @@
 """Probe: arguments at which mistakes differ. Extents differ, inputs are painted and exact in bf16, positions have gaps."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -339,12 +341,30 @@ def maker(
             if s[name] is not None:
                 _require.count("ops", name, s[name])
         _require.choice("ops", "positions", s.get("positions", "batch"), POSITIONS)
-        made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
-        by_length = s.get("frequencies") if callable(s.get("frequencies")) else None
-        return following(completed(f, s | made), by_length)
+        for name, p in parameters.items():
+            if p.annotation is bool:
+                _require.choice("ops", name, s[name], (True, False))
+        with usable(f, chosen):
+            made = {name: known[name](s) if s.get(name, True) else None for name in given if name in known}
+            by_length = s.get("frequencies") if callable(s.get("frequencies")) else None
+            return following(completed(f, s | made), by_length)
 
     make.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     return make
+
+
+@contextmanager
+def usable(f: Callable[..., Any], chosen: Mapping[str, Any]) -> Iterator[None]:
+    """TypeError with the settings that are no numbers, instead of what Python says of them; words if there is nothing else."""
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError) as error:
+        if re.match(r"[\w.]+: ", str(error)):
+            raise
+        others = {name: value for name, value in chosen.items() if not isinstance(value, (int, float, np.generic, np.ndarray))}
+        odd = {name: value for name, value in others.items() if not isinstance(value, str)} or others or chosen
+        words = ", ".join(f"{name}={value!r}" for name, value in odd.items())
+        raise TypeError(f"ops: {f.__name__} cannot use {words}; its contract says what each may be") from None
 
 
 def completed(f: Callable[..., Any], named: Mapping[str, Any]) -> Arguments:

@@ -1,5 +1,7 @@
 """posref's own functions pass their own ops: every op once, and booleans arrive as booleans in all of them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,19 @@ def test_booleans_arrive_as_booleans_in_every_language():
             caller = Caller(op.spec, op, to, None, "bhnd", "batch").with_strides()
             given = caller.tensors(a) | {name: caller.setting(name, a[name]) for name in caller.named & a.keys()}
             assert {name: str(given[name].dtype).rpartition(".")[2] for name in names} == dict.fromkeys(names, "bool"), op.name
+
+
+def refusal(op, chosen):
+    """What `check` says of settings; nothing where it takes them, as some take None."""
+    try:
+        check(lambda *given, **named: 0.0, op.name, **chosen)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+@every(own.OPS, name=lambda op: op.name)
+def test_a_setting_that_is_no_number_is_refused_in_words_of_posref(op):
+    chosen = own.first(op)
+    for name, wrong in zip(chosen, [None, "x", object()] * len(chosen), strict=False):
+        assert re.match(r"[\w.]+: |$", refusal(op, chosen | {name: wrong})), (name, wrong)
