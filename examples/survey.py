@@ -1,8 +1,8 @@
 """A survey of position in Transformers as running code, in the order of its equations.
 
 J. Su, Transformer Position Encodings That Rack Researchers' Brains, kexue.fm/archives/8130. Each step is computed from words x
-and weights W_Q, W_K, W_V twice: as the survey writes it, and by posref; the two must agree. What is proved about the step is
-printed from `posref.statements`, with the name of its picture; what the survey gets wrong is printed by `posref claims su`.
+and weights W_Q, W_K, W_V twice: as the survey writes it, and by posref; the two must agree. Why somebody took the step, what is
+proved about it and where its picture is are printed too; what the survey gets wrong is printed by `posref claims su`.
 
     python examples/survey.py
 """
@@ -12,7 +12,7 @@ import textwrap
 
 import numpy as np
 
-from posref import attention, offsets, statements
+from posref import attention, discovery, offsets, statements
 from posref.absolute import complex_order, floater, hierarchical, learned, merge, recurrent, sinusoidal, zero_padding
 from posref.relative import deberta, shaw, t5, transformer_xl, tupe
 from posref.rotary import rope, value
@@ -212,10 +212,12 @@ def main():
     for step in STEPS:
         expected, found, theorem = step()
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        system = theorem.rpartition(".")[0]
         print(f"\n{step.__name__.replace('_', ' ')}. {step.__doc__}")
-        print(np.array2string(np.asarray(found)[:3], precision=3, suppress_small=True, max_line_width=120))
+        print(textwrap.fill(f"why: {' '.join(discovery.page(system).motivation.split())}", 120, subsequent_indent="  "))
+        print(f"computed twice, {np.size(found)} numbers, largest difference {np.abs(found - expected).max():.1g}")
         print(textwrap.fill(f"proved, {theorem}: {known[theorem].statement}", 120, subsequent_indent="  "))
-        print(f"picture: docs/figures/{PICTURES.get(theorem.rpartition('.')[0], 'sheet')}.svg")
+        print(f"picture: docs/figures/{PICTURES.get(system, 'sheet')}.svg")
     print(f"\n{len(STEPS)} steps agree with the survey. What it says otherwise: posref claims su")
 
 
