@@ -22,11 +22,12 @@ from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted
 
 BATCH = 2
-HISTORIES = {  # tokens of each call, and the position of the first token of each text
+HISTORIES: dict[str, Any] = {  # tokens of each call, first position of each text, and positions that the second text leaves out
     "one call": ((6,), (0, 0)),
     "steps": ((4, 1, 1, 1), (0, 0)),
     "chunks": ((4, 3, 2), (0, 0)),
     "texts at positions of their own": ((3, 2, 1, 1), (0, 40)),
+    "a text with a gap": ((3, 1, 2), (0, 0), 7),
     "a new cache": ((5, 1), (0, 0)),
 }
 GIVEN = ("q", "k", "v", "positions")
@@ -79,11 +80,11 @@ def check_cache(
     fixed = {"dim": dim, "layout": layout, "base": base, "scale": dim**-0.5 if scale is None else scale, "window": window}
     key_heads = heads if key_heads is None else key_heads
     report = Report(f"cache dim={dim} layout={layout} base={base:g}" + ("" if window is None else f" window={window}"))
-    for number, (name, (calls, starts)) in enumerate(HISTORIES.items()):
+    for number, (name, (calls, starts, *gap)) in enumerate(HISTORIES.items()):
         if not _right(
             report,
             name,
-            partial(_history, asked, fixed, (heads, key_heads), calls, starts, number),
+            partial(_history, asked, fixed, (heads, key_heads), calls, (*starts, sum(gap)), number),
             new,
             (to, to_positions, axes),
         ):
@@ -99,7 +100,9 @@ def _history(
     total, dim = sum(calls), fixed["dim"]
     shapes = {"q": (BATCH, heads[0], total, dim), "k": (BATCH, heads[1], total, dim), "v": (BATCH, heads[1], total, dim)}
     arrays = {name: painted(shape, 3 * number + i) for i, (name, shape) in enumerate(shapes.items())}
-    places = np.array(starts)[:, None] + np.arange(total)
+    *first_places, gap = starts
+    places = np.array(first_places)[:, None] + np.arange(total)
+    places[1, calls[0] :] += gap
     for i, end in enumerate(np.cumsum(calls)):
         first = end - calls[i]
         received = Arguments({name: x[:, :, first:end] for name, x in arrays.items()}, positions=places[:, first:end])

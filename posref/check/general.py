@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from posref import ops
 from posref.check.engine import Named, Question, distance, separates, together
 from posref.ops import Arguments, Mistake, result, using
-from posref.ops.common import POSITIONS
+from posref.ops.common import POSITIONS, rounded
 
 AXES = {
     1: ("entries",),
@@ -41,13 +40,13 @@ ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
     ),
 }
 LEAST = {"reversed": 2, "one_late": 3, "one_early": 3, "halves_exchanged": 4, "all_the_first": 2}  # entries that show an order
+NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
 
 def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
     """The result or one argument in another order, two arguments exchanged, positions shifted or multiplied, other factors."""
     a, right = question.a, np.asarray(question.right)
-    yield from ops.further(question.op).items()
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}
     yield from (_in_order("result", right, order, axis) for order, axis in _orders(right))
     yield from _mixed("result", right)
@@ -67,12 +66,23 @@ def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]
             yield _mistake(
                 f"{one}_and_{other}_exchanged", using(**change), f"{one} and {other} are exchanged", "Exchange them."
             )
-    yield from _positions(a, arrays)
+    truth = np.asarray(question.op.spec(**a)).dtype.kind == "b"  # few bits: factors of positions fit by accident
+    yield from _positions(a, arrays, () if truth else POWERS)
     yield from shifts(question)
-    if not _whole(question):
+    if truth:
+        yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
+    elif _whole(question):
+        for bits, dtype in NARROW.items():
+            words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
+            yield _mistake(f"result_in_{dtype}", _in_bits(bits), words, "Keep it in int32 or int64.")
+    else:
         yield from (
             _factor(words, factor) for words, factor in factors(a).items() if got is None or _measured(got, right, factor)
         )
+
+
+def _in_bits(bits: int) -> Any:
+    return result(lambda y: rounded(y, bits))
 
 
 def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
@@ -109,7 +119,7 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
         yield _mistake(f"{name}_transposed", wrong, f"the last two axes of {name} are exchanged", "Transpose it.")
 
 
-def _positions(a: Arguments, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
+def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float, ...]) -> Iterator[Named]:
     """Positions of one argument against those of the other shifted, all multiplied or divided, or summed over the batch."""
     names = [name for name in arrays if name in POSITIONS or name == "coordinates"]
     lengths = {f"the number of {name.removesuffix('_positions')} positions": arrays[name].shape[-1] for name in names}
@@ -128,7 +138,11 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray]) -> Iterator[Named]:
                 )
         zero = using(**{name: lambda a, n=name: 0 * a[n]})
         yield _mistake(f"{name}_zero", zero, f"{name} are 0, those of the others are as given", "Pass both on.")
-    for power in POWERS if names else ():
+    for shift in (1, 2, 3, -1, -2, -3) if len(names) == 1 else ():
+        moved = using(**{names[0]: lambda a, s=shift: a[names[0]] + s})
+        words = f"{names[0]} are too {'large' if shift > 0 else 'small'} by {abs(shift)}"
+        yield _mistake(f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}", moved, words, "Use them as given.")
+    for power in powers if names else ():
         for words, change in (
             ("times", lambda p, c: p * int(c)),
             ("over", lambda p, c: p / c),

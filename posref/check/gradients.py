@@ -26,6 +26,7 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     system, name = op.name.split(".")
     of = getattr(importlib.import_module(f"posref.ops.{system}"), "GRADIENTS", {}).get(name)
     if of is None:
+        _along_directions(report, caller, op, a)
         return
     gradient, argument = ops.op(f"{system}.{of[0]}"), of[1]
     flow = painted(np.shape(op.spec(**a)), 2)
@@ -47,6 +48,52 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     report.advice += [advice for advice in part.advice if advice != WRITES]
 
 
+STEP = 2.0**-16  # of the central difference, whose error is 2^-32 of the third derivative
+LOOSE = 2.0**-6  # of the sizes of all terms: float32, and masked weights that differ by rounding, stay far below it
+
+
+def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None:
+    """The gradient along one direction for each array of features, against the specification's central difference."""
+    torch: Any = sys.modules.get("torch")
+    names = [name for name in _features(op, a) if _used(op, a, name)] if torch is not None and torch.is_grad_enabled() else []
+    given = caller.tensors(a)
+    names = [name for name in names if isinstance(given.get(name), torch.Tensor)]
+    if not names or "gradient" in op.name or caller.dtype not in ("float32", "float64"):
+        return
+    flow = painted(np.shape(op.spec(**a)), 2)
+    for name in names:
+        try:
+            got = _through(caller, op, a, name, flow)
+        except Misbehaved as error:
+            report.skipped("gradient", str(error))
+            return
+        direction = painted(a[name].shape, 7)
+        ends = [(op.spec(**a | {name: a[name] + step * direction}) * flow).sum() for step in (STEP, -STEP)]
+        expected = float(ends[0] - ends[1]) / (2 * STEP)
+        if got is None or not np.isfinite(expected):
+            continue
+        terms = caller.restored(got, a, name) * direction
+        if abs(terms.sum() - expected) <= LOOSE * (np.abs(terms).sum() / terms.size**0.5 + abs(expected)):
+            continue
+        report.failed("gradient", f"with respect to {name} it is {terms.sum():.6g} along a direction, expected {expected:.6g}")
+        factor = terms.sum() / expected if expected else 0
+        known = {1 / a["scale"]: "not scaled", a["scale"]: "scaled twice", -1: "negated"} if "scale" in a else {-1: "negated"}
+        words = next((words for number, words in known.items() if abs(factor / number - 1) < LOOSE), "wrong")
+        sentence = f"the gradient of your output with respect to {name} is {words}; the values are right"
+        report.diagnosis.append(Finding(f"gradient_{words.replace(' ', '_')}", sentence, ""))
+        report.advice.append(f"Compare the backward pass for {name} with the derivative of the forward pass.")
+        return
+    report.passed("gradient", f"along a direction of {', '.join(names)}")
+
+
+def _features(op: Op, a: Arguments) -> list[str]:
+    """The arrays of features of every text; a table of heads is a weight."""
+    names = [
+        name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
+    ]
+    return [name for name in names if len(a[name]) == len(a[names[0]])]
+
+
 def _of_the_gradient(finding: Finding, argument: str) -> Finding:
     """What is said of an output, said of its gradient; its values are right."""
     sentence = finding.sentence.replace("your output", f"the gradient of your output with respect to {argument}")
@@ -60,10 +107,7 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
 
     A function that runs without autograd as a whole, in numpy or under no_grad, is for inference: it is only said.
     """
-    names = [
-        name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
-    ]
-    names = [name for name in names if len(a[name]) == len(a[names[0]])]  # of every text; a table of heads is a weight
+    names = _features(op, a)
     torch: Any = sys.modules.get("torch")
     if not names or "gradient" in op.name or torch is None or not torch.is_grad_enabled():
         return False

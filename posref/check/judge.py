@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posref import attention, pairing
+from posref import attention, ops, pairing
 from posref.check import frameworks, general, settings
 from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
@@ -29,7 +29,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
     """
-    if not _same_shape(report, got.shape, question.right.shape):
+    if not _same_shape(report, got.shape, question.right.shape, _broadcast(question, got)):
         if got.any():  # zeros of another shape are no mistake's
             _named(report, question, question.ask(got))
         return False
@@ -47,7 +47,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-        yield question.op.further.items()
+        yield [*question.op.further.items(), *ops.further(question.op).items()]
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
             yield chain(settings.others(question), general.shifts(question))  # n + 1 for n may be one too many in the result
@@ -122,7 +122,16 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
         report.skipped("resolution", f"{model} hides {len(names)} of {len(question.wrong)} mistakes; check in float32 as well")
 
 
-def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+def _broadcast(question: Question, got: np.ndarray) -> str:
+    """A fact about an output that has one row, or one head, for all."""
+    try:
+        whole = np.broadcast_to(got, question.right.shape)
+    except ValueError:
+        return ""
+    return general.relation(whole, question.right, question.tolerance[question.models[-1]])
+
+
+def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...], more: str) -> bool:
     """A transposed output is named where all extents differ."""
     if got == expected:
         report.passed("shape")
@@ -131,7 +140,7 @@ def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...])
     if len(got) == 4 and sorted(got) == sorted(expected) and len(set(expected)) == 4:
         detail += f": its axes are ({', '.join(AXES[expected.index(size)] for size in got)}), not ({', '.join(AXES)})"
         report.advice.append("Transpose the output back to the axes of x.")
-    report.failed("shape", detail)
+    report.failed("shape", detail + more)
     return False
 
 
@@ -226,7 +235,7 @@ def _columns(question: Question, wrong: np.ndarray) -> str:
     if size not in [*wide, (a.get("dim"),)]:
         return columns(wrong, "columns")
     said = columns(wrong)
-    if not said or a.get("layout") not in pairing.LAYOUTS or not 2 < a.get("dim", 0) <= size[0]:
+    if not said or a.get("layout") not in pairing.LAYOUTS or a.dim % 2 or not 2 < a.dim <= size[0]:
         return said
     seen = np.asarray(wrong.reshape(-1, *size).any(axis=0))
     pairs = np.flatnonzero(np.logical_and(*pairing.split(seen[: a.dim], layout=a.layout)))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, inside, missing, result, using
-from posref.ops.common import UNMASKED, entry
+from posref.ops import Mistake, inside, instead, missing, result, using
+from posref.ops.common import UNMASKED, count, entry
 from posref.ops.probe import ending, padded_mask, painted
 
 
@@ -34,6 +34,25 @@ def window_mask(query_positions, key_positions, *, width, causal=False):
     return near & attention.causal_mask(query_positions, key_positions) if causal else near
 
 
+def chunk_mask(query_positions, key_positions, *, width):
+    # Llama 4: keys of the query's own chunk, up to it
+    return _one_chunk(query_positions, key_positions, width) & attention.causal_mask(query_positions, key_positions)
+
+
+def prefix_mask(prefixes, n):
+    # PaliGemma: of n tokens the first of each text, as many as `prefixes` says, see each other; what follows is causal
+    places = np.arange(n)
+    inside_it = places < prefixes[:, None]
+    return attention.causal_mask(places, places) | (inside_it[:, :, None] & inside_it[:, None, :])
+
+
+def block_mask(blocks):
+    # Gemma 3: tokens of one image see each other, -1 is text, which is causal
+    places = np.arange(len(blocks))
+    same = (blocks[:, None] == blocks[None, :]) & (blocks >= 0)
+    return attention.causal_mask(places, places) | same
+
+
 def four_terms(x, p, w_q, w_k):
     return np.stack([*attention.four_terms(x, p, w_q, w_k)])
 
@@ -51,6 +70,9 @@ ARRAYS = {
     "row_scale": lambda s: abs(painted((s.n_query,), 9)),
     "bias_by_offset": lambda s: painted((s.heads, s.n_query + s.n_key - 1), 6),
     "output_gradient": lambda s: painted((s.batch, s.heads, s.n_query, s.head_dim), 8),
+    "prefixes": lambda s: np.array([3, 0, 6]),
+    "n": lambda s: 8,
+    "blocks": lambda s: np.array([-1, 0, 0, 0, -1, 1, 1, 2, 2, -1, -1]),
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "p": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),
     "w_q": lambda s: painted((s.head_dim, 4), 4),
@@ -569,7 +591,133 @@ MISTAKES = {
     ),
 }
 
+
+def _window_back(i, j, width):
+    return attention.window_mask(i, j, width=width) & attention.causal_mask(i, j)
+
+
+def _scaled(number):
+    return using(scale=lambda a: number(a.q.shape[-1], a.q.shape[-3] if a.q.ndim > 2 else missing(), a.scale))
+
+
+def _positioned(**change):
+    return using(**{f"{name}_positions": new for name, new in change.items()})
+
+
 FURTHER = {
+    "not_causal": Mistake(
+        inside(attention, "causal_mask", lambda right: lambda i, j: (j >= j)[..., None, :] & (i >= i)[..., None]),
+        "keys after the query are seen too: the causal mask is left out",
+        "Every token sees the future.",
+        "And it with the causal mask.",
+        only="chunk_mask",
+    ),
+    "chunks_ignored": Mistake(
+        using(width=2**62),
+        "the chunks are ignored: all keys up to the query are seen",
+        "Right for texts of one chunk.",
+        "Mask keys of other chunks: floor(i / width) = floor(j / width).",
+        only="chunk_mask",
+    ),
+    "window_for_chunk": Mistake(
+        instead(lambda query_positions, key_positions, width: _window_back(query_positions, key_positions, width)),
+        "a sliding window of the width of a chunk",
+        "Every token sees width keys, the first of a chunk too.",
+        "Mask keys of other chunks: floor(i / width) = floor(j / width).",
+        only="chunk_mask",
+    ),
+    "prefix_causal": Mistake(
+        using(prefixes=lambda a: 0 * a.prefixes),
+        "the prefix is causal too: its tokens do not see those after them",
+        "An image or a question is read as if it were being written.",
+        "Let the first `prefix` positions see each other.",
+    ),
+    "prefix_seen_by_all": Mistake(
+        using(prefixes=lambda a: 0 * a.prefixes + a.n),
+        "all queries see all keys",
+        "Every token sees the future.",
+        "Both the query and the key have to be in the prefix.",
+    ),
+    "prefix_of_the_first_text": Mistake(
+        using(prefixes=lambda a: np.broadcast_to(a.prefixes[:1], a.prefixes.shape)),
+        "all texts have the prefix of the first",
+        "Right for one text.",
+        "Keep the batch axis of the prefix lengths.",
+    ),
+    "blocks_causal": Mistake(
+        instead(lambda blocks: np.tri(len(blocks)) > 0),
+        "images are causal too: a patch does not see those after it",
+        "Images are described worse.",
+        "Let tokens of one image see each other.",
+    ),
+    "blocks_joined": Mistake(
+        using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1)),
+        "patches of one image see those of later images",
+        "Right with one image.",
+        "Number the images: tokens of one image alone see each other.",
+    ),
+    "text_is_a_block": Mistake(
+        using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks)),
+        "text counts as an image: text tokens see those after them",
+        "Loss is too good in training.",
+        "Leave text causal.",
+    ),
+    "queries_at_the_last_key": Mistake(
+        _positioned(query=lambda a: np.broadcast_to(a.key_positions[..., -1:], a.query_positions.shape)),
+        "all queries have the position of the last key",
+        "Right for steps of one token.",
+        "Give every query its own position.",
+    ),
+    "queries_at_the_first_query": Mistake(
+        _positioned(query=lambda a: np.broadcast_to(a.query_positions[..., :1], a.query_positions.shape)),
+        "all queries have the position of the first",
+        "Right for steps of one token.",
+        "Give every query its own position.",
+    ),
+    "queries_at_slots": Mistake(
+        _positioned(query=lambda a: count(a.query_positions) + a.key_positions.shape[-1] - a.query_positions.shape[-1]),
+        "queries have their slot in the cache as position, keys their own",
+        "Right where slots and positions are equal; wrong with left padding and after eviction.",
+        "Turn queries and keys by positions, or both by slots.",
+    ),
+    "keys_at_slots": Mistake(
+        _positioned(key=lambda a: count(a.key_positions)),
+        "keys have their slot in the cache as position, queries their own",
+        "Right where slots and positions are equal; wrong with left padding and after eviction.",
+        "Turn queries and keys by positions, or both by slots.",
+    ),
+    "keys_at_the_last_key": Mistake(
+        _positioned(key=lambda a: np.broadcast_to(a.key_positions[..., -1:], a.key_positions.shape)),
+        "all keys have the position of the last",
+        "There is no order among keys.",
+        "Use the positions of all keys; one row of a cached bias is for the last alone.",
+    ),
+    **{
+        f"scale_{words}": Mistake(
+            _scaled(number),
+            f"the scale is {formula}",
+            "Attention is too sharp or too flat.",
+            "Use the scale of the configuration, often 1 / sqrt(head_dim).",
+        )
+        for words, formula, number in (
+            ("of_heads", "1 / sqrt(heads)", lambda d, h, s: h**-0.5),
+            ("of_all_heads", "1 / sqrt(heads head_dim)", lambda d, h, s: (h * d) ** -0.5),
+            ("without_root", "1 / head_dim", lambda d, h, s: 1 / d),
+            ("inverted", "sqrt(head_dim): multiplied instead of divided", lambda d, h, s: d**0.5),
+            ("of_half", "1 / sqrt(head_dim / 2)", lambda d, h, s: (d / 2) ** -0.5),
+        )
+    },
+    **{
+        f"scale_times_{words}": Mistake(
+            using(scale=lambda a, m=m: m * a.scale),
+            f"the scale is multiplied by {words.replace('_', ' ')}, {m:.6g}, which was not asked for",
+            "Attention is too sharp.",
+            "Apply YaRN's magnitude once: in cos and sin, or its square in the scale.",
+        )
+        for s in (2, 4, 8, 16, 32, 40, 64)
+        for power, m in ((1, 0.1 * np.log(s) + 1), (2, (0.1 * np.log(s) + 1) ** 2))
+        for words in (f"the_magnitude_of_factor_{s}{'_squared' * (power == 2)}",)
+    },
     "mask_added_as_numbers": Mistake(
         _with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks)),
         "the booleans of the mask are added to the scores as 0 and 1",

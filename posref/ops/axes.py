@@ -2,10 +2,12 @@
 
 # Over budget: grids, sections and orders, and the axes of released models
 
+from itertools import permutations
+
 import numpy as np
 
-from posref.ops import Mistake, layers, missing, using
-from posref.ops.common import OTHER_LAYOUT
+from posref.ops import Mistake, layers, missing, result, using
+from posref.ops.common import OTHER_LAYOUT, rounded
 from posref.rotary import axes, rope
 
 
@@ -15,6 +17,10 @@ def sections(sizes):
 
 def interleaved_sections(sizes, *, leftover):
     return axes.interleaved_sections(sizes, leftover=leftover)
+
+
+def grid(height, width, *, merge=1):
+    return axes.grid(height, width, merge=merge)
 
 
 def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=None, layout):
@@ -70,7 +76,83 @@ def _coordinates(s):
     return np.stack([n // 3, n % 3, n * 2 % 5, n * 3 % 4][: axis.max() + 1], axis=-1)
 
 
+def _pairs(change):
+    """Another axis for each pair: change(axes)."""
+
+    def wrong(f, a):
+        axis = np.array(a.axis)
+        return f(**a | {"axis": changed}) if (changed := change(axis)).tolist() != axis.tolist() else missing()
+
+    return wrong
+
+
+def _numbered(order):
+    words = f"axes {', '.join(map(str, order))} are read in the place of 0, 1, 2"
+    wrong = _pairs(lambda axis: np.array(order)[axis] if axis.max() == 2 else missing())
+    return Mistake(wrong, words, "Right for text, wrong for images.", "Keep the order of the model: often time, row, column.")
+
+
+def _sections(order):
+    """The sections with their sizes in another order."""
+
+    def change(axis):
+        return np.repeat(order, np.bincount(axis)[[*order]]) if axis.max() == 2 else missing()
+
+    words = f"the sections come in the order {', '.join(map(str, order))}, each with the size of its axis"
+    return Mistake(_pairs(change), words, "Right for text, wrong for images.", "Keep the order of the sections.")
+
+
+def _geometric(w):
+    """Whether frequencies are the powers of one number, from 1 on."""
+    return bool(len(w) > 2 and (w > 0).all() and np.allclose(w, w[1] ** np.arange(len(w)), rtol=1e-6, atol=0) and w[1] < 1)
+
+
+def _of_the_whole_width(a):
+    if a.frequencies is None or _geometric(a.frequencies):
+        missing()
+    return a.base ** (-2 * np.arange(a.dim // 2) / a.dim)
+
+
+def _base(base):
+    """Geometric frequencies from 1 on with another base."""
+
+    def wrong(f, a):
+        w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
+        return f(**a | {"frequencies": base ** (-2 * np.arange(len(w)) / a.dim)}) if _geometric(w) else missing()
+
+    return Mistake(
+        wrong,
+        f"the base is {base:g}, another than the configuration says",
+        "Near tokens are almost right.",
+        "Read rope_theta from the configuration.",
+    )
+
+
+def _angle(a, axis, index):
+    w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
+    return axes.angles(a.coordinates, w[index] if a.order is None else w[np.array(a.order)[index]], axis)
+
+
+def _of_features(f, a):
+    axis, half = np.sort(np.array(a.axis)), a.dim // 2
+    if axis.tolist() != list(a.axis) or a.layout != "half" or axis.max() == 0:
+        missing()
+    angle = _angle(a, np.repeat(np.arange(axis.max() + 1), 2 * np.bincount(axis)), np.arange(a.dim) % half)
+    x = a.x[..., : a.dim]
+    turned = x * np.cos(angle) + np.concatenate([-x[..., half:], x[..., :half]], axis=-1) * np.sin(angle)
+    return np.concatenate([turned, a.x[..., a.dim :]], axis=-1)
+
+
+def _cos_sin_swapped(f, a):
+    angle = _angle(a, np.array(a.axis), np.arange(a.dim // 2))
+    return rope.rotate(a.x, np.sin(angle), np.cos(angle), layout=a.layout, rotary_dim=a.dim)
+
+
+WHOLE, DONE = (0, 1, 2), (0, 2, 1)  # orders of three axes: as asked, and rows_and_columns_exchanged
+
 ARRAYS = {
+    "height": lambda s: 4,
+    "width": lambda s: 6,
     "sizes": lambda s: np.array([4, 2, 2]),
     "coordinates": _coordinates,
 }
@@ -131,6 +213,69 @@ MISTAKES = {
         "A valid rotation of the wrong features.",
         "Change the pairing, or permute the projections (posref.rotary.layouts).",
         only="rotate",
+    ),
+}
+
+FURTHER = {
+    "columns_before_rows": Mistake(
+        result(lambda y: y[..., ::-1]),
+        "each patch has (column, row) instead of (row, column)",
+        "Images are transposed.",
+        "Stack rows first: meshgrid with indexing='ij', and height before width.",
+        only="grid",
+    ),
+    "column_by_column": Mistake(
+        lambda f, a: f(a.width, a.height, merge=a.merge)[..., ::-1],
+        "patches are listed column by column instead of row by row",
+        "Images are transposed.",
+        "Let the column run fastest, as patches lie in memory.",
+        only="grid",
+    ),
+    "not_merged": Mistake(
+        using(merge=lambda a: 1 if a.merge > 1 else missing()),
+        "patches are listed row by row, not square by square",
+        "Patches have each other's positions.",
+        "List the merge x merge patches of a square one after the other.",
+        only="grid",
+    ),
+    **{f"base {base:g}": _base(base) for base in (1e4, 5e5, 1e6, 5e6, 1e7)},
+    "sections_for_turns": Mistake(
+        _pairs(np.sort),
+        "each axis has a section of pairs where pairs are dealt to the axes in turn",
+        "Right for text, wrong for images.",
+        "Give pair t the axis that the list of the model says.",
+    ),
+    "turns_for_sections": Mistake(
+        _pairs(lambda axis: np.arange(len(axis)) % (axis.max() + 1)),
+        "pairs are dealt to the axes in turn, one each, where each axis has a section",
+        "Right for text, wrong for images.",
+        "Repeat axis a for the pairs of its section, one axis after the other.",
+    ),
+    **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
+    **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
+    "sections_of_features": Mistake(
+        _of_features,
+        "sections of twice the size are laid over the features, so that both members of a pair read different axes",
+        "Not a rotation: norms change; right for text.",
+        "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",
+    ),
+    "sign": Mistake(using(coordinates=lambda a: -a.coordinates), "the sine has the wrong sign", remedy="Turn by +m theta."),
+    "coordinates_plus_one": Mistake(
+        using(coordinates=lambda a: a.coordinates + 1), "coordinates are counted from 1", remedy="Count from 0."
+    ),
+    "cos_sin_swapped": Mistake(
+        _cos_sin_swapped, "cos and sin are exchanged", remedy="Check the order in which the tables are returned and unpacked."
+    ),
+    "frequencies_of_the_whole_width": Mistake(
+        using(frequencies=_of_the_whole_width, order=None),
+        "base^(-2t/dim) over the whole width, where each axis has frequencies of its own part",
+        "The later axes turn too slowly.",
+        "Make the frequencies of one axis, base^(-2t/width of its part), and repeat them for each axis.",
+    ),
+    "bf16_frequencies": Mistake(
+        using(frequencies=lambda a: rounded(rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, 8)),
+        "the frequencies are held in bfloat16 (8 bits)",
+        remedy="Keep inv_freq in float32 when the model is cast.",
     ),
 }
 

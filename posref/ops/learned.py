@@ -1,5 +1,7 @@
 """Learned positions: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: rows of five conventions, and tables that have a row of zeros
+
 import numpy as np
 
 from posref.absolute import learned
@@ -151,3 +153,14 @@ SCORES = {"added": ("one", "key", "query", "any")}
 
 def _head(t):
     return t.added(learned.encode(t.positions, t.parameter(t.trained, t.dim)))
+
+
+FURTHER = {
+    f"row_{row}_zero": Mistake(
+        using(table=lambda a, row=row: np.where(np.arange(len(a.table))[:, None] == row, 0, a.table)),
+        f"row {row} of the table is 0: it is taken for the row of padding",
+        "One position has no encoding.",
+        "Pass no padding_idx to a table of positions, or the one that it was trained with.",
+    )
+    for row in (0, 1)
+}

@@ -7,8 +7,9 @@ from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import count
 
 
-def padded(mask, *, filler=0):
-    return position_ids.padded(mask == 1, filler=filler)
+def padded(mask, *, filler=0, n_query=None):
+    # of the last n_query tokens alone, as in a step of decoding
+    return _last(position_ids.padded(mask == 1, filler=filler), n_query)
 
 
 def packed(lengths):
@@ -17,6 +18,21 @@ def packed(lengths):
 
 def documents(lengths):
     return position_ids.documents(lengths)
+
+
+def document_mask(lengths, *, causal=True):
+    of = position_ids.documents(lengths)
+    same = of[:, None] == of[None, :]
+    return same & attention.causal_mask(np.arange(len(of)), np.arange(len(of))) if causal else same
+
+
+def tree(parents):
+    # drafts of speculative decoding: the root is its own parent
+    return _ancestors(parents).sum(axis=-1) - 1
+
+
+def tree_mask(parents):
+    return _ancestors(parents)
 
 
 def cached(n_query, n_key):
@@ -58,6 +74,21 @@ def temperature(positions, *, amount, length, convention):
     return position_ids.temperature(positions, amount=amount, length=length, convention=convention)
 
 
+def _last(ids, n):
+    return ids if n is None else ids[..., ids.shape[-1] - n :]
+
+
+def _ancestors(parents):
+    """True where the column is the row itself or an ancestor."""
+    n = len(parents)
+    if (parents < 0).any() or (parents > np.arange(n)).any():
+        raise ValueError("position_ids.tree: parents come before their children, and the root is its own")
+    found = np.eye(n, dtype=bool)
+    for _ in range(n):
+        found = found | found[parents]
+    return found
+
+
 def _past(offsets, query_positions, key_positions):
     """Keys after the query are not attended to: 0, and any number is as good."""
     return np.where(attention.causal_mask(query_positions, key_positions), offsets, 0)
@@ -70,7 +101,12 @@ def _of_rows(parts):
 
 def _otherwise(change):
     """`change` where it changes anything."""
-    return lambda f, a: wrong if not np.array_equal(wrong := change(a), f(**a)) else missing()
+
+    def wrong(f, a):
+        other = _last(change(a), a.n_query) if "filler" in a else change(a)
+        return other if not np.array_equal(other, f(**a)) else missing()
+
+    return wrong
 
 
 def _of_the_first_length(lengths):
@@ -144,6 +180,22 @@ def _after_the_patches(start, counts, convention):
     return start + max(counts if convention == "largest" else counts[-2:])
 
 
+def _same_document(of, causal):
+    same = of[:, None] == of
+    return same & (np.tri(len(of)) > 0) if causal else same
+
+
+def _of_patches(f, a):
+    scaled = lambda counts: (counts[0], a.merge * counts[1], a.merge * counts[2])  # noqa: E731
+    return _parts(start_of_next=lambda start, counts, convention: _after_the_patches(start, scaled(counts), convention))(f, a)
+
+
+def _frames_are_images(f, a):
+    parts = [[part] if part[1] == 0 else [[1, *part[1:]]] * part[0] for part in a.parts.tolist()]
+    other = f(**a | {"parts": np.array([row for rows in parts for row in rows])})
+    return other if not np.array_equal(other, f(**a)) else missing()
+
+
 def _parts(place=lambda start, places: start + places, start_of_next=_after_the_patches):
     """Images at other places: the next part begins at start_of_next(start, counts, convention)."""
 
@@ -178,6 +230,7 @@ MEANT = dict.fromkeys(
 ARRAYS = {
     "mask": lambda s: (np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1),
     "lengths": lambda s: np.array([3, 1, 4, 2]),
+    "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,
     "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [4, s.merge, 2 * s.merge], [1, 0, 0]]),
@@ -487,5 +540,119 @@ MISTAKES = {
         "Attention is too sharp everywhere.",
         "Divide by length and round down before the logarithm.",
         only="temperature",
+    ),
+}
+
+FURTHER = {
+    "all_at_the_first": Mistake(
+        _otherwise(lambda a: np.full(a.n_query, a.n_key - a.n_query)),
+        "all new tokens have the position of the first of them",
+        "Right for steps of one token; a prompt, a chunk or a draft has one position.",
+        "Add arange(n_query) to the length of the cache.",
+        only="cached",
+    ),
+    "all_at_the_last": Mistake(
+        _otherwise(lambda a: np.full(a.n_query, a.n_key - 1)),
+        "all new tokens have the position of the last of them",
+        "Right for steps of one token; a prompt, a chunk or a draft has one position.",
+        "Add arange(n_query) to the length of the cache.",
+        only="cached",
+    ),
+    "every_rank_from_zero": Mistake(
+        _otherwise(lambda a: np.arange(a.n // a.ranks)),
+        "every rank counts its own tokens from 0",
+        "Right with one rank.",
+        "Slice the positions as the tokens are sliced.",
+        only="zigzag",
+    ),
+    "newest_evicted": Mistake(
+        lambda f, a: np.stack([np.arange(f(**a).shape[-1])] * 2) if a.n > a.sinks + a.window else missing(),
+        "the first sinks + window tokens are kept: the newest are evicted",
+        "Text stops following what was said last.",
+        "Evict the oldest tokens after the sinks.",
+        only="streaming",
+    ),
+    "number_of_the_document_added": Mistake(
+        _otherwise(lambda a: position_ids.packed(a.lengths) + position_ids.documents(a.lengths)),
+        "each document starts at its number instead of 0",
+        "Right for one document.",
+        "Subtract the start of the document: i - cu_seqlens[document].",
+        only="packed",
+    ),
+    "not_causal": Mistake(
+        using(causal=lambda a: False if a.causal else missing()),
+        "documents are separated, but a token sees those after it in its document",
+        "Loss is too good in training.",
+        "And it with the causal mask.",
+        only="document_mask",
+    ),
+    "boundaries_ignored": Mistake(
+        _otherwise(lambda a: np.tri(a.lengths.sum()) > 0 if a.causal else np.ones((a.lengths.sum(),) * 2, dtype=bool)),
+        "the boundaries of the documents are not used: all tokens form one document",
+        "Tokens attend into the text before theirs.",
+        "Build the mask from cu_seqlens, or pass cu_seqlens to the kernel.",
+        only="document_mask",
+    ),
+    "first_token_to_the_document_before": Mistake(
+        _otherwise(lambda a: _same_document(_end_to_the_document_before(a.lengths), a.causal)),
+        "the first token of a document belongs to the document before it: searchsorted with the wrong side",
+        "First tokens see another text, and no text sees its first token.",
+        "searchsorted(cu_seqlens, i, side='right') - 1.",
+        only="document_mask",
+    ),
+    "branches_ignored": Mistake(
+        _otherwise(lambda a: np.tri(len(a.parents)) > 0),
+        "the causal mask: a draft token sees the tokens of other branches before it",
+        "Fewer drafts are accepted; right for one branch.",
+        "Let a draft token see itself and its ancestors alone.",
+        only="tree_mask",
+    ),
+    "parent_alone": Mistake(
+        _otherwise(lambda a: (np.eye(len(a.parents)) + np.eye(len(a.parents))[a.parents]) > 0),
+        "a draft token sees itself and its parent, but no ancestor before that",
+        remedy="Follow the parents up to the root.",
+        only="tree_mask",
+    ),
+    "places_for_depths": Mistake(
+        _otherwise(lambda a: np.arange(len(a.parents))),
+        "0, 1, 2, ..: the place of a draft token in memory is taken for its position",
+        "Right for one branch.",
+        "The position is that of the root and the depth in the tree.",
+        only="tree",
+    ),
+    **{
+        f"time_times_{step}": Mistake(
+            _parts(lambda start, places, step=step: start + places * [step, 1, 1]),
+            f"the time of a frame is multiplied by {step}: it is counted in other units",
+            "Images are right, videos are not.",
+            "Count frames as asked; seconds per frame are for models that were trained with them.",
+            only="multimodal",
+        )
+        for step in (2, 4, 10, 24, 25, 30, 100, 1000)
+    },
+    **{
+        f"starts_{more}_later": Mistake(
+            _parts(
+                start_of_next=lambda start, counts, convention, more=more: _after_the_patches(start, counts, convention) + more
+            ),
+            f"what follows an image or a video starts {more} too late",
+            remedy="Start at the number after the largest position, without special tokens that are no part of the text.",
+            only="multimodal",
+        )
+        for more in (1, 2)
+    },
+    "sizes_before_merging": Mistake(
+        _of_patches,
+        "text after an image starts after the patches before they were merged",
+        "The text after an image is too far away.",
+        "Divide rows and columns by merge (spatial_merge_size) first.",
+        only="multimodal",
+    ),
+    "frames_are_images": Mistake(
+        _frames_are_images,
+        "each frame of a video is an image of its own, which starts after the frame before",
+        "Right for images; the positions of a video grow too fast.",
+        "Keep the start of the video for all frames, and count time.",
+        only="multimodal",
     ),
 }

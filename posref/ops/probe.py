@@ -146,7 +146,12 @@ def counted(op: Op, a: Arguments) -> Arguments:
     counts = given and "buckets" not in given and all(x.dtype.kind in "iub" for x in given.values())
     if not counts or np.asarray(op.spec(**a)).dtype.kind not in "iu" or placed(op, a) or "offsets" in given:
         raise NotHere("counts")
-    return a | {name: _more(x) for name, x in given.items()}
+    more = a | {name: _more(x) for name, x in given.items()}
+    try:
+        op.spec(**more)
+    except ValueError as error:  # parents are no counts
+        raise NotHere("counts") from error
+    return more
 
 
 def _more(x: np.ndarray) -> Any:

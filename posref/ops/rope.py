@@ -806,3 +806,46 @@ SCORES = {"rope": ("offset", "offset", "offset", "offset")}
 
 def _head(t):
     return t.turned(rope.frequencies(t.dim))
+
+
+def _as_if(heads):
+    """The permutation for another number of heads, each as wide as that makes it."""
+    whole = lambda a: a.weight.shape[0] // heads if heads != a.heads and a.weight.shape[0] % (2 * heads) == 0 else missing()  # noqa: E731
+    return using(heads=heads, dim=whole)
+
+
+def _viewed(order, back):
+    """Rows that are viewed with their axes (heads, pairs, members) in another order, and moved."""
+
+    def wrong(f, a):
+        if a.weight.shape[0] != a.heads * a.dim:
+            missing()
+        sizes = np.array([a.heads, a.dim // 2, 2])[[*order]]
+        return a.weight[np.arange(a.weight.shape[0]).reshape(sizes).transpose(back).reshape(-1)]
+
+    words = ", ".join(("heads", "dim/2", "2")[i] for i in order)
+    return Mistake(wrong, f"rows are viewed as ({words}) and their axes moved to {back}", "Heads are mixed.", VIEW)
+
+
+VIEW = (
+    "View the rows of interleaved weights as (heads, dim/2, 2), those of half as (heads, 2, dim/2), and exchange the last two."
+)
+ORDERS = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+
+FURTHER = {
+    **{
+        f"permuted_for_{heads}_heads": Mistake(
+            _as_if(heads),
+            f"rows are permuted for {heads} heads",
+            "Heads are mixed.",
+            "Permute each projection with its own number of heads; k of grouped queries has fewer than q.",
+            only="permute",
+        )
+        for heads in (1, 2, 4, 8, 16, 32)
+    },
+    **{
+        f"viewed_{''.join(map(str, order))}_{''.join(map(str, back))}": _viewed(order, back)._replace(only="permute")
+        for order in ORDERS
+        for back in ORDERS[1:]
+    },
+}

@@ -1,10 +1,12 @@
 """The sinusoid: what an implementation can be asked for, and how it goes wrong."""
 
+# Over budget: laws of the exponent that people write, and the timesteps of diffusion
+
 import numpy as np
 
-from posref import pairing
+from posref import _require, pairing
 from posref.absolute import sinusoidal
-from posref.ops import Mistake, inside, layers, missing, using
+from posref.ops import Mistake, inside, layers, missing, result, using
 from posref.ops.common import rounded
 
 
@@ -12,8 +14,25 @@ def frequencies(dim, *, base=10000.0, divisor="dim"):
     return sinusoidal.frequencies(dim, base, divisor=divisor)
 
 
-def encode(positions, *, dim, base=10000.0, divisor="dim", layout):
-    return sinusoidal.encode(positions, frequencies(dim, base=base, divisor=divisor), layout=layout)
+def encode(positions, *, dim, base=10000.0, divisor="dim", layout, order="sin_cos", factor=1, zeros=0):
+    # timesteps of diffusion: cosines first, t times 1000; an odd width is dim + 1 with a column of zeros at the end
+    w = frequencies(dim, base=base, divisor=divisor)
+    y = sinusoidal.encode(positions if factor == 1 else factor * positions, w, layout=layout)
+    _require.choice("sinusoidal.encode", "order", order, ORDERS)
+    y = y if order == ORDERS[0] else _reordered(y, layout)
+    return np.concatenate([y, 0 * y[..., :zeros]], axis=-1) if zeros else y
+
+
+ORDERS = ("sin_cos", "cos_sin")
+
+
+def _reordered(y, layout):
+    """Sines and cosines exchanged."""
+    return pairing.join(*pairing.split(y, layout)[::-1], layout)
+
+
+def _other_order(asked):
+    return using(order=lambda a: ORDERS[1 - ORDERS.index(asked)] if a.order == asked else missing())
 
 
 def _wave(angle, layout):
@@ -27,6 +46,15 @@ def _angle(of, wave=_wave):
         return wave(of(positions[..., None], w), layout)
 
     return inside(sinusoidal, "encode", lambda right: encode)
+
+
+def _angle_of(of):
+    """Another angle, of(positions, frequencies, arguments)."""
+
+    def change(right, a):
+        return lambda positions, w, *, layout: _wave(of(positions[..., None], w, a), layout)
+
+    return inside(sinusoidal, "encode", change)
 
 
 def _by_rows(angle, layout):
@@ -59,7 +87,7 @@ MISTAKES = {
         ),
     ),
     "cos_first": Mistake(
-        _angle(lambda m, w: m * w, lambda angle, layout: pairing.join(np.cos(angle), np.sin(angle), layout)),
+        _other_order("sin_cos"),
         "cosines come before sines",
         "Position 0 is (1, 0, ..) instead of (0, 1, ..).",
         "The sine is the first of a pair, the cosine the second.",
@@ -135,6 +163,38 @@ def _head(t):
 
 
 FURTHER = {
+    "sin_first": Mistake(
+        _other_order("cos_sin"),
+        "sines come before cosines",
+        "Position 0 is (0, 1, ..) instead of (1, 0, ..).",
+        "Concatenate cos, then sin: flip_sin_to_cos=True in diffusers.",
+    ),
+    "first_column_zero": Mistake(
+        result(lambda y, a: np.roll(y, a.zeros, axis=-1) if a.zeros else missing()),
+        "the column of zeros is the first instead of the last",
+        remedy="Pad on the right.",
+    ),
+    "exponent_floored": Mistake(
+        _angle(lambda m, w: m * np.exp(-2.0 * np.arange(w.shape[-1]))),
+        "ln(base) // dim is -1: an integer division in the exponent, so that frequencies are e^(-2 t)",
+        "All pairs but the first few are constant.",
+        "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
+    ),
+    "exponent_floored_by_pairs": Mistake(
+        _angle(lambda m, w: m * np.exp(-1.0 * np.arange(w.shape[-1]))),
+        "ln(base) // (dim / 2) is -1: an integer division in the exponent, so that frequencies are e^(-t)",
+        "All pairs but the first few are constant.",
+        "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
+    ),
+    **{
+        f"exponent_over_{width}": Mistake(
+            _angle_of(lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width)),
+            f"the exponent is divided by {width}, a number in the code, instead of dim",
+            "Frequencies fall too slowly or too fast.",
+            "Divide by the width of the encoding.",
+        )
+        for width in (64, 128, 256, 512, 768, 1024)
+    },
     "exponent_not_divided": Mistake(
         _angle(lambda m, w: m * w ** w.shape[-1]),
         "the exponent is t instead of 2 t / dim",

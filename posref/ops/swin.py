@@ -273,3 +273,15 @@ def _head(t):
     coordinates, height = np.stack(np.divmod(t.positions, 8), axis=-1), -(-t.trained // 8)
     rows = swin.rows(coordinates, height=height, width=8)
     return t.attended(*t.projected(t.x), swin.bias(rows, t.parameter((2 * height - 1) * 15, 1))[0])
+
+
+FURTHER = {
+    f"{words}_alone": Mistake(
+        using(coordinates=lambda a, keep=keep: a.coordinates * keep),
+        f"the mask is filled by the {words} alone: the slices of the other axis are missing",
+        "Windows see across one edge of the image.",
+        "Number the regions by both axes: nine of them.",
+        only="shift_mask",
+    )
+    for words, keep in (("rows", [1, 0]), ("columns", [0, 1]))
+}

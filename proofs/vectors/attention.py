@@ -40,6 +40,9 @@ CONVENTIONS = {
     "aligned at the end: causal means j <= i + n_key - n_query, a window |j - i - (n_key - n_query)| < window",
     "op attend_gradient": "the gradient of sum(output_gradient * output) by q, k, v or the scores (bias), as `of` says",
     "op causal_mask": "1 where the key is at or before the query",
+    "op chunk_mask": "1 where the key is at or before the query, and floor(key / width) = floor(query / width)",
+    "op prefix_mask": "1 where the key is at or before the query, or both are in the prefix of the text",
+    "op block_mask": "1 where the key is at or before the query, or both are in one image; blocks has -1 for text",
     "op four_terms": "x x, x p, p x, p p of (x + p) W_Q W_K^T (x + p)^T, stacked",
     "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
     "op window_mask": "1 where |key - query| < width",
@@ -53,6 +56,8 @@ REJECTED = (
 )
 REASONS = """
 causal_mask masks linear_scaling | j <= i is j/4 <= i/4
+prefix_mask masks causal_left_aligned | there are as many queries as keys
+block_mask masks causal_left_aligned | there are as many queries as keys
 pair attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
 pair attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
 mutant _summed_over_sharing: heads, key_heads = * | heads that share nothing are summed alone: the same
@@ -82,6 +87,7 @@ def vectors():
     yield from _grouped_gradients()
     yield from _batched_gradients()
     yield from _masks()
+    yield from _structured_masks()
     yield _terms("terms")
     yield _terms("batch", 2)
 
@@ -457,6 +463,47 @@ def _padded_masks():
         expected=(abs(offset) < 2).astype(int),
         kills=f"positions_ignored {WINDOW} window_left_aligned window_backward_alone",
         **given,
+    )
+
+
+def _structured_masks():
+    """Chunks, prefixes and images, entry by entry from what they say."""
+    queries, keys = np.array([[3, 4, 9], [0, 1, 2]]), np.array([[0, 1, 2, 3, 4, 7, 8, 9], [0, 0, 0, 1, 2, 3, 4, 5]])
+    for probe, (here, there), kills in (
+        ("padded", (queries, keys), "positions_ignored causal_strict sees_one_ahead causal_left_aligned"),
+        ("places", (PLACES[:, 1:3], PLACES), f"{NARROW} int16_positions positions_ignored positions_shared_across_batch"),
+        (
+            "below",
+            (np.array([[-2.75, 0.5, 2.25]]), np.array([[-5.5, -2.5, -2.875, 0.25, 0.75, 2.0]])),
+            "positions_ignored",
+        ),
+    ):
+        seen = [[[int(j <= i and j // 3 == i // 3) for j in js] for i in qs] for qs, js in zip(here, there, strict=True)]
+        yield case(
+            f"attention/masks/c3/chunk-{probe}",
+            op="chunk_mask",
+            params={"width": 3},
+            tensors={"queries": here, "keys": there},
+            expected=seen,
+            kills=kills,
+        )
+    prefixes = [3, 0, 6]
+    yield case(
+        "attention/masks/n8/prefix",
+        op="prefix_mask",
+        params={"n": 8},
+        tensors={"prefixes": prefixes},
+        expected=[[[int(j <= i or max(i, j) < prefix) for j in range(8)] for i in range(8)] for prefix in prefixes],
+        kills="causal_strict sees_one_ahead",
+    )
+    blocks = [-1, 0, 0, 0, -1, 1, 1, 2, 2, -1, -1]
+    yield case(
+        "attention/masks/n11/blocks",
+        op="block_mask",
+        params={},
+        tensors={"blocks": blocks},
+        expected=[[int(j <= i or blocks[i] == blocks[j] >= 0) for j in range(11)] for i in range(11)],
+        kills="causal_strict sees_one_ahead",
     )
 
 

@@ -19,6 +19,7 @@ CONVENTIONS = {
     "layout": "interleaved pairs features (2t, 2t+1), half pairs (t, t + dim/2)",
     "op sections": "axis a has the pairs after those of the axes before it",
     "op interleaved_sections": "pair t reads axis t mod k while it has pairs left, else axis 0 (transformers) or k (ggml)",
+    "op grid": "row and column of every patch, row by row; the patches of a square of merge x merge follow each other",
     "op rotate": "the first dim features turned, pair t by coordinate times frequency",
 }
 REJECTED = (
@@ -48,6 +49,19 @@ def vectors():
             right = _dealt(sizes, other)
             told = "in_sections" * (_sections(sizes) != right) + " other_leftover" * (len(sizes) in _dealt(sizes, len(sizes)))
             yield _axes_of("interleaved_sections", sizes, {"leftover": leftover}, right, told)
+    for height, width, merge in ((2, 3, 1), (4, 6, 2)):
+        squares = [(r, c) for r in range(0, height, merge) for c in range(0, width, merge)]
+        patches = [[r + dr, c + dc] for r, c in squares for dr in range(merge) for dc in range(merge)]
+        sizes = {"height": height, "width": width, "merge": merge}
+        yield case(
+            f"axes/grid/{height}x{width}/merge-{merge}",
+            op="grid",
+            params=sizes,
+            tensors={},
+            expected=patches,
+            cond=None,
+            kills="",
+        )
     for name, settings in MODELS.items():
         yield _rotate(name, *settings)
     yield _rotate(*SMALL)

@@ -18,8 +18,11 @@ CONVENTIONS = {
     "mask": "(batch, n), 1 is a token, 0 is padding",
     "lengths": "tokens of each document: the differences of cu_seqlens",
     "parts": "a row a part: (tokens, 0, 0) is text, (frames, rows, columns) an image or video in patches",
-    "op padded": "the number of tokens before it in its row; padding has `filler`",
+    "op padded": "the number of tokens before it in its row; padding has `filler`; n_query tokens are the last of them",
     "op documents": "the number of the document of every token, from 0",
+    "op document_mask": "1 where both tokens belong to one document and, if causal, the key is at or before the query",
+    "op tree": "the depth of every draft token; parents come before their children, and the root is its own parent",
+    "op tree_mask": "1 where the column is the row itself or one of its ancestors",
     "op packed": "documents behind each other in one row, each counted from 0",
     "op cached": "n_query queries that are the last of n_key keys",
     "op zigzag": "the positions of rank r: chunks r and 2 ranks - 1 - r of 2 ranks",
@@ -72,10 +75,25 @@ def vectors():
             "places_are_positions counted_from_one padding_counts_on mask_inverted" + " filler_of_one" * (filler != 1),
             comment="Padded on the left, on the right, on the left and within.",
         )
+        tail = [definition("padded", mask, filler)[-2:] for mask in MASKS]
+        yield _case(
+            f"padded/filler-{filler}/last-2", {"filler": filler, "n_query": 2}, {"mask": MASKS}, tail, "places_are_positions"
+        )
+    parents = [0, 0, 0, 1, 1, 2, 3, 3, 5]
+    lines = [_line(parents, i) for i in range(len(parents))]
+    yield _case("tree/three-branches/depths", {}, {"parents": parents}, [len(line) - 1 for line in lines], "")
+    seen = [[int(j in line) for j in range(len(parents))] for line in lines]
+    yield _case("tree_mask/three-branches/mask", {}, {"parents": parents}, seen, "")
     for name, lengths in (("three", [3, 1, 4]), ("with-an-empty-one", [2, 0, 3])):
         rest = {"comment": "A document without tokens has no positions."} if 0 in lengths else {}
         flags = "never_reset packed_from_one length_of_the_first"
         yield _case(f"packed/{name}/ids", {}, {"lengths": lengths}, definition("packed", lengths), flags, **rest)
+        for causal in (True, False):
+            of = [document for document, length in enumerate(lengths) for _ in range(length)]
+            seen = [[int(a == b and (j <= i or not causal)) for j, b in enumerate(of)] for i, a in enumerate(of)]
+            yield _case(
+                f"document_mask/{name}/{'causal' if causal else 'both'}", {"causal": causal}, {"lengths": lengths}, seen, ""
+            )
         wrong = "one_document end_to_the_document_before"
         yield _case(f"documents/{name}/ids", {}, {"lengths": lengths}, definition("documents", lengths), wrong, **rest)
     for n_query, n_key, flags in ((5, 5, ""), (3, 8, "cache_ignored "), (1, 4096, "cache_ignored ")):
@@ -113,6 +131,11 @@ def vectors():
             yield _temperature(convention, length, positions)
         rows = f"{NARROW} positions_shared_across_batch wrong_axis"
         yield _temperature(convention, 2, PLACES, "places", kills=rows, models=("f64",))
+
+
+def _line(parents, i):
+    """A draft token and its ancestors."""
+    return {i} if parents[i] == i else {i} | _line(parents, parents[i])
 
 
 def _case(name, params, tensors, expected, flags, **rest):

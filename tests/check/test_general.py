@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from posref import vectors
+from posref import ops, vectors
 from posref.check import check, diagnose, general, judge
 from posref.check.engine import Question, distance
 from posref.check.report import Report
@@ -148,7 +148,7 @@ def test_what_is_seen_is_said(op, asked, fn, fact):
 def candidates(op):
     """What `general` offers in the op, with the numbers, as far as these are wrong."""
     question = Question(op, op.make(**settings(op)), ("f32",))
-    for name, mistake in general.others(question):
+    for name, mistake in [*ops.further(op).items(), *general.others(question)]:
         answer = question.answer(name, mistake.wrong)
         if (
             answer is not None
@@ -166,6 +166,7 @@ def asked(question, name, answer):
     if judge.judged(report, question, got, pairs=False):
         return
     known = question.op.mistakes | dict(general.others(question)) | dict(judge.settings.others(question))
+    known |= ops.further(question.op)
     for finding in report.diagnosis:
         if finding.name in known:
             theirs = question.answer(finding.name, known[finding.name].wrong)

@@ -1,0 +1,128 @@
+"""Masks, trees, timesteps and axes, as other hands write them; a mistake that no list of vectors holds has its own name."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from posref.check import check
+from posref.ops import op
+from tests.every import every
+
+TRIANGLE = np.tri(8) > 0
+
+
+def tree_mask(parents):
+    seen = np.eye(len(parents), dtype=bool)
+    for i, parent in enumerate(parents):
+        seen[i] |= seen[parent]
+    return seen
+
+
+def documents(lengths):
+    of = np.repeat(np.arange(len(lengths)), lengths)
+    return of[:, None] == of
+
+
+def within(prefixes, n):
+    inside = np.arange(n) < prefixes[:, None]
+    return inside[:, :, None] & inside[:, None, :]
+
+
+def timestep(t, columns=1):
+    angle = np.float64(1000) * t[..., None] * 10000.0 ** (-np.arange(4) / 4)
+    return np.concatenate([np.cos(angle), np.sin(angle), np.zeros((*t.shape, columns))], axis=-1).astype(np.float32)
+
+
+def grid(height, width):
+    return np.array([(row, column) for row in range(height) for column in range(width)])
+
+
+def chunk(q, k):
+    return (k[:, None, :] <= q[:, :, None]) & (k[:, None, :] // 4 == q[:, :, None] // 4)
+
+
+TIMES = {"dim": 8, "layout": "half", "order": "cos_sin", "factor": 1000, "zeros": 1}
+CASES = {  # op, settings, what is right, and what is wrong by its name
+    "position_ids.document_mask": (
+        {},
+        lambda lengths: documents(lengths) & (np.tri(sum(lengths)) > 0),
+        {"not_causal": documents, "boundaries_ignored": lambda lengths: np.tri(sum(lengths)) > 0},
+    ),
+    "position_ids.tree_mask": ({}, tree_mask, {"branches_ignored": lambda parents: np.tri(len(parents)) > 0}),
+    "position_ids.tree": (
+        {},
+        lambda parents: tree_mask(parents).sum(axis=1) - 1,
+        {"places_for_depths": lambda parents: np.arange(len(parents))},
+    ),
+    "attention.chunk_mask": (
+        {"width": 4},
+        chunk,
+        {"chunks_ignored": lambda q, k: k[:, None, :] <= q[:, :, None]},
+    ),
+    "attention.prefix_mask": (
+        {},
+        lambda prefixes, n: within(prefixes, n) | TRIANGLE,
+        {"prefix_causal": lambda prefixes, n: np.broadcast_to(TRIANGLE, (len(prefixes), n, n))},
+    ),
+    "sinusoidal.encode": (
+        TIMES,
+        timestep,
+        {
+            "first_column_zero": lambda t: np.roll(timestep(t), 1, axis=-1),
+            "factor 1": lambda t: timestep(t / 1000),
+        },
+    ),
+    "axes.grid": ({}, grid, {"columns_before_rows": lambda height, width: grid(height, width)[:, ::-1]}),
+    "position_ids.cached": (
+        {},
+        lambda n_query, n_key: np.arange(n_key - n_query, n_key),
+        {
+            "all_at_the_first": lambda n_query, n_key: np.full(n_query, n_key - n_query),
+            "result_in_float16": lambda n_query, n_key: np.arange(n_key - n_query, n_key).astype(np.float16),
+        },
+    ),
+}
+
+
+@every(CASES)
+def test_right_passes_and_wrong_is_named(name):
+    settings, right, wrong = CASES[name]
+    assert check(right, name, **settings).ok, check(right, name, **settings)
+    for mistake, fn in wrong.items():
+        report = check(fn, name, **settings)
+        assert not report.ok
+        assert mistake in [finding.name for finding in report.diagnosis], report
+
+
+def test_axes_in_other_sections_are_named():
+    settings = {"dim": 16, "axis": (0, 0, 1, 1, 1, 2, 2, 2), "layout": "half"}
+    spec = op("axes.rotate").spec
+    for mistake, axis in {"turns_for_sections": (0, 1, 2, 0, 1, 2, 0, 1), "sections_120": (1, 1, 1, 2, 2, 2, 0, 0)}.items():
+        report = check(partial(spec, **settings | {"axis": axis}), "axes.rotate", **settings)
+        assert [finding.name for finding in report.diagnosis] == [mistake], report
+
+
+def test_a_gradient_that_is_not_scaled_is_named():
+    torch = pytest.importorskip("torch", reason="gradients are those of torch")
+
+    class Attend(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v, mask):
+            ctx.save_for_backward(q, k, v, mask)
+            return weights(q, k, mask) @ v
+
+        @staticmethod
+        def backward(ctx, g):
+            q, k, v, mask = ctx.saved_tensors
+            p, by_weight = weights(q, k, mask), g @ v.transpose(-1, -2)
+            by_score = p * (by_weight - (by_weight * p).sum(-1, keepdim=True))
+            return by_score @ k, by_score.transpose(-1, -2) @ q / 4, p.transpose(-1, -2) @ g, None
+
+    def weights(q, k, mask):
+        return (q @ k.transpose(-1, -2) / 4).masked_fill(~mask, -1e30).softmax(-1)
+
+    asked = {"scale": 0.25, "to": torch.from_numpy}
+    assert check(lambda q, k, v, mask: weights(q, k, mask) @ v, "attention.attend", **asked).ok
+    report = check(lambda q, k, v, mask: Attend.apply(q, k, v, mask), "attention.attend", **asked)
+    assert [finding.name for finding in report.diagnosis] == ["gradient_not_scaled"], report
