@@ -29,7 +29,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     `read` is a stage for what no mistake of the list explains, other numbers are the next; `pairs` tries two mistakes at once.
     """
-    if not _same_shape(report, got.shape, question.right.shape, _broadcast(question, got)):
+    if not _same_shape(report, got.shape, question.right.shape, _spread(question, got)):
         if got.any():  # zeros of another shape are no mistake's
             _named(report, question, question.ask(got))
         return False
@@ -122,13 +122,10 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
         report.skipped("resolution", f"{model} hides {len(names)} of {len(question.wrong)} mistakes; check in float32 as well")
 
 
-def _broadcast(question: Question, got: np.ndarray) -> str:
+def _spread(question: Question, got: np.ndarray) -> str:
     """A fact about an output that has one row, or one head, for all."""
-    try:
-        whole = np.broadcast_to(got, question.right.shape)
-    except ValueError:
-        return ""
-    return general.relation(whole, question.right, question.tolerance[question.models[-1]])
+    whole = _broadcast(got, question.right.shape)
+    return "" if whole is None else general.relation(whole, question.right, question.tolerance[question.models[-1]])
 
 
 def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...], more: str) -> bool:
