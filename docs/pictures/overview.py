@@ -11,7 +11,7 @@ WHERE = {  # where position enters, in two lines
     "absolute": ("Absolute", "a vector for the position", "joins the token"),
     "rotary": ("Rotary", "queries and keys turn", "by their position"),
     "relative": ("Relative", "the score gets a term", "for the offset"),
-    "state": ("State", "what is remembered", "decays or is replaced"),
+    "state": ("State", "what is remembered", "fades"),
 }
 
 
@@ -71,7 +71,7 @@ def map_wide():
         p.text(left, 118, title, "b", fill=colour, size=18)
         p.text(left, 138, f"{one} {two}", "m")
         names = _names(family)
-        rows = (len(names) + 1) // 2
+        rows = max((len(names) + 1) // 2, 5)
         across = 12 + 6.7 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
         for i, name in enumerate(names):
             p.text(left + across * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=12.5)

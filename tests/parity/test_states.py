@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from posref import attention
-from posref.state import gated, retention
+from posref.state import convolution, delta, gated, retention
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
 
@@ -126,3 +126,83 @@ def test_mamba_2_of_transformers():
     tiled = np.concatenate([np.swapaxes(given[3], 1, 2)] * 2, axis=1)
     other = gated.recurrent(q, tiled, v, gates, scale=1, state_layout="vk", state=state)
     assert not near(double(theirs.transpose(1, 2)), other.output, size.output, roundings).all()
+
+
+def delta_text(features, key_heads=2):
+    """q, k, v, beta, gates and a state; queries and keys of length 1, two heads of them for four of values."""
+    q, k = (delta.unit(painted(tag, 2, key_heads, 7, 4), eps=1e-6) for tag in (1, 2))
+    beta, gates = 1 / (1 + np.exp(painted(4, 2, 4, 7))), -abs(painted(5, 2, 4, 7, features))
+    return q, k, painted(3, 2, 4, 7, 3), beta, gates, painted(6, 2, 4, 4, 3)
+
+
+def compared(theirs, state, q, k, v, beta, gates, s, scale=0.5):
+    """Their output and state beside ours, and beside the error of the state before its gate."""
+    told = {"scale": scale, "state_layout": "kv", "state": s}
+    ours = delta.recurrent(q, k, v, beta, gates, **told)
+    chunks = delta.chunked(q, k, v, beta, gates, chunk=3, **told)
+    np.testing.assert_allclose(chunks.output, ours.output, rtol=0, atol=200 * 2**-53)
+    # sizes of terms: nothing cancels if errors are added
+    sizes = [abs(x) for x in (q, k, v)]
+    size = delta.recurrent(sizes[0], sizes[1], sizes[2], -beta, gates, scale=scale, state_layout="kv", state=-abs(s))
+    bound = 60 * 2.0**-24 * (abs(size.output).max() + 1), 60 * 2.0**-24 * (abs(size.state).max() + 1)
+    assert abs(theirs - ours.output).max() <= bound[0]
+    assert abs(state - ours.state).max() <= bound[1]
+    late = np.concatenate([0 * gates[..., :1, :], gates[..., :-1, :]], axis=-2)
+    assert abs(theirs - delta.recurrent(q, k, v, beta, late, **told).output).max() > 100 * bound[0]
+
+
+@pytest.mark.parametrize("form", ["torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule"])
+def test_gated_delta_rule_of_qwen3_next(form):
+    """Both implementations of transformers, from a state, with fewer heads of keys than of values."""
+    qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next", reason="transformers has no Qwen3-Next")
+    q, k, v, beta, gates, s = delta_text(1)
+    tensors = [torch.tensor(np.swapaxes(x, 1, 2), dtype=torch.float32) for x in (q, k, v, gates[..., 0], beta)]
+    told = {"initial_state": torch.tensor(s, dtype=torch.float32), "output_final_state": True}
+    theirs, state = getattr(qwen, form)(*tensors, **told, **({"chunk_size": 4} if "chunk" in form else {}))
+    q, k = (attention.repeat_heads(x, heads=4) for x in (q, k))
+    compared(double(theirs.transpose(1, 2)), double(state), q, k, v, beta, gates, s)
+    tiled = np.concatenate([q[:, ::2]] * 2, axis=1)
+    other = delta.recurrent(tiled, k, v, beta, gates, scale=0.5, state_layout="kv", state=s).output
+    assert abs(double(theirs.transpose(1, 2)) - other).max() > 0.1
+
+
+@pytest.mark.parametrize("form", ["chunk_kimi_delta_attention", "recurrent_kimi_delta_attention"])
+def test_kimi_delta_attention(form):
+    """A gate for each feature; both implementations of transformers normalize queries and keys."""
+    kimi = pytest.importorskip("transformers.models.kimi_linear.modeling_kimi_linear", reason="transformers has no Kimi Linear")
+    _, _, v, beta, gates, s = delta_text(4)
+    q, k = painted(1, 2, 4, 7, 4), painted(2, 2, 4, 7, 4)
+    tensors = [torch.tensor(np.swapaxes(x, 1, 2), dtype=torch.float32) for x in (q, k, v, gates, beta)]
+    told = {"initial_state": torch.tensor(s, dtype=torch.float32), "output_final_state": True}
+    more = {"use_qk_l2norm_in_kernel": True} | ({"chunk_size": 4} if "chunk" in form else {})
+    theirs, state = getattr(kimi, form)(*tensors, **told, **more)
+    q, k = (delta.unit(x, eps=1e-6) for x in (q, k))
+    compared(double(theirs.transpose(1, 2)), double(state), q, k, v, beta, gates, s)
+
+
+@pytest.mark.parametrize("features", [1, 4])
+def test_delta_rule_of_onnx(features):
+    q, k, v, beta, gates, s = delta_text(features, key_heads=4)
+    theirs, state = by_onnx("gated_delta", q, k, v, s, decay=gates, beta=beta[..., None])
+    compared(theirs, state, q, k, v, beta, gates, s)
+
+
+def test_short_convolution_of_onnx_and_transformers():
+    """Rows of an earlier text in front; onnx keeps width - 1 rows, transformers as many as it is given."""
+    op = pytest.importorskip("onnx.reference.ops.op_causal_conv_with_state", reason="onnx has no CausalConvWithState")
+    qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next", reason="transformers has no Qwen3-Next")
+    x, kernel, bias, before = painted(1, 2, 6, 3), painted(2, 3, 4), painted(3, 3), painted(4, 2, 3, 3)
+    turned = [np.swapaxes(y, 1, 2).astype(np.float32) for y in (x, before)]
+    weight = kernel[:, None].astype(np.float32)
+    theirs, kept = op.CausalConvWithState._run(None, turned[0], weight, bias.astype(np.float32), turned[1])
+    ours, rows = convolution.convolve(x, kernel, bias, state=before)
+    size = convolution.convolve(abs(x), abs(kernel), abs(bias), state=abs(before)).output
+    assert near(np.swapaxes(theirs, 1, 2), ours, size, 8).all()
+    np.testing.assert_array_equal(np.swapaxes(kept, 1, 2), rows)
+    tensors = [torch.tensor(y, dtype=torch.float32) for y in (turned[0], turned[1], kernel, bias)]
+    step = double(qwen.causal_conv1d_update(*tensors)).swapaxes(1, 2)
+    assert near(step, ours, size, 8).all()
+    np.testing.assert_array_equal(double(tensors[1]).swapaxes(1, 2), rows)
+    fresh = double(qwen.causal_conv1d_fn(tensors[0], tensors[2], tensors[3])).swapaxes(1, 2)
+    assert near(fresh, convolution.convolve(x, kernel, bias).output, size, 8).all()
+    assert not near(fresh, ours, size, 8).all()

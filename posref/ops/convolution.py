@@ -1,0 +1,108 @@
+"""Short convolution: what an implementation can be asked for, and how it goes wrong."""
+
+import numpy as np
+
+from posref.ops import Mistake, using
+from posref.ops.probe import painted
+from posref.state import convolution
+
+
+def convolve(x, kernel, bias, state):
+    """What is computed; `state` is the last width - 1 rows of an earlier text."""
+    return convolution.convolve(x, kernel, bias, state=state).output
+
+
+def keep(x, kernel, state):
+    """The rows that the next text needs."""
+    return convolution.convolve(x, kernel, state=state).state
+
+
+EXTENTS = {"width": 4}
+ARRAYS = {
+    "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
+    "kernel": lambda s: painted((s.head_dim, s.width), 2),
+    "bias": lambda s: painted((s.head_dim,), 4),
+    "state": lambda s: painted((s.batch, s.width - 1, s.head_dim), 6),
+}
+
+
+def _shifted(f, a):
+    """The rows of one token earlier."""
+    rows = np.concatenate([a.state, a.x], axis=-2)
+    oldest = np.concatenate([0 * rows[..., :1, :], rows[..., : a.state.shape[-2] - 1, :]], axis=-2)
+    return f(**a | {"x": rows[..., a.state.shape[-2] - 1 : -1, :], "state": oldest})
+
+
+def _one_row_ahead(f, a):
+    """The last row twice, and the oldest lost."""
+    return f(**a | {"state": np.concatenate([a.state[..., 1:, :], a.state[..., -1:, :]], axis=-2)})
+
+
+def _one_row_behind(f, a):
+    """A cache of `width` rows, of which the first width - 1 are read."""
+    return f(**a | {"state": np.concatenate([0 * a.state[..., :1, :], a.state[..., :-1, :]], axis=-2)})
+
+
+MISTAKES = {
+    "kernel_turned_around": Mistake(
+        using(kernel=lambda a: a.kernel[:, ::-1]),
+        "y_i = sum_t w_t x_{i-t}: the kernel is turned around",
+        "The first tap weighs the token itself.",
+        "The last column of the kernel belongs to the token.",
+        only="convolve",
+    ),
+    "one_token_late": Mistake(
+        _shifted,
+        "y_i is that of token i - 1: one zero too many in front",
+        "No token sees itself.",
+        "Put width - 1 zeros in front, not width, or cut the output in front.",
+    ),
+    "state_ignored": Mistake(
+        using(state=lambda a: 0 * a.state),
+        "the rows that are handed in are not used",
+        "The first tokens of each call are wrong.",
+        "Put the kept rows in front of the new ones.",
+    ),
+    "state_one_row_ahead": Mistake(
+        _one_row_ahead,
+        "the kept rows are one token too new: the cache was updated before it was read",
+        "Decoding reads the last token twice.",
+        "Read the rows, then move them on.",
+        kind="rows",
+    ),
+    "state_one_row_behind": Mistake(
+        _one_row_behind,
+        "the kept rows are one token too old: the first width - 1 of a cache of width rows are read",
+        "Decoding misses the token before.",
+        "Read the last width - 1 rows of the cache.",
+        kind="rows",
+    ),
+    "state_in_reverse": Mistake(
+        using(state=lambda a: a.state[..., ::-1, :]),
+        "the kept rows stand with the newest first",
+        "Neighbours are exchanged after each call.",
+        "The oldest row comes first.",
+    ),
+    "bias_left_out": Mistake(
+        using(bias=lambda a: 0 * a.bias),
+        "b is not added",
+        "Every output is off by one vector.",
+        "Add the bias of the convolution.",
+    ),
+    "one_kernel_for_all": Mistake(
+        using(kernel=lambda a: 0 * a.kernel + a.kernel[:1]),
+        "all features use the kernel of feature 0",
+        "Feature 0 is right and no other.",
+        "One row of taps a feature: depthwise, groups = features.",
+        only="convolve",
+    ),
+}
+
+CAUSAL = True
+SCORES = "features of the tokens before, in front of attention: weights of content"
+
+
+def _head(t):
+    """Attention on words that a convolution went over."""
+    y = convolution.convolve(t.x, t.parameter(t.dim, 4)).output
+    return t.attended(*t.projected(y))

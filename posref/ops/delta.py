@@ -1,0 +1,212 @@
+"""Delta rule: what an implementation can be asked for, and how it goes wrong."""
+
+# Over budget: a state in two layouts, shared heads, three places of gates, and the WY form
+
+import numpy as np
+
+from posref import attention
+from posref.ops import Mistake, instead, missing, result, using
+from posref.ops.gated import MISTAKES as OF_GATES
+from posref.ops.probe import painted
+from posref.state import _memory, delta, gated
+
+
+def unit(x, *, eps):
+    return delta.unit(x, eps=eps)
+
+
+def attend(q, k, v, beta, log_gates, state, *, scale, state_layout):
+    """What is read; queries and keys may have fewer heads than values. `state` is what an earlier text left."""
+    q, k = (attention.with_heads_of(v, x) for x in (q, k))
+    return delta.recurrent(q, k, v, beta, log_gates, scale=scale, state_layout=state_layout, state=state).output
+
+
+def remember(k, v, beta, log_gates, state, *, state_layout):
+    """The state after the last token."""
+    k = attention.with_heads_of(v, k)
+    return delta.recurrent(k, k, v, beta, log_gates, scale=1, state_layout=state_layout, state=state).state
+
+
+def wy(k, v, beta, log_gates):
+    """Keys and values of the WY form side by side."""
+    return np.concatenate(delta.wy(k, v, beta, log_gates), axis=-1)
+
+
+def _keys(s, tag):
+    return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2
+
+
+EXTENTS = {"features": 1, "key_heads": None}  # 0 features for one gate a head
+ARRAYS = {
+    "q": lambda s: _keys(s, 1),
+    "k": lambda s: _keys(s, 2),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
+    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)),
+    "log_gates": lambda s: -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8)),
+    "state": lambda s: painted((s.batch, s.heads, s.head_dim, s.head_dim), 9),
+    "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1) / 64,
+}
+
+
+def _by_turns(turn):
+    """The recurrence with another turn, turn(state, f, k, v, b), token by token."""
+
+    def wrong(f, a):
+        if "state" not in a:
+            missing()
+        k = attention.with_heads_of(a.v, a.k)
+        state, rows = np.swapaxes(a.state, -1, -2) if a.state_layout == "vk" else a.state, []
+        for t in range(k.shape[-2]):
+            tokens = k[..., t, None, :], a.v[..., t, None, :], a.beta[..., t, None, None]
+            state = turn(state, np.exp(a.log_gates[..., t, :, None]), *tokens)
+            rows.append(a.scale * (attention.with_heads_of(a.v, a.q)[..., t, None, :] @ state) if "q" in a else 0)
+        return np.concatenate(rows, axis=-2) if "q" in a else np.swapaxes(state, -1, -2) if a.state_layout == "vk" else state
+
+    return wrong
+
+
+def _t(k):
+    return np.swapaxes(k, -1, -2)
+
+
+def _tiled(a, name):
+    shared = a[name].shape[-3:-2] != a.v.shape[-3:-2]
+    return np.concatenate([a[name]] * (a.v.shape[-3] // a[name].shape[-3]), axis=-3) if shared else missing()
+
+
+def _ungated(which):
+    """The WY form with gates in one half alone."""
+
+    def wrong(k, v, beta, log_gates):
+        gated, plain = (delta.wy(k, v, beta, g) for g in (log_gates, 0 * log_gates))
+        return np.concatenate([plain.w, gated.u] if which == "w" else [gated.w, plain.u], axis=-1)
+
+    return instead(wrong)
+
+
+def _one_step(k, v, beta, log_gates):
+    """A series that is cut after its first term."""
+    c = np.cumsum(log_gates, axis=-2)
+    rows = beta[..., None] * np.concatenate([np.exp(c) * k, v], axis=-1)
+    return rows - beta[..., None] * (_memory.pairs(k, k, c) * (1 - np.eye(k.shape[-2], dtype=int))) @ rows
+
+
+TAKEN = """no_gates gates_to_base_2 gate_one_token_late gates_of_the_first_head gate_of_the_first_feature
+    gates_cumulated_in_bf16 state_ignored other_state_layout"""
+MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
+    "decay_after_error": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v - k @ s)),
+        "v - k . S_{i-1}: the error is that of the state before its gate",
+        "Right without gates; else the correction is too large.",
+        "Gate the state, then look what it recalls.",
+        ("flash-linear-attention#885",),
+    ),
+    "gated_after_writing": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * (s + b * _t(k) * (v - k @ s))),
+        "S = diag(f) (S + b k e^T): the gate comes after the token is written",
+        "Each token forgets a part of itself.",
+        "Gate the state, then write.",
+    ),
+    "value_added": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * v),
+        "S = S' + b k v^T: nothing is subtracted",
+        "Right while keys are orthogonal; then memories pile up. It is gated linear attention.",
+        "Write the difference between the value and what the state recalls.",
+    ),
+    "error_added": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v + k @ (f * s))),
+        "v + k . S': the error has the wrong sign",
+        "The state grows without bound.",
+        "Subtract what the state recalls.",
+    ),
+    "beta_on_the_value_alone": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * s + _t(k) * (b * v - k @ (f * s))),
+        "b v - k . S': b multiplies the value and not what is recalled",
+        "Everything that a key recalls is erased, however small b is.",
+        "b multiplies the whole error.",
+    ),
+    "beta_twice": Mistake(
+        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (b * v - k @ (f * s))),
+        "b (b v - k . S'): the value is multiplied by b twice",
+        "Values are too small.",
+        "Multiply the values or the error by b, not both.",
+    ),
+    "beta_left_out": Mistake(
+        using(beta=lambda a: 0 * a.beta + 1), "b = 1: each token replaces all", "Nothing is averaged.", "Multiply by b."
+    ),
+    "half_beta": Mistake(
+        using(beta=lambda a: a.beta / 2),
+        "b = sigmoid where the model has 2 sigmoid: the factor 2 is left out",
+        "No eigenvalue is negative: the state cannot track a parity.",
+        "Double b where the configuration allows negative eigenvalues.",
+    ),
+    "tiled_heads": Mistake(
+        using(q=lambda a: _tiled(a, "q"), k=lambda a: _tiled(a, "k")),
+        "value head a uses key head a modulo h_k: heads are tiled",
+        "Right where keys and values have as many heads; garbage else.",
+        "Value head a uses key head a // (h_v / h_k): repeat, do not tile.",
+        ("llama.cpp#19468", "ik_llama.cpp#1654"),
+        only="attend",
+    ),
+    "w_without_gates": Mistake(
+        _ungated("w"),
+        "w is made of k, not of exp(c) k, and of products without gates",
+        "Right without gates, and in the first chunk.",
+        "Multiply the keys of w by exp(c_i), and A by exp(c_i - c_j).",
+        only="wy",
+    ),
+    "u_without_gates": Mistake(
+        _ungated("u"),
+        "u is made with k_i . k_j, without exp(c_i - c_j)",
+        "Right without gates.",
+        "A has the same decay in w and u.",
+        ("shainet#170",),
+        only="wy",
+    ),
+    "first_order": Mistake(
+        instead(_one_step),
+        "1 - A for the inverse of 1 + A",
+        "Right for two tokens.",
+        "Substitute forward, row by row.",
+        only="wy",
+    ),
+    "eps_beside_the_length": Mistake(
+        instead(lambda x, eps: x / (np.sqrt((x * x).sum(axis=-1, keepdims=True)) + eps)),
+        "x / (|x| + eps): eps is added to the length, not to its square",
+        "Equal for vectors of usual length; short vectors come out longer.",
+        "Add eps under the root.",
+        only="unit",
+    ),
+    "eps_as_a_floor": Mistake(
+        instead(lambda x, eps: x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), eps)),
+        "x / max(|x|, eps), as torch.nn.functional.normalize: eps is a floor of the length",
+        "Equal for vectors of usual length; short vectors come out longer.",
+        "Add eps under the root.",
+        only="unit",
+    ),
+    "mean_of_squares": Mistake(
+        result(lambda y, a: y * np.sqrt(a.x.shape[-1])),
+        "the root of the mean of squares is divided by: RMSNorm",
+        "Keys have the length sqrt(d): the state is overwritten d times and grows without bound.",
+        "Divide by the root of the sum.",
+        only="unit",
+    ),
+}
+
+CAUSAL = True
+SCORES = "weights that are no softmax of scores"
+
+
+def _head(t):
+    """The weights of values, from values that are the tokens' own; keys in the future have none."""
+    n = len(t.x)
+    q, k, v = t.projected(t.x)
+    k, beta = delta.unit(k, eps=1e-6), 1 + np.tanh(t.x @ t.parameter(t.dim))
+    gates = gated.log_gates(t.x @ t.parameter(t.dim), t.parameter(1), t.parameter(1))[:, None]
+    told = {"scale": t.scale, "state_layout": "kv"}
+    scores = delta.recurrent(q, k, np.eye(n, dtype=int), beta, gates, **told).output
+    return scores, scores @ v
+
+
+def _weights(t):
+    return _head(t)[0]

@@ -1,0 +1,59 @@
+"""Short convolution: each feature is a weighted sum of its last few tokens."""
+
+import mpmath
+import numpy as np
+
+from proofs.state.convolution import definition
+from proofs.vectors import case, painted
+from proofs.vectors._rejected import cut, fewer
+
+SOURCES = ("Fu et al., arXiv 2212.14052, section 3", "Yang et al., arXiv 2406.06484, section 3.4")
+
+CONVENTIONS = {
+    "axes": "x (.., n, c), kernel (c, width), bias (c,), state (.., width - 1, c), the oldest row first",
+    "op convolve": "bias_c + sum_t kernel_ct x_{i - (width - 1) + t, c}, with the rows of state before x",
+    "op keep": "the last width - 1 rows of state and x",
+}
+REJECTED = (
+    ("convolution/convolve/w4/painted", "state", {"state": fewer}, "shape", "One row for each tap but the last."),
+    ("convolution/convolve/w4/painted", "bias", {"bias": cut}, "shape", "A bias for every feature."),
+)
+REASONS = """
+pair keep * state_one_row_ahead state_one_row_behind | one row on and one back; the oldest row is not kept
+"""
+STATE = "state_ignored state_one_row_ahead state_one_row_behind state_in_reverse one_token_late"
+
+
+def vectors():
+    for probe, shape, width in (("painted", (2, 5, 3), 4), ("short-text", (2, 1, 2), 4), ("no-batch", (4, 2), 3)):
+        x, kernel, bias = painted(shape, 1), painted((shape[-1], width), 2), painted(shape[-1:], 4)
+        state = painted((*shape[:-2], width - 1, shape[-1]), 6)
+        rows = np.concatenate([state, x], axis=-2)
+        n = shape[-2]
+        yield case(
+            f"convolution/convolve/w{width}/{probe}",
+            op="convolve",
+            params={},
+            tensors={"x": x, "kernel": kernel, "bias": bias, "state": state},
+            expected=_convolved(rows, kernel, bias),
+            models=("f64", "f32"),  # all sums of these products are exact, in any order
+            kills=f"{STATE} kernel_turned_around bias_left_out one_kernel_for_all",
+        )
+        yield case(
+            f"convolution/keep/w{width}/{probe}",
+            op="keep",
+            params={},
+            tensors={"x": x, "kernel": kernel, "state": state},
+            expected=rows[..., n:, :],
+            kills=STATE if n < width - 1 else "one_token_late",
+        )
+
+
+def _convolved(rows, kernel, bias):
+    exact = np.vectorize(lambda x: mpmath.mpf(float(x)), otypes=[object])
+    rows, kernel, bias = exact(rows), exact(kernel), exact(bias)
+    width = kernel.shape[-1]
+    out = np.zeros((*rows.shape[:-2], rows.shape[-2] - width + 1, rows.shape[-1]), dtype=object)
+    for *at, i, c in np.ndindex(*out.shape):
+        out[(*at, i, c)] = definition(rows[tuple(at)], kernel, i + width - 1, c) + bias[c]
+    return out
