@@ -9,6 +9,7 @@ from posref._printable import in_one_line
 from posref.explain.settings import shown
 from posref.explain.words import runs
 from posref.ops.scaling import ByLength
+from posref.rotary import rope
 
 PYTHON = '''"""{title}"""
 
@@ -242,8 +243,11 @@ def _c(group, words):
     return C.format(**words, pairs=pairs, values=values, magnitude=group["magnitude"], first=first, second=second, shift=sign)
 
 
+NO_ANSWERS = {"part", "indices", "model_type", "source", "slips", "call", "phase_error", "frequencies", "frequencies_long"}
+
+
 def differences(ours, theirs):
-    """What changes from one explanation to another, a line for each answer of each set of layers."""
+    """What changes from one explanation to another: in words what a schedule changes, then a line for each answer."""
     found = []
     ours, theirs = in_one_line(ours), in_one_line(theirs)
     if ours["model_type"] != theirs["model_type"]:
@@ -251,14 +255,62 @@ def differences(ours, theirs):
     a, b = ({(group["part"], i): group for group in side["layers"] for i in group["indices"]} for side in (ours, theirs))
     changed = {}
     for place in sorted({*a, *b}, key=str):
-        if place not in a or place not in b:
-            side = "first" if place in a else "second"
-            changed.setdefault((place[0], f"only in the {side} file", "", ""), []).append(place[1])
-            continue
-        for key in ANSWERED:
-            if a[place].get(key) != b[place].get(key):
-                changed.setdefault((place[0], key, str(a[place].get(key)), str(b[place].get(key))), []).append(place[1])
-    for (part, key, before, after), layers in changed.items():
-        where = f"{part} " if part else ""
-        found.append(f"{where}layers {runs(sorted(layers))}: {key}" + (f" {before} -> {after}" if before or after else ""))
+        for line in _changes(a.get(place), b.get(place)):
+            changed.setdefault((place[0], line), []).append(place[1])
+    for (part, line), layers in changed.items():
+        found.append(f"{part} layers {runs(sorted(layers))}: {line}".strip())
+    for key, what in (("unsupported", "layers that are not described"), ("unread", "keys that were not understood")):
+        if ours[key] != theirs[key]:
+            found.append(f"{what} differ; see each file")
     return found
+
+
+def _changes(before, after):
+    """Lines for one layer, of which a side may be missing."""
+    if before is None or after is None:
+        return [f"only in the {'first' if after is None else 'second'} file"]
+    keys = [key for key in dict.fromkeys([*ANSWERED, *before, *after]) if before.get(key) != after.get(key)]
+    words = _stretched(before, after)
+    found = [f"{key} {before.get(key)} -> {after.get(key)}" for key in keys if key not in NO_ANSWERS]
+    if not found and "frequencies" in keys:
+        found = ["frequencies differ"]
+    return [words, *found] if words else found
+
+
+def _stretched(before, after):
+    """24 slow pairs: 4x -> 8x slower; scores x 1.296 -> x 1.459; reaches 131072 -> 262144"""
+    if not before["encoding"] == after["encoding"] == "rope":
+        return ""
+    found = []
+    slower = [_slower(group) for group in (before, after)]
+    if None not in slower and slower[0] != slower[1]:
+        most = [max(ratios) for ratios in slower]
+        counts = [
+            sum(ratio > 1 and np.isclose(ratio, top) for ratio in ratios) for ratios, top in zip(slower, most, strict=True)
+        ]
+        many = " -> ".join(map(str, dict.fromkeys(n for n in counts if n)))
+        own = "" if before["base"] == after["base"] else " than by its own base"
+        found.append(f"{many} slow pairs: {most[0]:.4g}x -> {most[1]:.4g}x slower{own}")
+    scores, reach = [group["magnitude"] ** 2 for group in (before, after)], [_reach(group) for group in (before, after)]
+    if scores[0] != scores[1]:
+        whole = all(group["rotary_dim"] == group["head_dim"] for group in (before, after))
+        found.append(f"scores{'' if whole else ' of turned features'} x {scores[0]:.4g} -> x {scores[1]:.4g}")
+    if None not in reach and reach[0] != reach[1]:
+        found.append(f"reaches {reach[0]} -> {reach[1]}")
+    return "; ".join(found)
+
+
+def _slower(group):
+    """How many times slower each pair turns than by its base alone; None where the schedule has several lists or axes."""
+    n, kind = len(group["frequencies"]), (group["scaling"] or {}).get("type")
+    if kind in ("longrope", "dynamic_ntk", "proportional") or group.get("axes") or 2 * n != group["rotary_dim"]:
+        return None
+    plain = rope.frequencies(group["rotary_dim"], float(group["base"]))
+    return (plain / np.array(group["frequencies"])).round(9).tolist()
+
+
+def _reach(group):
+    """The longest text: max_position_embeddings, or what YaRN and LongRoPE extend their original length to."""
+    said, length = group["scaling"] or {}, group.get("max_position_embeddings")
+    extended = said["original_length"] * said["factor"] if said.get("type") in ("yarn", "longrope") else 0
+    return max(int(extended), length or 0) or None

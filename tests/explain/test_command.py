@@ -151,6 +151,38 @@ def test_difference(file, capsys):
     assert "layers 4-5: only in the second file" in printed(capsys, first, "--diff", longer)
 
 
+def test_difference_in_words(file, capsys):
+    """YaRN of factor 4 and 8 of a head of 128: magnitudes 0.1 ln s + 1, squared; 40 of 64 pairs are not divided whole."""
+    yarn = {"rope_type": "yarn", "original_max_position_embeddings": 32768}
+    said = {
+        "num_hidden_layers": 2,
+        "hidden_size": 512,
+        "num_attention_heads": 4,
+        "rope_theta": 1e6,
+        "max_position_embeddings": 32768,
+    }
+    files = [file(LLAMA | said | {"rope_scaling": yarn | {"factor": factor}}, f"{factor}.json") for factor in (4.0, 8.0)]
+    plain = file(LLAMA | said, "plain.json")
+    first = printed(capsys, files[0], "--diff", files[1]).splitlines()[0]
+    assert first == "layers 0-1: 24 slow pairs: 4x -> 8x slower; scores x 1.296 -> x 1.459; reaches 131072 -> 262144"
+    assert "24 slow pairs: 1x -> 4x slower; scores x 1 -> x 1.296" in printed(capsys, plain, "--diff", files[0])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"is_causal": False},
+        {"architectures": ["XForCausalLM"]},
+        {"rope_thetas": 3},
+        {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        {"mtp_layers": {"num_hidden_layers": 1}},
+    ],
+)
+def test_what_differs_is_never_the_same(changed, file, capsys):
+    said = printed(capsys, file(LLAMA, "a.json"), "--diff", file(LLAMA | changed, "b.json"))
+    assert said != "the positions are the same\n"
+
+
 MODULE = """
 import numpy as np
 from posref.rotary import rope
