@@ -259,9 +259,9 @@ def differences(ours, theirs):
             changed.setdefault((place[0], line), []).append(place[1])
     for (part, line), layers in changed.items():
         found.append(f"{part} layers {runs(sorted(layers))}: {line}".strip())
-    for key, what in (("unsupported", "layers that are not described"), ("unread", "keys that were not understood")):
-        if ours[key] != theirs[key]:
-            found.append(f"{what} differ; see each file")
+    what = {"unsupported": "layers that are not described", "unread": "keys that were not understood"}
+    what |= {"foreign": "keys that no class of transformers 5.23.0 has"}
+    found += [f"{words} differ; see each file" for key, words in what.items() if ours[key] != theirs[key]]
     return found
 
 

@@ -64,11 +64,11 @@ def _from_file(path):
         raise ValueError(f"{path} is a directory{hint}")
     try:
         with open(path, "rb") as file:
-            if file.read(4) == b"GGUF":
+            first = file.read(4)
+            if first == b"GGUF":
                 file.seek(0)
                 return gguf.read(file)
-            file.seek(0)
-            text = file.read(LARGEST + 1)
+            text = first + file.read(LARGEST + 1)  # a pipe cannot be sought in
     except OSError as error:
         first = ", ".join(sorted(models())[:6])
         words = f"models known by name: {first} and {len(models()) - 6} more"

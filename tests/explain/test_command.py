@@ -174,6 +174,7 @@ def test_difference_in_words(file, capsys):
         {"is_causal": False},
         {"architectures": ["XForCausalLM"]},
         {"rope_thetas": 3},
+        {"lookback": 3},
         {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
         {"mtp_layers": {"num_hidden_layers": 1}},
     ],
