@@ -419,7 +419,9 @@ def _xlnet(group, each):
     """Column n - i + j of row i: the score of the distance i - j, where the columns count from the distance n down."""
     n = each.result.shape[-1]
     columns = n - np.arange(n)[:, None] + np.arange(n)
-    return np.take_along_axis(each.given, np.broadcast_to(columns, each.result.shape), axis=-1), each.result
+    there = columns < each.given.shape[-1]  # in one direction later keys, which are hidden, have no column
+    found = np.take_along_axis(each.given, np.broadcast_to(columns * there, each.result.shape), axis=-1)
+    return np.where(there, found, each.result), each.result
 
 
 EXPECTED = {"alibi": _alibi, "deberta": _deberta, "xlnet": _xlnet}
