@@ -328,7 +328,8 @@ def maker(
     placed = any(known.get(name) in (keys_at, queries_at) for name in given)
     sizes: dict[str, Any] = EXTENTS | ({"max_position": None} if placed else {}) | dict(own or {})
     for name in {"n_query", "n_key"} & settings.keys():
-        settings[name] = settings[name].replace(default=sizes[name])
+        own_default = settings[name].default is None  # all tokens, where nothing else is asked
+        settings[name] = settings[name] if own_default else settings[name].replace(default=sizes[name])
     extents = {name: inspect.Parameter(name, keyword, default=value) for name, value in sizes.items() if name not in settings}
     parameters = {name: p.replace(kind=keyword) for name, p in (settings | extents).items()}
 

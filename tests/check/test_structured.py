@@ -74,6 +74,11 @@ CASES = {  # op, settings, what is right, and what is wrong by its name
         },
     ),
     "axes.grid": ({}, grid, {"columns_before_rows": lambda height, width: grid(height, width)[:, ::-1]}),
+    "position_ids.padded": (
+        {},
+        lambda mask: np.where(mask, np.cumsum(mask, axis=-1) - 1, 0),
+        {"places_are_positions": lambda mask: np.broadcast_to(np.arange(mask.shape[1]), mask.shape)},
+    ),
     "position_ids.cached": (
         {},
         lambda n_query, n_key: np.arange(n_key - n_query, n_key),
