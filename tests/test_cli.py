@@ -129,9 +129,10 @@ def shell(run, tmp_path, monkeypatch):
     for name in ("my_ops", "my_torch", "unruly", "leaves", "pkg"):
         sys.modules.pop(name, None)
     yield run
-    for name in set(sys.modules) - set(imported):
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+    for name, module in list(sys.modules.items()):
+        if str(tmp_path) in str(getattr(module, "__file__", None)):
             del sys.modules[name]
+    sys.modules.update(imported)  # one of the modules is called json
 
 
 def usage_error(result):

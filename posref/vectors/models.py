@@ -146,9 +146,10 @@ def on_host(value):
     """The numbers of a numpy array or of a tensor of torch, jax or mlx; bfloat16, which NumPy has not, becomes float32."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-    if "bfloat16" in str(getattr(value, "dtype", "")):
+        return np.asarray((value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy())
+    if str(getattr(value, "dtype", "")) == "mlx.core.bfloat16":
         return np.array(value.tolist(), np.float32).reshape(value.shape)
-    return np.asarray(value.numpy() if hasattr(value, "detach") else value)
+    return np.asarray(value)
 
 
 def differences(case, got):
