@@ -213,7 +213,7 @@ def attention(layer, call, record, aspects):
 
 def loudness(layer, call, record):
     """Queries are those of the projection, or of their norm, times the explained factor: a rotation keeps their length."""
-    made = [norm.after for norm in record.norms if norm.layer == call.layer] or [record.queries.get(call.layer)]
+    made = [norm.after for norm in record.norms if norm.layer == call.layer] or record.queries.get(call.layer, [])
     sizes = [np.linalg.norm(x) for x in made if x is not None and x.size == call.q.size]
     before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
     factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
@@ -366,7 +366,7 @@ def temperature(layer, call, record, aspects):
     factors = TEMPERATURES[rule["rule"]](p, rule["a"], rule["f"])
     turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
     normed = [norm.after for norm in record.norms if norm.layer == call.layer and norm.after.size == call.q.size]
-    projected = normed[0] if normed else record.queries.get(call.layer)
+    projected = normed[0] if normed else record.queries.get(call.layer, [None])[-1]
     if not turns and (projected is None or projected.size != call.q.size):
         aspects["temperature"] = "queries before the factor are not recorded"
         return

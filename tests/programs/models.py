@@ -235,7 +235,7 @@ class Bias(NamedTuple):
 
 
 class Record(NamedTuple):
-    """`queries` are what the projections of queries gave, by the name of the attention; `weights`
+    """`queries` are what the projections of queries gave, call by call, by the name of the attention; `weights`
     what it returned itself; `bias_tables` those of T5."""
 
     turns: list
@@ -472,7 +472,7 @@ def bias_tables(model):
 
 def _watch_query(module, name, record):
     def watch(_, __, y):
-        record.queries[name.rpartition(".")[0]] = _array(y)
+        record.queries.setdefault(name.rpartition(".")[0], []).append(_array(y))
 
     return module.register_forward_hook(watch)
 
