@@ -276,7 +276,9 @@ def _moved(function: Callable[..., Any], args: Any, named: Any, u: Units) -> Ran
     def walked(tree: Any, get: Callable[[Ranged], Any]) -> Any:
         if isinstance(tree, Ranged) or (isinstance(tree, np.ndarray) and tree.dtype.kind in "fcO"):
             return get(_lifted(tree, u))
-        return type(tree)(walked(branch, get) for branch in tree) if isinstance(tree, (list, tuple)) else tree
+        if isinstance(tree, tuple):  # a named tuple, too
+            return tuple(walked(branch, get) for branch in tree)
+        return [walked(branch, get) for branch in tree] if isinstance(tree, list) else tree
 
     def done(get: Callable[[Ranged], Any]) -> Any:
         return function(*walked(tuple(args), get), **named)

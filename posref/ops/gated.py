@@ -38,7 +38,7 @@ def _gates(s):
     return -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8))
 
 
-EXTENTS = {"features": 1}  # 0 for one gate a head
+EXTENTS = {"features": 1}  # 0 for one gate per head
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
@@ -77,7 +77,8 @@ def _gates_of_one_head(a):
 
 
 def _cumulated_in_bf16(a):
-    return np.diff(rounded(np.cumsum(a.log_gates, axis=-2), 8), axis=-2, prepend=0)
+    sums = rounded(np.cumsum(a.log_gates, axis=-2), 8)
+    return sums - _later(sums)
 
 
 def _mask_without_decay(f, a):
@@ -157,13 +158,13 @@ MISTAKES = {
     "gate_of_the_first_feature": Mistake(
         using(log_gates=_first_feature),
         "all features of a head use the gate of feature 0",
-        "Right for models with one gate a head.",
-        "The gates are one a feature of the keys.",
+        "Right for models with one gate per head.",
+        "Use one gate per feature of the keys.",
     ),
     "gates_on_the_values": Mistake(
         _on_the_values,
         "the gates act along the values: S = S diag(f) + k v^T",
-        "Right for models with one gate a head.",
+        "Right for models with one gate per head.",
         "Gates belong to the features of keys.",
     ),
     "gates_cumulated_in_bf16": Mistake(

@@ -139,7 +139,9 @@ class Low(NDArrayOperatorsMixin):
         def walked(tree, get):
             if isinstance(tree, Low) or (isinstance(tree, np.ndarray) and tree.dtype.kind in "fcO"):
                 return get(lifted(tree, self.style))
-            return type(tree)(walked(x, get) for x in tree) if isinstance(tree, (list, tuple)) else tree
+            if isinstance(tree, tuple):  # a named tuple, too
+                return tuple(walked(x, get) for x in tree)
+            return [walked(x, get) for x in tree] if isinstance(tree, list) else tree
 
         v, w = (function(*walked(tuple(args), get), **named) for get in (lambda x: x.v, lambda x: x.w))
         return Low(v, self.style, w)
