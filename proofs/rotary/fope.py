@@ -65,26 +65,26 @@ def one_matrix():
     prove_equal(*(fope.tables(m, w, c, x, dim=2, convention="released")[1].ravel() for x in (s, c)))
 
 
+BASE, LENGTH = symbol("base", positive=True), symbol("L", positive=True)
+
+
 @theorem(of=[fope.frequencies, rope.frequencies], sizes="dim = 2, 4, every base and length")
 def frequencies_pinned():
     """Kept are RoPE's frequencies with w L >= 2 pi, in their order."""
-    base, length = symbol("base", positive=True), symbol("L", positive=True)
-
     for dim in (2, 4):
 
         def both(dim=dim):
-            plain = rope.frequencies(sp.Integer(dim), base)
-            return fope.frequencies(sp.Integer(dim), base, length=length), [w for w in plain if w * length >= 2 * np.pi]
+            plain = rope.frequencies(sp.Integer(dim), BASE)
+            return fope.frequencies(sp.Integer(dim), BASE, length=LENGTH), [w for w in plain if w * LENGTH >= 2 * np.pi]
 
         for _, (got, stated) in all_paths(both):
-            prove_equal([*got, length], [*stated, length])
+            prove_equal([*got, LENGTH], [*stated, LENGTH])
 
 
 @frequencies_pinned.control
 def all_are_kept():
     """Kept are all of them."""
-    base, length = symbol("base", positive=True), symbol("L", positive=True)
-    for _, got in all_paths(lambda: fope.frequencies(sp.Integer(4), base, length=length)):
+    for _, got in all_paths(lambda: fope.frequencies(sp.Integer(4), BASE, length=LENGTH)):
         prove_that(len(got) == 2, counterexample=f"dim = 4: {len(got)} of 2 frequencies are kept")
 
 

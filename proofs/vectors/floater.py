@@ -49,8 +49,7 @@ class Rounded:
     __radd__, __rmul__ = __add__, __mul__
 
     def __truediv__(self, whole):
-        value = self.value / whole
-        return Rounded(value, self.error / whole + abs(value))
+        return Rounded(self.value / whole, self.error / whole + abs(self.value / whole))
 
     def __sub__(self, other):
         return self + -1 * _rounded(other)

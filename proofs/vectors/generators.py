@@ -49,8 +49,7 @@ def _skew(matrix):
 
 
 def _circulant(row):
-    d = row.shape[-1]
-    return np.array([[[c[(j - i) % d] - c[(i - j) % d] for j in range(d)] for i in range(d)] for c in row])
+    return np.array([[[c[(j - i) % len(c)] - c[(i - j) % len(c)] for j in range(len(c))] for i in range(len(c))] for c in row])
 
 
 def _partition(blocks, count):
