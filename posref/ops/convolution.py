@@ -8,13 +8,13 @@ from posref.state import convolution
 
 
 def convolve(x, kernel, bias, state):
-    """What is computed; `state` is the last width - 1 rows of an earlier text."""
-    return convolution.convolve(x, kernel, bias, state=state).output
+    """The convolved features; `state` is the last width - 1 rows of an earlier text."""
+    return convolution.causal(x, kernel, bias, state=state).output
 
 
 def keep(x, kernel, state):
     """The rows that the next text needs."""
-    return convolution.convolve(x, kernel, state=state).state
+    return convolution.causal(x, kernel, state=state).state
 
 
 EXTENTS = {"width": 4}
@@ -93,7 +93,7 @@ MISTAKES = {
         using(kernel=lambda a: 0 * a.kernel + a.kernel[:1]),
         "all features use the kernel of feature 0",
         "Feature 0 is right and no other.",
-        "One row of taps a feature: depthwise, groups = features.",
+        "Use one row of taps per feature: depthwise, groups = features.",
         only="convolve",
     ),
 }
@@ -104,5 +104,5 @@ SCORES = "features of the tokens before, in front of attention: weights of conte
 
 def _head(t):
     """Attention on words that a convolution went over."""
-    y = convolution.convolve(t.x, t.parameter(t.dim, 4)).output
+    y = convolution.causal(t.x, t.parameter(t.dim, 4)).output
     return t.attended(*t.projected(y))

@@ -29,14 +29,14 @@ def remember(k, v, beta, log_gates, state, *, state_layout):
 
 def wy(k, v, beta, log_gates):
     """Keys and values of the WY form side by side."""
-    return np.concatenate(delta.wy(k, v, beta, log_gates), axis=-1)
+    return np.concatenate(delta.wy_form(k, v, beta, log_gates), axis=-1)
 
 
 def _keys(s, tag):
     return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2
 
 
-EXTENTS = {"features": 1, "key_heads": None}  # 0 features for one gate a head
+EXTENTS = {"features": 1, "key_heads": None}  # 0 features for one gate per head
 ARRAYS = {
     "q": lambda s: _keys(s, 1),
     "k": lambda s: _keys(s, 2),
@@ -78,7 +78,7 @@ def _ungated(which):
     """The WY form with gates in one half alone."""
 
     def wrong(k, v, beta, log_gates):
-        gated, plain = (delta.wy(k, v, beta, g) for g in (log_gates, 0 * log_gates))
+        gated, plain = (delta.wy_form(k, v, beta, g) for g in (log_gates, 0 * log_gates))
         return np.concatenate([plain.w, gated.u] if which == "w" else [gated.w, plain.u], axis=-1)
 
     return instead(wrong)

@@ -67,7 +67,7 @@ MISTAKES = {
         using(decays=lambda a: 0 * a.decays + a.decays[:1] if len(a.decays) > 1 else missing()),
         "all heads use the decay of head 0",
         "Head 0 is right and no other.",
-        "One decay a head.",
+        "Use one decay per head.",
     ),
     "heads_in_reverse": Mistake(
         using(decays=lambda a: a.decays[::-1] if len(a.decays) > 1 else missing()),

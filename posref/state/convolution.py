@@ -1,28 +1,29 @@
 r"""Short convolution: each feature is a weighted sum of its last few tokens; a cache holds the ones before.
 
-A state that decays knows little of the order of neighbours. A convolution over 3 or 4 tokens in front of queries, keys and
-values knows it; in most models it stands before the state layers.
+A state that decays hardly tells the order of neighbouring tokens. A convolution over 3 or 4 tokens tells this order. Most
+models apply the convolution to queries, keys and values before they enter the state.
 
 Also called: causal convolution, short conv, conv1d, causal_conv1d, Canon layer, LFM2, token shift.
 
-Definition. Feature c has a kernel of `width` numbers, one a tap, the last one for the token itself:
+Definition. Feature c has a kernel of `width` numbers, one per tap; the last number belongs to the token itself:
 
-    y_ic = b_c + sum_{t=0..width-1} w_ct x_{i - (width - 1) + t, c}        x is 0 before the text, or what an earlier text left
+    y_ic = b_c + sum_{t=0..width-1} w_ct x_{i - (width - 1) + t, c}        rows of x before the text: `state`, or 0
     state = the last width - 1 rows of x
 
 Symbols.
 
     x, y (..., n, c)               features of n tokens, and what is computed
-    w (c, width)                   `kernel` in the code; one row a feature, as torch stores it without its middle axis
+    w (c, width)                   `kernel` in the code; one row per feature; torch's weight is (c, 1, width)
     b (c,)                         bias, if there is one
     state (..., taps, c)           width - 1 rows before the text, the oldest first
 
-Conventions. The kernel is not turned around: its last column belongs to the token, as in `zero_padding` with rows of zeros in
-front. An activation follows in most models (SiLU), none here. Texts that are packed into one row begin with zeros each.
+Conventions. The kernel is not reversed: its last column belongs to the token, as in `zero_padding` with rows of zeros in
+front. In most models an activation (SiLU) follows; this function applies no activation. Where several texts are packed into
+one row, each text begins with zeros.
 
 Example. A kernel (10, 1): the token and ten times the one before it.
 
->>> y, left = convolve(np.array([[1], [2], [3]]), np.array([[10, 1]]))
+>>> y, left = causal(np.array([[1], [2], [3]]), np.array([[10, 1]]))
 >>> y.ravel(), left.ravel()
 (array([ 1, 12, 23]), array([3]))
 
@@ -53,8 +54,8 @@ class Convolved(NamedTuple):
     state: Numbers[Array, "... width-1 c"]
 
 
-@contract(kernel="one row of taps a feature; a weight of torch's Conv1d is (c, 1, width)")
-def convolve(
+@contract(kernel="one row of taps per feature; a weight of torch's Conv1d is (c, 1, width)")
+def causal(
     x: Numbers[Array, "... n! c"],
     kernel: Numbers[Array, "c taps+1"],
     bias: Numbers[Array, "c"] | None = None,
@@ -63,7 +64,7 @@ def convolve(
 ) -> Convolved:
     """y and the last width - 1 rows of x: `(..., n, c)` and `(..., width - 1, c)`.
 
-    >>> convolve(np.array([[2]]), np.array([[10, 1]]), state=np.array([[3]])).output
+    >>> causal(np.array([[2]]), np.array([[10, 1]]), state=np.array([[3]])).output
     array([[32]])
     """
     n, width = x.shape[-2], kernel.shape[-1]

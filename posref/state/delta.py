@@ -1,12 +1,12 @@
-r"""Delta rule: the state is corrected by its error; what a key recalls is replaced, not added to.
+r"""Delta rule: the value that a key recalls from the state is replaced, not added to.
 
-Linear attention adds a value to what the key already recalls, so memories of like keys pile up. The delta rule first looks what
-the state recalls for the key and writes the difference; gates forget beside it.
+Linear attention adds a value to what the key already recalls, so memories of like keys pile up. The delta rule first reads the
+value that the state recalls for the key, then writes the difference to the new value. Gates make the state fade besides.
 
 Also called: DeltaNet, gated DeltaNet, GDN, gated delta net, gated delta rule, KDA, Kimi Delta Attention, Kimi Linear.
 
-Definition. Token i has a strength b_i and gates f_i as in `gated`: none in DeltaNet, one a head in gated DeltaNet, one a
-feature in KDA:
+Definition. Token i has a strength b_i and gates f_i as in `gated`: none in DeltaNet, one gate per head in gated
+DeltaNet, one gate per feature in KDA:
 
     S'_i = diag(f_i) S_{i-1}
     S_i = S'_i + b_i k_i (v_i - k_i . S'_i)^T                         recurrent, S_{-1} = 0 or what an earlier text left
@@ -24,17 +24,17 @@ Symbols.
     q, k (..., n, d)            queries and keys, of length 1 in released models (`unit`)
     v (..., n, d_v)             values
     beta (..., n)               b: 0 writes nothing, 1 replaces; up to 2 in models with negative eigenvalues
-    log_gates (..., n, d)       ln f, not above 0; (.., n, 1) for one gate a head, zeros for DeltaNet
+    log_gates (..., n, d)       ln f, not above 0; (.., n, 1) for one gate per head, zeros for DeltaNet
     s                           scale
     S (..., d, d_v)             `state`, keys by values for state_layout="kv", (.., d_v, d) for "vk"
     w, u (..., n, d), (..., n, d_v)   keys and values of the WY form
     o (..., n, d_v)             output
 
-Conventions. The state is gated first; the error is that of the gated state. Then the token is written, then read. With fewer
-heads of keys than of values, as in Qwen3-Next, head a of the values uses head a // (h_v / h_k) of queries and keys:
+Conventions. Each token does four things in this order: gate the state, compute the error of the gated state, write, read. With
+fewer heads of keys than of values, as in Qwen3-Next, head a of the values uses head a // (h_v / h_k) of queries and keys:
 `attention.repeat_heads`. Without overlap of keys (k_i . k_j = 0) nothing is recalled and it is gated linear attention with
-values b v. A key of length 1 with b = 1 is recalled exactly after it was written. Where a score stands between two tokens it
-depends on all keys in between, not on the offset; with orthogonal keys and equal gates it does.
+values b v. A key of length 1 with b = 1 is recalled exactly after it was written. The weight of a value depends on all keys
+between its token and the query; with orthogonal keys and equal gates the tokens in between matter by their number alone.
 
 Example. The same key three times: the state recalls the last value, not a sum.
 
@@ -45,8 +45,8 @@ array([1., 5., 7.])
 Where implementations differ.
 
     what | who | value | version | source
-    gates | Qwen3-Next, gated DeltaNet | -exp(A_log) softplus(a + dt_bias), one a value head | 5.23.0 | modeling_qwen3_next.py
-    gates | Kimi Linear | the same, one a feature | 5.23.0 | modeling_kimi_linear.py KimiLinearForgetGate
+    gates | Qwen3-Next, gated DeltaNet | -exp(A_log) softplus(a + dt_bias), one per value head | 5.23.0 | modeling_qwen3_next.py
+    gates | Kimi Linear | the same, one per feature | 5.23.0 | modeling_kimi_linear.py KimiLinearForgetGate
     gates | KDA in fla, with lower_bound | lower_bound sigmoid(exp(A_log) (x + dt_bias)), lower_bound -5 | bc3b101dcb
       | fla/ops/kda/gate.py
     length of q and k | fla, transformers | x / sqrt(sum x^2 + 1e-6) | bc3b101dcb, 5.23.0 | modeling_qwen3_next.py l2norm
@@ -119,7 +119,7 @@ def recurrent(
 
 
 @contract
-def wy(
+def wy_form(
     k: Numbers[Array, "... n! d"],
     v: Numbers[Array, "... n d_v"],
     beta: Numbers[Array, "... n"],
@@ -128,7 +128,7 @@ def wy(
     """w and u, row by row: `(..., n, d)` and `(..., n, d_v)`. DeltaNet, Eq. (8); with gates, Kimi Linear, section 3.
 
     >>> one = np.ones((2, 1))
-    >>> wy(one, one, np.ones(2), 0 * one).u.ravel()
+    >>> wy_form(one, one, np.ones(2), 0 * one).u.ravel()
     array([1., 0.])
     """
     _require.between("delta.wy", "-log_gates", -log_gates, 0)
@@ -155,7 +155,7 @@ def quadratic(
     >>> quadratic(one, one, 3 * one, np.ones(2), 0 * one, scale=1, state_layout="kv").output.ravel()
     array([3., 3.])
     """
-    s, c, (w, u) = start(k, v, state, state_layout), np.cumsum(log_gates, axis=-2), wy(k, v, beta, log_gates)
+    s, c, (w, u) = start(k, v, state, state_layout), np.cumsum(log_gates, axis=-2), wy_form(k, v, beta, log_gates)
     written, last = u - w @ s, c[..., -1, None, :]
     after = np.swapaxes(np.exp(last), -1, -2) * s + np.swapaxes(np.exp(last - c) * k, -1, -2) @ written
     return Remembered(scale * (pairs(q, k, c) @ written + (np.exp(c) * q) @ s), laid(after, state_layout))

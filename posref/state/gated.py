@@ -1,11 +1,11 @@
-r"""Gated linear attention: a state whose forgetting is read from the text, one gate a head or one a feature.
+r"""Gated linear attention: the text decides how fast the state fades, by one gate per head or one gate per feature.
 
-Retention forgets at one rate whatever it reads. Here each token says how much of the state is kept, so a model can clear its
-memory at the end of a passage.
+Retention forgets at a fixed rate. Here each token decides how much of the state is kept, so a model can clear its memory at
+the end of a passage.
 
 Also called: GLA, Mamba-2, SSD, state space duality, simple GLA, selective state space.
 
-Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or the same for all of a head:
+Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or one gate per head:
 
     S_i = diag(f_i) S_{i-1} + k_i v_i^T                               recurrent, S_{-1} = 0 or what an earlier text left
     o_i = s q_i . S_i
@@ -20,17 +20,17 @@ Symbols.
 
     q, k (..., n, d)            queries and keys
     v (..., n, d_v)             values
-    log_gates (..., n, d)       ln f, not above 0; (.., n, 1) for one gate a head
+    log_gates (..., n, d)       ln f, not above 0; (.., n, 1) for one gate per head
     c (..., n, d)               running sums of ln f
     s                           scale
     S (..., d, d_v)             `state`, keys by values for state_layout="kv", (.., d_v, d) for "vk"
     o (..., n, d_v)             output
     A, b, x                     a_log, bias and what the projection gives
 
-Conventions. The gate of a token acts on what was before it, not on its own key and value: the weight of its own value is
-q_i . k_i. It is the gate of `forgetting`: FoX takes the softmax of the scores with c_i - c_j added, here exp(c_i - c_j)
-multiplies them. exp(c_i - c_j) is at most 1, exp(-c_j) alone overflows. Texts that are packed into one row (cu_seqlens) begin
-with an empty state each.
+Conventions. The gate of a token acts on what was before it, not on its own key and value: its own value has the weight
+q_i . k_i. `forgetting` (FoX) uses the same gate: FoX adds c_i - c_j to the scores before softmax; here the scores are
+multiplied by exp(c_i - c_j), which is at most 1. exp(-c_j) alone overflows. Where several texts are packed into one row
+(cu_seqlens), each text begins with an empty state.
 
 Example. Equal keys and values; the third token halves what was before it:
 
@@ -41,8 +41,8 @@ array([1., 2., 2.])
 Where implementations differ.
 
     what | who | value | version | source
-    gates | GLA in fla | ln sigmoid(x) / 16, one a feature | bc3b101dcb | fla/layers/gla.py
-    gates | Mamba-2 in transformers | -exp(A_log) softplus(dt + dt_bias), one a head; dt also multiplies the value | 5.23.0
+    gates | GLA in fla | ln sigmoid(x) / 16, one per feature | bc3b101dcb | fla/layers/gla.py
+    gates | Mamba-2 in transformers | -exp(A_log) softplus(dt + dt_bias), one per head; dt also multiplies the value | 5.23.0
       | modeling_mamba2.py mamba2_chunk_scan
     limits of dt | Mamba-2 in transformers | time_step_limit holds in the scan over a text, not in the step of a token
       | 5.23.0 | modeling_mamba2.py mamba2_chunk_scan, mamba2_selective_state_update

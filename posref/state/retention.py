@@ -1,11 +1,11 @@
-r"""Retention: each head forgets at a fixed rate; one state in the place of all keys and values.
+r"""Retention: one state per head replaces the KV cache; each head forgets at a fixed rate.
 
-Attention reads all earlier tokens again at each step. Retention keeps one matrix a head: it shrinks by the same factor at each
-token, and the new key and value are added. So a step costs the same at any length.
+At each step attention reads all earlier tokens again. Retention keeps one matrix per head. At each token the matrix is
+multiplied by the head's decay, and k v^T of the token is added. So a step costs the same at any length.
 
 Also called: RetNet, retentive network, lightning attention, MiniMax.
 
-Definition. Head h has the decay g between 0 and 1; queries and keys may have been turned before (RoPE, xPos):
+Definition. Head h has the decay g between 0 and 1; queries and keys may have been rotated before (RoPE, xPos):
 
     S_i = g S_{i-1} + k_i v_i^T                            recurrent, S_{-1} = 0 or what an earlier text left
     o_i = s q_i . S_i
@@ -16,17 +16,17 @@ and chunked: the quadratic form of a few tokens at a time, each chunk with the s
 
 Symbols.
 
-    q, k (..., h, n, d)       queries and keys, turned or not
+    q, k (..., h, n, d)       queries and keys, rotated or not
     v (..., h, n, d_v)        values
-    decays (h,)               g, one a head
+    decays (h,)               g, one per head
     s                         scale; RetNet and MiniMax differ
     S (..., h, d, d_v)        `state`: keys by values
     o (..., h, n, d_v)        output
 
-Conventions. The token's own key and value enter whole: its weight is q_i . k_i, the one before has the factor g. There is no
-softmax and no denominator; RetNet normalizes each head of each token afterwards, so factors of a row do not matter there. A
-text that goes on takes the state that the last call returned. A score g^(i-j) q . R(j - i) k depends on the offset alone; xPos
-with one pair of features, without a softmax, is a retention.
+Conventions. The token's own key and value do not decay: their weight is q_i . k_i; the token before has the factor g. There is
+no softmax and no denominator; RetNet normalizes the output per head and token afterwards, so a factor per row has no effect
+there. A text that goes on takes the state that the last call returned. A score g^(i-j) q . R(j - i) k depends on the offset
+alone; xPos with one pair of features, without a softmax, is a retention.
 
 Example. Equal keys and values, decay 1/2: the sum 1 + 1/2 + 1/4 + .. is built up.
 

@@ -1,4 +1,4 @@
-"""Short convolution: what it computes, that it can be cut anywhere, and what it knows of order."""
+"""Short convolution: what it computes, that it can be cut anywhere, and what it tells of the order of tokens."""
 
 from itertools import pairwise
 
@@ -21,13 +21,13 @@ def numbers(x):
     return [[expression(each) for each in row] for row in x]
 
 
-@theorem(of=[convolution.convolve], sizes="n = 1, 5, widths 1, 2, 4, two features")
+@theorem(of=[convolution.causal], sizes="n = 1, 5, widths 1, 2, 4, two features")
 def pinned():
     """y is the sum over the last `width` tokens, feature by feature, with the bias; the state is the last width - 1 rows."""
     for n in (1, 5):
         for width in WIDTHS:
             x, kernel, b, s = symbols("x", n, 2), symbols("w", 2, width), symbols("b", 2), symbols("s", width - 1, 2)
-            plain, whole = convolution.convolve(x, kernel), convolution.convolve(x, kernel, b, state=s)
+            plain, whole = convolution.causal(x, kernel), convolution.causal(x, kernel, b, state=s)
             rows = [*numbers(s), *numbers(x)]
             for i, c in np.ndindex(n, 2):
                 prove_equal([plain.output[i, c]], [definition(numbers(x), numbers(kernel), i, c)], mention=[kernel[c, -1]])
@@ -39,19 +39,21 @@ def pinned():
 
 
 GIVEN = {"x": symbols("x", 3, 2), "kernel": symbols("w", 2, 3), "bias": symbols("b", 2), "state": symbols("s", 2, 2)}
-for name in ("kernel_turned_around", "one_token_late", "state_one_row_ahead", "state_in_reverse"):
-    pinned.control_by("convolution.convolve", name, **GIVEN)
+pinned.control_by("convolution.convolve", "kernel_turned_around", **GIVEN)
+pinned.control_by("convolution.convolve", "one_token_late", **GIVEN)
+pinned.control_by("convolution.convolve", "state_one_row_ahead", **GIVEN)
+pinned.control_by("convolution.convolve", "state_in_reverse", **GIVEN)
 
 
-@theorem(of=[convolution.convolve], sizes="n = 5, width 3, one feature, every cut", as_written="runs")
+@theorem(of=[convolution.causal], sizes="n = 5, width 3, one feature, every cut", as_written="runs")
 def any_split_is_the_whole():
     """A text that is cut anywhere gives the same, if the rows are handed on: also token by token."""
     x, kernel, s = symbols("x", 5, 1), symbols("w", 1, 3), symbols("s", 2, 1)
-    whole = convolution.convolve(x, kernel, state=s)
+    whole = convolution.causal(x, kernel, state=s)
     for ends in ((0, 1, 5), (0, 2, 5), (0, 3, 5), (0, 4, 5), (0, 1, 2, 3, 4, 5)):
         state, parts = s, []
         for a, b in pairwise(ends):
-            part, state = convolution.convolve(x[a:b], kernel, state=state)
+            part, state = convolution.causal(x[a:b], kernel, state=state)
             parts.append(part)
         prove_equal(np.concatenate(parts), whole.output)
         prove_equal(state, whole.state)
@@ -61,12 +63,12 @@ def any_split_is_the_whole():
 def the_rows_need_not_be_handed_on():
     """The second part begins with zeros."""
     x, kernel = symbols("x", 2, 1), symbols("w", 1, 2)
-    parts = [convolution.convolve(x[t : t + 1], kernel).output for t in range(2)]
-    prove_equal(np.concatenate(parts), convolution.convolve(x, kernel).output)
+    parts = [convolution.causal(x[t : t + 1], kernel).output for t in range(2)]
+    prove_equal(np.concatenate(parts), convolution.causal(x, kernel).output)
 
 
 @theorem(
-    of=[convolution.convolve, zero_padding.convolve, zero_padding._pad], sizes="n = 5, width 3, two features", as_written="runs"
+    of=[convolution.causal, zero_padding.convolve, zero_padding._pad], sizes="n = 5, width 3, two features", as_written="runs"
 )
 def zero_padding_on_one_side():
     """It is the valid convolution of `zero_padding` with width - 1 zero rows in front, and a diagonal matrix for each tap."""
@@ -74,7 +76,7 @@ def zero_padding_on_one_side():
     taps = np.stack([np.eye(2, dtype=int) * kernel[:, t] for t in range(3)])
     padded = np.concatenate([np.zeros((2, 2), dtype=int), x])
     prove_equal(
-        convolution.convolve(x, kernel).output, zero_padding.convolve(padded, taps, padding="valid"), mention=[kernel[0, 0]]
+        convolution.causal(x, kernel).output, zero_padding.convolve(padded, taps, padding="valid"), mention=[kernel[0, 0]]
     )
 
 
@@ -82,20 +84,20 @@ def zero_padding_on_one_side():
 def zero_padding_in_the_middle():
     """It is the zero padding of `zero_padding`, which reads the future too."""
     x, kernel = symbols("x", 4, 1), symbols("w", 1, 3)
-    prove_equal(convolution.convolve(x, kernel).output, zero_padding.convolve(x, kernel.T[..., None], padding="zero"))
+    prove_equal(convolution.causal(x, kernel).output, zero_padding.convolve(x, kernel.T[..., None], padding="zero"))
 
 
 # what it can tell
 
 
-@theorem(of=[convolution.convolve], sizes="n = 6, width 3, one feature", as_written="runs")
+@theorem(of=[convolution.causal], sizes="n = 6, width 3, one feature", as_written="runs")
 def it_sees_width_tokens():
     """Token i depends on the last `width` tokens and on nothing else: texts that agree there have equal outputs, wherever they
     stand. So it tells the order within the width, the start of a text up to width - 1 tokens on, and no more."""
     x, other, kernel = symbols("x", 6, 1), symbols("y", 3, 1), symbols("w", 1, 3)
-    changed = convolution.convolve(np.concatenate([other, x[3:]]), kernel).output
-    prove_equal(convolution.convolve(x, kernel).output[5], changed[5])
-    prove_equal(convolution.convolve(x[3:], kernel).output[2], changed[5])
+    changed = convolution.causal(np.concatenate([other, x[3:]]), kernel).output
+    prove_equal(convolution.causal(x, kernel).output[5], changed[5])
+    prove_equal(convolution.causal(x[3:], kernel).output[2], changed[5])
 
 
 @it_sees_width_tokens.claim("The order within the width counts, and nothing before it.")
@@ -103,12 +105,12 @@ def order_does_not_matter():
     """Exchanging the two tokens before changes nothing."""
     x, kernel = symbols("x", 3, 1), symbols("w", 1, 3)
     exchanged = x[np.array([1, 0, 2])]
-    prove_equal(convolution.convolve(exchanged, kernel).output[2], convolution.convolve(x, kernel).output[2])
+    prove_equal(convolution.causal(exchanged, kernel).output[2], convolution.causal(x, kernel).output[2])
 
 
 @it_sees_width_tokens.control
 def equal_tokens_show_their_place():
     """Among equal tokens the place can be read off beyond the start."""
     one, kernel = array([[1]] * 5), symbols("w", 1, 2)
-    y = convolution.convolve(one, kernel).output
+    y = convolution.causal(one, kernel).output
     prove_equal(y[0], y[4])

@@ -10,7 +10,7 @@ from proofs.kit import expression, prove_equal, prove_that, symbol, symbols, the
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start, _memory.laid]
-WHOLE = [delta.quadratic, delta.wy, delta._substituted, _memory.pairs, *REST]
+WHOLE = [delta.quadratic, delta.wy_form, delta._substituted, _memory.pairs, *REST]
 KV = {"state_layout": "kv"}
 
 
@@ -72,17 +72,21 @@ def pinned():
 
 NAMES = ("q", "k", "v", "beta", "log_gates", "state")
 GIVEN = dict(zip(NAMES, [x[None] for x in text(2)], strict=True))
-for name in ("decay_after_error", "gated_after_writing", "value_added", "beta_on_the_value_alone"):
-    pinned.control_by("delta.attend", name, **GIVEN, scale=1, **KV)
+pinned.control_by("delta.attend", "decay_after_error", **GIVEN, scale=1, **KV)
+pinned.control_by("delta.attend", "gated_after_writing", **GIVEN, scale=1, **KV)
+pinned.control_by("delta.attend", "value_added", **GIVEN, scale=1, **KV)
+pinned.control_by("delta.attend", "beta_on_the_value_alone", **GIVEN, scale=1, **KV)
 
 
-@theorem(of=[delta.wy, delta._substituted, _memory.pairs], sizes="n = 1, 3, d = 2, d_v = 1; a gate for each feature, or one")
+@theorem(
+    of=[delta.wy_form, delta._substituted, _memory.pairs], sizes="n = 1, 3, d = 2, d_v = 1; a gate for each feature, or one"
+)
 def wy_pinned():
     """w_i = b_i (exp(c_i) k_i - sum_{j<i} A_ij w_j), u_i = b_i (v_i - sum_{j<i} A_ij u_j), A_ij = k_i . exp(c_i - c_j) k_j."""
     for n in (1, 3):
         for features in (1, 2):
             _, k, v, b, g, _ = text(n, features=features)
-            got = delta.wy(k, v, b, g)
+            got = delta.wy_form(k, v, b, g)
             keys, gates = matrix(k), matrix(np.broadcast_to(g, k.shape))
             rows = {"w": [], "u": []}
             for i in range(n):
@@ -96,8 +100,8 @@ def wy_pinned():
             prove_equal(got.u, rows["u"])
 
 
-for name in ("w_without_gates", "u_without_gates"):
-    wy_pinned.control_by("delta.wy", name, **{x: GIVEN[x] for x in NAMES[1:5]})
+wy_pinned.control_by("delta.wy", "w_without_gates", **{x: GIVEN[x] for x in NAMES[1:5]})
+wy_pinned.control_by("delta.wy", "u_without_gates", **{x: GIVEN[x] for x in NAMES[1:5]})
 wy_pinned.control_by(
     "delta.wy", "first_order", **dict(zip(NAMES[1:5], [x[None] for x in text(3, 1, features=1)[1:5]], strict=True))
 )
@@ -109,10 +113,9 @@ wy_pinned.control_by(
     equivalent={
         "recurrent: s, outputs = (start(k, v, state, state_layout), [])  ->  "
         "s, outputs = (start(q, v, state, state_layout), [])": "zeros of the same shape",
-        "quadratic: s, c, (w, u) = (start(k, v, state, state_layout), np.cumsum(log_gates, axis=-2), wy(k, v, beta, log_gates))"
-        "  ->  s, c, (w, u) = (start(q, v, state, state_layout), np.cumsum(log_gates, axis=-2), wy(k, v, beta, log_gates))": (
-            "zeros of the same shape"
-        ),
+        "quadratic: s, c, (w, u) = (start(k, v, state, state_layout), np.cumsum(log_gates, axis=-2), "
+        "wy_form(k, v, beta, log_gates))  ->  s, c, (w, u) = (start(q, v, state, state_layout), "
+        "np.cumsum(log_gates, axis=-2), wy_form(k, v, beta, log_gates))": "zeros of the same shape",
         "_substituted: rows = beta[..., :1, None] * x[..., :1, :] + 0 * recalled[..., :1, :1]  ->  "
         "rows = beta[..., :1, None] * x[..., :1, :] - 0 * recalled[..., :1, :1]": "zeros, for the leading axes",
         "chunked: return quadratic(q, k, v, beta[..., 0], log_gates, scale=scale, state_layout=state_layout, state=state)  ->  "

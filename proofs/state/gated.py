@@ -1,4 +1,4 @@
-"""Gated linear attention: a state whose forgetting is read from the text."""
+"""Gated linear attention: the text decides how fast the state fades."""
 
 # Over budget: three forms, and the four systems that it contains or is near to
 
@@ -78,8 +78,10 @@ def pinned():
 
 GIVEN = dict(zip(("q", "k", "v", "log_gates", "state"), [x[None] for x in text(3)], strict=True))
 KEPT = {name: x for name, x in GIVEN.items() if name != "q"}
-for name in ("own_token_gated", "gate_one_token_late", "chunk_mask_without_decay", "own_token_left_out"):
-    pinned.control_by("gated.attend", name, **GIVEN, scale=1, **KV)
+pinned.control_by("gated.attend", "own_token_gated", **GIVEN, scale=1, **KV)
+pinned.control_by("gated.attend", "gate_one_token_late", **GIVEN, scale=1, **KV)
+pinned.control_by("gated.attend", "chunk_mask_without_decay", **GIVEN, scale=1, **KV)
+pinned.control_by("gated.attend", "own_token_left_out", **GIVEN, scale=1, **KV)
 pinned.control_by("gated.remember", "gate_of_the_first_feature", **KEPT, **KV)
 
 
@@ -200,7 +202,7 @@ def with_any_gates():
 
 @theorem(of=[gated.quadratic, *REST, forgetting.bias], sizes="n = 3, d = 2, d_v = 3")
 def forgetting_without_softmax():
-    """With a gate a head the weight of key j is the score times exp(c_i - c_j); FoX's softmax has the score plus c_i - c_j."""
+    """With one gate per head, key j weighs the score times exp(c_i - c_j), in FoX's softmax the score plus c_i - c_j."""
     q, k, _, g, _ = text(3, features=1)
     weights = gated.quadratic(q, k, np.eye(3, dtype=int), g, scale=1, **KV).output
     factors = np.exp(forgetting.bias(g.T, form="difference")[0])

@@ -7,7 +7,7 @@ import numpy as np
 from posref import pairing
 from posref.rotary import linear_attention, rope, xpos
 from posref.state import _memory, retention
-from proofs.kit import array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start]
@@ -224,7 +224,7 @@ def with_any_decay():
     prove_equal(whole * below, above)
 
 
-@theorem(of=[retention.decays], sizes="h = 1 .. 16")
+@example(of=[retention.decays], sizes="h = 1 .. 16")
 def decays_pinned():
     """Head h has the decay 1 - 2^(-5-h), which float64 holds exactly: 31/32 first."""
     for heads in range(1, 17):

@@ -1,4 +1,4 @@
-"""Delta rule: the state is corrected by its error."""
+"""Delta rule: the value that a key recalls from the state is replaced, not added to."""
 
 # Over budget: two layouts of the state, shared keys, the WY form, and lengths
 

@@ -1,4 +1,4 @@
-"""Gated linear attention: a state whose forgetting is read from the text."""
+"""Gated linear attention: the text decides how fast the state fades."""
 
 # Over budget: two layouts of the state, packed texts, and the gates themselves
 

@@ -1,4 +1,4 @@
-"""Retention: each head forgets at a fixed rate, and one state is in the place of keys and values."""
+"""Retention: one state per head replaces the KV cache; each head forgets at a fixed rate."""
 
 import mpmath
 import numpy as np

@@ -195,8 +195,8 @@ def test_short_convolution_of_onnx_and_transformers():
     turned = [np.swapaxes(y, 1, 2).astype(np.float32) for y in (x, before)]
     weight = kernel[:, None].astype(np.float32)
     theirs, kept = op.CausalConvWithState._run(None, turned[0], weight, bias.astype(np.float32), turned[1])
-    ours, rows = convolution.convolve(x, kernel, bias, state=before)
-    size = convolution.convolve(abs(x), abs(kernel), abs(bias), state=abs(before)).output
+    ours, rows = convolution.causal(x, kernel, bias, state=before)
+    size = convolution.causal(abs(x), abs(kernel), abs(bias), state=abs(before)).output
     assert near(np.swapaxes(theirs, 1, 2), ours, size, 8).all()
     np.testing.assert_array_equal(np.swapaxes(kept, 1, 2), rows)
     tensors = [torch.tensor(y, dtype=torch.float32) for y in (turned[0], turned[1], kernel, bias)]
@@ -204,5 +204,5 @@ def test_short_convolution_of_onnx_and_transformers():
     assert near(step, ours, size, 8).all()
     np.testing.assert_array_equal(double(tensors[1]).swapaxes(1, 2), rows)
     fresh = double(qwen.causal_conv1d_fn(tensors[0], tensors[2], tensors[3])).swapaxes(1, 2)
-    assert near(fresh, convolution.convolve(x, kernel, bias).output, size, 8).all()
+    assert near(fresh, convolution.causal(x, kernel, bias).output, size, 8).all()
     assert not near(fresh, ours, size, 8).all()
