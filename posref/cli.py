@@ -45,11 +45,11 @@ CHECK_OPTIONS = {
     "dim": ("DIM", "width of a head"),
     "rotary_dim": ("DIM", "how many features turn, if not all"),
     "base": ("BASE", "base of the frequencies, for instance 10000"),
-    "exponent_dim": ("DIM", "what their exponent 2t is divided by, if not the rotated width"),
+    "exponent_dim": ("DIM", "the divisor of 2t in the exponent of the frequencies, if it is not the rotated width"),
     "frequencies": ("LIST|FILE", "instead of a base: numbers with commas, or a .npy or .json file of them"),
     "schedule": (
         "NAME",
-        "scale them as this function of rotary.scaling, whose keywords are options: --schedule linear --factor 4",
+        "scale the frequencies with this function of rotary.scaling; its keywords are options: --schedule linear --factor 4",
     ),
     "layout": ("LAYOUT", "which features form a pair: half or interleaved (`posref aliases` translates)"),
     "to": (
@@ -671,7 +671,9 @@ def _contract(arguments):
             print(json.dumps({"op": name, "receives": lines}, indent=2))
         else:
             print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
-            print("and by keyword the settings that it names. `posref mistakes NAME` lists what can be wrong.")
+            print(
+                "The function also receives, by keyword, each setting that its signature names. `posref mistakes NAME` lists what can be wrong."
+            )
         return 0 if arguments.contract or arguments.function is None else 2
     found = _system(name)
     options = [f"--{key.replace('_', '-')}" for key in CHECK_OPTIONS if getattr(arguments, key) is not None]

@@ -32,7 +32,7 @@ SYMPTOMS = (
         "posref check my_ops.py:attend --as rope.attend --contract",
     ),
     Symptom(
-        "With a key-value cache the output differs from that without.",
+        "Output with a KV cache differs from output without a KV cache.",
         "kv cache cached caching resume prefix reuse chunked prefill eviction sinks streaming",
         ("queries_left_aligned", "row_for_position", "cache_ignored", "cache_counted_twice", "positions_from_first"),
         "posref check my_ops.py:positions --as position_ids.cached --contract",

@@ -53,7 +53,7 @@ MISTAKES = {
     "own_token_decayed": Mistake(
         using(k=lambda a: a.decays[:, None, None] * a.k),
         "S = g (S + k v^T): the decay comes after the new key and value are added",
-        "Each token weighs itself g times; all outputs are too small by one factor.",
+        "Each token weighs itself g times; without an earlier state all outputs are g times what they should be.",
         "Decay the state first, then add.",
     ),
     "chunk_mask_without_decay": Mistake(

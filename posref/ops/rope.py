@@ -484,7 +484,7 @@ MISTAKES = {
     "wrong_base": Mistake(
         "wrong_base",
         "base 10000 is used where another is configured, or 500000 instead of 10000",
-        "Fluent and slightly worse, more so with length.",
+        "The text stays fluent and gets slightly worse, the more the longer it is.",
         seen_in=(
             "deepspeedai/DeepSpeed#8345",
             "Open-Athena/MarinFold#184",

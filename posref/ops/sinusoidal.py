@@ -176,13 +176,13 @@ FURTHER = {
     ),
     "exponent_floored": Mistake(
         _angle(lambda m, w: m * np.exp(-2.0 * np.arange(w.shape[-1]))),
-        "ln(base) // dim is -1: an integer division in the exponent, so that frequencies are e^(-2 t)",
+        "-ln(base) // dim is -1: integer division in the exponent makes the frequencies e^(-2 t)",
         "All pairs but the first few are constant.",
         "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
     ),
     "exponent_floored_by_pairs": Mistake(
         _angle(lambda m, w: m * np.exp(-1.0 * np.arange(w.shape[-1]))),
-        "ln(base) // (dim / 2) is -1: an integer division in the exponent, so that frequencies are e^(-t)",
+        "-ln(base) // (dim / 2) is -1: integer division in the exponent makes the frequencies e^(-t)",
         "All pairs but the first few are constant.",
         "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
     ),
