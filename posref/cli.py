@@ -671,9 +671,8 @@ def _contract(arguments):
             print(json.dumps({"op": name, "receives": lines}, indent=2))
         else:
             print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
-            print(
-                "The function also receives, by keyword, each setting that its signature names. `posref mistakes NAME` lists what can be wrong."
-            )
+            print("The function also receives, by keyword, each setting that its signature names.")
+            print("`posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2
     found = _system(name)
     options = [f"--{key.replace('_', '-')}" for key in CHECK_OPTIONS if getattr(arguments, key) is not None]
