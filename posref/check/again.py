@@ -72,7 +72,10 @@ def second(report: Report, caller: Caller, first: engine.Question) -> list[engin
     except (NotHere, ValueError):
         return []
     except Misbehaved as error:
-        report.skipped("second call", str(error))
+        if _refused(caller, first.a):
+            report.failed("second call", f"the first call returned a result; with the same arguments again {error}")
+        else:
+            report.skipped("second call", f"with other numbers of the same shapes {error}")
         return []
     part = Report(report.subject)
     right = judged(part, question, reshaped(got, question)) or failed(report, "second call", part)
@@ -157,7 +160,8 @@ def negative(report: Report, caller: Caller, settings: dict[str, Any], first: en
     known = [finding.name for finding in part.diagnosis]
     masks = first.a.get("mask") is not None or np.isin(question.right, (0, 1)).all()
     unsure = not known and "key_positions" in names and masks
-    if unsure or "clamped_at_0" in known or not np.isfinite(got).all() or _refused(caller, first, names):
+    ends = lambda: _refused(caller, probe.moved(first.a, -(2**22), names))  # noqa: E731, reading a table from its end raises
+    if unsure or "clamped_at_0" in known or not np.isfinite(got).all() or ends():
         words = ", ".join(known) or "by no mistake that is known"
         report.skipped("negative positions", f"wrong before 0: {words}; all else was checked from 0 on")
     else:
@@ -168,10 +172,10 @@ def _changed(name: str, change: Any) -> Any:
     return lambda a: change(a[name])
 
 
-def _refused(caller: Caller, first: engine.Question, names: list[str]) -> bool:
-    """Whether positions far below 0 raise, as reading a table from its end does."""
+def _refused(caller: Caller, a: Arguments) -> bool:
+    """Whether the function raises, or returns no result, at these arguments."""
     try:
-        caller(probe.moved(first.a, -(2**22), names))
+        caller(a)
     except Misbehaved:
         return True
     return False

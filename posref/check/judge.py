@@ -47,10 +47,14 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
-        yield [*question.op.further.items(), *ops.further(question.op).items()]
+        listed = [*question.op.further.items(), *ops.further(question.op).items()]
+        numbers = [each for each in listed if each[1].kind == "setting"]
+        yield [each for each in listed if each not in numbers]
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
-            yield chain(settings.others(question), general.shifts(question))  # n + 1 for n may be one too many in the result
+            yield chain(
+                numbers, settings.others(question), general.shifts(question)
+            )  # n + 1 for n may be one too many in the result
         yield general.others(question, got)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
@@ -289,7 +293,7 @@ def _rounded(question: Question, answer: Any, got: np.ndarray, low: str) -> bool
 
 def _named(report: Report, question: Question, found: Found, low: str | None = None) -> None:
     """Put what fits into the report; `low`: all values are numbers of 16 bits in a wider dtype."""
-    determined = _determined(report, found.fits)
+    determined = _determined(report, question, found.fits)
     fits = [*determined, *[("", None, found.worst)] * found.ok]
     advice = []
     for name, mistake, worst in fits:
@@ -316,14 +320,17 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 
 
-def _determined(report: Report, fits: Iterable[Any]) -> list[Any]:
-    """What fits, without numbers of settings where several give the same: they are undecided, and no name."""
+def _determined(report: Report, question: Question, fits: Iterable[Any]) -> list[Any]:
+    """What fits, without numbers of settings where several give the same: they are undecided, and no name.
+
+    One number under two names is one, by its first name.
+    """
     fits = [*fits]
-    names = [name for name, mistake, _ in fits if mistake.kind == "setting"]
-    if len(names) < 2:
-        return fits
-    report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers, and none was told from the others.")
-    return [each for each in fits if each[0] not in names]
+    once = {_claim(question, name, mistake): name for name, mistake, _ in fits[::-1] if mistake.kind == "setting"}
+    names = [*once.values()][::-1]
+    if len(names) > 1:
+        report.ambiguous.append(f"{'; '.join(names)}: all would give these numbers, and none was told from the others.")
+    return [each for each in fits if each[1].kind != "setting" or names == [each[0]]]
 
 
 def _pairing(a: Any) -> str:

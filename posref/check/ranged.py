@@ -446,6 +446,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "minimum": _chosen(np.minimum),
     **{f.__name__: _kept(f) for f in (np.negative, np.positive, np.absolute, np.conjugate)},
     **{f.__name__: _whole(f) for f in (np.sign, np.floor, np.ceil, np.rint)},
+    "floor_divide": lambda a, b: Ranged(a.v // b.v, a.u),
     **{
         f.__name__: _plain(f)
         for f in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isfinite, np.isnan)

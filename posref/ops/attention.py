@@ -597,7 +597,13 @@ def _window_back(i, j, width):
 
 
 def _scaled(number):
-    return using(scale=lambda a: number(a.q.shape[-1], a.q.shape[-3] if a.q.ndim > 2 else missing(), a.scale))
+    """Another scale; not where it is 1, or half or double the right one: these have plainer words."""
+
+    def scale(a):
+        made = number(a.q.shape[-1], a.q.shape[-3] if a.q.ndim > 2 else missing(), a.scale)
+        return missing() if np.isclose(made, (1, a.scale / 2, 2 * a.scale)).any() else made
+
+    return using(scale=scale)
 
 
 def _positioned(**change):
@@ -698,6 +704,7 @@ FURTHER = {
             f"the scale is {formula}",
             "Attention is too sharp or too flat.",
             "Use the scale of the configuration, often 1 / sqrt(head_dim).",
+            kind="setting",
         )
         for words, formula, number in (
             ("of_heads", "1 / sqrt(heads)", lambda d, h, s: h**-0.5),
@@ -713,6 +720,7 @@ FURTHER = {
             f"the scale is multiplied by {words.replace('_', ' ')}, {m:.6g}, which was not asked for",
             "Attention is too sharp.",
             "Apply YaRN's magnitude once: in cos and sin, or its square in the scale.",
+            kind="setting",
         )
         for s in (2, 4, 8, 16, 32, 40, 64)
         for power, m in ((1, 0.1 * np.log(s) + 1), (2, (0.1 * np.log(s) + 1) ** 2))

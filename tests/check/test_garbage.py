@@ -32,7 +32,7 @@ CASES = [case for case in vectors.cases() if 0 < case.expected.size <= 2000]
 GARBAGE = {
     "zeros": np.zeros_like,
     "noise": lambda y: (np.abs(y[np.isfinite(y)]).max(initial=0) or 1) * np.random.default_rng(5).normal(size=y.shape),
-    "negated": np.negative,
+    "negated": lambda y: ~y if y.dtype == bool else -y,
     "doubled": lambda y: 2 * y,
     "reversed": lambda y: y.ravel()[::-1].reshape(y.shape),
     "nan": lambda y: np.where(np.arange(y.size).reshape(y.shape) == y.size // 2, np.nan, y),
@@ -67,7 +67,7 @@ def equals(question, name, got, said):
     """Whether a name is allowed: a listed mistake or two, or another setting of those that are tried, with these numbers."""
     if said == "nothing_computed" or name in ("zeros", "noise"):
         return said == "nothing_computed" and not got.any()
-    others = question.op.mistakes | dict(settings_tried(question)) | dict(general.others(question))
+    others = question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.others(question))
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")
