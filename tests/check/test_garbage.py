@@ -42,6 +42,10 @@ AFTERWARDS = {name: GARBAGE[name] for name in ("zeros", "negated", "nan")} | {
 }
 
 
+def _error(y):
+    raise RuntimeError("one call alone")
+
+
 def refused(op, arguments, dtype, pairs=True):
     """Ask what each piece of garbage is; the right answer, rounded to the dtype, passes or cannot be decided."""
     right = np.asarray(op.spec(**arguments))
@@ -128,14 +132,15 @@ def test_garbage_is_refused_at_every_shape(op, dtype):
             assert not question.ask(got).ok, (name, dtype, question.right.shape, question.models)
 
 
-@every(list(zip(OPS, [*AFTERWARDS] * len(OPS), strict=False)), name=lambda pair: pair[0].name)
-def test_right_at_first_and_garbage_afterwards_fails(op, name):
+@every(list(zip(OPS, [*AFTERWARDS, "error"] * len(OPS), strict=False)), name=lambda pair: pair[0].name)
+def test_right_at_first_and_garbage_or_an_error_afterwards_fails(op, name):
+    change = AFTERWARDS.get(name, _error)
     chosen, calls = own.first(op), []
 
     def once(*given, **named):
         calls.append(given)
         y = op.spec(*given, **named)
-        return y if len(calls) == 1 else AFTERWARDS[name](np.asarray(y))
+        return y if len(calls) == 1 else change(np.asarray(y))
 
     once.__signature__ = inspect.signature(op.spec)
     report = check(once, op.name, **chosen)

@@ -135,6 +135,12 @@ FACTS = [
         "exactly the keys after the query",
     ),
     ("rope.scores", ROPE, lambda q, k, i, j: 1.7 * scores(q, k, i, j), "every number is 1.7 times the right one"),
+    (  # 60 times is within the bound of float16 too
+        "rope.scores",
+        ROPE,
+        lambda q, k, i, j: (64 * scores(q, k, i, j)).astype(np.float16),
+        "every number is 64 times the right one",
+    ),
 ]
 
 

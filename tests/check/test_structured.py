@@ -1,5 +1,6 @@
 """Masks, trees, timesteps and axes, as other hands write them; a mistake that no list of vectors holds has its own name."""
 
+import inspect
 from functools import partial
 
 import numpy as np
@@ -106,6 +107,26 @@ def test_axes_in_other_sections_are_named():
     for mistake, axis in {"turns_for_sections": (0, 1, 2, 0, 1, 2, 0, 1), "sections_120": (1, 1, 1, 2, 2, 2, 0, 0)}.items():
         report = check(partial(spec, **settings | {"axis": axis}), "axes.rotate", **settings)
         assert [finding.name for finding in report.diagnosis] == [mistake], report
+
+
+SCALES = {  # by how much a scale of 1 / 8 is wrong
+    "scale_ignored": 8,
+    "scale_of_half": 2**0.5,
+    "scale_squared": 1 / 8,
+    "scale_inverted": 64,
+    "scale_times_the_magnitude_of_factor_4": 0.1 * np.log(4) + 1,
+    "scale 0.25": 2,  # YaRN's magnitude of the factor 64 has the square 2.0047
+}
+
+
+@every([(op(name), mistake) for name in ("attention.attend", "retention.attend") for mistake in SCALES])
+def test_a_scale_has_the_name_of_its_formula_and_a_plain_factor_has_none(asked, mistake):
+    def wrong(*given, **named):
+        return asked.spec(*given, **named | {"scale": SCALES[mistake] / 8}).astype(np.float32)
+
+    wrong.__signature__ = inspect.signature(asked.spec)
+    report = check(wrong, asked.name, scale=1 / 8, head_dim=64)
+    assert [finding.name for finding in report.diagnosis] == [mistake], report
 
 
 def test_a_gradient_that_is_not_scaled_is_named():
