@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from posref import ops, vectors
+from posref import attention, ops, vectors
 from posref.check import check, diagnose, general, judge
 from posref.check.engine import Question, distance
 from posref.check.report import Report
@@ -135,11 +135,11 @@ FACTS = [
         "exactly the keys after the query",
     ),
     ("rope.scores", ROPE, lambda q, k, i, j: 1.7 * scores(q, k, i, j), "every number is 1.7 times the right one"),
-    (  # 60 times is within the bound of float16 too
-        "rope.scores",
-        ROPE,
-        lambda q, k, i, j: (64 * scores(q, k, i, j)).astype(np.float16),
-        "every number is 64 times the right one",
+    (  # 1.4 times is within the bound of float16 too
+        "attention.attend",
+        {"scale": 0.125},
+        lambda q, k, v, mask: (1.37 * attention.attend(q, k, v, scale=0.125, mask=mask)).astype(np.float16),
+        "every number is 1.37 times the right one",
     ),
 ]
 

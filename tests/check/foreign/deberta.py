@@ -232,7 +232,8 @@ CASES = [
             "direction": [index_reversed],
             "symmetric_clip": [index_symmetric],
             "clip_one_late": [index_one_too_far],
-            "unlisted": [index_from_one, index_wrapped],
+            "= offsets_plus_1": [index_from_one],
+            "unlisted": [index_wrapped],
         },
     ),
     (

@@ -183,7 +183,7 @@ CASES = [
     (
         "learned.embed",
         ROBERTA,
-        {"right": [embed_right], "zero_based": [embed_from_zero], "unlisted": [embed_with_zeros_for_padding]},
+        {"right": [embed_right], "zero_based": [embed_from_zero], "= row_1_zero": [embed_with_zeros_for_padding]},
     ),
     (
         "learned.similarity",

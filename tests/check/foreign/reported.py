@@ -155,7 +155,7 @@ AXES = {"dim": 16, "layout": "half", "axis": SECTIONS}
 ROPE = {"dim": 8, "layout": "half"}
 YARN = {"dim": 16, "factor": 4.0, "original_length": 4096, "truncate": False}
 CASES = [
-    ("axes.rotate", AXES, {"right": [rotate_by_sections], "unlisted": [rotate_axes_dealt_out]}),
+    ("axes.rotate", AXES, {"right": [rotate_by_sections], "= turns_for_sections": [rotate_axes_dealt_out]}),
     (
         "rope.rotate",
         {**ROPE, "to": torch.from_numpy},

@@ -291,7 +291,7 @@ CASES = [
         {
             "right": [distances_right],
             "reversed_distances": [distances_upwards],
-            "= n_key 8": [distances_from_one],
+            "= n_key 8; result_plus_1": [distances_from_one],
             "unlisted": [distances_negative, distances_of_the_queries],
         },
     ),
