@@ -30,8 +30,7 @@ def causal_mask(query_positions, key_positions):
 
 
 def window_mask(query_positions, key_positions, *, width, causal=False):
-    near = attention.window_mask(query_positions, key_positions, width=width)
-    return near & attention.causal_mask(query_positions, key_positions) if causal else near
+    return attention.window_mask(query_positions, key_positions, width=width, causal=causal)
 
 
 def chunk_mask(query_positions, key_positions, *, width):
@@ -189,7 +188,15 @@ def _causal(shift):
 
 def _window(change):
     """Other windows, in a mask or in attention: change(right, query_positions, key_positions, width)."""
-    return inside(attention, "window_mask", lambda right: lambda i, j, *, width: change(right, i, j, width))
+
+    def other(right):
+        def windowed(i, j, *, width, causal=False):
+            near = change(right, i, j, width)
+            return near & attention.causal_mask(i, j) if causal else near
+
+        return windowed
+
+    return inside(attention, "window_mask", other)
 
 
 def _one_chunk(i, j, width):
@@ -197,7 +204,7 @@ def _one_chunk(i, j, width):
 
 
 def _backward(right, i, j, width):
-    return right(i, j, width=width) & attention.causal_mask(i, j)
+    return right(i, j, width=width, causal=True)
 
 
 def _without_the_row_sum(f, a):
@@ -592,10 +599,6 @@ MISTAKES = {
 }
 
 
-def _window_back(i, j, width):
-    return attention.window_mask(i, j, width=width) & attention.causal_mask(i, j)
-
-
 def _scaled(number):
     """Another scale; not where it is 1, or half or double the right one: these have plainer words."""
 
@@ -608,6 +611,10 @@ def _scaled(number):
 
 def _positioned(**change):
     return using(**{f"{name}_positions": new for name, new in change.items()})
+
+
+def _causal_window(query_positions, key_positions, width):
+    return attention.window_mask(query_positions, key_positions, width=width, causal=True)
 
 
 FURTHER = {
@@ -626,7 +633,7 @@ FURTHER = {
         only="chunk_mask",
     ),
     "window_for_chunk": Mistake(
-        instead(lambda query_positions, key_positions, width: _window_back(query_positions, key_positions, width)),
+        instead(_causal_window),
         "a sliding window of the width of a chunk",
         "Every token sees width keys, the first of a chunk too.",
         "Mask keys of other chunks: floor(i / width) = floor(j / width).",
@@ -739,7 +746,7 @@ FURTHER = {
         "Write c tanh(s / c).",
     ),
     "chunks_for_windows": Mistake(
-        inside(attention, "window_mask", lambda right: lambda i, j, *, width: _one_chunk(i, j, width)),
+        _window(lambda right, i, j, width: _one_chunk(i, j, width)),
         "a query sees the keys of its own chunk, floor(i / width) = floor(j / width), instead of the last `width` keys",
         "The first query of each chunk sees itself alone.",
         "Compare j - i with the width; chunks are another mask (Llama 4).",

@@ -45,7 +45,7 @@ CONVENTIONS = {
     "op block_mask": "1 where the key is at or before the query, or both are in one image; blocks has -1 for text",
     "op four_terms": "x x, x p, p x, p p of (x + p) W_Q W_K^T (x + p)^T, stacked",
     "op softmax": "exp(s) / (exp(sink) + sum exp(s)) over the keys that are seen",
-    "op window_mask": "1 where |key - query| < width",
+    "op window_mask": "1 where |key - query| < width, with causal where 0 <= query - key < width",
 }
 REJECTED = (
     ("attention/attend/h2-d4/sinks", "keys", {"k": fewer}, "shape", "As many keys as values."),
@@ -60,6 +60,7 @@ prefix_mask masks causal_left_aligned | there are as many queries as keys
 block_mask masks causal_left_aligned | there are as many queries as keys
 pair attend attend no_row_maximum sink_beside_the_maximum | a sink is right beside a maximum of 0
 pair attend_by_offset by-offset causal_ignored window_backward_alone | a window backward alone is causal
+pair window_mask masks window_backward_alone window_forward_too | a window backward alone is causal
 mutant _summed_over_sharing: heads, key_heads = * | heads that share nothing are summed alone: the same
 mutant _summed_over_sharing: return gradient if () in * | heads that share nothing are summed alone: the same
 mutant _summed_over_sharing: in_groups = *key_heads, -2,* | numpy infers the size that is negative, whichever it is
@@ -462,6 +463,14 @@ def _padded_masks():
         params={"width": 2},
         expected=(abs(offset) < 2).astype(int),
         kills=f"positions_ignored {WINDOW} window_left_aligned window_backward_alone",
+        **given,
+    )
+    yield case(
+        "attention/masks/w2/window-causal",
+        op="window_mask",
+        params={"width": 2, "causal": True},
+        expected=((-2 < offset) & (offset <= 0)).astype(int),
+        kills=f"positions_ignored {WINDOW} window_left_aligned window_forward_too",
         **given,
     )
 
