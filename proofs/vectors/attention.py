@@ -469,7 +469,7 @@ def _padded_masks():
         "attention/masks/w2/window-causal",
         op="window_mask",
         params={"width": 2, "causal": True},
-        expected=((-2 < offset) & (offset <= 0)).astype(int),
+        expected=((offset > -2) & (offset <= 0)).astype(int),
         kills=f"positions_ignored {WINDOW} window_left_aligned window_forward_too",
         **given,
     )
