@@ -1,6 +1,7 @@
 """Text from files, as it may reach a terminal: control characters are written as escapes."""
 
 import unicodedata
+from dataclasses import is_dataclass, replace
 
 LONGEST = 1000  # characters of a text of a file
 CONTROL = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (directions of text), surrogates, separators of lines and paragraphs
@@ -19,6 +20,8 @@ def in_one_line(value):
     """The same for the first LONGEST characters of every text in a structure, and no line ends in one of them."""
     if isinstance(value, dict):
         return {in_one_line(key): in_one_line(inner) for key, inner in value.items()}
+    if is_dataclass(value):
+        return replace(value, **in_one_line(vars(value)))
     if isinstance(value, list):
         return [in_one_line(inner) for inner in value]
     if not isinstance(value, str):

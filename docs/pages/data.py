@@ -16,7 +16,7 @@ from pages import text
 from posref import check, claims, comparison, discovery, ops, statements, symptoms, vectors
 from posref.check import frameworks
 from posref.check.engine import NO_ANSWER
-from posref.explain import explain, reading, words
+from posref.explain import explanation, reading, words
 from posref.ops import pages
 
 NAMES = (*sorted(overview.ordered(), key=lambda name: [*overview.COLOURS].index(name.split(".")[0])), *discovery.COMMON)
@@ -267,15 +267,15 @@ def models():
     """Released configurations and what `posref explain` says of them."""
     found = []
     for name, record in sorted(reading.models().items(), key=lambda item: item[0].lower()):
-        explained = explain(record["config"])
-        rows = [_layers(group) for group in explained["layers"]]
-        found.append({"name": name, "rows": rows, "words": words.describe(explained, name), "source": record["source"]})
+        said = explanation(record["config"])
+        rows = [_layers(group) for group in said.layers]
+        found.append({"name": name, "rows": rows, "words": words.describe(said, name), "source": record["source"]})
     return found
 
 
 def _layers(group):
-    turned = f"{group['rotary_dim'] or '?'} of {group['head_dim']}" if group["layout"] else ""
-    return len(group["indices"]), group["window"], group["encoding"], group["layout"], turned, group.get("call")
+    turned = f"{group.rotary_dim or '?'} of {group.head_dim}" if group.layout else ""
+    return len(group.indices), group.window, group.encoding, group.layout, turned, group.call
 
 
 def search(all_pages, all_models):

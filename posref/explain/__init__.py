@@ -2,12 +2,13 @@
 
 from posref.explain import layers
 from posref.explain.inventory import undescribed
+from posref.explain.layer import Explanation
 from posref.explain.parts import parts
 from posref.explain.reading import read
 from posref.explain.settings import shown
 from posref.explain.traps import foreign, traps, unread
 
-__all__ = ["explain", "read"]
+__all__ = ["explain", "explanation", "read"]
 
 
 def explain(source):
@@ -20,6 +21,11 @@ def explain(source):
     were not understood, `foreign` all other keys that no class of transformers 5.23.0 has.
     ValueError, in one line, for a file that is broken or contradicts itself, unless other parts of it are described.
     """
+    return explanation(source).as_dict()
+
+
+def explanation(source):
+    """The same as an `Explanation`, whose layers are named tuples."""
     config = read(source)
     found, unsupported, warnings, ignored, strange, errors = [], [], [], [], [], []
     for settings in parts(config, config["model_type"]):
@@ -34,14 +40,7 @@ def explain(source):
         unsupported += undescribed(settings, groups) if settings.layered else []
     if errors and not found:
         raise errors[0]
-    return {
-        "model_type": config["model_type"],
-        "layers": found,
-        "unsupported": unsupported,
-        "traps": warnings,
-        "unread": ignored,
-        "foreign": strange,
-    }
+    return Explanation(config["model_type"], found, unsupported, warnings, ignored, strange)
 
 
 def _part(settings):

@@ -66,7 +66,7 @@ def _size(value):
 def undescribed(settings, groups):
     """An entry of `unsupported` for each set of layers of one part that no group describes; None: nothing is described."""
     known = groups is not None and settings.family["encoding"] is not None
-    described = {i for group in groups or () for i in group["indices"]}
+    described = {i for group in groups or () for i in group.indices}
     named = _by_kind(settings, described) if known else []
     counts = {key: count for key, count in stacks(settings).items() if not known or key not in settings.read}
     named += [(None, key, list(range(count))) for key, count in counts.items()]

@@ -1,10 +1,12 @@
 """The layers of one part of a model, described and put into groups that do the same with position."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 from posref.explain import axes, masks, others, per_layer, windows
 from posref.explain import kinds as layer_kinds
+from posref.explain.layer import Layer
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
@@ -13,16 +15,16 @@ from posref.explain.slips import slips
 
 
 def groups(settings):
-    """One dictionary for each set of layers of this part that treat position alike; layers without a softmax are left out."""
+    """A `Layer` for each set of layers of this part that treat position alike; layers without a softmax are left out."""
     describe = _rotary if settings.family["encoding"] == "rope" else OTHERS[settings.family["encoding"]]
     masked = [masks.described(settings, group) for group in describe(settings)]
-    counted = [{**group, "positions": positions(settings, group)} for group in masked]
+    counted = [replace(group, positions=positions(settings, group)) for group in masked]
     if settings.model_type == "t5_gemma_module" and settings.path.endswith("decoder"):
-        indices = sorted(i for group in counted for i in group["indices"])
-        counted.append({**masks.cross_attention(counted[0]), "indices": indices})
+        indices = sorted(i for group in counted for i in group.indices)
+        counted.append(replace(masks.cross_attention(counted[0]), indices=indices))
     if settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
         counted += [masks.cross_attention(group) for group in counted]
-    return [{**group, "slips": slips(group)} for group in counted]
+    return [replace(group, slips=slips(group)) for group in counted]
 
 
 def _rotary(settings):
@@ -30,17 +32,17 @@ def _rotary(settings):
     attending = [kind for kind in kinds if kind not in layer_kinds.WITHOUT_SOFTMAX]
     given = _parameters_if_turned(settings, kinds, attending)
     describe = functools.cache(lambda kind, turned, theta: _layer(settings, kind, turned, theta, given))
-    found: dict[str, Any] = {}
+    found: dict[tuple[Any, ...], Layer] = {}
     for i, kind in enumerate(kinds):
         if kind in attending:
             turned = rotates(settings, kind, i) and given.get(kind) is not None
             layer = describe(kind, turned, _base_of(settings, i))
             heads, key_heads_of_layer = per_layer.heads(settings, i)
-            layer = layer | {"heads": heads or layer["heads"], "kv_heads": key_heads_of_layer or layer["kv_heads"]}
+            layer = replace(layer, heads=heads or layer.heads, kv_heads=key_heads_of_layer or layer.kv_heads)
             if settings.family.get("shared_selection") and per_layer.shares_its_selection(settings, i):
-                layer = {name: value for name, value in layer.items() if name != "indexer"} | {"selected_before": True}
-            key = (kind, turned, _base_of(settings, i), layer["heads"], layer["kv_heads"], "selected_before" in layer)
-            found.setdefault(key, {**layer, "indices": []})["indices"].append(i)
+                layer = replace(layer, indexer=None, selected_before=True)
+            key = (kind, turned, _base_of(settings, i), layer.heads, layer.kv_heads, layer.selected_before)
+            found.setdefault(key, replace(layer, indices=[])).indices.append(i)
     return list(found.values())
 
 
@@ -108,78 +110,68 @@ def _base_of(settings, i):
 def _layer(settings, kind, turned, theta, given):
     family = settings.family
     head_dim, heads = head_width(settings, kind), query_heads(settings, kind)
-    layer = {
-        "part": settings.path,
-        "model_type": settings.model_type,
-        "kind": kind,
-        "encoding": "rope" if turned else family.get("instead", "none"),
-        "head_dim": attended_width(settings, kind),
-        "heads": heads,
-        "kv_heads": key_heads(settings, heads, kind),
-        "softmax_scale": softmax_scale(settings, kind, given.get(kind)),
-        "query_scale": query_scale(settings, head_dim),
-        "causal": False if both_sides(settings) else family.get("causal"),
-        "window": window(settings, kind),
-        "window_sides": "both" if both_sides(settings) else family.get("window", {}).get("sides", "past"),
-        "chunk": settings.count(family["chunk"]) if "chunk" in family and kind == "chunked_attention" else None,
-        "sinks": kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
-        "softcap": settings.number(family["softcap"]) if "softcap" in family else None,
-        "norm": norm(settings, kind, turned),
-        "temperature": temperature(settings, turned, given.get(kind)),
-        "layout": None,
-        "rotary_dim": 0,
-        "base": None,
-        "scaling": None,
-        "frequencies": [],
-        "magnitude": 1.0,
-        "source": source(settings),
-    }
+    sides = "both" if both_sides(settings) else family.get("window", {}).get("sides", "past")
+    layer = Layer(
+        part=settings.path,
+        model_type=settings.model_type,
+        kind=kind,
+        encoding="rope" if turned else family.get("instead", "none"),
+        head_dim=attended_width(settings, kind),
+        heads=heads,
+        kv_heads=key_heads(settings, heads, kind),
+        softmax_scale=softmax_scale(settings, kind, given.get(kind)),
+        query_scale=query_scale(settings, head_dim),
+        causal=False if both_sides(settings) else family.get("causal"),
+        window=window(settings, kind),
+        window_sides=sides if window(settings, kind) is not None else None,
+        chunk=settings.count(family["chunk"]) if "chunk" in family and kind == "chunked_attention" else None,
+        sinks=kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
+        softcap=settings.number(family["softcap"]) if "softcap" in family else None,
+        norm=norm(settings, kind, turned),
+        temperature=temperature(settings, turned, given.get(kind)),
+        source=source(settings),
+        tiled="tiled" in family or None,
+    )
     if family.get("indexer") and kind == "indexed_attention":
-        layer["indexer"] = {"layout": family["indexer"], "rotated": "first", "head_dim": settings.count("index_head_dim")}
-    if turned:
-        values = given[kind] | {"rope_theta": theta} if theta else given[kind]
-        layer |= _turned(settings, kind, values, turned_width(settings, kind))
-    else:
-        layer |= others.added(settings, layer["encoding"], layer["causal"], layer["heads"])
-    if "tiled" in family:
-        layer["tiled"] = True
-    if layer["window"] is None:
-        layer["window_sides"] = None
-    return layer
+        width = settings.count("index_head_dim")
+        layer = replace(layer, indexer={"layout": family["indexer"], "rotated": "first", "head_dim": width})
+    if not turned:
+        return replace(layer, **others.added(settings, layer.encoding, layer.causal, layer.heads))
+    values = given[kind] | {"rope_theta": theta} if theta else given[kind]
+    return _turned(settings, values, turned_width(settings, kind), layer)
 
 
-def _turned(settings, kind, values, width):
-    family = settings.family
-    found = schedule(values, width, settings)
-    layer = {
-        "layout": layout(settings),
-        "sign": family.get("sign", 1),
-        "rotated": family.get("rotated", "first"),
-        "undo": family.get("undo", False),
-        "rotary_dim": found.rotary_dim,
-        "base": found.base,
-        "scaling": found.scaling,
-        "frequencies": found.frequencies.tolist(),
-        "magnitude": found.magnitude,
-        "call": found.call,
-    }
+def _turned(settings, values, width, layer):
+    family, found = settings.family, schedule(values, width, settings)
+    layer = replace(
+        layer,
+        layout=layout(settings),
+        sign=family.get("sign", 1),
+        rotated=family.get("rotated", "first"),
+        undo=family.get("undo", False),
+        rotary_dim=found.rotary_dim,
+        base=found.base,
+        scaling=found.scaling,
+        frequencies=found.frequencies.tolist(),
+        frequencies_long=None if found.long is None else found.long.tolist(),
+        magnitude=found.magnitude,
+        call=found.call,
+        input=family.get("input"),
+    )
     length = settings.count("max_position_embeddings", most=10**12)
     if length and not family.get("axes", "text").startswith(("h", "w", "b", "llama4")):
-        layer |= {"max_position_embeddings": length, "phase_error": phase_error(found.frequencies, length)}
-    if family.get("input"):
-        layer["input"] = family["input"]
-    if found.long is not None:
-        layer["frequencies_long"] = found.long.tolist()
-    if family.get("axes"):
-        sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
-        _added_up(settings, values.get("mrope_section"), len(layer["frequencies"]))
-        if settings.family["axes"] == "interleaved":
-            values.get("mrope_interleaved")  # understood; where it is false, a trap says that it is not read
-        found = axes.pairs(family["axes"], len(layer["frequencies"]), sections)
-        layer["axes"], layer["index"] = [axis for axis, _ in found], [i for _, i in found]
-        layer["order"] = family["axes"]
-        layer["learned_first"] = family.get("learned_first", False)
-    return layer
+        layer = replace(layer, max_position_embeddings=length, phase_error=phase_error(found.frequencies, length))
+    return _with_axes(settings, values, layer) if family.get("axes") else layer
+
+
+def _with_axes(settings, values, layer):
+    family, pairs = settings.family, len(layer.frequencies)
+    sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
+    _added_up(settings, values.get("mrope_section"), pairs)
+    if family["axes"] == "interleaved":
+        values.get("mrope_interleaved")  # understood; where it is false, a trap says that it is not read
+    axis, index = map(list, zip(*axes.pairs(family["axes"], pairs, sections), strict=True))
+    return replace(layer, axes=axis, index=index, order=family["axes"], learned_first=family.get("learned_first", False))
 
 
 def _added_up(settings, given, pairs):

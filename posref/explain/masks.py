@@ -3,6 +3,9 @@
 Every rule was read in the file of transformers 5.23.0 that it names.
 """
 
+from dataclasses import replace
+
+from posref.explain.layer import Layer
 from posref.explain.settings import shown
 
 # model type of the whole model: what its images or its prompt change in the masks of its text layers
@@ -72,33 +75,31 @@ MERGED = "and all tokens of the encoder, in the same softmax (modeling_t5gemma2.
 
 def described(settings, group):
     """The group with its mask: `causal`, windows on each side, compressed and further keys, or why it is not described."""
-    found = {"window_after": None, "compressed": None, "selected": None, "further_keys": None, "mask_unknown": None, **group}
-    found |= {**_decoder(settings, found), **_segment(settings, found)}
-    found |= {**_not_causal(settings, found), **_encoder(settings, found), **_hidden(settings, found)}
+    found = replace(group, **_decoder(settings, group), **_segment(settings, group))
+    found = replace(found, **{**_not_causal(settings, found), **_encoder(settings, found), **_hidden(settings, found)})
     outer = settings.outer.get("model_type", settings.model_type)
-    if isinstance(outer, str) and found["causal"] and outer in PROMPTS:
-        found["further_keys"] = PROMPTS[outer].format(outer)
-    if isinstance(outer, str) and found["causal"] and outer in NO_BLOCKS:
-        found["mask_unknown"] = NO_BLOCKS[outer]
+    if isinstance(outer, str) and found.causal and outer in PROMPTS:
+        found = replace(found, further_keys=PROMPTS[outer].format(outer))
+    if isinstance(outer, str) and found.causal and outer in NO_BLOCKS:
+        found = replace(found, mask_unknown=NO_BLOCKS[outer])
     if settings.model_type == "t5gemma2_decoder":
-        found["further_keys"] = MERGED
+        found = replace(found, further_keys=MERGED)
     undecided = {**BLOCKS, **BY_THE_MASK}
     if settings.model_type in undecided:
-        found |= {"causal": None, "mask_unknown": undecided[settings.model_type]}
-    if settings.model_type == "mllama_text_model" and found["kind"] == "cross_attention":
-        found |= {"causal": None, "mask_unknown": IMAGES_DECIDE}
+        found = replace(found, causal=None, mask_unknown=undecided[settings.model_type])
+    if settings.model_type == "mllama_text_model" and found.kind == "cross_attention":
+        found = replace(found, causal=None, mask_unknown=IMAGES_DECIDE)
     if settings.model_type == "deepseek_v4":
-        found["compressed"] = _compressed(settings, found["kind"])
-    else:
-        found["selected"] = _selected(settings, found["kind"])
-    return found
+        return replace(found, compressed=_compressed(settings, found.kind))
+    return replace(found, selected=_selected(settings, found.kind))
 
 
 def cross_attention(group):
     """The attention of a decoder layer to an encoder: no rotation, no window, all keys."""
-    plain = {"encoding": "none", "causal": False, "window": None, "window_sides": None, "frequencies": [], "layout": None}
-    plain |= {"rotary_dim": 0, "base": None, "scaling": None, "magnitude": 1.0, "positions": None, "table": None, "bias": None}
-    return {**group, **plain, "kind": "cross_attention"}
+    usual = vars(Layer(kind="cross_attention", causal=False))
+    changed = ("kind", "encoding", "causal", "window", "window_sides", "positions", "table", "bias")
+    rotation = ("frequencies", "layout", "rotary_dim", "base", "scaling", "magnitude")
+    return replace(group, **{name: usual[name] for name in (*changed, *rotation)})
 
 
 def _window_side(settings):
@@ -112,7 +113,7 @@ def _segment(settings, group):
     """Which patches a vision layer takes as one text: those of a picture, of a frame or of a window."""
     if settings.family.get("parameters") != "axial":
         return {}
-    if group["kind"] == "window_attention":
+    if group.kind == "window_attention":
         side = _window_side(settings)
         return {"segment": f"patches of one window of {side} x {side} see each other", "window_side": side}
     return {"segment": SEGMENTS.get(settings.facts["module"])}
@@ -121,7 +122,7 @@ def _segment(settings, group):
 def _decoder(settings, group):
     """`is_decoder: true` in a file of BERT and its kin: the layers see earlier tokens only."""
     key = settings.family.get("decoder_if")
-    return {"causal": True} if key and settings[key] is True and group["kind"] != "cross_attention" else {}
+    return {"causal": True} if key and settings[key] is True and group.kind != "cross_attention" else {}
 
 
 def _not_causal(settings, group):
@@ -129,11 +130,11 @@ def _not_causal(settings, group):
 
     create_chunked_causal_mask and XLNet do not read this key.
     """
-    if not group["causal"] or group["chunk"] or group["encoding"] == "xlnet" or settings.raw.get("is_causal", True):
+    if not group.causal or group.chunk or group.encoding == "xlnet" or settings.raw.get("is_causal", True):
         return {}
-    if group["kind"] == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
+    if group.kind == "minimax_m3_sparse":  # its indexer selects earlier blocks alone
         return {}
-    return {"causal": False} | ({"window": group["window"] + 1, "window_sides": "both"} if group["window"] else {})
+    return {"causal": False} | ({"window": group.window + 1, "window_sides": "both"} if group.window else {})
 
 
 def _encoder(settings, group):
@@ -141,10 +142,10 @@ def _encoder(settings, group):
     stack = settings.path.rpartition(".")[2]
     if settings.model_type == "t5_gemma_module" and stack in ("encoder", "decoder"):
         both = stack == "encoder"
-        window = group["window"] and {"window": group["window"] + both, "window_sides": "both" if both else "past"}
+        window = group.window and {"window": group.window + both, "window_sides": "both" if both else "past"}
         return {"causal": not both} | (window or {})
-    if settings.model_type == "t5gemma2_text" and group["window"]:
-        width = group["window"]
+    if settings.model_type == "t5gemma2_text" and group.window:
+        width = group.window
         return {"window": (width + 1) // 2, "window_after": width // 2 + 1, "window_sides": "both"}
     return {}
 
@@ -152,11 +153,11 @@ def _encoder(settings, group):
 def _hidden(settings, group):
     """A window of 0 or fewer keys: the mask of transformers hides every key, the token's own too."""
     rule = settings.family.get("window", {})
-    width = settings[rule["key"]] if rule and group["kind"] in rule.get("kinds", [group["kind"]]) else None
+    width = settings[rule["key"]] if rule and group.kind in rule.get("kinds", [group.kind]) else None
     if width is not None and "zero_unless" in rule and not settings[rule["zero_unless"]]:
         words = f"{rule['zero_unless']} is false, so that {rule['key']} becomes 0"
         return {"window": None, "mask_unknown": f"not described: {words}, and transformers 5.23.0 hides every key then"}
-    if group["window"] or width is None or width > 0 or ("if" in rule and not settings[rule["if"]]):
+    if group.window or width is None or width > 0 or ("if" in rule and not settings[rule["if"]]):
         return {}
     return {"mask_unknown": f"not described: {rule['key']} is {shown(width)}, and transformers 5.23.0 hides every key then"}
 
@@ -190,10 +191,10 @@ def _selected(settings, kind):
 
 
 def _selection(group):
-    most, block, local = (group["selected"][key] for key in ("most", "block", "local"))
-    if group["model_type"] == "doge":
+    most, block, local = (group.selected[key] for key in ("most", "block", "local"))
+    if group.model_type == "doge":
         return f"; of these keys a query sees the {most} whose dynamic mask is largest, and this mask is added to its scores"
-    if "selected_before" in group:
+    if group.selected_before:
         return f"; of these keys a query sees the {most} that the last layer with an indexer selected"
     if block == 1:
         return f"; of these keys a query sees the {most} that the indexer scores highest"
@@ -203,23 +204,23 @@ def _selection(group):
 
 def in_words(group):
     """What the mask is, as one sentence."""
-    if group["mask_unknown"]:
-        return group["mask_unknown"]
-    seen = "causal" if group["causal"] else "all tokens see each other" if group["causal"] is False else "as the model is used"
-    seen = group.get("segment") or seen
-    if group["kind"] == "cross_attention" and group["causal"] is False:
+    if group.mask_unknown:
+        return group.mask_unknown
+    seen = "causal" if group.causal else "all tokens see each other" if group.causal is False else "as the model is used"
+    seen = group.segment or seen
+    if group.kind == "cross_attention" and group.causal is False:
         seen = "all tokens of the encoder"
-    if group["window"] and group["window_after"] not in (None, group["window"]):
-        seen += f", window: earlier keys at a distance below {group['window']}, later ones below {group['window_after']}"
-    elif group["window"]:
-        before = f"window: the query's own token and the {group['window'] - 1} before it"
-        seen += f", {before}" + ", and as many after it" * (group["window_sides"] == "both")
-    if group["chunk"]:
-        seen += f", within chunks of {group['chunk']}"
-    if group["compressed"]:
-        rate, most = group["compressed"]["rate"], group["compressed"]["most"]
+    if group.window and group.window_after not in (None, group.window):
+        seen += f", window: earlier keys at a distance below {group.window}, later ones below {group.window_after}"
+    elif group.window:
+        before = f"window: the query's own token and the {group.window - 1} before it"
+        seen += f", {before}" + ", and as many after it" * (group.window_sides == "both")
+    if group.chunk:
+        seen += f", within chunks of {group.chunk}"
+    if group.compressed:
+        rate, most = group.compressed["rate"], group.compressed["most"]
         seen += f", and one compressed key per {rate} tokens, visible from the last of these tokens on"
         seen += f"; of the compressed keys the {most} that the indexer scores highest" if most else ""
         seen += " (modeling_deepseek_v4.py)"
-    seen += _selection(group) if group["selected"] else ""
-    return f"{seen}; {group['further_keys']}" if group["further_keys"] else seen
+    seen += _selection(group) if group.selected else ""
+    return f"{seen}; {group.further_keys}" if group.further_keys else seen

@@ -4,8 +4,9 @@ One stack of layers, or an encoder, a decoder and the decoder's attention to the
 name their keys in `stacks`.
 """
 
-from typing import Any
+from dataclasses import replace
 
+from posref.explain.layer import Layer
 from posref.explain.settings import key_heads, norm, shown
 
 ENCODER_DECODER = {
@@ -45,7 +46,7 @@ def groups(settings):
         group = _group(settings, name, stack, list(range(count)))
         found += _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else [group]
         if name == "decoder":
-            found.append({**group, "kind": "cross_attention", "encoding": "none", "causal": False, "bias": None})
+            found.append(replace(group, kind="cross_attention", encoding="none", causal=False, bias=None))
     return found
 
 
@@ -65,54 +66,38 @@ def family_reads(settings, key):
 
 def _by_depth(group):
     """A group for each layer: its scores are also divided by its number, counted from 1 (modeling_gpt2.py)."""
-    return [{**group, "indices": [i], "softmax_scale": group["softmax_scale"] / (i + 1)} for i in group["indices"]]
+    return [replace(group, indices=[i], softmax_scale=group.softmax_scale / (i + 1)) for i in group.indices]
 
 
-def _group(settings, name, stack, indices) -> dict[str, Any]:
+def _group(settings, name, stack, indices):
     family = settings.family
     heads = settings.count(stack["heads"])
     width = settings.count(family["head"]) if "head" in family else None
     width = width or settings.count("hidden_size") // heads
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     encoding = family.get(name, family["encoding"])
-    return {
-        **plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding),
-        "softmax_scale": _scale(settings, width),
-        "norm": norm(settings, "full_attention", turned=False),
+    return replace(
+        plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding),
+        softmax_scale=_scale(settings, width),
+        norm=norm(settings, "full_attention", turned=False),
         **added(settings, encoding, causal, heads, stack.get("rows", "max_source_positions")),
-    }
+    )
 
 
-def plain(settings, part, indices, heads, width, causal, encoding) -> dict[str, Any]:
-    """What is said of layers that rotate nothing and see all keys."""
+def plain(settings, part, indices, heads, width, causal, encoding):
+    """Layers that rotate nothing and see all keys."""
     module = settings.facts.get("module")
-    return {
-        "part": part,
-        "model_type": settings.model_type,
-        "indices": indices,
-        "kind": "full_attention",
-        "encoding": encoding,
-        "head_dim": width,
-        "heads": heads,
-        "kv_heads": key_heads(settings, heads),
-        "softmax_scale": None,
-        "query_scale": 1.0,
-        "causal": causal,
-        "window": None,
-        "window_sides": None,
-        "chunk": None,
-        "sinks": False,
-        "softcap": None,
-        "norm": None,
-        "temperature": None,
-        "layout": None,
-        "rotary_dim": 0,
-        "base": None,
-        "scaling": None,
-        "frequencies": [],
-        "magnitude": 1.0,
-        "source": f"transformers 5.23.0, models/{module}/modeling_{settings.family.get('file', module)}.py",
-    }
+    return Layer(
+        part=part,
+        model_type=settings.model_type,
+        indices=indices,
+        encoding=encoding,
+        head_dim=width,
+        heads=heads,
+        kv_heads=key_heads(settings, heads),
+        causal=causal,
+        source=f"transformers 5.23.0, models/{module}/modeling_{settings.family.get('file', module)}.py",
+    )
 
 
 def added(settings, encoding, causal, heads, rows="max_source_positions"):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -78,22 +79,22 @@ TURNED_BY = (
 
 def chosen(explained, layer=None, part=None):
     """The explanation of some layers alone; ValueError if there are none of them."""
-    kept = [group for group in explained["layers"] if part is None or group["part"] == part]
-    kept = [group for group in kept if layer is None or layer in group["indices"]]
-    if not kept and explained["layers"]:
+    kept = [group for group in explained.layers if part is None or group.part == part]
+    kept = [group for group in kept if layer is None or layer in group.indices]
+    if not kept and explained.layers:
         asked = f"part {part!r}" if layer is None else f"layer {layer}" + (f" of part {part!r}" if part is not None else "")
-        there = [f"{runs(group['indices'])} of part {group['part']!r}" for group in explained["layers"]]
+        there = [f"{runs(group.indices)} of part {group.part!r}" for group in explained.layers]
         raise ValueError(f"there is no {asked}; the layers are {'; '.join(dict.fromkeys(there))}")
-    return {**explained, "layers": kept}
+    return replace(explained, layers=kept)
 
 
 def one(explained):
     """The one set of rotary layers of an explanation; ValueError if there are none or several."""
-    groups = [group for group in explained["layers"] if group["encoding"] == "rope"]
-    distinct = {json.dumps([group.get(key) for key in TURNED_BY] + [attending(group), lengths(group)]) for group in groups}
+    groups = [group for group in explained.layers if group.encoding == "rope"]
+    distinct = {json.dumps([getattr(group, key) for key in TURNED_BY] + [attending(group), lengths(group)]) for group in groups}
     if len(distinct) == 1:
         return groups[0]
-    which = "; ".join(f"--layer {group['indices'][0]}" + f" --part {group['part']}" * bool(group["part"]) for group in groups)
+    which = "; ".join(f"--layer {group.indices[0]}" + f" --part {group.part}" * bool(group.part) for group in groups)
     raise ValueError(
         f"{len(distinct)} rotations in this model; choose one: {which}" if groups else "no layer of this model rotates"
     )
@@ -102,16 +103,16 @@ def one(explained):
 def of_text(explained):
     """The one rotation by positions in a text; ValueError for a picture, and where the pairs are not known."""
     group = one(explained)
-    if group.get("axes") and "t" not in group["axes"]:
+    if group.axes and "t" not in group.axes:
         raise ValueError("these layers turn by the rows and columns of a picture, not by positions in a text")
-    if group["layout"] is None:
-        raise ValueError(f"which features of {shown(explained['model_type'])} form a pair is not known; no key says it")
+    if group.layout is None:
+        raise ValueError(f"which features of {shown(explained.model_type)} form a pair is not known; no key says it")
     return group
 
 
 def write_frequencies(explained, path):
     """The frequencies of one set of layers to a .npy, .json or .h file."""
-    frequencies = one(explained)["frequencies"]
+    frequencies = one(explained).frequencies
     if path.endswith(".npy"):
         np.save(path, np.array(frequencies))
         return
@@ -133,34 +134,34 @@ def code(explained, language, name):
         raise ValueError(f"code is written in {', '.join(LANGUAGES)}, not in {language}")
     group = _written(of_text(explained))
     name = re.sub(r"[^\w. -]", "_", name)  # it stands in a comment
-    words = {"title": f"RoPE of {name}, layers {runs(group['indices'])}: {group['call']}.", "dim": attending(group)}
-    if group["rotated"] == "last" and group["rotary_dim"] < group["head_dim"]:
-        words["title"] += f" It takes the last {group['rotary_dim']} of the {group['head_dim']} features of a head alone."
-    if group["temperature"]:
-        rule = "{rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
+    words = {"title": f"RoPE of {name}, layers {runs(group.indices)}: {group.call}.", "dim": attending(group)}
+    if group.rotated == "last" and group.rotary_dim < group.head_dim:
+        words["title"] += f" It takes the last {group.rotary_dim} of the {group.head_dim} features of a head alone."
+    if group.temperature:
+        rule = "{rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
         words["title"] += f" The model also multiplies queries by {rule}; this code does not."
-    if group["undo"]:
+    if group.undo:
         words["title"] += " The model also turns values, and turns the output of attention back; call it for both."
     return _c(group, words) if language == "c" else _python(group, words, language)
 
 
 def _written(group):
     """The group, if code of one table and one position per token is its rotation; ValueError that says what it is instead."""
-    if group.get("axes"):
+    if group.axes:
         raise ValueError(
-            f"tokens of these layers have three positions (axes {group['order']}): the code printed here has one; "
+            f"tokens of these layers have three positions (axes {group.order}): the code printed here has one; "
             "posref.rotary.axes computes this rotation"
         )
-    if "frequencies_long" in group:
-        length = group["scaling"]["original_length"]
+    if group.frequencies_long is not None:
+        length = group.scaling["original_length"]
         raise ValueError(
             f"these layers have two lists of frequencies, one up to {length} tokens and one for longer texts: the code printed "
             "here has one; --frequencies writes the short list, posref.rotary.scaling.longrope computes both"
         )
-    if group["rotary_dim"] % 2:
-        raise ValueError(f"the rotated width {group['rotary_dim']} of these layers is odd: no features form the last pair")
-    if (group["scaling"] or {}).get("type") == "dynamic_ntk":
-        length = group["scaling"]["original_length"]
+    if group.rotary_dim % 2:
+        raise ValueError(f"the rotated width {group.rotary_dim} of these layers is odd: no features form the last pair")
+    if (group.scaling or {}).get("type") == "dynamic_ntk":
+        length = group.scaling["original_length"]
         raise ValueError(
             f"the frequencies of these layers change with the length of a text beyond {length} tokens: the code printed here "
             "has one list; posref.rotary.scaling.dynamic_ntk computes them"
@@ -170,52 +171,48 @@ def _written(group):
 
 def attending(group):
     """The width of what the rotation is given: a latent head turns its last features."""
-    return group["rotary_dim"] if group["rotated"] == "last" else group["head_dim"]
+    return group.rotary_dim if group.rotated == "last" else group.head_dim
 
 
 def frequencies(group):
     """The frequencies of one set of rotary layers: numbers, or for LongRoPE and dynamic NTK what makes them of a length."""
-    found, numbers = lengths(group), np.array(group["frequencies"])
+    found, numbers = lengths(group), np.array(group.frequencies)
     if not found:
         return numbers
-    long = np.array(found["frequencies_long"]) if "frequencies_long" in found else None
+    long = None if group.frequencies_long is None else np.array(group.frequencies_long)
     return ByLength(numbers, found["original_length"], long, found["factor"])
 
 
 def lengths(group):
     """What frequencies by length are made of; nothing where they do not follow the length."""
-    said = group.get("scaling") or {}
-    if group.get("axes") or not ("frequencies_long" in group or said.get("type") == "dynamic_ntk"):
+    said = group.scaling or {}
+    if group.axes or (group.frequencies_long is None and said.get("type") != "dynamic_ntk"):
         return {}
-    return {
-        key: group.get(key, said.get(key))
-        for key in ("original_length", "factor", "frequencies_long")
-        if key in {**group, **said}
-    }
+    return {"original_length": said["original_length"], "factor": said["factor"], "frequencies_long": group.frequencies_long}
 
 
 def _python(group, words, language):
     short, module = LIBRARIES[language]
-    half, width = len(group["frequencies"]), 2 * len(group["frequencies"])
-    values = "[" + ", ".join(map(repr, group["frequencies"])) + "]"
+    half, width = len(group.frequencies), 2 * len(group.frequencies)
+    values = "[" + ", ".join(map(repr, group.frequencies)) + "]"
     array = f"torch.tensor({values}, dtype=torch.float64)" if language == "torch" else f"{short}.array({values})"
     whole = width == words["dim"]
     source = "x" if whole else "first"
     halves = f"{source}[..., :{half}], {source}[..., {half}:]"
-    split = halves if group["layout"] == "half" else f"{source}[..., 0::2], {source}[..., 1::2]"
+    split = halves if group.layout == "half" else f"{source}[..., 0::2], {source}[..., 1::2]"
     join = f"{short}.{'cat' if language == 'torch' else 'concatenate'}"
     axis = "dim=-1" if language == "torch" else "axis=-1"
-    sine = "sin" if group["sign"] > 0 else "-sin"
+    sine = "sin" if group.sign > 0 else "-sin"
     a, b = f"a * cos - b * {sine}".replace("- b * -sin", "+ b * sin"), f"a * {sine} + b * cos"
     together = f"{join}([{a}, {b}], {axis})"
-    if group["layout"] == "interleaved":
+    if group.layout == "interleaved":
         together = f"{short}.stack([{a}, {b}], {axis}).reshape({source}.shape)"
     imports = f"import {module}" if short == module else f"import {module} as {short}"
     fields = {
         **words,
         "imports": imports,
         "array": array,
-        "magnitude": group["magnitude"],
+        "magnitude": group.magnitude,
         "cos": f"{short}.cos(angle)",
         "sin": f"{short}.sin(angle)",
         "before": f"first, rest = x[..., :{width}], x[..., {width}:]" if not whole else "# every feature turns",
@@ -225,22 +222,20 @@ def _python(group, words, language):
     }
     convert = {"numpy": "", "torch": ", to=torch.from_numpy", "jax": ", to=jnp.asarray"}[language]
     plain = "FREQUENCIES.numpy()" if language == "torch" else "FREQUENCIES"
-    convert += f", magnitude={group['magnitude']!r}" * (group["magnitude"] != 1) + f", sign={group['sign']}" * (
-        group["sign"] != 1
-    )
+    convert += f", magnitude={group.magnitude!r}" * (group.magnitude != 1) + f", sign={group.sign}" * (group.sign != 1)
     narrow = "" if whole else f"rotary_dim={width}, "
-    test = TEST.format(dim=words["dim"], width=narrow, plain=plain, layout=group["layout"], convert=convert)
+    test = TEST.format(dim=words["dim"], width=narrow, plain=plain, layout=group.layout, convert=convert)
     return PYTHON.format(**fields) + test
 
 
 def _c(group, words):
-    pairs = len(group["frequencies"])
-    first, second = ("t", f"t + {pairs}") if group["layout"] == "half" else ("2 * t", "2 * t + 1")
-    if "_to_" in group["layout"]:
+    pairs = len(group.frequencies)
+    first, second = ("t", f"t + {pairs}") if group.layout == "half" else ("2 * t", "2 * t + 1")
+    if "_to_" in group.layout:
         raise ValueError("C code turns features in place; this model reads adjacent pairs and leaves halves, use --code numpy")
-    values = ", ".join(map(repr, group["frequencies"]))
-    sign = "position = -position;\n    " if group["sign"] < 0 else ""
-    return C.format(**words, pairs=pairs, values=values, magnitude=group["magnitude"], first=first, second=second, shift=sign)
+    values = ", ".join(map(repr, group.frequencies))
+    sign = "position = -position;\n    " if group.sign < 0 else ""
+    return C.format(**words, pairs=pairs, values=values, magnitude=group.magnitude, first=first, second=second, shift=sign)
 
 
 NO_ANSWERS = {"part", "indices", "model_type", "source", "slips", "call", "phase_error", "frequencies", "frequencies_long"}
@@ -250,9 +245,9 @@ def differences(ours, theirs):
     """What changes from one explanation to another: in words what a schedule changes, then a line for each answer."""
     found = []
     ours, theirs = in_one_line(ours), in_one_line(theirs)
-    if ours["model_type"] != theirs["model_type"]:
-        found.append(f"model_type: {ours['model_type']} -> {theirs['model_type']}")
-    a, b = ({(group["part"], i): group for group in side["layers"] for i in group["indices"]} for side in (ours, theirs))
+    if ours.model_type != theirs.model_type:
+        found.append(f"model_type: {ours.model_type} -> {theirs.model_type}")
+    a, b = ({(group.part, i): group for group in side.layers for i in group.indices} for side in (ours, theirs))
     changed = {}
     for place in sorted({*a, *b}, key=str):
         for line in _changes(a.get(place), b.get(place)):
@@ -261,7 +256,7 @@ def differences(ours, theirs):
         found.append(f"{part} layers {runs(sorted(layers))}: {line}".strip())
     what = {"unsupported": "layers that are not described", "unread": "keys that were not understood"}
     what |= {"foreign": "keys that no class of transformers 5.23.0 has"}
-    found += [f"{words} differ; see each file" for key, words in what.items() if ours[key] != theirs[key]]
+    found += [f"{words} differ; see each file" for key, words in what.items() if getattr(ours, key) != getattr(theirs, key)]
     return found
 
 
@@ -269,9 +264,9 @@ def _changes(before, after):
     """Lines for one layer, of which a side may be missing."""
     if before is None or after is None:
         return [f"only in the {'first' if after is None else 'second'} file"]
-    keys = [key for key in dict.fromkeys([*ANSWERED, *before, *after]) if before.get(key) != after.get(key)]
-    words = _stretched(before, after)
-    found = [f"{key} {before.get(key)} -> {after.get(key)}" for key in keys if key not in NO_ANSWERS]
+    words, a, b = _stretched(before, after), before.as_dict(), after.as_dict()
+    keys = [key for key in dict.fromkeys([*ANSWERED, *a, *b]) if a.get(key) != b.get(key)]
+    found = [f"{key} {a.get(key)} -> {b.get(key)}" for key in keys if key not in NO_ANSWERS]
     if not found and "frequencies" in keys:
         found = ["frequencies differ"]
     return [words, *found] if words else found
@@ -279,7 +274,7 @@ def _changes(before, after):
 
 def _stretched(before, after):
     """24 slow pairs: 4x -> 8x slower; scores x 1.296 -> x 1.459; reaches 131072 -> 262144"""
-    if not before["encoding"] == after["encoding"] == "rope":
+    if not before.encoding == after.encoding == "rope":
         return ""
     found = []
     slower = [_slower(group) for group in (before, after)]
@@ -289,11 +284,11 @@ def _stretched(before, after):
             sum(ratio > 1 and np.isclose(ratio, top) for ratio in ratios) for ratios, top in zip(slower, most, strict=True)
         ]
         many = " -> ".join(map(str, dict.fromkeys(n for n in counts if n)))
-        own = "" if before["base"] == after["base"] else " than by its own base"
+        own = "" if before.base == after.base else " than by its own base"
         found.append(f"{many} slow pairs: {most[0]:.4g}x -> {most[1]:.4g}x slower{own}")
-    scores, reach = [group["magnitude"] ** 2 for group in (before, after)], [_reach(group) for group in (before, after)]
+    scores, reach = [group.magnitude**2 for group in (before, after)], [_reach(group) for group in (before, after)]
     if scores[0] != scores[1]:
-        whole = all(group["rotary_dim"] == group["head_dim"] for group in (before, after))
+        whole = all(group.rotary_dim == group.head_dim for group in (before, after))
         found.append(f"scores{'' if whole else ' of turned features'} x {scores[0]:.4g} -> x {scores[1]:.4g}")
     if None not in reach and reach[0] != reach[1]:
         found.append(f"reaches {reach[0]} -> {reach[1]}")
@@ -302,15 +297,15 @@ def _stretched(before, after):
 
 def _slower(group):
     """How many times slower each pair turns than by its base alone; None where the schedule has several lists or axes."""
-    n, kind = len(group["frequencies"]), (group["scaling"] or {}).get("type")
-    if kind in ("longrope", "dynamic_ntk", "proportional") or group.get("axes") or 2 * n != group["rotary_dim"]:
+    n, kind = len(group.frequencies), (group.scaling or {}).get("type")
+    if kind in ("longrope", "dynamic_ntk", "proportional") or group.axes or 2 * n != group.rotary_dim:
         return None
-    plain = rope.frequencies(group["rotary_dim"], float(group["base"]))
-    return (plain / np.array(group["frequencies"])).round(9).tolist()
+    plain = rope.frequencies(group.rotary_dim, float(group.base))
+    return (plain / np.array(group.frequencies)).round(9).tolist()
 
 
 def _reach(group):
     """The longest text: max_position_embeddings, or what YaRN and LongRoPE extend their original length to."""
-    said, length = group["scaling"] or {}, group.get("max_position_embeddings")
+    said, length = group.scaling or {}, group.max_position_embeddings
     extended = said["original_length"] * said["factor"] if said.get("type") in ("yarn", "longrope") else 0
     return max(int(extended), length or 0) or None

@@ -25,20 +25,20 @@ PATCHES = {
 
 def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
-    if group["encoding"] == "none":
+    if group.encoding == "none":
         return None
-    if group["encoding"] in ("swin", "swin_v2"):
+    if group.encoding in ("swin", "swin_v2"):
         return _answers(images="row and column of each patch within its window")
     if _of_a_picture(settings, group):
         grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
-        return _answers(images=PATCHES.get(group.get("order"), grid))
+        return _answers(images=PATCHES.get(group.order, grid))
     forward = _forward(settings, group)
-    alone = group["causal"] is True and not group["part"].endswith("decoder")
+    alone = group.causal is True and not group.part.endswith("decoder")
     return _answers(
         forward=forward,
-        generate=TOKENS if alone and settings.family.get("asks", True) and group["encoding"] != "alibi" else None,
-        cached=_cached(forward) if group["causal"] else None,
-        images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.get("axes") else None,
+        generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
+        cached=_cached(forward) if group.causal else None,
+        images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.axes else None,
     )
 
 
@@ -47,14 +47,14 @@ def _answers(forward=None, generate=None, cached=None, images=None):
 
 
 def _of_a_picture(settings, group):
-    axes = group.get("axes")
+    axes = group.axes
     return "t" not in axes if axes else "image_size" in settings.facts.get("defaults", {})
 
 
 def _forward(settings, group):
-    if group["encoding"] == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
+    if group.encoding == "alibi":  # BLOOM and Falcon count the tokens of the mask, MPT places
         return ROWS.get(settings.family.get("rows"), TOKENS)
-    if group["encoding"] not in ("learned", "sinusoidal"):
+    if group.encoding not in ("learned", "sinusoidal"):
         return PLACES
     pad = settings.count("pad_token_id", least=0)
     return ROWS[settings.family.get("rows", "bert")].format(pad="pad_token_id" if pad is None else pad)

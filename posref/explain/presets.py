@@ -1,11 +1,12 @@
 """Released models in the words of the specification: what `explain` makes of the one table of them."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
-from posref.explain import explain
+from posref.explain import explanation
 from posref.explain.output import attending, chosen, frequencies, lengths
 from posref.explain.reading import models
 from posref.explain.settings import family
@@ -35,7 +36,7 @@ BIASES = {  # the settings of its op that `explain` says of a bias
 @cache
 def presets():
     """(system, model, call, layout) of every rotation of a shipped model, in the order of the table, each once."""
-    found = [(_system(layer), model, _call(layer), layer["layout"]) for model in models() for layer in _rotations(model)]
+    found = [(_system(layer), model, _call(layer), layer.layout) for model in models() for layer in _rotations(model)]
     return list(dict.fromkeys(found))
 
 
@@ -55,14 +56,14 @@ def uses():
     >>> uses()["gpt-oss-20b"]
     ('rotary.rope', 'rotary.scaling')
     """
-    return {name: tuple(sorted(set(_of_layers(explain(model["config"])["layers"])))) for name, model in models().items()}
+    return {name: tuple(sorted(set(_of_layers(explanation(model["config"]).layers)))) for name, model in models().items()}
 
 
 @cache
 def numbers():
     """What every set of layers of the shipped models is described by, and its bias, as dictionaries."""
-    groups = [group for model in models().values() for group in explain(model["config"])["layers"]]
-    return [*groups, *(group["bias"] for group in groups if group.get("bias"))]
+    groups = [group for model in models().values() for group in explanation(model["config"]).layers]
+    return [*(vars(group) for group in groups), *(group.bias for group in groups if group.bias)]
 
 
 def asked(source, layer=None, part=None):
@@ -71,12 +72,10 @@ def asked(source, layer=None, part=None):
     `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention.
     ValueError if they ask for several things, or for none that can be checked.
     """
-    groups = _indexers(explain(source), layer) if part == "indexer" else chosen(explain(source), layer, part)["layers"]
+    groups = _indexers(explanation(source), layer) if part == "indexer" else chosen(explanation(source), layer, part).layers
     found = {json.dumps([question, lengths(group)]): group for group in groups if (question := _question(group))}
     if len(found) != 1:
-        places = [
-            f'layer={g["indices"][0]}, part="{g["part"]}"' if g["part"] else f"layer={g['indices'][0]}" for g in found.values()
-        ]
+        places = [f'layer={g.indices[0]}, part="{g.part}"' if g.part else f"layer={g.indices[0]}" for g in found.values()]
         raise ValueError(
             f"its layers ask for {len(found)} things; choose one: {'; '.join(places)}"
             if found
@@ -88,64 +87,64 @@ def asked(source, layer=None, part=None):
     return op, settings | ({"frequencies": frequencies(group)} if lengths(group) else {})
 
 
-def _indexers(explained, layer):
-    return [{**group, **group["indexer"]} for group in chosen(explained, layer)["layers"] if "indexer" in group]
+def _indexers(found, layer):
+    return [replace(group, **group.indexer) for group in chosen(found, layer).layers if group.indexer]
 
 
 def _question(group):
     """The op of one set of layers and its settings, or None."""
-    if group["encoding"] == "rope":
+    if group.encoding == "rope":
         return rotation(group)
-    bias = group.get("bias") or {}
+    bias = group.bias or {}
     if bias.get("call") not in BIASES:
         return None
-    said = {**bias, "heads": group["heads"], "max_bias": bias.get("maximum")}
+    said = {**bias, "heads": group.heads, "max_bias": bias.get("maximum")}
     return bias["call"], {name: said[name] for name in BIASES[bias["call"]].split()}
 
 
 def rotation(group):
-    if group["layout"] is None:
+    if group.layout is None:
         raise ValueError("which features form a pair is not known; no key says it")
-    pairs = len(group["frequencies"]) if "index" not in group else len(group["index"])
-    settings = {"dim": 2 * pairs, "layout": group["layout"]}
+    pairs = len(group.frequencies if group.index is None else group.index)
+    settings = {"dim": 2 * pairs, "layout": group.layout}
     if attending(group) > 2 * pairs:
         settings["head_dim"] = attending(group)
-    if group.get("axes"):
+    if group.axes:
         return "axes.rotate", settings | _axes(group)
-    unusual = {name: group[name] for name in ("magnitude", "sign") if group[name] != 1}
-    return "rope.rotate", settings | {"frequencies": group["frequencies"]} | unusual
+    unusual = {name: getattr(group, name) for name in ("magnitude", "sign") if getattr(group, name) != 1}
+    return "rope.rotate", settings | {"frequencies": group.frequencies} | unusual
 
 
 def _axes(group):
     """The frequency of every pair and the number of its axis: time, row, column, or row, column."""
-    numbers = {axis: i for i, axis in enumerate(axis for axis in "thw" if axis in group["axes"])}
+    numbers = {axis: i for i, axis in enumerate(axis for axis in "thw" if axis in group.axes)}
     return {
-        "frequencies": [group["frequencies"][i] for i in group["index"]],
-        "axis": [numbers[axis] for axis in group["axes"]],
+        "frequencies": [group.frequencies[i] for i in group.index],
+        "axis": [numbers[axis] for axis in group.axes],
     }
 
 
 def _rotations(model):
-    return [layer for layer in explain(model)["layers"] if layer["encoding"] == "rope"]
+    return [layer for layer in explanation(model).layers if layer.encoding == "rope"]
 
 
 def _system(layer):
     """Where a reader looks for it: axes before schedules before plain RoPE."""
-    return "rotary.axes" if layer.get("axes") else "rotary.scaling" if layer["scaling"] else "rotary.rope"
+    return "rotary.axes" if layer.axes else "rotary.scaling" if layer.scaling else "rotary.rope"
 
 
 def _call(layer):
-    width = f", {layer['rotary_dim']} of {layer['head_dim']}" if layer["rotary_dim"] != layer["head_dim"] else ""
-    order = f", axes {layer['order']}" if layer.get("axes") else ""
-    return f"{layer['call']}{width}{order}"
+    width = f", {layer.rotary_dim} of {layer.head_dim}" if layer.rotary_dim != layer.head_dim else ""
+    order = f", axes {layer.order}" if layer.axes else ""
+    return f"{layer.call}{width}{order}"
 
 
 def _of_layers(layers):
     for layer in layers:
-        yield from of_type(layer["model_type"]) - {"rotary.axes", "rotary.rope"} if layer["encoding"] == "rope" else ()
-        if layer["encoding"] in SYSTEMS:
-            yield "rotary.axes" if layer.get("axes") else SYSTEMS[layer["encoding"]]
-        if layer.get("scaling"):
+        yield from of_type(layer.model_type) - {"rotary.axes", "rotary.rope"} if layer.encoding == "rope" else ()
+        if layer.encoding in SYSTEMS:
+            yield "rotary.axes" if layer.axes else SYSTEMS[layer.encoding]
+        if layer.scaling:
             yield "rotary.scaling"
 
 

@@ -12,43 +12,43 @@ from posref.rotary import scaling
 SCHEDULES = ("linear", "ntk", "dynamic_ntk", "yarn", "llama3", "longrope", "proportional")
 ROWS = (
     (lambda g: _turned(g), "rope.rotate", "other_layout wrong_base"),
-    (lambda g: _turned(g) and g["causal"], "rope.rotate", "positions_ignored"),
-    (lambda g: _turned(g) and g["layout"] == "interleaved", "rope.rotate", "third_layout"),
+    (lambda g: _turned(g) and g.causal, "rope.rotate", "positions_ignored"),
+    (lambda g: _turned(g) and g.layout == "interleaved", "rope.rotate", "third_layout"),
     (lambda g: _partly(g), "rope.rotate", "exponent_head_dim all_rotated"),
     (lambda g: _beyond(g), "rope.tables", "bf16_inv_freq bf16_positions"),
     (lambda g: _latent(g), "decoupled.scores", "scale_of_the_content each_by_its_width"),
     *((lambda g, name=name: _scaled(g) == name, f"scaling.{name}", "unscaled") for name in SCHEDULES),
     (lambda g: _scaled(g) == "factors", "scaling.longrope", "unscaled"),
-    (lambda g: _scaled(g) == "yarn" and g["scaling"]["truncate"], "scaling.yarn", "not_truncated"),
-    (lambda g: _scaled(g) == "yarn" and not g["scaling"]["truncate"], "scaling.yarn", "truncated"),
-    (lambda g: _turned(g) and g["magnitude"] != 1, "scaling.yarn_tables", "no_magnitude magnitude_squared"),
-    (lambda g: _turned(g) and g["magnitude"] != 1, "rope.scores", "magnitude_on_queries"),
-    (lambda g: "t" in g.get("axes", ()), "axes.rotate", "first_axis_alone"),
-    (lambda g: g.get("order") == "sections", "axes.sections", "dealt_out"),
-    (lambda g: g.get("order") == "interleaved", "axes.interleaved_sections", "in_sections"),
-    (lambda g: g.get("axes") and "t" not in g["axes"], "axes.rotate", "rows_and_columns_exchanged"),
+    (lambda g: _scaled(g) == "yarn" and g.scaling["truncate"], "scaling.yarn", "not_truncated"),
+    (lambda g: _scaled(g) == "yarn" and not g.scaling["truncate"], "scaling.yarn", "truncated"),
+    (lambda g: _turned(g) and g.magnitude != 1, "scaling.yarn_tables", "no_magnitude magnitude_squared"),
+    (lambda g: _turned(g) and g.magnitude != 1, "rope.scores", "magnitude_on_queries"),
+    (lambda g: "t" in (g.axes or ()), "axes.rotate", "first_axis_alone"),
+    (lambda g: g.order == "sections", "axes.sections", "dealt_out"),
+    (lambda g: g.order == "interleaved", "axes.interleaved_sections", "in_sections"),
+    (lambda g: g.axes and "t" not in g.axes, "axes.rotate", "rows_and_columns_exchanged"),
     (
-        lambda g: g["kv_heads"] and 1 < g["kv_heads"] < (g["heads"] or 0) and "tiled" not in g,
+        lambda g: g.kv_heads and 1 < g.kv_heads < (g.heads or 0) and not g.tiled,
         "attention.attend",
         "heads_tiled",
     ),
-    (lambda g: g["causal"], "attention.attend", "causal_left_aligned"),
-    (lambda g: g["window"], "attention.attend", "window_one_more window_ignored"),
-    (lambda g: g["sinks"], "attention.attend", "sink_left_out"),
-    (lambda g: g["softcap"], "attention.attend", "cap_left_out cap_after_mask"),
-    (lambda g: g["temperature"], "attention.attend", "row_scale_left_out"),
-    (lambda g: g["encoding"] == "alibi", "alibi.bias", "positions_ignored"),
-    (lambda g: g["encoding"] == "alibi" and g["heads"] & (g["heads"] - 1), "alibi.slopes", "sorted_slopes next_power"),
-    (lambda g: g["encoding"] == "t5", "t5.attend", "scaled no_bias"),
-    (lambda g: g["encoding"] == "t5" and g["causal"], "t5.cross_attend", "bias_in_cross_attention"),
-    (lambda g: g["encoding"] == "disentangled", "deberta.scores", "scale_of_one_term"),
-    (lambda g: g["encoding"] == "disentangled" and "p2c" in g["bias"]["terms"], "deberta.scores", "paper_index"),
-    (lambda g: g["encoding"] == "xlnet", "xlnet.scores", "first_row_kept memory_ignored"),
-    (lambda g: g["encoding"] == "xlnet" and g["bias"]["clamp_len"], "xlnet.scores", "clamp_ignored"),
-    (lambda g: g["encoding"] == "swin", "swin.bias", "rows_and_columns_exchanged no_stride"),
-    (lambda g: g["encoding"] == "swin_v2", "swin.continuous_bias", "linear_coordinates no_sigmoid"),
-    (lambda g: g["encoding"] == "swin_v2", "swin.attend_v2", "uncapped"),
-    (lambda g: g["kind"] == "shifted_window_attention", "swin.shift_mask", "not_rolled padded_after_rolling"),
+    (lambda g: g.causal, "attention.attend", "causal_left_aligned"),
+    (lambda g: g.window, "attention.attend", "window_one_more window_ignored"),
+    (lambda g: g.sinks, "attention.attend", "sink_left_out"),
+    (lambda g: g.softcap, "attention.attend", "cap_left_out cap_after_mask"),
+    (lambda g: g.temperature, "attention.attend", "row_scale_left_out"),
+    (lambda g: g.encoding == "alibi", "alibi.bias", "positions_ignored"),
+    (lambda g: g.encoding == "alibi" and g.heads & (g.heads - 1), "alibi.slopes", "sorted_slopes next_power"),
+    (lambda g: g.encoding == "t5", "t5.attend", "scaled no_bias"),
+    (lambda g: g.encoding == "t5" and g.causal, "t5.cross_attend", "bias_in_cross_attention"),
+    (lambda g: g.encoding == "disentangled", "deberta.scores", "scale_of_one_term"),
+    (lambda g: g.encoding == "disentangled" and "p2c" in g.bias["terms"], "deberta.scores", "paper_index"),
+    (lambda g: g.encoding == "xlnet", "xlnet.scores", "first_row_kept memory_ignored"),
+    (lambda g: g.encoding == "xlnet" and g.bias["clamp_len"], "xlnet.scores", "clamp_ignored"),
+    (lambda g: g.encoding == "swin", "swin.bias", "rows_and_columns_exchanged no_stride"),
+    (lambda g: g.encoding == "swin_v2", "swin.continuous_bias", "linear_coordinates no_sigmoid"),
+    (lambda g: g.encoding == "swin_v2", "swin.attend_v2", "uncapped"),
+    (lambda g: g.kind == "shifted_window_attention", "swin.shift_mask", "not_rolled padded_after_rolling"),
     (lambda g: _first_row(g), "learned.position_ids", "zero_based"),
 )
 
@@ -65,17 +65,17 @@ def _slip(op, name, group):
 
 
 def _on_queries(group):
-    m = group["magnitude"]
+    m = group.magnitude
     return f"queries times {m:.6g}, keys as they were", f"Scores are multiplied by {m:.6g} instead of {m**2:.6g}."
 
 
 def _left_out(group):
-    m = group["magnitude"]
+    m = group.magnitude
     return f"tables without the magnitude {m:.6g}", f"Scores are divided by {m**2:.6g}."
 
 
 def _squared(group):
-    m = group["magnitude"]
+    m = group.magnitude
     return f"tables times {m**2:.6g}, the magnitude twice", f"Scores are {m**2:.6g} times the right ones."
 
 
@@ -83,9 +83,9 @@ def _ramp(bug):
     """The largest ratio of the frequencies of both ramps."""
 
     def words(group):
-        plain = group["base"] ** (-2 * np.arange(len(group["frequencies"])) / group["rotary_dim"])
+        plain = group.base ** (-2 * np.arange(len(group.frequencies)) / group.rotary_dim)
         keys = ("factor", "original_length", "beta_fast", "beta_slow")
-        options = {key: group["scaling"][key] for key in keys} | {"base": group["base"]}
+        options = {key: group.scaling[key] for key in keys} | {"base": group.base}
         if options["beta_fast"] <= options["beta_slow"]:  # a ramp without width, unless its edges are cut
             return bug, "Frequencies at the ramp are off."
         one, other = (scaling.yarn(plain, **options, truncate=truncate) for truncate in (True, False))
@@ -96,7 +96,7 @@ def _ramp(bug):
 
 
 def _terms(group):
-    return "1/sqrt(d)", f"Scores are sqrt({1 + len(group['bias']['terms'])}) times too large."
+    return "1/sqrt(d)", f"Scores are sqrt({1 + len(group.bias['terms'])}) times too large."
 
 
 OWN = {
@@ -112,33 +112,30 @@ OWN = {
 
 
 def _turned(group):
-    return group["encoding"] == "rope"
+    return group.encoding == "rope"
 
 
 def _scaled(group):
-    return group["scaling"]["type"] if group["scaling"] else None
+    return group.scaling["type"] if group.scaling else None
 
 
 def _partly(group):
     """The first features of a head turn, with frequencies of their own width."""
     return (
-        _turned(group)
-        and group["rotary_dim"] < group["head_dim"]
-        and group["rotated"] == "first"
-        and _scaled(group) != "proportional"
+        _turned(group) and group.rotary_dim < group.head_dim and group.rotated == "first" and _scaled(group) != "proportional"
     )
 
 
 def _latent(group):
-    return _turned(group) and group["rotated"] == "last" and not group["undo"]
+    return _turned(group) and group.rotated == "last" and not group.undo
 
 
 def _beyond(group):
     """Positions that bfloat16 does not distinguish."""
-    return group.get("max_position_embeddings", 0) > 256
+    return (group.max_position_embeddings or 0) > 256
 
 
 def _first_row(group):
     """The table holds rows before that of the first token."""
-    forward = (group["positions"] or {}).get("forward") or ""
-    return group["encoding"] in ("learned", "sinusoidal") and forward not in ("", "arange(n)")
+    forward = (group.positions or {}).get("forward") or ""
+    return group.encoding in ("learned", "sinusoidal") and forward not in ("", "arange(n)")

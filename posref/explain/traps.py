@@ -56,7 +56,7 @@ def unread(settings, groups=()):
     leaves = [path for path, key, value in _leaves(_own(settings)) if _about_position(path, key, value)]
     found = [path for path in leaves if path not in settings.read]
     whole = settings.family.get("parameters") == "mistral4"  # which computes the width of its rotation from head_dim
-    widths = {group[key] for group in groups for key in ("head_dim", "rotary_dim")[: 2 - whole]}
+    widths = {getattr(group, key) for group in groups for key in ("head_dim", "rotary_dim")[: 2 - whole]}
     found = [path for path in found if path != "head_dim" or settings.file[path] not in widths]  # it says the same
     loud = [_whole(settings, path) for path in found if not _usual(settings, path, settings.file.get(path))]
     loud = list(dict.fromkeys(re.sub(r"\[\d+\]", "[i]", path) for path in loud if ".ffn." not in path))  # one for all layers
@@ -132,13 +132,13 @@ def _dictionaries(settings):
 
 
 def _rotary(groups):
-    return [group for group in groups if group["encoding"] == "rope"]
+    return [group for group in groups if group.encoding == "rope"]
 
 
 def _truncate(settings, groups):
     for name, values in _dictionaries(settings):
         nested = "." in name or settings.family.get("parameters") in (*BY_LAYER, "given")
-        if nested and values.get("truncate") is False and any((g["scaling"] or {}).get("type") == "yarn" for g in groups):
+        if nested and values.get("truncate") is False and any((g.scaling or {}).get("type") == "yarn" for g in groups):
             yield (
                 f"{name}.truncate is false, and transformers looks for it outside the parameters of a kind of layer: it "
                 "truncates YaRN's ramp to whole pairs, and so do the frequencies given here"
@@ -178,7 +178,7 @@ def _no_base(settings, groups):
     )
     inside = any("rope_theta" in values for _, values in _dictionaries(settings))
     if _rotary(groups) and not inside and not any(settings.file.get(key) is not None for key in keys):
-        bases = ", ".join(sorted({f"{group['base']:g}" for group in _rotary(groups) if group["base"]}))
+        bases = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
         if settings.family.get("parameters") in FIXED:
             yield f"the base {bases} is fixed in the code of {FIXED[settings.family['parameters']]}; no key changes it"
         else:
@@ -203,14 +203,14 @@ def _no_rope_layers(settings, groups):
 
 def _nope(settings, groups):
     silent = isinstance(settings.family.get("nope"), list) or settings.family.get("nope") in ("unless_windowed", "muse")
-    if silent and any(group["encoding"] == "none" and group["kind"] != "cross_attention" for group in groups):
+    if silent and any(group.encoding == "none" and group.kind != "cross_attention" for group in groups):
         yield f"some layers of {settings.model_type} do not rotate; no key says so, the code does"
 
 
 def _odd(settings, groups):
     for group in _rotary(groups):
-        width = group["rotary_dim"]
-        if width % 2 and width == group["head_dim"] > 4:
+        width = group.rotary_dim
+        if width % 2 and width == group.head_dim > 4:
             yield f"the rotated width {width} is odd, and the whole head; transformers and posref.rotary.rope refuse it"
         elif width % 2:
             yield (
@@ -221,8 +221,8 @@ def _odd(settings, groups):
 
 def _bias_before_the_scale(settings, groups):
     for group in groups:
-        if settings.model_type == "falcon" and group["encoding"] == "alibi":
-            scale = group["softmax_scale"]
+        if settings.model_type == "falcon" and group.encoding == "alibi":
+            scale = group.softmax_scale
             yield f"Falcon adds the bias before it scales the scores: its slopes are those of ALiBi times {scale:g}"
 
 
@@ -232,30 +232,30 @@ def _ignored(settings, groups):
         yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
     if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
         yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
-    bases = {group["kind"]: group["base"] for group in _rotary(groups)}
+    bases = {group.kind: group.base for group in _rotary(groups)}
     if settings.family.get("parameters") == "olmo3" and settings.given("rope_theta") and len(set(bases.values())) == 2:
         yield (
             f"rope_theta {settings['rope_theta']:g} is the base of the full layers alone: transformers 5.23.0 turns the "
             f"sliding layers by {bases['sliding_attention']:g}, the base of its class"
         )
-    whole = [group for group in _rotary(groups) if group["rotary_dim"] == group["head_dim"]]
+    whole = [group for group in _rotary(groups) if group.rotary_dim == group.head_dim]
     for name, values in [("", settings.file), *_dictionaries(settings)]:
         share = values.get("partial_rotary_factor")
         if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
             name = f"{name}.partial_rotary_factor".lstrip(".")
             yield f"{name} is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
-        if values.get("mrope_interleaved") is False and any(group.get("order") == "interleaved" for group in groups):
+        if values.get("mrope_interleaved") is False and any(group.order == "interleaved" for group in groups):
             yield f"{name}.mrope_interleaved is false, and transformers 5.23.0 does not read it: the axes are interleaved"
 
 
 def _proportional(group):
-    return (group["scaling"] or {}).get("type") == "proportional"
+    return (group.scaling or {}).get("type") == "proportional"
 
 
 def _mixed(settings, groups):
     for name, values in _dictionaries(settings):
         for group in _rotary(groups) if FOPE & values.keys() else ():
-            turns = np.asarray(group["frequencies"]) * (group["max_position_embeddings"] or np.inf) / (2 * np.pi)
+            turns = np.asarray(group.frequencies) * (group.max_position_embeddings or np.inf) / (2 * np.pi)
             kept = values.get("num_inv_freq", np.count_nonzero(turns >= 1))
             yield (
                 f"{name} speaks of FoPE (posref.rotary.fope): of the {len(turns)} frequencies given here the first {kept} are "
@@ -277,9 +277,9 @@ def _window_counts(settings, groups):
 
 def _longrope(settings, groups):
     for group in groups:
-        if (group["scaling"] or {}).get("type") == "longrope":
+        if (group.scaling or {}).get("type") == "longrope":
             yield (
-                f"LongRoPE has two lists: up to {group['scaling']['original_length']} tokens transformers takes the short one; "
+                f"LongRoPE has two lists: up to {group.scaling['original_length']} tokens transformers takes the short one; "
                 "other programs choose by the longest text they were started for (rotary.scaling.longrope_list)"
             )
             if settings.model_type == "phimoe":
@@ -295,15 +295,15 @@ def _longrope(settings, groups):
 
 
 def _dynamic(settings, groups):
-    if any((group["scaling"] or {}).get("type") == "dynamic_ntk" for group in groups):
+    if any((group.scaling or {}).get("type") == "dynamic_ntk" for group in groups):
         yield "dynamic NTK changes the frequencies with the length of the text; these hold up to max_position_embeddings"
 
 
 def _squared(settings, groups):
     for group in _rotary(groups):
-        plain = group["head_dim"] ** -0.5
-        if settings.family.get("scale") == "yarn" and group["softmax_scale"] > plain * 1.0001:
-            yield f"the softmax scale includes YaRN's squared magnitude: it is {group['softmax_scale']:.6g}, not {plain:.6g}"
+        plain = group.head_dim**-0.5
+        if settings.family.get("scale") == "yarn" and group.softmax_scale > plain * 1.0001:
+            yield f"the softmax scale includes YaRN's squared magnitude: it is {group.softmax_scale:.6g}, not {plain:.6g}"
 
 
 def _twins(settings, groups):
@@ -327,7 +327,7 @@ def _listing(settings, groups):
 
 
 def _rolls(settings, groups):
-    shifted = any(group["kind"] == "shifted_window_attention" for group in groups)
+    shifted = any(group.kind == "shifted_window_attention" for group in groups)
     if settings.family["encoding"] == "swin_v2" and shifted:
         yield "transformers 5.23.0 adds the mask of rolled windows twice: -200, not -100"
     if settings.family["encoding"] != "swin" or "shifts" in settings.family:
@@ -379,7 +379,7 @@ def _another_class(settings, groups):
 def _contradictions(settings, groups):
     """Two keys for one thing that differ, and a schedule without its name."""
     outside = settings.file.get("rope_theta")
-    used = ", ".join(sorted({f"{group['base']:g}" for group in _rotary(groups) if group["base"]}))
+    used = ", ".join(sorted({f"{group.base:g}" for group in _rotary(groups) if group.base}))
     for name, values in _dictionaries(settings):
         inside = values.get("rope_theta")
         if isinstance(outside, (int, float)) and isinstance(inside, (int, float)) and "." not in name and outside != inside:

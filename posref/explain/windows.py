@@ -4,6 +4,8 @@ Swin and Donut do not roll a picture of which one window covers the height or th
 of the file, and MaskFormer's Swin rolls every picture. Each stage has half of the rows and columns of the one before.
 """
 
+from dataclasses import replace
+
 from posref.explain import others
 from posref.explain.settings import shown
 
@@ -54,19 +56,18 @@ def _group(settings, stage, indices, heads, window, shift):
     width, encoding = settings.count("embed_dim") * 2**stage // heads, settings.family["encoding"]
     v2 = encoding == "swin_v2"
     height, columns = grid(settings, 0)
-    return {
-        **others.plain(settings, settings.path, indices, heads, width, False, encoding),
-        "kind": "shifted_window_attention" if shift else "window_attention",
-        "softmax_scale": None if v2 else width**-0.5,
-        "table": None,
-        "bias": {
+    return replace(
+        others.plain(settings, settings.path, indices, heads, width, False, encoding),
+        kind="shifted_window_attention" if shift else "window_attention",
+        softmax_scale=None if v2 else width**-0.5,
+        bias={
             **(_network(settings, stage, window) if v2 else {"call": "swin.bias", "height": window, "width": window}),
             "window": window,
             "shift": shift,
             "masked": (-200 if v2 else -100) if shift else None,  # Swin v2 adds its mask twice
             "input_table": height * columns if settings["use_absolute_embeddings"] else None,
         },
-    }
+    )
 
 
 def _network(settings, stage, window):

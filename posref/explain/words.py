@@ -32,15 +32,15 @@ NORMS = {
 def describe(explained, name):
     """The whole explanation as text."""
     explained, name = in_one_line(explained), in_one_line(name)
-    lines = [f"{name}: model_type {explained['model_type']}"]
-    for group in explained["layers"]:
+    lines = [f"{name}: model_type {explained.model_type}"]
+    for group in explained.layers:
         lines += ["", *_group(group)]
-    if explained["unsupported"]:
-        lines += ["", "NOT DESCRIBED", *(f"  {_undescribed(entry)}" for entry in explained["unsupported"])]
-    lines += _listed("Common mistakes (`posref mistakes NAME` says more)", _slips(explained["layers"]))
-    lines += _listed("Traps", explained["traps"])
-    lines += _listed("Keys about position that were not understood", explained["unread"])
-    strange = [", ".join(explained["foreign"])] if explained["foreign"] else []
+    if explained.unsupported:
+        lines += ["", "NOT DESCRIBED", *(f"  {_undescribed(entry)}" for entry in explained.unsupported)]
+    lines += _listed("Common mistakes (`posref mistakes NAME` says more)", _slips(explained.layers))
+    lines += _listed("Traps", explained.traps)
+    lines += _listed("Keys about position that were not understood", explained.unread)
+    strange = [", ".join(explained.foreign)] if explained.foreign else []
     lines += _listed("Keys that no class of transformers 5.23.0 has; whether they bear on position is not known", strange)
     return "\n".join(lines)
 
@@ -61,21 +61,21 @@ def _listed(title, sentences):
 
 def _slips(groups):
     """Each mistake once: its name, what was done, what one sees, where it was seen."""
-    found = {(slip["op"].split(".")[0], slip["mistake"], slip["effect"]): slip for group in groups for slip in group["slips"]}
+    found = {(slip["op"].split(".")[0], slip["mistake"], slip["effect"]): slip for group in groups for slip in group.slips}
     for (system, mistake, _), slip in found.items():
         seen = f" Seen in {', '.join(slip['seen_in'])}." if slip["seen_in"] else ""
         yield f"{system}.{mistake}: {slip['bug']}. {slip['effect']}{seen}"
 
 
 def _group(group):
-    yield f"{_layers(group)}   {group['source']}"
+    yield f"{_layers(group)}   {group.source}"
     for word, text in _rows(group):
         yield f"  {word:12} {text}"
 
 
 def _layers(group):
-    part = f"{group['part']}: " if group["part"] else ""
-    return f"{part}layers {runs(group['indices'])} ({len(group['indices'])}, {group['kind'].replace('_', ' ')})"
+    part = f"{group.part}: " if group.part else ""
+    return f"{part}layers {runs(group.indices)} ({len(group.indices)}, {group.kind.replace('_', ' ')})"
 
 
 def runs(indices):
@@ -90,63 +90,61 @@ def runs(indices):
 
 
 def _rows(group):
-    if group["encoding"] == "rope":
+    if group.encoding == "rope":
         yield from _rotation(group)
     else:
         yield (
             "position",
-            ENCODINGS.get(group["encoding"], group["encoding"]).format(
-                table=f"{group['table']} rows" if group.get("table") else "as many rows as there are patches"
+            ENCODINGS.get(group.encoding, group.encoding).format(
+                table=f"{group.table} rows" if group.table else "as many rows as there are patches"
             ),
         )
-        if group.get("bias"):
-            yield "bias", ", ".join(f"{key} {value}" for key, value in group["bias"].items())
-    if group["positions"]:
-        yield from _positions(group["positions"])
+        if group.bias:
+            yield "bias", ", ".join(f"{key} {value}" for key, value in group.bias.items())
+    if group.positions:
+        yield from _positions(group.positions)
     yield "scale", _scale(group)
     yield "mask", _mask(group)
-    if group["softcap"]:
-        yield "cap", f"scores become {group['softcap']:g} tanh(score / {group['softcap']:g}), before the mask"
-    if group["sinks"]:
+    if group.softcap:
+        yield "cap", f"scores become {group.softcap:g} tanh(score / {group.softcap:g}), before the mask"
+    if group.sinks:
         yield (
             "sinks",
             "each head has a trained score that no key has; the softmax counts it, so the weights of a row sum to less than 1",
         )
-    if group["temperature"]:
-        yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group["temperature"])
-    if group["norm"]:
-        yield "norm", NORMS[group["norm"]]
-    if group.get("indexer"):
-        yield "indexer", "{head_dim} wide, reads {layout}, turns the {rotated} features".format(**group["indexer"])
+    if group.temperature:
+        yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
+    if group.norm:
+        yield "norm", NORMS[group.norm]
+    if group.indexer:
+        yield "indexer", "{head_dim} wide, reads {layout}, turns the {rotated} features".format(**group.indexer)
 
 
 def _rotation(group):
-    width, head = group["rotary_dim"], group["head_dim"]
-    pairs = len(group.get("axes") or group["frequencies"])
-    place = "" if width == head else f", the {group['rotated']} ones"
+    width, head = group.rotary_dim, group.head_dim
+    pairs = len(group.axes or group.frequencies)
+    place = "" if width == head else f", the {group.rotated} ones"
     yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
-    if group.get("input"):
+    if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
-    if group.get("learned_first"):
+    if group.learned_first:
         yield "", "the class token, which stands first, turns by trained angles"
-    sign = " (clockwise: by minus the angle)" if group["sign"] < 0 else ""
-    yield "layout", LAYOUTS.get(group["layout"], str(group["layout"])).format(half=pairs) + sign
-    if group.get("axes"):
-        yield "axes", f"{group['order'].replace('_', ' ')}: pairs read {', '.join(_counted(group['axes']))}"
-    yield "frequencies", group["call"]
-    yield "", numbers(group["frequencies"])
+    sign = " (clockwise: by minus the angle)" if group.sign < 0 else ""
+    yield "layout", LAYOUTS.get(group.layout, str(group.layout)).format(half=pairs) + sign
+    if group.axes:
+        yield "axes", f"{group.order.replace('_', ' ')}: pairs read {', '.join(_counted(group.axes))}"
+    yield "frequencies", group.call
+    yield "", numbers(group.frequencies)
     changed = _changed(group)
     if changed:
         yield "", changed
-    if "frequencies_long" in group:
-        yield "", f"long list: {numbers(group['frequencies_long'])}"
-    scores = (
-        f": on cosine and sine, so scores are multiplied by {group['magnitude'] ** 2:.6g}" if group["magnitude"] != 1 else ""
-    )
-    yield "magnitude", f"{group['magnitude']:.12g}{scores}"
-    if group["undo"]:
+    if group.frequencies_long is not None:
+        yield "", f"long list: {numbers(group.frequencies_long)}"
+    scores = f": on cosine and sine, so scores are multiplied by {group.magnitude**2:.6g}" if group.magnitude != 1 else ""
+    yield "magnitude", f"{group.magnitude:.12g}{scores}"
+    if group.undo:
         yield "output", "values are turned with the keys, and the output is turned back"
-    if group.get("max_position_embeddings"):
+    if group.max_position_embeddings:
         yield "lengths", lengths(group)
 
 
@@ -162,14 +160,12 @@ SCHEDULES = {
 
 def lengths(group):
     """max_position_embeddings, and the length from which a schedule extends it; what rounding does to angles there."""
-    found = f"max_position_embeddings {group['max_position_embeddings']}"
-    words = group["scaling"] or {}
+    found = f"max_position_embeddings {group.max_position_embeddings}"
+    words = group.scaling or {}
     if words.get("factor"):
         original = f"{words['original_length']} x " if words.get("original_length") else "factor "
         found += f"; {SCHEDULES.get(words['type'], words['type'])}: {original}{words['factor']:g}"
-    error = {
-        name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group["phase_error"].items()
-    }
+    error = {name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group.phase_error.items()}
     return found + f"; angles computed in float32 are off by up to {error['float32']} rad there, in bf16 by {error['bfloat16']}"
 
 
@@ -205,34 +201,32 @@ def numbers(values):
 
 def _changed(group):
     """Which pairs keep their frequency, which are blended, which divided."""
-    if not group["scaling"] or group["scaling"]["type"] not in ("yarn", "llama3"):
+    if not group.scaling or group.scaling["type"] not in ("yarn", "llama3"):
         return ""
-    found, factor = np.array(group["frequencies"]), group["scaling"]["factor"]
-    ratio = group["base"] ** (-2 * np.arange(len(found)) / group["rotary_dim"]) / found
+    found, factor = np.array(group.frequencies), group.scaling["factor"]
+    ratio = group.base ** (-2 * np.arange(len(found)) / group.rotary_dim) / found
     kept, divided = int(np.sum(np.isclose(ratio, 1, rtol=1e-12))), int(np.sum(np.isclose(ratio, factor, rtol=1e-12)))
     return f"{kept} pairs unchanged, {len(found) - kept - divided} blended, {divided} divided by {factor:g}"
 
 
 def _scale(group):
-    if group["softmax_scale"] is None:
+    if group.softmax_scale is None:
         return (
             "cosines times min(exp(logit_scale), 100), which is trained per head"
-            if group["encoding"] == "swin_v2"
+            if group.encoding == "swin_v2"
             else "NOT KNOWN"
         )
-    before = f"; queries are multiplied by {group['query_scale']:.9g} before" if group["query_scale"] != 1 else ""
-    return f"{group['softmax_scale']:.12g}{before}"
+    before = f"; queries are multiplied by {group.query_scale:.9g} before" if group.query_scale != 1 else ""
+    return f"{group.softmax_scale:.12g}{before}"
 
 
 def _mask(group):
     seen = in_words(group)
-    if group["encoding"] in ("swin", "swin_v2"):
-        seen = "patches of one window of {window} x {window} see each other".format(**group["bias"])
-        if group["bias"]["shift"]:
-            seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group["bias"])
-    grouped = group["kv_heads"] and group["heads"] and group["heads"] // group["kv_heads"] > 1
-    which = (
-        f"h % {group['kv_heads']}" if group.get("tiled") else f"h // {group['heads'] // group['kv_heads']}" if grouped else ""
-    )
+    if group.encoding in ("swin", "swin_v2"):
+        seen = "patches of one window of {window} x {window} see each other".format(**group.bias)
+        if group.bias["shift"]:
+            seen += ", after a roll by -{shift}; {masked} for those that the roll brought together".format(**group.bias)
+    grouped = group.kv_heads and group.heads and group.heads // group.kv_heads > 1
+    which = f"h % {group.kv_heads}" if group.tiled else f"h // {group.heads // group.kv_heads}" if grouped else ""
     share = f"; query head h uses key head {which}" if grouped else ""
     return seen + share

@@ -7,6 +7,7 @@ formulas are those of the papers, and nothing of posref.rotary is called.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import mpmath
@@ -16,7 +17,7 @@ import posref.explain as explain_package
 from posref import attention, ops
 from posref.check import rounded
 from posref.check.engine import CONSTANTS
-from posref.explain import command, explain, output
+from posref.explain import command, explanation, output
 from posref.rotary import rope as rotation
 from posref.vectors import MODELS, SCHEMA, error
 from posref.vectors import _case as read_case
@@ -36,15 +37,13 @@ CONVENTIONS = {
 
 def document(file, layer=None, part=None, *, version):
     """The vectors of one rotation of a model, as the document of a file; ValueError if it has several, or one of a picture."""
-    group = output.of_text(command.chosen(explain(file), layer, part))
-    if group["sign"] < 0:
+    group = output.of_text(command.chosen(explanation(file), layer, part))
+    if group.sign < 0:
         raise ValueError("vectors are written for rotations counter-clockwise; negate the positions of those of another model")
     with mpmath.workprec(BITS):
-        records = list(cases(group, f"rope/{group['layout']}/model"))
-    title = f"Rotation of a model of type {group['model_type']}, layers {group['indices'][0]} and those like it."
-    return written(
-        title, [group["source"]], {**CONVENTIONS, "frequencies": group["call"], "layout": group["layout"]}, records, version
-    )
+        records = list(cases(group, f"rope/{group.layout}/model"))
+    title = f"Rotation of a model of type {group.model_type}, layers {group.indices[0]} and those like it."
+    return written(title, [group.source], {**CONVENTIONS, "frequencies": group.call, "layout": group.layout}, records, version)
 
 
 def written(title, sources, conventions, records, version, known=FLAGS):
@@ -71,9 +70,9 @@ def released(*, version):
         conventions = {**CONVENTIONS, "configuration": json.dumps(facts["config"], sort_keys=True)}
         found = []
         for group in groups:
-            place = f"layer{group['indices'][0]}" if len(groups) > 1 else "all"
-            conventions |= {f"{place} frequencies": group["call"], f"{place} layout": group["layout"]}
-            conventions[f"{place} layers"] = ", ".join(map(str, group["indices"]))
+            place = f"layer{group.indices[0]}" if len(groups) > 1 else "all"
+            conventions |= {f"{place} frequencies": group.call, f"{place} layout": group.layout}
+            conventions[f"{place} layers"] = ", ".join(map(str, group.indices))
             with mpmath.workprec(BITS):
                 found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
         if found:
@@ -82,27 +81,27 @@ def released(*, version):
 
 def _rotations(model):
     """The rotations of its text layers that vectors are written for, each once."""
-    explained, seen = explain(model), set()
-    for group in explained["layers"]:
+    explained, seen = explanation(model), set()
+    for group in explained.layers:
         try:
-            one = output.of_text({**explained, "layers": [group]})
+            one = output.of_text(replace(explained, layers=[group]))
         except ValueError:
             continue
-        if one["sign"] > 0 and len(one["frequencies"]) and (one["call"], one["layout"], one["magnitude"]) not in seen:
-            seen.add((one["call"], one["layout"], one["magnitude"]))
+        if one.sign > 0 and len(one.frequencies) and (one.call, one.layout, one.magnitude) not in seen:
+            seen.add((one.call, one.layout, one.magnitude))
             yield one
 
 
 def _last(group):
-    return group["max_position_embeddings"] - 1 if group.get("max_position_embeddings") else 32767
+    return group.max_position_embeddings - 1 if group.max_position_embeddings else 32767
 
 
 def cases(group, prefix, rows=None):
     """Frequencies first, then turned features, near and at the last positions of the trained length, and a step of decoding."""
-    base, divisor = mpmath.mpf(group["base"]), _divisor(group)
-    plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group["frequencies"]))]  # RoFormer, Eq. (15)
+    base, divisor = mpmath.mpf(group.base), _divisor(group)
+    plain = [base ** (-mpmath.mpf(2 * t) / divisor) for t in range(len(group.frequencies))]  # RoFormer, Eq. (15)
     theta, magnitude = scaled(group, plain), _magnitude(group)
-    params = {"dim": 2 * len(theta), "base": float(group["base"]), "layout": group["layout"], "magnitude": float(magnitude)}
+    params = {"dim": 2 * len(theta), "base": float(group.base), "layout": group.layout, "magnitude": float(magnitude)}
     yield case(
         f"{prefix}/inv_freq",
         op="inv_freq",
@@ -110,7 +109,7 @@ def cases(group, prefix, rows=None):
         tensors={},
         expected=theta,
         cond={"phase": [w * growth(w) if w else mpmath.mpf(0) for w in theta]},
-        mistakes={"unscaled": plain} if group["scaling"] else {},
+        mistakes={"unscaled": plain} if group.scaling else {},
         comment="Compare before anything else: radians per position of every pair.",
     )
     last = _last(group)
@@ -118,7 +117,7 @@ def cases(group, prefix, rows=None):
     for probe, positions, tag in probes:
         x = painted((len(positions), 2 * len(theta)), tag)
         wrong = {"other_layout": rope._turn(x, positions, theta, _other(group)), "sign": turned(group, x, positions, theta, -1)}
-        if group["scaling"] and magnitude != 0:
+        if group.scaling and magnitude != 0:
             wrong["unscaled"] = turned(group, x, positions, plain)
         if magnitude != 1:
             wrong["no_magnitude"] = turned(group, x, positions, theta)
@@ -141,12 +140,12 @@ STEP = "The new token at the end of the trained length; frequencies are those of
 def _step(group, prefix, plain, theta, magnitude, params):
     """One new token against three keys of the cache: the first that its window holds, the one before, and its own."""
     last, width = _last(group), 2 * len(theta)
-    first = max(last + 1 - group["window"], 2) if group["window"] else last - 256
-    at, scale = np.array([first - 1, first, last]), float(group["softmax_scale"])
-    size = 1.0 if group["softcap"] else 0.25
+    first = max(last + 1 - group.window, 2) if group.window else last - 256
+    at, scale = np.array([first - 1, first, last]), float(group.softmax_scale)
+    size = 1.0 if group.softcap else 0.25
     q, k = _halves((1, width), 1) * size / 2.0 ** round(np.log2(scale * np.sqrt(width))), _halves((3, width), 9)
-    sinks, v = np.array([0.5]) if group["sinks"] else None, painted((3, 4), 4)
-    seen = np.array([[at[0] > last - (group["window"] or last), True, True]])
+    sinks, v = np.array([0.5]) if group.sinks else None, painted((3, 4), 4)
+    seen = np.array([[at[0] > last - (group.window or last), True, True]])
 
     def attended(
         theta=theta,
@@ -155,10 +154,10 @@ def _step(group, prefix, plain, theta, magnitude, params):
         scale=scale,
         seen=seen,
         sinks=sinks,
-        softcap=group["softcap"],
+        softcap=group.softcap,
         models=("f64",),
     ):
-        read = group if layout is None else {**group, "layout": layout}
+        read = group if layout is None else replace(group, layout=layout)
         turn = lambda x, at: stored(
             turned(read, x, at, theta, magnitude=magnitude), _sensitivity(read, x, at, theta, magnitude)
         )
@@ -175,12 +174,12 @@ def _step(group, prefix, plain, theta, magnitude, params):
 
     wrong = {"other_layout": {"layout": _other(group)}}
     wrong |= {"scale_ignored": {"scale": 1.0}} if scale != 1 else {}
-    wrong |= {"unscaled": {"theta": plain}} if group["scaling"] and plain != theta else {}
+    wrong |= {"unscaled": {"theta": plain}} if group.scaling and plain != theta else {}
     wrong |= {"no_magnitude": {"magnitude": 1}} if magnitude != 1 else {}
     wrong |= {"window_ignored": {"seen": seen | True}} if not seen.all() else {}
     wrong |= {"sink_left_out": {"sinks": None}} if sinks is not None else {}
-    wrong |= {"cap_left_out": {"softcap": None}} if group["softcap"] else {}
-    words = {name: group[name] for name in ("window", "softcap") if group[name]}
+    wrong |= {"cap_left_out": {"softcap": None}} if group.softcap else {}
+    words = {name: getattr(group, name) for name in ("window", "softcap") if getattr(group, name)}
     tensors = {"q": q[None], "k": k[None], "v": v[None], "q_positions": at[2:], "k_positions": at, "seen": seen.astype(int)}
     tensors |= {} if sinks is None else {"sinks": sinks}
     given = {"op": "attend", "params": {**params, "scale": scale, **words}, "tensors": tensors, "comment": STEP}
@@ -197,7 +196,7 @@ def _step(group, prefix, plain, theta, magnitude, params):
 
 def _attended(group, at, magnitude, seen, sinks):
     """The step with the functions of posref, for what rounding does to it."""
-    layout, words = _read(group), {"softcap": group["softcap"], "sinks": None if sinks is None else sinks[:, None]}
+    layout, words = _read(group), {"softcap": group.softcap, "sinks": None if sinks is None else sinks[:, None]}
 
     def turned(x, positions, frequencies):
         return rotation.rotate(x, *(float(magnitude) * y for y in rotation.tables(positions, frequencies)), layout=layout)
@@ -216,12 +215,12 @@ def _halves(shape, tag):
 
 def _divisor(group):
     """The exponent is divided by the turned width, and by that of the whole head where only some of its pairs turn."""
-    proportional = (group["scaling"] or {}).get("type") == "proportional"
-    return 2 * len(group["frequencies"]) if proportional else group["rotary_dim"]
+    proportional = (group.scaling or {}).get("type") == "proportional"
+    return 2 * len(group.frequencies) if proportional else group.rotary_dim
 
 
 def _read(group):
-    return group["layout"].partition("_to_")[0]
+    return group.layout.partition("_to_")[0]
 
 
 def _other(group):
@@ -234,7 +233,7 @@ def turned(group, x, positions, theta, sign=1, *, magnitude=1):
 
 def _written(group, y):
     """What was read as adjacent pairs may be left as halves."""
-    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+    return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group.layout else y
 
 
 def _sensitivity(group, x, positions, theta, magnitude):
@@ -244,8 +243,8 @@ def _sensitivity(group, x, positions, theta, magnitude):
 
 def _magnitude(group):
     """With 200 bits where a formula gives it; the number of the file where it stands there."""
-    given = group["magnitude"]
-    words = group["scaling"] or {}
+    given = group.magnitude
+    words = group.scaling or {}
     factor = mpmath.mpf(words.get("factor", 1))
     formulas = {
         "yarn": mpmath.log(factor) / 10 + 1,
@@ -257,7 +256,7 @@ def _magnitude(group):
 
 def scaled(group, plain):
     """The frequencies after the schedule of the configuration, from the papers."""
-    words = group["scaling"]
+    words = group.scaling
     return plain if words is None else SCHEDULES[words["type"]](words, plain, group)
 
 
@@ -270,7 +269,7 @@ def _ntk(words, plain, group):
 
 
 def _yarn(words, plain, group):
-    dim, length, base = 2 * len(plain), mpmath.mpf(words["original_length"]), mpmath.mpf(group["base"])
+    dim, length, base = 2 * len(plain), mpmath.mpf(words["original_length"]), mpmath.mpf(group.base)
 
     def edge(turns):
         return dim * mpmath.log(length / (2 * mpmath.pi * turns)) / (2 * mpmath.log(base))

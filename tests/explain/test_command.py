@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, explain, output, presets, reading, settings
+from posref.explain import command, explain, explanation, output, presets, reading, settings
 from posref.rotary import rope, scaling
 
 CONFIGS = Path(__file__).with_name("configs.json")
@@ -114,12 +115,12 @@ def test_code_of_unusual_rotations(model_type, file, capsys):
     config = {"model_type": model_type, **SIZES, **heads}
     space = {}
     exec(printed(capsys, file(config), "--code", "numpy", "--layer", "0"), space)
-    group = explain(config)["layers"][0]
+    group = explanation(config).layers[0]
     x = np.random.default_rng(0).standard_normal((1, 2, 5, output.attending(group)))
     positions = np.arange(5)
-    cos, sin = rope.tables(positions * group["sign"], np.array(group["frequencies"]))
-    y = rope.rotate(x, group["magnitude"] * cos, group["magnitude"] * sin, layout=group["layout"].split("_to_")[0])
-    y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+    cos, sin = rope.tables(positions * group.sign, np.array(group.frequencies))
+    y = rope.rotate(x, group.magnitude * cos, group.magnitude * sin, layout=group.layout.split("_to_")[0])
+    y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group.layout else y
     np.testing.assert_allclose(space["rope"](x, positions[None]), y, rtol=0, atol=1e-13)
     space["test_rope"]()
 
@@ -268,14 +269,14 @@ def test_what_pages_print_can_be_run():
 
 def plain_rotation(group, x, positions):
     """Every pair by itself, from what is explained and nothing else."""
-    head, width = group["head_dim"], 2 * len(group["frequencies"])
+    head, width = group.head_dim, 2 * len(group.frequencies)
     y, half = x.copy(), width // 2
-    read, _, write = group["layout"].partition("_to_")
+    read, _, write = group.layout.partition("_to_")
     pairs = {"half": lambda t: (t, t + half), "interleaved": lambda t: (2 * t, 2 * t + 1)}
-    assert x.shape[-1] == (head if group["rotated"] == "first" else width)
-    for t, frequency in enumerate(group["frequencies"]):
-        angle = group["sign"] * frequency * positions[:, None, :]
-        cos, sin = group["magnitude"] * np.cos(angle), group["magnitude"] * np.sin(angle)
+    assert x.shape[-1] == (head if group.rotated == "first" else width)
+    for t, frequency in enumerate(group.frequencies):
+        angle = group.sign * frequency * positions[:, None, :]
+        cos, sin = group.magnitude * np.cos(angle), group.magnitude * np.sin(angle)
         (a, b), (first, second) = pairs[read](t), pairs[write or read](t)
         y[..., first], y[..., second] = x[..., a] * cos - x[..., b] * sin, x[..., a] * sin + x[..., b] * cos
     return y
@@ -292,31 +293,31 @@ def test_printed_code_is_the_rotation_or_is_refused():
     tensor, layouts = {"numpy": np.asarray, "torch": torch.from_numpy, "jax": jax.numpy.asarray}, set()
     for config in files:
         try:
-            explained = explain(config)
+            explained = explanation(config)
         except ValueError:
             continue
-        for group in explained["layers"]:
-            key = json.dumps([group.get(name) for name in (*output.TURNED_BY, "head_dim", "encoding")])
-            if group["encoding"] != "rope" or key in seen:
+        for group in explained.layers:
+            key = json.dumps([getattr(group, name) for name in (*output.TURNED_BY, "head_dim", "encoding")])
+            if group.encoding != "rope" or key in seen:
                 continue
             seen.add(key)
-            one = {**explained, "layers": [group]}
+            one = replace(explained, layers=[group])
             try:
                 codes = {language: output.code(one, language, "config.json") for language in tensor}
             except ValueError:
                 refused += 1
-                special = group.get("axes") or "frequencies_long" in group or group["layout"] is None or group["rotary_dim"] % 2
-                assert special or group["scaling"]["type"] == "dynamic_ntk"
+                special = group.axes or group.frequencies_long or group.layout is None or group.rotary_dim % 2
+                assert special or group.scaling["type"] == "dynamic_ntk"
                 continue
-            assert not group.get("axes")
+            assert not group.axes
             x, positions = (
                 random.normal(size=(2, 3, 4, output.attending(group))),
                 random.integers(0, 5000, (2, 4)).astype(float),
             )
             expected = plain_rotation(group, x, positions)
-            if group["layout"] in layouts:
+            if group.layout in layouts:
                 del codes["jax"]
-            layouts.add(group["layout"])
+            layouts.add(group.layout)
             for language, code in codes.items():
                 module = {}
                 exec(code.split("\n\ndef test_rope")[0], module)
@@ -329,10 +330,10 @@ def test_printed_code_is_the_rotation_or_is_refused():
 
 def test_printed_code_names_what_the_model_does_beside_it():
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "llama_4_scaling_beta": 0.1}
-    warm = explain({"model_type": "ministral3", "rope_parameters": yarn | {"rope_theta": 1e6}})
+    warm = explanation({"model_type": "ministral3", "rope_parameters": yarn | {"rope_theta": 1e6}})
     assert "also multiplies queries by 1 + a ln(1 + floor(p / f)), a = 0.1, f = 32" in output.code(warm, "numpy", "file")
-    back = explain({"model_type": "deepseek_v4"})
-    one = {**back, "layers": back["layers"][:1]}
+    back = explanation({"model_type": "deepseek_v4"})
+    one = replace(back, layers=back.layers[:1])
     assert "turns the output of attention back" in output.code(one, "c", "file")
 
 

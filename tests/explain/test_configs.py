@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref.explain import explain, reading
+from posref.explain import explain, explanation, reading
 from posref.explain.others import only_stack
 from posref.explain.parts import layer_counts
 from posref.explain.words import describe
@@ -141,4 +141,4 @@ def test_layers_that_are_not_described_are_named():
         explained = explain(BY_NAME[name]["config"])
         entries = [entry for entry in explained["unsupported"] if entry["part"] == part and entry["kind"]]
         assert sum(len(entry["indices"]) for entry in entries) == expected
-        assert describe(explained, name).count(": not described") == len(explained["unsupported"])
+        assert describe(explanation(BY_NAME[name]["config"]), name).count(": not described") == len(explained["unsupported"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from posref import cli
-from posref.explain import explain
+from posref.explain import explain, explanation
 from posref.explain.words import describe
 
 RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def test_a_changed_file(seed, tmp_path, capsys):
     path.write_text(json.dumps(config), encoding="utf-8")
     try:
         explained = explain(config)
-        assert not controls(describe(explained, "x"))
+        assert not controls(describe(explanation(config), "x"))
         said = [entry["why"] for entry in explained["unsupported"]]
     except ValueError as error:
         said = [str(error)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from posref.explain import explain
+from posref.explain import explain, explanation
 from posref.explain.words import describe
 
 SIZES = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
@@ -58,7 +58,7 @@ def test_layers_without_position_have_none():
 
 
 def test_words():
-    text = describe(explain({"model_type": "opt", **SIZES}), "opt")
+    text = describe(explanation({"model_type": "opt", **SIZES}), "opt")
     assert (
         "positions    without position_ids: the tokens of the mask are counted from 2; padding has 1: learned.position_ids"
         in text

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from posref import cli
-from posref.explain import explain, gguf
+from posref.explain import explain, explanation, gguf
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
@@ -278,11 +278,11 @@ def test_strange_values(seed):
                 inner = inner[key]
             inner[keys[-1]] = copy.deepcopy(STRANGE[random.integers(len(STRANGE))])
         try:
-            explained = explain(config)
+            explained = explanation(config)
         except ValueError as error:
             assert str(error).count("\n") == 0  # noqa: PT017
             continue
-        json.dumps(explained, allow_nan=False)
+        json.dumps(explained.as_dict(), allow_nan=False)
         assert describe(explained, "file")
 
 
@@ -368,11 +368,11 @@ def test_damaged_gguf(tmp_path, seed):
             data[i : i + 1] = [bytes([random.integers(256)]), b"", bytes(data[i : i + 1]) * 2][what]
         path.write_bytes(bytes(data))
         try:
-            explained = explain(str(path))
+            explained = explanation(str(path))
         except ValueError as error:
             assert str(error).count("\n") == 0  # noqa: PT017
             continue
-        json.dumps(explained, allow_nan=False)
+        json.dumps(explained.as_dict(), allow_nan=False)
         assert describe(explained, "file")
 
 

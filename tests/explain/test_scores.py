@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from posref.check import check
-from posref.explain import explain, presets
+from posref.explain import explain, explanation, presets
 from posref.explain.words import describe
 from posref.relative import swin
 
@@ -28,9 +28,9 @@ def test_the_same_file_in_other_classes():
     shifts = lambda name: [g["bias"]["shift"] for g in explain({"model_type": name})["layers"]]  # noqa: E731
     assert shifts("donut-swin") == shifts("swin") == shifts("swinv2")
     assert shifts("maskformer-swin") == [*shifts("swin"), 3]
-    explained = explain({"model_type": "swinv2", "pretrained_window_sizes": [12, 12, 12, 6]})
-    assert [group["bias"]["height"] for group in explained["layers"]] == [12, 12, 12, 12, 12, 12, 6]
-    assert explained["layers"][1]["bias"]["masked"] == -200
+    explained = explanation({"model_type": "swinv2", "pretrained_window_sizes": [12, 12, 12, 6]})
+    assert [group.bias["height"] for group in explained.layers] == [12, 12, 12, 12, 12, 12, 6]
+    assert explained.layers[1].bias["masked"] == -200
     assert "cosines times min(exp(logit_scale), 100)" in describe(explained, "x")
 
 
@@ -67,7 +67,7 @@ def test_xlnet():
     assert {key: group["bias"][key] for key in expected} == expected
     (group,) = explain({"model_type": "xlnet", "attn_type": "uni", "clamp_len": 400, "same_length": True})["layers"]
     assert (group["causal"], group["bias"]["clamp_len"], group["bias"]["same_length"]) == (True, 400, True)
-    assert "xlnet.clamp_ignored" in describe(explain({"model_type": "xlnet", "clamp_len": 400}), "x")
+    assert "xlnet.clamp_ignored" in describe(explanation({"model_type": "xlnet", "clamp_len": 400}), "x")
     assert any("bi_data" in trap for trap in explain({"model_type": "xlnet", "bi_data": True})["traps"])
     assert presets.asked({"model_type": "xlnet"}) == ("xlnet.scores", {"heads": 16, "attn_type": "bi", "scale": 0.125})
     with pytest.raises(ValueError, match=r"^the configuration: attn_type is 'both', expected bi or uni$"):
@@ -83,8 +83,8 @@ def test_parts_of_larger_models_are_explained():
 
 def test_jetmoe_repeats_its_keys_as_a_whole():
     """Its queries come from experts, and key_states.repeat gives query head h the key head h % 4 (modeling_jetmoe.py)."""
-    explained = explain({"model_type": "jetmoe", "num_key_value_heads": 4, "num_experts_per_tok": 3})
-    (group,) = explained["layers"]
-    assert (group["heads"], group["kv_heads"]) == (12, 4)
+    explained = explanation({"model_type": "jetmoe", "num_key_value_heads": 4, "num_experts_per_tok": 3})
+    (group,) = explained.layers
+    assert (group.heads, group.kv_heads) == (12, 4)
     assert "query head h uses key head h % 4" in describe(explained, "file")
-    assert "heads_tiled" not in [slip["mistake"] for slip in group["slips"]]
+    assert "heads_tiled" not in [slip["mistake"] for slip in group.slips]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from posref import ops
-from posref.explain import explain, slips
+from posref.explain import explain, explanation, slips
 from posref.explain.words import describe
 
 CONFIGS = [record["config"] for record in json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))]
@@ -32,7 +32,7 @@ WRITTEN = [
 def groups():
     for config in [*CONFIGS, *WRITTEN]:
         try:
-            yield from explain(config)["layers"]
+            yield from explanation(config).layers
         except ValueError:
             continue
 
@@ -64,8 +64,8 @@ def test_numbers_of_a_slip_are_those_of_the_model(every_group):
     deberta = {"model_type": "deberta-v2", **SIZES, "relative_attention": True, "pos_att_type": "c2p"}
     assert said(deberta, "scale_of_one_term")[1] == "Scores are sqrt(2) times too large."
     for group in every_group:
-        words = " ".join(slip["bug"] + " " + slip["effect"] for slip in group["slips"])
-        own = {f"{group['magnitude'] ** power:.6g}" for power in (1, 2)}
+        words = " ".join(slip["bug"] + " " + slip["effect"] for slip in group.slips)
+        own = {f"{group.magnitude**power:.6g}" for power in (1, 2)}
         ramps = set(re.findall(r"factor of ([\d.]+)\.", words))
         assert set(re.findall(r"\d+\.\d+", words)) <= own | ramps
 
@@ -96,4 +96,4 @@ def test_slips_of_a_model():
     assert "attention.window_one_more" not in [f"attention.{slip['mistake']}" for slip in full["slips"]]
     threads = next(slip["seen_in"] for slip in sliding["slips"] if slip["mistake"] == "truncated")
     assert threads == list(ops.op("scaling.yarn").mistakes["truncated"].seen_in)
-    assert "scaling.truncated: floor and ceil" in describe(explain("gpt-oss-20b"), "gpt-oss-20b")
+    assert "scaling.truncated: floor and ceil" in describe(explanation("gpt-oss-20b"), "gpt-oss-20b")

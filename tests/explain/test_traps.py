@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from posref.explain import explain
+from posref.explain import explain, explanation
 from posref.explain.command import chosen
 from posref.rotary import rope, scaling
 
@@ -109,7 +109,7 @@ def test_a_share_that_is_not_read():
 
 
 def test_a_part_that_is_not_there_is_answered_with_those_that_are():
-    explained = explain(SIZES | {"model_type": "llama"})
+    explained = explanation(SIZES | {"model_type": "llama"})
     with pytest.raises(ValueError, match=r"there is no layer 99; the layers are 0-\d+ of part ''"):
         chosen(explained, 99)
     with pytest.raises(ValueError, match="there is no part 'text'; the layers are"):

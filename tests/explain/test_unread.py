@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from posref.explain import explain
+from posref.explain import explain, explanation
 from posref.explain.settings import classes, facts
 from posref.explain.words import describe
 
@@ -61,7 +61,7 @@ def test_a_key_that_was_not_read_is_printed(key):
         explained = explain(config)
         places = json.dumps(config).count(f'"{key}"')
         assert sum(key in path for path in explained["unread"]) == places, explained["unread"]
-        assert describe(explained, "file").count(key) >= places
+        assert describe(explanation(config), "file").count(key) >= places
 
 
 @pytest.mark.parametrize("key", ["lookback", "phase_shift", "zz9", "Frequency Base", "tokens_seen_back"])
@@ -74,7 +74,7 @@ def test_a_key_that_no_class_has_is_printed(key):
     for config in (LLAMA | {key: 3}, LLAMA | {key: {"a": 3}}, part, native | {key: 3}, gguf | {f"llama.{key}": 3}):
         explained = explain(config)
         assert sum(key in path for path in [*explained["unread"], *explained["foreign"]]) == 1, config
-        assert key in describe(explained, "file")
+        assert key in describe(explanation(config), "file")
     assert explain(LLAMA | {key: None})["foreign"] == explain(LLAMA)["foreign"] == []
 
 
@@ -215,7 +215,7 @@ def test_a_part_that_a_class_does_not_build_says_so():
 
 
 def test_an_enormous_text_of_a_file_is_cut():
-    assert len(describe(explain(LLAMA | {"model_type": "x" * 10**6, "rope_" + "k" * 10**6: 1}), "file")) < 10**4
+    assert len(describe(explanation(LLAMA | {"model_type": "x" * 10**6, "rope_" + "k" * 10**6: 1}), "file")) < 10**4
 
 
 def test_a_list_of_more_layers_than_there_are_is_a_trap():

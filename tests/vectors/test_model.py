@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posref import attention, vectors
-from posref.explain import command, explain
+from posref.explain import command, explanation
 from posref.rotary import rope
 from proofs.vectors import _model
 from proofs.vectors.__main__ import main
@@ -25,39 +25,39 @@ def test_vectors_of_a_model(name, tmp_path):
     assert main(["--config", name, *options, "-o", str(tmp_path)]) == 0
     assert vectors.verify(tmp_path) == []
     document = json.loads((tmp_path / "rope.json").read_text(encoding="ascii"))
-    group = command.chosen(explain(name), *((int(options[1]), options[3]) if len(options) > 2 else ()))["layers"][0]
+    group = command.chosen(explanation(name), *((int(options[1]), options[3]) if len(options) > 2 else ())).layers[0]
     table, near, far, _ = document["cases"]
     assert set(near["flags"]) == flags
     expected = np.array(table["expected"]["data"])
     # 64-bit powers and quotients against 200 bits: a dozen roundings
-    np.testing.assert_allclose(group["frequencies"], expected, rtol=2.0**-47, atol=0)
+    np.testing.assert_allclose(group.frequencies, expected, rtol=2.0**-47, atol=0)
     for case in (near, far):
         x, positions, y = (
             np.array(part["data"], dtype=np.float64).reshape(part["shape"])
             for part in (case["tensors"]["x"], case["tensors"]["positions"], case["expected"])
         )
         cos, sin = rope.tables(positions, expected)
-        turned = rope.rotate(x, cos, sin, layout=group["layout"].partition("_to_")[0]) * group["magnitude"]
-        turned = np.concatenate([turned[..., 0::2], turned[..., 1::2]], axis=-1) if "_to_" in group["layout"] else turned
+        turned = rope.rotate(x, cos, sin, layout=group.layout.partition("_to_")[0]) * group.magnitude
+        turned = np.concatenate([turned[..., 0::2], turned[..., 1::2]], axis=-1) if "_to_" in group.layout else turned
         assert np.abs(turned - y).max() <= (positions.max() + 16) * 2.0**-51
 
 
 def decoded(group, w, step):
     """The step by posref's functions, with what the configuration says of the layer."""
-    read, given = group["layout"].partition("_to_")[0], step.tensors
+    read, given = group.layout.partition("_to_")[0], step.tensors
 
     def turn(x, at):
-        return rope.rotate(x, *rope.tables(at, w), layout=read) * group["magnitude"]
+        return rope.rotate(x, *rope.tables(at, w), layout=read) * group.magnitude
 
     words = {
-        "scale": group["softmax_scale"],
-        "softcap": group["softcap"],
-        "sinks": given["sinks"][:, None] if group["sinks"] else None,
+        "scale": group.softmax_scale,
+        "softcap": group.softcap,
+        "sinks": given["sinks"][:, None] if group.sinks else None,
     }
     at = given["k_positions"]
     seen = attention.causal_mask(given["q_positions"], at)
-    if group["window"]:
-        seen &= attention.window_mask(given["q_positions"], at, width=group["window"])
+    if group.window:
+        seen &= attention.window_mask(given["q_positions"], at, width=group.window)
     assert np.array_equal(seen, given["seen"] != 0)
     return attention.attend(turn(given["q"], given["q_positions"]), turn(given["k"], at), given["v"], mask=seen, **words)
 
@@ -71,11 +71,11 @@ def test_released(name):
     groups, system = _model._rotations(name), vectors.released(name)
     assert {f"op {case.op}" for case in system.cases} <= system.conventions.keys()
     for group, table, turned, step in zip(groups, *(system.cases[n::3] for n in range(3)), strict=True):
-        assert turned.id.split("/")[2] in ("all", f"layer{group['indices'][0]}")
-        np.testing.assert_allclose(group["frequencies"], table.expected, rtol=2.0**-47, atol=0)
+        assert turned.id.split("/")[2] in ("all", f"layer{group.indices[0]}")
+        np.testing.assert_allclose(group.frequencies, table.expected, rtol=2.0**-47, atol=0)
         cos, sin = rope.tables(turned.tensors["positions"], table.expected)
-        y = rope.rotate(turned.tensors["x"], cos, sin, layout=group["layout"].partition("_to_")[0]) * group["magnitude"]
-        y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group["layout"] else y
+        y = rope.rotate(turned.tensors["x"], cos, sin, layout=group.layout.partition("_to_")[0]) * group.magnitude
+        y = np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1) if "_to_" in group.layout else y
         assert vectors.error(turned, y, "f64") <= 1
         assert vectors.named(turned, 2 * turned.expected) == []
         assert {"other_layout", "sign"} <= set(turned.flags)

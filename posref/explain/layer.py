@@ -1,0 +1,91 @@
+"""What `explain` says of a model: `Explanation`, and of each set of layers that do the same with position: `Layer`."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+FIRST = ("window_after", "compressed", "selected", "further_keys", "mask_unknown")  # in the dictionary of a layer
+# left out of this dictionary where a layer has none
+OPTIONAL = (
+    *("indexer", "sign", "rotated", "undo", "call", "input", "max_position_embeddings", "phase_error", "frequencies_long"),
+    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "segment", "window_side"),
+)
+OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One set of layers that do the same with position; None where a model has nothing of the kind."""
+
+    part: str = ""  # where the part of these layers stands in the file: "" or text_config, ..
+    model_type: str = ""  # of the part
+    kind: str = "full_attention"  # in the words of transformers' layer_types
+    encoding: str = "none"  # rope, or what the layers have instead
+    head_dim: int = 0  # width of a query as it meets a key
+    heads: int | None = None  # of the queries
+    kv_heads: int | None = None  # of keys and values
+    softmax_scale: float | None = None  # multiplies the product of queries and keys; None: not known
+    query_scale: float = 1.0  # multiplies queries before that product
+    causal: bool | None = None  # None: as the model is used
+    window: int | None = None  # keys that a query sees at most on one side, the own included
+    window_sides: str | None = None  # past or both
+    chunk: int | None = None  # tokens of a chunk whose tokens see each other alone
+    sinks: bool = False  # a trained score per head that no key has
+    softcap: float | None = None  # c of c tanh(score / c)
+    norm: str | None = None  # of queries and keys: before or after the rotation, or alone
+    temperature: dict[str, Any] | None = None  # the rule by which queries grow with their position, and its numbers
+    layout: str | None = None  # half, interleaved or interleaved_to_half; None: no key says it, or nothing rotates
+    rotary_dim: int = 0  # rotated features of a head
+    base: float | None = None  # of the frequencies
+    scaling: dict[str, Any] | None = None  # the schedule: its type, and the arguments of `posref.rotary.scaling`
+    frequencies: list[float] = field(default_factory=list)  # one per pair; with `axes`, the table that `index` picks from
+    magnitude: float = 1.0  # multiplies cosines and sines
+    source: str = ""  # the file in which this behaviour was read
+    indexer: dict[str, Any] | None = None  # the second rotation of sparse attention: layout, rotated, head_dim
+    sign: int | None = None  # -1 where features rotate clockwise
+    rotated: str | None = None  # the first or the last features of a head
+    undo: bool | None = None  # whether values are rotated too, and the output back
+    call: str | None = None  # the calls of posref that give the frequencies
+    input: str | None = None  # learned: a table is also added to the patches
+    max_position_embeddings: int | None = None
+    phase_error: dict[str, float] | None = None  # the largest error of an angle there, by the precision it is computed in
+    frequencies_long: list[float] | None = None  # of texts beyond the original length
+    axes: list[str] | None = None  # per pair: t, h or w, the coordinate that it reads
+    index: list[int] | None = None  # per pair: its place in `frequencies`
+    order: str | None = None  # the rule of `axes`
+    learned_first: bool | None = None  # whether the class token rotates by trained angles
+    table: int | None = None  # rows of the table at the input
+    bias: dict[str, Any] | None = None  # of the scores: the op of posref in `call`, and its settings
+    selected_before: bool | None = None  # True: the keys are those that an earlier layer selected
+    tiled: bool | None = None  # True: query head h uses key head h % kv_heads
+    indices: list[int] = field(default_factory=list)  # numbers of the layers
+    window_after: int | None = None  # keys on the other side, where it has a width of its own
+    compressed: dict[str, Any] | None = None  # keys made of several tokens: `rate` tokens each, `most` of them
+    selected: dict[str, Any] | None = None  # `most` blocks of `block` keys that are left; the `local` last ones always
+    further_keys: str | None = None  # which keys a query sees beside those of the mask
+    mask_unknown: str | None = None  # why the mask is not described
+    segment: str | None = ""  # which patches see each other
+    window_side: int | None = None  # patches on a side of a window
+    positions: dict[str, Any] | None = None  # how tokens are counted (posref.explain.positions)
+    slips: list[dict[str, Any]] = field(default_factory=list)  # mistakes made with layers like these (posref.explain.slips)
+
+    def as_dict(self):
+        """The same as plain data, without what does not apply to these layers."""
+        without = {name for name in OPTIONAL if getattr(self, name) == getattr(Layer, name)}
+        without.update(OF_OTHERS if self.encoding == "rope" else ())
+        return {name: getattr(self, name) for name in dict.fromkeys((*FIRST, *vars(self))) if name not in without}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the positions of a model do; `posref.explain.explain` says what each field holds."""
+
+    model_type: str
+    layers: list[Layer]
+    unsupported: list[dict[str, Any]]
+    traps: list[str]
+    unread: list[str]
+    foreign: list[str]
+
+    def as_dict(self):
+        """The same as plain data, for `explain` and its JSON."""
+        return vars(self) | {"layers": [layer.as_dict() for layer in self.layers]}
