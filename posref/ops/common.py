@@ -1,5 +1,6 @@
 """Mistakes that any implementation with such an argument can make, found by its name: no system forgets them."""
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -36,6 +37,12 @@ def rounded(x: Any, bits: int) -> Any:
         missing()
     fraction, exponent = np.frexp(np.asarray(x, dtype=float))
     return np.ldexp(np.rint(fraction * 2.0**bits) / 2.0**bits, exponent)
+
+
+def in_texts(form: Callable[..., Any], boundaries: Any, *arrays: Any, **told: Any) -> Any:
+    """Outputs of `form` for packed texts, each from an empty state: text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
+    texts = [[x[..., first:last, :] for x in arrays] for first, last in itertools.pairwise(boundaries)]
+    return np.concatenate([form(*text, **told).output for text in texts], axis=-2)
 
 
 def in_16_bits(bf16: Mapping[str, Mistake], **wrong: Wrong) -> dict[str, Mistake]:
@@ -375,6 +382,17 @@ def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
 
 
 GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
+    (
+        {"boundaries"},
+        {
+            "state_not_reset": Mistake(
+                using(boundaries=lambda a: a.boundaries[np.array([0, -1])]),
+                "packed texts are read as one: the state is not emptied between them",
+                "The first text of a row is right, the others see it.",
+                "Begin each text of a packed row with an empty state.",
+            )
+        },
+    ),
     (
         {"layout"},
         {

@@ -3,6 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, using
+from posref.ops.common import in_texts
 from posref.ops.probe import painted
 from posref.state import convolution
 
@@ -10,6 +11,11 @@ from posref.state import convolution
 def convolve(x, kernel, bias, state):
     """The convolved features; `state` is the last width - 1 rows of an earlier text."""
     return convolution.causal(x, kernel, bias, state=state).output
+
+
+def packed(x, kernel, bias, boundaries):
+    """The convolved features of texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
+    return in_texts(convolution.causal, boundaries, x, kernel=kernel, bias=bias)
 
 
 def keep(x, kernel, state):
@@ -22,6 +28,7 @@ ARRAYS = {
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "kernel": lambda s: painted((s.head_dim, s.width), 2),
     "bias": lambda s: painted((s.head_dim,), 4),
+    "boundaries": lambda s: np.array([0, s.n_key // 3, s.n_key]),
     "state": lambda s: painted((s.batch, s.width - 1, s.head_dim), 6),
 }
 

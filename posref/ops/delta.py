@@ -6,6 +6,7 @@ import numpy as np
 
 from posref import attention
 from posref.ops import Mistake, instead, missing, result, using
+from posref.ops.common import in_texts
 from posref.ops.gated import MISTAKES as OF_GATES
 from posref.ops.probe import painted
 from posref.state import _memory, delta, gated
@@ -27,6 +28,17 @@ def remember(k, v, beta, log_gates, state, *, state_layout):
     return delta.recurrent(k, k, v, beta, log_gates, scale=1, state_layout=state_layout, state=state).state
 
 
+def packed(q, k, v, beta, log_gates, boundaries, *, scale):
+    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1; here in chunks."""
+    q, k = (attention.with_heads_of(v, x) for x in (q, k))
+
+    def form(q, k, v, log_gates, beta, **told):
+        return delta.chunked(q, k, v, beta[..., 0], log_gates, **told)
+
+    arrays = q, k, v, log_gates, beta[..., None]
+    return in_texts(form, boundaries, *arrays, scale=scale, state_layout="kv", chunk=2)
+
+
 def wy(k, v, beta, log_gates):
     """Keys and values of the WY form side by side."""
     return np.concatenate(delta.wy_form(k, v, beta, log_gates), axis=-1)
@@ -44,6 +56,7 @@ ARRAYS = {
     "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)),
     "log_gates": lambda s: -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8)),
     "state": lambda s: painted((s.batch, s.heads, s.head_dim, s.head_dim), 9),
+    "boundaries": lambda s: np.array([0, s.n_key // 3, s.n_key]),
     "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1) / 64,
 }
 

@@ -2,12 +2,10 @@
 
 # Over budget: a state in two layouts, packed texts, and gates in three places
 
-import itertools
-
 import numpy as np
 
 from posref.ops import Mistake, instead, missing, using
-from posref.ops.common import rounded
+from posref.ops.common import in_texts, rounded
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 from posref.state import gated
@@ -28,10 +26,8 @@ def remember(k, v, log_gates, state, *, state_layout):
 
 
 def packed(q, k, v, log_gates, boundaries, *, scale):
-    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1."""
-    parts = [[x[..., first:last, :] for x in (q, k, v, log_gates)] for first, last in itertools.pairwise(boundaries)]
-    texts = [gated.recurrent(*part, scale=scale, state_layout="kv").output for part in parts]
-    return np.concatenate(texts, axis=-2)
+    """What is read in texts one after the other, text m in rows boundaries[m] .. boundaries[m + 1] - 1; here in chunks."""
+    return in_texts(gated.chunked, boundaries, q, k, v, log_gates, scale=scale, state_layout="kv", chunk=2)
 
 
 def _gates(s):
@@ -199,13 +195,6 @@ MISTAKES = {
         "Right for one text from its start; garbage when a state is handed on between programs.",
         "Swap the last two axes of the state.",
         ("flashinfer-bench#156",),
-    ),
-    "state_not_reset": Mistake(
-        using(boundaries=lambda a: a.boundaries[np.array([0, -1])]),
-        "packed texts are read as one: the state is not emptied between them",
-        "The first text of a row is right, the others see it.",
-        "Begin each text of a packed row with an empty state.",
-        only="packed",
     ),
 }
 

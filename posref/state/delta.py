@@ -35,6 +35,7 @@ fewer heads of keys than of values, as in Qwen3-Next, head a of the values uses 
 `attention.repeat_heads`. Without overlap of keys (k_i . k_j = 0) nothing is recalled and it is gated linear attention with
 values b v. A key of length 1 with b = 1 is recalled exactly after it was written. The weight of a value depends on all keys
 between its token and the query; with orthogonal keys and equal gates the tokens in between matter by their number alone.
+Where several texts are packed into one row (cu_seqlens), each text begins with an empty state.
 
 Example. The same key three times: the state recalls the last value, not a sum.
 

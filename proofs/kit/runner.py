@@ -22,8 +22,8 @@ SLOW = 2  # seconds that a file may take without mutants
 def names():
     """All proof files, as rotary.rope, found by their paths: a file is imported only when it is asked for."""
     roots = map(Path, proofs.__path__)
-    parts = [path.relative_to(root).with_suffix("").parts for root in roots for path in root.rglob("[!_]*.py")]
-    return sorted(".".join(part) for part in parts if part[0] not in OTHERS)
+    parts = [path.relative_to(root).with_suffix("").parts for root in roots for path in root.rglob("*.py")]
+    return sorted(".".join(part) for part in parts if part[0] not in OTHERS and not part[-1].startswith("__"))
 
 
 def find(name):

@@ -123,37 +123,6 @@ def the_new_key_decays_too():
     prove_equal(got, given[3][:, None, None] * (s + given[1][:, 0, :, None] * given[2][:, 0, None, :]))
 
 
-@theorem(
-    of=[_memory.in_chunks],
-    sizes="every number of chunks, every form",
-    argument="induction over the chunks: the body decides the first state, one turn and what is returned",
-    silent="the loop is run turn by turn",
-)
-def every_chunk():
-    """Each turn hands the state on to the next `chunk` tokens, from the first token on, and keeps the outputs in order."""
-    loop, x, s = Loop(_memory.in_chunks, 0), symbols("x", 5, 1), symbols("s", 2)
-    form = lambda x, *, state: _memory.Remembered(x + state[0], state + x[0])
-    names = loop.before({"form": form, "chunk": 2, "state": s, "arrays": [x]})
-    prove_that(loop.turns(names) == [0, 5, 2], "each chunk begins where the one before ends")
-    kept, now = symbols("o", 2, 1), symbols("z", 2)
-    turned = loop.turn({**names, "state": now, "outputs": [kept]}, first=2)
-    prove_that(turned["outputs"][0] is kept and len(turned["outputs"]) == 2, "one output more")
-    prove_equal(turned["outputs"][1], x[2:4] + now[0])
-    prove_equal(turned["state"], now + x[2])
-    done = loop.after({**names, "state": now, "outputs": [kept, x[2:4]]})["returned"]
-    prove_equal(done.output, np.concatenate([kept, x[2:4]], axis=-2))
-    prove_equal(done.state, now)
-    covers(_memory.in_chunks)
-
-
-@every_chunk.control
-def each_chunk_gets_the_first_state():
-    """The state before the text is handed to each chunk."""
-    x, s = symbols("x", 2, 1), symbols("s", 1)
-    form = lambda x, *, state: _memory.Remembered(x + state, state + x[0])
-    prove_equal(_memory.in_chunks(form, 1, s, x).output, x + s)
-
-
 @theorem(of=[retention.quadratic, *REST, rope.rotate, pairing.split, pairing.join], sizes="n = 3, d = 2, all frequencies")
 def relative():
     """With queries and keys turned by their positions the output is the same when all positions are shifted: it sees i - j."""

@@ -1,5 +1,7 @@
 """Short convolution: each feature is a weighted sum of its last few tokens."""
 
+import itertools
+
 import mpmath
 import numpy as np
 
@@ -12,6 +14,7 @@ SOURCES = ("Fu et al., arXiv 2212.14052, section 3", "Yang et al., arXiv 2406.06
 CONVENTIONS = {
     "axes": "x (.., n, c), kernel (c, width), bias (c,), state (.., width - 1, c), the oldest row first",
     "op convolve": "bias_c + sum_t kernel_ct x_{i - (width - 1) + t, c}, with the rows of state before x",
+    "op packed": "as convolve, with zeros before each text; text m is in rows boundaries[m] .. boundaries[m + 1] - 1",
     "op keep": "the last width - 1 rows of state and x",
 }
 REJECTED = (
@@ -47,6 +50,17 @@ def vectors():
             expected=rows[..., n:, :],
             kills=STATE if n < width - 1 else "one_token_late",
         )
+    x, kernel, bias, ends = painted((2, 7, 3), 1), painted((3, 4), 2), painted((3,), 4), (0, 1, 3, 7)
+    texts = [np.pad(x[:, a:b], ((0, 0), (3, 0), (0, 0))) for a, b in itertools.pairwise(ends)]
+    yield case(
+        "convolution/packed/w4/three",
+        op="packed",
+        params={},
+        tensors={"x": x, "kernel": kernel, "bias": bias, "boundaries": np.array(ends)},
+        expected=np.concatenate([_convolved(rows, kernel, bias) for rows in texts], axis=-2),
+        models=("f64", "f32"),
+        kills="state_not_reset bias_left_out",
+    )
 
 
 def _convolved(rows, kernel, bias):

@@ -2,6 +2,8 @@
 
 # Over budget: two layouts of the state, shared keys, the WY form, and lengths
 
+import itertools
+
 import mpmath
 import numpy as np
 
@@ -16,6 +18,7 @@ CONVENTIONS = {
     "state_layout": "kv: state is keys by values, (.., d, d_v); vk: values by keys",
     "op attend": "S' = diag(f) S, S = S' + beta k (v - k . S')^T, then scale q . S, token by token",
     "op remember": "the state after the last token",
+    "op packed": "as attend, in each text from an empty state; text m is in rows boundaries[m] .. boundaries[m + 1] - 1",
     "op wy": "w and u side by side: beta (exp(c_i) k_i - sum_{j<i} A_ij w_j) and beta (v_i - sum_{j<i} A_ij u_j), c sums",
     "op unit": "x / sqrt(sum x^2 + eps)",
 }
@@ -48,6 +51,8 @@ def vectors():
     yield from _pair("heads/shared-keys", (2, 4, 3, 2, 1), 1, "kv", every, f"{READ} {batch} tiled_heads", keys=2)
     for layout in ("kv", "vk"):
         yield from _pair("heads/long-past", (2, 4, 2, 2), 1, layout, "gates_cumulated_in_bf16", first=-300)
+    yield _packed("features/two", (4, 5, 2, 1), 2, (0, 2, 5), keys=2)
+    yield _packed("heads/three", (2, 2, 7, 2, 2), 1, (0, 1, 2, 7))
     yield _wy("features", (2, 4, 3, 2), 3)
     yield _wy("batch", (2, 2, 3, 2, 1), 2)
     x = np.stack([painted((3,), 1), painted((3,), 2) / 2**12])
@@ -109,6 +114,26 @@ def _both(given, f):
             out[at][i] = mpmath.mpf(0.5) * (q[shared][i] @ s)
         after[at] = s
     return out, after
+
+
+def _packed(probe, extents, features, ends, keys=None):
+    given, both = _arrays(extents, features, 0, keys), []
+    for f in (lambda x: x, abs):
+        parts = [
+            {x: 0 * y if x == "state" else y[..., a:b] if x == "beta" else y[..., a:b, :] for x, y in given.items()}
+            for a, b in itertools.pairwise(ends)
+        ]
+        both.append(np.concatenate([_both(part, f)[0] for part in parts], axis=-2))
+    return case(
+        f"delta/packed/{probe}",
+        op="packed",
+        params={"scale": 0.5},
+        tensors={name: x for name, x in given.items() if name != "state"} | {"boundaries": np.array(ends)},
+        expected=both[0],
+        cond={"amp": terms(130, both[1], bits=24)},  # as above: 5 tokens of 2 features, running sums below 7
+        kills="state_not_reset no_gates gate_one_token_late beta_left_out half_beta",
+        models=("f64", "f32"),
+    )
 
 
 def _rows(given, f):

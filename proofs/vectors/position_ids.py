@@ -54,6 +54,7 @@ REJECTED = (
 REASONS = """
 temperature * positions_absolute | the logarithm of 1 + floor(p / length) has no value below 0
 temperature * positions_truncated | floor(p / length) of an integer length is that of floor(p)
+mutant _merged: *np.ndim(part) == -1 else part* | a part is a row of three numbers here; proofs and tests pass a number alone
 pair multimodal * after_the_largest after_the_longer_side | one setting, twice the other
 """
 WITHDRAWN = {
