@@ -51,11 +51,13 @@ def check(function):
     _passed.update(seen)
 
 
-def reached(function):
-    """A function, and those of its module that it calls, they too; checks of arguments are left out."""
+def reached(function, inside=""):
+    """A function, and those of its module, or of the package `inside`, that it calls, they too; checks are left out."""
     found = [python_function(function)]
+    inside = inside or found[0].__module__
     for each in found:
-        own = (f for f in dict.fromkeys(map(python_function, _calls(each))) if f.__module__ == found[0].__module__)
+        called = dict.fromkeys(map(python_function, _calls(each)))
+        own = (f for f in called if f"{f.__module__}.".startswith(f"{inside}.") and not f.__module__.startswith(CHECKS))
         found += [f for f in own if f not in found and not f.__name__.startswith("_require")]
     return found
 

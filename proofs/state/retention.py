@@ -1,7 +1,5 @@
 """Retention: recurrence, chunks and the matrix of all pairs are one function."""
 
-# Over budget: induction over tokens and over chunks, on which the other systems of the family rest
-
 import numpy as np
 
 from posref import pairing

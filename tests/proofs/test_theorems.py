@@ -15,7 +15,7 @@ import sympy as sp
 
 import posref.fast
 from posref import discovery
-from proofs.kit import Scalar, SizedArray, numbers
+from proofs.kit import Scalar, SizedArray, language, numbers
 from proofs.kit.mutants import Tripwire, python_function, swapped, tripwire
 from proofs.kit.runner import names
 from proofs.kit.theorem import Theorem, theorems, vocabulary
@@ -100,6 +100,13 @@ def test_every_public_function_has_a_theorem(name):
     }
     missing = sorted(f.__name__ for f in public - proved(name))
     assert not missing, f"proofs/{name.replace('.', '/')}.py has no theorem about {', '.join(missing)}"
+
+
+def test_what_theorems_run_is_mutated():
+    """A function of posref that a theorem runs has theorems in the proof file of its module, or its mutants are not tried."""
+    run = {f for _, t in EVERY for g in t.of for f in language.reached(g, inside="posref")}
+    elsewhere = {f"{f.__module__}.{f.__name__}" for f in run if f.__module__.removeprefix("posref.") not in FILES}
+    assert {name for name in elsewhere if not name.startswith("posref.fast.")} == set()
 
 
 @every(KERNELS)
