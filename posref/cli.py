@@ -131,7 +131,7 @@ COMMANDS = {  # what each does, and two examples
     "claims": (
         "Print claims about position: whether each holds, what is true, a counterexample.",
         "posref claims unique",
-        "posref claims --json",
+        "posref claims --who su --verdict wrong",
     ),
     "express": (
         "Say which system can give the scores of another, or which equation rules it out.",
@@ -275,7 +275,13 @@ def _parser():
     find.set_defaults(run=_find)
 
     claims = _command(commands, "claims")
-    claims.add_argument("words", nargs="*", metavar="WORD", help="for instance unique, slides, roformer; omit it to print all")
+    claims.add_argument(
+        "words", nargs="*", metavar="WORD", help="for instance unique, decay; without words and options: who says how much"
+    )
+    claims.add_argument(
+        "--who", metavar="SOURCE", help="the claims of one source, for instance su, vaswani or posref; all of `all`"
+    )
+    claims.add_argument("--verdict", help="right, imprecise, wrong or undecided")
     claims.add_argument("--json", action="store_true", help="as JSON")
     claims.set_defaults(run=_claims)
 
@@ -465,15 +471,24 @@ def _find(arguments):
 
 
 def _claims(arguments):
+    import pydoc
+
     from posref import claims, printed
 
+    sources = {key or "posref": key for key in claims.SOURCES} | {"all": None, None: None}
+    for name, given, known in (("who", arguments.who, sources), ("verdict", arguments.verdict, (*claims.VERDICTS, None))):
+        if given not in known:
+            raise Usage(f"--{name} {given} is none of {', '.join(filter(None, known))}")
     words = " ".join(arguments.words)
+    found = claims.claims(words, who=sources[arguments.who], verdict=arguments.verdict)
     if arguments.json:
-        print(json.dumps([claim._asdict() for claim in claims.claims(words)], indent=2))
-    elif not claims.claims(words):
-        raise Usage(f"no claim has the words {words!r}; `posref claims` prints all of them")
+        print(json.dumps([claim._asdict() for claim in found], indent=2))
+    elif not found:
+        raise Usage(f"no claim has the words {words!r}; `posref claims` prints who claims how much")
+    elif words or arguments.who or arguments.verdict:
+        pydoc.pager(f"{printed.claimed(found)}\n")
     else:
-        print(printed.claimed(words))
+        print(printed.sources())
     return 0
 
 

@@ -5,6 +5,7 @@ import inspect
 import re
 import shutil
 import textwrap
+from collections import Counter
 
 from posref import claims, comparison, discovery, finding, statements
 from posref.explain import presets as released
@@ -58,10 +59,24 @@ def properties(name):
     )
 
 
-def claimed(words):
-    """The claims with these words, each with its verdict, the truth, and what shows it."""
+def sources():
+    """Who claims something, and how many of the claims have which verdict."""
+    rows = []
+    for key, title in claims.SOURCES.items():
+        found = Counter(c.verdict for c in claims.claims(who=key))
+        rows.append(
+            _row(f"  {key or 'posref':9}  ", f"{title}: {', '.join(f'{found[v]} {v}' for v in claims.VERDICTS if found[v])}")
+        )
+    narrower = (
+        "posref claims --who su --verdict wrong, or posref claims WORD, prints claims; posref claims --who all prints all"
+    )
+    return "\n".join([*rows, "", narrower])
+
+
+def claimed(found):
+    """Claims, each with its verdict, the truth, and what shows it."""
     parts = []
-    for c in claims.claims(words):
+    for c in found:
         lines = [_row("", c.sentence), _row("  source: ", claims.SOURCES[c.source]) if c.source else ""]
         lines += [_row(f"  {c.verdict}: ", c.truth)]
         lines += [_row("  counterexample: " if c.verdict == "wrong" else "  witness: ", c.witness)] if c.witness else []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from posref import claims, cli, discovery, offsets, printed, statements
+from posref import claims, cli, discovery, facts, offsets, printed, statements
 from posref.absolute import index, sinusoidal
 from posref.relative import t5
 from posref.rotary import rope
@@ -20,7 +20,7 @@ NAMES = {"np": np, "index": index, "sinusoidal": sinusoidal, "t5": t5, "rope": r
 @every(claims.SAID, name=lambda claim: claim.sentence)
 def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
     assert claim.source in claims.SOURCES
-    assert claim.verdict in claims.VERDICTS
+    assert claim.truth
     if claim.by.startswith("posref "):
         command = cli._parser().parse_args(shlex.split(claim.by)[1:])
         assert command.run is not cli._screen
@@ -32,9 +32,9 @@ def test_a_verdict_rests_on_a_theorem_or_a_command(claim):
         assert not control or control in refuted
 
 
-@every([c for c in claims.SAID if c.witness], name=lambda claim: claim.sentence)
-def test_a_witness_is_true(claim):
-    assert bool(eval(claim.witness, NAMES)) is True
+@every([row for row in facts.read("claims")["claims"] if "witness" in row], name=lambda row: row["sentence"])
+def test_a_witness_is_true(row):
+    assert bool(eval(row["witness"], NAMES)) is True
 
 
 REFUTED = [(f"{s.name}/{r.name}", r) for s in statements.statements().values() for r in s.refuted if r.kind == "claim"]
@@ -65,7 +65,7 @@ def quoted(sentence, text):
 
 
 def test_nothing_printed_puts_a_claim_in_quotation_marks():
-    printers = {"posref claims": printed.claimed("")}
+    printers = {"posref claims": printed.claimed(claims.claims())}
     printers |= {f"posref show {name}": printed.page(name) for name in (*discovery.names(), *discovery.COMMON)}
     printers |= {path.name: path.read_text("utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
     texts = {name: " ".join(text.split()) for name, text in printers.items()}
@@ -80,6 +80,8 @@ def test_nothing_printed_puts_a_claim_in_quotation_marks():
 def test_claims_are_found_by_their_words():
     assert {c.source for c in claims.claims("sarkale oscillation")} == {"sarkale"}
     assert claims.claims("no such words at all") == []
+    assert {c.source for c in claims.claims(who="su")} == {"su"}
+    assert {(c.source, c.verdict) for c in claims.claims(verdict="wrong", who="su")} == {("su", "wrong")}
     everything = claims.claims()
     assert len(everything) == len({(c.source, c.sentence, c.by) for c in everything})
     refuted = [r for s in statements.statements().values() for r in s.refuted if r.kind == "claim"]

@@ -861,6 +861,12 @@ def test_claims_are_printed_with_what_shows_them(capsys):
     assert "python -m proofs absolute.sinusoidal.components_reach_both_signs" in shown
     assert cli.main(["claims", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) > 200
+    assert cli.main(["claims", "--who", "slides", "--verdict", "wrong"]) == 0
+    assert capsys.readouterr().out.count("  wrong: ") == 4
+    assert cli.main(["claims"]) == 0
+    assert "  su         J. Su, Transformer" in (counts := capsys.readouterr().out)
+    assert sum(map(int, re.findall(r"(\d+) (?:right|imprecise|wrong|undecided)", counts))) > 200
+    assert cli.main(["claims", "--who", "nobody"]) == cli.main(["claims", "--verdict", "nice"]) == 2
 
 
 @pytest.mark.parametrize("columns", [80, 100])

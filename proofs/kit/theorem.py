@@ -11,7 +11,7 @@
         prove_equal(...)          # must be refuted, with a witness
 
 A control is a guard, or a claim: a false sentence that a reader may believe. A claim is declared with the true sentence, and
-both are printed. It is posref's own sentence, never in quotation marks; what somebody said is in `posref/claims.py`.
+both are printed. It is posref's own sentence, never in quotation marks; what somebody said is in `posref/facts/claims.json`.
 
     @relative.claim("The score changes unless both are turned.")
     def with_one_side_turned():
