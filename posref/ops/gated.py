@@ -1,6 +1,6 @@
 """Gated linear attention: what an implementation can be asked for, and how it goes wrong."""
 
-# Over budget: a state in two layouts, packed texts, and gates in three places
+# Over budget: a family of released rules (GLA, Mamba-2, its gates), with a state in two layouts and packed texts
 
 import numpy as np
 

@@ -7,7 +7,12 @@ import numpy as np
 from posref import _require
 from posref._contract import Array, Numbers
 
-StateLayout = Literal["kv", "vk"]
+Queries = Numbers[Array, "... n! d"]
+Keys = Numbers[Array, "... n d"]
+Values = Numbers[Array, "... n d_v"]
+Gates = Numbers[Array, "... n #d"]  # logarithms: one per feature, or one per head
+Layout = Literal["kv", "vk"]
+State = Numbers[Array, "... rows columns"] | None
 
 
 class Remembered(NamedTuple):
@@ -17,7 +22,7 @@ class Remembered(NamedTuple):
     state: Numbers[Array, "... d d_v"]
 
 
-def start(k: Any, v: Any, state: Any, layout: StateLayout = "kv") -> Any:
+def start(k: Any, v: Any, state: Any, layout: Layout = "kv") -> Any:
     """The state before the first token, keys by values: zeros `(..., d, d_v)` if none is given."""
     empty = 0 * (k[..., 0, :, None] * v[..., 0, None, :])
     if state is None:
@@ -26,7 +31,7 @@ def start(k: Any, v: Any, state: Any, layout: StateLayout = "kv") -> Any:
     return laid(state, layout)
 
 
-def laid(state: Any, layout: StateLayout) -> Any:
+def laid(state: Any, layout: Layout) -> Any:
     """From keys by values to the layout, or back."""
     return state if layout == "kv" else np.swapaxes(state, -1, -2)
 

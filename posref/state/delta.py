@@ -71,7 +71,9 @@ import numpy as np
 
 from posref import _require
 from posref._contract import Array, Count, Number, Numbers, Positive, contract
-from posref.state._memory import Remembered, StateLayout, in_chunks, laid, pairs, start
+from posref.state._memory import Gates, Keys, Layout, Queries, Remembered, State, Values, in_chunks, laid, pairs, start
+
+Betas = Numbers[Array, "... n"]
 
 
 class WY(NamedTuple):
@@ -93,15 +95,7 @@ def unit(x: Numbers[Array, "... d"], *, eps: Positive) -> Numbers[Array, "... d"
 
 @contract
 def recurrent(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    beta: Numbers[Array, "... n"],
-    log_gates: Numbers[Array, "... n #d"],
-    *,
-    scale: Number,
-    state_layout: StateLayout,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    q: Queries, k: Keys, v: Values, beta: Betas, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
     """o_i and the last S: `(..., n, d_v)` and `(..., d, d_v)`, or `(..., d_v, d)` for "vk". Gated Delta Networks, Eq. (10).
 
@@ -120,12 +114,7 @@ def recurrent(
 
 
 @contract
-def wy_form(
-    k: Numbers[Array, "... n! d"],
-    v: Numbers[Array, "... n d_v"],
-    beta: Numbers[Array, "... n"],
-    log_gates: Numbers[Array, "... n #d"],
-) -> WY:
+def wy_form(k: Numbers[Array, "... n! d"], v: Values, beta: Betas, log_gates: Gates) -> WY:
     """w and u, row by row: `(..., n, d)` and `(..., n, d_v)`. DeltaNet, Eq. (8); with gates, Kimi Linear, section 3.
 
     >>> one = np.ones((2, 1))
@@ -140,15 +129,7 @@ def wy_form(
 
 @contract
 def quadratic(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    beta: Numbers[Array, "... n"],
-    log_gates: Numbers[Array, "... n #d"],
-    *,
-    scale: Number,
-    state_layout: StateLayout,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    q: Queries, k: Keys, v: Values, beta: Betas, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
     """The same from the matrix of all pairs of tokens and the WY form. DeltaNet, section 3.2.
 
@@ -164,16 +145,16 @@ def quadratic(
 
 @contract
 def chunked(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    beta: Numbers[Array, "... n"],
-    log_gates: Numbers[Array, "... n #d"],
+    q: Queries,
+    k: Keys,
+    v: Values,
+    beta: Betas,
+    log_gates: Gates,
     *,
     scale: Number,
-    state_layout: StateLayout,
+    state_layout: Layout,
     chunk: Count,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    state: State = None,
 ) -> Remembered:
     """The same, `chunk` tokens at a time; the last chunk may be shorter. DeltaNet, section 3.2.
 

@@ -61,7 +61,7 @@ import numpy as np
 
 from posref import _require
 from posref._contract import Array, Count, Number, Numbers, Signed, contract
-from posref.state._memory import Remembered, StateLayout, in_chunks, laid, pairs, start
+from posref.state._memory import Gates, Keys, Layout, Queries, Remembered, State, Values, in_chunks, laid, pairs, start
 
 
 @contract
@@ -77,14 +77,7 @@ def log_gates(x: Signed[Array, "..."], a_log: Signed[Array, "#..."], bias: Signe
 
 @contract
 def recurrent(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    log_gates: Numbers[Array, "... n #d"],
-    *,
-    scale: Number,
-    state_layout: StateLayout,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    q: Queries, k: Keys, v: Values, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
     """o_i and the last S: `(..., n, d_v)` and `(..., d, d_v)`, or `(..., d_v, d)` for "vk". Yang et al., Eq. (3).
 
@@ -102,14 +95,7 @@ def recurrent(
 
 @contract
 def quadratic(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    log_gates: Numbers[Array, "... n #d"],
-    *,
-    scale: Number,
-    state_layout: StateLayout,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    q: Queries, k: Keys, v: Values, log_gates: Gates, *, scale: Number, state_layout: Layout, state: State = None
 ) -> Remembered:
     """The same from the matrix of all pairs of tokens. Yang et al., section 4.1; Dao and Gu, Eq. (7).
 
@@ -126,15 +112,7 @@ def quadratic(
 
 @contract
 def chunked(
-    q: Numbers[Array, "... n! d"],
-    k: Numbers[Array, "... n d"],
-    v: Numbers[Array, "... n d_v"],
-    log_gates: Numbers[Array, "... n #d"],
-    *,
-    scale: Number,
-    state_layout: StateLayout,
-    chunk: Count,
-    state: Numbers[Array, "... rows columns"] | None = None,
+    q: Queries, k: Keys, v: Values, log_gates: Gates, *, scale: Number, state_layout: Layout, chunk: Count, state: State = None
 ) -> Remembered:
     """The same, `chunk` tokens at a time; the last chunk may be shorter. Yang et al., section 4.2.
 

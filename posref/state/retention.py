@@ -58,6 +58,12 @@ import numpy as np
 from posref._contract import Array, Count, Number, Numbers, contract
 from posref.state._memory import Remembered, in_chunks, start
 
+Queries = Numbers[Array, "... h n! d"]
+Keys = Numbers[Array, "... h n d"]
+Values = Numbers[Array, "... h n d_v"]
+Decays = Numbers[Array, "h"]
+State = Numbers[Array, "... h d d_v"] | None
+
 
 @contract
 def decays(heads: Count) -> Numbers[Array, "heads"]:
@@ -70,15 +76,7 @@ def decays(heads: Count) -> Numbers[Array, "heads"]:
 
 
 @contract
-def recurrent(
-    q: Numbers[Array, "... h n! d"],
-    k: Numbers[Array, "... h n d"],
-    v: Numbers[Array, "... h n d_v"],
-    decays: Numbers[Array, "h"],
-    *,
-    scale: Number,
-    state: Numbers[Array, "... h d d_v"] | None = None,
-) -> Remembered:
+def recurrent(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, state: State = None) -> Remembered:
     """o_i and the last S: `(..., h, n, d_v)` and `(..., h, d, d_v)`. Sun et al., Eq. (6).
 
     >>> one = np.ones((1, 2, 1))
@@ -94,15 +92,7 @@ def recurrent(
 
 
 @contract
-def quadratic(
-    q: Numbers[Array, "... h n! d"],
-    k: Numbers[Array, "... h n d"],
-    v: Numbers[Array, "... h n d_v"],
-    decays: Numbers[Array, "h"],
-    *,
-    scale: Number,
-    state: Numbers[Array, "... h d d_v"] | None = None,
-) -> Remembered:
+def quadratic(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, state: State = None) -> Remembered:
     """The same from the matrix of all g^(i-j) q_i . k_j. Sun et al., Eq. (5).
 
     >>> one = np.ones((1, 2, 1))
@@ -118,16 +108,7 @@ def quadratic(
 
 
 @contract
-def chunked(
-    q: Numbers[Array, "... h n! d"],
-    k: Numbers[Array, "... h n d"],
-    v: Numbers[Array, "... h n d_v"],
-    decays: Numbers[Array, "h"],
-    *,
-    scale: Number,
-    chunk: Count,
-    state: Numbers[Array, "... h d d_v"] | None = None,
-) -> Remembered:
+def chunked(q: Queries, k: Keys, v: Values, decays: Decays, *, scale: Number, chunk: Count, state: State = None) -> Remembered:
     """The same, `chunk` tokens at a time; the last chunk may be shorter. Sun et al., Eq. (7).
 
     >>> one = np.ones((1, 5, 1))

@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from posref.state import _memory
+from posref.state import _memory, delta, gated, retention
 from proofs.kit import prove_equal, prove_that, symbols, theorem
 from proofs.kit.loops import Loop, covers
+from proofs.state import delta as of_delta
+from proofs.state import gated as of_gates
+from proofs.state import retention as of_retention
 
 
 @theorem(of=[_memory.pairs], sizes="n = 3, d = 2; a gate for each feature, or one")
@@ -87,3 +90,33 @@ def each_chunk_gets_the_first_state():
     x, s = symbols("x", 2, 1), symbols("s", 1)
     form = lambda x, *, state: _memory.Remembered(x + state, state + x[0])
     prove_equal(_memory.in_chunks(form, 1, s, x).output, x + s)
+
+
+@theorem(
+    of=[form for system in (retention, gated, delta) for form in (system.recurrent, system.quadratic)],
+    sizes="every length, chunks of 1 to 4 tokens, 1 to 3 for delta; one head, d = 2, d_v = 1",
+    argument="induction over the chunks: every_chunk hands the state on, and a chunk is as many turns of the recurrence",
+)
+def chunks_are_turns():
+    """From any state a chunk reads what as many turns of the recurrence read, and leaves the same state: so the chunked forms
+    are the recurrence at every length."""
+    texts = (
+        (retention, of_retention.text(4, 1, 2, 1), 4, {}),
+        (gated, [x[None] for x in of_gates.text(4)], 4, of_gates.KV),
+        (delta, [x[None] for x in of_delta.text(3)], 3, of_delta.KV),
+    )
+    for system, (*given, state), most, told in texts:
+        for n in range(1, most + 1):
+            tokens = [x[:, :n] if x.ndim > 1 else x for x in given]
+            chunk = system.quadratic(*tokens, scale=1, state=state, **told)
+            turns = system.recurrent(*tokens, scale=1, state=state, **told)
+            prove_equal(chunk.output, turns.output)
+            prove_equal(chunk.state, turns.state)
+
+
+@chunks_are_turns.control
+def turns_from_no_state():
+    """A chunk reads what the turns of a new text read."""
+    *given, s = (x[None] for x in of_gates.text(1))
+    chunk = gated.quadratic(*given, scale=1, state=s, **of_gates.KV)
+    prove_equal(chunk.output, gated.recurrent(*given, scale=1, **of_gates.KV).output)

@@ -156,6 +156,27 @@ def the_bias_is_left_out():
         prove_equal([sp.exp(got[0].e / -sp.exp(a[0].e))], [1 + sp.exp(x[0].e)])
 
 
+@theorem(of=[gated.quadratic, *REST], sizes="n = 3, d = 2, d_v = 1; a gate for each feature")
+def the_gradient_is_the_text_backwards():
+    """sum_i w_i . o_i = sum_j v_j . p_j, where p is read from the text backwards, with w for values, queries for keys, keys for
+    queries, and the gate of the token after: so p is the gradient of the values."""
+    q, k, v, g, _ = text(3)
+    w, later = symbols("w", 3, 1), np.concatenate([0 * g[:1], g[:0:-1]])
+    read = gated.quadratic(q, k, v, g, scale=1, **KV).output
+    back = gated.quadratic(k[::-1], q[::-1], w[::-1], later, scale=1, **KV).output[::-1]
+    prove_equal([(w * read).sum()], [(v * back).sum()], mention=[w[2, 0], v[0, 0], -g[2, 0]])
+
+
+@the_gradient_is_the_text_backwards.control
+def gates_stay_where_they_are():
+    """So it is with the gates of the text in reverse."""
+    q, k, v, g, _ = text(2)
+    w = symbols("w", 2, 1)
+    read = gated.quadratic(q, k, v, g, scale=1, **KV).output
+    back = gated.quadratic(k[::-1], q[::-1], w[::-1], g[::-1], scale=1, **KV).output[::-1]
+    prove_equal([(w * read).sum()], [(v * back).sum()])
+
+
 # what it contains
 
 
