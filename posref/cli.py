@@ -820,7 +820,7 @@ def _by_mistake(named):
 
 def _known_layout(layout):
     from posref.check.frameworks import layout_of
-    from posref.check.rope import LAYOUTS
+    from posref.check.rotary.rotation import LAYOUTS
 
     if layout not in LAYOUTS:
         meant = layout_of(layout)

@@ -97,11 +97,11 @@ def test_direction():
     [
         ("import numba", "posref.attention"),
         ("import sympy", "posref.rotary.rope"),
-        ("def f():\n    import torch", "posref.check.rope"),
+        ("def f():\n    import torch", "posref.check.rotary.rotation"),
         ("from proofs import kit", "posref.rotary.rope"),
         ("import tests", "posref.vectors.__init__"),
         ("from posref import fast", "posref.rotary.rope"),
-        ("from posref.fast import rope", "posref.check.rope"),
+        ("from posref.fast import rope", "posref.check.rotary.rotation"),
         ("from posref.rotary import rope", "posref.relative.t5"),
         ("from posref.relative import t5", "posref.attention"),
         ("from ..rotary import rope", "posref.relative.t5"),

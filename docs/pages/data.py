@@ -16,7 +16,7 @@ from pages import text
 from posref import check, claims, comparison, discovery, ops, statements, symptoms, vectors
 from posref.check import frameworks
 from posref.check.engine import NO_ANSWER
-from posref.explain import explanation, reading, words
+from posref.explain import explanation, sources, words
 from posref.ops import pages
 
 NAMES = (*sorted(overview.ordered(), key=lambda name: [*overview.COLOURS].index(name.split(".")[0])), *discovery.COMMON)
@@ -266,7 +266,7 @@ def cases(last):
 def models():
     """Released configurations and what `posref explain` says of them."""
     found = []
-    for name, record in sorted(reading.models().items(), key=lambda item: item[0].lower()):
+    for name, record in sorted(sources.models().items(), key=lambda item: item[0].lower()):
         said = explanation(record["config"])
         rows = [_layers(group) for group in said.layers]
         found.append({"name": name, "rows": rows, "words": words.describe(said, name), "source": record["source"]})

@@ -26,7 +26,7 @@ from posref.check.frameworks import aliases
 from posref.check.golden import diagnose
 from posref.check.implementation import check, contract
 from posref.check.report import Check, Finding, Precision, Report
-from posref.check.rope import check_rope
+from posref.check.rotary.rotation import check_rope
 from posref.check.tensors import load_output
 
 __all__ = [

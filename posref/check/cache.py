@@ -14,10 +14,10 @@ import numpy as np
 from posref import _require, attention, ops
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved
-from posref.check.further import failed
-from posref.check.judge import judged
 from posref.check.ranged import models
 from posref.check.report import Report
+from posref.check.stages.shapes import failed
+from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted
 

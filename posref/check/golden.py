@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops, vectors
-from posref.check import reading, tensors
+from posref.check import tensors
 from posref.check.engine import Question
-from posref.check.judge import blind, decided, judged
 from posref.check.ranged import BY_DTYPE, MEANING, models
 from posref.check.report import Report
+from posref.check.rotary import phases
+from posref.check.verdict import blind, decided, judged
 
 
 def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | None = None) -> Report:
@@ -35,7 +36,7 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
     got = tensors.as_float64(output)
     if case.ignore is not None and got.shape == case.expected.shape:
         got = np.where(case.ignore, case.expected, got)
-    if question and judged(report, question, got, reading.stages) and decided(report, question):
+    if question and judged(report, question, got, phases.stages) and decided(report, question):
         blind(report, question)
     if report.diagnosis:
         report.advice.append(_alone(case, {name for each in report.diagnosis for name in each.name.split(" and ")}))

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops, vectors
-from posref.check import conventions, engine, properties, reading, recipes
-from posref.check.again import negative, repeated, reused, second, strides
+from posref.check import conventions, engine
 from posref.check.call import RESULT, Caller, Misbehaved, line_of
-from posref.check.further import LARGE, apart, battery, counts, far, lengths, reshaped
-from posref.check.gradients import check_gradient
-from posref.check.inputs import fine, masked
-from posref.check.judge import blind, decided, judged
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
-from posref.check.seeded import seeded
+from posref.check.rotary import angles, invariants, phases
+from posref.check.stages.gradients import check_gradient
+from posref.check.stages.inputs import fine, masked
+from posref.check.stages.repeated_calls import negative, repeated, reused, second, strides
+from posref.check.stages.seeded import seeded
+from posref.check.stages.shapes import LARGE, apart, battery, counts, far, lengths, reshaped
 from posref.check.tensors import dtype_name
+from posref.check.verdict import blind, decided, judged
 from posref.explain import presets as released
-from posref.explain import reading as shipped
+from posref.explain import sources as shipped
 from posref.ops import Arguments, Op
 from posref.ops.probe import FAR, usable
 from posref.ops.scaling import ByLength
@@ -66,7 +67,7 @@ def check(
     False
     """
     if name == "rope" and preset is None:  # in the words of check_rope, which asks again here
-        from posref.check.rope import check_rope
+        from posref.check.rotary.rotation import check_rope
 
         if missing := [each for each in ("dim", "layout") if each not in settings]:
             raise ValueError(f"check.check: rope needs {' and '.join(missing)}; or pass preset=, which has them")
@@ -440,12 +441,12 @@ def _question(report: Report, caller: Caller, a: Arguments, model: str | None) -
 def _first(report: Report, caller: Caller, question: engine.Question, got: Any) -> bool:
     """Whether the first output is right, with what it cannot be told from and how its angles were made; else what it is."""
     got = reshaped(got, question)
-    right = judged(report, question, got, partial(reading.stages, call=caller), pairs=True) and decided(report, question)
+    right = judged(report, question, got, partial(phases.stages, call=caller), pairs=True) and decided(report, question)
     if got.any():  # zeros have one name
-        properties.check(report, question, got)
+        invariants.check(report, question, got)
     if not right and not report.diagnosis:
         repeated(report, caller, question, got)
     if right and report.precision:
-        angles = recipes.recognized(question, got, report.precision.model)
-        report.precision = replace(report.precision, angles=angles)
+        ways = angles.recognized(question, got, report.precision.model)
+        report.precision = replace(report.precision, angles=ways)
     return right

@@ -1,11 +1,11 @@
 """What the positions of a model do, layer by layer, from its configuration: `explain`."""
 
-from posref.explain import layers
+from posref.explain import rotary_layers
+from posref.explain.configuration import shown
 from posref.explain.inventory import undescribed
 from posref.explain.layer import Explanation
 from posref.explain.parts import parts
-from posref.explain.reading import read
-from posref.explain.settings import shown
+from posref.explain.sources import read
 from posref.explain.traps import foreign, traps, unread
 
 __all__ = ["explain", "explanation", "read"]
@@ -46,7 +46,7 @@ def explanation(source):
 def _part(settings):
     """The groups, traps and unread keys of one part; a value of a kind that its class cannot mean is one sentence too."""
     try:
-        groups = layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
+        groups = rotary_layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
         keys = unread(settings, groups)  # before the traps look at them
         return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:

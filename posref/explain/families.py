@@ -15,7 +15,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
-    kinds       rule of the layers (posref.explain.kinds); layers: the key that counts them, where it is another one
+    kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
     class       the type of transformers that it is, where that does not know its name

@@ -10,7 +10,7 @@ import math
 import re
 import struct
 
-from posref.explain.settings import Keys, shown
+from posref.explain.configuration import Keys, shown
 from posref.rotary import scaling
 
 NORMAL, NEOX, NONE = "interleaved", "half", None

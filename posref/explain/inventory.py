@@ -2,7 +2,7 @@
 
 import re
 
-from posref.explain import kinds
+from posref.explain import layer_kinds
 
 # a key that counts the layers of one stack: num_hidden_layers, n_layer, decoder_layers, vision_num_layers, depths, ..
 COUNTS = re.compile(
@@ -75,7 +75,7 @@ def undescribed(settings, groups):
 
 def _by_kind(settings, described):
     """(kind, None, indices) of the layers beside the described ones, in a part whose layers have kinds."""
-    listed = kinds.kinds(settings) if settings.family["encoding"] in ("rope", "none") else None
+    listed = layer_kinds.kinds(settings) if settings.family["encoding"] in ("rope", "none") else None
     found = {}
     for i, kind in enumerate(listed or ()):
         if i not in described:

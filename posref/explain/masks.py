@@ -5,8 +5,8 @@ Every rule was read in the file of transformers 5.23.0 that it names.
 
 from dataclasses import replace
 
+from posref.explain.configuration import shown
 from posref.explain.layer import Layer
-from posref.explain.settings import shown
 
 # model type of the whole model: what its images or its prompt change in the masks of its text layers
 PROMPTS = {

@@ -4,7 +4,7 @@ These weights are those of the authors' code: pairs are adjacent features, unles
 transformers. What such a file leaves to the code stands here with its source.
 """
 
-from posref.explain.settings import Keys, shown
+from posref.explain.configuration import Keys, shown
 
 NAMES = {
     "dim": "hidden_size",

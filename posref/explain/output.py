@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from posref._printable import in_one_line
-from posref.explain.settings import shown
+from posref.explain.configuration import shown
 from posref.explain.words import runs
 from posref.ops.scaling import ByLength
 from posref.rotary import rope

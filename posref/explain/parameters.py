@@ -8,7 +8,7 @@ key, and `posref.explain.traps` says so.
 
 import copy
 
-from posref.explain.settings import Keys, shown
+from posref.explain.configuration import Keys, shown
 
 NESTED = {"nested": True}  # parameters of one kind of layer, in a dictionary of its own
 TRAINED_LENGTH = ("llama3", "yarn", "longrope")

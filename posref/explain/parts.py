@@ -1,8 +1,8 @@
 """The parts of a model: one configuration holds those of its text, vision and sound, flat or nested."""
 
+from posref.explain.configuration import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
 from posref.explain.inventory import counts_layers, stacks
-from posref.explain.others import only_stack
-from posref.explain.settings import ELSEWHERE, ROTARY, UNKNOWN_TYPE, Settings, facts, shown
+from posref.explain.unrotated_layers import only_stack
 
 # the types whose class still takes the keys of its text from the top of a file; the others ignore them there
 FLAT = dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "paddleocr_vl", "hunyuan_vl", "fuyu"), "text_config")

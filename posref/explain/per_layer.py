@@ -4,7 +4,7 @@ Lists of GGUF files are `posref_heads` and `posref_key_heads`; Laguna has `num_a
 `block_configs`, whose `attention` has `no_op`, `replace_with_linear` and `n_heads_in_group`.
 """
 
-from posref.explain.settings import shown
+from posref.explain.configuration import shown
 
 
 def without_attention(settings, i):

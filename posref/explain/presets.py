@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from posref.explain import explanation
+from posref.explain.configuration import family
 from posref.explain.output import attending, chosen, frequencies, lengths
-from posref.explain.reading import models
-from posref.explain.settings import family
+from posref.explain.sources import models
 
 SYSTEMS = {  # of the words of `posref.explain`
     "rope": "rotary.rope",

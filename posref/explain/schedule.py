@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from posref import precision
-from posref.explain.settings import shown
+from posref.explain.configuration import shown
 from posref.rotary import rope, scaling
 
 

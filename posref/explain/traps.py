@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 
-from posref.explain import windows
-from posref.explain.settings import ELSEWHERE, ROTARY, fields, shown
+from posref.explain import swin_layers
+from posref.explain.configuration import ELSEWHERE, ROTARY, fields, shown
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
@@ -337,8 +337,8 @@ def _rolls(settings, groups):
             "layers roll as they do for a picture of image_size; a layer of transformers 5.23.0 that once saw a picture which "
             "one window covers rolls no larger one afterwards, and those of a backbone roll every picture"
         )
-    for stage in range(len(windows.stages(settings))):
-        sides, window = windows.grid(settings, stage), settings.count("window_size")
+    for stage in range(len(swin_layers.stages(settings))):
+        sides, window = swin_layers.grid(settings, stage), settings.count("window_size")
         if min(sides) < window:
             words = f"of image_size {shown(settings['image_size'])}: stage {stage} has {sides[0]} x {sides[1]} patches"
             yield f"transformers 5.23.0 refuses a picture {words}, its bias is for windows of {window} x {window}"

@@ -12,7 +12,7 @@ import pytest
 from posref import cli, ops
 from posref.check import check, check_rope, contract
 from posref.check.implementation import AXES
-from posref.check.rope import LAYOUTS
+from posref.check.rotary.rotation import LAYOUTS
 from tests import own
 from tests.every import every
 from tests.ops.test_ops import settings

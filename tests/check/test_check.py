@@ -5,9 +5,10 @@ import pytest
 
 from posref import ops
 from posref.absolute import floater
-from posref.check import check, contract, further, implementation
+from posref.check import check, contract, implementation
 from posref.check.boxes import columns, where
-from posref.explain import explain, presets, reading
+from posref.check.stages import shapes
+from posref.explain import explain, presets, sources
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
 from tests.every import every
@@ -387,7 +388,7 @@ def test_presets_run(preset):
     assert np.isfinite(ops.op(name).spec(**a)).all()
 
 
-@pytest.mark.parametrize("model", reading.models())
+@pytest.mark.parametrize("model", sources.models())
 def test_layers_of_shipped_models_can_be_asked_for(model):
     """What `posref.explain` says of every layer is a question whose right answer passes; a layer alone asks for one thing."""
     for group in explain(model)["layers"]:
@@ -655,7 +656,7 @@ def test_a_table_that_ends_is_no_mistake():
 
 def test_a_table_of_all_positions_is_not_asked_for(monkeypatch):
     asked, seconds = [], iter((0.01, 0.01, 0.1, 0.2, 2.0))
-    monkeypatch.setattr(further, "_seconds", lambda caller, a: next(seconds))
+    monkeypatch.setattr(shapes, "_seconds", lambda caller, a: next(seconds))
     report = check(biased(lambda p: asked.append(p.max()) or p), "alibi.bias", heads=3, form="signed")
     assert max(asked) < 2**19
     assert far(report) == [("skipped", "none beyond 262144, which takes 2.0 s, as a table of all positions does")]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from posref import ops
-from posref.check import aliases, engine, reading, tensors
+from posref.check import aliases, engine, tensors
+from posref.check.rotary import phases
 
 
 def test_rounding_to_bfloat16_is_to_nearest_even():
@@ -38,7 +39,7 @@ def test_a_base_is_read_from_the_phases(name, settings):
     a = op.make(dim=64, base=10000.0, **settings)
     question = engine.Question(op, a, ("f32",))
     got = op.spec(**a | {"base": 345678.0}).astype(np.float32).astype(float)
-    found = question.ask(got, reading.stages)
+    found = question.ask(got, phases.stages)
     assert [name for name, _, _ in found.fits] == ["wrong_base 345678"]
 
 

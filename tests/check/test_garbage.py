@@ -14,13 +14,13 @@ import pytest
 from posref import ops, vectors
 from posref.check import check, diagnose, general, tensors
 from posref.check.engine import Question, distance
-from posref.check.further import BATTERY, LARGE, _decides, _shapes, further
-from posref.check.judge import SHORT, decided, judged
+from posref.check.other_settings import others as settings_tried
 from posref.check.ranged import models
-from posref.check.reading import stages
 from posref.check.report import Report
+from posref.check.rotary.phases import stages
 from posref.check.rounded import attends
-from posref.check.settings import others as settings_tried
+from posref.check.stages.shapes import BATTERY, LARGE, _decides, _shapes, further
+from posref.check.verdict import SHORT, decided, judged
 from tests import own
 from tests.every import every
 from tests.ops.test_ops import OPS, settings

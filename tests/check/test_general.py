@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posref import attention, ops, vectors
-from posref.check import check, diagnose, general, judge
+from posref.check import check, diagnose, general, verdict
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
@@ -169,9 +169,9 @@ def asked(question, name, answer):
     """Whoever is named has these numbers."""
     report = Report(name)
     got = round_to(answer, "float32")
-    if judge.judged(report, question, got, pairs=False):
+    if verdict.judged(report, question, got, pairs=False):
         return
-    known = question.op.mistakes | dict(general.others(question)) | dict(judge.settings.others(question))
+    known = question.op.mistakes | dict(general.others(question)) | dict(verdict.other_settings.others(question))
     known |= ops.further(question.op)
     for finding in report.diagnosis:
         if finding.name in known:

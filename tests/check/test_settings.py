@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, engine, settings
+from posref.check import check, diagnose, engine, other_settings
 from posref.check.tensors import round_to
 from tests.every import every
 
@@ -15,7 +15,7 @@ def tried(case):
     """{name: answer} of every other setting that has a place in a golden case."""
     op, arguments = ops.of_case(case)
     question = engine.Question(op, arguments, ("f64",), right=case.expected, gauge=case.gauge)
-    answers = {name: question.answer(name, mistake.wrong) for name, mistake in settings.others(question)}
+    answers = {name: question.answer(name, mistake.wrong) for name, mistake in other_settings.others(question)}
     return {name: y for name, y in answers.items() if y is not None and y.shape == case.expected.shape}
 
 
@@ -33,7 +33,7 @@ def tried(case):
 )
 def test_what_is_tried(name, asked, default, some, none):
     op = ops.Op("x", eval(f"lambda *, {name}={default!r}: 0"), (), lambda: None, {})
-    values = [value for _, value in settings.instead(name, ops.Arguments({name: asked}), op)]
+    values = [value for _, value in other_settings.instead(name, ops.Arguments({name: asked}), op)]
     assert some <= set(values)
     assert not none & set(values)
     assert len(values) == len(set(values)) <= 40
@@ -56,7 +56,7 @@ def named(case, every):
     Where it differs in one or two values some other number fits by chance: then none is invented.
     """
     op, arguments = ops.of_case(case)
-    invented = {words for words, _ in settings.others(engine.Question(op, arguments, ("f64",), right=case.expected))}
+    invented = {words for words, _ in other_settings.others(engine.Question(op, arguments, ("f64",), right=case.expected))}
     for name, y in list(tried(case).items())[::every]:
         if np.isfinite(y).all():
             given = round_to(y, "float32")
@@ -73,7 +73,7 @@ def test_the_settings_of_every_op_are_tried_without_an_error():
     for case in vectors.cases():
         op, arguments = ops.of_case(case)
         question = engine.Question(op, arguments, ("f64",), right=case.expected)
-        names = [name for name, _ in settings.others(question)]
+        names = [name for name, _ in other_settings.others(question)]
         assert len(names) == len(set(names)) <= 120, case.id
         tried(case)
 

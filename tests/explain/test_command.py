@@ -12,7 +12,7 @@ import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, explain, explanation, output, presets, reading, settings
+from posref.explain import command, configuration, explain, explanation, output, presets, sources
 from posref.rotary import rope, scaling
 
 CONFIGS = Path(__file__).with_name("configs.json")
@@ -214,7 +214,7 @@ def test_models_by_name(capsys):
 
 
 def test_every_shipped_model_is_explained_and_has_a_source():
-    for name, record in reading.models().items():
+    for name, record in sources.models().items():
         explained = explain(name)
         assert explained["layers"], name
         described = {group["part"] for group in explained["layers"]}
@@ -250,12 +250,12 @@ def test_every_shipped_model_is_explained_and_has_a_source():
 )
 def test_pages_list_the_models_of_the_table(model, system, call):
     (line,) = [line for line in presets.of(system) if line.startswith(f"Model {model}:") and call in line]
-    assert line.endswith(reading.models()[model]["source"])
+    assert line.endswith(sources.models()[model]["source"])
 
 
 def test_what_pages_print_can_be_run():
     """The calls of the table are Python: they give the frequencies of the layer."""
-    for name in reading.models():
+    for name in sources.models():
         for layer in explain(name)["layers"]:
             if layer["encoding"] == "rope" and ".." not in layer["call"] and "rule" not in layer["call"]:
                 call = layer["call"].split(" for each axis")[0].split(", even ones")[0].split(", long_factor")[0]
@@ -286,7 +286,7 @@ def test_printed_code_is_the_rotation_or_is_refused():
     """Of every released file and of the defaults of every type: the code runs, and turns as every group says; in jax for the
     first group of each layout."""
     sources = [json.loads(line.rstrip(",")) for line in CONFIGS.read_text(encoding="utf-8").splitlines() if line[:1] == "{"]
-    files = [record["config"] for record in sources] + [{"model_type": name} for name in settings.facts()]
+    files = [record["config"] for record in sources] + [{"model_type": name} for name in configuration.facts()]
     seen, random, ran, refused = set(), np.random.default_rng(0), 0, 0
     torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posref.explain import explain, explanation, reading
-from posref.explain.others import only_stack
+from posref.explain import explain, explanation, sources
 from posref.explain.parts import layer_counts
+from posref.explain.unrotated_layers import only_stack
 from posref.explain.words import describe
 
 RECORDS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
@@ -124,7 +124,7 @@ def test_no_layer_is_silent(record):
     """Every layer that the keys of a part count is described or named."""
     if record["name"] in REFUSED:
         return
-    explained, config = explain(record["config"]), reading.read(record["config"])
+    explained, config = explain(record["config"]), sources.read(record["config"])
     for (part, _), count in layer_counts(config).items():
         said = [*explained["layers"], *explained["unsupported"]]
         found = {i for entry in said if entry["part"].removesuffix(".encoder") == part for i in entry["indices"]}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from posref.explain import explain, explanation
-from posref.explain.settings import classes, facts
+from posref.explain.configuration import classes, facts
 from posref.explain.words import describe
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "rope_theta": 500000.0}

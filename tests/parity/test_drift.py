@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
-from posref.explain import explain, families, settings
+from posref.explain import configuration, explain, families
 from tests.programs import drift, models, mutations, type_facts
 
 TYPES = (
@@ -102,7 +102,7 @@ def test_keys_of_a_file(name):
 
 
 def test_every_rotary_type_is_explained_or_listed():
-    rotary = {name for name, row in settings.facts().items() if "rope_parameters" in row["defaults"]}
+    rotary = {name for name, row in configuration.facts().items() if "rope_parameters" in row["defaults"]}
     assert rotary - set(families.FAMILIES) == set(UNREAD.split())
 
 
@@ -173,11 +173,11 @@ def with_row(compared, model_type, row, monkeypatch):
     """What a comparison says where the row of a type is another one."""
     with monkeypatch.context() as change:
         change.setitem(families.FAMILIES, model_type, {**families.FAMILIES[model_type], **row})
-        settings.family.cache_clear()
+        configuration.family.cache_clear()
         try:
             return list(compared(model_type))
         finally:
-            settings.family.cache_clear()
+            configuration.family.cache_clear()
 
 
 @pytest.mark.parametrize("row", [*mutations.MUTATIONS[12:19], mutations.MUTATIONS[-2]], ids=lambda row: row[0])

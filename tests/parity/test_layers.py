@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="pip install posref[parity]")
 import transformers
 
 from posref.explain import explain
-from posref.explain.settings import classes, facts, family
+from posref.explain.configuration import classes, facts, family
 from tests.programs import models
 
 STACKS = {"": "num_hidden_layers", "encoder": "encoder_layers", "decoder": "decoder_layers"}

@@ -9,7 +9,7 @@ import pytest
 from posref import attention
 from posref.absolute import resizing, sinusoidal, sinusoidal_2d
 from posref.explain import explain
-from posref.explain.settings import facts, family
+from posref.explain.configuration import facts, family
 from posref.relative import decomposed, swin
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from posref import _require, ops, pairing
-from posref.check import conventions, schedules
+from posref.check import conventions
 from posref.check.implementation import check
 from posref.check.report import Report
+from posref.check.rotary import schedules
 from posref.check.tensors import as_float64
 from posref.ops import Mistake
 

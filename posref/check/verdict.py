@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from posref import attention, ops, pairing
-from posref.check import frameworks, general, settings
+from posref.check import frameworks, general, other_settings
 from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
@@ -53,7 +53,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
             yield chain(
-                numbers, settings.others(question), general.shifts(question)
+                numbers, other_settings.others(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
         yield general.others(question, got)
 

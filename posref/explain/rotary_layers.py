@@ -4,13 +4,12 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from posref.explain import axes, masks, others, per_layer, windows
-from posref.explain import kinds as layer_kinds
+from posref.explain import axis_maps, layer_kinds, masks, per_layer, swin_layers, unrotated_layers
+from posref.explain.configuration import Settings, key_heads, norm, query_heads, shown
 from posref.explain.layer import Layer
 from posref.explain.parameters import parameters
 from posref.explain.positions import positions
 from posref.explain.schedule import magnitude, phase_error, schedule, where
-from posref.explain.settings import Settings, key_heads, norm, query_heads, shown
 from posref.explain.slips import slips
 
 
@@ -136,7 +135,7 @@ def _layer(settings, kind, turned, theta, given):
         width = settings.count("index_head_dim")
         layer = replace(layer, indexer={"layout": family["indexer"], "rotated": "first", "head_dim": width})
     if not turned:
-        return replace(layer, **others.added(settings, layer.encoding, layer.causal, layer.heads))
+        return replace(layer, **unrotated_layers.added(settings, layer.encoding, layer.causal, layer.heads))
     values = given[kind] | {"rope_theta": theta} if theta else given[kind]
     return _turned(settings, values, turned_width(settings, kind), layer)
 
@@ -166,11 +165,11 @@ def _turned(settings, values, width, layer):
 
 def _with_axes(settings, values, layer):
     family, pairs = settings.family, len(layer.frequencies)
-    sections = values.get("mrope_section") or family.get("sections", axes.DEFAULT_SECTIONS)
+    sections = values.get("mrope_section") or family.get("sections", axis_maps.DEFAULT_SECTIONS)
     _added_up(settings, values.get("mrope_section"), pairs)
     if family["axes"] == "interleaved":
         values.get("mrope_interleaved")  # understood; where it is false, a trap says that it is not read
-    axis, index = map(list, zip(*axes.pairs(family["axes"], pairs, sections), strict=True))
+    axis, index = map(list, zip(*axis_maps.pairs(family["axes"], pairs, sections), strict=True))
     return replace(layer, axes=axis, index=index, order=family["axes"], learned_first=family.get("learned_first", False))
 
 
@@ -321,8 +320,10 @@ def source(settings):
 
 OTHERS: dict[str, Any] = {
     "none": _rotary,
-    **dict.fromkeys(("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d", "xlnet"), others.groups),
-    **dict.fromkeys(("swin", "swin_v2"), windows.groups),
+    **dict.fromkeys(
+        ("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d", "xlnet"), unrotated_layers.groups
+    ),
+    **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups),
 }
 
 __all__ = ["Settings", "groups", "shown"]

@@ -12,8 +12,8 @@ from importlib import resources
 
 from posref import _require
 from posref.explain import gguf, native
+from posref.explain.configuration import facts, shown
 from posref.explain.families import FAMILIES
-from posref.explain.settings import facts, shown
 
 LARGEST = 2**24  # bytes: no configuration is larger
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from posref.check import engine, rounded
 from posref.check.call import Caller, Misbehaved
-from posref.check.judge import judged, needed, unseen
 from posref.check.report import Report
+from posref.check.verdict import judged, needed, unseen
 from posref.ops import Arguments, Mistake, NotHere, Op, common, probe
 
 # beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile

@@ -4,7 +4,7 @@ A rule is data of `posref.explain.families`: `{"every": 6}` makes layers 5, 11, 
 """
 
 from posref.explain import per_layer
-from posref.explain.settings import shown
+from posref.explain.configuration import shown
 
 FULL, SLIDING, CHUNKED, LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
 OLD_NAMES = {  # remap_legacy_layer_types of transformers

@@ -6,8 +6,8 @@ name their keys in `stacks`.
 
 from dataclasses import replace
 
+from posref.explain.configuration import key_heads, norm, shown
 from posref.explain.layer import Layer
-from posref.explain.settings import key_heads, norm, shown
 
 ENCODER_DECODER = {
     "encoder": {

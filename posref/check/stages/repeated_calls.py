@@ -7,9 +7,9 @@ import numpy as np
 
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved, between
-from posref.check.further import failed, further, models_after, reshaped
-from posref.check.judge import judged, unseen
 from posref.check.report import Finding, Report
+from posref.check.stages.shapes import failed, further, models_after, reshaped
+from posref.check.verdict import judged, unseen
 from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 CACHED = (

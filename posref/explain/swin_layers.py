@@ -6,8 +6,8 @@ of the file, and MaskFormer's Swin rolls every picture. Each stage has half of t
 
 from dataclasses import replace
 
-from posref.explain import others
-from posref.explain.settings import shown
+from posref.explain import unrotated_layers
+from posref.explain.configuration import shown
 
 
 def groups(settings):
@@ -57,7 +57,7 @@ def _group(settings, stage, indices, heads, window, shift):
     v2 = encoding == "swin_v2"
     height, columns = grid(settings, 0)
     return replace(
-        others.plain(settings, settings.path, indices, heads, width, False, encoding),
+        unrotated_layers.plain(settings, settings.path, indices, heads, width, False, encoding),
         kind="shifted_window_attention" if shift else "window_attention",
         softmax_scale=None if v2 else width**-0.5,
         bias={

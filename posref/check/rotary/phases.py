@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check import schedules
 from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
+from posref.check.rotary import schedules
 from posref.ops import Arguments, Mistake, using
 from posref.ops.common import per_head
 

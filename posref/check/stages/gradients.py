@@ -10,9 +10,9 @@ import numpy as np
 from posref import ops
 from posref.check import engine
 from posref.check.call import RESULT, Misbehaved, output, raised
-from posref.check.judge import WRITES, judged
 from posref.check.ranged import models
 from posref.check.report import Finding, Report
+from posref.check.verdict import WRITES, judged
 from posref.ops import Arguments, Op
 from posref.ops.probe import painted
 

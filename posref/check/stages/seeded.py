@@ -7,8 +7,8 @@ import numpy as np
 
 from posref.check import engine
 from posref.check.call import Caller
-from posref.check.further import battery
 from posref.check.report import Report
+from posref.check.stages.shapes import battery
 from posref.ops import Arguments, Op, probe
 
 DRAWS = 32

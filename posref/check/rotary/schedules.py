@@ -10,7 +10,7 @@ import numpy as np
 
 from posref import ops
 from posref.check.engine import NO_ANSWER
-from posref.check.settings import instead
+from posref.check.other_settings import instead
 from posref.ops import Mistake, using
 from posref.ops.probe import completed
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from posref.check import engine
-from posref.check.again import asked
 from posref.check.call import Caller, Misbehaved, output
-from posref.check.further import failed, reshaped
-from posref.check.judge import judged
 from posref.check.report import Report
+from posref.check.stages.repeated_calls import asked
+from posref.check.stages.shapes import failed, reshaped
+from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}

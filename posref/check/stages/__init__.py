@@ -1,0 +1,1 @@
+"""Stages: what is asked of a function after its first output was right, one module per subject."""
