@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.state import _memory, delta, gated, retention
-from proofs.kit import prove_equal, prove_that, symbols, theorem
+from proofs.kit import prove_equal, prove_that, symbol, symbols, theorem
 from proofs.kit.loops import Loop, covers
 from proofs.state import delta as of_delta
 from proofs.state import gated as of_gates
@@ -108,8 +108,7 @@ def chunks_are_turns():
     for system, (*given, state), most, told in texts:
         for n in range(1, most + 1):
             tokens = [x[:, :n] if x.ndim > 1 else x for x in given]
-            chunk = system.quadratic(*tokens, scale=1, state=state, **told)
-            turns = system.recurrent(*tokens, scale=1, state=state, **told)
+            chunk, turns = (f(*tokens, scale=symbol("r"), state=state, **told) for f in (system.quadratic, system.recurrent))
             prove_equal(chunk.output, turns.output)
             prove_equal(chunk.state, turns.state)
 
