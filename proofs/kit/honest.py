@@ -2,6 +2,7 @@
 
 * "all n, d" has as many symbolic sizes, or integers, as it names; "all positions" has a symbol.
 * An argument of a call has been a symbol if the sentence or `sizes=` says "all", "any" or "every" before its name.
+* It has been a symbol of any sign, unless its contract takes one sign alone, or the words are "every positive eps".
 * A body that puts values in the place of symbols (`subs`) says why: `values=`.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
@@ -127,19 +128,21 @@ def _trivial(t):
     return ""
 
 
-def numbers_alone(t, arguments):
-    """Arguments that were never symbols although the theorem says that they are any, in words.
+def unlike_any(t, arguments):
+    """Arguments that the theorem says are any, and that were numbers, or symbols of one sign, in all calls, in words.
 
-    `arguments` has for each pair of a function and an argument whether it was a symbol in some call.
+    `arguments` has for each pair of a function and an argument what it was: "numbers", "one sign" or "symbols".
     """
     if t.is_example or re.search(r"\b(witness|example)", t.sizes):
         return ""
     listed = {item for _, items in _quantified(t.sizes) for item in items}
-    for (function, name), symbolic in arguments.items():
+    for (function, name), was in arguments.items():
         word = name.removeprefix("query_").removeprefix("key_").removesuffix("s")
         said = {word, f"{word}s"} & listed or re.search(rf"{QUANTIFIER}{word}s?\b", t.statement)
-        if not symbolic and said:
+        if said and was == "numbers":
             return f"says any {word}, and {function}({name}=..) gets numbers alone"
+        if said and was == "one sign":
+            return f"says any {word}, and {function}({name}=..) gets symbols of one sign; say positive {word}"
     return ""
 
 

@@ -24,6 +24,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from posref._contract.kinds import Scalar as OfContract
 from proofs.kit import cases, extremes, honest, paths, rank
 from proofs.kit.cases import every_case
 from proofs.kit.dtypes import kind_of
@@ -79,20 +80,45 @@ def check(theorem, sizes=SIZES):
             compared = sum(map(_calls_agree, _distinct(calls))) + sum(itertools.starmap(_kernel_agrees, kernels))
         if compared or silence(theorem):
             break
-    if problem := honest.numbers_alone(theorem, _arguments(calls)) or _one_name_for_two(calls):
+    if problem := honest.unlike_any(theorem, _arguments(calls)) or _one_name_for_two(calls):
         raise NotProved(problem)
     return compared
 
 
 def _arguments(calls):
-    """Whether an argument was a symbol in some call; words, masks and functions cannot be."""
+    """What an argument was, in all calls together: "numbers", symbols of "one sign", or "symbols".
+
+    Words, masks and functions are left out; an argument whose contract says a sign has all that it may have.
+    """
     found = {}
     for call in calls:
         for name, value in call.arguments.items():
             if _symbolic(value) or (isinstance(value, (int, float, np.ndarray)) and np.asarray(value).dtype != bool):
-                key = python_function(call.function).__name__, name
-                found[key] = found.get(key, False) or _symbolic(value)
-    return found
+                found.setdefault((python_function(call.function).__name__, name), set()).add(_kind(call.function, name, value))
+    words = {frozenset(["numbers"]): "numbers"} | {frozenset(["numbers", sign]): "one sign" for sign in "+-"}
+    return {key: words.get(frozenset({"numbers", *kinds}), "symbols") for key, kinds in found.items()}
+
+
+def _kind(function, name, value):
+    """Numbers; symbols made "+" not negative or "-" not positive, although the contract takes both; or any symbols."""
+    rule = function.contract.arguments[name].rule if hasattr(function, "contract") else None
+    if not _symbolic(value):
+        return "numbers"
+    with suppress(Undecided, sp.SympifyError):
+        free = [cell for cell in _expressions(value) if cell.free_symbols]
+        for sign in () if isinstance(rule, OfContract) and rule.condition != "True" else (1, -1):
+            if free and all((sign * cell).is_nonnegative for cell in free):
+                return "+" if sign > 0 else "-"
+    return "symbols"
+
+
+def _expressions(value):
+    """The expressions in an argument; of an array of symbolic size the generic one."""
+    if isinstance(value, tuple):
+        return [cell for part in value for cell in _expressions(part)]
+    if isinstance(value, SizedArray):
+        return [_generic(value)[1]]
+    return [Scalar(x).e for x in value.view(np.ndarray).ravel()] if _of_objects(value) else [Scalar(value).e]
 
 
 def _one_name_for_two(calls):

@@ -22,7 +22,7 @@ def hidden(x, w, b):
     return max(w * x + b, 0)
 
 
-@theorem(of=WHOLE, sizes="positions -4 to 5, threshold 3, all c and eps")
+@theorem(of=WHOLE, sizes="positions -4 to 5, threshold 3, all c, all positive eps")
 def pinned():
     """x_ij is the logarithm of 1 + c times the distance, over that of 1 + c max(i, L) and eps."""
     c, eps, i, j = symbol("c", positive=True), symbol("eps", positive=True), np.array([-4, 2, 3, 5]), np.arange(-4, 6)
@@ -41,7 +41,7 @@ def the_keys_position_divides():
     prove_equal(got[0], [definition(0, 5, c.e, 3, eps.e)])
 
 
-@theorem(of=WHOLE, sizes="positions 0 .. 5, threshold 5, shifts that stay below it, all c and eps", as_written="runs")
+@theorem(of=WHOLE, sizes="positions 0 .. 5, threshold 5, shifts that stay below it, all c, all positive eps", as_written="runs")
 def relative_up_to_the_threshold():
     """As long as no query is beyond L, moving all tokens changes nothing: x is a function of the distance."""
     c, eps, i = symbol("c", positive=True), symbol("eps", positive=True), np.arange(3)

@@ -1,5 +1,6 @@
 """The model of the kit against numpy: right code agrees at every size and dtype, code that only numbers can tell does not."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import sympy as sp
 
 from proofs import attention as about_attention
-from proofs.kit import Refuted, all_paths, cases, entries, numbers, prove_equal, size, sized, symbols, theorem
+from proofs.kit import NotProved, Refuted, all_paths, cases, entries, numbers, prove_equal, size, sized, symbols, theorem
 from proofs.rotary import rope as about_rope
 
 N = size("n")
@@ -56,6 +57,20 @@ def test_shipped_code_is_run_at_every_size():
 
     assert numbers.check(holds) == 24  # five assignments of sizes in three dtypes, the three small ones in three more
     assert numbers.check(holds, numbers.MORE_SIZES) == 39
+
+
+@pytest.mark.parametrize(
+    ("sizes", "assumptions", "refused"),
+    [("all x", {"positive": True}, True), ("all positive x", {"positive": True}, False), ("all x", {}, False)],
+)
+def test_any_number_is_of_any_sign(sizes, assumptions, refused):
+    @theorem(of=[plain], sizes=sizes)
+    def holds():
+        x = symbols("x", 2, **assumptions)
+        prove_equal(plain(x), [3 * x[0], 3 * x[1]])
+
+    with pytest.raises(NotProved, match="one sign") if refused else contextlib.nullcontext():
+        numbers.check(holds)
 
 
 def test_the_tolerance_of_a_sum_is_that_of_its_terms():
