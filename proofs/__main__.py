@@ -6,6 +6,7 @@ theorem is proved, every control refuted and every mutant noticed or listed as e
 
 import argparse
 import json
+import random
 import sys
 import time
 from pathlib import Path
@@ -25,8 +26,8 @@ def main(arguments=None):
     try:
         if options.derive:
             print("\n\n".join(report.derivation(t, options.latex) for t in chosen))
-        elif options.tamper:
-            print(report.tampered(chosen))
+        elif options.tamper is not None:
+            print(report.tampered(chosen, options.tamper))
         elif options.export:
             print(export.write(chosen, Path(options.export)))
         elif options.export_coq:
@@ -52,7 +53,12 @@ def _parser():
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")
     parser.add_argument("--latex", action="store_true", help="with --derive: in LaTeX (amsmath)")
     parser.add_argument(
-        "--tamper", action="store_true", help="edit the shipped code in memory, three times, and see who notices"
+        "--tamper",
+        nargs="?",
+        type=int,
+        const=random.randrange(10**6),
+        metavar="SEED",
+        help="draw three edits of the shipped code, make them in memory, and see who notices",
     )
     travel = parser.add_mutually_exclusive_group()
     travel.add_argument("--write-statements", action="store_true", help=f"write posref/{FILE.name} from what was proved")

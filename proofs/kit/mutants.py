@@ -5,10 +5,11 @@ are left alone: ordinary tests own them.
 """
 
 import ast
+import contextlib
 import copy
 import inspect
+import itertools
 import textwrap
-from contextlib import contextmanager
 
 SWAPPED_OPERATORS = {
     ast.Add: ast.Sub,
@@ -71,6 +72,20 @@ def mutants(function):
         number += 1
 
 
+def edits(function, random):
+    """(label, code) of edits that nobody tried: a number is drawn for each value, and added to it or multiplied by it."""
+    function = python_function(function)
+    root = original(function)
+    for place in itertools.count():
+        change = random.choice((ast.Add, ast.Mult)), random.randrange(2, 1000)
+        edit = _Edit(place, function.__code__.co_varnames, *change)
+        changed = edit.visit(copy.deepcopy(root))
+        if edit.label is None:
+            return
+        with contextlib.suppress(TypeError):
+            yield f"{function.__name__}: {edit.label}", code_of(function, changed)
+
+
 def tripwire(function):
     """Code that raises instead of computing."""
     function = python_function(function)
@@ -79,7 +94,7 @@ def tripwire(function):
     return code_of(function, root)
 
 
-@contextmanager
+@contextlib.contextmanager
 def swapped(function, code):
     """Run with other code in the place of a function's own."""
     function = python_function(function)
@@ -232,3 +247,28 @@ class _Mutator(ast.NodeTransformer):
     @staticmethod
     def _headline(node):
         return ast.unparse(node).split("\n")[0]
+
+
+class _Edit(_Mutator):
+    """Adds a number to one value, or multiplies this value by the number."""
+
+    def __init__(self, target, local_names, operator, number):
+        super().__init__(target, ())
+        self.local_names, self.operator, self.number = local_names, operator, number
+
+    def visit_BinOp(self, node):
+        return self._changed(self.generic_visit(node))
+
+    def visit_Name(self, node):
+        return self._changed(node) if isinstance(node.ctx, ast.Load) and node.id in self.local_names else node
+
+    def visit_Attribute(self, node):
+        return node if node.attr in ("shape", "dtype", "ndim") else self.generic_visit(node)
+
+    def _changed(self, node):
+        return ast.BinOp(node, self.operator(), ast.Constant(self.number)) if self._hit() else node
+
+    visit_Call = visit_BinOp
+    visit_AugAssign = visit_BoolOp = visit_IfExp = visit_UnaryOp = visit_Constant = visit_Compare = (
+        ast.NodeTransformer.generic_visit
+    )

@@ -1,9 +1,10 @@
 """What `python -m proofs` prints: theorems with all they rest on, derivations, shipped code tampered with, one table."""
 
+import random
 import textwrap
 
 from proofs.kit.claims import Refuted
-from proofs.kit.mutants import mutants, python_function
+from proofs.kit.mutants import edits, python_function
 from proofs.kit.readable import normal_form_text, text
 from proofs.kit.record import RECORD
 from proofs.kit.runner import PASSED, in_file, slow
@@ -149,17 +150,17 @@ def _in_latex(left, right):
     return [r"\begin{align*}", "  & " + " \\\\\n  ={} & ".join(sides), r"\end{align*}"]
 
 
-def tampered(chosen):
-    """Three edits, spread over the shipped code, made in memory, and what the theorems of the file say to each."""
+def tampered(chosen, seed):
+    """Three edits that are drawn, made in memory, and what the theorems of the file say to each."""
     judges = [t for file in dict.fromkeys(t.file for t in chosen) for t in in_file(file)]
-    listed = {label for t in judges for label in t.equivalent}
     functions = dict.fromkeys(python_function(f) for t in chosen for f in t.of)
     own = [f for f in functions if f.__module__ in {f"posref.{t.file}" for t in chosen}] or functions
-    edits = [(f, label, code) for f in own for label, code in mutants(f) if label not in listed]
+    drawn = random.Random(seed)
+    found = [(f, *edit) for f in own for edit in edits(f, drawn)]
     for t in judges:
         t.prove()  # how long a tampered proof may take
-    third = max(1, len(edits) // 3)
-    return "\n\n".join(_verdict(*edit, judges) for edit in edits[third // 2 :: third][:3]) or "there is no code to tamper with"
+    verdicts = [_verdict(*edit, judges) for edit in drawn.sample(found, min(3, len(found)))]
+    return "\n\n".join([f"drawn with seed {seed}; --tamper {seed} draws the same edits", *verdicts])
 
 
 def _verdict(function, label, code, judges):
@@ -171,4 +172,5 @@ def _verdict(function, label, code, judges):
     lines = [f"in {name}", f"    {before}", "became", f"    {after}"]
     for noticed, failure in sorted(failures, key=lambda pair: not isinstance(pair[1], Refuted))[:1]:
         lines += textwrap.wrap(f"{noticed}: {type(failure).__name__}: {failure}", WIDTH, subsequent_indent="    ")
-    return "\n".join([*lines, f"{len(failures)} of {len(about)} theorems about {name} fail"])
+    missed = "" if failures else "; the edit changes no result, or a theorem is missing"
+    return "\n".join([*lines, f"{len(failures)} of {len(about)} theorems about {name} fail{missed}"])

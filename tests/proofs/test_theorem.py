@@ -4,6 +4,7 @@ import functools
 import importlib
 import itertools
 import json
+import random
 import re
 import subprocess
 import sys
@@ -39,8 +40,8 @@ from proofs.kit import (
     theorem,
 )
 from proofs.kit import numbers as numbers_module
-from proofs.kit.mutants import mutants, swapped
-from proofs.kit.runner import find
+from proofs.kit.mutants import edits, mutants, swapped
+from proofs.kit.runner import find, in_file
 from proofs.kit.theorem import Theorem, examine, kill_mutants
 
 machinery = importlib.import_module("proofs.kit.theorem")  # the package has a function of this name
@@ -510,12 +511,24 @@ def test_a_derivation_is_written_in_latex(capsys):
 @pytest.mark.slow
 def test_tampering_shows_three_edits_and_a_witness_each(capsys):
     x, before = np.ones((1, 4)), rope.rotate.__code__
-    out = report("rope.pinned", "--tamper", capsys=capsys)
-    assert out.count("became") == out.count("theorems about rotate fail") == 3
-    assert " 0 of " not in out
-    assert "rotary.rope.pinned: Refuted: " in out
+    out = report("rope.pinned", "--tamper", "2", capsys=capsys)
+    assert out.count("became") == out.count(" fail") == 3
+    again = report("rope.pinned", "--tamper", "2", capsys=capsys)
+    assert [re.findall(r"became\n(.*)", text) for text in (out, again)] == [re.findall(r"became\n(.*)", out)] * 2
+    assert "Refuted: " in out
     assert rope.rotate.__code__ is before
     assert rope.rotate(x, *rope.tables(np.array([0]), np.ones(2)), layout="half").tolist() == x.tolist()
+
+
+def test_edits_are_no_mutants_and_the_theorems_notice_them():
+    """Each value of the body, with numbers that are drawn; a word and a symbol cannot be multiplied, which raises."""
+    tried = {label for label, _ in mutants(rope.rotate)}
+    drawn = [*edits(rope.rotate, random.Random(5))]
+    assert len(drawn) > 20
+    assert not tried & {label for label, _ in drawn}
+    judges = in_file("rotary.rope")
+    missed = [label for label, code in drawn if not any(t.failure(rope.rotate.__wrapped__, code) for t in judges)]
+    assert [label for label in missed if "is not None" not in label] == []
 
 
 # obligations for others
