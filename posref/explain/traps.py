@@ -23,7 +23,7 @@ SPEAKS = re.compile(
     r"|head_dim|head_count|kv_head|key_value_head|swa_|(local|global|sliding)_\w*heads"
     r"|^(mem|reuse)_len|same_length|bi_data|look_(ahead|backward)|local_(layer|radius)|log_scaling|logits?_?soft|share_att|mem_blocks"
     r"|rel_(extent|ebd)|d_rel$|coordinate_size|(head|context|block)_size|kv_shared|(qk|query|key)_(dim|scale)_?factor|dim_head|d_head"
-    r"|(min|max)_(period|timescale)|separate_cls|multi_query|value_scale|kv_channels|in_multiplier|use_(dsa|streaming|long_context)"
+    r"|(min|max)_(period|timescale)|kv_lora_rank$|separate_cls|multi_query|value_scale|kv_channels|in_multiplier|use_(dsa|streaming|long_context)"
 )
 SILENT = re.compile(
     r"v_head_dim|temperature_init|chunk_size_feed|dropout|sinkhorn|sparsity|^temperature$|^finetuned$|initializer"
@@ -117,6 +117,8 @@ def _usual(settings, key, value):
     """Whether a key says nothing new: the value of its class, nothing, or for `causal` what is explained anyway."""
     if "causal" in key:
         return value is None or value == settings.family.get("causal")
+    if key == "kv_lora_rank":  # of latent attention, whose head has two widths
+        return value is None or settings.family.get("head") == "qk_rope_head_dim"
     if key in ("is_decoder", "add_cross_attention"):
         return not value or (key == "is_decoder" and bool(settings.family.get("causal")))
     return value == settings.facts.get("defaults", {}).get(key) and key in settings.facts.get("defaults", {})

@@ -260,6 +260,7 @@ def test_a_norm_that_a_class_does_not_have_is_not_understood():
     assert explain(SIZES | {"model_type": "llama", "use_qk_norm": True})["unread"] == ["use_qk_norm"]
     assert explain(SIZES | {"model_type": "llama", "use_qk_norm": False})["unread"] == []
     assert explain(SIZES | {"model_type": "cohere", "use_qk_norm": True})["unread"] == []
+    assert explain(SIZES | {"model_type": "llama", "kv_lora_rank": 512})["unread"] == ["kv_lora_rank"]
 
 
 def test_keys_that_are_not_understood():
