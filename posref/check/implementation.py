@@ -317,7 +317,7 @@ def _asked(name: str | Op | None, preset: str | None, settings: dict[str, Any]) 
     if preset is None:
         if name is None:
             raise ValueError(f"check.check: name an op, for instance 'alibi.bias'; systems are {', '.join(ops.names())}")
-        return ops.op(name), settings
+        return ops.op("rope.rotate" if name == "rope" else name), settings
     default, values = _of_preset(preset, settings)
     op = ops.op(default if name in (None, default.split(".")[0]) else name)
     if unknown := values.keys() - _settings(op).keys():

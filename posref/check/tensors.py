@@ -22,13 +22,15 @@ def as_float64(value: Any) -> np.ndarray:
     >>> as_float64(np.array([1, 2], dtype=np.float16))
     array([1., 2.])
     """
-    array = on_host(value)
-    if array.dtype.kind == "c":
-        raise TypeError(
-            f"check: an array of {array.dtype}, expected real numbers; pass its real and imaginary parts as features"
-        )
-    with np.errstate(invalid="ignore"):
-        return array.astype(np.float64)
+    try:
+        array = on_host(value)
+        if array.dtype.kind != "c":
+            with np.errstate(invalid="ignore"):
+                return array.astype(np.float64)
+    except (TypeError, ValueError):  # text, objects, lists of several lengths
+        said = f"the output is a {type(value).__name__}, expected an array or tensor of numbers whose rows have one length"
+        raise TypeError(f"check: {said}") from None
+    raise TypeError(f"check: an array of {array.dtype}, expected real numbers; pass its real and imaginary parts as features")
 
 
 def round_to(value: np.ndarray, dtype: str) -> np.ndarray:

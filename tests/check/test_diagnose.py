@@ -342,3 +342,9 @@ def test_elements_without_a_meaning_may_be_anything(anything):
     for case in ignoring:
         assert diagnose(case, np.where(case.ignore, anything, case.expected)).ok, case.id
         assert vectors.error(case, np.where(case.ignore, anything, case.expected), "f64") <= 1, case.id
+
+
+@pytest.mark.parametrize("output", ["abc", object(), [[1], [2, 3]], {"a": 1}, ["a", "b"], [None, "x"]])
+def test_what_is_no_tensor_of_numbers_is_refused_in_our_own_words(output):
+    with pytest.raises(TypeError, match=f"the output is a {type(output).__name__}, expected an array or tensor of numbers"):
+        diagnose("rope/half/d4-b1e4/one", output)
