@@ -592,11 +592,10 @@ def _needed(parameters, options, way):
 
 
 def _of_a_config(arguments):
-    """check_rope as a model rotates: its configuration says all about the rotation. Where pairs read time, rows and columns, a
-    function that names `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
+    """A model's rotation: its configuration says all about it. Where pairs read time, rows and columns, a function that names
+    `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
     """
     from posref import check
-    from posref.explain import command
 
     if arguments.system not in (None, "rope"):
         raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
@@ -604,18 +603,34 @@ def _of_a_config(arguments):
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
     given = _given(arguments, known | {"config", "layer", "part", "layout"}, "--config, which says the rotation,")
     _refuse(arguments.rest)
-    axes = command.asked_axes(arguments.config, arguments.layer, arguments.part)
-    options = {name: given[name] for name in given if name not in ("config", "layer", "part", "layout")}
+    given = {name: given[name] for name in given if name not in ("config", "layer", "part", "layout")}
 
-    def run(function, **all_options):
-        if axes and "coordinates" in inspect.signature(function).parameters:
-            return check.check(function, "axes.rotate", **axes, **{name: all_options[name] for name in options})
-        report = check.check_rope(function, **all_options)
-        if axes:
+    def run(function, **options):
+        if asked.op == "rope.rotate":
+            return _as_it_is(function, asked, options)
+        if asked.op == "axes.rotate":
+            return check.check(function, "axes.rotate", **asked.settings, **options)
+        if asked.axes and "coordinates" in inspect.signature(function).parameters:
+            return check.check(function, "axes.rotate", **asked.axes, **options)
+        report = check.check_rope(function, **asked.settings, **options)
+        if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
+        if asked.pictures:
+            report.skipped("pictures", f"their rotation was not checked; it is chosen with {' or '.join(asked.pictures)}")
         return report
 
-    return run, options | asked
+    return run, given
+
+
+def _as_it_is(function, asked, options):
+    """The report on a layer without positions, whose queries and keys stay as they are."""
+    from posref import check
+
+    report = check.check(function, asked.op, **asked.settings, **options)
+    report.subject, report.ambiguous = "a layer without positions returns x as it is", []
+    if not report.ok and asked.turning and check.check_rope(function, **asked.turning, **options).ok:
+        report.advice.append("It rotates as the layers with positions do; leave this layer out of the rotation.")
+    return report
 
 
 def _of_rope(arguments):
@@ -662,17 +677,18 @@ def _op_of(arguments):
 
 
 def _of_a_model(arguments):
-    """What check_rope is asked for so that a function rotates as a model does."""
+    """What is asked so that a function rotates as a model does."""
     from posref.explain import command
 
-    return _usage(command.asked, arguments.config, arguments.layer, arguments.part, arguments.layout)
+    return _usage(command.question, arguments.config, arguments.layer, arguments.part, arguments.layout)
 
 
 def _contract(arguments):
     """What can be asked: the ops of a system, or what a function for one op receives."""
     from posref import check, ops
 
-    name = "rope.rotate" if arguments.config or (arguments.contract and arguments.system == "rope") else arguments.system
+    name = _of_a_model(arguments).op if arguments.config else arguments.system
+    name = "rope.rotate" if name == "rope" and (arguments.config or arguments.contract) else name
     name = name if arguments.preset is None or "." in (name or "") else _op_of(arguments)
     if name is None:
         raise Usage(f"check needs --as SYSTEM.OP; systems are {', '.join(ops.names())}")
@@ -715,7 +731,7 @@ def _contract_of(arguments, name):
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
     if options.pop("config", None):  # a schedule changes numbers, and no array that a function receives
-        asked = {key: value for key, value in _of_a_model(arguments).items() if key in known}
+        asked = {key: value for key, value in _of_a_model(arguments).settings.items() if key in known}
         options = {key: value for key, value in options.items() if key not in ("layer", "part")} | asked
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")

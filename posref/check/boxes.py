@@ -60,7 +60,7 @@ def columns(wrong: np.ndarray, name: str = "features") -> str:
 
 
 def _equal(box: tuple[slice, ...], got: np.ndarray | None, inputs: Any) -> str:
-    found = "" if got is None else untouched(got, inputs, box)
+    found = "" if got is None or untouched(got, inputs) else untouched(got, inputs, box)  # not where all of it is so
     tail = "a tail that is not written" if found == "is 0" else "a tail that the kernel does not reach"
     return f", which {found.replace('is', 'are').replace('equals', 'equal')}: {tail}" if found else ""
 

@@ -1,8 +1,11 @@
 """`posref explain`: what it answers."""
 
+import contextlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +32,11 @@ def answer(arguments):
 
 
 def asked(file, layer=None, part=None, layout=None):
-    """The arguments of `check_rope` for the rotation of a model; ValueError if it has several, or one of a picture.
+    """The arguments of `check_rope` for the rotation of a model's text; ValueError if it has several.
 
     `layout` says how features are paired where no key of the file does.
     """
-    found = chosen(explanation(file), layer, part)
+    found, _ = _text(file, layer, part)
     unknown = [group for group in found.layers if group.encoding == "rope" and group.layout is None]
     if layout and not unknown:
         raise ValueError(f"{file} says which features form a pair; leave --layout out")
@@ -44,6 +47,42 @@ def asked(file, layer=None, part=None, layout=None):
     width = 2 * len(group.frequencies)
     unusual = {"rotary_dim": (width, settings["dim"]), "magnitude": (group.magnitude, 1.0), "sign": (group.sign, 1)}
     return settings | {name: value for name, (value, usual) in unusual.items() if value != usual}
+
+
+class Question(NamedTuple):
+    """What a model's layers are asked for: an op or `rope` (check_rope), its settings, and what stays unasked."""
+
+    op: str
+    settings: dict[str, Any]
+    axes: dict[str, Any] | None = None  # settings of axes.rotate, for a function that receives the coordinates too
+    pictures: Sequence[str] = ()  # options that choose the rotations of pictures
+    turning: dict[str, Any] | None = None  # of a layer without positions: what the others are asked for
+
+
+def question(file, layer=None, part=None, layout=None):
+    """The question for the rotation of a text, or else of a picture; a chosen layer without positions returns its input."""
+    explained, pictures = _text(file, layer, part)
+    said = layer is not None or part is not None or not explained.unsupported
+    first, encodings = explained.layers[0], {group.encoding for group in explained.layers}
+    if layer is not None and encodings == {"none"}:
+        still = {"dim": first.head_dim, "layout": "half", "frequencies": np.zeros(first.head_dim // 2)}
+        with contextlib.suppress(ValueError):
+            return Question("rope.rotate", still, turning=asked(file, None, part, layout))
+        return Question("rope.rotate", still)
+    axes = asked_axes(file, layer, part)
+    if output.of_a_picture(first) and said:
+        return Question("axes.rotate", axes)
+    return Question("rope", asked(file, layer, part, layout), axes, pictures)
+
+
+def _text(file, layer, part):
+    """The explanation, without rotations of pictures where others are left and none was chosen; and options for those."""
+    found = chosen(explanation(file), layer, part)
+    pictures = [group for group in found.layers if output.of_a_picture(group)]
+    texts = [group for group in found.layers if not output.of_a_picture(group)]
+    if layer is not None or part is not None or not any(group.encoding == "rope" for group in texts):
+        return found, []
+    return replace(found, layers=texts), [output.place(group) for group in pictures]
 
 
 def _law(group):
@@ -63,6 +102,6 @@ def _law(group):
 
 def asked_axes(file, layer=None, part=None):
     """The settings of axes.rotate for a rotation that reads several positions; none for others."""
-    (group,) = chosen(explanation(file), layer, part).layers[:1]
+    (group,) = _text(file, layer, part)[0].layers[:1]
     settings = presets.rotation(group)[1] if group.axes else {}
     return {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}

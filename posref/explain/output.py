@@ -94,16 +94,26 @@ def one(explained):
     distinct = {json.dumps([getattr(group, key) for key in TURNED_BY] + [attending(group), lengths(group)]) for group in groups}
     if len(distinct) == 1:
         return groups[0]
-    which = "; ".join(f"--layer {group.indices[0]}" + f" --part {group.part}" * bool(group.part) for group in groups)
+    which = "; ".join(map(place, groups))
     raise ValueError(
         f"{len(distinct)} rotations in this model; choose one: {which}" if groups else "no layer of this model rotates"
     )
 
 
+def place(group):
+    """The options that choose some layers: --layer 0 --part vision_config."""
+    return f"--layer {group.indices[0]}" + f" --part {group.part}" * bool(group.part)
+
+
+def of_a_picture(group):
+    """Whether these layers turn by rows and columns alone."""
+    return bool(group.axes) and "t" not in group.axes
+
+
 def of_text(explained):
     """The one rotation by positions in a text; ValueError for a picture, and where the pairs are not known."""
     group = one(explained)
-    if group.axes and "t" not in group.axes:
+    if of_a_picture(group):
         raise ValueError("these layers turn by the rows and columns of a picture, not by positions in a text")
     if group.layout is None:
         raise ValueError(f"which features of {shown(explained.model_type)} form a pair is not known; no key says it")

@@ -144,6 +144,38 @@ def test_c_code(config, file, tmp_path, capsys):
     check_rope(function, **command.asked(file(config))).require()
 
 
+def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(
+        "from posref.rotary import rope\n"
+        "def same(x, positions): return x\n"
+        "def turned(x, positions): return rope.rotate(x, *rope.tables(positions[:, None], FREQUENCIES), layout='half')\n"
+        "FREQUENCIES = rope.frequencies(16, 1e4)\n",
+        encoding="utf-8",
+    )
+    config = str(file(LLAMA | {"model_type": "smollm3", "no_rope_layers": [1, 1, 1, 0], "head_dim": 16}))
+    for function, layer, code, words in (
+        ("same", 3, 0, "a layer without positions returns x as it is ok"),
+        ("turned", 3, 1, "It rotates as the layers with positions do"),
+        ("turned", 0, 0, "rope.rotate dim=16"),
+        ("same", 0, 1, "positions_zero"),
+    ):
+        assert cli.main(["check", f"{tmp_path / 'mine.py'}:{function}", "--config", config, "--layer", str(layer)]) == code
+        assert words in capsys.readouterr().out
+
+
+def test_a_model_of_texts_and_pictures_is_asked_for_its_texts(file, capsys):
+    vision = {"depth": 2, "embed_dim": 64, "num_heads": 2, "hidden_size": 64}
+    text = LLAMA | {"rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}}
+    config = str(file(text | {"model_type": "qwen2_vl", "vision_config": vision}))
+    named = command.question(config)
+    assert named.op == "rope"
+    assert named.pictures == ["--layer 0 --part vision_config"]
+    assert command.question(config, part="vision_config").op == "axes.rotate"
+    wrong = file(text | {"model_type": "qwen2_vl", "vision_config": vision, "rope_scaling": {"mrope_section": [1, 1, 1]}})
+    with pytest.raises(ValueError, match="rows and columns of a picture"):
+        command.question(wrong)  # its text is not described: that of pictures is no answer for it
+
+
 def test_difference(file, capsys):
     first, second = file(LLAMA, "a.json"), file(LLAMA | {"rope_theta": 500000.0}, "b.json")
     assert printed(capsys, first, "--diff", second) == "layers 0-3: base 10000.0 -> 500000.0\n"
