@@ -136,7 +136,8 @@ def placed(op: Op, a: Arguments) -> list[str]:
 
 def counted(op: Op, a: Arguments) -> Arguments:
     """The arguments at which what is counted is a thousand times as many: float16 holds no odd number beyond 2^11. NotHere
-    where the op counts nothing, or has positions to move; tables of buckets are as long as they are asked for.
+    where the op counts nothing, or has positions to move; tables of buckets are as long as they are asked for. A grid grows in
+    its height alone, since it would have a million times as many places.
 
     >>> from posref import ops
     >>> counted(ops.op("position_ids.packed"), Arguments(lengths=np.array([1, 3]))).lengths[:4]
@@ -146,7 +147,9 @@ def counted(op: Op, a: Arguments) -> Arguments:
     counts = given and "buckets" not in given and all(x.dtype.kind in "iub" for x in given.values())
     if not counts or np.asarray(op.spec(**a)).dtype.kind not in "iu" or placed(op, a) or "offsets" in given:
         raise NotHere("counts")
-    more = a | {name: _more(x) for name, x in given.items()}
+    numbers = [name for name, x in given.items() if x.ndim == 0]
+    grid = np.shape(op.spec(**a))[:1] == (np.prod([given[name] for name in numbers]),)
+    more = a | {name: _more(x) for name, x in given.items() if not grid or name not in numbers[1:]}
     try:
         op.spec(**more)
     except ValueError as error:  # parents are no counts
