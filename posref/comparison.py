@@ -16,6 +16,7 @@ Measured at 8 features with trained numbers that are in no order, for 16 trained
     models      released configurations: models of `posref.explain`, and presets
 """
 
+import functools
 import operator
 from typing import Any, NamedTuple
 
@@ -195,10 +196,15 @@ def _counts(head: Any) -> tuple[int, int]:
     return Counting.multiplied, Counting.most - before
 
 
+@functools.cache
+def _plain() -> tuple[int, int]:
+    return _counts(lambda t: t.attended(*t.projected(t.x)))
+
+
 def _cost(head: Any) -> tuple[str, str]:
     """Multiplications a pair of tokens and numbers alive a token, beyond attention without positions."""
     try:
-        ours, plain = _counts(head), _counts(lambda t: t.attended(*t.projected(t.x)))
+        ours, plain = _counts(head), _plain()
     except (TypeError, ValueError):
         return "?", "?"
     multiplies, memory = (round((a - b) / n, 1) for a, b, n in zip(ours, plain, (TRAINED**2, TRAINED), strict=True))

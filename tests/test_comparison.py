@@ -1,17 +1,20 @@
 """The table of all systems: cells that follow from a formula are what was measured."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from posref import attention, cli, comparison, discovery
 from posref.ops import layers
+from tests.every import every
 
-ROWS = {name: comparison.row(name) for name in discovery.names()}
+row = functools.cache(comparison.row)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every(discovery.names())
 def test_every_cell_is_measured(name):
-    assert "?" not in ROWS[name], (
+    assert "?" not in row(name), (
         f"posref/ops/{name.rpartition('.')[2]}.py needs a _head(t): the system in one head of attention"
     )
 
@@ -37,7 +40,7 @@ def test_every_cell_is_measured(name):
     }.items(),
 )
 def test_cells_that_a_formula_says(name, cells):
-    assert {column: getattr(ROWS[name], column) for column in cells} == cells
+    assert {column: getattr(row(name), column) for column in cells} == cells
 
 
 def no_positions(t):
@@ -71,10 +74,10 @@ def test_numbers_that_count_change_nothing():
 
 
 def test_the_command_prints_it(capsys, monkeypatch):
-    monkeypatch.setattr(comparison, "table", lambda: list(ROWS.values()))
+    monkeypatch.setattr(comparison, "row", row)
     for columns in ("80", "128"):
         monkeypatch.setenv("COLUMNS", columns)
         assert cli.main(["table"]) == 0
         table = capsys.readouterr().out.partition("models  ")[2].partition("\n\n")[2]
         assert max(map(len, table.splitlines())) <= int(columns)
-        assert all(name.rpartition(".")[2] in table for name in ROWS)
+        assert all(name.rpartition(".")[2] in table for name in discovery.names())

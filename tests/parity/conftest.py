@@ -9,7 +9,6 @@ import pytest
 THIRD_PARTY = r"(torch|transformers|onnx|onnxruntime|x_transformers|rotary_embedding_torch|einops|einx|huggingface_hub)(\.|$)"
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # models are built from configurations, nothing is downloaded
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def tolerate():
