@@ -1,4 +1,4 @@
-"""One thread for products and torch in each process of pytest: small arrays are slower on several, which wait for each other."""
+"""One thread for products and torch in each process of pytest: on several, small arrays are slower."""
 
 import os
 
