@@ -4,11 +4,11 @@
     alibi.spec(**alibi.make(heads=12, form="signed"))   the right answer, at arguments that distinguish the mistakes
     alibi.mistakes["sign"].bug                          'the distance is query - key'
 
-An op is a function of the system's file, written with public functions of the specification: an implementation receives what
-stands before the `*`, in that order; what follows are settings. A mistake is a variation of the specification's own call:
-`wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on numbers that carry their error
-(`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can make are in `common`; a file
-gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one", ..)`.
+An op is a public function of the system's file: one of a specification, `bias = t5.bias`, or one that is written with those. An
+implementation receives what stands before the `*`, in that order; what follows are settings. A mistake is a variation of the
+specification's own call: `wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on
+numbers that carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can
+make are in `common`; a file gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one", ..)`.
 
 To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
 "slopes", change)` another function within the specification; `instead(formula)` another formula; `missing()` where it has no
@@ -19,6 +19,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,7 +192,7 @@ def names() -> list[str]:
 
 @cache
 def system(name: str) -> dict[str, Op]:
-    """Every op of a system by its name: the public functions of its file, in their order.
+    """Every op of a system by its name: the public functions of its file, in their order, those of specifications too.
 
     >>> list(system("alibi"))
     ['slopes', 'shard', 'bias', 'attend']
@@ -201,8 +202,25 @@ def system(name: str) -> dict[str, Op]:
         known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names())}"
         raise ValueError(f"ops.system: there is no system {name!r}; {known}")
     module = importlib.import_module(f"{__name__}.{name}")
-    functions = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
-    return {f.__name__: _op(module, f) for f in functions if not f.__name__.startswith("_")}
+    functions = {name: f for name, f in vars(module).items() if inspect.isfunction(f) and not name.startswith("_")}
+    return {name: _op(module, name, f) for name, f in functions.items() if _is_asked(module, f)}
+
+
+def _is_asked(module: ModuleType, f: Spec) -> bool:
+    """Whether a function of a system's file is an op: written there, or a function of a specification."""
+    return f.__module__ == module.__name__ or (f.__module__.startswith("posref.") and not f.__module__.startswith(__name__))
+
+
+def _looked_up(f: Spec) -> Spec:
+    """A function of a specification, looked up at every call: a mistake may replace it there."""
+    parameters = inspect.signature(f)
+
+    @wraps(f)
+    def spec(*x: Any, **named: Any) -> Any:
+        given = parameters.bind(*x, **named)
+        return getattr(sys.modules[f.__module__], f.__name__)(*given.args, **given.kwargs)
+
+    return spec
 
 
 def _nearest(name: str) -> list[str]:
@@ -276,14 +294,15 @@ _CALLED = {
 }
 
 
-def _op(module: ModuleType, f: Spec) -> Op:
+def _op(module: ModuleType, last: str, f: Spec) -> Op:
     from posref.ops import common, probe
 
+    f = f if f.__module__ == module.__name__ else _looked_up(f)
     parameters = inspect.signature(f).parameters
     shared = common.mistakes(parameters)
     mistakes = {}
     for name, mistake in module.MISTAKES.items():
-        if mistake.only and f.__name__ not in mistake.only.split():
+        if mistake.only and last not in mistake.only.split():
             continue
         if not isinstance(mistake.wrong, str):
             mistakes[name] = mistake
@@ -294,14 +313,14 @@ def _op(module: ModuleType, f: Spec) -> Op:
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
-    own: dict[str, Any] = _of_its_own(module, f)
-    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{f.__name__}", f, given, make, mistakes, **own)
+    own: dict[str, Any] = _of_its_own(module, last)
+    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{last}", f, given, make, mistakes, **own)
 
 
-def _of_its_own(module: ModuleType, f: Spec) -> dict[str, Callable[[Arguments], Any]]:
+def _of_its_own(module: ModuleType, last: str) -> dict[str, Callable[[Arguments], Any]]:
     """`INSIDE` and `MEANT` of the file, where the op has an entry."""
     tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "meant")}
-    return {field: table[f.__name__] for field, table in tables.items() if f.__name__ in table}
+    return {field: table[last] for field, table in tables.items() if last in table}
 
 
 def _varied(wrong: Wrong, f: Spec) -> Spec:

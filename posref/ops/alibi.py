@@ -7,17 +7,15 @@ from posref.ops import Mistake, inside, missing, using
 from posref.ops.common import rounded
 from posref.relative import alibi
 
-
-def slopes(heads, *, max_bias=8):
-    return alibi.slopes(heads, max_bias=max_bias)
+slopes = alibi.slopes
 
 
 def shard(heads, first, count, *, max_bias=8):
-    return slopes(heads, max_bias=max_bias)[first : first + count]
+    return alibi.slopes(heads, max_bias=max_bias)[first : first + count]
 
 
 def bias(query_positions, key_positions, *, heads, max_bias=8, form):
-    return alibi.bias(query_positions, key_positions, slopes(heads, max_bias=max_bias), form=form)
+    return alibi.bias(query_positions, key_positions, alibi.slopes(heads, max_bias=max_bias), form=form)
 
 
 def attend(q, k, v, query_positions, key_positions, *, heads, max_bias=8, form, scale, mask):

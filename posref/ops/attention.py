@@ -25,12 +25,8 @@ def attend_gradient(output_gradient, q, k, v, bias=None, mask=None, *, scale, of
     return entry(attention.attend_gradient(output_gradient, q, k, v, scale=scale, bias=bias, mask=mask), of)
 
 
-def causal_mask(query_positions, key_positions):
-    return attention.causal_mask(query_positions, key_positions)
-
-
-def window_mask(query_positions, key_positions, *, width, causal=False):
-    return attention.window_mask(query_positions, key_positions, width=width, causal=causal)
+causal_mask = attention.causal_mask
+window_mask = attention.window_mask
 
 
 def chunk_mask(query_positions, key_positions, *, width):

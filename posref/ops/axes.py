@@ -10,17 +10,9 @@ from posref.ops import Mistake, layers, missing, result, using
 from posref.ops.common import OTHER_LAYOUT, rounded
 from posref.rotary import axes, rope
 
-
-def sections(sizes):
-    return axes.sections(sizes)
-
-
-def interleaved_sections(sizes, *, leftover):
-    return axes.interleaved_sections(sizes, leftover=leftover)
-
-
-def grid(height, width, *, merge=1):
-    return axes.grid(height, width, merge=merge)
+sections = axes.sections
+interleaved_sections = axes.interleaved_sections
+grid = axes.grid
 
 
 def rotate(x, coordinates, *, dim, base=10000.0, frequencies=None, axis, order=None, layout):

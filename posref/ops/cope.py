@@ -7,9 +7,7 @@ from posref.ops import Mistake, inside, using
 from posref.ops.probe import painted
 from posref.relative import cope
 
-
-def positions(gates, *, rows):
-    return cope.positions(gates, rows=rows)
+positions = cope.positions
 
 
 def scores(q, k, table, mask, *, scale, convention):

@@ -5,38 +5,29 @@
 import numpy as np
 
 from posref import _require, attention
-from posref.offsets import gather
-from posref.offsets import offsets as between
+from posref import offsets as relative
 from posref.ops import Mistake, inside, missing, result, using
 from posref.ops.common import OVERWRITTEN, entry, last_wins, summed_as
 from posref.ops.probe import painted
 from posref.relative import deberta
 
-
-def index(offsets, *, span):
-    return deberta.position_index(offsets, span=span)
-
-
-def ends(buckets, max_position):
-    return deberta.bucket_ends(buckets, max_position)
-
-
-def log_bucket(offsets, *, buckets, max_position, source):
-    return deberta.log_bucket(offsets, buckets=buckets, max_position=max_position, source=source)
+index = deberta.position_index
+ends = deberta.bucket_ends
+log_bucket = deberta.log_bucket
 
 
 def scores(q, k, q_r, k_r, query_positions, key_positions, *, terms="c2p+p2c", convention):
-    return _scores(q, k, q_r, k_r, between(query_positions, key_positions), terms, convention)
+    return _scores(q, k, q_r, k_r, relative.offsets(query_positions, key_positions), terms, convention)
 
 
 def log_scores(q, k, q_r, k_r, query_positions, key_positions, *, terms="c2p+p2c", convention, buckets, max_position, source):
-    offset = between(query_positions, key_positions)
+    offset = relative.offsets(query_positions, key_positions)
     offset = deberta.log_bucket(offset, buckets=buckets, max_position=max_position, source=source)
     return _scores(q, k, q_r, k_r, offset, terms, convention)
 
 
 def scores_gradient(score_gradient, q, k, q_r, k_r, query_positions, key_positions, *, convention, of):
-    offset = between(query_positions, key_positions)
+    offset = relative.offsets(query_positions, key_positions)
     offset, inputs = offset[:, None] if offset.ndim == 3 else offset, {"q": q, "k": k, "q_r": q_r, "k_r": k_r}
     given = {"offsets": offset, "scale": 1 / np.sqrt(3 * q.shape[-1]), "convention": convention}
     return summed_as(entry(deberta.scores_gradient(score_gradient, **inputs, **given), of), inputs[of])
@@ -82,7 +73,7 @@ def _position_to_position(right):
         span = k_r.shape[-2] // 2
         rows = deberta.position_index(-offsets if convention == "paper" else offsets, span=span)
         products = (q_r @ np.swapaxes(k_r, -1, -2)).reshape(*q_r.shape[:-2], -1)
-        added = gather(products, 2 * span * rows + deberta.position_index(offsets, span=span), 0)
+        added = relative.gather(products, 2 * span * rows + deberta.position_index(offsets, span=span), 0)
         return right(q, k, q_r, k_r, offsets, scale=scale, convention=convention) + scale * added
 
     return scores

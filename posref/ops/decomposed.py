@@ -1,7 +1,5 @@
 """Decomposed positions: what an implementation can be asked for, and how it goes wrong."""
 
-# Over budget: rows on two axes, their bias, attention, and tables that are resized
-
 import numpy as np
 
 from posref import attention
@@ -9,13 +7,8 @@ from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.probe import painted
 from posref.relative import decomposed
 
-
-def rows(query_places, key_places, *, query_size, key_size):
-    return decomposed.rows(query_places, key_places, query_size=query_size, key_size=key_size)
-
-
-def bias(q, row_table, column_table, rows, columns):
-    return decomposed.bias(q, row_table, column_table, rows, columns)
+rows = decomposed.rows
+bias = decomposed.bias
 
 
 def attend(q, k, v, row_table, column_table, rows, columns, *, scale):

@@ -13,8 +13,7 @@ def scores(q, q_turned, k, k_turned, *, scale, key_heads=None):
     return decoupled.scores(q, q_turned, k, k_turned, scale=scale)
 
 
-def absorbed_scores(q, q_turned, latents, k_turned, w_k, *, scale):
-    return decoupled.absorbed_scores(q, q_turned, latents, k_turned, w_k, scale=scale)
+absorbed_scores = decoupled.absorbed_scores
 
 
 def attend(q, q_turned, k, k_turned, v, mask=None, *, scale, key_heads=None):

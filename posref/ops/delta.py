@@ -11,9 +11,7 @@ from posref.ops.gated import MISTAKES as OF_GATES
 from posref.ops.probe import painted
 from posref.state import _memory, delta, gated
 
-
-def unit(x, *, eps):
-    return delta.unit(x, eps=eps)
+unit = delta.unit
 
 
 def attend(q, k, v, beta, log_gates, state, *, scale, state_layout):

@@ -6,13 +6,8 @@ from posref.ops import Mistake, inside, instead, missing, using
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 
-
-def log_sigmoid(x):
-    return forgetting.log_sigmoid(x)
-
-
-def bias(log_gates, *, form):
-    return forgetting.bias(log_gates, form=form)
+log_sigmoid = forgetting.log_sigmoid
+bias = forgetting.bias
 
 
 ARRAYS = {

@@ -10,9 +10,7 @@ from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 from posref.state import gated
 
-
-def log_gates(x, a_log, bias):
-    return gated.log_gates(x, a_log, bias)
+log_gates = gated.log_gates
 
 
 def attend(q, k, v, log_gates, state, *, scale, state_layout):

@@ -6,21 +6,15 @@ from posref.ops import Mistake, instead, layers, result, using
 from posref.ops.probe import painted
 from posref.rotary import generators, rope
 
-
-def skew(matrix):
-    return generators.skew(matrix)
-
-
-def circulant(row):
-    return generators.circulant(row)
+skew = generators.skew
+circulant = generators.circulant
 
 
 def partition(blocks, *, count):
     return generators.partition(blocks, count)
 
 
-def planes(frequencies, *, layout):
-    return generators.planes(frequencies, layout=layout)
+planes = generators.planes
 
 
 def mixed(magnitudes, phi):

@@ -6,13 +6,8 @@ from posref.absolute import hierarchical
 from posref.ops import Mistake, using
 from posref.ops.probe import painted
 
-
-def extend(table, *, alpha):
-    return hierarchical.extend(table, alpha=alpha)
-
-
-def encode(positions, table, *, alpha):
-    return hierarchical.encode(positions, table, alpha=alpha)
+extend = hierarchical.extend
+encode = hierarchical.encode
 
 
 ARRAYS = {

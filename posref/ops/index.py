@@ -5,9 +5,7 @@ import numpy as np
 from posref.absolute import index
 from posref.ops import Mistake, using
 
-
-def encode(positions):
-    return index.encode(positions)
+encode = index.encode
 
 
 def encode_normalized(positions, *, length, denominator):

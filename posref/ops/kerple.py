@@ -6,9 +6,7 @@ from posref.ops import Mistake, inside, instead, result, using
 from posref.ops.probe import painted
 from posref.relative import kerple
 
-
-def bias(query_positions, key_positions, p, a, *, form):
-    return kerple.bias(query_positions, key_positions, p, a, form=form)
+bias = kerple.bias
 
 
 ARRAYS = {"p": lambda s: abs(painted((s.heads,), 1)), "a": lambda s: abs(painted((s.heads,), 2))}

@@ -1,7 +1,5 @@
 """Learned positions: what an implementation can be asked for, and how it goes wrong."""
 
-# Over budget: rows of five conventions, and tables that have a row of zeros
-
 import numpy as np
 
 from posref.absolute import learned
@@ -17,16 +15,14 @@ def token_ids(mask, *, convention, padding_idx=None):
     return position_ids(mask, convention=convention, padding_idx=padding_idx)[mask == 1]
 
 
-def encode(positions, table):
-    return learned.encode(positions, table)
+encode = learned.encode
 
 
 def embed(mask, table, *, convention, padding_idx=None):
     return learned.encode(position_ids(mask, convention=convention, padding_idx=padding_idx), table)
 
 
-def similarity(table):
-    return learned.similarity(table)
+similarity = learned.similarity
 
 
 def _tokens(n, left, right):

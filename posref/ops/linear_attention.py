@@ -10,9 +10,7 @@ from posref.ops.common import per_head
 from posref.ops.probe import painted
 from posref.rotary import linear_attention, rope
 
-
-def feature_map(x):
-    return linear_attention.elu_plus_one(x)
+feature_map = linear_attention.elu_plus_one
 
 
 def attend(q, k, v, positions, *, dim, base=10000.0, layout, causal=True):

@@ -6,17 +6,9 @@ from posref.absolute import merge, sinusoidal
 from posref.ops import Mistake, instead, layers, missing, using
 from posref.ops.probe import painted
 
-
-def add(x, p):
-    return merge.add(x, p)
-
-
-def multiply(x, p, *, convention):
-    return merge.multiply(x, p, convention=convention)
-
-
-def concatenate(x, p):
-    return merge.concatenate(x, p)
+add = merge.add
+multiply = merge.multiply
+concatenate = merge.concatenate
 
 
 ARRAYS = {

@@ -7,9 +7,7 @@ from posref.absolute import sinusoidal
 from posref.ops import Mistake, inside, using
 from posref.relative import nezha, shaw
 
-
-def table(max_distance, dim, *, convention):
-    return nezha.table(max_distance, dim, convention=convention)
+table = nezha.table
 
 
 def encode(offsets, *, dim, max_distance, convention):

@@ -7,9 +7,7 @@ from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import count
 from posref.ops.probe import painted
 
-
-def offsets(query_positions, key_positions):
-    return relative.offsets(query_positions, key_positions)
+offsets = relative.offsets
 
 
 def clip(offsets, *, low, high):
@@ -20,8 +18,7 @@ def toeplitz(by_offset, *, n_query=5, n_key=7):
     return relative.toeplitz(by_offset, n_query, n_key)
 
 
-def skew(by_offset):
-    return relative.skew(by_offset)
+skew = relative.skew
 
 
 def gather(by_offset, query_positions, key_positions, *, lowest=-420):
@@ -54,7 +51,7 @@ def _counted(a):
 
 def _transposed(f, a):
     if "lowest" in a:
-        return _clipped(lambda a: -offsets(a.query_positions, a.key_positions))(f, a)
+        return _clipped(lambda a: -relative.offsets(a.query_positions, a.key_positions))(f, a)
     if "by_offset" in a:
         return f(**a | {"by_offset": a.by_offset[..., ::-1]})
     return f(**a | {name: -a[name] for name in ("query_positions", "key_positions", "offsets") if name in a})

@@ -12,12 +12,8 @@ def padded(mask, *, filler=0, n_query=None):
     return _last(position_ids.padded(mask == 1, filler=filler), n_query)
 
 
-def packed(lengths):
-    return position_ids.packed(lengths)
-
-
-def documents(lengths):
-    return position_ids.documents(lengths)
+packed = position_ids.packed
+documents = position_ids.documents
 
 
 def document_mask(lengths, *, causal=True):
@@ -35,12 +31,8 @@ def tree_mask(parents):
     return _ancestors(parents)
 
 
-def cached(n_query, n_key):
-    return position_ids.cached(n_query, n_key)
-
-
-def zigzag(n, *, ranks, rank):
-    return position_ids.zigzag(n, ranks=ranks, rank=rank)
+cached = position_ids.cached
+zigzag = position_ids.zigzag
 
 
 def streaming(n, *, sinks, window):
@@ -66,12 +58,8 @@ def dual_chunk(query_positions, key_positions, *, chunk_size, local):
     return _past(found, query_positions, key_positions)
 
 
-def multimodal(parts, *, merge, convention):
-    return position_ids.multimodal(parts, merge=merge, convention=convention)
-
-
-def temperature(positions, *, amount, length, convention):
-    return position_ids.temperature(positions, amount=amount, length=length, convention=convention)
+multimodal = position_ids.multimodal
+temperature = position_ids.temperature
 
 
 def _last(ids, n):

@@ -6,9 +6,7 @@ from posref.absolute import learned, resizing
 from posref.ops import Mistake, inside, instead, missing, using
 from posref.ops.probe import painted
 
-
-def weights(length, new, *, convention):
-    return resizing.weights(length, new, convention=convention)
+weights = resizing.weights
 
 
 def resize(table, *, height, width, convention):

@@ -10,8 +10,7 @@ def encode(coordinates, *, dim, base=10000.0, convention):
     return sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(dim // 2, base), convention=convention)
 
 
-def counted(mask):
-    return sinusoidal_2d.counted(mask)
+counted = sinusoidal_2d.counted
 
 
 def normalized(mask):

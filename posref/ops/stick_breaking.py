@@ -5,16 +5,10 @@ import numpy as np
 from posref import attention
 from posref.ops import Mistake, instead, result
 from posref.ops.probe import ending, padded_mask, painted
-from posref.relative import stick_breaking
-from posref.relative.forgetting import log_sigmoid
+from posref.relative import forgetting, stick_breaking
 
-
-def weights(scores, mask):
-    return stick_breaking.weights(scores, mask)
-
-
-def remainder(scores, mask):
-    return stick_breaking.remainder(scores, mask)
+weights = stick_breaking.weights
+remainder = stick_breaking.remainder
 
 
 ARRAYS = {
@@ -93,7 +87,7 @@ SCORES = "weights that are no softmax of scores"
 def _head(t):
     q, k, v = t.projected(t.x)
     scores = attention.scores(q, k, scale=t.scale)
-    left = log_sigmoid(-scores)
+    left = forgetting.log_sigmoid(-scores)
     c = np.cumsum(left, axis=-1) - left  # the logarithm of the weight, and its continuation to keys in the future
     mask = np.tril(np.ones(scores.shape, dtype=bool), -1)
     return scores + np.diagonal(c)[:, None] - c, stick_breaking.weights(scores, mask) @ v

@@ -22,16 +22,9 @@ def attend(q, k, v, coordinates, table, *, height, width, scale):
     return attention.attend(q, k, v, scale=scale, bias=bias(coordinates, table, height=height, width=width))
 
 
-def continuous_bias(coordinates, w_1, b_1, w_2, *, height, width):
-    return swin.continuous_bias(coordinates, w_1, b_1, w_2, height=height, width=width)
-
-
-def logarithmic_bias(coordinates, w_1, b_1, w_2, b_2):
-    return swin.logarithmic_bias(coordinates, w_1, b_1, w_2, b_2)
-
-
-def shift_mask(coordinates, *, height, width, shift):
-    return swin.shift_mask(coordinates, height=height, width=width, shift=shift)
+continuous_bias = swin.continuous_bias
+logarithmic_bias = swin.logarithmic_bias
+shift_mask = swin.shift_mask
 
 
 def attend_v2(q, k, v, logit_scale, bias, mask):

@@ -10,17 +10,9 @@ from posref.ops.common import FIRST_ROW, OVERWRITTEN, last_wins, rounded
 from posref.ops.probe import painted
 from posref.relative import t5
 
-
-def starts(buckets, max_distance):
-    return t5.bucket_starts(buckets, max_distance)
-
-
-def bucket(offsets, *, buckets=32, max_distance=128, bidirectional: bool):
-    return t5.bucket(offsets, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
-
-
-def bias(query_positions, key_positions, table, *, max_distance=128, bidirectional: bool):
-    return t5.bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
+starts = t5.bucket_starts
+bucket = t5.bucket
+bias = t5.bias
 
 
 def bias_gradient(score_gradient, query_positions, key_positions, *, buckets=32, max_distance=128, bidirectional: bool):
@@ -29,12 +21,11 @@ def bias_gradient(score_gradient, query_positions, key_positions, *, buckets=32,
 
 
 def attend(q, k, v, query_positions, key_positions, table, *, max_distance=128, bidirectional: bool, mask=None):
-    added = bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
+    added = t5.bias(query_positions, key_positions, table, max_distance=max_distance, bidirectional=bidirectional)
     return attention.attend(q, k, v, scale=1, bias=added, mask=mask)
 
 
-def gate(x, weight, offset, constant):
-    return t5.gate(x, weight, offset, constant)
+gate = t5.gate
 
 
 def cross_attend(q, k, v):

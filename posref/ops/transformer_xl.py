@@ -21,8 +21,7 @@ def embeddings(distances, *, dim, base=10000.0):
     return transformer_xl.embeddings(distances, sinusoidal.frequencies(dim, base))
 
 
-def shift(x):
-    return transformer_xl.shift(x)
+shift = transformer_xl.shift
 
 
 def scores(q, k, r, u, v, *, scale, bidirectional: bool):

@@ -8,9 +8,7 @@ from posref.ops import Mistake, inside, missing, using
 from posref.ops.probe import painted
 from posref.relative import tupe
 
-
-def positional(p, u_q, u_k, *, scale):
-    return tupe.positional_scores(p, u_q, u_k, scale=scale)
+positional = tupe.positional_scores
 
 
 def reset(t, theta_1, theta_2):
