@@ -29,7 +29,20 @@ from posref import _require, discovery
 from posref.offsets import clip, offsets
 from posref.relative import alibi, deberta, swin, t5
 
-__all__ = ["MEANINGS", "MOST", "SYSTEMS", "basis", "left_out", "outside", "page", "reason", "records", "sentence", "verdict"]
+__all__ = [
+    "MEANINGS",
+    "MOST",
+    "SYSTEMS",
+    "basis",
+    "grid",
+    "left_out",
+    "outside",
+    "page",
+    "reason",
+    "records",
+    "sentence",
+    "verdict",
+]
 
 MOST = 9  # tokens
 MEANINGS = ("exact", "row", "causal")
@@ -262,6 +275,20 @@ def page(meaning):
         cells = [verdict(s, t, meaning=meaning) for t in names]
         lines.append(f"{k:2} {s:14}" + "".join(f"{'=' if cell is None else f'{cell[0]}{cell[1]}':>4}" for cell in cells))
     return "\n".join(lines)
+
+
+def grid():
+    """One table in Markdown for all meanings: the weakest help with which the column expresses the row.
+
+    `=` none, `r` a constant for each row, `c` also a causal mask, `.` it never does.
+    """
+    names = list(SYSTEMS)
+    marks = dict(zip(MEANINGS, "=rc", strict=True))
+    lines = [["", *map(str, range(1, len(names) + 1))], ["---", *[":-:"] * len(names)]]
+    for k, s in enumerate(names, 1):
+        found = ([mark for meaning, mark in marks.items() if verdict(s, t, meaning=meaning) is None] for t in names)
+        lines.append([f"{k} {s}", *(each[0] if each else "." for each in found)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 @functools.cache

@@ -11,9 +11,28 @@ PAGE = FILE.read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 
 
-@pytest.mark.parametrize("meaning", expressivity.MEANINGS)
-def test_tables_of_who_expresses_whom(meaning):
-    assert expressivity.page(meaning) in PAGE
+def test_grid_of_who_expresses_whom():
+    assert expressivity.grid() in PAGE
+
+
+def test_words_of_who_expresses_whom():
+    """The sentences above the grid, cell by cell."""
+    grid = {s: dict(zip(expressivity.SYSTEMS, marks, strict=True)) for s, marks in _rows()}
+    by_offset = ["t5 encoder", "t5 decoder", "alibi signed", "alibi absolute", "shaw", "transformer_xl", "deberta"]
+    assert {grid[s]["rope"] for s in by_offset} == {"="}
+    assert [t for t, mark in grid["rope"].items() if mark != "."] == ["rope"]
+    assert grid["shaw"]["transformer_xl"] == grid["transformer_xl"]["shaw"] == grid["any bias"]["shaw"] == "="
+    assert grid["shaw clipped"]["deberta c2p"] == "="
+    assert {grid[s]["added"] for s in ("any bias", "tupe", "swin", "alibi key")} == {"="}
+    assert grid["rope"]["added"] == grid["shaw"]["added"] == "."
+    assert grid["alibi key"]["alibi signed"] == grid["alibi signed"]["alibi key"] == "r"
+    assert {grid["alibi absolute"][t] for t in ("alibi signed", "alibi key")} == {"c"}
+
+
+def _rows():
+    for line in expressivity.grid().splitlines()[2:]:
+        name, *marks = [cell.strip() for cell in line.strip("|").split("|")]
+        yield name.partition(" ")[2], marks
 
 
 # A frequency is made within 4 units of float32 or 1 of float64, half a unit at best, and the product adds half a unit: machines
@@ -47,11 +66,9 @@ def test_distances_and_determinants():
 
 
 def written(page):
-    """The page with the tables of who expresses whom as they are now."""
-    for meaning in expressivity.MEANINGS:
-        start = page.index(expressivity.TITLES[meaning])
-        page = page[:start] + expressivity.page(meaning) + "\n" + page[page.index("```", start) :]
-    return page
+    """The page with the grid of who expresses whom as it is now."""
+    first, last = "|  | 1 | 2 |", "\n\n**Good for.** Convert"
+    return page[: page.index(first)] + expressivity.grid() + page[page.index(last) :]
 
 
 if __name__ == "__main__":
