@@ -2,6 +2,7 @@
 
 python docs/make.py -o DIR      static pages: no network, no script from elsewhere, the same bytes twice
 python docs/make.py --figures   docs/figures/*.svg
+python docs/make.py --findings  docs/findings.md
 """
 
 import argparse
@@ -15,12 +16,14 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
+import findings  # noqa: E402
 from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: E402
 from markdown import markdown  # noqa: E402
 from pages import data, text  # noqa: E402
 from pictures import draw, files  # noqa: E402
 
 import posref  # noqa: E402
+from posref import statements  # noqa: E402
 
 FIRST = ("start", "use", "symptoms", "findings")  # texts that every page names at its top; it names the others at its end
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
@@ -73,9 +76,18 @@ def document(path):
     """A text of docs as a page; derivations are those of the systems."""
     words = path.read_text(encoding="utf-8")
     if path.stem != "derivations":
-        return _html(words)
+        return _findings(_html(words)) if path.stem == "findings" else _html(words)
     titles = {name: f'<h2 id="{name}"><a href="{name}.html">{data.overview.short(name)}</a></h2>' for name in DERIVATIONS}
     return _html(words.partition("\n## ")[0]) + "".join(titles[name] + derivation(name) for name in DERIVATIONS)
+
+
+def _findings(body):
+    """Severities and patches in colours, theorems as links."""
+    link = lambda m: f'<a href="{data.overview.href(m[2])}#{m[3]}">{m[0]}</a>' if m[1] in statements.statements() else m[0]
+    changed = lambda m: f"<{(tag := {'+': 'ins', '-': 'del'}[m[1]])}>{m[0]}</{tag}>"
+    body = re.sub(r"<strong>Severity: (\w+)\.</strong>", r'<strong class="severity \1">Severity: \1</strong>', body)
+    body = re.sub(r"<code>((\w+\.\w+)\.(\w+))</code>", link, body)
+    return re.sub(r'(?<=language-diff">)[^<]*', lambda m: re.sub(r"(?m)^([-+]).*$", changed, m[0]), body)
 
 
 def _cards(table):
@@ -141,9 +153,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", metavar="DIR", type=Path, help="write the site there")
     parser.add_argument("--figures", action="store_true", help="write the figures to docs/figures")
+    parser.add_argument("--findings", action="store_true", help="write docs/findings.md")
     given = parser.parse_args(arguments)
-    if given.o is None and not given.figures:
-        parser.error("say -o DIR, --figures, or both")
+    if given.o is None and not given.figures and not given.findings:
+        parser.error("say -o DIR, --figures or --findings")
+    if given.findings:
+        (DOCS / "findings.md").write_text(findings.page(), encoding="utf-8")
     if given.figures:
         written(DOCS / "figures", files())
     if given.o is not None:

@@ -5,21 +5,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from _wild_verdicts import GPT_OSS, Row, array, asked, double, numbers, rotation, tensor
+from _wild_verdicts import array, asked, double, numbers, rotation, tensor
 
 from posref import attention, ops
 from posref.absolute import sinusoidal
 from posref.offsets import offsets
 from posref.relative import alibi, deberta, shaw, swin, t5, transformer_xl, xlnet
-from posref.rotary import rope, scaling
+from posref.rotary import rope
 
 # Layers that go through its AttentionInterface: what each received
-
-LAYERS = """
-llama mistral mixtral qwen2 qwen3 gemma gemma2 gemma3_text cohere cohere2 glm glm4 granite olmo olmo2 olmo3
-phi phi3 stablelm starcoder2 nemotron gpt_neox gpt_oss smollm3 exaone4 seed_oss apertus ernie4_5 helium
-deepseek_v3 modernbert t5 mt5 umt5 opt roberta bert gpt2 marian bart vit dinov3_vit
-"""
 
 
 def layers(model_type: str) -> str:
@@ -450,10 +444,10 @@ def swin_2_mask() -> str:
     return f"{'agrees' if abs(moved + 2) < 1e-6 else 'differs'}: a mask of -2 acts as {moved:.3g}"
 
 
-def beit_bias(make: Callable, height: int, width: int) -> str:
+def beit_bias(make: str, height: int, width: int) -> str:
     import torch
 
-    module = make((4 * height, 4 * width)).double()
+    module = {"beit": beit, "data2vec": data2vec}[make]((4 * height, 4 * width)).double()
 
     def bias(coordinates, table):
         module.relative_position_bias_table = torch.nn.Parameter(table)
@@ -495,18 +489,6 @@ def vjepa_2() -> str:
     return rotation(turn, dim=64, to=tensor)
 
 
-def base_of(model_type: str, base: float, **changes: Any) -> str:
-    """Whether the frequencies have the base that the configuration says."""
-    from tests.programs import models
-
-    with models.quiet():
-        model = models.build(models.configuration({**models.keys(model_type), **changes}))
-    found = models.tables(model)[0].frequencies
-    used = found[1] ** (-len(found))
-    agrees = np.allclose(found, rope.frequencies(2 * len(found), base), rtol=1e-5)
-    return f"{'agrees' if agrees else 'differs'}: base {used:.0f}, configured {base:.0f}"
-
-
 def minimax_width() -> str:
     """How many features of a head turn."""
     from tests.programs import models
@@ -515,152 +497,3 @@ def minimax_width() -> str:
         model = models.build(models.configuration({**models.keys("minimax_m3_vl_text"), "rotary_dim": 8}))
     width = 2 * len(models.tables(model)[0].frequencies)
     return f"{'agrees' if width == 8 else 'differs'}: {width} features turn, configured 8"
-
-
-def phi3_su() -> str:
-    """Its first files call LongRoPE "su", and have the trained length beside it."""
-    from transformers import Phi3Config
-
-    lists = {"long_factor": [1.0] * 48, "short_factor": [1.0] * 48}
-    try:
-        Phi3Config(original_max_position_embeddings=4096, rope_scaling={"type": "su", **lists})
-    except KeyError as refusal:
-        return f"differs: {refusal.args[0]}"
-    return "agrees: it is read"
-
-
-def glm4v_defaults() -> str:
-    import torch
-    from transformers import Glm4vTextConfig, Glm4vTextModel
-
-    model = Glm4vTextModel(Glm4vTextConfig(num_hidden_layers=1, vocab_size=64, intermediate_size=64, pad_token_id=0))
-    try:
-        model(input_ids=torch.arange(5)[None])
-    except RuntimeError as refusal:
-        return f"differs: {str(refusal).splitlines()[0]}"
-    return "agrees: it runs"
-
-
-def olmo3_truncate() -> str:
-    """YaRN's truncate with rope parameters by layer type."""
-    import transformers
-
-    from tests.programs import models
-
-    yarn = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0}
-    yarn |= {"truncate": False, "original_max_position_embeddings": 4096}
-    each = {kind: dict(yarn) for kind in ("full_attention", "sliding_attention")}
-    with models.quiet():
-        file = {**models.keys("olmo3"), "head_dim": 64, "hidden_size": 256, "rope_parameters": each, "model_type": "olmo3"}
-        model = models.build(models.configuration(file))
-    table = next(t for t in models.tables(model) if t.layer_type == "full_attention" or t.layer_type is None)
-    plain = rope.frequencies(64, 150000.0)
-    fits = [
-        cut for cut in (False, True) if np.allclose(table.frequencies, scaling.yarn(plain, truncate=cut, **GPT_OSS), rtol=1e-5)
-    ]
-    said = {False: "agrees: truncate False", True: "differs: frequencies of truncate True where False is configured"}
-    return said[fits[0]] if fits else f"differs: neither, {transformers.__version__}"
-
-
-def rows() -> Iterator[Row]:
-    for what, verdict, *line in (*WHOLE, *PARTS):
-        yield Row("transformers", what, verdict, *(line or ["-"]))
-    for model_type in LAYERS.split():
-        yield Row("transformers", f"attention of `{model_type}`", lambda t=model_type: layers(t), "-")
-
-
-BEIT = "`BeitConfig(image_size=(12, 20), patch_size=4)`: `relative_position_bias` reads its table as (width, height)"
-WHOLE = (
-    ("attention of `bloom`", bloom),
-    ("attention of `mpt`", mpt),
-    ("attention of `falcon`", lambda: falcon(False)),
-    ("attention of `roformer`", lambda: roformer(False)),
-    ("attention of `roformer` with rotary_value", lambda: roformer(True)),
-    ("attention of `deberta`", deberta_1),
-    ("attention of `deberta-v2`", deberta_2),
-    ("attention of `xlnet`", xlnet_layer),
-    ("attention of `wav2vec2-conformer`", conformer),
-    ("attention of `wav2vec2-bert`", wav2vec2_bert),
-    (
-        "attention of `falcon` with ALiBi, eager",
-        lambda: falcon(True),
-        "`FalconConfig(alibi=True)`, `attn_implementation='eager'`",
-    ),
-    ("Falcon with ALiBi, eager, sdpa, cached, output_attentions", falcon_paths, "one state dict, `FalconConfig(alibi=True)`"),
-)
-PARTS = (
-    ("every rotary class, as what it is and as another", every_rotation),
-    (
-        "OLMo 3, YaRN by layer type, truncate False",
-        olmo3_truncate,
-        "`Olmo3Config(rope_parameters={'full_attention': {.., 'truncate': False}, ..})`",
-    ),
-    (
-        "OLMo 3, rope_parameters not by layer type",
-        lambda: base_of("olmo3", 1e4, rope_parameters={"rope_type": "default", "rope_theta": 1e4}),
-        "`Olmo3Config(rope_parameters={'rope_type': 'default', 'rope_theta': 1e4})`",
-    ),
-    (
-        "DBRX, attn_config.rope_theta",
-        lambda: base_of("dbrx", 5e5, attn_config={"rope_theta": 5e5, "kv_n_heads": 2, "clip_qkv": 8.0}),
-        "`DbrxConfig(attn_config={'rope_theta': 5e5, ..})`",
-    ),
-    (
-        "MiniMax M3 VL, rotary_dim 8 of 16",
-        minimax_width,
-        "`MiniMaxM3VLTextConfig(rotary_dim=..)` is not read; the released file has partial_rotary_factor 0.5 and turns 64",
-    ),
-    (
-        "Phi-3, rope_scaling of type su",
-        phi3_su,
-        "`Phi3Config(original_max_position_embeddings=4096, rope_scaling={'type': 'su', ..})`, as in its first files",
-    ),
-    (
-        "GLM-4.1V, its default configuration",
-        glm4v_defaults,
-        "the forward pass of `Glm4vTextModel(Glm4vTextConfig())` on 5 tokens",
-    ),
-    (
-        "V-JEPA 2, tables as in the authors' code",
-        vjepa_2,
-        "`rotate_queries_or_keys` repeats tables whole and pairs neighbours; the weights were trained so",
-    ),
-    ("T5 buckets, 32 up to 128, bidirectional", lambda: t5_buckets(bidirectional=True)),
-    ("T5 buckets, 32 up to 128, causal", lambda: t5_buckets(bidirectional=False)),
-    (
-        "T5 buckets, 34 up to 27, bidirectional",
-        lambda: t5_buckets(bidirectional=True, buckets=34, max_distance=27),
-        "`T5Attention._relative_position_bucket(torch.tensor(-18), True, 34, 27)`; how many differ depends on the processor",
-    ),
-    ("MPNet, 32 buckets", lambda: mpnet(32)),
-    ("MPNet, 64 buckets", lambda: mpnet(64), "`MPNetConfig(relative_attention_num_buckets=64)`: rows 32 to 63 are never read"),
-    ("DeBERTa v2 buckets, 256 up to 512", lambda: deberta_buckets(256, 512)),
-    (
-        "DeBERTa v2 buckets, 18 up to 17",
-        lambda: deberta_buckets(18, 17),
-        "`make_log_bucket_position(torch.tensor(12), 18, 17)` is 14, exactly 13",
-    ),
-    ("ALiBi of BLOOM, float32", lambda: bloom_bias("float32")),
-    ("ALiBi of BLOOM, bfloat16", lambda: bloom_bias("bfloat16"), "`build_alibi_tensor(mask, 4, torch.bfloat16)`"),
-    (
-        "ALiBi of Falcon, float32",
-        falcon_bias,
-        "`build_alibi_tensor(mask, 4, torch.float32)` of an integer mask rounds to bfloat16",
-    ),
-    ("sinusoid of Marian", marian),
-    ("sinusoid of Whisper", whisper),
-    ("position ids of OPT", opt),
-    ("position ids of RoBERTa", roberta),
-    ("Swin, bias of a window of 3 x 5", swin_bias),
-    ("Swin, shift mask", swin_mask),
-    (
-        "Swin v2, shift mask",
-        swin_2_mask,
-        "`Swinv2SelfAttention.forward` adds `attention_mask` twice; the model's own mask is -100, which stays masked",
-    ),
-    ("BEiT, bias of 4 x 4 patches", lambda: beit_bias(beit, 4, 4)),
-    ("BEiT, bias of 3 x 5 patches", lambda: beit_bias(beit, 3, 5), BEIT),
-    ("Data2Vec, bias of 3 x 5 patches", lambda: beit_bias(data2vec, 3, 5), "the same for `Data2VecVisionConfig`"),
-    ("SAM, rows of 8 x 8", lambda: sam_rows(8, 8)),
-    ("SAM, rows of 8 x 6", lambda: sam_rows(8, 6), "`SamVisionAttention.get_rel_pos(None, 8, 6, table)` cuts in float32"),
-)

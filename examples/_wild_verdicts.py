@@ -1,9 +1,8 @@
-"""A row of the wall, and how its verdict is reached."""
+"""How a verdict of the wall is reached."""
 
-import importlib.util
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +10,6 @@ from posref import pairing
 from posref.check import check, check_rope
 
 GPT_OSS = {"factor": 32.0, "original_length": 4096, "base": 150000.0, "beta_fast": 32.0, "beta_slow": 1.0}
-
-
-class Row(NamedTuple):
-    """One thing of a library: `verdict()` measures it, `line` shows it."""
-
-    library: str
-    what: str
-    verdict: Callable[[], str]
-    line: str
-    module: str = ""
-
-    def installed(self) -> bool:
-        return importlib.util.find_spec(self.module or self.library.replace("-", "_")) is not None
 
 
 def rotation(fn: Callable, **settings: Any) -> str:

@@ -19,13 +19,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref import pairing
+from posref import facts, pairing
 from posref.check import check_rope
 from posref.rotary import rope
 
 PIP = 'pip install -e ".[parity]"'
 TRANSFORMERS, ONNX, ONNXRUNTIME = ("torch", "transformers"), ("onnx",), ("onnx", "onnxruntime")
 X_TRANSFORMERS, ROTARY_EMBEDDING_TORCH = ("torch", "x_transformers"), ("torch", "rotary_embedding_torch")
+NEEDS = {
+    "transformers": TRANSFORMERS,
+    "onnx": ONNX,
+    "onnxruntime": ONNXRUNTIME,
+    "x-transformers": X_TRANSFORMERS,
+    "rotary-embedding-torch": ROTARY_EMBEDDING_TORCH,
+}
 
 
 def to_torch(values: np.ndarray) -> Any:
@@ -192,19 +199,15 @@ class Subject(NamedTuple):
         return check_rope(self.function(), layout=layout, to=self.to, to_positions=np.asarray, **sizes)
 
 
-REAL = (
-    Subject("transformers Llama", TRANSFORMERS, llama, to_torch, base=500000.0),
-    Subject("transformers Llama, bfloat16", TRANSFORMERS, llama, to_bfloat16),
-    Subject("transformers GPT-NeoX, 24 of 96", TRANSFORMERS, gpt_neox, to_torch, 96, 24),
-    Subject("transformers GPT-J, 32 of 64", TRANSFORMERS, gpt_j, to_torch, 64, 32),
-    Subject("onnxruntime, interleaved=0", ONNXRUNTIME, partial(onnxruntime, interleaved=0), None, 64, 32),
-    Subject("onnxruntime, interleaved=1", ONNXRUNTIME, partial(onnxruntime, interleaved=1), None),
-    Subject("onnx reference, interleaved=0", ONNX, partial(onnx_reference, interleaved=0), None),
-    Subject("onnx reference, interleaved=1", ONNX, partial(onnx_reference, interleaved=1), None, 64, 32),
-    Subject("x-transformers", X_TRANSFORMERS, x_transformers, to_torch, 64, 32),
-    Subject("x-transformers, bfloat16", X_TRANSFORMERS, x_transformers, to_bfloat16),
-    Subject("rotary-embedding-torch", ROTARY_EMBEDDING_TORCH, rotary_embedding_torch, to_torch, base=500000.0),
-)
+def subject(row: dict) -> Subject:
+    """A row of the corpus: how it is made, for which sizes."""
+    make, settings = globals()[row["call"].partition(".")[2]], {"rotary_dim": row["settings"]["dim"], **row["settings"]}
+    to = {"to_torch": to_torch, "to_bfloat16": to_bfloat16}.get(settings.pop("to", ""))
+    name = f"{row['who']} {row['what'].removeprefix('RoPE: ')}"
+    return Subject(name, NEEDS[row["who"]], partial(make, **row.get("with", {})), to, **settings)
+
+
+REAL = tuple(subject(row) for row in facts.read("corpus")["rows"] if row["call"].startswith("check_real_implementations."))
 
 
 def tiled_like_gpt_j(module: Any) -> Callable:

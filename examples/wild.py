@@ -2,21 +2,21 @@
 
     python examples/wild.py                      the rows of the libraries that are installed
     python examples/wild.py keras-hub timm       the rows of these
-    python examples/wild.py --environments DIR   docs/wild.md: all rows, in an environment for each group of `ENVIRONMENTS`
+    python examples/wild.py --environments DIR   all rows, in an environment for each group of libraries that go together
     python examples/wild.py types                the attention of every type of transformers, not only of the rows; minutes
 
+The rows, their versions and the verdicts of the last release are `posref/facts/corpus.json`; `--write` puts the verdicts there.
 A verdict is measured when this runs: it agrees with posref (and in which convention, to which precision), or it differs, with
-the name of the mistake or the size of the difference. The line beside it shows it without posref. `_wild_transformers.py` has
-the layers of transformers: queries, keys, values and mask of one pass, recomputed by `posref.attention.attend`.
+the name of the mistake or the size of the difference. `_wild_transformers.py` has the layers of transformers: queries, keys,
+values and mask of one pass, recomputed by `posref.attention.attend`.
 """
 
 import argparse
-import datetime
+import importlib
 import importlib.metadata
 import importlib.util
+import json
 import os
-import platform
-import re
 import subprocess
 import sys
 import warnings
@@ -26,9 +26,9 @@ from typing import Any
 
 import _wild_transformers
 import numpy as np
-from _wild_verdicts import GPT_OSS, Row, array, asked, numbers, rotation, tensor
+from _wild_verdicts import GPT_OSS, array, asked, numbers, rotation, tensor
 
-from posref import attention, ops
+from posref import attention, facts, ops
 from posref.absolute import sinusoidal
 from posref.relative import alibi
 from posref.rotary import axes, pope, rope, scaling, xpos
@@ -37,27 +37,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # tests/parity builds the modules
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-ENVIRONMENTS = {  # libraries that go together, at the versions of the page
-    "torch": "torch==2.13.0 transformers==5.23.0 onnx==1.23.2 onnxruntime==1.31.1 x-transformers==2.31.10 "
-    "rotary-embedding-torch==0.9.1 diffusers==0.42.1",
-    "litgpt": "torch==2.13.0 litgpt==0.5.13",
-    # the package index has torchvision for CUDA alone, which wants its own torch: 5 GB
-    "vision": "torch==2.14.1 torchvision==0.29.1 timm==1.0.31 torchtune==0.6.1 torchao==0.9.0",
-    "jax": "jax==0.10.2 flax==0.12.8 equinox==0.13.8 keras-hub==0.32.0 safetensors==0.8.0 pytest==9.2.0",
-    "mlx": "mlx[cpu]==0.32.4 numpy==2.4.6",
-}
+CORPUS = facts.read("corpus")
 
 
 # Rotations
-
-
-def equinox_after_another() -> str:
-    import equinox
-    import jax
-
-    equinox.nn.RotaryPositionalEmbedding(64, theta=10000.0)(np.zeros((4096, 64), np.float32))
-    turn = jax.vmap(jax.vmap(equinox.nn.RotaryPositionalEmbedding(64, theta=500000.0)))
-    return rotation(turn, dim=64, base=500000.0, positions="range", max_position=2048)
 
 
 def equinox_alone() -> str:
@@ -65,7 +48,7 @@ def equinox_alone() -> str:
     import jax
 
     turn = jax.vmap(jax.vmap(equinox.nn.RotaryPositionalEmbedding(32, theta=10000.0)))
-    return rotation(turn, dim=32, positions="range", max_position=2048)
+    return rotation(turn, dim=32, positions="range")
 
 
 def keras_rope(**words: Any) -> Callable:
@@ -78,11 +61,6 @@ def keras_rope(**words: Any) -> Callable:
         return np.concatenate([np.asarray(row).swapaxes(1, 2) for row in rows])
 
     return turn
-
-
-def keras_dynamic() -> str:
-    expected = scaling.dynamic_ntk(rope.frequencies(64), factor=4.0, length=4 * 4096, original_length=4096)
-    return rotation(keras_rope(rope_type="dynamic", scaling_factor=4.0), dim=64, frequencies=expected)
 
 
 def diffusers_rope(real: bool, **words: Any) -> Callable:
@@ -150,17 +128,6 @@ def torchtune_llama3() -> str:
     return rotation(torchtune_rope("Llama3ScaledRoPE", base=500000), dim=64, frequencies=expected, max_position=4095)
 
 
-def torchtune_too_long() -> str:
-    import torch
-    from torchtune.modules import RotaryPositionalEmbeddings
-
-    try:
-        RotaryPositionalEmbeddings(64, max_seq_len=16)(torch.zeros(1, 32, 1, 64))
-    except RuntimeError as refusal:
-        return f"differs: refused, {type(refusal).__name__}, where its documentation says the cache is computed again"
-    return "agrees: computed again"
-
-
 def timm_rope(half: bool) -> str:
     """Rows of a picture in the first half of the pairs, columns in the second, each pair twice in the tables."""
     import torch
@@ -200,6 +167,10 @@ def flax_attention(module: str) -> str:
     return numbers(found, attention.attend(q, k, v, scale=8**-0.5, bias=bias.astype(float), mask=mask))
 
 
+def litgpt_plain() -> str:
+    return numbers(litgpt_rope()[0], rope.frequencies(64, 150000.0))
+
+
 def litgpt_yarn() -> str:
     words = {"factor": 32.0, "original_max_seq_len": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}
     found, _ = litgpt_rope(**words)
@@ -215,32 +186,6 @@ def litgpt_yarn() -> str:
             return f"differs: {mistake.bug} ({name}), to {np.abs(found / wrong - 1).max():.1g}"
     return "differs: no mistake of the list; {} of the unscaled at pairs 0, 12, 31".format(
         ", ".join(f"{x:.3g}" for x in (found / rope.frequencies(64, 150000.0))[[0, 12, 31]])
-    )
-
-
-def onnxruntime_scale() -> str:
-    import onnxruntime
-    from onnx import TensorProto, helper
-
-    def run(**words):
-        names = ["x", "ids", "cos", "sin"]
-        node = helper.make_node("RotaryEmbedding", names, ["y"], domain="com.microsoft", **words)
-        kinds = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT, TensorProto.FLOAT]
-        axes = [4, 2, 2, 2]
-        given = [helper.make_tensor_value_info(n, k, [None] * a) for n, k, a in zip(names, kinds, axes, strict=True)]
-        graph = helper.make_graph([node], "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)])
-        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-        x = np.random.default_rng(1).standard_normal((1, 2, 8, 16)).astype(np.float32)
-        cos, sin = (t.astype(np.float32) for t in rope.tables(np.arange(8), rope.frequencies(16)))
-        return session.run(None, {"x": x, "ids": np.arange(8)[None], "cos": cos, "sin": sin})[0]
-
-    moved = np.abs(run(scale=2.0) - run(scale=1.0)).max()
-    return (
-        "differs: the attribute scale is ignored, outputs of 1.0 and 2.0 are equal"
-        if moved == 0
-        else f"scale moves {moved:.2g}"
     )
 
 
@@ -361,25 +306,12 @@ def x_transformers_forgetting() -> str:
 
 def x_transformers_pope() -> str:
     """Scores as its attention makes them, for one text."""
-    x, delta = polar_features(1), -np.linspace(0, 6, 16).reshape(2, 8)
+    x, delta = np.random.default_rng(0).standard_normal((2, 1, 2, 9, 8)), -np.linspace(0, 6, 16).reshape(2, 8)
     q, k = polar_encoded(x, delta, np.arange(9))
     p, w = np.arange(9), pope.frequencies(8)
     ours_q = pope.encode(x[0, 0], *rope.tables(p, w), layout="half")
     ours_k = pope.encode(x[1, 0], *pope.tables(p, w, delta), layout="half")
     return numbers(array(q @ k.mT)[0], ours_q @ np.swapaxes(ours_k, -1, -2))
-
-
-def x_transformers_pope_batch() -> str:
-    """Two texts of two heads with positions of their own, together and each alone."""
-    x, delta, p = polar_features(2), -np.linspace(0, 6, 16).reshape(2, 8), np.outer([1, 2], np.arange(9))
-    alone = [polar_encoded(x[:, t : t + 1], delta, p[t]) for t in (0, 1)]
-    q, k = polar_encoded(x, delta, p)
-    expected = np.concatenate([array(q @ k.mT) for q, k in alone])
-    return numbers(array(q @ k.mT), expected, ": positions of text 1 are those of head 1 in both texts")
-
-
-def polar_features(texts: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((2, texts, 2, 9, 8))
 
 
 def polar_encoded(x: np.ndarray, delta: np.ndarray, positions: np.ndarray) -> list:
@@ -390,16 +322,6 @@ def polar_encoded(x: np.ndarray, delta: np.ndarray, positions: np.ndarray) -> li
     angles, bias = module(tensor(positions))
     pairs = zip(x, (angles, angles + bias), strict=True)  # as in its Attention.forward
     return [x_transformers.apply_polar_pos_emb(tensor(each), angle) for each, angle in pairs]
-
-
-def x_transformers_pope_start() -> str:
-    from x_transformers import x_transformers
-
-    try:
-        x_transformers.PolarEmbedding(8, 2, bias_uniform_init=True)
-    except RuntimeError as refusal:
-        return f"differs: {refusal}"
-    return "agrees: it starts"
 
 
 def rotary_embedding_torch(**words: Any) -> Callable:
@@ -484,147 +406,30 @@ def keras_t5(bidirectional: bool) -> str:
     return asked(bucket, "t5.bucket", bidirectional=bidirectional, to=jax.numpy.asarray)
 
 
-def rows() -> Iterator[Row]:
-    from check_real_implementations import REAL
-
-    for subject in REAL:
-        rotary_dim = None if subject.rotary_dim == subject.dim else subject.rotary_dim
-        sizes = {"dim": subject.dim, "base": subject.base, "rotary_dim": rotary_dim}
-        settings = {**sizes, "to": subject.to, "to_positions": np.asarray}
-        name, _, rest = subject.name.partition(" ")
-        library = name.rstrip(",")
-        yield Row(library, f"RoPE: {rest or 'default'}", lambda s=subject, k=settings: rotation(s.function(), **k), "-")
-    yield from LIBRARIES
-    yield from _wild_transformers.rows()
-
-
-EQUINOX = "`RotaryPositionalEmbedding(8, theta=10.)(x)`, then `RotaryPositionalEmbedding(8, theta=1e6)(x)`: equal"
-LIBRARIES = (
-    Row("equinox", "RoPE, theta 10000", equinox_alone, "-"),
-    Row("equinox", "RoPE, theta 500000 after 10000", equinox_after_another, EQUINOX),
-    Row("keras-hub", "RoPE", lambda: rotation(keras_rope(), dim=64), "-"),
-    Row(
-        "keras-hub",
-        "RoPE, dynamic, factor 4",
-        keras_dynamic,
-        "`RotaryEmbedding(rope_type='dynamic', scaling_factor=4.)` slows pair 0 too",
-    ),
-    Row("keras-hub", "sinusoid, float32", lambda: keras_sinusoid("float32"), "-"),
-    Row("keras-hub", "sinusoid, bfloat16", lambda: keras_sinusoid("bfloat16"), "`SinePositionEncoding(dtype='bfloat16')`"),
-    Row("keras-hub", "T5 buckets, bidirectional", lambda: keras_t5(True), "-"),
-    Row("keras-hub", "T5 buckets, causal", lambda: keras_t5(False), "-"),
-    Row("keras-hub", "ALiBi, float32", lambda: keras_alibi("float32"), "-"),
-    Row("keras-hub", "ALiBi, bfloat16", lambda: keras_alibi("bfloat16"), "`AlibiBias(dtype='bfloat16')`"),
-    Row("diffusers", "RoPE", lambda: rotation(diffusers_rope(False), dim=64), "-"),
-    Row(
-        "diffusers",
-        "RoPE, repeat_interleave_real False, unbind -2",
-        lambda: rotation(diffusers_rope(True), dim=64),
-        "-",
-    ),
-    Row(
-        "diffusers",
-        "RoPE, ntk_factor 4 as NTK by 4",
-        diffusers_ntk,
-        "`get_1d_rotary_pos_embed(64, 9, ntk_factor=4.)`: a convention, the factor of the base",
-    ),
-    Row("diffusers", "timestep embedding", diffusers_sinusoid, "-"),
-    Row("mlx", "RoPE, traditional True", lambda: rotation(mlx_rope(True), dim=64, positions="range"), "-"),
-    Row("mlx", "RoPE, traditional False", lambda: rotation(mlx_rope(False), dim=64, positions="range"), "-"),
-    Row("mlx", "ALiBi slopes, 12 heads", mlx_alibi, "-"),
-    Row("mlx", "sinusoid", mlx_sinusoid, "-"),
-    Row("litgpt", "RoPE", lambda: numbers(litgpt_rope()[0], rope.frequencies(64, 150000.0)), "-"),
-    Row("litgpt", "YaRN of gpt-oss", litgpt_yarn, "`build_rope_cache(2, 64, base=150000, extra_config={'factor': 32., ..})`"),
-    Row("torchtune", "RoPE", lambda: rotation(torchtune_rope(), dim=64, max_position=4095), "-"),
-    Row("torchtune", "RoPE of Llama 3.1", torchtune_llama3, "-"),
-    Row(
-        "torchtune",
-        "RoPE of Phi-3",
-        lambda: rotation(torchtune_rope("Phi3RotaryPositionalEmbeddings"), dim=64, max_position=4095),
-        "-",
-    ),
-    Row(
-        "torchtune",
-        "RoPE of Qwen 2",
-        lambda: rotation(torchtune_rope("Qwen2RotaryPositionalEmbeddings", base=10000), dim=64, max_position=4095),
-        "-",
-    ),
-    Row(
-        "torchtune",
-        "RoPE beyond max_seq_len",
-        torchtune_too_long,
-        "`RotaryPositionalEmbeddings(64, max_seq_len=16)` on 32 tokens",
-    ),
-    Row("timm", "RoPE of pictures, half False", lambda: timm_rope(False), "-"),
-    Row("timm", "RoPE of pictures, half True", lambda: timm_rope(True), "-"),
-    Row("timm", "sinusoid of pictures", lambda: timm_sincos(False), "-"),
-    Row("timm", "sinusoid of pictures, interleave_sin_cos", lambda: timm_sincos(True), "-"),
-    Row("flax", "linen.dot_product_attention", lambda: flax_attention("linen"), "-"),
-    Row("flax", "nnx.dot_product_attention", lambda: flax_attention("nnx"), "-"),
-    Row("timm", "RoPE-Mixed", timm_mixed, "-"),
-    Row("timm", "Swin, bias of a window of 3 x 5", timm_index, "-"),
-    Row("timm", "BEiT, bias of 3 x 5 patches", timm_beit, "-"),
-    Row("x-transformers", "ALiBi, 12 heads", x_transformers_alibi, "-"),
-    Row("x-transformers", "T5 buckets, bidirectional", x_transformers_t5, "-"),
-    Row("x-transformers", "scaled sinusoid", x_transformers_sinusoid, "-"),
-    Row("x-transformers", "xPos", x_transformers_xpos, "-"),
-    Row("x-transformers", "CoPE", x_transformers_cope, "-"),
-    Row("x-transformers", "FoX, as DataDependentAlibi", x_transformers_forgetting, "-"),
-    Row("x-transformers", "PoPE", x_transformers_pope, "-"),
-    Row(
-        "x-transformers",
-        "PoPE, positions of two texts",
-        x_transformers_pope_batch,
-        "`apply_polar_pos_emb(q, PolarEmbedding(8, 2)(positions)[0])`, positions (2, 9): read by heads",
-    ),
-    Row(
-        "x-transformers",
-        "PoPE, bias_uniform_init",
-        x_transformers_pope_start,
-        "`PolarEmbedding(8, 2, bias_uniform_init=True)`",
-    ),
-    Row(
-        "rotary-embedding-torch",
-        "RoPE, interpolate_factor 4",
-        lambda: rotary_embedding_torch_slower(interpolate_factor=4.0),
-        "-",
-    ),
-    Row(
-        "rotary-embedding-torch",
-        "RoPE, theta_rescale_factor 4 as NTK by 4",
-        lambda: rotary_embedding_torch_slower(theta_rescale_factor=4.0),
-        "-",
-    ),
-    Row("rotary-embedding-torch", "RoPE with cached keys", lambda: rotary_embedding_torch_cached(False), "-"),
-    Row(
-        "rotary-embedding-torch",
-        "xPos with cached keys",
-        lambda: rotary_embedding_torch_cached(True),
-        "`RotaryEmbedding(64, use_xpos=True).rotate_queries_with_cached_keys(q[..., -1:, :], k)`",
-    ),
-    Row(
-        "onnxruntime",
-        "com.microsoft.RotaryEmbedding, attribute scale",
-        onnxruntime_scale,
-        "a node `RotaryEmbedding` with `scale=2.0`",
-    ),
-)
+def verdict(row: dict) -> str:
+    """What one row of the corpus shows here: what its function says, or what the rotation is that its function makes."""
+    home, _, name = row["call"].partition(".")
+    made = getattr(importlib.import_module(home), name)
+    if "settings" not in row:
+        return made(**row.get("with", {}))
+    if home == "check_real_implementations":
+        subject = importlib.import_module(home).subject(row)
+        sizes = {"rotary_dim": None, **row["settings"], "to": subject.to, "to_positions": np.asarray}
+        return rotation(subject.function(), **sizes)
+    return rotation(made(**row.get("with", {})), **row["settings"])
 
 
-def measured(wanted: tuple[str, ...] = ()) -> Iterator[tuple[Row, str, str]]:
-    """Every row that can be measured here: (row, version, verdict)."""
-    for row in rows():
-        if not row.installed() or (wanted and row.library not in wanted):
+def measured(libraries: tuple[str, ...] = ()) -> Iterator[str]:
+    """A line of the table for each row that can be measured here."""
+    for row in CORPUS["rows"]:
+        who = row["who"]
+        if (libraries and who not in libraries) or not importlib.util.find_spec(who.replace("-", "_")):
             continue
         try:
-            verdict = row.verdict()
+            said = verdict(row)
         except Exception as problem:
-            verdict = f"not measured: {type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}"[:150]
-        yield row, importlib.metadata.version(row.library), verdict
-
-
-def known_libraries() -> list[str]:
-    return sorted({row.library for row in rows()})
+            said = f"not measured: {type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}"[:150]
+        yield f"| {who} | {importlib.metadata.version(who)} | {row['what']} | {said} |"
 
 
 def python_of(folder: Path, pins: list[str]) -> str:
@@ -637,21 +442,44 @@ def python_of(folder: Path, pins: list[str]) -> str:
     return str(python)
 
 
+def has(pins: list[str], library: str) -> bool:
+    return any(pin.startswith((f"{library}==", f"{library}[")) for pin in pins)
+
+
+def python_for(folder: Path, library: str) -> str:
+    """The Python of the environment that has a library."""
+    return next(python_of(folder / group, pins) for group, pins in CORPUS["environments"].items() if has(pins, library))
+
+
 def printed(folder: Path) -> Iterator[str]:
-    """The table of every group, as this program prints it in the environment of the group; or why there is none."""
-    for name, pins in ENVIRONMENTS.items():
-        libraries = [name for name in known_libraries() if name in re.split(r"==\S+|\[\w+\]|\s", pins)]
+    """The lines of every group, as this program prints them in the environment of the group; or why there are none."""
+    for group, pins in CORPUS["environments"].items():
+        libraries = [who for who in known_libraries() if has(pins, who)]
         try:
-            command = [python_of(folder / name, pins.split()), __file__, *libraries]
+            command = [python_of(folder / group, pins), __file__, *libraries]
         except (OSError, subprocess.CalledProcessError) as problem:
-            yield f"not measured: no environment of {pins}: {problem}"
+            yield f"not measured: no environment of {' '.join(pins)}: {problem}"
             continue
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         said = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment).stdout.splitlines()
         yield from (line for line in said if line.startswith("| ") and line not in TABLE)
 
 
-TABLE = ("| library | version | what | verdict | shows it |", "| --- | --- | --- | --- | --- |")
+TABLE = ("| library | version | what | verdict |", "| --- | --- | --- | --- |")
+
+
+def known_libraries() -> list[str]:
+    return sorted({row["who"] for row in CORPUS["rows"]})
+
+
+def write(lines: list[str]) -> None:
+    """The verdicts of these lines into the corpus."""
+    said = {tuple(line.strip("| ").split(" | ")[::2]): line.strip("| ").split(" | ")[3] for line in lines}
+    rows = [row | {"verdict": said.get((row["who"], row["what"]), row["verdict"])} for row in CORPUS["rows"]]
+    groups = [f"  {json.dumps(name)}: {json.dumps(pins)}" for name, pins in CORPUS["environments"].items()]
+    text = ",\n".join(groups), ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    path = ROOT / "posref" / "facts" / "corpus.json"
+    path.write_text('{{\n "environments": {{\n{}\n }},\n "rows": [\n{}\n ]\n}}\n'.format(*text), encoding="utf-8")
 
 
 def main(*words: str) -> int:
@@ -662,6 +490,7 @@ def main(*words: str) -> int:
     known = known_libraries()
     parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=f"types, or some of {', '.join(known)}")
     parser.add_argument("--environments", metavar="DIR", help="where the environments are made")
+    parser.add_argument("--write", action="store_true", help="put the verdicts into posref/facts/corpus.json")
     options = parser.parse_args(words)
     warnings.simplefilter("ignore")
     if unknown := set(options.libraries) - {"types", *known}:
@@ -669,22 +498,15 @@ def main(*words: str) -> int:
     if options.libraries == ["types"]:
         print(_wild_transformers.every_type())
         return 0
-    print("# Released libraries, measured\n")
-    made = f"on {datetime.date.today()}, Python {platform.python_version()}"
-    print(f"`python examples/wild.py --environments DIR` printed this {made}.")
-    print("Every verdict is measured, in an environment for each group of libraries that go together.")
-    print("A row that differs may be a convention, or faithful to trained weights: the last column says so.")
-    print("docs/findings.md says whether released models are affected.\n")
     print(*TABLE, sep="\n")
-    if options.environments:
-        lines = printed(Path(options.environments).absolute())
-    else:
-        found = measured(tuple(options.libraries))
-        lines = (f"| {row.library} | {version} | {row.what} | {verdict} | {row.line} |" for row, version, verdict in found)
-    failed = False
-    for line in lines:
-        failed |= "not measured" in line
+    lines = []
+    folder = options.environments and Path(options.environments).absolute()
+    for line in printed(folder) if folder else measured(tuple(options.libraries)):
         print(line, flush=True)
+        lines.append(line)
+    failed = any("not measured" in line for line in lines)
+    if options.write and not failed:
+        write(lines)
     return int(failed)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from posref import facts
+from posref import facts, statements
+from tests.programs import findings as programs
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "posref" / "facts"
@@ -20,13 +21,36 @@ def test_rows_fit_their_schema(name):
     jsonschema.validate(facts.read(name), {**SCHEMA, "$ref": f"#/definitions/{name}"})
 
 
-def sentences(value):
-    """All strings of 60 characters and more, but titles of sources: short ones may be said by anybody."""
+def test_findings_rest_on_what_is_there():
+    """The right values are those of posref, theorems exist, and the page and README say what the rows say."""
+    rows = facts.read("findings")["findings"]
+    assert {row["library"] for row in rows} == facts.read("findings")["libraries"].keys()
+    for row in rows:
+        assert programs.right(row) == row["right"] != row["prints"], row["id"]
+        assert ("expected" in row) == (row["by"] in statements.statements()), row["id"]
+        assert re.search(r"ot affected|ot examined|first files|an error, no wrong number|was seen|none was", row["affected"]), (
+            row["id"]
+        )
+    ids = [row["id"] for row in (*rows, *facts.read("findings")["conventions"])]
+    assert len(ids) == len(set(ids))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Three findings")[2].partition("[All")[0]
+    bullets = [" ".join(each.split()) for each in readme.strip("\n *").split("\n* ")]
+    versions = {
+        name: version
+        for pins in facts.read("corpus")["environments"].values()
+        for name, version in (p.split("==") for p in pins)
+    }
+    assert set(bullets) < {f"{row['library']} {versions[row['library']]}: {row['title']}" for row in rows}
+    assert len(bullets) == 3
+
+
+def sentences(value, key=""):
+    """What rows say in words, from 60 characters on: short sentences may be said by anybody."""
     if isinstance(value, str):
-        yield from [value] if len(value) >= 60 else []
+        yield from [value] if key in ("sentence", "truth", "title", "affected", "verdict") and len(value) >= 60 else []
     elif isinstance(value, (dict, list)):
-        for each in [value[key] for key in value if key != "sources"] if isinstance(value, dict) else value:
-            yield from sentences(each)
+        for name, each in value.items() if isinstance(value, dict) else ((key, each) for each in value):
+            yield from sentences(each, name)
 
 
 def plain(text):

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from posref import claims, discovery, ops, statements
+from posref import claims, discovery, facts, ops, statements
 from tests.test_claims import quoted
 
 for needed in ("jinja2", "markdown", "pygments"):
@@ -68,6 +68,15 @@ def pages(site):
 def pixels(image):
     """The bytes of a stored PNG, whatever its checksums."""
     return list(base64.b64decode(image)[50:-20])
+
+
+def test_the_page_of_findings_is_what_its_facts_say(make, site):
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert text == make.findings.page(), "run python docs/make.py --findings"
+    rows = facts.read("findings")["findings"]
+    assert site["findings.html"].count('<strong class="severity ') == len(rows) == text.count("\n**Severity: ")
+    assert site["findings.html"].count("<ins>") >= sum("patch" in row for row in rows)
+    assert all(f'#{row["by"].rpartition(".")[2]}"><code>' in site["findings.html"] for row in rows if "expected" in row)
 
 
 def same_figure(new, old):

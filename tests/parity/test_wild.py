@@ -1,5 +1,7 @@
-"""The wall of verdicts: it names what is wrong with a layer, and its page is what it printed."""
+"""The wall of verdicts: it names what is wrong with a layer, and the corpus has what it measured."""
 
+import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -14,12 +16,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import _wild_transformers as layers
 import wild
 
-from posref import attention
+from posref import attention, facts
 from tests.programs import models
 from tests.release import stages
 
-PAGE = (Path(__file__).parents[2] / "docs" / "wild.md").read_text()
-FINDINGS = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+CORPUS, FINDINGS = facts.read("corpus"), facts.read("findings")
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +81,14 @@ def test_rotations_are_judged():
 
 
 def test_every_library_has_one_environment():
-    """Its version on the page is the one that is pinned there."""
-    pins = [pin.replace("[cpu]", "").split("==") for pins in wild.ENVIRONMENTS.values() for pin in pins.split()]
-    versions = {tuple(re.split(r" *\| *", line)[1:3]) for line in PAGE.splitlines() if re.match(r"\| .*\d\.\d", line)}
-    assert {(library, version) for library, version in map(tuple, pins) if library in dict(versions)} == versions
-    assert all([library for library, _ in pins].count(library) == 1 for library in dict(versions))
+    for library in {*wild.known_libraries(), *(row["library"] for row in FINDINGS["findings"])}:
+        assert sum(wild.has(pins, library) for pins in CORPUS["environments"].values()) == 1, library
 
 
 def test_rows_of_an_environment(monkeypatch, tmp_path):
     """A group prints its own rows; one without an environment has none, and says so."""
-    monkeypatch.setattr(wild, "ENVIRONMENTS", {"here": "onnx==1", "nowhere": "posref-of-nobody==0"})
+    environments = {"here": ["onnx==1"], "nowhere": ["posref-of-nobody==0"]}
+    monkeypatch.setattr(wild, "CORPUS", {**CORPUS, "environments": environments})
     here = str(tmp_path / "here")
 
     def python_of(folder, pins):
@@ -99,8 +98,8 @@ def test_rows_of_an_environment(monkeypatch, tmp_path):
 
     monkeypatch.setattr(wild, "python_of", python_of)
     *found, missing = wild.printed(tmp_path)
-    expected = [line for line in PAGE.splitlines() if line.startswith("| onnx |")]
-    assert [line.split("|")[3:] for line in found] == [line.split("|")[3:] for line in expected]  # at any version
+    expected = [[row["what"], row["verdict"]] for row in CORPUS["rows"] if row["who"] == "onnx"]
+    assert [line.strip("| ").split(" | ")[2:] for line in found] == expected
     assert len(expected) == 2
     assert re.fullmatch(r"not measured: no environment of posref-of-nobody==0: .*pip.*", missing)
 
@@ -114,36 +113,34 @@ def test_an_environment_is_made_once(monkeypatch, tmp_path):
     assert calls == [["-m", "venv", "--clear"], ["-m", "pip", "install"]] * 2
 
 
-def test_every_row_is_on_the_page():
-    """Rows of the page are those of the program, in its order; a library that was not installed then has none."""
-    listed = [tuple(cell.strip() for cell in line.split("|")[1:4]) for line in PAGE.splitlines() if line.startswith("| ")][2:]
-    known = [(row.library, row.what) for row in wild.rows()]
-    found = [(library, what) for library, _, what in listed]
-    assert [row for row in found if row not in known] == []
-    assert [row for row in known if row not in found] == []
+def test_what_differs_is_a_finding_or_a_convention():
+    known = {row["id"]: row["library"] for row in (*FINDINGS["findings"], *FINDINGS["conventions"])}
+    for row in CORPUS["rows"]:
+        assert row["verdict"].startswith("differs" if "finding" in row else "agrees") or " layers agree " in row["verdict"], row
+        assert "finding" not in row or known[row["finding"]] == row["who"], row
+    assert len({(row["who"], row["what"]) for row in CORPUS["rows"]}) == len(CORPUS["rows"])
 
 
-def test_the_findings_count_the_layers_of_the_page():
-    agree = set(re.findall(r"\| attention of `([\w-]+)`[^|]* \| (?:\d+ layers )?agree", PAGE))
-    assert f"the attention of {len(agree)} model types" in FINDINGS
+def test_every_row_can_be_asked():
+    for home, _, name in {tuple(row["call"].partition(".")) for row in CORPUS["rows"]}:
+        assert callable(getattr(importlib.import_module(home), name))
 
 
-def test_what_posref_found_is_on_the_page():
-    """Every row that differs is in the list of docs/findings.md, by version and by the first name of what shows it."""
-    told = re.findall(r"^\* (\S+ \S+): (.*(?:\n  .*)*)", FINDINGS, re.MULTILINE)
-    rows = [line.split(" | ") for line in PAGE.splitlines() if "| differs" in line]
-    assert {f"{row[0].strip('| ')} {row[1]}" for row in rows} == {version for version, _ in told}
-    for row in rows:
-        name = re.search(r"(?:`|node `)(\w+)", row[-1]).group(1)
-        assert any(version == f"{row[0].strip('| ')} {row[1]}" and name in text for version, text in told), row
-    for version, text in told:
-        assert re.search(r"ffected|Released (models|sizes)|convention|faithful", " ".join(text.split())), f"{version}: {text}"
+def test_verdicts_are_written(monkeypatch, tmp_path):
+    """The file as it is, but for what was measured."""
+    (tmp_path / "posref" / "facts").mkdir(parents=True)
+    monkeypatch.setattr(wild, "ROOT", tmp_path)
+    wild.write([])
+    written = tmp_path / "posref" / "facts" / "corpus.json"
+    assert written.read_text() == (Path(wild.facts.__file__).parent / "corpus.json").read_text()
+    wild.write(["| onnx | 1 | RoPE: reference, interleaved=0 | agrees: otherwise |"])
+    rows = json.loads(written.read_text())["rows"]
+    assert [new["verdict"] for new, old in zip(rows, CORPUS["rows"], strict=True) if new != old] == ["agrees: otherwise"]
 
 
 def test_a_verdict_that_depends_on_the_processor_is_compared_by_its_first_word():
-    here, there = (
-        f"| t | 1 | T5 | differs: {n} of 73 differ | `f()`; how many differ depends on the processor |" for n in (2, 4)
-    )
-    assert stages.compared(here) == stages.compared(there) != stages.compared(here.replace("differs:", "agrees:"))
-    assert stages.compared(here.replace("depends", "is")) != stages.compared(there.replace("depends", "is"))
-    assert [row for row in PAGE.splitlines() if "34 up to 27" in row and "depends on the processor" in row]
+    here, there = (f"differs: {n} of 73 differ" for n in (2, 4))
+    assert stages.compared(here, True) == stages.compared(there, True) != stages.compared("agrees: f64", True)
+    assert stages.compared(here, False) != stages.compared(there, False)
+    assert stages.compared("agrees to 1e-07", False) == stages.compared("agrees to 2e-08", False)
+    assert [row["what"] for row in CORPUS["rows"] if "varies" in row] == ["T5 buckets, 34 up to 27, bidirectional"]

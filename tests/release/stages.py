@@ -71,40 +71,42 @@ def sources():
     return f"{archive.name}: {said[-1].strip('= ')}"
 
 
-def compared(row):
-    """What of a row two machines have in common: no size of roundings, and no count that depends on the processor."""
-    cells = re.sub(r"\de-\d\d", "", row).split(" | ")
-    if "depends on the processor" in cells[-1]:
-        cells[3] = cells[3].partition(":")[0]
-    return " | ".join(cells)
+def compared(verdict, varies):
+    """What of a verdict two machines have in common: no size of roundings, and no count that depends on the processor."""
+    return verdict.partition(":")[0] if varies else re.sub(r"\de-\d\d", "", verdict)
 
 
 def wall():
-    """The page of verdicts is what its program prints, but for the date and the size of roundings; and the tests in jax."""
+    """The verdicts of the corpus are what `examples/wild.py` measures, but for the size of roundings; and the tests in jax."""
+    from posref import facts
+
     command = [sys.executable, "examples/wild.py", "--environments", ".wall"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6000, env=environment)
-    printed, page = (
-        [compared(line) for line in text.splitlines() if line.startswith("| ")] for text in (run.stdout, _read("docs/wild.md"))
-    )
-    if run.returncode or printed != page:
-        new = [row for row in printed if row not in page]
-        raise AssertionError(f"docs/wild.md is not what was printed; {len(new)} rows are new: {new[:1]} {run.stderr[-300:]}")
-    jax = [
-        ".wall/jax/bin/python",
-        "-m",
-        "pytest",
-        "-q",
-        "tests/vectors/test_jax.py",
-        "tests/explain/test_command.py",
-        "-k",
-        "jax",
+    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines()[2:]]
+    measured, rows = {(line[0], line[2]): line[3] for line in lines if len(line) == 4}, facts.read("corpus")["rows"]
+    new = [
+        row
+        for row in rows
+        for said in [measured.get((row["who"], row["what"]), "nothing")]
+        if compared(said, "varies" in row) != compared(row["verdict"], "varies" in row)
     ]
+    if run.returncode or new:
+        raise AssertionError(f"{len(new)} verdicts are not those of posref/facts/corpus.json: {new[:1]} {run.stderr[-300:]}")
+    tests = ["tests/vectors/test_jax.py", "tests/explain/test_command.py", "-k", "jax"]
+    jax = [".wall/jax/bin/python", "-m", "pytest", "-q", *tests]
     run = subprocess.run(jax, cwd=ROOT, capture_output=True, text=True, timeout=3000, env=environment)
     if run.returncode:
         raise AssertionError("\n".join(run.stdout.splitlines()[-20:]))
-    differ = sum("| differs" in row for row in page)
-    return f"{len(page) - 2} rows, {differ} of them differ, as on the page; in jax {run.stdout.splitlines()[-1].strip('= ')}"
+    differ = sum(row["verdict"].startswith("differs") for row in rows)
+    return f"{len(rows)} rows, {differ} of them differ, as in the corpus; in jax {run.stdout.splitlines()[-1].strip('= ')}"
+
+
+def findings():
+    """The snippet of every finding prints the wrong value, and the right one with its patch; posref computes the right one."""
+    from tests.programs import findings as of
+
+    return of.run(ROOT / ".wall")
 
 
 def drift():
@@ -304,7 +306,10 @@ STAGES = {
         languages,
         ("posref/vectors/languages", "posref/vectors/*.py", "posref/check/program.py", "examples/serve", "tests/release"),
     ),
-    "wall": Stage(wall, ("examples/*wild*.py", "docs/wild.md", "tests/programs/models.py", "tests/vectors/test_jax.py")),
+    "wall": Stage(
+        wall, ("examples/*wild*.py", "posref/facts/corpus.json", "tests/programs/models.py", "tests/vectors/test_jax.py")
+    ),
+    "findings": Stage(findings, ("posref/facts/findings.json", "tests/programs/findings.py")),
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(
         drift,
