@@ -297,7 +297,12 @@ def stepped(number, index, **given):
     return names, loop.turns(names)
 
 
-@theorem(of=[fast._step], sizes="all lanes, all numbers of keys", silent=TURNS)
+@theorem(
+    of=[fast._step],
+    sizes="all lanes, all numbers of keys",
+    argument="induction over the keys: the maximum and the denominator are those of the keys so far",
+    silent=TURNS,
+)
 def a_tile_of_any_size():
     """With M the greatest of the old maximum m and the scores of a lane, the weights become e^(s_c - M), and that of the old
     maximum e^(m - M); the denominator begins at l e^(m - M) and each turn adds the weight of its key, so that times e^M it is
@@ -357,7 +362,12 @@ def multiplying(factor):
     return rows, columns, arrays | {"i": i, "t": t}
 
 
-@theorem(of=[fast._multiply], sizes="all lanes, panels, numbers of rows and columns", silent=TURNS)
+@theorem(
+    of=[fast._multiply],
+    sizes="all lanes, panels, numbers of rows and columns",
+    argument="induction over the columns; turns of other rows and panels write other sums",
+    silent=TURNS,
+)
 def products_of_any_size():
     """Rows i to i + 3 of the sums, i = 0, 4, .., begin as factor_r sums_r, or 0 without a factor, and grow in turn t by
     a_it x_tr and so on in every lane, panel by panel, for all columns t of a; past the last row of a that one is met again."""
@@ -405,7 +415,12 @@ def adjusted_lane(after, before, bias):
         return [result for _, result in all_paths(turn)]
 
 
-@theorem(of=[fast._adjust], sizes="all lanes, keys, bands", silent=TURNS)
+@theorem(
+    of=[fast._adjust],
+    sizes="all lanes, keys, bands",
+    argument="every key is a turn, which writes the scores of this key alone",
+    silent=TURNS,
+)
 def a_band_of_any_size():
     """Key c keeps its score, with the bias, in lane r where after + c <= r < before + c, and has -infinity on both sides."""
     more, less = whole("x y", nonnegative=True)
@@ -517,7 +532,12 @@ def entry(name, *at):
     return sp.Function(name, real=True)(*(sp.expand(expression(x)) for x in at))
 
 
-@theorem(of=[fast._score], sizes="all numbers of rows, keys and features", silent=TURNS)
+@theorem(
+    of=[fast._score],
+    sizes="all numbers of rows, keys and features",
+    argument="induction over the features; every pair of rows and every key are turns of their own",
+    silent=TURNS,
+)
 def scores_of_any_size():
     """Two rows at a time, and the last of an odd number alone, begin at 0, grow by q_rt k_ct in turn t, for all features, and
     are the scores of key c."""
@@ -558,7 +578,12 @@ def met(number, index, **given):
     return loop.turn(names, **{index: INDICES[index]}), loop.turns(names)
 
 
-@theorem(of=[fast._meet], sizes="all numbers of keys, all d_v", silent=TURNS)
+@theorem(
+    of=[fast._meet],
+    sizes="all numbers of keys, all d_v",
+    argument="induction over the keys: the maximum and the denominator are those of the keys so far",
+    silent=TURNS,
+)
 def keys_of_any_number():
     """A query that has met its keys: with M the greatest score and the old maximum m, in place `count`, weights become
     e^(s_c - M); to the denominator each turn adds the weight of its key, and the sums are scaled by e^(m - M)."""

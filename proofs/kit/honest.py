@@ -5,6 +5,7 @@
 * It has been a symbol of any sign, unless its contract takes one sign alone, or the words are "every positive eps".
 * A body that puts values in the place of symbols (`subs`) says why: `values=`.
 * Where no obligation is more than 0 = 0, `as_written=` says why: the code is the formula, or two runs of the code agree.
+* A theorem that runs turns of a loop one by one says in `argument=` what carries all of them.
 * The expected value of a theorem that pins a function calls that function only if the sentence names it.
 
 An example speaks of numbers, and is not asked.
@@ -37,7 +38,14 @@ def check(t, vocabulary):
     """What a theorem says and did not run, in words; it has just been proved."""
     if t.is_example:
         return ""
-    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _paths(t)
+    return _sizes(t.sizes) or _values(t, vocabulary) or _trivial(t) or _expected(t) or _nowhere() or _paths(t) or _turns(t)
+
+
+def _turns(t):
+    """Turns of a loop that run one by one: that they make the whole loop is no step of the machine's."""
+    return "runs single turns of a loop, and does not say what carries all of them; pass argument=" * bool(
+        RECORD.loops and not t.argument
+    )
 
 
 def _nowhere():

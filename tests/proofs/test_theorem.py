@@ -40,6 +40,7 @@ from proofs.kit import (
     theorem,
 )
 from proofs.kit import numbers as numbers_module
+from proofs.kit.loops import Loop
 from proofs.kit.mutants import edits, mutants, swapped
 from proofs.kit.runner import find, in_file
 from proofs.kit.theorem import Theorem, examine, kill_mutants
@@ -691,6 +692,18 @@ def on_the_first_path():
     prove_equal([value[0]], [1 - rotated(x)[1]])
 
 
+def summed(x, n):
+    total = 0
+    for k in range(n):
+        total = total + k * x
+    return total
+
+
+def one_turn():
+    x = symbol("x")
+    prove_equal([Loop(summed, 0).turn({"x": x, "total": 2 * x}, k=3)["total"]], [5 * x])
+
+
 DISHONEST = [
     (under_a_circle, "one", {}, "assumes what holds for no numbers that were tried"),
     (on_the_first_path, "one", {}, "does not go through all of all_paths"),
@@ -701,6 +714,7 @@ DISHONEST = [
     (its_own_pinned, "one", {}, "expects .*, which rotated computes, and its sentence does not name rotated"),
     (the_same_twice, "one", {}, "no obligation that is more than 0 = 0"),
     (one_pair, "one", {"as_written": "runs"}, "has an obligation that is more than 0 = 0"),
+    (one_turn, "one", {"as_written": "runs"}, "single turns of a loop"),
 ]
 
 
