@@ -19,16 +19,13 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from posref import _require
+from posref.ops.variation import varied
 
 __all__ = [
     "Arguments",
@@ -145,25 +142,19 @@ def instead(formula: Callable[..., Any]) -> Wrong:
 
 
 def inside(module: ModuleType, name: str, change: Callable[..., Any]) -> Wrong:
-    """`module.name` replaced by `change(right)` or `change(right, arguments)` for the length of a call, in its thread alone."""
+    """The same call with another function in the place of `module.name`: `change(right)` or `change(right, arguments)`."""
     takes_arguments = len(inspect.signature(change).parameters) == 2
 
     def wrong(f: Spec, a: Arguments) -> Any:
-        called = False
+        right, calls = getattr(module, name), []
+        changed = change(right, a) if takes_arguments else change(right)
 
-        def counted(right: Spec) -> Spec:
-            changed = change(right, a) if takes_arguments else change(right)
+        def replacement(*x: Any, **named: Any) -> Any:
+            calls.append(named)
+            return changed(*x, **named)
 
-            def replacement(*x: Any, **named: Any) -> Any:
-                nonlocal called
-                called = True
-                return changed(*x, **named)
-
-            return replacement
-
-        with _replaced(module, name, counted):
-            y = f(**a)
-        return y if called else missing()
+        y = varied(f, right, replacement)(**a)
+        return y if calls else missing()
 
     return wrong
 
@@ -186,7 +177,9 @@ def names() -> list[str]:
     True
     """
     return sorted(
-        info.name for info in pkgutil.iter_modules(__path__) if info.name not in ("common", "layers", "pages", "probe")
+        info.name
+        for info in pkgutil.iter_modules(__path__)
+        if info.name not in ("common", "layers", "pages", "probe", "variation")
     )
 
 
@@ -211,14 +204,14 @@ def _is_asked(module: ModuleType, f: Spec) -> bool:
     return f.__module__ == module.__name__ or (f.__module__.startswith("posref.") and not f.__module__.startswith(__name__))
 
 
-def _looked_up(f: Spec) -> Spec:
-    """A function of a specification, looked up at every call: a mistake may replace it there."""
+def _called_as_written(f: Spec) -> Spec:
+    """A function of a specification whose arguments before the `*` are passed by their places."""
     parameters = inspect.signature(f)
 
     @wraps(f)
     def spec(*x: Any, **named: Any) -> Any:
         given = parameters.bind(*x, **named)
-        return getattr(sys.modules[f.__module__], f.__name__)(*given.args, **given.kwargs)
+        return f(*given.args, **given.kwargs)
 
     return spec
 
@@ -297,7 +290,7 @@ _CALLED = {
 def _op(module: ModuleType, last: str, f: Spec) -> Op:
     from posref.ops import common, probe
 
-    f = f if f.__module__ == module.__name__ else _looked_up(f)
+    f = f if f.__module__ == module.__name__ else _called_as_written(f)
     parameters = inspect.signature(f).parameters
     shared = common.mistakes(parameters)
     mistakes = {}
@@ -325,46 +318,3 @@ def _of_its_own(module: ModuleType, last: str) -> dict[str, Callable[[Arguments]
 
 def _varied(wrong: Wrong, f: Spec) -> Spec:
     return lambda **a: wrong(f, Arguments(a))
-
-
-# A replaced function is looked up in the context of the call, so that other threads see the right one.
-
-_LOCK = threading.RLock()
-_USERS: dict[tuple[ModuleType, str], int] = {}
-_CHANGED: ContextVar[dict[tuple[ModuleType, str], Spec]] = ContextVar("changed")
-
-
-@contextmanager
-def _replaced(module: ModuleType, name: str, change: Callable[[Spec], Spec]) -> Iterator[None]:
-    place = module, name
-    right, before = _entered(place), _CHANGED.get({})
-    try:
-        _CHANGED.set(before | {place: change(before.get(place, right))})
-        yield
-    finally:
-        _CHANGED.set(before)
-        _left(place, right)
-
-
-def _entered(place: tuple[ModuleType, str]) -> Spec:
-    """The right function; for the first user a look-up is put in its place."""
-    module, name = place
-    with _LOCK:
-        _USERS[place] = _USERS.get(place, 0) + 1
-        if _USERS[place] > 1:
-            return getattr(module, name).__wrapped__
-        right = getattr(module, name)
-
-        @wraps(right)
-        def looked_up(*x: Any, **named: Any) -> Any:
-            return _CHANGED.get({}).get(place, right)(*x, **named)
-
-        setattr(module, name, looked_up)
-        return right
-
-
-def _left(place: tuple[ModuleType, str], right: Spec) -> None:
-    with _LOCK:
-        _USERS[place] -= 1
-        if _USERS[place] == 0:
-            setattr(*place, right)

@@ -1,0 +1,81 @@
+"""Variation: a copy of a function in which another function stands in the place of one that it calls, at any depth.
+
+Nothing that other callers see is changed. Copied are the functions of posref that are reached from globals, modules, closures,
+and from the dictionaries and tuples that stand there.
+"""
+
+import builtins
+import inspect
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+Function = Callable[..., Any]
+MACHINERY = "posref.ops"  # its functions make mistakes and are none: what their closures hold is copied, and nothing else
+
+
+def varied(f: Function, step: Function, new: Function) -> Function:
+    """A copy of f that calls `new` where f, or what f calls, calls `step`.
+
+    >>> from posref.ops.alibi import alibi, shard
+    >>> varied(shard, alibi.slopes, lambda heads, *, max_bias: [max_bias] * heads)(8, 2, 3)
+    [8, 8, 8]
+    >>> shard(8, 2, 3).tolist()
+    [0.125, 0.0625, 0.03125]
+    """
+    copy: Function = _Copies(step, new).of(f)
+    return copy
+
+
+class _Copies:
+    """The copies of one variation, each function once: what is copied stays the same thing wherever it is reached."""
+
+    def __init__(self, step: Function, new: Function):
+        self.made: dict[Function, Any] = {_original(step): new, new: new}
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, ModuleType | _View):
+            return _View(value, self.of) if value.__name__.startswith("posref.") else value
+        if type(value) is dict:
+            return {name: self.of(each) for name, each in value.items()}
+        if type(value) is tuple:
+            return tuple(map(self.of, value))
+        if not isinstance(value, FunctionType) or not value.__module__.startswith("posref"):
+            return value
+        if _original(value) not in self.made:
+            self._copy(value)
+        return self.made[_original(value)]
+
+    def _copy(self, f: FunctionType) -> None:
+        cells = tuple(CellType() for _ in f.__closure__ or ())
+        own = {"__name__": f.__module__, "__builtins__": builtins}
+        space = f.__globals__ if f.__module__ == MACHINERY else own
+        copy = FunctionType(f.__code__, space, f.__name__, f.__defaults__, cells or None)
+        copy.__kwdefaults__, copy.__module__ = f.__kwdefaults__, f.__module__
+        copy.__dict__.update(f.__dict__ | {"copied_from": _original(f)})
+        self.made[_original(f)] = copy  # before what it calls, which may call it
+        if f.__module__ != MACHINERY:
+            space |= {name: self.of(f.__globals__[name]) for name in _names(f.__code__) if name in f.__globals__}
+        for cell, old in zip(cells, f.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(old.cell_contents)
+
+
+def _original(f: Any) -> Function:
+    """The function that this one is a copy of, or itself."""
+    original: Function = getattr(f, "copied_from", f)
+    return original
+
+
+class _View:
+    """A module whose functions are copies."""
+
+    def __init__(self, module: Any, copied: Callable[[Any], Any]):
+        self.__name__, self._module, self._copied = module.__name__, module, copied
+
+    def __getattr__(self, name: str) -> Any:
+        return self._copied(getattr(self._module, name))
+
+
+def _names(code: CodeType) -> set[str]:
+    """The globals that a function names, in the functions that stand inside of it too."""
+    return {*code.co_names}.union(*(_names(each) for each in code.co_consts if inspect.iscode(each)))
