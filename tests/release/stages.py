@@ -248,7 +248,7 @@ def grids():
 
 
 def own():
-    """posref's own functions pass their own ops in every setting, through numpy, torch and jax."""
+    """posref's own functions pass their own ops in every setting, through numpy, torch and jax, each with a seed of its own."""
     from tests import own as of
 
     total, problems = 0, []
