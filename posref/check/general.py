@@ -70,6 +70,7 @@ def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]
     yield from _positions(a, arrays, () if truth else POWERS)
     yield from shifts(question)
     if truth:
+        yield from _band(a, got)
         yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
     elif _whole(question):
         for bits, dtype in NARROW.items():
@@ -79,6 +80,25 @@ def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]
         yield from (
             _factor(words, factor) for words, factor in factors(a).items() if got is None or _measured(got, right, factor)
         )
+
+
+def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:
+    """The offsets j - i whose keys a mask of positions sees, where they are all from one number to another."""
+    if got is None or not got.any() or not {"query_positions", "key_positions"} <= a.keys():
+        return
+    every = _offsets(a)
+    seen = every[got != 0] if got.shape == every.shape else every
+    first, last = (None if seen.min() == every.min() else seen.min()), (None if seen.max() == every.max() else seen.max())
+    if first is None and last is None:
+        return
+    low, high = -np.inf if first is None else first, np.inf if last is None else last
+    words = " ".join(f"{word} {end}" for word, end in (("from", first), ("to", last)) if end is not None)
+    bug = f"exactly the keys of the offsets j - i {words} are seen"
+    yield _mistake("other_offsets", lambda f, a: (low <= _offsets(a)) & (_offsets(a) <= high), bug, "Compare both ends.")
+
+
+def _offsets(a: Arguments) -> np.ndarray:
+    return a.key_positions[..., None, :] - a.query_positions[..., :, None]
 
 
 def _in_bits(bits: int) -> Any:

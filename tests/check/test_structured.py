@@ -152,3 +152,16 @@ def test_a_gradient_that_is_not_scaled_is_named():
     assert check(lambda q, k, v, mask: weights(q, k, mask) @ v, "attention.attend", **asked).ok
     report = check(lambda q, k, v, mask: Attend.apply(q, k, v, mask), "attention.attend", **asked)
     assert [finding.name for finding in report.diagnosis] == ["gradient_not_scaled"], report
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [(lambda o: o > -4, "from -3"), (lambda o: (o > -2) & (o < 3), "from -1 to 2"), (lambda o: (o < 0) & (o > -4), "from -3 to -1")],
+)
+def test_a_mask_of_another_band_is_described_by_its_offsets(seen, words):
+    def mask(query_positions, key_positions):
+        return seen(key_positions[..., None, :] - query_positions[..., :, None])
+
+    report = check(mask, "attention.window_mask", width=5, causal=True)
+    assert [each.name for each in report.diagnosis] == ["other_offsets"]
+    assert f"exactly the keys of the offsets j - i {words} are seen" in str(report)
