@@ -273,9 +273,10 @@ def relation(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
     large = np.abs(right) > 0
     if len(np.unique(right[large])) >= 3:
         measured = float(np.median(got[large] / right[large]))
-        for factor in (float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)):
+        product = bound + 2.0**-24 * np.abs(right)  # the product is rounded once more
+        for factor in (*(float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)), measured):
             near = factor not in (0, 1) and abs(factor - measured) <= 2**-8 * abs(measured)  # bounds of 16 bits hold others too
-            if near and distance(got, factor * right, 2 * abs(factor) * bound) <= 1:
+            if near and distance(got, factor * right, 2 * abs(factor) * product) <= 1:
                 return f"; every number is {factor:g} times the right one"
     if len(np.unique(right)) >= 3:
         shift = float(np.median(got - right))

@@ -220,7 +220,7 @@ def _worst(question: Question, got: np.ndarray, model: str) -> str:
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
-        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}"
+        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
         f"{general.relation(got, question.right, question.tolerance[model])}"
     )
 
@@ -249,6 +249,12 @@ def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
     along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
     found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
     return f", which {found.replace('is', 'are').replace('equals', 'equal')}: they are not written" if found else ""
+
+
+def _masked(question: Question, wrong: np.ndarray) -> str:
+    """That all elements which differ are those where an argument of booleans is False, such as padding."""
+    flags = {name: value for name, value in question.a.items() if np.shape(value) == wrong.shape and value.dtype == bool}
+    return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
 
 
 def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:

@@ -156,7 +156,11 @@ def test_a_gradient_that_is_not_scaled_is_named():
 
 @pytest.mark.parametrize(
     ("seen", "words"),
-    [(lambda o: o > -4, "from -3"), (lambda o: (o > -2) & (o < 3), "from -1 to 2"), (lambda o: (o < 0) & (o > -4), "from -3 to -1")],
+    [
+        (lambda o: o > -4, "from -3"),
+        (lambda o: (o > -2) & (o < 3), "from -1 to 2"),
+        (lambda o: (o < 0) & (o > -4), "from -3 to -1"),
+    ],
 )
 def test_a_mask_of_another_band_is_described_by_its_offsets(seen, words):
     def mask(query_positions, key_positions):
