@@ -105,6 +105,15 @@ def _of_the_whole_width(a):
     return a.base ** (-2 * np.arange(a.dim // 2) / a.dim)
 
 
+def _of_its_part(a):
+    """For each axis the frequencies of a rotation as wide as its own part, from 1 on; the base is that of the whole width."""
+    w, axis = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, np.array(a.axis)
+    if not _geometric(w) or len(set(axis.tolist())) < 2:
+        missing()
+    ranks = np.array([np.count_nonzero(axis[:t] == each) for t, each in enumerate(axis)])
+    return w[1] ** (ranks * len(w) / np.bincount(axis)[axis])
+
+
 def _base(base):
     """Geometric frequencies from 1 on with another base."""
 
@@ -263,6 +272,12 @@ FURTHER = {
         "base^(-2t/dim) over the whole width, where each axis has frequencies of its own part",
         "The later axes turn too slowly.",
         "Make the frequencies of one axis, base^(-2t/width of its part), and repeat them for each axis.",
+    ),
+    "frequencies_of_each_part": Mistake(
+        using(frequencies=_of_its_part, order=None),
+        "each axis has the frequencies of its own part, base^(-2t/width of its part), where one list goes through all pairs",
+        "Right for no text: later pairs turn too fast.",
+        "Make one list of frequencies for the whole width and let pair t keep entry t.",
     ),
     "bf16_frequencies": Mistake(
         using(frequencies=lambda a: rounded(rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, 8)),

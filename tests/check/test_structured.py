@@ -169,3 +169,24 @@ def test_a_mask_of_another_band_is_described_by_its_offsets(seen, words):
     report = check(mask, "attention.window_mask", width=5, causal=True)
     assert [each.name for each in report.diagnosis] == ["other_offsets"]
     assert f"exactly the keys of the offsets j - i {words} are seen" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("axis", "name", "words"),
+    [
+        ([0] * 6 + [1] * 5 + [2] * 5, "other_axes", "0 x 6, 1 x 5, 2 x 5"),
+        ([0] * 4 + [1] * 12, "other_axes", "0 x 4, 1 x 12"),
+        ([0] * 4 + [2] * 6 + [1] * 6, "rows_and_columns_exchanged", ""),
+    ],
+)
+def test_the_axis_that_each_pair_reads_is_found(axis, name, words):
+    asked = {"dim": 32, "axis": np.array([0] * 4 + [1] * 6 + [2] * 6), "layout": "half"}
+
+    def turned(x, coordinates):
+        angle = (coordinates[..., axis] * 10000.0 ** (-np.arange(16) / 16))[..., :, :]
+        a, b = x[..., :16], x[..., 16:]
+        return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], axis=-1)
+
+    report = check(turned, "axes.rotate", **asked)
+    assert [each.name for each in report.diagnosis] == [name]
+    assert words in str(report)

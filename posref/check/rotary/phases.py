@@ -15,7 +15,7 @@ import numpy as np
 from posref.check.call import Caller, Misbehaved
 from posref.check.engine import NO_ANSWER, Named, Question, together
 from posref.check.ranged import ALL_MODELS, growth
-from posref.check.rotary import schedules
+from posref.check.rotary import schedules, sections
 from posref.ops import Arguments, Mistake, using
 from posref.ops.common import per_head
 
@@ -84,6 +84,8 @@ def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> I
         yield from (
             _laws(question, Base(), Fit(got, 1, 0.0), Fit(question.right, 1, 0.0)) if len(got) > 2 and (got > 0).all() else ()
         )
+    if {"coordinates", "axis"} <= question.a.keys():
+        yield sections.stage(question, got)
     if question.op.name not in TURNED:
         return
     seen: list[Pairs | None] = []
