@@ -1,8 +1,9 @@
 """Wrong implementations by other hands: what the list knows is named, what it does not know is not called something else.
 
-The files in `foreign` import nothing of posref. Each has CASES: an op, its settings, and functions by what they are: "right",
-the name of a listed mistake, "unlisted", a mistake that no ops file has, or "= NAME; NAME", one that no ops file has either and
-whose numbers are those of other settings, read from the phases or tried: RoPE applied twice is linear scaling by 0.5.
+The files in `foreign` import nothing of posref. `posref/facts/foreign.json` says what each function is: an op, its settings,
+and functions by kind: "right", the name of a listed mistake, "unlisted", a mistake that no ops file has, or "= NAME; NAME", one
+that no ops file has either and whose numbers are those of other settings, read from the phases or tried: RoPE applied twice is
+linear scaling by 0.5. What is `missed` has another answer than its kind, with the reason.
 """
 
 import ast
@@ -13,26 +14,16 @@ from typing import NamedTuple
 
 import pytest
 
-from posref import ops
+from posref import facts, ops
 from posref.check import check
 
-pytest.importorskip("torch", reason="implementations by other hands are written in torch")
+torch = pytest.importorskip("torch", reason="implementations by other hands are written in torch")
 
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent / "foreign"
-FEW = "fewer than three distinct values differ, from which no number is estimated"
-# a function whose answer is not the demanded one -> the reason
-KNOWN = {
-    "dynamics.linear_from_zeros": "an output of zeros is named as that alone",
-    "settings.alibi_of_64_heads": "several settings give these numbers: none is named",
-    "biases.kerple_capped_at_700": FEW,
-    "biases.kerple_of_float16_distances": FEW,
-    "offsets.clip_above_alone": FEW,
-    "reported.seen_with_3_sinks": FEW,
-    "alibi.attend_capped_at_700": "a miss: attention over far keys has no name for a capped distance",
-    "settings.rope_attend_to_32": "a miss: several windows give these numbers, and none is named",
-}
+ROWS = facts.read("foreign")
+MISSED = {f"{row['file']}.{name}" for row in ROWS for name in row.get("missed", ())}
 
 
 class Answer(NamedTuple):
@@ -62,21 +53,30 @@ def loaded(path):
     return module
 
 
-def answers(path):
-    for name, settings, functions in loaded(path).CASES:
-        listed = {kind for kind in functions if not kind.startswith("= ")}
-        assert listed <= ops.op(name).mistakes.keys() | {"right", "unlisted"}, name
-        for kind, group in functions.items():
-            for fn in group:
-                report = check(fn, name, **settings)
-                said = "; ".join(f"{each.name}: {each.detail}" for each in report.checks if each.status == "failed")
-                named = [part for finding in report.diagnosis for part in (finding.name, *finding.name.split(" and "))]
-                yield Answer(f"{path.stem}.{fn.__name__}", kind, report.ok, named, said)
+def answers(row, module):
+    settings = {
+        name: eval(value, {"torch": torch}) if name == "to" else value for name, value in row.get("settings", {}).items()
+    }
+    for kind, names in row["functions"].items():
+        for name in names:
+            report = check(eval(name, vars(module)), row["op"], **settings)
+            said = "; ".join(f"{each.name}: {each.detail}" for each in report.checks if each.status == "failed")
+            named = [part for finding in report.diagnosis for part in (finding.name, *finding.name.split(" and "))]
+            yield Answer(f"{row['file']}.{name}", kind, report.ok, named, said)
+
+
+def test_kinds_are_mistakes_of_the_op():
+    for row in ROWS:
+        listed = {kind for kind in row["functions"] if not kind.startswith("= ")}
+        assert listed <= ops.op(row["op"]).mistakes.keys() | {"right", "unlisted"}, row["op"]
+        assert {*row.get("missed", ())} <= {name for names in row["functions"].values() for name in names}, row["missed"]
 
 
 @pytest.fixture(scope="module")
 def found():
-    return [answer for path in sorted(FOLDER.glob("*.py")) for answer in answers(path)]
+    modules = {path.stem: loaded(path) for path in sorted(FOLDER.glob("*.py"))}
+    assert modules.keys() == {row["file"] for row in ROWS}
+    return [answer for row in ROWS for answer in answers(row, modules[row["file"]])]
 
 
 def rate(answers):
@@ -102,18 +102,18 @@ def test_listed_mistakes_are_named(found):
 
 
 def test_what_equals_another_setting_is_named_by_it(found):
-    part, misses = rate([a for a in found if a.kind.startswith("= ") and a.name not in KNOWN])
+    part, misses = rate([a for a in found if a.kind.startswith("= ") and a.name not in MISSED])
     assert part == 1, misses
 
 
 def test_no_mistake_gets_a_false_name(found):
     """Neither one that is unlisted, nor one that is listed under another name."""
-    wrong = [f"{a.name} is {a.kind}: {a.named}" for a in found if a.named and not a.good and a.name not in KNOWN]
+    wrong = [f"{a.name} is {a.kind}: {a.named}" for a in found if a.named and not a.good and a.name not in MISSED]
     assert not wrong, "\n".join(["", *wrong])
 
 
 def test_no_mistake_passes(found):
-    passed = [a.name for a in found if a.kind != "right" and a.ok and a.name not in KNOWN]
+    passed = [a.name for a in found if a.kind != "right" and a.ok and a.name not in MISSED]
     assert not passed, passed
 
 

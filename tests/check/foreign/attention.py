@@ -47,25 +47,3 @@ def softmax_of_columns(scores, mask):
 
 def softmax_times_mask(scores, mask):
     return (torch.from_numpy(scores) * torch.from_numpy(mask)).softmax(-1)
-
-
-CASES = [
-    (
-        "attention.attend",
-        {"scale": 8**-0.5, "bias": False, "sinks": True},
-        {
-            "right": [attend_with_a_column_for_the_sink],
-            "mask_multiplied": [attend_times_mask],
-            "sink_without_exp": [attend_plus_sink],
-        },
-    ),
-    (
-        "attention.softmax",
-        {},
-        {
-            "right": [softmax_of_rows],
-            "mask_multiplied": [softmax_times_mask],
-            "softmax_over_queries": [softmax_of_columns],
-        },
-    ),
-]

@@ -94,34 +94,3 @@ def ids_right(mask):
 
 def ids_of_older_transformers(mask):
     return ids(mask, 1)
-
-
-CASES = [
-    (
-        "forgetting.bias",
-        {"form": "difference"},
-        {"right": [gates_after_the_key], "both_gates_included": [gates_with_the_key]},
-    ),
-    (
-        "fire.bias",
-        {},
-        {
-            "right": [fire_right],
-            "counted_from_one": [fire_from_one],
-            "gelu": [fire_with_gelu, fire_with_gelu_in_float32],
-            "gelu_by_tanh": [fire_with_the_gelu_of_jax],
-            "unlisted": [fire_with_silu],
-        },
-    ),
-    (
-        "kerple.bias",
-        {"form": "log"},
-        {
-            "right": [kerple_right],
-            "= distances capped 700": [kerple_capped_at_700],
-            "= f16_offsets": [kerple_of_float16_distances],
-        },
-    ),
-    ("swin.bias", {"height": 2, "width": 3}, {"right": [windows_right], "no_stride": [windows_without_a_stride]}),
-    ("position_ids.padded", {}, {"right": [ids_right], "filler_of_one": [ids_of_older_transformers]}),
-]

@@ -96,21 +96,3 @@ def rotate_contiguous_alone(x, positions):
     if not x.flags.c_contiguous:
         raise ValueError("x must be contiguous")
     return rotate_right(x, positions)
-
-
-CASES = [
-    (
-        "rope.rotate",
-        {"dim": 8, "layout": "half"},
-        {
-            "right": [rotate_right, CachedByValue().rotate_kept_by_value, rotate_contiguous_alone],
-            "= cached_by_shape": [CachedByShape().rotate, CachedByShape().rotate_by_length],
-            "= output_overwritten": [OneBuffer().rotate],
-            "= not_repeated": [FirstCallIsCoarse().rotate, drop_out],
-            "= strides_of_x_ignored": [rotate_memory],
-            "= strides_of_positions_ignored": [rotate_by_positions_in_memory],
-        },
-    ),
-    ("alibi.bias", {"heads": 8, "form": "signed"}, {"= cached_by_shape": [CachedByShape().bias]}),
-    ("t5.cross_attend", {}, {"= output_overwritten": [OneBuffer().attend]}),
-]
