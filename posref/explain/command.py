@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.explain import explanation, output, presets
+from posref.explain import explanation, longer, output, presets
 from posref.explain.output import chosen
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
@@ -25,6 +25,9 @@ def answer(arguments):
         return arguments.frequencies
     if arguments.code:
         return output.code(found, arguments.code, os.path.basename(arguments.file))
+    if arguments.longer:
+        options = longer.options(found, arguments.longer)
+        return json.dumps(options, indent=2) if arguments.json else longer.page(options)
     if arguments.diff:
         changes = output.differences(found, chosen(explanation(arguments.diff), arguments.layer, arguments.part))
         return json.dumps(changes, indent=2) if arguments.json else "\n".join(changes) or "the positions are the same"

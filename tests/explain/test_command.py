@@ -176,6 +176,27 @@ def test_a_model_of_texts_and_pictures_is_asked_for_its_texts(file, capsys):
         command.question(wrong)  # its text is not described: that of pictures is no answer for it
 
 
+def test_rules_for_a_longer_context_stand_beside_each_other(file, capsys):
+    """Counted here from the definition: a pair that never made a turn in training reaches new angles if w' n > w L."""
+    config = file(LLAMA | {"max_position_embeddings": 4096, "head_dim": 128})
+    found = json.loads(printed(capsys, config, "--longer", "32768", "--json"))
+    rows = {each["rule"]: each for each in found["rules"]}
+    w = 10000.0 ** (-np.arange(64) / 64)
+    assert rows["none"]["new"] == (w * 4096 < 2 * np.pi).sum() == 18
+    assert [rows[each]["new"] for each in ("linear", "ntk", "yarn", "llama3")] == [
+        0,
+        17,
+        0,
+        0,
+    ]  # ntk slows the last pair enough
+    assert rows["linear"]["slower"] == [8, 8, 8]
+    assert rows["ntk"]["slower"][::2] == pytest.approx([1, 8])
+    assert rows["yarn"]["scores"] == pytest.approx((0.1 * np.log(8) + 1) ** 2)
+    assert "scaling.yarn(w, factor=8, original_length=4096" in printed(capsys, config, "--longer", "32768")
+    assert cli.main(["explain", config, "--longer", "4096"]) == 2
+    assert "name a greater length" in capsys.readouterr().err
+
+
 def test_difference(file, capsys):
     first, second = file(LLAMA, "a.json"), file(LLAMA | {"rope_theta": 500000.0}, "b.json")
     assert printed(capsys, first, "--diff", second) == "layers 0-3: base 10000.0 -> 500000.0\n"
