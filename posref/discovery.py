@@ -5,6 +5,7 @@ says about a system is its module's docstring, its `PRESETS` and released models
 """
 
 import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -38,14 +39,20 @@ def names():
     >>> "rotary.rope" in names()
     True
     """
-    return [
+    return [*_names()]
+
+
+@functools.cache
+def _names():
+    return tuple(
         f"{family}.{module.name}"
         for family in FAMILIES
         for module in pkgutil.iter_modules(importlib.import_module(f"posref.{family}").__path__)
         if not module.name.startswith("_")
-    ]
+    )
 
 
+@functools.cache
 def system(name):
     """The `System` of a full name.
 

@@ -1,5 +1,6 @@
 """Golden: outputs that were dumped by another program, against a golden case."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from posref.check.ranged import BY_DTYPE, MEANING, models
 from posref.check.report import Report
 from posref.check.rotary import phases
 from posref.check.verdict import blind, decided, judged
+
+_system = functools.cache(vectors.load)  # which is read here and never written
 
 
 def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | None = None) -> Report:
@@ -68,7 +71,7 @@ def _question(report: Report, case: Any, kind: str, model: str | None) -> Questi
 
 def _alone(case: Any, names: set[str]) -> str:
     """How many cases of the op tell what was named."""
-    same = [each for each in vectors.load(case.id.split("/")[0]).cases if each.op == case.op]
+    same = [each for each in _system(case.id.split("/")[0]).cases if each.op == case.op]
     telling = sum(not names.isdisjoint(each.flags) for each in same)
     told = (
         f"{telling} of {len(same)} cases of {case.op} would tell" if telling else f"compare all {len(same)} cases of {case.op}"
@@ -78,6 +81,6 @@ def _alone(case: Any, names: set[str]) -> str:
 
 def _caught(case: Any) -> str:
     name = case.id.split("/")[0]
-    known = vectors.load(name).flags
+    known = _system(name).flags
     bugs = "; ".join(f"{known[flag]['bug']} ({flag})" for flag in case.flags)
     return f"This case is meant to catch: {bugs}. posref/vectors/{name}.json describes them under flags."
