@@ -98,9 +98,11 @@ def plain(said):
     return {where: re.sub(apart, " ", json.dumps(text).replace(COPY, "")) for where, text in said.items()}
 
 
-def test_copies_and_new_systems_are_found(tmp_path):
+@pytest.mark.parametrize("families", [("relative", "state"), pytest.param(tuple(WORDS), marks=pytest.mark.slow)])
+def test_copies_and_new_systems_are_found(families, tmp_path):
+    """A family of each template; all of them in the release tier."""
     copied(["relative.fire"], tmp_path)
-    new = {f"{family}.new_in_{family}": write(f"{family}.new_in_{family}", tmp_path) for family in WORDS}
+    new = {f"{family}.new_in_{family}": write(f"{family}.new_in_{family}", tmp_path) for family in families}
     added = [f"relative.fire{COPY}", *new]
     run(tmp_path, "-m", "proofs", *added, "--no-mutants", "--write-statements")
     run(tmp_path, "-m", "proofs.vectors", *(name.split(".")[1] for name in added))

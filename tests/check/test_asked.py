@@ -9,7 +9,7 @@ from functools import partial, partialmethod, wraps
 import numpy as np
 import pytest
 
-from posref import cli, ops
+from posref import cli
 from posref.check import check, check_rope, contract
 from posref.check.implementation import AXES
 from posref.check.rotary.rotation import LAYOUTS
@@ -263,7 +263,7 @@ def test_what_is_bound_is_not_overridden(ask, bound):
     ask(bound, base=5e5).require()
 
 
-@every([op for name in ops.names() for op in ops.system(name).values()], name=lambda op: op.name)
+@every(own.OPS, name=lambda op: op.name)
 def test_no_setting_of_any_op_is_passed_where_it_is_bound(op):
     """A function that takes all settings and has each of them bound in turn gets the bound one."""
     from posref.check.call import Caller
@@ -356,7 +356,7 @@ def test_windows_of_models_and_keys_after_the_query():
         ).require()
 
 
-@every([op for name in ops.names() for op in ops.system(name).values()], name=lambda op: op.name)
+@every(own.OPS, name=lambda op: op.name)
 def test_a_word_that_a_setting_does_not_have_is_refused_before_the_function_is_called(op):
     """Every setting of every op that takes a word; the error names the setting, and so does that of the contract."""
     usual = settings(op)

@@ -64,7 +64,7 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", *(pytest.param(few, marks=pytest.mark.slow) for few in ("float16", "bfloat16"))])
 @pytest.mark.parametrize(("name", "settings", "right", "wrong"), LARGE)
 def test_overflow_of_large_arguments_is_seen(name, settings, right, wrong, dtype):
     """Some numbers of the probe are large: what takes care of them is right in every format, what does not gives NaN."""

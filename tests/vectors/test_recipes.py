@@ -48,6 +48,7 @@ def test_inputs_are_painted():
     assert np.array_equal(q, painted(q.shape, case.params["q_tag"]) / case.params["q_over"])
 
 
+@pytest.mark.slow
 def test_every_element_of_a_recipe():
     """The padded one written out whole, and its sensitivities against those that all other cases have."""
     (record,) = (r for r in vectors.read(vectors.DIRECTORY / "kernels" / "attend.json")["cases"] if "/padded-" in r["id"])
