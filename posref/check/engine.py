@@ -116,9 +116,9 @@ class Question:
         if (name, model) not in self._bounds:
             otherwise = np.asarray(self.tolerance.get(model, np.zeros(1)).max(initial=0))
             try:
-                u = units(model)
+                u, spec = units(model), self.op.spec
                 with np.errstate(all="ignore"):
-                    made = allowed(wrong(lambda **a: self.op.spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
+                    made = allowed(wrong(lambda **a: spec(**lifted(a, u)), lifted(self.a, u)), u)[1][model]
             except NO_ANSWER:
                 made = otherwise
             made = np.where(np.isnan(made), otherwise, made) + self._inside(model)  # infinity times 0 on the way
@@ -172,7 +172,7 @@ class Question:
         """What all errors together may be, in units of what is allowed; infinite where each element alone says enough."""
         if model not in self._rms:
             bits = rounded.bits(model)
-            judged = bits > 0 and self.gauge == "none" and (rounded.attends(self.op.name) or self._wide(model))
+            judged = bits > 0 and self.gauge == "none" and ("attention" in self.op.tags or self._wide(model))
             self._rms[model] = self._limit(model, bits) if judged else np.inf
         return self._rms[model]
 

@@ -304,7 +304,7 @@ def _settings(op: Op) -> dict[str, inspect.Parameter]:
 def _described(op: Op, name: str, value: Any) -> str:
     if not hasattr(value, "shape"):
         return _require.kind(value)
-    meant = {"mask": "True = no padding" if op.name.startswith("sinusoidal_2d.") else "True = may attend"}
+    meant = {"mask": "True = no padding" if "padding" in op.tags else "True = may attend"}
     usual = {"int64": "integers", "bool": "booleans", "float32": "numbers", "float64": "numbers"}
     kind = usual.get(dtype_name(value), dtype_name(value)) if isinstance(value, np.ndarray) else dtype_name(value)
     return f"{kind} {tuple(value.shape)}" + (f", {meant[name]}" if kind in ("booleans", "bool") and name in meant else "")

@@ -146,11 +146,6 @@ def bits(model: str) -> int:
     return 24 if model.startswith("f32") else BITS.get(model.partition("-")[0], 0)
 
 
-def attends(op: str) -> bool:
-    """Whether an op gives outputs of attention, sums of sums: their worst cases are far from what happens."""
-    return "attend" in op and "gradient" not in op
-
-
 def _found(tree: Any) -> Iterator[Rounded]:
     if isinstance(tree, Rounded):
         yield tree

@@ -12,7 +12,7 @@ from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
-from posref.check.rounded import BITS, attends
+from posref.check.rounded import BITS
 from posref.check.tensors import round_to
 from posref.ops import Mistake
 from posref.ops.common import per_head
@@ -230,7 +230,7 @@ def _columns(question: Question, wrong: np.ndarray) -> str:
     a, size = question.a, wrong.shape[-1:]
     shapes = {name: value.shape for name, value in a.items() if isinstance(value, np.ndarray)}
     keys = shapes["key_positions"][-1:] if "key_positions" in shapes else shapes.get("k", ())[-2:-1]
-    if size and keys == size and not attends(question.op.name):
+    if size and keys == size and "attention" not in question.op.tags:
         return columns(wrong, "keys")
     wide = [shapes[name][-1:] for name in ("x", "q", "v", "table") if name in shapes]
     if size not in [*wide, (a.get("dim"),)]:

@@ -32,6 +32,7 @@ __all__ = [
     "Mistake",
     "NotHere",
     "Op",
+    "attends",
     "both",
     "flags",
     "inside",
@@ -105,6 +106,8 @@ class Op(NamedTuple):
     inside: Callable[[Arguments], Any] = lambda a: 0.0  # amplitude of what is made from whole numbers, which carry no error
     meant: Callable[[Arguments], Any] = lambda a: True  # the elements that have a meaning; others may be anything
     further: Mapping[str, Mistake] = MappingProxyType({})  # mistakes of these settings, asked after all others
+    tags: frozenset[str] = frozenset()  # attention, gradient, rotation, frequencies, padding: stages of the check look for them
+    turned: Any = None  # the argument whose pairs RoPE rotates; "" where the result is the tables of cos and sin
 
 
 def missing() -> Any:
@@ -306,14 +309,21 @@ def _op(module: ModuleType, last: str, f: Spec) -> Op:
     mistakes |= {name: m for name, m in shared.items() if name not in module.MISTAKES.keys() | renamed}
     given = tuple(name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY)
     make = probe.maker(f, given, getattr(module, "ARRAYS", {}), getattr(module, "ASKED", ()), getattr(module, "EXTENTS", {}))
-    own: dict[str, Any] = _of_its_own(module, last)
-    return Op(f"{module.__name__.rsplit('.', 1)[1]}.{last}", f, given, make, mistakes, **own)
+    name = f"{module.__name__.rsplit('.', 1)[1]}.{last}"
+    return Op(name, f, given, make, mistakes, **_of_its_own(module, last))
 
 
-def _of_its_own(module: ModuleType, last: str) -> dict[str, Callable[[Arguments], Any]]:
-    """`INSIDE` and `MEANT` of the file, where the op has an entry."""
-    tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "meant")}
-    return {field: table[last] for field, table in tables.items() if last in table}
+def _of_its_own(module: ModuleType, last: str) -> dict[str, Any]:
+    """`INSIDE`, `MEANT` and `TURNED` of the file, where the op has an entry, and its tags, those of `TAGS` among them."""
+    tables = {field: getattr(module, field.upper(), {}) for field in ("inside", "meant", "turned")}
+    tags = {"attention": attends(last), "gradient": "gradient" in last, getattr(module, "TAGS", {}).get(last): True}
+    found = {field: table[last] for field, table in tables.items() if last in table}
+    return found | {"tags": frozenset(tag for tag, holds in tags.items() if holds and tag)}
+
+
+def attends(name: str) -> bool:
+    """Whether an op gives outputs of attention, sums of sums: their worst cases are far from what happens."""
+    return "attend" in name and "gradient" not in name
 
 
 def _varied(wrong: Wrong, f: Spec) -> Spec:

@@ -14,6 +14,8 @@ from posref.ops.probe import marks_at, painted
 from posref.rotary import layouts, rope
 
 HERE = sys.modules[__name__]
+TURNED = {"rotate": "x", "gradient": "g", "tables": ""}
+TAGS = {"rotate": "rotation", "inv_freq": "frequencies"}
 EXTENTS = {"heads": 5, "n_key": 23, "max_position": 1_000_000}
 
 

@@ -17,6 +17,9 @@ def normalized(mask):
     return sinusoidal_2d.normalized(sinusoidal_2d.counted(mask))
 
 
+TAGS = dict.fromkeys(("counted", "normalized"), "padding")
+
+
 ARRAYS = {
     "coordinates": lambda s: np.stack(np.divmod(np.arange(s.n_key), 3), axis=-1),
     "mask": lambda s: np.arange(4)[:, None] + 0 * np.arange(5) < 3 + 2 * (np.arange(5) < 2),

@@ -1,12 +1,13 @@
 """Variation: a copy of a function in which another function stands in the place of one that it calls, at any depth.
 
 Nothing that other callers see is changed. Copied are the functions of posref that are reached from globals, modules, closures,
-and from the dictionaries and tuples that stand there.
+and from the dictionaries, tuples and partial calls that stand there; attributes of other objects are not followed.
 """
 
 import builtins
 import inspect
 from collections.abc import Callable
+from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -40,6 +41,8 @@ class _Copies:
             return {name: self.of(each) for name, each in value.items()}
         if type(value) is tuple:
             return tuple(map(self.of, value))
+        if type(value) is partial:
+            return partial(self.of(value.func), *self.of(value.args), **self.of(value.keywords))
         if not isinstance(value, FunctionType) or not value.__module__.startswith("posref"):
             return value
         if _original(value) not in self.made:

@@ -44,7 +44,7 @@ def spreads(case, outputs=None):
     if case.cond is None or case.gauge != "none":
         return {}
     outputs = outputs or _specification(case)
-    judged = [name for name in case.models if rounded.bits(name) and (rounded.attends(case.op) or _wide(case, name))]
+    judged = [name for name in case.models if rounded.bits(name) and (ops.attends(case.op) or _wide(case, name))]
     models = [name for name in judged if outputs(next(rounded.ways(name)), rounded.bits(name)) is not None]
     return {model: _two_digits(case, _spread(case, model, outputs)) for model in models}
 

@@ -1,8 +1,12 @@
 """The parts of the check against definitions: rounding, the probe, the phases."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import posref
 from posref import ops
 from posref.check import aliases, engine, tensors
 from posref.check.rotary import phases
@@ -74,3 +78,22 @@ def test_tensors_are_widened_without_their_library():
     tensor = Torchlike(np.array([1.5]), "torch.bfloat16")
     assert tensors.dtype_name(tensor) == "bfloat16"
     assert np.array_equal(tensors.as_float64(tensor), [1.5])
+
+
+def test_stages_look_for_tags_and_never_for_the_name_of_an_op():
+    def named(source):
+        """Comparisons of an op's name with anything but another op's name, and questions about its letters."""
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Compare):
+                sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+                if any(side.endswith("op.name") for side in sides) and not all(side.endswith(".name") for side in sides):
+                    yield ast.unparse(node)
+            elif isinstance(node, ast.Call | ast.Subscript):
+                text = ast.unparse(node)
+                if "op.name.startswith(" in text or "op.name.endswith(" in text or "[question.op.name]" in text:
+                    yield text
+
+    assert all(
+        list(named(f"if {bad}: pass")) for bad in ('op.name != "rope.rotate"', '"gradient" in op.name', "a.op.name in NAMES")
+    )
+    assert [said for path in Path(posref.__file__).parent.glob("check/**/*.py") for said in named(path.read_text())] == []

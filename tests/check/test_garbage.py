@@ -18,7 +18,6 @@ from posref.check.other_settings import others as settings_tried
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.rotary.phases import stages
-from posref.check.rounded import attends
 from posref.check.stages.shapes import BATTERY, LARGE, _decides, _shapes, further
 from posref.check.verdict import SHORT, decided, judged
 from tests import own
@@ -161,7 +160,7 @@ def test_numbers_that_are_0_beside_much_larger_ones_show_no_formula(case):
     assert not report.diagnosis, str(report)
 
 
-@every([op for op in OPS if attends(op.name)], name=lambda op: op.name)
+@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name)
 def test_the_ratio_that_is_printed_is_the_one_that_was_compared(op):
     """A mistake may fit a strict model where the right answer is within a loose one: what fails is off by more than 1 there."""
     arguments = op.make(**settings(op))

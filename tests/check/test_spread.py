@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
-from posref.check import check, diagnose, engine, implementation, rounded
+from posref.check import check, diagnose, engine, implementation
 from posref.check.ranged import models
 from posref.check.tensors import round_to
 from posref.relative import alibi
@@ -15,7 +15,7 @@ from posref.relative import alibi
 SPEC = importlib.util.spec_from_file_location("low", Path(__file__).parent / "low.py")
 low = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(low)
-OPS = [op for system in ops.names() for op in ops.system(system).values() if rounded.attends(op.name)]
+OPS = [op for system in ops.names() for op in ops.system(system).values() if "attention" in op.tags]
 STYLES = {dtype: [style for style in low.STYLES if style.stored == dtype] for dtype in ("bfloat16", "float16")}
 
 

@@ -27,7 +27,7 @@ def test_attention_and_wide_tolerances_have_it():
             m for m in case.models if case.cond and case.expected.any() and vectors.worst(case, case.expected / 1.1, m) <= 1
         }
         narrow = {m for m in case.models if "16" in m or (m.startswith("f32") and case not in kernels)}
-        attention = narrow if rounded.attends(case.op) and case.cond else set()
+        attention = narrow if ops.attends(case.op) and case.cond else set()
         wide = {m for m in wide if case.gauge == "none" and not (case in kernels and m.startswith("f32"))}
         assert case.rms.keys() == attention | wide, case.id
     assert len({case.id.split("/")[0] for case in JUDGED}) >= 13
@@ -219,7 +219,7 @@ def exp_log(dim, base):
 def test_angles_of_every_recipe_pass(recipe):
     """Far away the recipe of the frequencies decides, and r knows the rounding of all of them."""
     number = 0
-    for case, model in ((c, m) for c in JUDGED if {"base", "dim"} <= c.params.keys() and rounded.attends(c.op) for m in c.rms):
+    for case, model in ((c, m) for c in JUDGED if {"base", "dim"} <= c.params.keys() and ops.attends(c.op) for m in c.rms):
         op, arguments = ops.of_case(case)
         change = ops.inside(rope, "frequencies", _given(recipe(case.params["dim"], case.params["base"]).astype(float)))
         way, bits = next(rounded.ways(model)), rounded.bits(model)

@@ -20,7 +20,7 @@ def recognized(question: Question, got: np.ndarray, model: str) -> tuple[str, ..
 
     Libraries differ in the last bit of powers and exponentials, so the right recipe may miss a few pairs.
     """
-    if question.op.name != "rope.rotate":
+    if "rotation" not in question.op.tags:
         return ()
     a, u, explained = question.a, units(model), {}
     first, second = pairing.indices(a.dim, a.layout.split("_to_")[-1])

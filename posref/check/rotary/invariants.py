@@ -13,7 +13,7 @@ def check(report: Report, question: Question, got: np.ndarray) -> None:
     A vector within its bound is longer or shorter than the right one by at most the length of the bound.
     """
     right, bound = question.right, question.tolerance[question.models[-1]]
-    if question.op.name != "rope.rotate" or got.shape != right.shape or not np.isfinite(got).all():
+    if "rotation" not in question.op.tags or got.shape != right.shape or not np.isfinite(got).all():
         return
     start = np.broadcast_to(per_head(question.a.positions, got) == 0, got.shape[:-1])
     if start.any():

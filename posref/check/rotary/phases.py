@@ -19,8 +19,6 @@ from posref.check.rotary import schedules, sections
 from posref.ops import Arguments, Mistake, using
 from posref.ops.common import per_head
 
-TURNED = {"rope.rotate": "x", "rope.gradient": "g", "rope.tables": ""}  # op -> what is turned by it
-FREQUENCIES = ("rope.inv_freq", "sinusoidal.frequencies")
 NEAR = 300  # up to here most tables reach, and 16 bits hold most positions
 DIGITS = (1, 2, 3, 4, 6, 9)
 MANY = 6  # frequencies that show a base and a factor: three for each number
@@ -80,13 +78,13 @@ class Base(NamedTuple):
 
 def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> Iterator[Stage]:
     """What may explain the output, most telling first; with `call`, basis vectors show the pairs."""
-    if question.op.name in FREQUENCIES:
+    if "frequencies" in question.op.tags:
         yield from (
             _laws(question, Base(), Fit(got, 1, 0.0), Fit(question.right, 1, 0.0)) if len(got) > 2 and (got > 0).all() else ()
         )
     if {"coordinates", "axis"} <= question.a.keys():
         yield sections.stage(question, got)
-    if question.op.name not in TURNED:
+    if question.op.turned is None:
         return
     seen: list[Pairs | None] = []
     for base, pairs in _bases(question, got, call):
@@ -101,7 +99,7 @@ def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> I
 
 def _bases(question: Question, got: np.ndarray, call: Caller | None) -> Iterator[tuple[Base, Pairs | None]]:
     """The pairs that an output may have turned: as asked, of a listed layout, of another width, as basis vectors show."""
-    turned = TURNED[question.op.name]
+    turned = question.op.turned
     if not turned:
         yield Base(), None
         return
@@ -137,7 +135,7 @@ def _impulse(question: Question, call: Caller) -> Pairs | None:
 
 def _pairs(question: Question, f: Callable[[Arguments], Any]) -> Pairs | None:
     """Which features reach which, from basis vectors at a few positions; None if they are no pairs."""
-    a, turned = question.a, TURNED[question.op.name]
+    a, turned = question.a, question.op.turned
     dim, at = a[turned].shape[-1], np.unique(np.minimum([0, 1, 2, 3, 19, 100], np.max(a.positions)))
     basis = np.broadcast_to(np.eye(dim)[:, None, None, :], (dim, 1, len(at), dim)).copy()
     rows = np.broadcast_to(at, (dim, len(at))) if a.positions.ndim > 1 else at
@@ -173,7 +171,7 @@ def _read(question: Question, y: np.ndarray, pairs: Pairs | None) -> Phases | No
         half = y.shape[-1] // 2
         ratio = y[..., :half] + 1j * y[..., half:]
     else:
-        x = question.a[TURNED[question.op.name]]
+        x = question.a[question.op.turned]
         at = per_head(at, x)
         at = at.reshape((1,) * (x.ndim - 1 - at.ndim) + at.shape)
         before = x[..., pairs.first] + 1j * x[..., pairs.second]
@@ -249,7 +247,7 @@ def _one_more(question: Question, base: Base) -> Iterator[Stage]:
 
 
 def _near(question: Question, got: np.ndarray) -> np.ndarray:
-    rows = per_head(question.a.positions, got) if TURNED[question.op.name] else question.a.positions
+    rows = per_head(question.a.positions, got) if question.op.turned else question.a.positions
     return np.broadcast_to(rows <= NEAR, got.shape[:-1])
 
 

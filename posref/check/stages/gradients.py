@@ -58,7 +58,7 @@ def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None
     names = [name for name in _features(op, a) if _used(op, a, name)] if torch is not None and torch.is_grad_enabled() else []
     given = caller.tensors(a)
     names = [name for name in names if isinstance(given.get(name), torch.Tensor)]
-    if not names or "gradient" in op.name or caller.dtype not in ("float32", "float64"):
+    if not names or "gradient" in op.tags or caller.dtype not in ("float32", "float64"):
         return
     flow = painted(np.shape(op.spec(**a)), 2)
     for name in names:
@@ -109,7 +109,7 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
     """
     names = _features(op, a)
     torch: Any = sys.modules.get("torch")
-    if not names or "gradient" in op.name or torch is None or not torch.is_grad_enabled():
+    if not names or "gradient" in op.tags or torch is None or not torch.is_grad_enabled():
         return False
     given = caller.tensors(a)
     if not all(isinstance(given.get(name), torch.Tensor) for name in names):

@@ -344,7 +344,7 @@ def _distances(question: engine.Question, got: np.ndarray) -> Iterator[list[tupl
 def _answered(caller: Caller, question: engine.Question) -> np.ndarray:
     """The output; where a row of attention sees no key, what it should be: values of no keys are nobody's agreement."""
     got = reshaped(caller(question.a), question)
-    if got.shape != question.right.shape or not rounded.attends(question.op.name):
+    if got.shape != question.right.shape or "attention" not in question.op.tags:
         return got
     return np.where((question.right == 0).all(axis=-1, keepdims=True), question.right, got)
 
