@@ -383,6 +383,17 @@ def ends(n: int, names: Sequence[str]) -> dict[str, Mistake]:
 
 GROUPS: tuple[tuple[set[str], dict[str, Mistake]], ...] = (
     (
+        {"state"},
+        {
+            "state_ignored": Mistake(
+                using(state=lambda a: 0 * a.state),
+                "the state that is handed in is not used",
+                "Each call begins a new text.",
+                "Begin with the state that the last call returned.",
+            )
+        },
+    ),
+    (
         {"boundaries"},
         {
             "state_not_reset": Mistake(

@@ -64,12 +64,6 @@ MISTAKES = {
         "No token sees itself.",
         "Put width - 1 zeros in front, not width, or cut the output in front.",
     ),
-    "state_ignored": Mistake(
-        using(state=lambda a: 0 * a.state),
-        "the rows that are handed in are not used",
-        "The first tokens of each call are wrong.",
-        "Put the kept rows in front of the new ones.",
-    ),
     "state_one_row_ahead": Mistake(
         _one_row_ahead,
         "the kept rows are one token too new: the cache was updated before it was read",

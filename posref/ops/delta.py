@@ -103,7 +103,7 @@ def _one_step(k, v, beta, log_gates):
 
 
 TAKEN = """no_gates gates_to_base_2 gate_one_token_late gates_of_the_first_head gate_of_the_first_feature
-    gates_cumulated_in_bf16 state_ignored other_state_layout"""
+    gates_cumulated_in_bf16 other_state_layout"""
 MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     "decay_after_error": Mistake(
         _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v - k @ s)),

@@ -181,12 +181,6 @@ MISTAKES = {
         "Add k v^T, then read.",
         only="attend",
     ),
-    "state_ignored": Mistake(
-        using(state=lambda a: 0 * a.state),
-        "the state that is handed in is not used",
-        "Each call begins a new text.",
-        "Begin with the state that the last call returned.",
-    ),
     "other_state_layout": Mistake(
         using(state_layout=lambda a: OTHER[a.state_layout] if a.state.shape[-1] == a.state.shape[-2] else missing()),
         "the state is [V, K] where [K, V] is meant, or the reverse",

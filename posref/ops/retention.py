@@ -26,11 +26,6 @@ ARRAYS = {
 }
 
 
-def _transposed(a):
-    square = a.state.shape[-1] == a.state.shape[-2]
-    return np.swapaxes(a.state, -1, -2) if square else missing()
-
-
 def _mask_without_decay(f, a):
     """The tokens of one chunk, which is the text, and what was before it."""
     return f(**a | {"decays": 0 * a.decays + 1, "state": 0 * a.state}) + f(**a | {"v": 0 * a.v})
@@ -88,12 +83,6 @@ MISTAKES = {
         "Read keys up to the token: j <= i.",
         only="attend",
     ),
-    "state_ignored": Mistake(
-        using(state=lambda a: 0 * a.state),
-        "the state that is handed in is not used",
-        "Each call begins a new text.",
-        "Begin with the state that the last call returned.",
-    ),
     "state_decayed_once_less": Mistake(
         using(state=lambda a: a.state / a.decays[:, None, None]),
         "the first token reads the state before its decay: g^i for g^(i+1)",
@@ -101,7 +90,7 @@ MISTAKES = {
         "The state decays at the first token too.",
     ),
     "state_transposed": Mistake(
-        using(state=_transposed),
+        using(state=lambda a: np.swapaxes(a.state, -1, -2) if a.state.shape[-1] == a.state.shape[-2] else missing()),
         "the state is read as values by keys",
         "Right for one text from its start; garbage after the first chunk.",
         "The state is keys by values; swap its last two axes.",

@@ -7,6 +7,7 @@ import sympy as sp
 
 from posref import pairing
 from posref.rotary import rope, xpos
+from posref.state import _memory, retention
 from proofs.kit import array, entries, example, prove_equal, prove_that, size, sized, summing, symbol, symbols, theorem
 from proofs.rotary.rope import definition as turned
 
@@ -108,3 +109,30 @@ def lengths_are_kept():
     x, w, z = symbols("x", 1, 2), symbols("w", 1), symbols("z", 1, 1)
     y = xpos.rotate(x, *rope.tables(array([symbol("m")]), w), z, layout="half", side="query")
     prove_equal(y @ y.T, x @ x.T)
+
+
+@theorem(
+    of=[retention.quadratic, _memory.start, xpos.rotate, rope.rotate, rope.tables, pairing.split, pairing.join],
+    sizes="n = 3, one pair of features, all frequencies, centres, scale bases and zeta",
+)
+def one_pair_is_a_retention():
+    """xPos with one pair, without softmax, is retention of turned keys with the decay zeta^(1/B), where b = 1/B: the centre
+    cancels."""
+    prove_equal(*xpos_beside_retention(3, symbol("c"), 1), mention=[symbol("b")])
+
+
+def xpos_beside_retention(n, center, power):
+    """Outputs of keys and queries stretched by xPos, without decay, and of turned ones with the decay zeta^(power / B)."""
+    q, k, v = (symbols(name, 1, n, 2) for name in "qkv")
+    zeta, rate, tables = symbols("z", 1, positive=True), symbol("b"), rope.tables(np.arange(n), symbols("w", 1))
+    factors = zeta ** ((np.arange(n)[:, None] - center) * rate)
+    stretched = [xpos.rotate(x, *tables, factors, layout="half", side=side) for x, side in ((q, "query"), (k, "key"))]
+    plain = [rope.rotate(x, *tables, layout="half") for x in (q, k)]
+    given = ((stretched, np.array([1])), (plain, zeta ** (power * rate)))
+    return [retention.quadratic(*pair, v, g, scale=1).output for pair, g in given]
+
+
+@one_pair_is_a_retention.control
+def whatever_the_decay():
+    """xPos is that retention with another decay, zeta^(2/B)."""
+    prove_equal(*xpos_beside_retention(2, 0, 2))

@@ -3,9 +3,9 @@
 import numpy as np
 
 from posref import pairing
-from posref.rotary import linear_attention, rope, xpos
+from posref.rotary import rope
 from posref.state import _memory, retention
-from proofs.kit import array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import example, expression, prove_equal, prove_that, symbol, symbols, theorem
 from proofs.kit.loops import Loop, covers
 
 REST = [_memory.start]
@@ -92,20 +92,15 @@ def each_chunk_begins_a_text():
 def every_length():
     """Before token t the state is g^t (S + P_t), where P_t is the sum of g^(-j-1) k_j v_j^T over j < t: so at first, and a turn
     goes on to t + 1 and reads scale q_t . S_t after it. So the recurrence is the sum of the definition at every length."""
-    q, k, v, g, s = text(2, 1, 2, 1)
-    loop, scale, n, t = Loop(retention.recurrent, 0), symbol("r"), 2, symbol("t", integer=True, nonnegative=True)
-    names = {"q": q, "k": k, "v": v, "decays": g, "scale": scale, "state": s}
-    first = loop.before(names)
-    prove_that(loop.turns(first) == [n], "a turn for each token")
+    q, k, v, g, s = text(1, 1, 2, 1)
+    loop, scale, t, so_far = Loop(retention.recurrent, 0), symbol("r"), symbol("t", integer=True), symbols("p", 1, 2, 1)
+    first = loop.before({"q": q, "k": k, "v": v, "decays": g, "scale": scale, "state": s})
+    prove_that(loop.turns(first) == [1] and first["outputs"] == [], "a turn for each token, and nothing is read before")
     prove_equal(first["s"], s)
-    prove_that(first["outputs"] == [], "nothing is read before the first token")
-    so_far = symbols("p", 1, 2, 1)
-    for at in range(n):
-        state = (g**t)[:, None, None] * (s + so_far)
-        turned = loop.turn({**first, "s": state, "outputs": []}, t=at)
-        more = (g ** (-t - 1))[:, None, None] * k[:, at, :, None] * v[:, at, None, :]
-        prove_equal(turned["s"], (g ** (t + 1))[:, None, None] * (s + so_far + more), mention=[g[0]])
-        prove_equal(turned["outputs"][-1], scale * (q[:, at, None] @ turned["s"]))
+    turned = loop.turn({**first, "s": (g**t)[:, None, None] * (s + so_far), "outputs": []}, t=0)
+    more = (g ** (-t - 1))[:, None, None] * k[:, 0, :, None] * v[:, 0, None, :]
+    prove_equal(turned["s"], (g ** (t + 1))[:, None, None] * (s + so_far + more), mention=[g[0]])
+    prove_equal(turned["outputs"][-1], scale * (q @ turned["s"]))
     rows = [symbols("o", 1, 1, 1), symbols("u", 1, 1, 1)]
     done = loop.after({**first, "s": s, "outputs": rows})["returned"]
     prove_equal(done.output, np.concatenate(rows, axis=-2))
@@ -139,56 +134,8 @@ def order_does_not_matter():
     """Exchanging the first two tokens changes nothing for the last: the decays are in no order."""
     q, k, v, g, _ = text(3, 1, 1, 1)
     exchanged = (np.concatenate([x[:, 1::-1], x[:, 2:]], axis=-2) for x in (k, v))
-    prove_equal(
-        retention.quadratic(q, *exchanged, g, scale=1).output[:, 2], retention.quadratic(q, k, v, g, scale=1).output[:, 2]
-    )
-
-
-@theorem(
-    of=[retention.quadratic, *REST, xpos.rotate, rope.rotate, rope.tables, pairing.split, pairing.join],
-    sizes="n = 3, one pair of features, all frequencies, centres, scale bases and zeta",
-)
-def xpos_is_a_retention():
-    """xPos with one pair, without softmax, is retention of turned keys with the decay zeta^(1/B), where b = 1/B: the centre
-    cancels."""
-    prove_equal(*xpos_beside_retention(3, symbol("c"), 1), mention=[symbol("b")])
-
-
-def xpos_beside_retention(n, center, power):
-    """Outputs of keys and queries stretched by xPos, without decay, and of turned ones with the decay zeta^(power / B)."""
-    q, k, v, _, _ = text(n, 1, 2, 1)
-    zeta, rate, tables = symbols("z", 1, positive=True), symbol("b"), rope.tables(np.arange(n), symbols("w", 1))
-    factors = zeta ** ((np.arange(n)[:, None] - center) * rate)
-    stretched = [xpos.rotate(x, *tables, factors, layout="half", side=side) for x, side in ((q, "query"), (k, "key"))]
-    turned = [rope.rotate(x, *tables, layout="half") for x in (q, k)]
-    given = ((stretched, np.array([1])), (turned, zeta ** (power * rate)))
-    return [retention.quadratic(*pair, v, g, scale=1).output for pair, g in given]
-
-
-@xpos_is_a_retention.control
-def whatever_the_decay():
-    """xPos is that retention with another decay, zeta^(2/B)."""
-    prove_equal(*xpos_beside_retention(2, 0, 2))
-
-
-@theorem(of=[retention.quadratic, *REST, linear_attention.attend], sizes="n = 3, d = 2, d_v = 2")
-def without_decay_linear_attention():
-    """With g = 1 it is causal linear attention without the denominator: their quotient is retention of values 1."""
-    q, k, v, _, _ = text(3, 1)
-    tables = rope.tables(np.zeros(3, dtype=int), symbols("w", 1))
-    whole = linear_attention.attend(q, k, v, *tables, layout="half", feature_map=lambda x: x, causal=True)
-    above, below = (retention.quadratic(q, k, x, np.array([1]), scale=1).output for x in (v, 0 * v + 1))
-    prove_equal(whole * below, above, mention=[v[0, 0, 0]])
-
-
-@without_decay_linear_attention.control
-def with_any_decay():
-    """It is so with the decay 1/2."""
-    q, k, v, _, _ = text(2, 1)
-    tables = rope.tables(np.zeros(2, dtype=int), symbols("w", 1))
-    whole = linear_attention.attend(q, k, v, *tables, layout="half", feature_map=lambda x: x, causal=True)
-    above, below = (retention.quadratic(q, k, x, array([1]) / 2, scale=1).output for x in (v, 0 * v + 1))
-    prove_equal(whole * below, above)
+    last = [retention.quadratic(q, *pair, g, scale=1).output[:, 2] for pair in (exchanged, (k, v))]
+    prove_equal(*last)
 
 
 @example(of=[retention.decays], sizes="h = 1 .. 16")

@@ -297,6 +297,16 @@ def test_a_far_angle_changes_no_other():
         assert same_bits(whole[::2], near)
 
 
+def test_the_fastest_pair_says_which_angles_are_far():
+    """At 2^30 the first angle is 10^15, for which the series is off, and the second is near."""
+    positions, frequencies = np.array([2**30, -(2**30)]), np.array([1e6, 1e-3])
+    angles = positions[:, None] * frequencies
+    for made, exact in zip(
+        fast.tables(positions, frequencies, dtype=np.float32), (np.cos(angles), np.sin(angles)), strict=True
+    ):
+        np.testing.assert_allclose(made, exact, rtol=0, atol=2**-24)
+
+
 def test_float64_tables_are_one_of_the_two_floats_around_the_exact_value():
     frequencies = rope.frequencies(128)
     made = fast.tables(POSITIONS, frequencies)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from posref.state import gated
+from posref.state import gated, retention
 
 TOLD = {"scale": 1.0, "state_layout": "kv"}
 
@@ -14,6 +14,12 @@ def test_a_long_past_overflows_nothing():
     with np.errstate(all="raise", under="ignore"):
         for form in (gated.recurrent, gated.quadratic):
             np.testing.assert_array_equal(form(one, one, one, gates, **TOLD).output, one)
+
+
+def test_no_number_overflows_in_a_long_retention():
+    q, k, v = np.ones((3, 1, 4000, 1))
+    got = retention.quadratic(q, k, v, np.array([0.5]), scale=1)
+    np.testing.assert_allclose(got.output[0, -1], 2, rtol=2**-50)
 
 
 def test_gates_above_1_are_refused():
