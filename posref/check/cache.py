@@ -16,7 +16,7 @@ from posref.check import engine
 from posref.check.call import Caller, Misbehaved
 from posref.check.ranged import models
 from posref.check.report import Report
-from posref.check.stages.shapes import failed
+from posref.check.stages.later_questions import failed
 from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, Op, using
 from posref.ops.probe import painted

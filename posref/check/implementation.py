@@ -17,10 +17,12 @@ from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
-from posref.check.stages.inputs import fine, masked
-from posref.check.stages.repeated_calls import negative, repeated, reused, second, strides
+from posref.check.stages.inputs import fine_numbers, other_masks
+from posref.check.stages.later_questions import reshaped
+from posref.check.stages.positions import far_keys, far_positions, negative_positions
+from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
-from posref.check.stages.shapes import LARGE, apart, battery, counts, far, lengths, reshaped
+from posref.check.stages.shapes import LARGE, large_counts, other_shapes, trained_lengths
 from posref.check.tensors import dtype_name
 from posref.check.verdict import blind, decided, judged
 from posref.explain import presets as released
@@ -90,17 +92,17 @@ def check(
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
-        asked = [question, *second(report, caller, question), *battery(report, caller, op, settings, question)]
-        asked += lengths(report, caller, op, settings, question)
-        asked += far(report, caller, settings, *asked)
-        asked += apart(report, caller, settings, *asked)
-        blind(report, *asked, *battery(report, caller, op, settings, question, LARGE, "large shapes"))
-        counts(report, caller, question)
+        asked = [question, *second_call(report, caller, question), *other_shapes(report, caller, op, settings, question)]
+        asked += trained_lengths(report, caller, op, settings, question)
+        asked += far_positions(report, caller, settings, *asked)
+        asked += far_keys(report, caller, settings, *asked)
+        blind(report, *asked, *other_shapes(report, caller, op, settings, question, LARGE, "large shapes"))
+        large_counts(report, caller, question)
         strides(report, caller, question)
-        reused(report, caller, question)
-        negative(report, caller, settings, question)
-        fine(report, caller, question)
-        masked(report, caller, question)
+        reused_buffers(report, caller, question)
+        negative_positions(report, caller, settings, question)
+        fine_numbers(report, caller, question)
+        other_masks(report, caller, question)
         check_gradient(report, caller, op, a)
         if seed is not None:
             seeded(report, caller, settings, question, seed)
@@ -445,7 +447,7 @@ def _first(report: Report, caller: Caller, question: engine.Question, got: Any) 
     if got.any():  # zeros have one name
         invariants.check(report, question, got)
     if not right and not report.diagnosis:
-        repeated(report, caller, question, got)
+        call_repeats(report, caller, question, got)
     if right and report.precision:
         ways = angles.recognized(question, got, report.precision.model)
         report.precision = replace(report.precision, angles=ways)

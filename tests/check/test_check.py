@@ -7,7 +7,7 @@ from posref import ops
 from posref.absolute import floater
 from posref.check import check, contract, implementation
 from posref.check.boxes import columns, where
-from posref.check.stages import shapes
+from posref.check.stages import positions
 from posref.explain import explain, presets, sources
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
@@ -607,7 +607,7 @@ def biased(change):
     return lambda i, j: alibi.bias(change(i), change(j), slopes, form="signed").astype(np.float32)
 
 
-def far(report):
+def far_positions(report):
     return [(c.status, c.detail) for c in report.checks if c.name == "far positions"]
 
 
@@ -621,11 +621,11 @@ def test_positions_that_wrap_beyond_the_first_probe_are_found(bits, named):
 
 def test_positions_in_float32_are_said_and_not_accused():
     whole = check(biased(lambda p: p), "alibi.bias", heads=3, form="signed")
-    assert far(whole) == [("passed", "up to 2147483392")]
+    assert far_positions(whole) == [("passed", "up to 2147483392")]
     assert said(whole, "odd positions near 2^24") == [("passed", "")]
     rounded = check(biased(lambda p: p.astype(np.float32).astype(int)), "alibi.bias", heads=3, form="signed")
     assert rounded.ok
-    assert far(rounded) == far(whole)
+    assert far_positions(rounded) == far_positions(whole)
     assert said(rounded, "odd positions near 2^24") == [
         ("skipped", "wrong from 16777216 on: f32_positions; all else was checked")
     ]
@@ -641,8 +641,8 @@ def test_what_far_positions_cannot_tell_is_said_with_its_reason():
     report = check(rotate, "rope.rotate", dim=8, layout="half")
     assert said(report, "odd positions near 2^24") == [("skipped", "from 16777216 on float32 positions are within the bound")]
     assert report.ambiguous[-1].endswith(": f32_positions.")
-    assert far(check(rotate, "rope.rotate", dim=8, layout="half", max_position=60)) == []
-    ((status, reason),) = far(check(lambda p, table: table[p], "learned.encode"))
+    assert far_positions(check(rotate, "rope.rotate", dim=8, layout="half", max_position=60)) == []
+    ((status, reason),) = far_positions(check(lambda p, table: table[p], "learned.encode"))
     assert status == "skipped"
     assert "table has 2060 rows" in reason
 
@@ -651,15 +651,15 @@ def test_a_table_that_ends_is_no_mistake():
     table = alibi.bias(np.arange(5000), np.arange(5000), alibi.slopes(3), form="signed").astype(np.float32)
     report = check(lambda i, j: table[:, i[..., :, None], j[..., None, :]].swapaxes(0, 1), "alibi.bias", heads=3, form="signed")
     assert report.ok
-    assert far(report)[0][1].startswith("none from 16384 on: it raised IndexError")
+    assert far_positions(report)[0][1].startswith("none from 16384 on: it raised IndexError")
 
 
 def test_a_table_of_all_positions_is_not_asked_for(monkeypatch):
     asked, seconds = [], iter((0.01, 0.01, 0.1, 0.2, 2.0))
-    monkeypatch.setattr(shapes, "_seconds", lambda caller, a: next(seconds))
+    monkeypatch.setattr(positions, "_seconds", lambda caller, a: next(seconds))
     report = check(biased(lambda p: asked.append(p.max()) or p), "alibi.bias", heads=3, form="signed")
     assert max(asked) < 2**19
-    assert far(report) == [("skipped", "none beyond 262144, which takes 2.0 s, as a table of all positions does")]
+    assert far_positions(report) == [("skipped", "none beyond 262144, which takes 2.0 s, as a table of all positions does")]
 
 
 def test_products_of_sinusoids_are_an_honest_sandwich():

@@ -18,7 +18,8 @@ from posref.check.other_settings import others as settings_tried
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.rotary.phases import stages
-from posref.check.stages.shapes import BATTERY, LARGE, _decides, _shapes, further
+from posref.check.stages.later_questions import decides, later_question
+from posref.check.stages.shapes import BATTERY, LARGE, _shapes
 from posref.check.verdict import SHORT, decided, judged
 from tests import own
 from tests.every import every
@@ -121,7 +122,7 @@ def of_shapes(op, dtype):
     for shape in _shapes(op, numbers, BATTERY + LARGE):
         arguments = op.make(**numbers | shape)
         if np.isfinite(tensors.round_to(np.asarray(op.spec(**arguments)).real, dtype)).all():
-            yield further(op, arguments, models(dtype, arguments))
+            yield later_question(op, arguments, models(dtype, arguments))
 
 
 @pytest.mark.slow
@@ -129,7 +130,7 @@ def of_shapes(op, dtype):
 def test_garbage_is_refused_at_every_shape(op, dtype):
     for question in of_shapes(op, dtype) if np.asarray(op.spec(**op.make(**settings(op)))).dtype.kind == "f" else ():
         assert question.ask(tensors.round_to(question.right, dtype)).ok
-        for name in AFTERWARDS if question.right.any() and _decides(question) else ():
+        for name in AFTERWARDS if question.right.any() and decides(question) else ():
             got = tensors.round_to(AFTERWARDS[name](question.right), dtype)
             assert not question.ask(got).ok, (name, dtype, question.right.shape, question.models)
 

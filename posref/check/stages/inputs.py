@@ -7,8 +7,7 @@ import numpy as np
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved, output
 from posref.check.report import Report
-from posref.check.stages.repeated_calls import asked
-from posref.check.stages.shapes import failed, reshaped
+from posref.check.stages.later_questions import failed, question_with, reshaped
 from posref.check.verdict import judged
 from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
@@ -35,7 +34,7 @@ TRIANGLE_TOO = (
 )
 
 
-def fine(report: Report, caller: Caller, first: engine.Question) -> None:
+def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None:
     """Numbers that need more bits than 16-bit formats have, where the inputs and the output are wider."""
     arrays = {name: first.a[name] for name in caller.op.given if name in first.a}
     arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
@@ -44,7 +43,7 @@ def fine(report: Report, caller: Caller, first: engine.Question) -> None:
         _contents(report, caller, first, Arguments(first.a | arrays), "inputs with 24-bit mantissas", _roundings([*arrays]))
 
 
-def masked(report: Report, caller: Caller, first: engine.Question) -> None:
+def other_masks(report: Report, caller: Caller, first: engine.Question) -> None:
     """Another mask than the causal one, where the function receives it."""
     mask = first.a.get("mask")
     if (
@@ -62,7 +61,7 @@ def _contents(
     report: Report, caller: Caller, first: engine.Question, a: Arguments, name: str, wrong: dict[str, Mistake]
 ) -> None:
     try:
-        question = asked(report, caller, first, a, wrong)
+        question = question_with(report, caller, first, a, wrong)
         got = reshaped(caller(a), question)
     except (NotHere, ValueError):
         return

@@ -1,4 +1,4 @@
-"""Again: the first question a second time, with the first result kept; with other strides; and before position 0."""
+"""Repeated calls: the first question a second time, with the first result kept, with reused buffers, and with other strides."""
 
 from functools import partial
 from typing import Any
@@ -8,9 +8,9 @@ import numpy as np
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved, between
 from posref.check.report import Finding, Report
-from posref.check.stages.shapes import failed, further, models_after, reshaped
-from posref.check.verdict import judged, unseen
-from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+from posref.check.stages.later_questions import failed, question_with, refuses, reshaped
+from posref.check.verdict import judged
+from posref.ops import Arguments, Mistake, NotHere, probe, using
 
 CACHED = (
     "tables are kept by the shape of what they are made of, or by a length: what an earlier call of one shape was given",
@@ -22,23 +22,12 @@ STRIDES = (
     "Right for a fresh array; wrong for a slice, or for axes that were exchanged.",
     "Step by the strides, or make the array contiguous first.",
 )
-CLAMPED = (
-    "positions below 0 become 0",
-    "Right from 0 on.",
-    "Compute with positions as given.",
-)
-ABSOLUTE = (
-    "positions lose their sign: |p| for positions below 0",
-    "Right from 0 on.",
-    "Compute with positions as given.",
-)
 REUSED = (
     "tables are kept by the address or the identity of an array: what an earlier call with the same buffers was given",
     "The first call is right; the next one that fills the same buffers has the tables of the first.",
     "Keep tables by the values that they are made of, or make them in every call.",
 )
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
-
 NOT_REPEATED = "Look for state that a call leaves, memory that was never written, random numbers, and threads that race."
 FIRST_OF_TORCH = (
     "On a CPU, torch built with oneMKL 2024 can compute the first cos or sin of a process with half the digits, if several "
@@ -46,7 +35,7 @@ FIRST_OF_TORCH = (
 )
 
 
-def repeated(report: Report, caller: Caller, first: engine.Question, got: np.ndarray) -> None:
+def call_repeats(report: Report, caller: Caller, first: engine.Question, got: np.ndarray) -> None:
     """Names a wrong first output that the same call does not give again."""
     try:
         again = reshaped(caller(first.a), first)
@@ -61,18 +50,18 @@ def repeated(report: Report, caller: Caller, first: engine.Question, got: np.nda
     report.advice += [NOT_REPEATED, *([FIRST_OF_TORCH] if type(caller.result).__module__ == "torch" else [])]
 
 
-def second(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
+def second_call(report: Report, caller: Caller, first: engine.Question) -> list[engine.Question]:
     """A second call at the shape of the first answers its own arguments, and leaves the first result as it was."""
     try:
         a = _exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        question = asked(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
+        question = question_with(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
         earlier, values = caller.result, caller.values(caller.result, first.a)
         got = caller(a)
     except (NotHere, ValueError):
         return []
     except Misbehaved as error:
-        if _refused(caller, first.a):
+        if refuses(caller, first.a):
             report.failed("second call", f"the first call returned a result; with the same arguments again {error}")
         else:
             report.skipped("second call", f"with other numbers of the same shapes {error}")
@@ -96,14 +85,14 @@ def _exchanged(a: Arguments, positions: str) -> Arguments:
         return a
 
 
-def reused(report: Report, caller: Caller, first: engine.Question) -> None:
+def reused_buffers(report: Report, caller: Caller, first: engine.Question) -> None:
     """A call with the buffers of an earlier call, which hold other numbers now."""
     if not report.ok:
         return
     try:
         a = probe.exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        question = asked(report, caller, first, a, {"cached_by_address": Mistake(old, *REUSED)})
+        question = question_with(report, caller, first, a, {"cached_by_address": Mistake(old, *REUSED)})
         got = caller.refilled(first.a, a)
     except (NotHere, ValueError, Misbehaved):
         return
@@ -125,66 +114,9 @@ def strides(report: Report, caller: Caller, first: engine.Question) -> None:
     read = {name: partial(_in_a_row, name) for name in spread.slices} if caller.axes == "bhnd" else {}
     wrong = {f"strides_of_{name}_ignored": Mistake(using(**{name: read[name]}), *STRIDES) for name in read}
     wrong |= {"strides_ignored": Mistake(using(**read), *STRIDES)} if len(read) > 1 else {}
-    question, part = asked(report, caller, first, first.a, wrong), Report(report.subject)
+    question, part = question_with(report, caller, first, first.a, wrong), Report(report.subject)
     if judged(part, question, reshaped(got, question)) or failed(report, "strides", part):
         report.passed("strides", ", ".join(spread.slices))
-
-
-def negative(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
-    """Positions below 0, where the specification has such.
-
-    Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
-    keys below 0, as padding.
-    """
-    limited = "max_position" in settings and "max_position" not in first.a
-    if not report.ok or limited or caller.positions == "range":
-        return
-    names = probe.placed(caller.op, first.a)
-    try:
-        a = probe.moved(first.a, -(2**12), names)
-        ways = {
-            "clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)
-        }
-        ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
-        question = asked(report, caller, first, a, ways)
-        got = reshaped(caller(a), question)
-    except (NotHere, ValueError):
-        return
-    except Misbehaved as error:
-        report.skipped("negative positions", f"none: {error}")
-        return
-    part = Report(report.subject)
-    if judged(part, question, got):
-        report.passed("negative positions")
-        return
-    known = [finding.name for finding in part.diagnosis]
-    masks = first.a.get("mask") is not None or np.isin(question.right, (0, 1)).all()
-    unsure = not known and "key_positions" in names and masks
-    ends = lambda: _refused(caller, probe.moved(first.a, -(2**22), names))  # noqa: E731, reading a table from its end raises
-    if unsure or "clamped_at_0" in known or not np.isfinite(got).all() or ends():
-        words = ", ".join(known) or "by no mistake that is known"
-        report.skipped("negative positions", f"wrong before 0: {words}; all else was checked from 0 on")
-    else:
-        failed(report, "negative positions", part)
-
-
-def _changed(name: str, change: Any) -> Any:
-    return lambda a: change(a[name])
-
-
-def _refused(caller: Caller, a: Arguments) -> bool:
-    """Whether the function raises, or returns no result, at these arguments."""
-    try:
-        caller(a)
-    except Misbehaved:
-        return True
-    return False
-
-
-def asked(report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]) -> engine.Question:
-    """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
-    hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
-    return further(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))
 
 
 def _in_a_row(name: str, a: Arguments) -> Any:

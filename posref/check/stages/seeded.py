@@ -8,7 +8,7 @@ import numpy as np
 from posref.check import engine
 from posref.check.call import Caller
 from posref.check.report import Report
-from posref.check.stages.shapes import battery
+from posref.check.stages.shapes import other_shapes
 from posref.ops import Arguments, Op, probe
 
 DRAWS = 32
@@ -26,7 +26,7 @@ def seeded(report: Report, caller: Caller, settings: dict[str, Any], first: engi
         return _drawn(caller.op, a, names, limit, rng)
 
     sizes = [_sizes(caller.op, settings, rng) for _ in range(DRAWS)]
-    tried = battery(report, caller, caller.op, settings, first, sizes, f"seed {seed}", changed)
+    tried = other_shapes(report, caller, caller.op, settings, first, sizes, f"seed {seed}", changed)
     if not tried and report.ok:
         report.skipped(f"seed {seed}", f"{caller.op.name} has no sizes but those of its settings: nothing was drawn")
 

@@ -1,0 +1,82 @@
+"""Questions after the first: what is asked again, in other shapes or at other positions, and what a wrong answer says."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from posref.check import engine, rounded
+from posref.check.call import Caller, Misbehaved
+from posref.check.report import Report
+from posref.check.verdict import judged, needed, unseen
+from posref.ops import Arguments, Mistake, Op, probe
+
+
+def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
+    """Axes of extent 1 more or less are put right, equal rows where the right answer has one row, and what has no meaning."""
+    right = question.right
+    if got.ndim == right.ndim and all(wanted in (1, size) for size, wanted in zip(got.shape, right.shape, strict=True)):
+        one = got[tuple(map(slice, right.shape))]
+        got = one if (got == one).all() else got
+    if got.size != right.size or got.squeeze().shape != right.squeeze().shape:
+        return got
+    return np.where(question.op.meant(question.a), got.reshape(right.shape), right)
+
+
+def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Question:
+    """A question after the first, which says enough of all elements together, but where bounds of 16 bits hold garbage."""
+    with np.errstate(all="ignore"):
+        question = engine.Question(op, a, models)
+        wide = (
+            name.startswith((*rounded.BITS,)) and not engine.separates(question.right, question.tolerance[name])
+            for name in models
+        )
+        return question.each_alone(name for name, held in zip(models, wide, strict=True) if not held)
+
+
+def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
+    """The model that the first output needed, and the coarsest that it may need."""
+    return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
+
+
+def answered_rightly(report: Report, name: str, question: engine.Question, got: np.ndarray) -> bool:
+    """Whether a further output is right; if not, the report says what it is."""
+    part = Report(report.subject)
+    return judged(part, question, reshaped(got, question)) or failed(report, name, part)
+
+
+def failed(report: Report, name: str, part: Report) -> bool:
+    report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
+    report.diagnosis += part.diagnosis
+    report.advice += part.advice
+    return False
+
+
+def decides(question: engine.Question) -> bool:
+    """Whether a right output says something: one that is plainly wrong would not pass."""
+    return not question.right.any() or not any("times" in words for words in question.passing(question.models[-1]))
+
+
+def is_right(question: engine.Question, got: np.ndarray) -> bool:
+    model = question.models[-1]
+    return engine.distance(got, question.right, question.tolerance[model], question.gauge) <= 1
+
+
+def last_position(a: Arguments, names: Iterable[str] = probe.PLACED) -> int:
+    return max((int(a[name].max()) for name in names if isinstance(a.get(name), np.ndarray)), default=0)
+
+
+def question_with(
+    report: Report, caller: Caller, first: engine.Question, a: Arguments, more: dict[str, Mistake]
+) -> engine.Question:
+    """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
+    hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
+    return later_question(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))
+
+
+def refuses(caller: Caller, a: Arguments) -> bool:
+    """Whether the function raises, or returns no result, at these arguments."""
+    try:
+        caller(a)
+    except Misbehaved:
+        return True
+    return False

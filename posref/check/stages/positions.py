@@ -1,0 +1,303 @@
+"""Positions: the same question far out, with queries and keys far apart, and before position 0."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from posref.check import engine
+from posref.check.call import Caller, Misbehaved
+from posref.check.report import Report
+from posref.check.stages.later_questions import (
+    decides,
+    failed,
+    is_right,
+    last_position,
+    later_question,
+    models_after,
+    question_with,
+    refuses,
+    reshaped,
+)
+from posref.check.verdict import judged, needed, unseen
+from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+
+CLAMPED = (
+    "positions below 0 become 0",
+    "Right from 0 on.",
+    "Compute with positions as given.",
+)
+ABSOLUTE = (
+    "positions lose their sign: |p| for positions below 0",
+    "Right from 0 on.",
+    "Compute with positions as given.",
+)
+ODD = "odd positions near 2^24"
+
+
+def far_positions(
+    report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
+) -> list[engine.Question]:
+    """The same question at positions farther and farther out, until the function refuses or takes the time of a table.
+
+    Up to 2^24, where float32 holds every integer, a wrong result is a failure. Beyond, positions are integers that float32
+    holds, but sums with them may not be: there only positions that end or wrap are a failure. Nobody is accused of positions in
+    float32.
+    """
+    asked: dict[int, engine.Question] = {}
+    names = probe.placed(caller.op, first.a) if report.ok and caller.positions != "range" else []
+    # a word of the system, or of the probe
+    limit = np.inf if "max_position" in first.a else settings.get("max_position", np.inf)
+    ends = [end for end in (*probe.ENDS, *probe.FAR) if end > last_position(first.a, names) and names]
+    usual = _seconds(caller, first.a) if ends else 0.0
+    for end in ends:
+        a = probe.moved(first.a, end, names) if end in probe.ENDS else probe.stretched(first.a, end, names)
+        if last_position(a, names) > limit or (end > probe.EXACT and caller.positions == "offset"):
+            break
+        try:
+            question = _there(caller, a, models_after(report, first))
+            seconds = _seconds(caller, a)
+            right = is_right(question, _answered(caller, question))
+        except (Misbehaved, ValueError) as error:
+            report.skipped("far positions", f"none from {end} on: {error}")
+            return [*asked.values()]
+        if not right:
+            _far_positions_failed(
+                report, caller, first.a, question, names, end, max(asked, default=last_position(first.a, names))
+            )
+            return [*asked.values()]
+        asked |= {end: question} if decides(question) else {}
+        if seconds > 3 * usual + 0.2:
+            report.skipped("far positions", f"none beyond {end}, which takes {seconds:.1f} s, as a table of all positions does")
+            return [*asked.values()]
+    if asked:
+        report.passed("far positions", f"up to {max(asked)}")
+    return [
+        *asked.values(),
+        *(_odd(report, caller, first, names, *others, *asked.values()) if names and limit > 2 * probe.EXACT else []),
+    ]
+
+
+def _far_positions_failed(
+    report: Report, caller: Caller, near: Arguments, question: engine.Question, names: list[str], end: int, right: int
+) -> None:
+    """Say from where on positions are wrong, and whether they end or wrap there."""
+    if end not in probe.ENDS:
+        at = partial(probe.stretched, near, names=names)
+        end = last_position(_least(caller, question, lambda last: at(end=last), last_position(question.a, names), right), names)
+    ways = common.ends(end, names)
+    for mistakes in (ways, caller.op.mistakes) if right < probe.EXACT else (ways,):
+        part, op = Report(report.subject), caller.op._replace(mistakes=mistakes)
+        judged(part, later_question(op, question.a, question.models), _answered(caller, question))
+        if part.diagnosis:
+            break
+    if part.diagnosis or right < probe.EXACT:
+        failed(report, f"positions from {end} on", part)
+        report.advice.append(
+            "If positions end there by intent, raise an error beyond, or pass max_position= with the last one."
+        )
+    else:
+        beyond = f"wrong from {end} on, by no mistake that is known, where float32 does not hold every position"
+        report.skipped("far positions", f"{beyond}; all else was checked below")
+
+
+def _odd(
+    report: Report, caller: Caller, first: engine.Question, names: list[str], *others: engine.Question
+) -> list[engine.Question]:
+    """The question on both sides of 2^24, where float32 has no odd numbers, if that tells positions in float32."""
+    hidden = unseen(report, first, *others)
+    if "f32_positions" not in hidden or last_position(first.a, names) > probe.EXACT:
+        return []
+    try:
+        question = _there(caller, probe.moved(first.a, probe.EXACT, names), models_after(report, first))
+        if "f32_positions" in question.blind(needed(report, first), hidden):
+            report.skipped(ODD, f"from {probe.EXACT} on float32 positions are within the bound")
+            return []
+        if is_right(question, _answered(caller, question)):
+            report.passed(ODD)
+        else:
+            part = Report(report.subject)
+            judged(part, question, _answered(caller, question))
+            known = ", ".join(finding.name for finding in part.diagnosis) or "by no mistake that is known"
+            report.skipped(ODD, f"wrong from {probe.EXACT} on: {known}; all else was checked")
+        return [question]
+    except (Misbehaved, ValueError) as error:
+        report.skipped(ODD, f"none from {probe.EXACT} on: {error}")
+    return []
+
+
+def far_keys(
+    report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question, *others: engine.Question
+) -> list[engine.Question]:
+    """Queries and keys far apart: about the limits that settings name, where whole numbers of 16 bits end, and where those of
+    float32 do if that tells a distance from a nearer one.
+
+    The farthest that the function serves is asked, and where it is wrong the nearest that is.
+    """
+    asked: dict[int, engine.Question] = {}
+    for gaps in _gaps(first.a, settings, others) if report.ok and caller.positions in ("batch", "shared") else ():
+        refused = ""
+        for gap in gaps:
+            try:
+                asked[gap] = _far_key_question(report, caller, gap, first, others)
+                break
+            except NotHere:
+                continue
+            except (Misbehaved, ValueError) as error:
+                refused = refused or f"none of {gap}: {error}"
+        if refused:
+            report.skipped("far keys", refused)
+        if not report.ok:
+            return [*asked.values()]
+    if asked:
+        report.passed("far keys", f"distances about {', '.join(map(str, asked))}")
+    return [*asked.values()]
+
+
+def _gaps(a: Arguments, settings: dict[str, Any], others: tuple[engine.Question, ...]) -> Iterator[list[int]]:
+    """Gaps to ask for, and instead of each what is nearer; none beyond the positions that are meant, or were asked together."""
+    try:
+        near, meant = probe.distances(a)[-1], a.get("max_position", settings.get("max_position", np.inf))
+    except NotHere:
+        return
+    yield from ([a[name]] for name in probe.LIMITS if isinstance(a.get(name), int) and near < a[name] <= meant)
+    yield [gap for gap in probe.APART if near < gap <= meant]
+    if any(last_position(other.a) > probe.FARTHEST for other in others):
+        yield [probe.FARTHEST]
+
+
+def _far_key_question(
+    report: Report, caller: Caller, gap: int, first: engine.Question, others: tuple[engine.Question, ...]
+) -> engine.Question:
+    """The question at this gap: one where rows take turns, three where there are no such rows."""
+    models = models_after(report, first)
+    if caller.dtype == "float16" and gap > np.finfo(np.float16).max:
+        raise ValueError("distances leave the numbers of float16")
+    for turn in range(1 if len(np.atleast_2d(first.a.get("query_positions", 0))) > 2 or "offsets" in first.a else 3):
+        question = _there(caller, probe.parted(first.a, gap, turn), models)
+        if gap > 2**20 and not _tells_a_cap(question):
+            raise NotHere
+        if gap > 2**20:
+            _rehearsed(caller, first.a, probe.parted(first.a, 2**20, turn))
+        if not is_right(question, _answered(caller, question)):
+            hidden = unseen(report, first, *others)
+            op = caller.op._replace(mistakes={name: caller.op.mistakes[name] for name in hidden})
+            nearest = _least(caller, question, partial(probe.parted, first.a, turn=turn), gap)
+            both = [later_question(op, a, models) for a in (nearest, question.a)]
+            _far_keys_failed(report, caller, both)
+            break
+    return question
+
+
+def _tells_a_cap(question: engine.Question) -> bool:
+    cut = question.answer("capped", common.capped(probe.APART[0]).wrong)
+    return cut is not None and not is_right(question, cut)
+
+
+def _least(caller: Caller, question: engine.Question, at: Callable[[int], Arguments], wrong: int, right: int = 0) -> Arguments:
+    """The arguments at the least gap or end that is answered wrongly, by halving."""
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        there = later_question(caller.op, at(middle), question.models)
+        try:
+            served = is_right(there, _answered(caller, there))
+        except Misbehaved:
+            served = True
+        right, wrong = (middle, wrong) if served else (right, middle)
+    return at(wrong)
+
+
+def _far_keys_failed(report: Report, caller: Caller, questions: list[engine.Question]) -> None:
+    """Say what the first question shows; if it names nothing and the second does, what that shows."""
+    parts = [Report(report.subject) for _ in questions]
+    for part, question in zip(parts, questions, strict=True):
+        judged(part, question, _answered(caller, question), _distances)
+    part = next((part for part in parts if part.diagnosis), parts[0])
+    failed(report, f"distances from {probe.distances(questions[0].a)[-1]} on", part)
+
+
+def _distances(question: engine.Question, got: np.ndarray) -> Iterator[list[tuple[str, Mistake]]]:
+    """Offsets in few bits, then distances that end: the end that comes nearest, one before the last or below."""
+    yield [*common.OFFSETS.items()]
+    ends = {n: common.capped(n) for n in probe.distances(question.a)[-2:-200:-1].tolist()}
+    answers = {n: question.answer(f"distances capped {n}", end.wrong) for n, end in ends.items()}
+    off = {n: np.nanmax(np.abs(got - y), initial=0) for n, y in answers.items() if y is not None and y.shape == got.shape}
+    yield [(f"distances capped {n}", ends[n]) for n in sorted(off, key=off.__getitem__)[:1]]
+
+
+def _answered(caller: Caller, question: engine.Question) -> np.ndarray:
+    """The output; where a row of attention sees no key, what it should be: values of no keys are nobody's agreement."""
+    got = reshaped(caller(question.a), question)
+    if got.shape != question.right.shape or "attention" not in question.op.tags:
+        return got
+    return np.where((question.right == 0).all(axis=-1, keepdims=True), question.right, got)
+
+
+def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Question:
+    """The question at other positions, of each element alone: right angles are made in ways that differ more there.
+
+    ValueError where the specification refuses it or its numbers leave the dtype.
+    """
+    question = later_question(caller.op, a, models).each_alone(models)
+    numbers = np.finfo(np.float16 if caller.dtype == "float16" else np.float32)
+    sizes = np.abs(question.right[question.right != 0])
+    if not ((sizes <= numbers.max) & (sizes >= numbers.smallest_normal)).all():
+        raise ValueError(f"results leave the numbers of {numbers.dtype}")
+    return question
+
+
+def _rehearsed(caller: Caller, near: Arguments, half: Arguments) -> None:
+    """ValueError where a table of all positions would be made, which may be too large farther out."""
+    usual, seconds = _seconds(caller, near), _seconds(caller, half)
+    if seconds > 3 * usual + 0.2:
+        raise ValueError(f"{last_position(half)} takes {seconds:.1f} s, as a table of all positions does")
+
+
+def _seconds(caller: Caller, a: Arguments) -> float:
+    start = perf_counter()
+    caller(a)
+    return perf_counter() - start
+
+
+def negative_positions(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
+    """Positions below 0, where the specification has such.
+
+    Who clamps them at 0, raises, returns NaN, or reads a table from its end refuses them, and is not accused; nor is who hides
+    keys below 0, as padding.
+    """
+    limited = "max_position" in settings and "max_position" not in first.a
+    if not report.ok or limited or caller.positions == "range":
+        return
+    names = probe.placed(caller.op, first.a)
+    try:
+        a = probe.moved(first.a, -(2**12), names)
+        ways = {
+            "clamped_at_0": Mistake(using(**{name: _changed(name, lambda p: np.maximum(p, 0)) for name in names}), *CLAMPED)
+        }
+        ways |= common.of_some("absolute_positions", names, np.abs, *ABSOLUTE)
+        question = question_with(report, caller, first, a, ways)
+        got = reshaped(caller(a), question)
+    except (NotHere, ValueError):
+        return
+    except Misbehaved as error:
+        report.skipped("negative positions", f"none: {error}")
+        return
+    part = Report(report.subject)
+    if judged(part, question, got):
+        report.passed("negative positions")
+        return
+    known = [finding.name for finding in part.diagnosis]
+    masks = first.a.get("mask") is not None or np.isin(question.right, (0, 1)).all()
+    unsure = not known and "key_positions" in names and masks
+    ends = lambda: refuses(caller, probe.moved(first.a, -(2**22), names))  # noqa: E731, reading a table from its end raises
+    if unsure or "clamped_at_0" in known or not np.isfinite(got).all() or ends():
+        words = ", ".join(known) or "by no mistake that is known"
+        report.skipped("negative positions", f"wrong before 0: {words}; all else was checked from 0 on")
+    else:
+        failed(report, "negative positions", part)
+
+
+def _changed(name: str, change: Any) -> Any:
+    return lambda a: change(a[name])
