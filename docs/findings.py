@@ -50,13 +50,13 @@ def totals():
     """How many findings of which severity each library has."""
     words = FINDINGS["severities"]
     count = Counter((row["library"], row["severity"]) for row in FINDINGS["findings"])
-    lines = ["| library | " + " | ".join(words) + " |", "| --- |" + " --: |" * len(words)]
+    lines = [f"| library | {' | '.join(words)} | findings |", f"| --- |{' --: |' * len(words)} --- |"]
     for library in sorted({library for library, _ in count}):
-        lines.append(
-            f"| {library} {VERSIONS[library]} | " + " | ".join(str(count[library, word] or "-") for word in words) + " |"
-        )
-    all_of = [sum(n for (_, each), n in count.items() if each == word) for word in words]
-    lines.append("| all | " + " | ".join(map(str, all_of)) + " |")
+        numbers = " | ".join(str(count[library, word] or "-") for word in words)
+        links = ", ".join(f"[{row['id']}](#{row['id']})" for row in FINDINGS["findings"] if row["library"] == library)
+        lines.append(f"| {library} {VERSIONS[library]} | {numbers} | {links} |")
+    total = [sum(n for (_, each), n in count.items() if each == word) for word in words]
+    lines.append(f"| all | {' | '.join(map(str, total))} | {sum(total)} |")
     return "\n".join([*lines, "", *(f"* **{word}**: {meaning}" for word, meaning in words.items()), ""])
 
 
@@ -68,7 +68,7 @@ def finding(row):
     link = f"https://github.com/{known.replace('#', '/issues/')}"
     parts = [
         f"## {row['id']}\n",
-        _wrapped(f"**Severity: {row['severity']}.** {_who(row)}: {row['title']}"),
+        _wrapped(f"<b class='severity {row['severity']}'>Severity: {row['severity']}.</b> {_who(row)}: {row['title']}"),
         _wrapped(f"Affected: {row['affected']}"),
         *("```python", *row["code"], "```\n"),
         f"* it prints: `{row['prints']}`",

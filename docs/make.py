@@ -82,12 +82,12 @@ def document(path):
 
 
 def _findings(body):
-    """Severities and patches in colours, theorems as links."""
+    """Patches in colours, theorems as links, the last table folded."""
     link = lambda m: f'<a href="{data.overview.href(m[2])}#{m[3]}">{m[0]}</a>' if m[1] in statements.statements() else m[0]
     changed = lambda m: f"<{(tag := {'+': 'ins', '-': 'del'}[m[1]])}>{m[0]}</{tag}>"
-    body = re.sub(r"<strong>Severity: (\w+)\.</strong>", r'<strong class="severity \1">Severity: \1</strong>', body)
     body = re.sub(r"<code>((\w+\.\w+)\.(\w+))</code>", link, body)
-    return re.sub(r'(?<=language-diff">)[^<]*', lambda m: re.sub(r"(?m)^([-+]).*$", changed, m[0]), body)
+    body = re.sub(r'(?<=language-diff">)[^<]*', lambda m: re.sub(r"(?m)^([-+]).*$", changed, m[0]), body)
+    return "<details><summary>all rows</summary><table".join(body.rsplit("<table", 1)) + "</details>"
 
 
 def _cards(table):

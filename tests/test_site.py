@@ -74,7 +74,7 @@ def test_the_page_of_findings_is_what_its_facts_say(make, site):
     text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
     assert text == make.findings.page(), "run python docs/make.py --findings"
     rows = facts.read("findings")["findings"]
-    assert site["findings.html"].count('<strong class="severity ') == len(rows) == text.count("\n**Severity: ")
+    assert site["findings.html"].count("<b class='severity ") == len(rows) == text.count("\n<b class=")
     assert site["findings.html"].count("<ins>") >= sum("patch" in row for row in rows)
     assert all(f'#{row["by"].rpartition(".")[2]}"><code>' in site["findings.html"] for row in rows if "expected" in row)
 
