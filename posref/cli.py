@@ -673,7 +673,7 @@ def _op_of(arguments):
 
     with contextlib.suppress(ValueError):
         name = (arguments.preset or "").replace("-", "_")
-        return (ops.presets().get(name) or presets.asked(arguments.preset, arguments.layer, arguments.part))[0]
+        return (ops.presets().get(name) or presets.op_and_settings(arguments.preset, arguments.layer, arguments.part))[0]
     return ""
 
 

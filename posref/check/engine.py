@@ -201,7 +201,7 @@ class Question:
             except NO_ANSWER:
                 return np.inf
         finite = [y for y in outputs if np.isfinite(y).all()]
-        return rounded.allowed(finite, self.right, self.tolerance[model], model_of(model).c_out) if finite else np.inf
+        return rounded.allowed_together(finite, self.right, self.tolerance[model], model_of(model).c_out) if finite else np.inf
 
     def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
         """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""

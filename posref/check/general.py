@@ -44,7 +44,7 @@ NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
 
-def others(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
+def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Named]:
     """The result or one argument in another order, two arguments exchanged, positions shifted or multiplied, other factors."""
     a, right = question.a, np.asarray(question.right)
     arrays = {name: a[name] for name in question.op.given if isinstance(a.get(name), np.ndarray) and a[name].size > 1}

@@ -338,7 +338,7 @@ def _of_preset(preset: str, settings: dict[str, Any]) -> tuple[str, dict[str, An
         models = f"models like {', '.join(near)}" if near else "the models that `posref explain` knows by name"
         raise ValueError(f"check.check: there is no preset {preset!r}; there are {', '.join(presets)} and {models}")
     try:
-        return released.asked(preset, settings.pop("layer", None), settings.pop("part", None))
+        return released.op_and_settings(preset, settings.pop("layer", None), settings.pop("part", None))
     except ValueError as error:
         raise ValueError(f"check.check: {preset}: {error}") from None
 

@@ -25,7 +25,7 @@ MOST = 16  # times as large: what counts heads, rows or steps takes its time
 Change = dict[str, Any]
 
 
-def others(question: Question) -> Iterator[Named]:
+def hypotheses(question: Question) -> Iterator[Named]:
     """The op with one setting changed, with half of the rows of its tables, and with such a half and half of a setting."""
     a, shape = question.a, question.right.shape
     changes = [(words, {name: value}) for name in _defaults(question.op) for words, value in instead(name, a, question.op)]
@@ -80,7 +80,7 @@ def usual() -> dict[str, tuple[float, ...]]:
     >>> usual()["max_distance"]
     (128, 64, 800)
     """
-    chosen = [*presets.numbers(), *(settings for _, settings in ops.presets().values())]
+    chosen = [*presets.known_values(), *(settings for _, settings in ops.presets().values())]
     chosen += [_defaults(op) for system in ops.names() for op in ops.system(system).values()]
     found: dict[str, list[float]] = {}
     for settings in chosen:

@@ -113,7 +113,7 @@ def made(values: Any, way: Way, fine: bool = False) -> Rounded:
     return y
 
 
-def lifted(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Arguments:
+def in_this_arithmetic(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Arguments:
     """Arguments in this arithmetic: tensors are exact, `constants` are settings."""
     made_of = Arguments(a)
     for name, value in a.items():
@@ -127,11 +127,11 @@ def lifted(a: Mapping[str, Any], way: Way, constants: tuple[str, ...]) -> Argume
 def run(spec: Callable[..., Any], a: Mapping[str, Any], way: Way, low: int, constants: tuple[str, ...]) -> np.ndarray:
     """What the specification gives in this way, stored in `low` bits."""
     with np.errstate(all="ignore"):
-        y = spec(**lifted(a, way, constants))
+        y = spec(**in_this_arithmetic(a, way, constants))
         return _short(np.asarray(y, dtype=float), low, way)
 
 
-def allowed(outputs: Iterable[Any], right: Any, tolerance: Any, c_out: float, counts: Any = True) -> float:
+def allowed_together(outputs: Iterable[Any], right: Any, tolerance: Any, c_out: float, counts: Any = True) -> float:
     """r of `posref.vectors.models`, from the outputs of all ways."""
     once = rms(ratios(c_out * right, tolerance), counts)
     return min(1.0, max([once, *(SLACK * rms(ratios(y - right, tolerance), counts) for y in outputs)]))

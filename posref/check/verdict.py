@@ -53,9 +53,9 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
             yield from read(question, got) if read else ()
             yield chain(
-                numbers, other_settings.others(question), general.shifts(question)
+                numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
-        yield general.others(question, got)
+        yield general.hypotheses(question, got)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)

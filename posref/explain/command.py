@@ -34,7 +34,7 @@ def answer(arguments):
     return json.dumps(found.as_dict(), indent=2) if arguments.json else describe(found, arguments.file)
 
 
-def asked(file, layer=None, part=None, layout=None):
+def rope_arguments(file, layer=None, part=None, layout=None):
     """The arguments of `check_rope` for the rotation of a model's text; ValueError if it has several.
 
     `layout` says how features are paired where no key of the file does.
@@ -70,12 +70,12 @@ def question(file, layer=None, part=None, layout=None):
     if layer is not None and encodings == {"none"}:
         still = {"dim": first.head_dim, "layout": "half", "frequencies": np.zeros(first.head_dim // 2)}
         with contextlib.suppress(ValueError):
-            return Question("rope.rotate", still, turning=asked(file, None, part, layout))
+            return Question("rope.rotate", still, turning=rope_arguments(file, None, part, layout))
         return Question("rope.rotate", still)
-    axes = asked_axes(file, layer, part)
+    axes = axes_settings(file, layer, part)
     if output.of_a_picture(first) and said:
         return Question("axes.rotate", axes)
-    return Question("rope", asked(file, layer, part, layout), axes, pictures)
+    return Question("rope", rope_arguments(file, layer, part, layout), axes, pictures)
 
 
 def _text(file, layer, part):
@@ -103,7 +103,7 @@ def _law(group):
     return {"base": group.base, **({"schedule": schedule, **said} if schedule else {})}
 
 
-def asked_axes(file, layer=None, part=None):
+def axes_settings(file, layer=None, part=None):
     """The settings of axes.rotate for a rotation that reads several positions; none for others."""
     (group,) = _text(file, layer, part)[0].layers[:1]
     settings = presets.rotation(group)[1] if group.axes else {}

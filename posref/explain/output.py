@@ -91,7 +91,9 @@ def chosen(explained, layer=None, part=None):
 def one(explained):
     """The one set of rotary layers of an explanation; ValueError if there are none or several."""
     groups = [group for group in explained.layers if group.encoding == "rope"]
-    distinct = {json.dumps([getattr(group, key) for key in TURNED_BY] + [attending(group), lengths(group)]) for group in groups}
+    distinct = {
+        json.dumps([getattr(group, key) for key in TURNED_BY] + [attending(group), by_length(group)]) for group in groups
+    }
     if len(distinct) == 1:
         return groups[0]
     which = "; ".join(map(place, groups))
@@ -186,14 +188,14 @@ def attending(group):
 
 def frequencies(group):
     """The frequencies of one set of rotary layers: numbers, or for LongRoPE and dynamic NTK what makes them of a length."""
-    found, numbers = lengths(group), np.array(group.frequencies)
+    found, numbers = by_length(group), np.array(group.frequencies)
     if not found:
         return numbers
     long = None if group.frequencies_long is None else np.array(group.frequencies_long)
     return ByLength(numbers, found["original_length"], long, found["factor"])
 
 
-def lengths(group):
+def by_length(group):
     """What frequencies by length are made of; nothing where they do not follow the length."""
     said = group.scaling or {}
     if group.axes or (group.frequencies_long is None and said.get("type") != "dynamic_ntk"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from posref.explain import explanation
 from posref.explain.configuration import family
-from posref.explain.output import attending, chosen, frequencies, lengths
+from posref.explain.output import attending, by_length, chosen, frequencies
 from posref.explain.sources import models
 
 SYSTEMS = {  # of the words of `posref.explain`
@@ -60,20 +60,20 @@ def uses():
 
 
 @cache
-def numbers():
+def known_values():
     """What every set of layers of the shipped models is described by, and its bias, as dictionaries."""
     groups = [group for model in models().values() for group in explanation(model["config"]).layers]
     return [*(vars(group) for group in groups), *(group.bias for group in groups if group.bias)]
 
 
-def asked(source, layer=None, part=None):
+def op_and_settings(source, layer=None, part=None):
     """What `posref.check` asks of a model: the name of an op and its settings. `source` is what `explain` takes.
 
     `layer` and `part` choose among layers that differ; the part "indexer" is the second rotation of sparse attention.
     ValueError if they ask for several things, or for none that can be checked.
     """
     groups = _indexers(explanation(source), layer) if part == "indexer" else chosen(explanation(source), layer, part).layers
-    found = {json.dumps([question, lengths(group)]): group for group in groups if (question := _question(group))}
+    found = {json.dumps([question, by_length(group)]): group for group in groups if (question := _question(group))}
     if len(found) != 1:
         places = [f'layer={g.indices[0]}, part="{g.part}"' if g.part else f"layer={g.indices[0]}" for g in found.values()]
         raise ValueError(
@@ -84,7 +84,7 @@ def asked(source, layer=None, part=None):
     ((question, group),) = found.items()
     (op, settings), _ = json.loads(question)
     settings = {name: np.array(value) if isinstance(value, list) else value for name, value in settings.items()}
-    return op, settings | ({"frequencies": frequencies(group)} if lengths(group) else {})
+    return op, settings | ({"frequencies": frequencies(group)} if by_length(group) else {})
 
 
 def _indexers(found, layer):

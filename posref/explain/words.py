@@ -134,18 +134,18 @@ def _rotation(group):
     if group.axes:
         yield "axes", f"{group.order.replace('_', ' ')}: pairs read {', '.join(_counted(group.axes))}"
     yield "frequencies", group.call
-    yield "", numbers(group.frequencies)
+    yield "", first_and_last(group.frequencies)
     changed = _changed(group)
     if changed:
         yield "", changed
     if group.frequencies_long is not None:
-        yield "", f"long list: {numbers(group.frequencies_long)}"
+        yield "", f"long list: {first_and_last(group.frequencies_long)}"
     scores = f": on cosine and sine, so scores are multiplied by {group.magnitude**2:.6g}" if group.magnitude != 1 else ""
     yield "magnitude", f"{group.magnitude:.12g}{scores}"
     if group.undo:
         yield "output", "values are turned with the keys, and the output is turned back"
     if group.max_position_embeddings:
-        yield "lengths", lengths(group)
+        yield "lengths", length_words(group)
 
 
 SCHEDULES = {
@@ -158,7 +158,7 @@ SCHEDULES = {
 }
 
 
-def lengths(group):
+def length_words(group):
     """max_position_embeddings, and the length from which a schedule extends it; what rounding does to angles there."""
     found = f"max_position_embeddings {group.max_position_embeddings}"
     words = group.scaling or {}
@@ -193,7 +193,7 @@ def _counted(axes):
     return [f"{axis} {axes.count(axis)}" for axis in "thw" if axis in axes]
 
 
-def numbers(values):
+def first_and_last(values):
     """The first and last of a list."""
     shown = [f"{value:.9g}" for value in (values if len(values) <= 6 else [*values[:3], *values[-2:]])]
     return "[" + ", ".join(shown if len(values) <= 6 else [*shown[:3], "...", *shown[3:]]) + f"]  {len(values)} numbers"

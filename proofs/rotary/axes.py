@@ -245,9 +245,9 @@ def models_read_as_stated():
         "Qwen3.5-397B-A17B": axes.interleaved_sections(np.array([11, 11, 10]), leftover="transformers"),
     }
     for name, axis in stated.items():
-        prove_equal(presets.asked(name, part="text_config")[1]["axis"], axis)
+        prove_equal(presets.op_and_settings(name, part="text_config")[1]["axis"], axis)
     for name, part in [*((name, "text_config") for name in stated), *((name, "vision_config") for name in PICTURES)]:
-        _, model = presets.asked(name, part=part)
+        _, model = presets.op_and_settings(name, part=part)
         pairs = list(zip(model["axis"].tolist(), model["frequencies"].tolist(), strict=True))
         prove_that(len(set(pairs)) == len(pairs) == model["dim"] // 2, f"{name} uses a frequency once on an axis")
 
@@ -255,6 +255,6 @@ def models_read_as_stated():
 @models_read_as_stated.claim("Pixtral's rows and columns have different frequencies.")
 def pixtral_is_qwens_vision_tower():
     """Pixtral gives rows and columns the same frequencies, as Qwen2-VL's vision tower does."""
-    _, model = presets.asked("pixtral-12b", part="vision_config")
+    _, model = presets.op_and_settings("pixtral-12b", part="vision_config")
     prove_equal(model["axis"], axes.sections(np.array([16, 16])))
     prove_equal(model["frequencies"][:16], model["frequencies"][16:])

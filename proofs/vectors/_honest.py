@@ -65,7 +65,7 @@ def _spread(case, model, outputs):
         if (distance := worst(case, got, model)) > 1:
             raise ValueError(f"case {case.id}: {way} is honest, and {distance:.3g} tolerances of model {model} away")
     counts = True if case.ignore is None else ~case.ignore
-    return rounded.allowed(found, case.expected, tolerance(case, model), MODELS[model].c_out, counts)
+    return rounded.allowed_together(found, case.expected, tolerance(case, model), MODELS[model].c_out, counts)
 
 
 def _two_digits(case, value):

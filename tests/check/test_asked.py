@@ -305,7 +305,7 @@ class Kept:
 def test_frequencies_follow_the_length_that_is_asked(kind):
     from posref.explain import presets
 
-    op, settings = presets.asked(BY_LENGTH[kind])
+    op, settings = presets.op_and_settings(BY_LENGTH[kind])
     magnitude = settings.get("magnitude", 1.0)
 
     def turning(choose):

@@ -393,7 +393,7 @@ def test_layers_of_shipped_models_can_be_asked_for(model):
     """What `posref.explain` says of every layer is a question whose right answer passes; a layer alone asks for one thing."""
     for group in explain(model)["layers"]:
         if group["layout"] or group["encoding"] == "t5":
-            name, settings = presets.asked(model, group["indices"][0], group["part"])
+            name, settings = presets.op_and_settings(model, group["indices"][0], group["part"])
             a = ops.op(name).make(**settings)
             assert np.isfinite(ops.op(name).spec(**a)).all()
 
@@ -420,7 +420,7 @@ def test_a_model_of_several_axes_and_a_second_rotation():
     assert check(lambda x, c: qwen(x, c, axes.sections(sizes)), **asked).ok
     swapped = check(lambda x, c: qwen(x, c[:, [0, 2, 1]], axes.sections(sizes)), **asked)
     assert names(swapped) == ["rows_and_columns_exchanged"]
-    main, indexer = (presets.asked("DeepSeek-V3.2", part=part)[1] for part in (None, "indexer"))
+    main, indexer = (presets.op_and_settings("DeepSeek-V3.2", part=part)[1] for part in (None, "indexer"))
     assert (main["layout"], indexer["layout"], indexer["head_dim"]) == ("interleaved_to_half", "half", 128)
 
 

@@ -14,7 +14,7 @@ import pytest
 from posref import ops, vectors
 from posref.check import check, diagnose, general, tensors
 from posref.check.engine import Question, distance
-from posref.check.other_settings import others as settings_tried
+from posref.check.other_settings import hypotheses as settings_tried
 from posref.check.ranged import models
 from posref.check.report import Report
 from posref.check.rotary.phases import stages
@@ -71,7 +71,9 @@ def equals(question, name, got, said):
     """Whether a name is allowed: a listed mistake or two, or another setting of those that are tried, with these numbers."""
     if said == "nothing_computed" or name in ("zeros", "noise"):
         return said == "nothing_computed" and not got.any()
-    others = question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.others(question))
+    others = (
+        question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.hypotheses(question))
+    )
     known = [others.get(each) for each in (said.split(" and ") if said not in others else [said])]
     if None in known:
         return name == "doubled" and said in ("magnitude 2", "linear_scaling 0.5")

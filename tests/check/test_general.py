@@ -154,7 +154,7 @@ def test_what_is_seen_is_said(op, asked, fn, fact):
 def candidates(op):
     """What `general` offers in the op, with the numbers, as far as these are wrong."""
     question = Question(op, op.make(**settings(op)), ("f32",))
-    for name, mistake in [*ops.further(op).items(), *general.others(question)]:
+    for name, mistake in [*ops.further(op).items(), *general.hypotheses(question)]:
         answer = question.answer(name, mistake.wrong)
         if (
             answer is not None
@@ -171,7 +171,7 @@ def asked(question, name, answer):
     got = round_to(answer, "float32")
     if verdict.judged(report, question, got, pairs=False):
         return
-    known = question.op.mistakes | dict(general.others(question)) | dict(verdict.other_settings.others(question))
+    known = question.op.mistakes | dict(general.hypotheses(question)) | dict(verdict.other_settings.hypotheses(question))
     known |= ops.further(question.op)
     for finding in report.diagnosis:
         if finding.name in known:

@@ -15,7 +15,7 @@ def tried(case):
     """{name: answer} of every other setting that has a place in a golden case."""
     op, arguments = ops.of_case(case)
     question = engine.Question(op, arguments, ("f64",), right=case.expected, gauge=case.gauge)
-    answers = {name: question.answer(name, mistake.wrong) for name, mistake in other_settings.others(question)}
+    answers = {name: question.answer(name, mistake.wrong) for name, mistake in other_settings.hypotheses(question)}
     return {name: y for name, y in answers.items() if y is not None and y.shape == case.expected.shape}
 
 
@@ -56,7 +56,7 @@ def named(case, every):
     Where it differs in one or two values some other number fits by chance: then none is invented.
     """
     op, arguments = ops.of_case(case)
-    invented = {words for words, _ in other_settings.others(engine.Question(op, arguments, ("f64",), right=case.expected))}
+    invented = {words for words, _ in other_settings.hypotheses(engine.Question(op, arguments, ("f64",), right=case.expected))}
     for name, y in list(tried(case).items())[::every]:
         if np.isfinite(y).all():
             given = round_to(y, "float32")
@@ -73,7 +73,7 @@ def test_the_settings_of_every_op_are_tried_without_an_error():
     for case in vectors.cases():
         op, arguments = ops.of_case(case)
         question = engine.Question(op, arguments, ("f64",), right=case.expected)
-        names = [name for name, _ in other_settings.others(question)]
+        names = [name for name, _ in other_settings.hypotheses(question)]
         assert len(names) == len(set(names)) <= 120, case.id
         tried(case)
 

@@ -141,7 +141,7 @@ def test_c_code(config, file, tmp_path, capsys):
             turn(y[place].ctypes.data_as(ctypes.c_void_p), ctypes.c_long(int(positions[place[0], place[2]])))
         return y
 
-    check_rope(function, **command.asked(file(config))).require()
+    check_rope(function, **command.rope_arguments(file(config))).require()
 
 
 def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_path, capsys):
@@ -407,5 +407,5 @@ def test_a_check_varies_what_the_configuration_says(file, config, wrong, name):
         return rope.rotate(x, *rope.tables(positions[:, None], wrong["theta"]), layout="half")
 
     sizes = {"hidden_size": 160, "num_attention_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 2048}
-    report = check_rope(rotate, **command.asked(file(sizes | config)))
+    report = check_rope(rotate, **command.rope_arguments(file(sizes | config)))
     assert [finding.name for finding in report.diagnosis] == [name], report

@@ -35,7 +35,7 @@ def test_the_same_file_in_other_classes():
 
 
 def test_a_swin_is_checked_by_its_file():
-    name, settings = presets.asked({**SWIN, "window_size": 4}, layer=0)
+    name, settings = presets.op_and_settings({**SWIN, "window_size": 4}, layer=0)
     assert (name, settings["height"], settings["heads"]) == ("swin.bias", 4, 2)
     sides = {side: settings[side] for side in ("height", "width")}
     right = lambda at, table: swin.bias(swin.rows(at, **sides), table)  # noqa: E731
@@ -69,7 +69,10 @@ def test_xlnet():
     assert (group["causal"], group["bias"]["clamp_len"], group["bias"]["same_length"]) == (True, 400, True)
     assert "xlnet.clamp_ignored" in describe(explanation({"model_type": "xlnet", "clamp_len": 400}), "x")
     assert any("bi_data" in trap for trap in explain({"model_type": "xlnet", "bi_data": True})["traps"])
-    assert presets.asked({"model_type": "xlnet"}) == ("xlnet.scores", {"heads": 16, "attn_type": "bi", "scale": 0.125})
+    assert presets.op_and_settings({"model_type": "xlnet"}) == (
+        "xlnet.scores",
+        {"heads": 16, "attn_type": "bi", "scale": 0.125},
+    )
     with pytest.raises(ValueError, match=r"^the configuration: attn_type is 'both', expected bi or uni$"):
         explain({"model_type": "xlnet", "attn_type": "both"})
 

@@ -122,7 +122,7 @@ def of_a_model(name):
         preset = axes.PRESETS[name]
         w = rope.frequencies(preset["dim"], preset["base"])[np.array(preset["order"])]
         return w, np.array(preset["axis"]), preset["layout"]
-    op, model = presets.asked(MODELS[name][0], part=MODELS[name][1])
+    op, model = presets.op_and_settings(MODELS[name][0], part=MODELS[name][1])
     assert op == "axes.rotate"
     return model["frequencies"], model["axis"], model["layout"]
 

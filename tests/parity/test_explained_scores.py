@@ -105,7 +105,7 @@ def test_the_bias_that_is_asked_for():
     file = {**SMALL, "image_size": 64}
     own = blocks(built("swin", file))[0].attention.relative_position_bias
     torch.nn.init.normal_(own.relative_position_bias_table)
-    name, settings = presets.asked({"model_type": "swin", **file}, layer=0)
+    name, settings = presets.op_and_settings({"model_type": "swin", **file}, layer=0)
     table = own.relative_position_bias_table.detach().numpy()
     at = np.stack(np.divmod(np.arange(16), 4), axis=-1)
     sides = {side: settings[side] for side in ("height", "width")}
@@ -116,7 +116,7 @@ def test_the_bias_that_is_asked_for():
 def test_the_network_that_is_asked_for(trained):
     file = {**SMALL, "image_size": 64, "pretrained_window_sizes": [trained, trained]}
     own = blocks(built("swinv2", file))[0].attention.self
-    name, settings = presets.asked({"model_type": "swinv2", **file}, layer=0)
+    name, settings = presets.op_and_settings({"model_type": "swinv2", **file}, layer=0)
     assert name == "swin.continuous_bias"
     expected = own.relative_coords_table.numpy()[0, :, 0, 0]
     assert np.allclose(swin.log_spaced(np.arange(-3, 4), window=settings["height"]), expected, rtol=1e-6, atol=1e-6)
