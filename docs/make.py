@@ -26,6 +26,7 @@ import posref  # noqa: E402
 from posref import statements  # noqa: E402
 
 FIRST = ("start", "use", "symptoms", "findings")  # texts that every page names at its top; it names the others at its end
+WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math|table)\b.*?</\2>)"  # where no formula is looked for
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 DERIVATIONS = dict(
     re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", (DOCS / "derivations.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -55,6 +56,7 @@ def _html(words):
         lambda m: _formulas(unescape(m[1])),
         body,
     )
+    body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)
     body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
     return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
 
