@@ -65,6 +65,8 @@ class Question(NamedTuple):
 def question(file, layer=None, part=None, layout=None):
     """The question for the rotation of a text, or else of a picture; a chosen layer without positions returns its input."""
     explained, pictures = _text(file, layer, part)
+    if not explained.layers:
+        raise ValueError(f"no layer of {file} is described")
     said = layer is not None or part is not None or not explained.unsupported
     first, encodings = explained.layers[0], {group.encoding for group in explained.layers}
     if layer is not None and encodings == {"none"}:
