@@ -14,7 +14,7 @@ output)` does the same for an output that another program computed from a golden
 (`repeated_calls`), at other `shapes` and `positions`, with other contents (`inputs`), for its `gradients`, and at what a seed
 draws (`seeded`); `golden` reads a golden case. `verdict` holds the output against the right
 answer and every mistake of `posref.ops` (`engine`) within bounds that are derived by running formulas on numbers with error
-(`ranged`), says where it is wrong (`boxes`), tries other numbers in the place of its settings (`other_settings`), and what can
+(`ranged`), says where it is wrong (`wrong_elements`), tries other numbers in the place of its settings (`other_settings`), and what can
 go wrong with any array (`general`). What is known of RoPE alone stands in `rotary`: its own words (`rotation`), what the phases
 say where no list has the mistake (`phases`), known `schedules`, what a rotation keeps (`invariants`), and how right angles were
 made (`angles`). Stages look for the tags of an op, never for its name. `cache` asks a cache call by call.

@@ -8,12 +8,12 @@ import numpy as np
 
 from posref import attention, ops, pairing
 from posref.check import frameworks, general, other_settings
-from posref.check.boxes import columns, untouched, where
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
+from posref.check.wrong_elements import columns, untouched, where
 from posref.ops import Mistake
 from posref.ops.common import per_head
 

@@ -6,8 +6,8 @@ import pytest
 from posref import ops
 from posref.absolute import floater
 from posref.check import check, contract, implementation
-from posref.check.boxes import columns, where
 from posref.check.stages import positions
+from posref.check.wrong_elements import columns, where
 from posref.explain import explain, presets, sources
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
