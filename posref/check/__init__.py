@@ -10,14 +10,14 @@ layout="interleaved"; you asked for layout="half"", what to change, and what thi
 output)` does the same for an output that another program computed from a golden case, `load_output` reads its file, and
 `aliases()` is the table of what each framework calls the layouts.
 
-`implementation` calls somebody's function (`call`) at a first probe, then in the `stages`: a second time and with other strides
-(`repeated_calls`), at other `shapes` and `positions`, with other contents (`inputs`), for its `gradients`, and at what a seed
-draws (`seeded`); `golden` reads a golden case. `verdict` holds the output against the right
-answer and every mistake of `posref.ops` (`engine`) within bounds that are derived by running formulas on numbers with error
-(`ranged`), says where it is wrong (`wrong_elements`), tries other numbers in the place of its settings (`other_settings`), and what can
-go wrong with any array (`general`). What is known of RoPE alone stands in `rotary`: its own words (`rotation`), what the phases
-say where no list has the mistake (`phases`), known `schedules`, what a rotation keeps (`invariants`), and how right angles were
-made (`angles`). Stages look for the tags of an op, never for its name. `cache` asks a cache call by call.
+`implementation` calls somebody's function (`call`) at a first probe, then in the `stages`: a second time and with other
+strides (`repeated_calls`), at other `shapes` and `positions`, with other contents (`inputs`), for its `gradients`, and at what
+a seed draws (`seeded`); `golden` reads a golden case. `verdict` holds the output against the right answer and every mistake of
+`posref.ops` (`engine`) within bounds that are derived by running formulas on numbers with error (`ranged`), says where it is
+wrong (`wrong_elements`), tries other numbers in the place of its settings (`other_settings`), and what can go wrong with any
+array (`general`). What is known of RoPE alone stands in `rotary`: its own words (`rotation`), what the phases say where no
+list has the mistake (`phases`), known `schedules`, what a rotation keeps (`invariants`), and how right angles were made
+(`angles`). Stages look for the tags of an op, never for its name. `cache` asks a cache call by call.
 A mistake is claimed only if the right answer leaves its bound and the mistake stays within it.
 """
 

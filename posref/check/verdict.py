@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from posref import attention, ops, pairing
+from posref import ops, pairing
 from posref.check import frameworks, general, other_settings
 from posref.check.engine import Found, Named, Question, ratios
 from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import columns, untouched, where
+from posref.check.wrong_elements import broadcast, not_finite, untouched, worst_element
 from posref.ops import Mistake
-from posref.ops.common import per_head
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
@@ -37,12 +36,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return False
     bad = ~np.isfinite(got)
     if bad.any():
-        report.failed(
-            "finite",
-            f"{bad.sum()} of {got.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
-            f"{_from(question, bad)}{where(bad)}{_columns(question, bad)}"
-            f"{_beyond_float16(question, bad)}{_causal(question, bad)}",
-        )
+        report.failed("finite", not_finite(question, bad))
         if bad.all():
             return False
 
@@ -68,7 +62,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.precision = Precision(found.model, found.worst, MEANING[found.model])
         return True
     if not bad.any():
-        report.failed("values", _worst(question, got, found.model))
+        report.failed("values", worst_element(question, got, found.model))
         if np.abs(got - question.right).max() <= 2.0**-64 * np.abs(question.right).max():
             return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
     nothing = "" if found.fits and got.any() else untouched(got, question.a)
@@ -128,7 +122,7 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
 
 def _spread(question: Question, got: np.ndarray) -> str:
     """A fact about an output that has one row, or one head, for all."""
-    whole = _broadcast(got, question.right.shape)
+    whole = broadcast(got, question.right.shape)
     return "" if whole is None else general.relation(whole, question.right, question.tolerance[question.models[-1]])
 
 
@@ -156,127 +150,10 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
     return True
 
 
-def _from(question: Question, wrong: np.ndarray) -> str:
-    """The least position with a wrong element, where rows have positions."""
-    rows = _positions(question, wrong)
-    if rows is None or not wrong.any():  # none is, where a mistake fits more closely
-        return ""
-    return f", from position {rows[wrong.any(axis=-1)].min()} on"
-
-
-def _beyond_float16(question: Question, bad: np.ndarray) -> str:
-    """That positions end where float16 does, if exactly the positions that round to infinity are wrong."""
-    rows = _positions(question, bad)
-    if rows is None:
-        return ""
-    infinite = np.isinf(round_to(rows.astype(float), "float16"))
-    return "; 65504 is the largest number of float16" if np.array_equal(infinite, bad.any(axis=-1)) else ""
-
-
-def _positions(question: Question, wrong: np.ndarray) -> np.ndarray | None:
-    """The position of every row of the output, where rows have positions."""
-    positions = question.a.get("positions")
-    if positions is None or wrong.ndim < 2:
-        return None
-    return _broadcast(per_head(positions, wrong), wrong.shape[:-1])
-
-
-def _broadcast(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        return None
-
-
-def _causal(question: Question, bad: np.ndarray) -> str:
-    """That a causal mask is in the output, if exactly the keys after the query are infinite."""
-    if not {"query_positions", "key_positions"} <= question.a.keys() or bad.ndim < 2:
-        return ""
-    after = ~np.asarray(attention.causal_mask(question.a.query_positions, question.a.key_positions))
-    after = after[..., None, :, :] if after.ndim == 3 and bad.ndim == 4 else after
-    spread = _broadcast(after, bad.shape)
-    same = bad.shape[-2:] == after.shape[-2:] and spread is not None and np.array_equal(bad, spread)
-    return ": exactly the keys after the query, so a causal mask is in it; leave the mask to the attention" if same else ""
-
-
 def _values(question: Question, got: np.ndarray) -> int:
     """How many distinct values the output has where it differs from the right one."""
     model = question.models[-1]
     return len(np.unique(got[ratios(got, question.right, question.tolerance[model]) > min(1, question.limit(model))]))
-
-
-def _worst(question: Question, got: np.ndarray, model: str) -> str:
-    """The element that is farthest off in the model that was compared last, and where the wrong elements are."""
-    ratio = ratios(got, question.right, question.tolerance[model])
-    if question.gauge == "row_constant":
-        return _worst_pair(question, got, model)
-    if (ratio <= 1).all():
-        together = f"all together are off by {question.spread(got, model):.3g} times the limit"
-        return f"each element alone is within what rounding in {model} allows, but {together}, three times what is usual"
-    most = ratio == ratio.max()
-    place = _place(np.where(most, np.abs(got - question.right), -1))
-    bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
-    wrong = ratio > 1
-    return (
-        f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
-        f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
-        f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
-        f"{general.relation(got, question.right, question.tolerance[model])}"
-    )
-
-
-def _columns(question: Question, wrong: np.ndarray) -> str:
-    """The features or keys that differ, and the pairs that they are, where they are few."""
-    a, size = question.a, wrong.shape[-1:]
-    shapes = {name: value.shape for name, value in a.items() if isinstance(value, np.ndarray)}
-    keys = shapes["key_positions"][-1:] if "key_positions" in shapes else shapes.get("k", ())[-2:-1]
-    if size and keys == size and "attention" not in question.op.tags:
-        return columns(wrong, "keys")
-    wide = [shapes[name][-1:] for name in ("x", "q", "v", "table") if name in shapes]
-    if size not in [*wide, (a.get("dim"),)]:
-        return columns(wrong, "columns")
-    said = columns(wrong)
-    if not said or a.get("layout") not in pairing.LAYOUTS or a.dim % 2 or not 2 < a.dim <= size[0]:
-        return said
-    seen = np.asarray(wrong.reshape(-1, *size).any(axis=0))
-    pairs = np.flatnonzero(np.logical_and(*pairing.split(seen[: a.dim], layout=a.layout)))
-    whole = 0 < len(pairs) < 3 and seen.sum() == 2 * len(pairs)
-    return said + (f", which are pair{'s' * (len(pairs) > 1)} {' and '.join(map(str, pairs))}" if whole else "")
-
-
-def _unwritten(question: Question, wrong: np.ndarray, got: np.ndarray) -> str:
-    """That the columns which differ are those of an input, or 0."""
-    along = np.flatnonzero(wrong.reshape(-1, *wrong.shape[-1:]).any(axis=0)) if wrong.ndim > 1 else np.zeros(0)
-    found = untouched(got, question.a, (..., along)) if 0 < len(along) < wrong.shape[-1] else ""
-    return f", which {found.replace('is', 'are').replace('equals', 'equal')}: they are not written" if found else ""
-
-
-def _masked(question: Question, wrong: np.ndarray) -> str:
-    """That all elements which differ are those where an argument of booleans is False, such as padding."""
-    flags = {name: value for name, value in question.a.items() if np.shape(value) == wrong.shape and value.dtype == bool}
-    return next((f"; all where {name} is False" for name, value in flags.items() if not (wrong & value).any()), "")
-
-
-def _worst_pair(question: Question, got: np.ndarray, model: str) -> str:
-    """Rows may be off by a constant each, so that only differences within a row say something."""
-    bound = question.tolerance[model]
-    given, expected = (y[..., :, None] - y[..., None, :] for y in (got, question.right))
-    ratio = ratios(given, expected, bound[..., :, None] + bound[..., None, :])
-    place = _place(ratio)
-    one, other = place[:-1], (*place[:-2], place[-1])
-    return (
-        f"the elements at ({_listed(one)}) and ({_listed(other)}) differ by {given[place]:.9g}, expected "
-        f"{expected[place]:.9g} ({ratio[place]:.3g} times what rounding in {model} allows); "
-        "a constant may be added to a whole row"
-    )
-
-
-def _place(values: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(values)), values.shape))
-
-
-def _listed(place: tuple[int, ...]) -> str:
-    return ", ".join(map(str, place))
 
 
 def _grid(question: Question, got: np.ndarray, model: str) -> str | None:
