@@ -54,9 +54,7 @@ def _part(settings):
         usual = settings.facts.get("defaults", {})
         odd = {key: value for key, value in settings.file.items() if key in settings.read and not _alike(value, usual.get(key))}
         words = ", ".join(f"{key} is {shown(value)}" for key, value in odd.items()) or "which one is not known"
-        raise ValueError(
-            f"{settings.path or 'the configuration'}: a key has a value that {settings.model_type} cannot have: {words}"
-        ) from error
+        raise settings.error(f"a key has a value that {settings.model_type} cannot have: {words}") from error
 
 
 def _alike(value, usual):

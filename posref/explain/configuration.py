@@ -113,13 +113,17 @@ class Settings:
         self.read.add(key)
         return self.raw.get(key) is not None
 
+    def error(self, words):
+        """A ValueError that begins with the part of the file that it is about."""
+        return ValueError(f"{self.path or 'the configuration'}: {words}")
+
     def number(self, key, kind=(int, float)):
         """A number of the file, or ValueError that names the key; None where there is none."""
         value = self[key]
         if value is None or (isinstance(value, kind) and not isinstance(value, bool) and abs(value) < float("inf")):
             return value
         wanted = "an integer" if kind is int else "a number"
-        raise ValueError(f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected {wanted}")
+        raise self.error(f"{key} is {shown(value)}, expected {wanted}")
 
     def count(self, key, most=10**6, least=1):
         """An integer of the file from `least` on, or ValueError that names the key; None where there is none."""
@@ -128,9 +132,7 @@ class Settings:
             return None
         if value == int(value) and least <= value <= most:
             return int(value)
-        raise ValueError(
-            f"{self.path or 'the configuration'}: {key} is {shown(value)}, expected an integer from {least} to {most}"
-        )
+        raise self.error(f"{key} is {shown(value)}, expected an integer from {least} to {most}")
 
 
 def _doubt(file, model_type, record):
@@ -195,7 +197,7 @@ def key_heads(settings, heads, kind=None):
         return heads  # its class has no such key
     found = settings.count(key) or heads
     if heads and settings.given(key) and heads % found:
-        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {found}, expected a divisor of the {heads} heads")
+        raise settings.error(f"{key} is {found}, expected a divisor of the {heads} heads")
     return found * settings.family.get("more_key_heads", {}).get(kind, 1)
 
 

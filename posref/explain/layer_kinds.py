@@ -49,15 +49,13 @@ def _kinds(settings):
 
 def _given(settings, key, given, rule, count):
     if not isinstance(given, list) or not all(isinstance(kind, str) for kind in given):
-        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(given)}, expected a list of names")
+        raise settings.error(f"{key} is {shown(given)}, expected a list of names")
     if count is not None and len(given) < count:
-        raise ValueError(
-            f"{settings.path or 'the configuration'}: {key} names {len(given)} layers and num_hidden_layers is {count}"
-        )
+        raise settings.error(f"{key} names {len(given)} layers and num_hidden_layers is {count}")
     found = [OLD_NAMES.get(kind, kind) for kind in (given if count is None else given[:count])]
     unknown = sorted(set(found) - KNOWN)
     if unknown:
-        raise ValueError(f"{settings.path or 'the configuration'}: {key} has {shown(unknown[0])}, which is no kind of layer")
+        raise settings.error(f"{key} has {shown(unknown[0])}, which is no kind of layer")
     _forget_a_rule_that_differs(settings, rule, found)
     return forced(rule, found)
 

@@ -24,7 +24,7 @@ def _dictionary(settings, key):
     value = settings[key]
     if value is None or isinstance(value, dict):
         return copy.deepcopy(value)
-    raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(value)}, expected a dictionary")
+    raise settings.error(f"{key} is {shown(value)}, expected a dictionary")
 
 
 def _given(settings):
@@ -46,20 +46,16 @@ NUMBERS = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "atte
 def _checked(settings, values):
     """Numbers are numbers, sections positive integers; ValueError names the key."""
     if not isinstance(values, dict):
-        raise ValueError(
-            f"{settings.path or 'the configuration'}: rotary parameters are {shown(values)}, expected a dictionary"
-        )
+        raise settings.error(f"rotary parameters are {shown(values)}, expected a dictionary")
     for key in NUMBERS:
         value = dict.get(values, key)  # to check a value is not to understand it
         if value is not None and not (isinstance(value, (int, float)) and abs(value) < 1e300):
-            raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(value)}, expected a number")
+            raise settings.error(f"{key} is {shown(value)}, expected a number")
     sections = dict.get(values, "mrope_section")
     if sections is not None and not (
         isinstance(sections, list) and sections and all(type(n) is int and n > 0 for n in sections)
     ):
-        raise ValueError(
-            f"{settings.path or 'the configuration'}: mrope_section is {shown(sections)}, expected positive integers"
-        )
+        raise settings.error(f"mrope_section is {shown(sections)}, expected positive integers")
 
 
 def _standard(settings, values, *, flat):

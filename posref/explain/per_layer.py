@@ -35,7 +35,7 @@ def _listed(settings, key, i):
     if given is None:
         return None
     if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given) or i >= len(given):
-        raise ValueError(f"{settings.path or 'the configuration'}: {key} is {shown(given)}, expected a number for layer {i}")
+        raise settings.error(f"{key} is {shown(given)}, expected a number for layer {i}")
     return given[i]
 
 

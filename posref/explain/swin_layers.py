@@ -27,7 +27,7 @@ def stages(settings):
     depths, heads = (_counts(settings, key) for key in ("depths", "num_attention_heads"))
     if len(depths) != len(heads):
         words = f"depths names {len(depths)} stages and num_heads {len(heads)}; they must be as many"
-        raise ValueError(f"{settings.path or 'the configuration'}: {words}")
+        raise settings.error(f"{words}")
     return list(zip(depths, heads, strict=True))
 
 

@@ -38,9 +38,7 @@ def groups(settings):
     for name, stack in STACKS[settings.family.get("stacks", "one")].items():
         count = settings.count(stack["layers"]) or settings.count(stack.get("else", stack["layers"]))
         if count is None:
-            raise ValueError(
-                f"{settings.path or 'the configuration'}: {stack['layers']} is {shown(None)}, expected a number of layers"
-            )
+            raise settings.error(f"{stack['layers']} is {shown(None)}, expected a number of layers")
         if only and name not in ("", only):
             continue
         group = _group(settings, name, stack, list(range(count)))
@@ -115,7 +113,7 @@ def _causal(settings):
     if not isinstance(rule, str):
         return rule
     if settings[rule] not in ("bi", "uni"):
-        raise ValueError(f"{settings.path or 'the configuration'}: {rule} is {shown(settings[rule])}, expected bi or uni")
+        raise settings.error(f"{rule} is {shown(settings[rule])}, expected bi or uni")
     return settings[rule] == "uni"
 
 
