@@ -33,8 +33,7 @@ def rotate_every_two(x):
     return y
 
 
-FLOATS = ["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
-LOW = ["bfloat16", "float16"]  # slow where a last stage searches
+FLOATS = ["float32", *(pytest.param(few, marks=pytest.mark.slow) for few in ("bfloat16", "float16"))]
 TURNED = {"half": rotate_half, "interleaved": rotate_every_two}
 
 
@@ -369,7 +368,6 @@ def over_the_head(pairs, dim, base=1e4):
 
 
 DTYPES = pytest.mark.parametrize("dtype", FLOATS)
-SEARCHED = pytest.mark.parametrize("dtype", FLOATS[:1] + [pytest.param(each, marks=pytest.mark.slow) for each in LOW])
 
 
 @DTYPES
@@ -395,14 +393,14 @@ def test_repeated_multiplication_with_the_exponent_over_the_head(dtype):
     assert report.ok, report
 
 
-@SEARCHED
+@DTYPES
 def test_rotated_width_in_place_of_the_head_in_the_exponent(dtype):
     report = check_rope(returning(dtype, rotary_dim=24), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
     assert named(report) == ["exponent_rotary_dim"], report
     assert "base^(-2t/dim)" in report.diagnosis[0].sentence
 
 
-@SEARCHED
+@DTYPES
 def test_any_base_with_the_exponent_over_the_head(dtype):
     choices = {"rotary_dim": 24, "theta": over_the_head(12, 96, 12345.0)}
     report = check_rope(returning(dtype, **choices), dim=96, rotary_dim=24, exponent_dim=96, layout="half")
@@ -431,7 +429,7 @@ def test_the_proportional_implementation_is_that_of_the_references():
     assert np.allclose(proportional(one, np.array([[1]]), proportion=0.5)[0, 0, 0], expected, rtol=0, atol=1e-6)
 
 
-@SEARCHED
+@DTYPES
 @pytest.mark.parametrize("exponent_dim", [None, 96])
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_proportional_rope_is_named(layout, exponent_dim, dtype):
@@ -443,7 +441,7 @@ def test_proportional_rope_is_named(layout, exponent_dim, dtype):
     assert named(report) == ["proportional and wrong_base 1e+06"], report
 
 
-@SEARCHED
+@DTYPES
 def test_proportional_rope_is_asked_for_by_its_frequencies(dtype):
     kind = rounded(dtype)
     asked = {"dim": 96, "layout": "half", "frequencies": [*over_the_head(12, 96), *[0.0] * 36]}
@@ -479,7 +477,7 @@ IN_FLOAT32 = {
 UNSCALED = {"linear": (1e4, "frequencies_ignored"), "llama3": (5e5, "wrong_base 500000")}
 
 
-@SEARCHED
+@DTYPES
 @pytest.mark.parametrize("schedule", EXACT)
 def test_given_frequencies(schedule, dtype):
     asked = {"dim": 128, "layout": "half", "frequencies": EXACT[schedule]}
@@ -509,7 +507,7 @@ def test_frequencies_that_are_computed_are_told_from_given_ones():
     assert check_rope(returning("float32", theta=theta), **{**asked, "frequencies": theta}, model="f32-given").ok
 
 
-@SEARCHED
+@DTYPES
 @pytest.mark.parametrize("schedule", EXACT)
 def test_frequencies_that_were_not_scaled(schedule, dtype):
     base, name = UNSCALED[schedule]
@@ -519,7 +517,7 @@ def test_frequencies_that_were_not_scaled(schedule, dtype):
     assert schedule == "linear" or "frequencies 500000^(-2t/dim), not scaled" in report.diagnosis[0].sentence
 
 
-@SEARCHED
+@DTYPES
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
@@ -576,7 +574,7 @@ def third(y):
     return np.concatenate([y[..., 0::2], y[..., 1::2]], axis=-1)
 
 
-@SEARCHED
+@DTYPES
 @pytest.mark.parametrize("dim", [4, 8, 64])
 @pytest.mark.parametrize(
     ("parts", "choices"),
