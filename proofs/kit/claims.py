@@ -113,8 +113,7 @@ def _cells(value):
 
 
 def _cell(e):
-    remarkable = e.atoms(sp.Sum, sp.Float)
-    if not remarkable:
+    if not e.has(sp.Sum, sp.Float):
         return e
     if e.has(sp.Float):
         raise Undecided(f"a number that sympy has rounded: {_short(e)}; write it as a fraction")

@@ -85,9 +85,14 @@ def helpers(body):
 
 def signs():
     """What symbols are by their making, as hypotheses: positive or not negative; of sizes and indices it is said elsewhere."""
-    free = {s for pair in RECORD.equalities for e in pair for s in e.free_symbols} - cases._sizes - cases._bounds.keys()
+    free = {s for e in _sides() for s in e.free_symbols} - cases._sizes - cases._bounds.keys()
     known = {s: "> 0" if s.is_positive else ">= 0" for s in free if s.is_Symbol and s.is_nonnegative and "#" not in s.name}
     return [f"{s} {sign}" for s, sign in sorted(known.items(), key=str)]
+
+
+def _sides():
+    """The expressions of all equalities, each once."""
+    return {e for pair in RECORD.equalities for e in pair}
 
 
 def reason(t):
@@ -102,8 +107,8 @@ def only_trivial():
 
 def _sizes(said):
     """Quantified sizes that nothing symbolic stands for."""
-    free = {s for pair in RECORD.equalities for e in pair for s in e.free_symbols} | RECORD.asked
-    functions = {f for pair in RECORD.equalities for e in pair for f in e.atoms(AppliedUndef, sp.Indexed)}
+    free = {s for e in _sides() for s in e.free_symbols} | RECORD.asked
+    functions = any(e.has(AppliedUndef, sp.Indexed) for e in _sides())
     whole = {s.name for s in free if s.is_integer and "#" not in s.name} | {s.name for s in RECORD.sizes}
     ran = whole | {s.name for s in free}
     for clause, items in _quantified(said):
