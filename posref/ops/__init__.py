@@ -213,7 +213,7 @@ def _called_as_written(f: Spec) -> Spec:
 
     @wraps(f)
     def spec(*x: Any, **named: Any) -> Any:
-        given = parameters.bind(*x, **named)
+        given = parameters.bind_partial(*x, **named)
         return f(*given.args, **given.kwargs)
 
     return spec

@@ -361,6 +361,14 @@ def test_dtypes_promote_like_the_specification(twin):
             agree(twin, arguments | narrow)
 
 
+def test_dtypes_of_content_alone_promote():
+    """DeBERTa without tables: no other term has the wider dtype of queries or keys."""
+    for dtypes in itertools.product(FLOATS, repeat=2):
+        given = deberta_scores(np.float64, 3, 4, 2, 2, terms=(False, False)) | {"convention": "paper"}
+        given |= {n: given[n].astype(t) for n, t in zip("qk", dtypes, strict=True)}
+        assert same_bits(fast["deberta"].scores(**given), deberta.scores(**given))
+
+
 def other_memory(x):
     """The same numbers laid out in other ways."""
     yield "fortran", np.asfortranarray(x)
@@ -414,6 +422,17 @@ def test_out_over_the_arguments_is_refused_and_nothing_written(twin):
             with pytest.raises(ValueError, match=rf"^fast\.{re.escape(twin.name)}: out overlaps {name} in memory"):
                 twin.compiled(**arguments | {name: over}, out=buffer[: int(np.prod(shape))].reshape(shape))
             assert not buffer.any()
+
+
+@pytest.mark.parametrize("name", ["mask", "value_table"])
+def test_out_over_what_may_be_missing_is_refused(name):
+    given = shaw_attend(np.float64, 7, 4, 3) | {"variant": "relative_key"}
+    value = {"mask": np.ones((7, 4), bool), "value_table": random(7, 4)}[name]
+    out = np.zeros((2, 3, 7, 4))
+    over = out.reshape(-1).view(value.dtype)[: value.size].reshape(value.shape)
+    over[...] = value
+    with pytest.raises(ValueError, match=f"out overlaps {name} in memory"):
+        fast["shaw"].attend(**given | {name: over}, out=out)
 
 
 @of_every_twin
