@@ -1,0 +1,266 @@
+"""Indexer: what an implementation can be asked for, and how it goes wrong."""
+
+# Over budget: six ops, those of two released models: scores, selection, and compressed keys with their places
+
+import numpy as np
+
+from posref import _require
+from posref.ops import Mistake, instead, missing, result, using
+from posref.ops.common import per_head
+from posref.ops.probe import keys_at, padded_mask, painted
+from posref.relative import indexer
+from posref.rotary import rope
+
+
+def scores(q, k, weights, query_positions, key_positions, *, rotary_dim=4, base=10000.0, layout, scale, rotated="first"):
+    # rotated: which features of a head turn, the first as in DeepSeek V3.2 or the last as in V4
+    q, k = (
+        rope.rotate(
+            _rotary_first(x, rotary_dim, rotated),
+            *rope.tables(per_head(positions, x), rope.frequencies(rotary_dim, base)),
+            layout=layout,
+            rotary_dim=rotary_dim,
+        )
+        for x, positions in ((q, query_positions), (k, key_positions))
+    )
+    return indexer.scores(q, k, weights, scale=scale)
+
+
+def select(scores, mask, *, top=3):
+    return indexer.select(scores, mask, top=top)
+
+
+def compress(x, gates, bias):
+    return indexer.compress(x, gates, bias)
+
+
+def compress_overlapping(x, gates, bias):
+    return indexer.compress_overlapping(x, gates, bias)
+
+
+def block_positions(blocks, *, rate=4):
+    return indexer.block_positions(blocks, rate=rate)
+
+
+def block_mask(query_positions, blocks, *, rate=4):
+    return indexer.block_mask(query_positions, blocks, rate=rate)
+
+
+def _rotary_first(x, rotary_dim, rotated):
+    """Queries and keys with the same order of features have the same products."""
+    _require.choice("ops.indexer", "rotated", rotated, ("first", "last"))
+    return x if rotated == "first" else np.concatenate([x[..., -rotary_dim:], x[..., :-rotary_dim]], axis=-1)
+
+
+def _without_ties(s):
+    """Scores of which no two in a row are equal: which of equal scores is selected first is a convention."""
+    n = np.arange(s.batch * s.n_query * s.n_key)
+    return ((40503 * n % 2**16 - 2**15) / 2**12).reshape(s.batch, s.n_query, s.n_key)
+
+
+ARRAYS = {
+    "k": lambda s: painted((s.batch, s.n_key, s.head_dim), 2),
+    "weights": lambda s: painted((s.batch, s.n_query, s.heads), 4),
+    "scores": _without_ties,
+    "mask": lambda s: padded_mask(s)[:, 0],
+    "x": lambda s: painted((s.batch, s.n_key, 3, s.head_dim), 1),
+    "gates": lambda s: painted((s.batch, s.n_key, 3, s.head_dim), 2),
+    "bias": lambda s: painted((3, s.head_dim), 6),
+    "blocks": lambda s: keys_at(s) // s.rate,
+}
+
+
+def _linear(f, a):
+    """max(s, 0) - max(-s, 0) is s: the same call with negative queries is subtracted."""
+    return f(**a) - f(**a | {"q": -a.q})
+
+
+def _block_0_has_one_before(f, a):
+    """Zeros with the gate 0 stand in front of block 0, and take their share of its softmax."""
+    zeros = 0 * a.x[..., :1, :, :]
+    longer = {name: np.concatenate([zeros, a[name]], axis=-3) for name in ("x", "gates")}
+    longer["gates"] = np.concatenate([zeros - a.bias, a.gates], axis=-3)
+    return f(**a | longer)[..., 1:, :]
+
+
+def _exchanged(x):
+    return np.concatenate([x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], axis=-1)
+
+
+def _own_block_alone(x, gates, bias):
+    own = slice(x.shape[-1] // 2, None)
+    return indexer.compress(x[..., own], gates[..., own], bias[..., own])
+
+
+MISTAKES = {
+    "relu_left_out": Mistake(
+        _linear,
+        "sum_a w_a q_a . k: negative products count as well",
+        "A head that is against a key lowers its score, so other keys are selected.",
+        "Take max(q . k, 0) per head, before the weights.",
+        ("ml-explore/mlx-lm#531", "huggingface/transformers#44360"),
+        only="scores",
+    ),
+    "relu_after_the_sum": Mistake(
+        lambda f, a: np.maximum(_linear(f, a), 0),
+        "max(sum_a w_a q_a . k, 0): the sum over the heads comes before the relu",
+        "Heads cancel each other, and no score is negative.",
+        "Take max(q . k, 0) per head, before the weights.",
+        only="scores",
+    ),
+    "weights_left_out": Mistake(
+        using(weights=lambda a: 0 * a.weights + 1),
+        "all heads weigh 1",
+        "The token of the query has no say in which head selects.",
+        "Multiply each head by its weight, which the query's token gives.",
+        only="scores",
+    ),
+    "weights_in_front": Mistake(
+        lambda f, a: f(**a | {"q": np.swapaxes(a.weights, -1, -2)[..., None] * a.q, "weights": 0 * a.weights + 1}),
+        "max(w q . k, 0): the weights are multiplied into the queries, in front of the relu",
+        "Right for positive weights alone.",
+        "Weigh after the relu; weights have either sign.",
+        only="scores",
+    ),
+    "other_layout": Mistake(
+        "other_layout",
+        "features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse, as the attention beside the indexer does",
+        "Short texts look right; long ones select the wrong keys.",
+        "Use the layout of the indexer: half in DeepSeek V3.2, whose attention is interleaved; interleaved in V4.",
+        ("sgl-project/sglang#13495", "vllm-project/vllm#28968"),
+    ),
+    "other_end_rotated": Mistake(
+        using(rotated=lambda a: "last" if a.rotated == "first" else "first"),
+        "the last features of a head are rotated instead of the first, or the reverse",
+        "The wrong keys are selected, far ones above all.",
+        "Rotate the first features in DeepSeek V3.2, the last ones in V4.",
+        kind="layout",
+        only="scores",
+    ),
+    "keys_not_rotated": Mistake(
+        using(key_positions=lambda a: 0 * a.key_positions),
+        "only the queries are rotated",
+        "Scores depend on the position of the query instead of the distance.",
+        "Rotate the keys before they enter the cache of the indexer.",
+        kind="positions",
+        only="scores",
+    ),
+    "keys_of_the_first_batch_row": Mistake(
+        using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 2 and len(a.k) > 1 else missing()),
+        "all batch rows read the keys of row 0",
+        "Batch row 0 is right and nothing else.",
+        "Step along the batch axis of the keys as along that of the queries.",
+        kind="heads",
+        only="scores",
+    ),
+    "no_mask": Mistake(
+        using(mask=lambda a: a.mask | True),
+        "no mask: keys in the future and padding are selected",
+        "Loss is too good in training; the attention gets keys that it masks.",
+        "Mask the scores before the selection.",
+        kind="mask",
+        only="select",
+    ),
+    "mask_after_the_selection": Mistake(
+        lambda f, a: f(**a | {"mask": a.mask | True}) & a.mask,
+        "the mask is applied after the selection: masked keys take the places of allowed keys",
+        "Early queries attend to fewer keys than `top`, some to none.",
+        "Mask the scores before the selection.",
+        kind="mask",
+        only="select",
+    ),
+    "smallest_selected": Mistake(
+        using(scores=lambda a: -a.scores),
+        "the keys with the smallest scores are selected",
+        "The query misses the keys that matter.",
+        "Sort in descending order, or take the largest.",
+        only="select",
+    ),
+    "one_key_more": Mistake(
+        using(top=lambda a: a.top + 1),
+        "top + 1 keys are selected: every score that is at least the one after the last",
+        "One key too many; right for short texts.",
+        "Select exactly `top` keys.",
+        kind="top",
+        only="select",
+    ),
+    "bias_left_out": Mistake(
+        using(bias=lambda a: 0 * a.bias),
+        "B is not added to the gates: the place within the block has no weight of its own",
+        "Every compressed key is wrong.",
+        "Add row t of the bias to the gates of token t of each block.",
+        only="compress compress_overlapping",
+    ),
+    "plain_mean": Mistake(
+        using(bias=lambda a: 0 * a.bias, gates=lambda a: 0 * a.gates),
+        "the plain mean of the block, without gates and bias",
+        "Every token of a block weighs the same.",
+        "Weigh the tokens by the softmax of gates + bias.",
+        only="compress compress_overlapping",
+    ),
+    "halves_exchanged": Mistake(
+        using(**{name: lambda a, name=name: _exchanged(a[name]) for name in ("x", "gates", "bias")}),
+        "the first half of the features enters the token's own block, the second half the next block",
+        "Every compressed key is wrong.",
+        "The second half belongs to the token's own block.",
+        only="compress_overlapping",
+    ),
+    "no_overlap": Mistake(
+        instead(_own_block_alone),
+        "the block before is left out",
+        "Block 0 is right and no other.",
+        "Take the softmax over both blocks.",
+        only="compress_overlapping",
+    ),
+    "block_before_the_first": Mistake(
+        _block_0_has_one_before,
+        "in front of block 0 stands a block of zeros whose logits are 0",
+        "The first compressed key is too small, the others are right.",
+        "Give the missing block the logit -inf.",
+        only="compress_overlapping",
+    ),
+    "number_of_the_block": Mistake(
+        using(rate=1),
+        "m is used instead of m r: blocks count as tokens",
+        "Compressed keys stand at the start of the text; blocks of the future are seen.",
+        "Multiply the number of a block by the compression rate.",
+        ("AMD-AGI/Primus#930",),
+        only="block_positions block_mask",
+    ),
+    "last_token_of_the_block": Mistake(
+        result(lambda y, a: y + a.rate - 1),
+        "m r + r - 1: a block stands at its last token",
+        "All distances to compressed keys are r - 1 too small.",
+        "Rotate the key of a block at its first token, m r.",
+        only="block_positions",
+    ),
+    "unfinished_block_seen": Mistake(
+        using(query_positions=lambda a: a.query_positions + a.rate - 1),
+        "m r <= i: a block is visible from its first token on",
+        "Tokens see the future within their block.",
+        "A block is visible when its last token is not in the future: m r + r - 1 <= i.",
+        kind="mask",
+        only="block_mask",
+    ),
+    "one_token_late": Mistake(
+        "position_minus_one",
+        "m r + r <= i: the token that completes a block does not see it",
+        "Right for all queries but the last token of each block.",
+        "A block is visible when its last token is not in the future: m r + r - 1 <= i.",
+        kind="mask",
+        only="block_mask",
+    ),
+}
+
+# all heads read one key per token
+REPLACED = {"keys_of_the_first_head"}
+
+SCORES = "a selection of the keys of another attention; its scores are relus of rotated products"
+
+
+def _head(t):
+    """The scores of one indexer head with the weight 1, where the attention's own scores would stand."""
+    q, k, v = t.projected(t.x)
+    cos, sin = rope.tables(t.positions, rope.frequencies(t.dim))
+    q, k = (rope.rotate(y, cos, sin, layout="half") for y in (q, k))
+    return t.scored(indexer.scores(q[None], k, np.ones((len(t.x), 1), dtype=int), scale=t.scale), v)
