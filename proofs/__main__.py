@@ -47,7 +47,9 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m proofs", description=__doc__.split("\n\n")[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help="a system or a theorem, such as rope or rope.relative")
     parser.add_argument("--no-mutants", action="store_true", help="the quick tier: theorems, controls and tripwires")
-    parser.add_argument("--every-size", action="store_true", help="compare in numbers at more sizes, up to 256")
+    parser.add_argument(
+        "--every-size", action="store_true", help="compare in numbers at more sizes, up to 256, and in more dtypes"
+    )
     parser.add_argument("--table", action="store_true", help="one line a theorem, in numbers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")

@@ -47,7 +47,7 @@ CASES = 3  # of sizes that a theorem asks about, in which its calls are noted
 ALIKE = 2  # calls of one function with the same words that are tried
 WHOLE = 2**5  # cells of an array that are read one by one
 DTYPES = (np.float64, np.float32, np.int64)
-FURTHER = (np.float16, np.int32, np.uint8)  # at sizes up to 3
+FURTHER = (np.float16, np.int32, np.uint8)  # at sizes up to 3, with more sizes alone: tests/test_laws.py asks them too
 FUNCTION = 8  # unit roundoffs, 4 units in the last place, that an elementary function of numpy may be off
 ANY_NUMBER = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # of arguments: such calls are not noted
 
@@ -263,9 +263,10 @@ def _calls_agree(call):
     if not any(map(_symbolic, call.arguments.values())):
         return _again(call)
     call, used = _opened(call), _sizes([*call.arguments.values(), call.result])
-    few = () if any(map(callable, call.arguments.values())) else FURTHER  # a function knows its arguments by identity
+    by_identity = any(map(callable, call.arguments.values()))  # so a function knows its arguments
+    few = FURTHER if _grid == MORE_SIZES and not by_identity else ()
     asked = [(size, dtype) for size in (_grid if used else _grid[:1]) for dtype in (DTYPES if max(size) > 3 else DTYPES + few)]
-    if used and not any(map(callable, call.arguments.values())):
+    if used and not by_identity:
         _of_nothing(call)
     return sum(_agree(call, size, dtype) for size, dtype in asked)
 
