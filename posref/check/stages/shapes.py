@@ -105,12 +105,12 @@ def trained_lengths(
 
 
 def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
-    """The extents that change an array of this op and were not chosen."""
+    """The extents that change an array of this op; those that were chosen, or are settings of the op, stay."""
     sizes = _extents(op.make(**settings))
     own = {*settings, *inspect.signature(op.spec).parameters} | ({"heads"} if settings.get("key_heads") else set())
-    for shape in shapes:
-        possible = shape.keys() <= inspect.signature(op.make).parameters.keys() - own
-        possible = possible and _pairs(op, settings | shape) <= MOST and _runs(op, settings | shape)
+    free = inspect.signature(op.make).parameters.keys() - own
+    for shape in map(dict, dict.fromkeys(tuple(each for each in shape.items() if each[0] in free) for shape in shapes)):
+        possible = _pairs(op, settings | shape) <= MOST and _runs(op, settings | shape)
         if possible and _extents(op.make(**settings | shape)) != sizes:
             yield shape
 
