@@ -68,7 +68,7 @@ def attention_of(call: Any) -> dict:
     if (added := call.keywords.get("position_bias")) is not None:
         bias = added.detach().double().numpy() + (0.0 if bias is None else bias)
     q, k, v = (x.astype(float) for x in (call.q, call.k, call.v))
-    if (own := call.keywords.get("sinks")) is not None:  # one a query: a key without features, whose bias it is
+    if (own := call.keywords.get("sinks")) is not None:  # one per query: a key without features, whose bias it is
         shape = (*q.shape[:-1], k.shape[-2])
         bias = np.concatenate([np.broadcast_to(0.0 if bias is None else bias, shape), own.detach().double().numpy()], axis=-1)
         open_ = np.pad(np.broadcast_to(True if open_ is None else open_, shape), [(0, 0)] * 3 + [(0, 1)], constant_values=True)

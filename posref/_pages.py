@@ -5,8 +5,8 @@
     One sentence of motivation.
     (a blank line)
     Also called: other names, with commas.                                             if there are some
-    Definition. ..                          its indented lines are formulas, one a line
-    Symbols.                                indented, one a line: `q (..., h, n_query, d)   queries`
+    Definition. ..                          its indented lines are formulas, one per line
+    Symbols.                                indented, one per line: `q (..., h, n_query, d)   queries`
     Conventions. ..
     Example. ..                             if there is one: a few tokens worked out, as a doctest
     Where implementations differ.           indented rows under `what | who | value | version | source`; "-" is unknown, and a

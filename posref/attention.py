@@ -64,7 +64,7 @@ class FourTerms(NamedTuple):
     position_position: Array
 
 
-SINKS = "one a head, as a column: sinks[:, None]"
+SINKS = "one per head, as a column: sinks[:, None]"
 
 
 @contract(sinks=SINKS)

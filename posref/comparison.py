@@ -8,7 +8,7 @@ Measured at 8 features with trained numbers that are in no order, for 16 trained
     unique      among equal words the keys of all 16 positions have different scores
     beyond      past the trained positions: error; one score (clips); new scores (continues); earlier ones (repeats)
     cache       a later token changes nothing for the ones before it: keys and values can be kept
-    linear      the scores of 96 tokens have a rank below 48: they are products of short vectors, one a token
+    linear      the scores of 96 tokens have a rank below 48: they are products of short vectors, one per token
     stream      relative, without an error past the trained positions, and with a cache: old tokens can be dropped for ever
     parameters  trained numbers that are counted when the head asks for them
     multiplies  multiplications a pair of tokens, more than attention without positions: counted in numbers that count

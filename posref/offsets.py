@@ -15,7 +15,7 @@ Symbols.
     query_positions i (..., n_query)    in tokens
     key_positions j (..., n_key)        in tokens
     offsets o (..., n_query, n_key)     key minus query
-    by_offset t (..., h, m)             one number a head and offset, ascending in the offset; entry 0 is the offset `lowest`
+    by_offset t (..., h, m)             one number per head and offset, ascending in the offset; entry 0 is the offset `lowest`
 
 Conventions. Key minus query: negative is the past, positive the future. Rows are queries and columns are keys. Contiguous
 positions that start together make `lowest` = 1 - n_query and m = n_query + n_key - 1; the order of by_offset is the same

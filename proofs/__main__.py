@@ -50,7 +50,7 @@ def _parser():
     parser.add_argument(
         "--every-size", action="store_true", help="compare in numbers at more sizes, up to 256, and in more dtypes"
     )
-    parser.add_argument("--table", action="store_true", help="one line a theorem, in numbers")
+    parser.add_argument("--table", action="store_true", help="one line per theorem, in numbers")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--derive", action="store_true", help="print every obligation and its normal form")
     parser.add_argument("--latex", action="store_true", help="with --derive: in LaTeX (amsmath)")

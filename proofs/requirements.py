@@ -34,7 +34,7 @@ ANSWERS = {
     ),
     "KERPLE": ("relative.kerple", "yes", "yes", EVEN, "no: it grows with the distance"),
     "FIRE": ("relative.fire", "yes: but the query's place enters", "yes", EVEN, "depends: on f between 0 and 1"),
-    "Sandwich": ("relative.sandwich", "yes", "yes", EVEN, "yes: at most 2 slopes a pair"),
+    "Sandwich": ("relative.sandwich", "yes", "yes", EVEN, "yes: at most 2 slopes per pair"),
     "FoX": (
         "relative.forgetting",
         "yes",

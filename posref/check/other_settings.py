@@ -2,7 +2,7 @@
 
 Every setting of an op that is a number is tried at what people write in its place: half and double, neighbours, a tenth and ten
 times, root and square, 0 and 1, none at all; then the numbers of that name in released models, presets and defaults. So are the
-numbers that are given, one a head or a feature. Of trained tables the first or the middle half may be all that was read. An
+numbers that are given, one per head or feature. Of trained tables the first or the middle half may be all that was read. An
 answer for more heads, features or rows is cut to those that were asked for. Like any mistake it has to fit within the derived
 bound; all that fit are named.
 """

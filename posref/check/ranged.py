@@ -95,7 +95,7 @@ def growth(v: Any, way: str = "power") -> np.ndarray:
 
 
 class Units(NamedTuple):
-    """Unit roundoffs, one entry a layer: those of the models first, then the finer precision of each."""
+    """Unit roundoffs, one entry per layer: those of the models first, then the finer precision of each."""
 
     names: tuple[str, ...]
     ways: tuple[str, ...]

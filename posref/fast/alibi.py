@@ -56,7 +56,7 @@ def bias(query_positions, key_positions, slopes, *, form, dtype=None, out=None, 
     return _pairs.finish(out, made)
 
 
-@contract(slopes="one entry a head")
+@contract(slopes="one entry per head")
 def rule(slopes: Numbers[Array, "h", finite], *, form: Literal["signed", "absolute"]):
     """m (j - i) or -m |j - i| as the `bias_rule` of `fast.attention.attend_by_offset`.
 

@@ -3,7 +3,7 @@
 The products are the specification's own, of content with content and with the 2K rows; a compiled kernel adds the entry of each
 offset and scales (`posref.fast.entries`), in the specification's order. So `scores` is bit for bit that of the specification.
 Beside the scores, where the first product is made, memory holds the others for one group of heads, (n_query + n_key, 2K)
-numbers a head, and the entries of the keys for 64 queries.
+numbers per head, and the entries of the keys for 64 queries.
 
 Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
 busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.

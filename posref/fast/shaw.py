@@ -3,8 +3,8 @@
 The products are the specification's own, of the queries with the keys and with the 2k + 1 rows; a compiled kernel adds the
 entry of each offset and scales (`posref.fast.entries`), in the specification's order. So `scores` is bit for bit that of the
 specification, in memory n_query n_key: the first product is made where the scores will be. `attend` adds up the weights of
-each row before it multiplies, (n_query, 2k + 1) numbers a head in the place of (n_query, n_key, d_v): other roundings, at most
-n_key + 2k + 1 additions a number.
+each row before it multiplies, (n_query, 2k + 1) numbers per head in the place of (n_query, n_key, d_v): other roundings,
+at most n_key + 2k + 1 additions per number.
 
 Heads are done in groups that stay in the cache: numpy's products with the threads of its library, which keep a processor
 busy for a while after, and the kernel, therefore on one thread unless `threads` says more. Results are float32 or float64.

@@ -50,7 +50,7 @@ def bias(query_positions, key_positions, table, *, max_distance=128, bidirection
     return _pairs.finish(out, made)
 
 
-@contract(table="one row a bucket, one column a head")
+@contract(table="one row per bucket, one column per head")
 def rule(table: Numbers[Array, "buckets h"], *, max_distance: Integer = 128, bidirectional: bool):
     """The bias as the `bias_rule` of `fast.attention.attend_by_offset`: up to max_distance, beyond which it stays.
 

@@ -26,7 +26,7 @@ def _numbers(name, given, dim):
     found = np.array(given)
     if found.shape != (dim // 2,) or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= dim // 2:
         raise ValueError(
-            f"axes.rotate: {name} is {given}, expected {dim // 2} whole numbers from 0 to {dim // 2 - 1}, one a pair"
+            f"axes.rotate: {name} is {given}, expected {dim // 2} whole numbers from 0 to {dim // 2 - 1}, one per pair"
         )
     return found
 

@@ -71,7 +71,7 @@ def gradient(g, positions, *, dim, base=10000.0, layout, exponent_dim=None, freq
 
 
 def gradient_tables(g, cos, sin, *, layout):
-    # posref has one column a pair; this op exists for kernels with full-width tables
+    # posref has one column per pair; this op exists for kernels with full-width tables
     a, b = pairing.split(g * sin, layout)
     return g * cos + pairing.join(b, -a, layout)
 

@@ -92,7 +92,7 @@ def slopes(heads: Count, *, max_bias: Positive = 8) -> Numbers[Array, "heads"]:
     return 2 ** (-max_bias * steps / (2 * power))
 
 
-@contract(slopes="one entry a head")
+@contract(slopes="one entry per head")
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],

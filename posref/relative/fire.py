@@ -17,7 +17,7 @@ Symbols.
     c                               the bend of the logarithm, 0.1 at first
     threshold                       |m L|, 512 at first: below it the denominator is one number
     w_1, b_1 (width,)               the first layer
-    W_2, b_2                        `w_2` `(width, h)` and `b_2` `(h,)`: a number a head
+    W_2, b_2                        `w_2` `(width, h)` and `b_2` `(h,)`: a number per head
     x (..., n_query, n_key)         between 0 and 1 for keys in the past
 
 Conventions. The bias is added to scaled scores, before the mask. Up to the threshold it sees the distance alone, beyond it the

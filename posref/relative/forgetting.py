@@ -5,7 +5,7 @@ keep what it needs. The gate is that of a recurrent network; its logarithm is ad
 
 Also called: Forgetting Transformer, data-dependent ALiBi, forget gate.
 
-Definition. Token l has the gate f_l in (0, 1), one a query head, from a linear map of the layer's input x_l:
+Definition. Token l has the gate f_l in (0, 1), one per query head, from a linear map of the layer's input x_l:
 
     s_ij = q_i . k_j / sqrt(d) + D_ij,   D_ij = sum_{l=j+1..i} ln f_l = c_i - c_j        j <= i
     c_i = sum_{l<=i} ln f_l,   ln f_l = ln sigmoid(w . x_l + b)

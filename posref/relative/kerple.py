@@ -57,7 +57,7 @@ Form = Literal["log", "power"]
 FORMS = get_args(Form)
 
 
-@contract(p="one entry a head", a="one entry a head")
+@contract(p="one entry per head", a="one entry per head")
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],

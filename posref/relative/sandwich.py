@@ -64,7 +64,7 @@ def slopes(heads: Count) -> Numbers[Array, "heads"]:
     return heads / (8 * np.arange(1, heads + 1))
 
 
-@contract(slopes="one entry a head")
+@contract(slopes="one entry per head")
 def bias(
     query_positions: Signed[Array, "... n_query"],
     key_positions: Signed[Array, "... n_key"],

@@ -20,7 +20,7 @@ Symbols.
     q (..., h, n_query, d)              queries
     k (..., h, n_key, d)                keys
     v (..., h, n_key, d_v)              values
-    w^K, key_table (2k + 1, d)          row r for the offset r - k; (h, 2k + 1, d) with one table a head
+    w^K, key_table (2k + 1, d)          row r for the offset r - k; (h, 2k + 1, d) with one table per head
     w^V, value_table (2k + 1, d_v)      the same for values
     offsets (..., n_query, n_key)       integers j - i
     o (..., h, n_query, d_v)            output
@@ -52,7 +52,7 @@ Where implementations differ.
       | modeling_wav2vec2_bert.py
     value term | transformers' BERT | left out: value_table=None | 4 | modeling_bert.py
     value term | transformers' Wav2Vec2-BERT | left out: value_table=None | 5.23.0 | modeling_wav2vec2_bert.py
-    tables | Shaw et al., base model | one a head | arXiv 1803.02155 | section 4.1
+    tables | Shaw et al., base model | one per head | arXiv 1803.02155 | section 4.1
     tables | Shaw et al., big model | one for all heads | arXiv 1803.02155 | section 4.1
     tables | tensor2tensor | one for all heads | bafdc1b | common_attention.py _generate_relative_positions_embeddings
 

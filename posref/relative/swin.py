@@ -136,7 +136,7 @@ def rows_with_cls(
     return np.concatenate([top + 2 * corner, np.concatenate([left, patches], axis=-1)], axis=-2)
 
 
-@contract(table="one row a vector of offsets, one column a head")
+@contract(table="one row per vector of offsets, one column per head")
 def bias(rows: Integers[Array, "... n n"], table: Numbers[Array, "vectors h", kept]) -> Numbers[Array, "... h n n"]:
     """T[row, a]: `(..., h, n, n)`, to be added to scaled scores. ValueError for a row outside the table.
 

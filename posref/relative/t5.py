@@ -139,7 +139,7 @@ def bucket(
     return by_distance + side * (offsets > 0) if bidirectional else by_distance
 
 
-@contract(table="one row a bucket, one column a head")
+@contract(table="one row per bucket, one column per head")
 def bias(
     query_positions: SignedIntegers[Array, "... n_query"],
     key_positions: SignedIntegers[Array, "... n_key"],

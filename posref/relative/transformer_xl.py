@@ -64,7 +64,7 @@ Where implementations differ.
     sinusoid | transformers' Wav2Vec2-Conformer | sine and cosine alternate | 5.23.0
       | modeling_wav2vec2_conformer.py Wav2Vec2ConformerRelPositionalEmbedding
     u, v | Transformer-XL, PyTorch | shared by all layers | 0110210 | pytorch/mem_transformer.py _create_params
-    u, v | Transformer-XL, TensorFlow | shared by all layers, or one a layer with untie_r | 3a0086f | tf/model.py transformer
+    u, v | Transformer-XL, TensorFlow | shared by all layers, or one per layer with untie_r | 3a0086f | tf/model.py transformer
     clamp_len | Transformer-XL, PyTorch | limits the distance, not the score | 0110210 | pytorch/mem_transformer.py _forward
     r | labml | trained, no sinusoid | 1f38b23 | labml_nn/transformers/xl/relative_mha.py
     v . r | labml | one trained number a distance and head | 1f38b23 | labml_nn/transformers/xl/relative_mha.py

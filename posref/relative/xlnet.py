@@ -54,8 +54,8 @@ Where implementations differ.
     clamp_len | zihangdai/xlnet | limits the distance to -clamp_len .. clamp_len | 0d0dd50
       | modeling.py relative_positional_encoding
     clamp_len | transformers | the same | 5.23.0 | modeling_xlnet.py relative_positional_encoding
-    u, v, s | zihangdai/xlnet | shared by all layers, or one a layer with untie_r | 0d0dd50 | modeling.py transformer_xl
-    u, v, s | transformers | one a layer | 5.23.0 | modeling_xlnet.py XLNetRelativeAttention
+    u, v, s | zihangdai/xlnet | shared by all layers, or one per layer with untie_r | 0d0dd50 | modeling.py transformer_xl
+    u, v, s | transformers | one per layer | 5.23.0 | modeling_xlnet.py XLNetRelativeAttention
 
 References. Yang et al., arXiv 1906.08237, sections 2.4 (Transformer-XL) and 2.5 (relative segment encodings);
 zihangdai/xlnet, modeling.py, relative_positional_encoding, rel_shift, rel_attn_core.

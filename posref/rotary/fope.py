@@ -52,7 +52,7 @@ Where implementations differ.
     width of C and S | the authors' code | min(kept, dim/4) | bd94b20d82 | olmo/model.py FourierEmbedding
     width of C and S | Intern-S1-Pro's code, lmdeploy, vLLM | kept | as above | as above
     w L = 2 pi | the authors' code; the others | kept; left out | as above | get_inv_freq; _compute_inv_freq
-    matrices | the authors' code; the others | one a query head; one a key head | as above | as above
+    matrices | the authors' code; the others | one per query head; one per key head | as above | as above
 
 References. Hua et al., Fourier Position Embedding, arXiv 2412.17739; github.com/TsinghuaC3I/Fourier-Position-Embedding.
 """

@@ -15,7 +15,7 @@ Definition. A token at x = (x_1, .., x_A) and skew matrices S_1, .., S_A:
     ComRoPE-LD    S_a = theta_a (P - P^T), in each block
     STRING        S_a = C_a - C_a^T with circulant C_a, or P R(x) P^T with P = (1 - S)(1 + S)^-1, S skew
     RoPE-Mixed    S_a has -w_at and w_at for pair t: pair t turns by sum_a x_a w_at
-                  at first w_t = f_t (cos phi, sin phi), then f_t (-sin phi, cos phi), phi one random angle a head
+                  at first w_t = f_t (cos phi, sin phi), then f_t (-sin phi, cos phi), phi one random angle per head
 
 Symbols.
 
@@ -26,7 +26,7 @@ Symbols.
     row (..., d)                    the first row of C
     blocks (count, size, size)      skew blocks of ComRoPE-AP
     frequencies (axes, pairs)       w of RoPE-Mixed; in `mixed` f, `rope.frequencies(d // 2, 10.0)`
-    phi (...)                       in radians, one a head and layer
+    phi (...)                       in radians, one per head and layer
 
 Conventions. exp is the series of a matrix halved `halvings` times, cut after `terms`, and squared back: 18 terms are exact in
 float64 for entries whose rows sum to 1 after the halvings. In P R(x) P^T the left factor P cancels in q.k, and the right factor

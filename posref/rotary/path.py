@@ -5,7 +5,7 @@ reflections between key and query. So attention can track a state that changes w
 
 Also called: PaTH attention, Householder position encoding.
 
-Definition. Token t has a vector w_t of length 1 and a number b_t from 0 to 2, one a key head:
+Definition. Token t has a vector w_t of length 1 and a number b_t from 0 to 2, one per key head:
 
     s_ij = q_i . H_i H_{i-1} .. H_{j+1} k_j / sqrt(d)     j <= i
     H_t = 1 - b_t w_t w_t^T

@@ -16,7 +16,7 @@ Symbols.
 
     x (..., n, d)                   queries or keys
     m, n (..., n)                   positions
-    frequencies (d,)                w: one a feature, where RoPE has one a pair
+    frequencies (d,)                w: one per feature, where RoPE has one per pair
     phases (h, d)                   delta, trained, one for each key head and feature
     cos, sin (..., n, d)            tables; those of keys (..., h, n, d), with their phases
     encoded (..., n, 2*d)           pairs of lengths and angles, twice as wide
@@ -59,7 +59,7 @@ from posref._contract import Array, Count, Numbers, Positive, Signed, contract
 from posref.pairing import Layout
 
 TABLES = (
-    "one frequency a feature: rope.tables(positions, pope.frequencies(d)) of queries, pope.tables of keys; batched ones with "
+    "one frequency per feature: rope.tables(positions, pope.frequencies(d)) of queries, pope.tables of keys; batched ones with "
     "all axes of x: (batch, 1, n, d)"
 )
 

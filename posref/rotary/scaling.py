@@ -228,7 +228,7 @@ def llama3(
     return (1 - kept) * frequencies / factor + kept * frequencies
 
 
-@contract(factors="a list has one factor a pair: half the rotated width (short_factor, long_factor)")
+@contract(factors="a list has one factor per pair: half the rotated width (short_factor, long_factor)")
 def longrope(frequencies: Numbers[Array, "dim/2"], *, factors: Numbers[Array, "dim/2"]) -> Numbers[Array, "dim/2"]:
     """w_t / lambda_t, a factor for each pair: `short_factor` or `long_factor`, see `longrope_list`. `rope_type` "longrope".
 

@@ -58,7 +58,7 @@ def sentences(results):
 
 
 def table(results):
-    """One line a theorem, in numbers."""
+    """One line per theorem, in numbers."""
     header = ("theorem", "functions", "sizes", "basis", "obligations", "0 = 0", "controls", "mutants noticed first", "seconds")
     rows = [header] + [_row(r) for r in results]
     widths = [max(len(row[c]) for row in rows) for c in range(len(header))]

@@ -80,7 +80,7 @@ def without_a_sink():
 
 
 def prove_free(changed, plain):
-    """The change of the scores is one number a row."""
+    """The change of the scores is one number per row."""
     change = changed - plain
     prove_equal(change, np.repeat(change[..., :1], change.shape[-1], axis=-1))
 

@@ -77,7 +77,7 @@ def below_the_threshold_too():
 
 @theorem(of=[fire.network], sizes="width 2, h = 2, n = 1 x 2")
 def network_pinned():
-    """The network is W_2 relu(w_1 x + b_1) + b_2, a number a head."""
+    """The network is W_2 relu(w_1 x + b_1) + b_2, a number per head."""
     x, w_1, b_1, w_2, b_2 = symbols("x", 1, 2), symbols("w", 2), symbols("b", 2), symbols("v", 2, 2), symbols("g", 2)
     both = lambda: (
         fire.network(x, w_1, b_1, w_2, b_2),

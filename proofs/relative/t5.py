@@ -1,4 +1,4 @@
-"""T5 bias: one trained number a head and a bucket of offsets."""
+"""T5 bias: one trained number per head and bucket of offsets."""
 
 # Over budget: rounded logarithms are decided for every bucket, and the gradient
 

@@ -200,7 +200,7 @@ def cancelling(names=()):
 
 
 def report(names=()):
-    """The matrix as text, a line an op and variant."""
+    """The matrix as text, a line per op and variant."""
     table, total = cells(tuple(names)), Counter()
     lines = [f"{'system, op, variant':52} killed refused explained open"]
     for place, row in sorted(table.items()):

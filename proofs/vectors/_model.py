@@ -31,7 +31,7 @@ CONVENTIONS = {
     "op inv_freq": "radians per position of every pair",
     "op rotate": "(a, b) -> magnitude (a cos - b sin, a sin + b cos) of every pair at position * inv_freq",
     "op attend": "softmax(cap(scale <q, k>)) v of rotated q and k over the keys with 1 in `seen`; cap(s) = softcap "
-    "tanh(s / softcap) if given; sinks, one a head, enter the sum of the exponentials",
+    "tanh(s / softcap) if given; sinks, one per head, enter the sum of the exponentials",
 }
 
 

@@ -22,7 +22,7 @@ CONVENTIONS = {
     "op attend": "softmax(scale q k^T + bias) v, causal: keys with j <= i only, if params say so",
     "op bias": "from positions, with the slopes of `heads` heads",
     "op shard": "`count` of the slopes of `heads` heads, from number `first` on, as a rank of tensor parallelism has them",
-    "op slopes": "m, one number a head",
+    "op slopes": "m, one number per head",
 }
 REJECTED = (
     ("alibi/signed/h6/decode", "no-form", {"form": None}, "missing", "-m (i - j), m j and -m |i - j| are all in use."),

@@ -32,7 +32,7 @@ SOURCES = (
 CONVENTIONS = {
     "axes": "q, k, v are (.., heads, n, d); bias and seen broadcast to the scores (.., heads, n_query, n_key)",
     "seen": "the mask as integers: 1 may attend, 0 may not; a query that may attend to nothing gets zeros",
-    "sinks": "one a head: exp(sink) enters the sum of the exponentials and nothing else",
+    "sinks": "one per head: exp(sink) enters the sum of the exponentials and nothing else",
     "row_scale": "a factor for the scores of each query",
     "heads": "query head a uses key head floor(a key_heads / heads)",
     "op attend": "softmax(cap(scale row_scale q k^T) + bias) v with cap(s) = softcap tanh(s / softcap)",

@@ -9,7 +9,7 @@ from proofs.vectors import BELOW, FAR, HALVES, MODELS, NARROW, case, terms
 SOURCES = ("Chi et al., KERPLE, arXiv 2205.09921", "github.com/chijames/KERPLE, megatron/mpu/layers.py")
 
 CONVENTIONS = {
-    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); p and a have an entry a head",
+    "axes": "a bias is (heads, n_query, n_key) or (batch, heads, n_query, n_key); p and a have an entry per head",
     "form": "log: -p ln(1 + a |j - i|); power: -a |j - i|^p",
     "op bias": "from positions",
 }

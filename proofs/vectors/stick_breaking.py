@@ -13,7 +13,7 @@ SOURCES = ("Tan et al., Scaling Stick-Breaking Attention, arXiv 2410.17980",)
 CONVENTIONS = {
     "axes": "scores are (batch, heads, n_query, n_key), scaled; seen broadcasts to them",
     "seen": "the mask as integers: 1 may take, 0 may not; the last key that is seen takes first",
-    "op remainder": "what no key took, one number a query",
+    "op remainder": "what no key took, one number per query",
     "op weights": "what each key took",
 }
 REJECTED = (("stick_breaking/weights/h2/decode", "mask", {"seen": cut}, "shape", "A mask has a column for every key."),)

@@ -1,4 +1,4 @@
-"""T5 bias: one trained number a head and a bucket of offsets."""
+"""T5 bias: one trained number per head and bucket of offsets."""
 
 # Over budget: buckets of every size and side, and gradients
 
@@ -26,7 +26,7 @@ CONVENTIONS = {
     "op bias_gradient": "of the table, from that of every score: each is added to its bucket; (buckets, heads)",
     "op bucket": "the bucket of every offset, exactly",
     "op cross_attend": "attention of the decoder to the encoder: softmax(q k^T) v, without a bias",
-    "op gate": "WavLM's u (r c - 1) + 2, one number a head and row; x is the layer's input in heads",
+    "op gate": "WavLM's u (r c - 1) + 2, one number per head and row; x is the layer's input in heads",
     "op starts": "the first distance of each of `buckets` buckets of one side, exactly",
 }
 REJECTED = (

@@ -445,7 +445,7 @@ def test_models_that_need_a_choice(asked, words):
 
 @pytest.mark.parametrize("axis", [[0, 1], [0, 1, -1, 0], [0, 1, 4, 0], [], "0,1", [0.0, 1.0, 0.0, 1.0]])
 def test_an_axis_for_every_pair(axis):
-    with pytest.raises(ValueError, match=r"axes\.rotate: axis is .*, expected 4 whole numbers from 0 to 3, one a pair"):
+    with pytest.raises(ValueError, match=r"axes\.rotate: axis is .*, expected 4 whole numbers from 0 to 3, one per pair"):
         check(bias, "axes.rotate", dim=8, layout="half", axis=axis)
 
 

@@ -91,7 +91,7 @@ SUBJECTS = {
 
 
 def single(table, pairs, layout):
-    """One column a pair of a doubled table (rows, 2 pairs), or a table as it is."""
+    """One column per pair of a doubled table (rows, 2 pairs), or a table as it is."""
     table = table.detach().double().numpy().reshape(-1, table.shape[-1])
     if table.shape[-1] == pairs:
         return table

@@ -160,7 +160,7 @@ def _given(frequencies: Any, width: int, base: float | None, exponent_dim: int |
     if given.shape != (width // 2,):
         raise ValueError(
             f"check.check_rope: frequencies has shape {given.shape}, {width} rotated features need ({width // 2},); "
-            "give one a pair, not one a feature"
+            "give one per pair, not one per feature"
         )
     if not ((given >= 0).all() and given.any() and (given < 10**EXTREME).all()):
         raise ValueError(
