@@ -35,6 +35,7 @@ REJECTED = (
 )
 REASONS = """
 pair block_mask * one_token_late position_plus_one | one less and one more
+mutant select: *other > here, other > here* | which of equal scores is selected no kernel promises: no case has such
 """
 ANY = "relu_left_out relu_after_the_sum weights_left_out weights_in_front scale_ignored scale_squared"
 ROTATED = "other_layout other_end_rotated keys_not_rotated"
@@ -55,7 +56,7 @@ def vectors():
     yield _select("causal", np.tri(3, 5, 2, dtype=int), 2, wrong.replace(" mask_inverted", ""))
     yield _select("holes", np.array([[1, 0, 1, 1, 1], [0, 1, 0, 1, 0], [1, 1, 1, 0, 1]]), 2, wrong)
     wrong = "bias_left_out plain_mean"
-    for probe, size, rest in (("painted", 1, {}), ("large", 1024, {"models": ("f64", "f32")})):
+    for probe, size, rest in (("painted", 1, {}), ("large", 1024, {"models": ("f64", "f32"), "one_text": True})):
         yield _compress(probe, 3, size, wrong if size == 1 else "plain_mean", **rest)
         overlap = "halves_exchanged no_overlap"
         yield _overlapping(probe, 2, size, f"{wrong} {overlap} block_before_the_first" if size == 1 else overlap, **rest)
@@ -91,20 +92,21 @@ def _scores(probe, at, layout, rotated, kills, *, start=0, heads=2, dim=4, base=
     products, sensitivity = dot(turned_q, (turned_k[0][:, None], {c: each[:, None] for c, each in turned_k[1].items()}), scale)
     of_head = lambda a: (np.maximum(products[:, a], 0), {c: each[:, a] for c, each in sensitivity.items()})
     cond = total(*(product(of_head(a), exact(weights[:, :, a, None])) for a in range(heads)))[1]
+    whole = lambda y: y if at.ndim > 1 else y[0]  # positions of one text: no batch
     params = {"rotary_dim": dim, "base": float(base), "layout": layout, "scale": scale, "rotated": rotated}
     return case(
         f"indexer/scores/{layout}-{rotated}/{probe}",
         op="scores",
         params=params,
         tensors={
-            "q": q[:, :, start:],
-            "k": k,
-            "weights": weights[:, start:],
+            "q": whole(q[:, :, start:]),
+            "k": whole(k),
+            "weights": whole(weights[:, start:]),
             "q_positions": at[..., start:],
             "k_positions": at,
         },
-        expected=values[:, start:],
-        cond={name: each[:, start:] for name, each in cond.items()},
+        expected=whole(values[:, start:]),
+        cond={name: whole(each[:, start:]) for name, each in cond.items()},
         kills=kills,
         **rest,
     )
@@ -153,7 +155,7 @@ def _joined(x):
     return np.concatenate([np.concatenate([0 * first[:, :1], first[:, :-1]], axis=1), second], axis=2)
 
 
-def _means(op, name, tensors, x, logits, seen, kills, **rest):
+def _means(op, name, tensors, x, logits, seen, kills, one_text=False, **rest):
     rows = lambda y: np.swapaxes(y, -1, -2)[..., None, :]
     columns = lambda y: np.swapaxes(y, -1, -2)[..., :, None]
     every = lambda change, pair: (change(pair[0]), {c: change(each) for c, each in pair[1].items()})
@@ -162,13 +164,17 @@ def _means(op, name, tensors, x, logits, seen, kills, **rest):
     for *lead, c in np.ndindex(*expected.shape):
         at = (*lead, seen[(*lead, slice(None), c)], c)
         expected[(*lead, c)] = mean(x[0][at], logits[0][at], mpmath)
+    cond = {c: each[..., 0, 0] for c, each in cond.items()}
+    if one_text:
+        tensors |= {name: tensors[name][0] for name in ("x", "gates")}
+        expected, cond = expected[0], {c: each[0] for c, each in cond.items()}
     return case(
         f"indexer/{op.replace('_', '-')}/{name}",
         op=op,
         params={},
         tensors=tensors,
         expected=expected,
-        cond={c: each[..., 0, 0] for c, each in cond.items()},
+        cond=cond,
         kills=kills,
         **rest,
     )
