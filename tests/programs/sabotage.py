@@ -221,7 +221,11 @@ def _fails(file):
     paths = [*filter(os.path.exists, paths)]  # a system of which the laws say everything has no tests of its own
     if family == ["fast"]:
         paths = ["tests/fast/test_twins.py", *paths, "-k", system]
-    return pytest.main(["-q", "-x", "--doctest-modules", "-p", "no:cacheprovider", "-p", "no:xdist", *paths]) == 1
+    # plain: posref, which an installed plugin names, is imported already and cannot be rewritten
+    return (
+        pytest.main(["-q", "-x", "--assert=plain", "--doctest-modules", "-p", "no:cacheprovider", "-p", "no:xdist", *paths])
+        == 1
+    )
 
 
 def functions(file, theorems):
