@@ -222,10 +222,8 @@ def _fails(file):
     if family == ["fast"]:
         paths = ["tests/fast/test_twins.py", *paths, "-k", system]
     # plain: posref, which an installed plugin names, is imported already and cannot be rewritten
-    return (
-        pytest.main(["-q", "-x", "--assert=plain", "--doctest-modules", "-p", "no:cacheprovider", "-p", "no:xdist", *paths])
-        == 1
-    )
+    options = ["-q", "-x", "--assert=plain", "--doctest-modules", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return pytest.main([*options, *paths]) == 1
 
 
 def functions(file, theorems):
