@@ -86,6 +86,10 @@ def test_the_readme_is_short():
     assert "```sh" in readme.splitlines()[:20]
 
 
+def test_the_readme_counts_the_systems():
+    assert f" {len(discovery.names())} positional encodings and position-aware attentions" in README.read_text(encoding="utf-8")
+
+
 def test_citation_has_the_version():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert cited[1] == posref.__version__
