@@ -7,6 +7,8 @@ change the module.
     python -m tests.programs.changed_keys [TYPE ..]       prints each difference
 """
 
+import concurrent.futures
+import os
 import sys
 
 from posref.explain import explain
@@ -89,19 +91,24 @@ def run(file):
         return None
 
 
+def lines(model_type):
+    """A line for each changed file of a type that runs otherwise than explained; none if it drifts unchanged."""
+    seen = {}
+    try:
+        for key, value, words in () if drift.compare(model_type).drifted else differences(model_type):
+            seen.setdefault(f"{key} {str(value)[:60]}", words)
+    except Exception as error:  # the type itself is not built: the drift program counts it
+        return [], f"{model_type}: {type(error).__name__}: {error}"[:150]
+    return [f"{model_type}: {change}: {words}"[:260] for change, words in seen.items()], ""
+
+
 def main(names):
-    """Print and count the changed files that run otherwise than explained; a type that drifts unchanged is left out."""
+    """Print and count the changed files that run otherwise than explained."""
     lost = 0
-    for model_type in names or drift.types():
-        seen = {}
-        try:
-            for key, value, words in () if drift.compare(model_type).drifted else differences(model_type):
-                seen.setdefault(f"{key} {str(value)[:60]}", words)
-        except Exception as error:  # the type itself is not built: the drift program counts it
-            print(f"{model_type}: {type(error).__name__}: {error}"[:150], flush=True)
-        lost += len(seen)
-        for change, words in seen.items():
-            print(f"{model_type}: {change}: {words}"[:260], flush=True)
+    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for found, problem in pool.map(lines, names or drift.types()):
+            print(*found, *[problem] * bool(problem), sep="\n", end="\n" * bool(found or problem), flush=True)
+            lost += len(found)
     print(f"{lost} changed files of which explain says something else than the module does")
     return lost
 
