@@ -83,7 +83,8 @@ PREPARED = [
 @pytest.mark.parametrize(("shape", "rows"), PREPARED)
 def test_a_prepared_rotation(shape, rows, dtype, layout, monkeypatch):
     asked = {"layout": layout, "rotary_dim": 6}
-    turn = fast.rotator(np.zeros(shape, dtype), *some_tables(*rows, 3, dtype=dtype), **asked)
+    turn = fast.rotator(like := np.ones(shape, dtype), *some_tables(*rows, 3, dtype=dtype), **asked)
+    assert (like == 1).all()
     x, (cos, sin) = random(*shape, dtype=dtype, seed=2), some_tables(*rows, 3, dtype=dtype)
     others = [(x, sin, cos), *((y, cos, sin) for _, y in strided(x)), (x, np.repeat(cos, 2, axis=-1)[..., ::2], sin)]
     for each in [*others, (x[..., :6], cos, sin), (x.astype(np.float64), cos, sin), (x, cos.astype(np.float64), sin)]:
