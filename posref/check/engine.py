@@ -245,6 +245,8 @@ class Question:
         exact = self.tolerance[model]
         if answer.shape != self.right.shape:
             return separates(answer, bound, self.gauge)
+        if self._is_a_factor(got, answer, bound):
+            return False
         if separates(answer, bound, self.gauge) and distance(answer, self.right, exact + bound, self.gauge) > 1:
             return True
         tells = ratios(answer, self.right, exact + bound) > 1  # at near positions alone, where frequencies are far too large
@@ -253,6 +255,14 @@ class Question:
         bound = np.minimum(exact, bound)  # no wider than that of the right answer, element by element
         equal = distance(got, answer, bound, self.gauge) <= 1
         return equal and self._told(answer, model) and separates(answer, bound, self.gauge)
+
+    def _is_a_factor(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray) -> bool:
+        """Whether a plain factor on the right answer gives this output several times more exactly than a mistake does."""
+        if self.gauge != "none" or len(np.unique(got)) < 3:  # a factor is fitted: of two numbers it says nothing
+            return False
+        with np.errstate(all="ignore"):
+            factor = np.vdot(self.right, got) / np.vdot(self.right, self.right)
+        return 4 * distance(got, factor * self.right, bound) < distance(got, answer, bound)
 
     def _fitting(
         self, got: np.ndarray, model: str, candidates: Iterable[Named], near: dict[str, float]

@@ -90,6 +90,11 @@ def test_garbage_is_refused_without_a_name(op, dtype, piece):
     refused(op, op.make(**settings(op)), dtype, pairs=False, pieces=[piece])
 
 
+def test_a_wide_bound_gives_a_factor_no_other_name():
+    """The gradients without their scale are 2.67 times as large, and bfloat16 allows a quarter of them: twice is within it."""
+    refused(*ops.of_case(vectors.case("attention/gradient/h4-d2/k-shared")), "bfloat16", pieces=["doubled"])
+
+
 @pytest.mark.slow
 @every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name)
 def test_garbage_is_refused_in_every_precision(op, dtype):
