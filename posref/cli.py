@@ -294,7 +294,7 @@ def _parser():
         "function",
         nargs="?",
         metavar="MODULE:FUNCTION",
-        help="for instance my_ops:rope, or src/my_ops.py:rope; omit it to list the ops",
+        help="for instance my_ops:rope, or src/my_ops.py:rope; without it, --as SYSTEM lists what can be asked",
     )
     _asking(check)
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
@@ -684,6 +684,18 @@ def _of_a_model(arguments):
     return _usage(command.question, arguments.config, arguments.layer, arguments.part, arguments.layout)
 
 
+def _meaning(name, lines):
+    """What an op answers and what its arrays hold, as the golden vectors of its system say it."""
+    from posref import vectors
+
+    system, _, own = name.rpartition(".")
+    said = vectors.load(system).conventions
+    found = {
+        word: said.get(f"op {own}" if word == "returns" else word) for word in (re.split("[:=]", line)[0] for line in lines)
+    }
+    return {word: words for word, words in found.items() if words}
+
+
 def _contract(arguments):
     """What can be asked: the ops of a system, or what a function for one op receives."""
     from posref import check, ops
@@ -699,10 +711,13 @@ def _contract(arguments):
             lines = check.contract(name or None, preset=arguments.preset, **options)
         except (TypeError, ValueError) as error:
             raise Usage(_in_shell(str(error))) from None
+        means = _meaning(name or _op_of(arguments), lines)
         if arguments.json:
-            print(json.dumps({"op": name, "receives": lines}, indent=2))
+            print(json.dumps({"op": name, "receives": lines, "means": means}, indent=2))
         else:
             print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
+            if means:
+                print("\n".join(["It means:", *(f"  {word}: {words}" for word, words in means.items())]))
             print("The function also receives, by keyword, each setting that its signature names.")
             print("`posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2

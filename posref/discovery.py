@@ -134,6 +134,10 @@ def function(name):
     if not hasattr(module, own):
         names = [f.__name__ for f in found]
         near = difflib.get_close_matches(own, names, n=1)
+        last = module.__name__.split(".")[-1]
+        if last in vectors.names() and f"op {own}" in vectors.load(last).conventions:
+            asked = f"{last}.{own}"
+            raise ValueError(f"{asked} is made of several functions; `posref check --as {asked} --contract` says what it means")
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
         raise ValueError(f"{module.__name__.removeprefix('posref.')} has no {own!r}; {hint}")
     return next((f for f in found if f.__name__ == own), None)

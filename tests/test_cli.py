@@ -729,6 +729,11 @@ def test_any_op_is_checked_with_its_own_options(run, alibi_ops):
     assert (code, "expected (3, 8, 5, 7)" in out) == (1, True)
 
 
+def test_a_contract_says_what_the_op_means_where_no_function_does(run):
+    assert "returns: the depth of every draft token" in run("check", "--as", "position_ids.tree", "--contract")[1]
+    assert "posref check --as position_ids.tree --contract" in run("show", "position_ids.tree")[2]
+
+
 def test_ops_and_contracts_are_listed(run):
     code, out, _ = run("check", "--as", "alibi")
     assert (code, out.splitlines()[2]) == (0, "alibi.bias(query_positions, key_positions)")

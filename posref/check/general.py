@@ -295,7 +295,7 @@ def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
         if not 1 < len(ours) <= 16:
             continue
         found = [next((j for j in range(len(ours)) if distance(each, ours[j], most[j]) <= 1), -1) for each in theirs]
-        if -1 not in found and found != list(range(len(found))):
+        if -1 not in found and found != list(range(len(found))) and len({*found}) > 1:  # one entry everywhere is no order
             return f"; these are the right numbers with the {name.replace('_', ' ')} {', '.join(map(str, found))} in this order"
     return ""
 

@@ -108,7 +108,11 @@ def check(
             seeded(report, caller, settings, question, seed)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
-    if caller.modified:
+    if caller.modified and np.asarray(a[caller.modified]).dtype.kind in "iub":
+        report.failed(
+            "inputs", f"{caller.modified} was modified: whoever uses it next, as the next layer does, gets other numbers"
+        )
+    elif caller.modified:
         report.advice.append(f"The input {caller.modified} was modified: callers that need it afterwards must copy it.")
     return report
 
@@ -139,7 +143,7 @@ def contract(
         said = any(isinstance(value, str) for value in settings.values())  # words fit whatever the numbers are
         if said or (settings and examples.keys() <= settings.keys()) or axes != "bhnd":
             raise
-        lines, words = list(op.given), {}
+        lines, words, unused = list(op.given), {}, set()
     else:
         _every_option_is_used(name, op, settings, made, {"to": to, "to_positions": to_positions})
         caller = Caller(contract, op, to, to_positions, *_laid_out(op, examples | settings, made, axes))
@@ -147,11 +151,14 @@ def contract(
         result = caller.laid_out(RESULT, np.asarray(op.spec(**made)), made)
         lines.append(f"returns: {_described(op, RESULT, result)}")
         words = _words(op, made)
+        defaults = {each: p.default for each, p in _settings(op).items() if p.default is not p.empty}
+        asks = defaults.keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
+        unused = {each for each in asks if _same(op, examples | settings | {each: defaults[each]}, made, each)}
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
         usual["max_position"] = f"none: positions up to {FAR[-1]} are tried"
-    for each, value in (usual | settings).items():
+    for each, value in ((each, value) for each, value in (usual | settings).items() if each not in unused):
         line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         lines.append(line if each in settings else line + words.get(each, ""))
     return lines
@@ -291,7 +298,7 @@ def _same(op: Op, settings: dict[str, Any], a: Arguments, name: str) -> bool:
     elif name == "max_position":  # a limit, which may be beyond the first probe
         other = int(value == 1) + 1
     else:
-        other = not value if isinstance(value, bool) else value + 1
+        other = not value if isinstance(value, bool) else 1 if value is None else value + 1
     try:
         b = op.make(**settings | {name: other})
     except (TypeError, ValueError):

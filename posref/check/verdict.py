@@ -71,6 +71,11 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
         report.advice.append(WRITES)
         return False
+    if not found.fits and _constant(question, got):
+        sentence = f"your output is {got.flat[0]:g} everywhere: it depends on no input"
+        report.diagnosis.append(Finding("constant_output", sentence, WRITES))
+        report.advice.append(WRITES)
+        return False
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -148,6 +153,11 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
     report.failed("booleans", f"{question.op.name} is asked for booleans, True = may be seen; {numbers}")
     report.advice.append("Compare a mask that is added: mask == 0 is True where a key may be seen.")
     return True
+
+
+def _constant(question: Question, got: np.ndarray) -> bool:
+    """Whether all numbers are one, where the right ones are several; of two values a mask that is missing leaves one."""
+    return got.size > 2 and bool((got == got.flat[0]).all()) and len(np.unique(question.right)) > 2
 
 
 def _values(question: Question, got: np.ndarray) -> int:

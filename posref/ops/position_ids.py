@@ -215,6 +215,10 @@ def _kept_keys(s):
 MEANT = dict.fromkeys(
     ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
 )
+# floor(i / g) + w - w / g is a number with a fraction before it is subtracted
+INSIDE = {
+    "self_extend": lambda a: (a.query_positions.max() // a.group + a.window) * (a.phase == "prefill" and a.window % a.group > 0)
+}
 ARRAYS = {
     "mask": lambda s: (np.arange(s.n_key) >= np.arange(s.batch)[::-1, None]) & (np.arange(s.n_key) < s.n_key - 1),
     "lengths": lambda s: np.array([3, 1, 4, 2]),

@@ -1,5 +1,8 @@
 """check: implementations of any op, right and wrong, in other axes, on a device, with gradients; none imports posref.ops."""
 
+import contextlib
+import re
+
 import numpy as np
 import pytest
 
@@ -219,6 +222,15 @@ def test_in_place_aliasing_is_named():
     report = check(in_place, "rope.rotate", **ROPE)
     assert names(report) == ["in_place"], report
     assert any("must copy it" in text for text in report.advice)
+
+
+def test_positions_are_left_as_they_are():
+    def moves_on(x, positions):
+        y = rotate(x, positions)
+        positions += 1
+        return y
+
+    assert said(check(moves_on, "rope.rotate", **ROPE), "inputs")[0][1].startswith("positions was modified")
 
 
 def test_angles_in_bfloat16_with_float32_inputs_are_named():
@@ -562,6 +574,17 @@ def test_contract():
 
 
 @every([op.name for system in ops.names() for op in ops.system(system).values()])
+def test_every_number_of_a_contract_can_be_another(name):
+    usual = implementation.example(ops.op(name))
+    for setting, value in (found.groups() for line in contract(name) if (found := re.fullmatch(r"(\w+)=(\d+)", line))):
+        with contextlib.suppress(ValueError):  # other numbers may not fit each other
+            contract(name, **usual | {setting: int(value) + 1})
+            continue
+        with pytest.raises(ValueError, match=r"^(?!.*changes nothing)"):
+            contract(name, **usual | {setting: int(value) + 1})
+
+
+@every([op.name for system in ops.names() for op in ops.system(system).values()])
 def test_every_contract_says_what_is_returned(name):
     (line,) = (line for line in contract(name) if line.startswith("returns: "))
     op = ops.op(name)
@@ -617,6 +640,32 @@ def test_positions_that_wrap_beyond_the_first_probe_are_found(bits, named):
     report = check(biased(lambda p: (p + half) % 2**16 - half), "alibi.bias", heads=3, form="signed")
     assert [finding.name for finding in report.diagnosis] == named
     assert [c.name for c in report.checks if c.status == "failed"] == [f"positions from {2**bits} on"]
+
+
+def test_positions_that_end_are_found_in_float16():
+    def ends(x, positions):
+        return rotate(x, np.minimum(positions, 2**20 - 1)).astype(np.float16)
+
+    assert names(check(ends, "rope.rotate", **ROPE)) == ["positions_end_at_1048575"]
+
+
+@pytest.mark.parametrize(("group", "window"), [(2, 4), (3, 8), (5, 7)])
+def test_a_shift_with_a_fraction_is_added_in_float32(group, window):
+    """As Self-Extend's authors add it, before the key is subtracted; far out float32 has no fractions, then no odd numbers."""
+
+    def offsets(query_positions, key_positions):
+        i, j = query_positions[:, None], key_positions[None, :]
+        far = (j // group).astype(np.float32) - ((i // group).astype(np.float32) + np.float32(window - window / group))
+        return np.where(i - j < window, (j - i).astype(np.float32), far)
+
+    report = check(offsets, "position_ids.self_extend", group=group, window=window, phase="prefill")
+    assert (report.ok, report.diagnosis) == (True, []), report
+
+
+def test_one_entry_everywhere_is_no_order():
+    report = check(lambda parents: np.zeros(len(parents), dtype=int), "position_ids.tree")
+    assert names(report) == ["nothing_computed"]
+    assert "in this order" not in str(report)
 
 
 def test_positions_in_float32_are_said_and_not_accused():

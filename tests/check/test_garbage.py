@@ -35,6 +35,7 @@ GARBAGE = {
     "negated": lambda y: ~y if y.dtype == bool else -y,
     "doubled": lambda y: 2 * y,
     "reversed": lambda y: y.ravel()[::-1].reshape(y.shape),
+    "constant": lambda y: np.full(y.shape, 0.3),
     "nan": lambda y: np.where(np.arange(y.size).reshape(y.shape) == y.size // 2, np.nan, y),
 }
 AFTERWARDS = {name: GARBAGE[name] for name in ("zeros", "negated", "nan")} | {
@@ -69,8 +70,8 @@ def refused(op, arguments, dtype, pairs=True, pieces=tuple(GARBAGE)):
 
 def equals(question, name, got, said):
     """Whether a name is allowed: a listed mistake or two, or another setting of those that are tried, with these numbers."""
-    if said == "nothing_computed" or name in ("zeros", "noise"):
-        return said == "nothing_computed" and not got.any()
+    if said in ("nothing_computed", "constant_output") or name in ("zeros", "noise", "constant"):
+        return said == ("constant_output" if got.any() else "nothing_computed") and (got == got.flat[0]).all()
     others = (
         question.op.mistakes | ops.further(question.op) | dict(settings_tried(question)) | dict(general.hypotheses(question))
     )

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -129,7 +130,8 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
             return function(*args, **kwargs or {})
 
     try:
-        with Recorded() as recorded:
+        with Recorded() as recorded, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's words about copies are not about the function
             result = caller.run(given | leaves, a)
         if not isinstance(result, torch.Tensor) or not result.is_floating_point():
             return False
