@@ -14,25 +14,12 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonConsoleLexer, PythonLexer
 
-LETTERS = (
-    "theta",
-    "delta",
-    "alpha",
-    "phi",
-    "pi",
-    "beta",
-    "zeta",
-    "tau",
-    "rho",
-    "omega",
-    "lamda",
-)  # lambda, as Unicode spells it
-GREEK = {name.replace("lamda", "lambda"): lookup(f"GREEK SMALL LETTER {name.upper()}") for name in LETTERS}
+LETTERS = "theta delta alpha phi pi beta zeta tau rho omega lamda"  # lambda, as Unicode spells it
+GREEK = {name.replace("lamda", "lambda"): lookup(f"GREEK SMALL LETTER {name.upper()}") for name in LETTERS.split()}
 LARGE = {"sum": "\N{N-ARY SUMMATION}", "prod": "\N{N-ARY PRODUCT}", "integral": "\N{INTEGRAL}"}
-PRIME = "\N{PRIME}"
 MINUS, DOT, DOTS, NOT_EQUAL = "\N{MINUS SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}", "\N{NOT EQUAL TO}"
 AT_MOST, AT_LEAST, TO = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}", "\N{RIGHTWARDS ARROW}"
-LEFT, RIGHT = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}"
+LEFT, RIGHT, PRIME = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}", "\N{PRIME}"
 WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS}
 SIGNS = WORDS | {".": DOT, "*": DOT, "~-": MINUS}
 UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink", "fast", "slow"}
@@ -108,24 +95,16 @@ def _row(tokens, fractions=True):
 def _denominator(tokens, i):
     """The factor at i; behind a plain number the letters too, as in 2 pi."""
     item, end = _factor(tokens, i)
-    while (
-        tokens[i].isdigit()
-        and tokens[end : end + 1] == [" "]
-        and end + 1 < len(tokens)
-        and (tokens[end + 1] in GREEK or (len(tokens[end + 1]) == 1 and tokens[end + 1].isalpha()))
-    ):
+    letter = lambda t: t in GREEK or (len(t) == 1 and t.isalpha())
+    while tokens[i].isdigit() and tokens[end : end + 1] == [" "] and any(map(letter, tokens[end + 1 : end + 2])):
         more, end = _factor(tokens, end + 1)
         item += more
     return item, end
 
 
 def _bare(items):
-    """Factors without space at the ends; a bracket around all of them is not needed beside a line."""
+    """Factors; a bracket around all of them is not needed beside a line."""
     items = [item for item in items if item]
-    while items and items[-1].startswith("<mspace"):
-        items.pop()
-    while items and items[0].startswith("<mspace"):
-        items.pop(0)
     one = re.fullmatch(r"<mrow><mo[^>]*>\(</mo>(.*)<mo[^>]*>\)</mo></mrow>", items[0]) if len(items) == 1 else None
     whole = one and all(one[1][:end].count(">(<") >= one[1][:end].count(">)<") for end in range(len(one[1])))
     return one[1] if whole else "".join(items)
@@ -301,17 +280,13 @@ def _pieces(tokens, first, last):
 
 
 def prose(text):
-    """Paragraphs, lists, indented lines and examples of a docstring."""
+    """Paragraphs, indented lines and examples of a docstring."""
     out = []
     for paragraph in filter(None, (p.rstrip() for p in text.split("\n\n"))):
         if ">>>" in paragraph:
             out.append(console(paragraph))
         elif paragraph.startswith("    "):
             out.append("".join(f'<div class="ind">{pretty(line.strip())}</div>' for line in paragraph.split("\n")))
-        elif paragraph.startswith("* "):
-            out.append(
-                "<ul>" + "".join(f"<li>{pretty(' '.join(i.split()))}</li>" for i in paragraph[2:].split("\n* ")) + "</ul>"
-            )
         else:
             out.append(f"<p>{pretty(' '.join(paragraph.split()))}</p>")
     return "".join(out)
