@@ -23,9 +23,10 @@ from pages import data, text  # noqa: E402
 from pictures import draw, files  # noqa: E402
 
 import posref  # noqa: E402
-from posref import statements  # noqa: E402
 
-FIRST = ("start", "use", "symptoms", "findings")  # texts that every page names at its top; it names the others at its end
+FIRST = ("start", "compare", "symptoms", "findings")  # texts that every page names at its top
+ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True)
+MACROS = ENVIRONMENT.get_template("macros.html").module
 WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math|table)\b.*?</\2>)"  # where no formula is looked for
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 DERIVATIONS = dict(
@@ -40,7 +41,8 @@ def first_page():
     uses = re.findall(r"^\*\*\d\. ([^*]*)\*\*,? (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
     pictures = {name: data.figure(key) for name, key in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))}
     hero = {"source": text.python(source.split("\n\n\n")[1]), "command": command, "output": output.rstrip()}
-    return {"hero": hero, "uses": [(title, _html(words)) for title, words in uses], **pictures}
+    install = README.split("```sh\n")[1].split("```")[0].rstrip()
+    return {"install": install, "hero": hero, "uses": [(title, _html(words)) for title, words in uses], **pictures}
 
 
 def _html(words):
@@ -48,14 +50,11 @@ def _html(words):
 
     An image of docs/figures is the drawing itself, with its caption.
     """
-    words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", lambda found: _drawing(found[1]), words)
+    drawn = lambda found: str(MACROS.figure(data.figure(found[1]))).replace("\n", " ")  # a block of HTML is one line
+    words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", drawn, words)
     words = re.sub(r"\[([^\]]*)\]\((?!https:|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
-    body = re.sub(
-        r"<pre><code>((?:[^<\[;\n]*(?: = |-&gt;|&lt;=)[^<\[;\n]*\n){1,2})</code></pre>",
-        lambda m: _formulas(unescape(m[1])),
-        body,
-    )
+    body = re.sub(r"<pre><code>(.*?)</code></pre>", lambda m: _formulas(unescape(m[1])), body, flags=re.DOTALL)
     body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)
     body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
     return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
@@ -71,59 +70,67 @@ def _formulas(block):
 def derivation(name):
     """The section of docs/derivations.md about a system: sentences, and chains of equal lines."""
     words = DERIVATIONS.get(name, "").strip().split("\n\n")
-    return "".join(_formulas(w) if w.startswith("    ") else f"<p>{text.pretty(' '.join(w.split()))}</p>" for w in words if w)
+    said = lambda w: _formulas(w) if w.startswith("    ") else f"<p>{text.pretty(' '.join(w.split()))}</p>"
+    return _linked("".join(map(said, filter(None, words))))
 
 
 def document(path):
     """A text of docs as a page; derivations are those of the systems."""
     words = path.read_text(encoding="utf-8")
     if path.stem != "derivations":
-        return _findings(_html(words)) if path.stem == "findings" else _html(words)
+        return _findings(_html(words)) if path.stem == "findings" else _linked(_html(words))
     titles = {name: f'<h2 id="{name}"><a href="{name}.html">{data.overview.short(name)}</a></h2>' for name in DERIVATIONS}
     return _html(words.partition("\n## ")[0]) + "".join(titles[name] + derivation(name) for name in DERIVATIONS)
 
 
 def _findings(body):
-    """Patches in colours, theorems as links, the last table folded."""
-    link = lambda m: f'<a href="{data.overview.href(m[2])}#{m[3]}">{m[0]}</a>' if m[1] in statements.statements() else m[0]
+    """Patches in colours, the last table folded."""
     changed = lambda m: f"<{(tag := {'+': 'ins', '-': 'del'}[m[1]])}>{m[0]}</{tag}>"
-    body = re.sub(r"<code>((\w+\.\w+)\.(\w+))</code>", link, body)
     body = re.sub(r'(?<=language-diff">)[^<]*', lambda m: re.sub(r"(?m)^([-+]).*$", changed, m[0]), body)
-    return "<details><summary>all rows</summary><table".join(body.rsplit("<table", 1)) + "</details>"
+    return "<details><summary>all rows</summary><table".join(_linked(body).rsplit("<table", 1)) + "</details>"
+
+
+def _linked(body):
+    """Names of systems, theorems and explained mistakes are links to them."""
+    link = lambda m: f'<a href="{data.links()[m[2] + m[3]]}">{m[1]}</a>{m[3]}' if m[2] + m[3] in data.links() else m[0]
+    return re.sub(r"(<code>([\w.]+)</code>)(?!</a>)(:?)", link, body)
+
+
+def _defined(page):
+    """The page of a system; in its first part each word of the glossary is a link to its card where it stands first."""
+    before, learn, after = re.split(r'(?=<main)|(?=<p class="part">)', page)
+    cards = {
+        word.lower(): f'href="glossary.html#{data.anchor(word)}" title="{re.sub("[`*]", "", said)}"'
+        for word, said, _ in data.GLOSSARY
+    }
+    words = rf"<(?:(code|pre|a|h\d|svg|math|table)\b.*?</\1>|[^>]*>)|\b({'|'.join(cards)})(s?)\b"
+    link = lambda m: f'<a class="word" {card}>{m[0]}</a>' if (card := cards.pop((m[2] or "").lower(), "")) else m[0]
+    return before + re.sub(words, link, learn, flags=re.DOTALL | re.IGNORECASE) + after
 
 
 def _cards(table):
-    """A table whose rows are cards on a phone: each cell knows its column."""
+    """A table whose rows are cards on a phone: each cell knows its column, and each row of the glossary its word."""
     heads = [re.sub("<[^>]+>", "", head) for head in re.findall(r"<th[^>]*>(.*?)</th>", table)]
     at = count()
     cell = lambda m: f'<td data-l="{heads[next(at) % len(heads)]}"{m[1]}><div>{m[2]}</div></td>'
-    return re.sub(r"<td([^>]*)>(.*?)</td>", cell, table).replace("<table>", '<table class="cards">')
-
-
-def _drawing(key):
-    """One line, so that it is a block of HTML in Markdown."""
-    drawn = data.figure(key)
-    panels = "".join(drawn["panels"]).replace("\n", " ")
-    return (
-        f'<figure class="fig c{drawn["columns"]}"><div class="panels">{panels}</div>'
-        f"<figcaption>{drawn['caption']}</figcaption></figure>"
+    row = lambda m: f'<tr id="{data.anchor(m[1])}">{m[0][4:]}' if heads[0] == "word" else m[0]
+    table = re.sub(r"<tr>\n<td>(.*?)</td>", row, table)
+    return re.sub(r"<td([^>]*)>(.*?)</td>", cell, table).replace(
+        "<table>", f'<table class="cards{" word" * (heads[0] == "word")}">'
     )
 
 
 def site():
     """File name -> contents of every page."""
-    environment = Environment(
-        loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True
-    )
-    texts = sorted(DOCS.glob("*.md"))
-    environment.globals |= {
+    texts = {path: data.headings(path)[0] for path in sorted(DOCS.glob("*.md"))}
+    ENVIRONMENT.globals |= {
         "first": FIRST,
-        "texts": [path.stem for path in texts],
+        "texts": {path.stem: title for path, title in texts.items()},
         "version": posref.__version__,
         "toc": (),
         "dict": dict,
     }
-    render = lambda template, title, **more: environment.get_template(f"{template}.html").render(title=title, **more)
+    render = lambda template, title, **more: ENVIRONMENT.get_template(f"{template}.html").render(title=title, **more)
     everything, models = [data.page(name) for name in data.NAMES], data.models()
     systems = [p for p in everything if p["family"] != "common"]
     total = sum(t["basis"] != "example" for p in everything for t in p["theorems"]), sum(len(p["vectors"]) for p in everything)
@@ -131,17 +138,23 @@ def site():
     for before, p, after in zip([None, *everything], everything, [*everything[1:], None], strict=False):
         said = {"p": p, "derivation": derivation(p["name"]), "before": before, "after": after}
         toc = re.findall(r'<section id="(\w+)">(?:<details><summary>)?<h2>(.*?)</h2>', render("system", p["short"], **said))
-        out[p["file"]] = render("system", p["short"], toc=toc, **said)
+        out[p["file"]] = _defined(render("system", p["short"], toc=toc, **said))
     out["table.html"] = render("table", "All systems", systems=systems, columns=data.columns(), total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)
-    for path in texts:
-        out[f"{path.stem}.html"] = render("text", path.stem.capitalize(), body=document(path))
+    for path, title in texts.items():
+        out[f"{path.stem}.html"] = render("text", title, body=document(path))
     out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     out["start.js"] = (DOCS / "pictures" / "start.js").read_text(encoding="utf-8")
-    script, index = (DOCS / "pages" / "site.js").read_text(encoding="utf-8"), data.search(everything, models)
-    out["site.js"] = script.replace("INDEX", json.dumps(index, ensure_ascii=False, separators=(",", ":")))
+    given = {m["name"]: {"layers": m["said"], "turns": m["turns"]} for m in models}
+    out["compare.js"] = _script(DOCS / "pictures" / "compare.js", "MODELS", given)
+    out["site.js"] = _script(DOCS / "pages" / "site.js", "INDEX", data.search(everything, models))
     return out
+
+
+def _script(path, name, value):
+    """A script in which a name is replaced by its value."""
+    return path.read_text(encoding="utf-8").replace(name, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def written(folder, contents):

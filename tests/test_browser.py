@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from posref.explain import explain
 from posref.rotary import rope
 
 pytestmark = pytest.mark.slow
@@ -23,13 +24,15 @@ CLIPPED = """[...document.querySelectorAll("main *, header, footer, aside")].fil
   const hidden = getComputedStyle(e).overflowX != "visible" && e.scrollWidth > e.clientWidth + 1;
   return box.width && (hidden || (!e.children.length && box.right > innerWidth + 1));
 }).map(e => `${e.tagName} ${e.textContent.trim().slice(0, 60)}`)"""
-COLLIDING = """[...document.querySelectorAll("svg.pf")].flatMap(svg => {
+COLLIDING = """[...document.querySelectorAll("main svg")].flatMap(svg => {
   const found = [...svg.querySelectorAll("text")].map(e => [e.textContent, e.getBoundingClientRect()]).filter(f => f[1].width);
   return found.flatMap(([one, a], i) => found.slice(i + 1).filter(([, b]) =>
     Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 4
   ).map(([other]) => `${one} | ${other}`));
 })"""
+BROKEN = """[...document.querySelectorAll("td:first-child code")].filter(
+  e => !/\\s/.test(e.textContent) && e.getClientRects().length > 1).map(e => e.textContent)"""
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +88,11 @@ def test_nothing_is_clipped_and_no_labels_collide(page, folder, width):
         page.goto(file.as_uri())
         if width == 1280 and "." in file.stem:
             assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST, file.name
+        assert width < 1280 or page.evaluate(BROKEN) == [], file.name
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate(CLIPPED) == [], file.name
         assert page.evaluate(COLLIDING) == [], file.name
+        assert file.stem != "index" or page.evaluate(COLLIDING.replace("> 1\n", "> -4\n")) == [], "labels of the map touch"
 
 
 def test_a_folded_mistake_is_shown_where_an_address_names_it(page, folder):
@@ -114,6 +119,15 @@ def test_dark_is_dark(page, folder):
         ("left padding", "symptoms.html"),
         ("gibberish", "symptoms.html"),
         ("kv cache", "symptoms.html"),
+        ("where do I start?", "start.html"),
+        ("install", "start.html"),
+        ("compare", "compare.html"),
+        ("which scaling", "longer.html"),
+        ("inverse frequency", "glossary.html#frequency"),
+        ("logit", "glossary.html#score"),
+        ("deepseek", "models.html#DeepSeek"),
+        ("m-rope", "rotary.axes.html"),
+        ("c++", "use.html"),
         ("transformers#25199", "rotary.rope.html#m-"),
     ],
 )
@@ -166,6 +180,28 @@ def test_the_sliders_of_the_rotation_have_the_score_of_posref(page, folder, quer
         for x, at in (([1.0, 2.0], query), ([3.0, -1.0], key))
     ]
     assert f"offset {key - query}: score {turned[0] @ turned[1]:.4f}." in page.inner_text("[data-try=rope] p")
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("Llama-2-7b-hf", "Llama-3.1-8B"), ("t5-base", "gemma-3-4b"), ("gpt2-medium",) * 2]
+)
+def test_two_models_are_compared(page, folder, first, second):
+    page.goto((folder / "compare.html").as_uri())
+    for select, name in zip(page.locator(".compare select").all(), (first, second), strict=True):
+        select.select_option(name)
+    read = "rows => rows.map(r => [r.className, ...[...r.cells].map(c => c.textContent)])"
+    rows = page.eval_on_selector_all(".compare tbody tr", read)
+    assert all((kind == "unlike") == (a != b) for kind, _, a, b in rows)
+    differing = dict.fromkeys(word for kind, word, _, _ in rows if kind == "unlike")
+    assert page.inner_text(".compare p") == (f"Different: {', '.join(differing)}." if differing else "Nothing differs.")
+    for column, name in ((2, first), (3, second)):
+        layers = explain(name)["layers"]
+        scales = [float(row[column].split()[0]) for row in rows if row[1] == "scale" and row[column] != "\N{EN DASH}"]
+        assert scales == pytest.approx([each["softmax_scale"] for each in layers])
+    assert page.locator(".compare polyline").count() == sum(
+        bool(g["frequencies"]) for n in (first, second) for g in explain(n)["layers"]
+    )
     assert page.complaints == []
 
 

@@ -15,15 +15,17 @@ import pytest
 
 import posref
 from posref import cli, discovery, ops, vectors
+from posref.explain import explain
 from posref.rotary import rope
 
 ROOT = Path(__file__).resolve().parents[1]
-README, USE, SYSTEMS = ROOT / "README.md", ROOT / "docs" / "use.md", ROOT / "docs" / "systems.md"
+README, USE, COMPARE = ROOT / "README.md", ROOT / "docs" / "use.md", ROOT / "docs" / "compare.md"
+SYSTEMS = ROOT / "docs" / "systems.md"
 TABLE = re.compile(r"(<!-- systems:.*?-->\n)(.*?)(<!-- /systems -->)", re.DOTALL)
 
 
 def text():
-    return README.read_text(encoding="utf-8") + USE.read_text(encoding="utf-8")
+    return "".join(path.read_text(encoding="utf-8") for path in (README, USE, COMPARE))
 
 
 def blocks(language):
@@ -75,8 +77,28 @@ def test_commands_print_what_they_say(command, printed, user):
 
 
 def test_five_uses():
-    assert len(CONSOLE) == 5
+    assert len(CONSOLE) == 6  # five uses, and the page that compares two models
     assert re.findall(r"^\*\*(\d)\. ", text(), flags=re.MULTILINE) == list("12345")
+
+
+RULES = {
+    "none": None,
+    "linear": "linear",
+    "dynamic NTK": "dynamic_ntk",
+    "YaRN": "yarn",
+    "Llama 3": "llama3",
+    "LongRoPE": "longrope",
+}
+
+
+def test_models_have_the_rule_of_their_row():
+    page = (ROOT / "docs" / "longer.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]*) \|.*\| ([^|]+) \|$", page, flags=re.MULTILINE)[1:]
+    assert [rule for rule, _ in rows] == [*RULES]
+    for rule, models in rows:
+        for model in models.split(", "):
+            scalings = [layers["scaling"] for layers in explain(model)["layers"] if layers["encoding"] == "rope"]
+            assert RULES[rule] in [scaling and scaling["type"] for scaling in scalings], model
 
 
 def test_the_readme_is_short():

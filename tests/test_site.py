@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from posref import claims, discovery, facts, ops, statements
+from posref import claims, discovery, facts, ops, statements, symptoms
+from posref.explain import explain, sources
 from tests.test_claims import quoted
 
 for needed in ("jinja2", "markdown", "pygments"):
@@ -137,12 +138,57 @@ def test_the_index_of_the_search_resolves(site):
         assert not anchor or anchor in found[file].ids, address
 
 
+def test_a_theorem_is_found_with_the_name_of_its_system(site):
+    titles = {
+        title: address for title, _, address, _, _ in json.loads(re.search(r"entries = (\[.*?\]), form", site["site.js"])[1])
+    }
+    known = [s.name for name in (*discovery.names(), *discovery.COMMON) for s in statements.about(name)]
+    assert [name for name in known if ".".join(name.split(".")[-2:]) not in titles] == []
+
+
+def test_texts_link_the_systems_and_mistakes_that_they_name(site):
+    found = pages(site)
+    assert {f"{name}.html" for name in discovery.names()} <= set(found["systems.html"].links)
+    anchors = {anchor for page in found.values() for anchor in page.ids}
+    suspects = {f"m-{flag}" for each in symptoms.SYMPTOMS for flag in each.suspects}
+    assert suspects & anchors == {link.partition("#")[2] for link in found["symptoms.html"].links} & suspects
+    assert len(suspects & anchors) > 40
+
+
+def test_every_word_of_the_glossary_has_a_card_that_pages_link_once(site):
+    found = pages(site)
+    rows = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("|---|---|---|\n")[1].splitlines()
+    cards = {row.split("|")[1].strip().lower().replace(" ", "-") for row in rows}
+    assert cards <= set(found["glossary.html"].ids)
+    for name in discovery.names():
+        linked = [link for link in found[f"{name}.html"].links if link.startswith("glossary.html#")]
+        assert len(linked) == len(set(linked)) >= 4, name
+    assert '#offset" title="key position minus query position">offsets</a>' in site["relative.t5.html"]
+
+
+def test_every_block_of_a_text_is_a_formula_or_has_a_language(site):
+    for name, text in site.items():
+        assert "<pre><code>" not in text, name
+
+
+def test_the_first_page_says_how_to_begin(site):
+    links = Page(site["index.html"].split('id="map"')[0].split("<main")[1]).links
+    assert {"start.html", "symptoms.html", "longer.html", "compare.html", "findings.html"} <= set(links)
+    assert "pip install" in words(site["index.html"]).split("Four places")[0]
+
+
+def test_the_traps_of_a_model_are_not_folded(site):
+    shown = re.sub(r"<details>.*?</details>", "", site["models.html"], flags=re.DOTALL)
+    assert shown.count("Trap: ") == sum(len(explain(name)["traps"]) for name in sources.models()) > 20
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     for name, page in pages(site).items():
         assert {address.split(",")[0].split(";")[0] for address in page.loaded} <= {
             "style.css",
             "site.js",
             "start.js",
+            "compare.js",
             "data:image/svg+xml",
             "data:image/png",
         }, name

@@ -12,7 +12,7 @@ from posref.ops import pages
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
 HEAD = """# I have a symptom
 
-What one sees, the mistakes to suspect (`posref mistakes --symptom "long context"` says what each is), and the command
+What one sees, the mistakes to suspect (`posref mistakes --symptom "long context"` says more about each), and the command
 that distinguishes them. `my_ops.py:rope` stands for a function of yours; `--contract` prints what it receives.
 
 | what one sees | mistakes to suspect | ask |
@@ -21,8 +21,10 @@ that distinguishes them. `my_ops.py:rope` stands for a function of yours; `--con
 
 
 def page():
+    """A mistake that RoPE has is explained in RoPE's words."""
+    bugs = {flag: m.bug.replace("|", r"\|") for system in [*ops.names(), "rope"] for flag, m in pages.mistakes(system).items()}
     return HEAD + "".join(
-        f"| {each.sees} | {', '.join(f'`{name}`' for name in each.suspects)} | "
+        f"| {each.sees} | {'<br>'.join(f'`{name}`: {bugs[name]}' for name in each.suspects)} | "
         f"{'; '.join(f'`{ask}`' for ask in each.ask.split('; '))} |\n"
         for each in symptoms.SYMPTOMS
     )

@@ -26,7 +26,10 @@ BEYOND = {
     "clips": "gives all distances beyond the trained ones one score",
     "repeats": "repeats earlier scores beyond the trained length",
 }
-COQ = json.loads(Path(__file__).parents[1].joinpath("coq.json").read_text(encoding="utf-8"))["theorems"]
+DOCS = Path(__file__).parents[1]
+ROWS = (DOCS / "glossary.md").read_text(encoding="utf-8").split("|---|---|---|\n")[1].splitlines()
+GLOSSARY = [tuple(cell.strip() for cell in row.split("|")[1:4]) for row in ROWS]  # word, what it means, other words for it
+COQ = json.loads((DOCS / "coq.json").read_text(encoding="utf-8"))["theorems"]
 
 
 def page(name):
@@ -37,7 +40,7 @@ def page(name):
         "file": overview.href(name),
         "family": name.split(".")[0] if "." in name else "common",
         "short": overview.short(name),
-        "what": _what(said.title),
+        "what": text.pretty(said.title.split(": ", 1)[1].rstrip(".")),
         "motivation": text.pretty(said.motivation) if said.formulas else "",
         "facts": facts(name),
         "traits": traits(name),
@@ -58,16 +61,11 @@ def page(name):
             function(f) for f in discovery.members(importlib.import_module(f"posref.{name}")) if inspect.isfunction(f)
         ],
         "mistakes": sorted(mistakes(last), key=lambda m: -len(m["seen_in"])) if last in ops.names() else [],
-        "shared": _shared(last) if last in ops.names() else 0,
+        "shared": len({*pages.mistakes(last)} - {*ops.flags(last)}) if last in ops.names() else 0,
         "vectors": cases(last) if last in vectors.names() else [],
         "references": text.linked(" ".join(said.references.split())),
         "source": f"posref/{name.replace('.', '/')}.py",
     }
-
-
-def _what(title):
-    what = title.split(": ", 1)[1].rstrip(".")
-    return text.pretty(what[0].upper() + what[1:])
 
 
 def _definition(section):
@@ -144,19 +142,14 @@ def _few(names, most=6):
 def figures(name):
     """The pictures of a system; one that has none of its own shows its attention."""
     own = [figure(key) for key, (of, _, _) in PICTURES.items() if name in of.split()]
-    if own or overview.example(name) is None:
-        return own
-    return [_figure("attention", overview.alone(name), 2, overview.alone.__doc__)]
+    alone = overview.example(name) is not None and not own
+    return [figure("attention", overview.alone, name)] if alone else own
 
 
-def figure(key):
-    _, draw, columns = PICTURES[key]
-    return _figure(key, draw(), columns, draw.__doc__)
-
-
-def _figure(key, panels, columns, words):
-    caption = text.pretty(" ".join((words or "").split()))
-    return {"key": key, "columns": columns, "panels": [p.svg() for p in panels], "caption": caption}
+def figure(key, draw=None, *given):
+    _, draw, columns = PICTURES.get(key, ("", draw, 2))
+    caption = text.pretty(" ".join((draw.__doc__ or "").split()))
+    return {"key": key, "columns": columns, "panels": [p.svg() for p in draw(*given)], "caption": caption}
 
 
 def claimed(name):
@@ -228,34 +221,18 @@ def mistakes(last):
 
 
 def _made(flag, case):
-    """The command, its diagnosis, and the first element that is wrong; None where the mistake has no answer here."""
+    """What `posref diagnose` says, and the first element that is wrong; None where the mistake has no answer here."""
     op, arguments = ops.of_case(case)
-    if flag not in op.mistakes:
-        return None
     try:
         with np.errstate(all="ignore"):
             got = np.asarray(op.mistakes[flag].wrong(op.spec, arguments))
     except NO_ANSWER:
         return None
-    report = check.diagnose(case, got)
-    if not report.diagnosis:
-        return None
-    says = report.diagnosis[0].sentence.removeprefix("your output ")
-    made = {"case": case.id, "says": says, "first": ""}
-    if got.shape == case.expected.shape:
-        wrong = np.argwhere(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected)))
-        if len(wrong):
-            at = tuple(wrong[0].tolist())
-            made["first"] = f"at {', '.join(map(str, at))}: {_number(got[at])}, expected {_number(case.expected[at])}"
-    return made
-
-
-def _number(x):
-    return f"{float(np.real(x)):.5g}".replace("-", text.MINUS)
-
-
-def _shared(last):
-    return len([flag for flag in pages.mistakes(last) if flag not in ops.flags(last)])
+    says = check.diagnose(case, got).diagnosis[0].sentence.removeprefix("your output ")
+    same, number = got.shape == case.expected.shape, lambda x: f"{float(np.real(x)):.5g}".replace("-", text.MINUS)
+    wrong = zip(*np.nonzero(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected))), strict=True) if same else ()
+    first = (f"at {', '.join(map(str, at))}: {number(got[at])}, expected {number(case.expected[at])}" for at in wrong)
+    return {"case": case.id, "says": says, "first": next(first, "")}
 
 
 def cases(last):
@@ -263,42 +240,75 @@ def cases(last):
     return [(c.id, c.op, shape(c), sorted(c.flags), text.pretty(c.comment)) for c in vectors.load(last).cases]
 
 
+@cache
+def links():
+    """Where each system, theorem and mistake stands; the name of a mistake ends with a colon."""
+    found = {}
+    for name in sorted(NAMES, key=overview.importance, reverse=True):
+        last = name.rsplit(".", 1)[-1]
+        found |= {f"{flag}:": f"{overview.href(name)}#m-{flag}" for flag in ops.flags(last)} if last in ops.names() else {}
+    theorems = {s.name: ".html#".join(s.name.rsplit(".", 1)) for name in NAMES for s in statements.about(name)}
+    return found | theorems | {name: overview.href(name) for name in NAMES}
+
+
+def anchor(word):
+    return word.lower().replace(" ", "-")
+
+
+def headings(path):
+    return re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 def models():
     """Released configurations and what `posref explain` says of them."""
     found = []
     for name, record in sorted(sources.models().items(), key=lambda item: item[0].lower()):
         said = explanation(record["config"])
-        rows = [_layers(group) for group in said.layers]
-        found.append({"name": name, "rows": rows, "words": words.describe(said, name), "source": record["source"]})
+        told = {"name": name, "words": words.describe(said, name), "source": record["source"], "traps": said.traps}
+        told["said"] = [_said(block) for block in told["words"].split("\n\n")[1 : 1 + len(said.layers)]]
+        told["rows"] = [_layers(*each) for each in zip(said.layers, told["said"], strict=True)]
+        told["turns"] = [[float(f"{2 * np.pi / w:.4g}") for w in g.frequencies if w] for g in said.layers if g.frequencies]
+        found.append(told)
     return found
 
 
-def _layers(group):
+def _said(block):
+    """Word -> what `posref explain` says of one set of layers."""
+    head, *parts = re.split(r"\n  (?=\w)", block)
+    return {"layers": head.split("   ")[0]} | {p[:12].strip(): re.sub(r"\n\s+", "\n", p[12:].strip()) for p in parts}
+
+
+def _layers(group, said):
+    length = said.get("lengths", "").partition("; angles")[0].removeprefix("max_position_embeddings ")
     turned = f"{group.rotary_dim or '?'} of {group.head_dim}" if group.layout else ""
-    return len(group.indices), group.window, group.encoding, group.layout, turned, group.call
+    return f"{group.part} {len(group.indices)}".strip(), group.window, group.encoding, group.layout, turned, length, group.call
 
 
 def search(all_pages, all_models):
-    """[title, what it is, address, colour, other words] of everything that can be found."""
-    entries = [[s.sees, f"suspect {', '.join(s.suspects)}", "symptoms.html", "bad", s.words] for s in symptoms.SYMPTOMS]
-    for path in sorted(Path(__file__).parents[1].glob("*.md")):
-        title, *heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        entries.append([title, ", ".join(heads[:8]), f"{path.stem}.html", "gold", " ".join(heads).lower()])
+    """[title, what it is, address, colour, other words, each after a blank] of everything that can be found."""
+    known = lambda said: "".join(f" {word}" for word in sorted(set(re.findall(r"[\w+#/.-]*\w\+*", said.lower()))))
+    return [[*shown, known(said)] for *shown, said in _entries(all_pages, all_models)]
+
+
+def _entries(all_pages, all_models):
+    for s in symptoms.SYMPTOMS:
+        yield s.sees, f"suspect {', '.join(s.suspects)}", "symptoms.html", "bad", s.words
+    for path in sorted(DOCS.glob("*.md")):
+        title, *heads = headings(path)
+        yield title, ", ".join(heads[:8]), f"{path.stem}.html", "gold", path.read_text(encoding="utf-8")
+    for word, said, other in GLOSSARY:
+        yield word, f"Glossary: {said}", f"glossary.html#{anchor(word)}", "gold", other
     for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):
-        last, colour, file = p["name"].split(".")[-1], overview.colour(p["name"]), p["file"]
+        last, colour, file, said = p["name"].split(".")[-1], overview.colour(p["name"]), p["file"], discovery.page(p["name"])
         module = importlib.import_module(f"posref.{p['name']}")
-        said = f"{module.__doc__} {' '.join(getattr(module, 'PRESETS', ()))}".lower()
-        known = " ".join(sorted(set(re.findall(r"\w+", said))))
-        entries.append([p["short"], discovery.page(p["name"]).title, file, colour, known])
-        entries += [[f"{last}.{f['name']}", f["summary"], f"{file}#fn-{f['name']}", colour, ""] for f in p["functions"]]
+        also = f"{module.__doc__} {' '.join(getattr(module, 'PRESETS', ()))}"
+        yield p["short"], ", ".join((said.title.rstrip("."), *said.also_called)), file, colour, also
+        for f in p["functions"]:
+            yield f"{last}.{f['name']}", f["summary"], f"{file}#fn-{f['name']}", colour, ""
         for flag, m in ((each["flag"], each["mistake"]) for each in p["mistakes"]):
-            entries.append(
-                [m.bug, f"{p['short']}: {m.effect}", f"{file}#m-{flag}", "bad", f"{flag} {' '.join(m.seen_in)}".lower()]
-            )
-        entries += [[t["name"], t["plain"][:140], f"{file}#{t['name']}", "mut", "theorem proved"] for t in p["theorems"]]
+            yield m.bug, f"{p['short']}: {m.effect}", f"{file}#m-{flag}", "bad", f"{flag} {' '.join(m.seen_in)}"
+        for t in p["theorems"]:
+            yield f"{last}.{t['name']}", t["plain"][:140], f"{file}#{t['name']}", "mut", "theorem proved"
     for m in all_models:
         positions = ", ".join(sorted({row[2] for row in m["rows"]}))
-        entries.append(
-            [m["name"], f"what its positions do: {positions}", f"models.html#{m['name']}", "gold", m["words"].lower()[:300]]
-        )
-    return entries
+        yield m["name"], f"what its positions do: {positions}", f"models.html#{m['name']}", "gold", m["words"][:2000]
