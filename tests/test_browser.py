@@ -124,7 +124,6 @@ def test_dark_is_dark(page, folder):
         ("compare", "compare.html"),
         ("which scaling", "longer.html"),
         ("inverse frequency", "glossary.html#frequency"),
-        ("logit", "glossary.html#score"),
         ("deepseek", "models.html#DeepSeek"),
         ("m-rope", "rotary.axes.html"),
         ("c++", "use.html"),

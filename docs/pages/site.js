@@ -8,9 +8,9 @@
     const i = title.toLowerCase().indexOf(word), begins = word.length < 4 ? " " + word : word;
     return title.toLowerCase() === word ? 9 : i === 0 ? 7 : i > 0 ? 5 : ` ${what.toLowerCase()}`.includes(begins) ? 3 : known.includes(begins) ? 2 : 0;
   }
-  function total(entry, words) {  // more of the words first, then pages, theorems last
+  function total(entry, words) {  // more of the words first, then pages, theorems last; by its text alone a system before other pages
     const scores = words.map(word => score(entry, word)).filter(Boolean), place = !entry[2].includes("#") ? 8 : entry[3] === "mut" ? 0 : 2;
-    return scores.reduce((sum, s) => sum + s + 100, Math.max(...scores) < 3 ? 0 : place) * (scores.length > 0);
+    return scores.reduce((sum, s) => sum + s + 100, Math.max(...scores) < 3 ? entry[3] !== "gold" : place) * (scores.length > 0);
   }
   function show() {
     const words = input.value.toLowerCase().split(/[\s,;?!"']+/).filter(word => word && !small.test(word));
