@@ -459,15 +459,16 @@ def _table(arguments):
 
 
 def _find(arguments):
-    from posref import finding, printed
+    from posref import finding, printed, symptoms
 
     words = " ".join(arguments.words)
+    symptom = f"`posref mistakes --symptom {words!r}` knows such symptoms" if symptoms.found(words) else ""
     if arguments.json:
         print(json.dumps([hit._asdict() for hit in finding.found(words)], indent=2))
     elif not finding.found(words):
-        raise Usage(f"nothing here says {words!r}; `posref list` prints all systems")
+        raise Usage(f"nothing here says {words!r}; {symptom or '`posref list` prints all systems'}")
     else:
-        print(printed.found(words))
+        print(printed.found(words), *[f"\n{symptom}"] * bool(symptom and not finding.meant(words)), sep="\n")
     return 0
 
 

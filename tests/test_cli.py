@@ -858,6 +858,13 @@ def test_find_and_show_take_a_word(capsys):
     assert "posref find llama" not in capsys.readouterr().out
 
 
+def test_find_leads_from_a_symptom_to_its_mistakes(capsys):
+    for word, code in (("gibberish", 2), ("left padding", 0), ("zzz", 2), ("bloom", 0)):
+        assert cli.main(["find", *word.split()]) == code
+        told = "".join(capsys.readouterr())
+        assert (f"`posref mistakes --symptom {word!r}`" in told) == (word in ("gibberish", "left padding")), told
+
+
 def test_claims_are_printed_with_what_shows_them(capsys):
     assert cli.main(["claims", "sarkale", "oscillation"]) == 0
     shown = capsys.readouterr().out
