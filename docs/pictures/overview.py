@@ -72,9 +72,9 @@ def map_wide():
         p.text(left, 138, f"{one} {two}", "m")
         names = _names(family)
         rows = max((len(names) + 1) // 2, 5)
-        across = 12 + 7.1 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
+        across = 12 + 6.7 * max(len(short(name)) for name in names[:rows])  # a column as wide as its longest name
         for i, name in enumerate(names):
-            p.text(left + across * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=12.5)
+            p.text(left + across * (i // rows), 170 + 28 * (i % rows), short(name), fill=colour, href=href(name), size=12)
         p.h = max(p.h, 156 + 28 * rows)
     return p
 
