@@ -67,8 +67,9 @@ GAPS = (
     },
 )
 def table_of_the_nearest():
-    """The kernels with the table of the offsets up to max_distance are the specification at every offset, also beyond, where it
-    has one bucket a side; the Toeplitz kernel takes the positions that ascend by one, and the pieces are the whole."""
+    """The kernels read a table of the biases of the offsets up to max_distance. Their result is the specification's at every
+    offset; beyond max_distance each side has one bucket. The Toeplitz kernel runs where the positions ascend by one. The pieces
+    of the work together write the whole result."""
     for (query, key), buckets, max_distance in ((p, b, d) for p in (*RUNS, *GAPS) for b in (4, 6, 7) for d in (5, 9)):
         table = symbols("t", buckets, 3)
         reach = fast._farthest(query, key)
