@@ -9,6 +9,7 @@ import contextlib
 import copy
 import inspect
 import itertools
+import sys
 import textwrap
 
 SWAPPED_OPERATORS = {
@@ -103,6 +104,17 @@ def swapped(function, code):
         yield
     finally:
         function.__code__ = own
+
+
+def codes_run_by(call, *arguments):
+    """The code of every Python function that runs during a call, in the calling thread."""
+    seen = set()
+    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
+    try:
+        call(*arguments)
+    finally:
+        sys.setprofile(None)
+    return seen
 
 
 def original(function):

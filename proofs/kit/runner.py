@@ -1,6 +1,7 @@
 """Find theorems by name and run them, one process a core, with a line of progress for each theorem."""
 
 import difflib
+import functools
 import importlib
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import proofs
 from proofs.kit import numbers
+from proofs.kit.mutants import python_function
 from proofs.kit.theorem import examine, kill_mutants, theorems
 
 OTHERS = ("kit", "vectors")  # what is no proof
@@ -43,6 +45,13 @@ def find(name):
 def in_file(file):
     """The theorems and examples of a proof file."""
     return theorems(importlib.import_module(f"proofs.{file}"))
+
+
+@functools.cache
+def equivalent():
+    """Mutants that change nothing by the reason of a theorem, each with the module of its function."""
+    listed = [(python_function(f), t.equivalent) for file in names() for t in in_file(file) for f in t.of]
+    return {f"{f.__module__}.{label}" for f, labels in listed for label in labels if label.startswith(f"{f.__name__}: ")}
 
 
 def _file(name):

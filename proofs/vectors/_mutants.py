@@ -5,7 +5,6 @@ that runs the function raises an error or leaves the tolerance of its strictest 
 the proofs say (`equivalent=`), or has a reason in `REASONS` of its generator, or wants a case.
 """
 
-import functools
 import signal
 import sys
 import warnings
@@ -14,9 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from posref import discovery, ops, vectors
-from proofs.kit.mutants import mutants, python_function, swapped
-from proofs.kit.runner import in_file
-from proofs.kit.runner import names as proof_files
+from proofs.kit.mutants import codes_run_by, mutants, python_function, swapped
+from proofs.kit.runner import equivalent
 from proofs.vectors._reasons import idle, reason
 
 SECONDS = 5  # a mutant may never end
@@ -27,20 +25,13 @@ SHARED = ("posref.attention", "posref.offsets", "posref.pairing", "posref.positi
 def report(names=()):
     """What the cases notice, as a line, and what is open, as sentences; reasons may be idle where not all cases are asked."""
     alive = [f"{function.__module__}.{label}" for function, label in survivors(names)]
-    unproved = [mutant for mutant in alive if mutant not in _equivalent()]
+    unproved = [mutant for mutant in alive if mutant not in equivalent()]
     explained = [mutant for mutant in unproved if reason(mutant, kind="mutant")]
     said = [f"survives: {mutant}" for mutant in unproved if mutant not in explained]
     if not names:
         said += [f"a reason explains nothing: {pattern}" for pattern in idle([(mutant,) for mutant in explained], "mutant")]
     proved, unexplained = len(alive) - len(unproved), len(unproved) - len(explained)
     return f"{len(alive)} survive: {proved} equivalent, {len(explained)} with a reason, {unexplained} open", said
-
-
-@functools.cache
-def _equivalent():
-    """Mutants that the proofs call equivalent, with the module of their function."""
-    listed = [(python_function(f), t.equivalent) for file in proof_files() for t in in_file(file) for f in t.of]
-    return {f"{f.__module__}.{label}" for f, labels in listed for label in labels if label.startswith(f"{f.__name__}: ")}
 
 
 def survivors(names=()):
@@ -55,22 +46,11 @@ def survivors(names=()):
 
 def _run_by(cases):
     """{function of the specification: cases that run it}, those with the fewest numbers first."""
-    runs = [(case, _codes(case)) for case in sorted(cases, key=lambda case: case.expected.size)]
+    runs = [(case, codes_run_by(_noticed, case)) for case in sorted(cases, key=lambda case: case.expected.size)]
     if wrong := [case.id for case, _ in runs if _noticed(case)]:
         raise AssertionError(f"the specification fails {', '.join(wrong)}, which would notice every mutant")
     found = {f: [case for case, codes in runs if f.__code__ in codes] for f in map(python_function, _specification())}
     return {f: own for f, own in found.items() if own}
-
-
-def _codes(case):
-    """The code of every function that runs."""
-    seen = set()
-    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
-    try:
-        _noticed(case)
-    finally:
-        sys.setprofile(None)
-    return seen
 
 
 def _specification():
