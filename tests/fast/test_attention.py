@@ -482,11 +482,23 @@ def test_tables_are_rope_before(layout, dtype):
     assert not np.allclose(fast.attend_by_offset(q, k, v, **arguments), expected, rtol=0, atol=1e-3)
 
 
-def test_batched_positions():
+@pytest.mark.parametrize(
+    ("batch", "shared", "positions"),
+    [
+        ((3,), (3,), (3, 1, 9)),
+        ((3,), (3,), (9,)),
+        ((), (3,), (3, 1, 9)),
+        ((1,), (3,), (3, 1, 9)),
+        ((2, 3), (2, 3), (1, 3, 1, 9)),
+    ],
+)
+def test_batched_positions(batch, shared, positions):
+    """Texts with positions of their own, or with the same; and queries of one text at the positions of several."""
     rng = np.random.default_rng(0)
-    q, k, v = (rng.standard_normal((3, 2, 9, 4)) for _ in range(3))
-    cos, sin = rope.tables(rng.integers(0, 50, (3, 1, 9)), rope.frequencies(4))
-    expected = fast.attend_by_offset(*(rope.rotate(x, cos, sin, layout="half") for x in (q, k)), v, scale=1.0)
+    q, k, v = (rng.standard_normal((*lead, 2, 9, 4)) for lead in (batch, shared, shared))
+    cos, sin = rope.tables(rng.integers(0, 50, positions), rope.frequencies(4))
+    turned = (rope.rotate(np.broadcast_to(x, k.shape), cos, sin, layout="half") for x in (q, k))
+    expected = fast.attend_by_offset(*turned, v, scale=1.0)
     out = fast.attend_by_offset(q, k, v, scale=1.0, query_tables=(cos, sin), key_tables=(cos, sin), layout="half")
     assert np.array_equal(out, expected)
 

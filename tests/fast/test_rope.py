@@ -158,6 +158,27 @@ def test_machine_code_has_no_fused_operation(layout, dtype):
         assert fused.search(machine_code(source, *arguments, fastmath=True))  # the search can find one
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
+def test_a_block_is_cut_into_the_number_of_pieces_that_is_asked_for(count):
+    """Up to a rounding of the number; each piece is contiguous, and has the rows of the tables that belong to it."""
+    for batch, heads, n in itertools.product((1, 2, 3), (1, 2, 5), (1, 4, 7)):
+        x, table = np.arange(batch * heads * n).reshape(batch, heads, n, 1), np.arange(batch * n).reshape(batch, n, 1)
+        pieces = list(fast._split(x, table, table, x, count))
+        assert count / 2 < len(pieces) < 2 * count or len(pieces) == x.size < count
+        assert all(piece.flags.c_contiguous for _, _, _, piece in pieces)
+        assert sorted(cell for _, _, _, piece in pieces for cell in piece.ravel()) == list(range(x.size))
+        for rows, cos, _, _ in pieces:
+            assert (rows % n == cos[:, None] % n).all()
+            assert (rows // (heads * n) == cos[:, None] // n).all()
+
+
+def test_strided_rows_with_one_axis_of_tables_are_one_block():
+    """An axis along which the tables vary, and one along which they do not: both are merged, and none is walked."""
+    for rows, tables in (((4, 5, 12), (4, 5, 3)), ((4, 5, 12), (1, 5, 3)), ((2, 4, 5, 12), (2, 1, 5, 3))):
+        x, table = np.zeros(rows)[..., ::2], np.zeros(tables)
+        assert len(list(fast._blocks(x, table, table, x))) == 1, (rows, tables)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("length", [fast.NEIGHBORS + more for more in (-1, 0, 1, fast.NEIGHBORS, 2 * fast.NEIGHBORS + 1)])
 def test_groups_of_positions(length, layout):

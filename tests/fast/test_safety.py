@@ -134,14 +134,20 @@ def test_every_call_is_made_once_and_errors_arrive():
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not tell where a thread runs")
 def test_threads_begin_apart_and_are_free_afterwards(monkeypatch):
     """Each worker is put on another processor than the caller, once; then all may run where the caller might before."""
-    allowed, bind, bound = os.sched_getaffinity(0), os.sched_setaffinity, {}
+    get, bind, bound = os.sched_getaffinity, os.sched_setaffinity, {}
+    allowed = get(0)
     own = next(iter(allowed))
+
+    def told(pid):
+        assert pid == 0, "the calling thread alone"
+        return get(pid)
 
     def noted(pid, processors):
         assert pid == 0, "the calling thread alone"
         bound.setdefault(threading.get_ident(), []).append(set(processors))
         bind(pid, processors)
 
+    monkeypatch.setattr(os, "sched_getaffinity", told)
     monkeypatch.setattr(os, "sched_setaffinity", noted)
     monkeypatch.setattr(machine, "_processor", lambda: own)
     barrier, seen = threading.Barrier(3, timeout=60), []
