@@ -1,47 +1,135 @@
-"""Mutants of the wrappers in posref.fast: the twins, replayed against their specifications, must notice each.
+"""Mutants of the wrappers in posref.fast: the tests of the fast twins must notice each.
 
 The kernels are proved in proofs/fast. The code around the kernels cuts the work, copies arrays and chooses a kernel; its
 functions are mutated as those of the specification are (`proofs.kit.mutants`). Each mutant is judged in a process of its own,
-by rules of tests/fast/test_twins.py at few sizes and then by the tests of its module. Most of what nobody notices changes how
-the work is cut and no result; read each. It takes minutes for a module.
+by the tests and doctests that run the function, the fastest first, and by the theorems about the function.
 
     python -m tests.programs.twins [WORD ..]      prints what nobody notices, of functions whose name has a WORD
 """
 
 import itertools
 import os
+import resource
 import signal
 import sys
+import time
 import types
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from proofs.kit.mutants import mutants, python_function, swapped
-from tests.fast import test_twins as rules
+from proofs.kit.mutants import codes_run_by, mutants, python_function, swapped
+from proofs.kit.runner import equivalent, in_file, names
 
-SECONDS = 60  # a mutant may never end
+ROOT = Path(__file__).parents[2]
+SECONDS = 120  # of the processor, and ten times as many on the clock; a mutant may never end
 COMPILED = """_read _compiled_read _cosine_and_sine _compiled_cosine_and_sine _series _exp _compiled_exp _exp_float32
     _exp_float64 _tanh _compiled_tanh _fetch _compiled_fetch _ask _panel _compiled_panel jit"""  # parts of kernels
 
 
+# a pattern of mutants, and why no call can notice them
+REASONS = """
+*rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape
+*rope._blocks: * else 0  ->  * else -1 | the last entry of an axis of one entry is its first
+*rope._split: if count <= 1:  ->  if count <= 0: | one piece, also by way of parts
+*rope._split: if count <= 1:  ->  if count < 1: | one piece, also by way of parts
+*rope._split: axis = *  ->  * in range(2) * | axis 2 is taken if no axis before it has more than one entry
+*rope._split: enough = * >= count *  ->  * > count * | as many pieces as entries, each of them once more in one piece
+*attention._padded: *max(0, count)*  ->  *max(?1, count)* | without queries, or with one and no key, nothing of it is read
+*attention._padded: *max(0, count)*  ->  *max(1, count)* | without queries, or with one and no key, nothing of it is read
+"""
+
+
 def main(words=()):
-    """How many mutants nobody notices, as a line."""
-    print(f"{len(list(survivors(words)))} mutants are not noticed")
+    """How many mutants are noticed, as a line, and what is open, as sentences."""
+    judge, options = Judge(words), ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    code = pytest.main([*options, *map(str, (ROOT / "tests/fast", ROOT / "posref/fast"))], plugins=[judge])
+    if code or judge.broken:
+        raise AssertionError(f"the tests end with {code}, and fail as it is {judge.broken}: they would notice every mutant")
+    rows = dict(row.split(" | ") for row in REASONS.strip().splitlines())
+    unproved = [label for label in judge.survivors if label not in equivalent()]
+    used = {label: [row for row in rows if fnmatchcase(label, row)] for label in unproved}
+    said = [f"survives: {label}" for label, found in used.items() if not found]
+    if not words:
+        said += [f"a reason explains nothing: {row}" for row in rows if not any(row in found for found in used.values())]
+    alike = len(judge.survivors) - sum(not found for found in used.values())
+    alive = len(judge.survivors)
+    return f"{judge.count - alive} mutants noticed, {alike} change nothing, {alive - alike} survive", said
 
 
-def survivors(words=()):
-    """The labels of mutants that nobody notices."""
-    ran = [(twin, _run_by(twin)) for twin in rules.TWINS]
-    for function in _wrappers():
-        module, name = function.__module__.rpartition(".")[2], function.__name__
-        if not words or any(word in f"{module}.{name}" for word in words):
-            judges = [twin for twin, codes in ran if function.__code__ in codes]
-            for label, code in mutants(function):
-                with swapped(function, code):
-                    if not _in_a_process(judges, module):
-                        print(f"not noticed: {module}.{label}", flush=True)
-                        yield f"{module}.{label}"
+class Judge:
+    """Runs the tests that pytest collects once, then for each mutant those that run its function."""
+
+    def __init__(self, words):
+        self.words, self.running, self.survivors, self.broken, self.count = words, {}, [], [], 0
+
+    def pytest_runtestloop(self, session):
+        ran = [(item, *_timed(session, item)) for item in session.items]
+        if session.testsfailed:
+            return True
+        theorems = [t for file in names() if file.startswith("fast.") for t in in_file(file)]
+        for function in _wrappers():
+            if not self.words or any(word in f"{function.__module__}.{function.__name__}" for word in self.words):
+                tests = [item for item, _, codes in sorted(ran, key=lambda each: each[1]) if function.__code__ in codes]
+                about = [t for t in theorems if function in map(python_function, t.of)]
+                self._ask(function, [partial(_fails, session, item) for item in tests], about)
+        self._wait(0)
+        return True
+
+    def _ask(self, function, tests, theorems):
+        """Its own code is the first that is judged, and must pass."""
+        for t in theorems:
+            t.prove()
+        for label, code in itertools.chain([("", function.__code__)], mutants(function)):
+            judges = [*tests, *(partial(t.failure, function, code) for t in theorems)]
+            with swapped(function, code):
+                self.running[_child(judges)] = f"{function.__module__}.{label or function.__name__}", not label
+            self.count += bool(label)
+            self._wait(len(os.sched_getaffinity(0)) - 1)
+
+    def _wait(self, most):
+        """Until at most so many children run."""
+        while len(self.running) > most:
+            child, status = os.wait()
+            label, own = self.running.pop(child)
+            if own and status != 0:
+                self.broken.append(label)
+                print(f"fails as it is: {label} {status}", flush=True)
+            elif status == 0 and not own:
+                self.survivors.append(label)
+                print(f"not noticed: {label}", flush=True)
+
+
+def _timed(session, item):
+    """The seconds that a test takes, and what it runs; a doctest loses its names when it ends, and gets them back."""
+    names_of_doctest = dict(item.dtest.globs) if hasattr(item, "dtest") else {}
+    start = time.process_time()
+    codes = codes_run_by(_fails, session, item)
+    if names_of_doctest:
+        item.dtest.globs = names_of_doctest
+    return time.process_time() - start, codes
+
+
+def _fails(session, item):
+    session.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    return session.testsfailed > 0
+
+
+def _child(judges):
+    """A process that ends with 0 if no judge fails; a kernel that is given wrong shapes may write anywhere."""
+    if child := os.fork():
+        return child
+    failed = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        signal.alarm(10 * SECONDS)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        failed = any(judge() for judge in judges)
+    finally:
+        os._exit(failed)
 
 
 def _wrappers():
@@ -52,49 +140,6 @@ def _wrappers():
             yield from dict.fromkeys(f for f in own if f.__module__ == name and f.__name__ not in COMPILED.split())
 
 
-def _run_by(twin):
-    seen = set()
-    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
-    try:
-        _judge(twin)
-    finally:
-        sys.setprofile(None)
-    return seen
-
-
-def _judge(twin):
-    """Raises AssertionError or whatever the mutant raises."""
-    few = twin._replace(sizes=twin.sizes[:: max(1, len(twin.sizes) // 12)])
-    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        rules.test_every_size(few, np.float32)
-        rules.test_leading_axes_broadcast(twin, patch)
-        rules.test_dtypes_promote_like_the_specification(twin)
-        rules.test_any_memory_of_the_arguments(twin, np.float64, patch)
-        rules.test_any_memory_of_out(twin, np.float32, patch)
-        rules.test_out_over_the_arguments_is_refused_and_nothing_written(twin)
-        rules.test_what_a_kernel_cannot_do_is_refused(twin)
-        for sizes, leads, setting in itertools.product(few.sizes, [{}, *twin.leads] * twin.reorders, twin.settings):
-            given = twin.make(np.float64, *sizes, **leads) | setting
-            np.testing.assert_allclose(twin.compiled(**given), twin.specification(**given), rtol=1e-9, atol=1e-9)
-
-
-def _in_a_process(judges, module):
-    """Whether the judges fail, crash or do not end; a kernel that is given wrong shapes may write anywhere."""
-    child = os.fork()
-    if not child:
-        signal.alarm(SECONDS)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(1, 2)
-        try:
-            for twin in judges:
-                _judge(twin)
-            tests = "tests/fast/test_safety.py" if module.startswith("_") else f"tests/fast/test_{module}.py"
-            code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", tests]) != 0)
-        except BaseException:
-            code = 1
-        os._exit(code)
-    return os.waitpid(child, 0)[1] != 0
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    said, survivors = main(sys.argv[1:])
+    print(*survivors, said, sep="\n")

@@ -294,6 +294,16 @@ def mutants():
     return line
 
 
+def twins():
+    """Small wrong versions of the wrappers in posref.fast: a test or a theorem notices each, or a reason says why none can."""
+    from tests.programs import twins as of
+
+    line, wrong = of.main()
+    if wrong:
+        raise AssertionError(f"{len(wrong)} sentences, the first: {wrong[0]}")
+    return line
+
+
 def browser():
     """The site in a browser: `run()` of tests/release/browser.py."""
     if importlib.util.find_spec("tests.release.browser") is None:
@@ -330,6 +340,7 @@ STAGES = {
     "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
     "sizes": Stage(sizes, ("proofs/kit", *SPECIFICATION)),
     "mutants": Stage(mutants, ("proofs/vectors", *SPECIFICATION)),
+    "twins": Stage(twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit/mutants.py")),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 
