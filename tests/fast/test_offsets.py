@@ -22,3 +22,10 @@ B, AT = np.arange(12.0).reshape(2, 6), np.zeros((3, 4), int)
 def test_errors(call, error, message):
     with pytest.raises(error, match=rf"^fast\.offsets\.{message}"):
         call()
+
+
+def test_one_number_is_gathered():
+    """A result of one cell is written, too."""
+    out = np.full((1, 1), np.nan)
+    assert fast.gather(np.array([4.0, 7.0]), np.array([[1]]), 0, out=out) is out
+    assert out == 7

@@ -31,6 +31,10 @@ COMPILED = """_read _compiled_read _cosine_and_sine _compiled_cosine_and_sine _s
 
 # a pattern of mutants, and why no call can notice them
 REASONS = """
+*: if out.size > 0:  ->  if out.size >= 0: | nothing is written to an empty array
+*: if out.size > 0:  ->  if out.size > -1: | nothing is written to an empty array
+*alibi.bias: return *form=form))  ->  * | the form "key" reads no query
+*offsets.dense: *_dense_calls(1,*  ->  *_dense_calls(2,* | the same cells in fewer pieces
 *rope._blocks: * else 0  ->  *len(sin) > 1* | cos and sin have one shape
 *rope._blocks: * else 0  ->  * else -1 | the last entry of an axis of one entry is its first
 *rope._split: if count <= 1:  ->  if count <= 0: | one piece, also by way of parts
