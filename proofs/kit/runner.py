@@ -129,7 +129,7 @@ def _side_by_side(work, jobs, files):
     if files < 2:
         yield from (work(*job) for job in jobs)
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")  # a fork has imported the proofs
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(jobs)), mp_context=context) as pool:
         for future in as_completed([pool.submit(work, *job) for job in jobs]):
             yield future.result()
