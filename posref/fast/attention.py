@@ -419,9 +419,13 @@ def _multiply(a, x, factor, sums):
                     four[3 * LANES + r] += a3 * x[t, p + r]
 
 
-@_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # said aloud: left open, it is taken from the kernel that calls
+@_machine.jit(pipeline_class=_machine.Separate, fastmath=False)  # without fastmath= numba takes that of the calling kernel
 def _extend(near, before, after, first, row):
-    """row[x] is the bias of the offset first - x: that of `near`, whose middle is the offset 0, then on with a slope a side."""
+    """row[x] is the bias of the offset first - x.
+
+    `near` holds the biases of the offsets -reach to reach. From the ends of `near` the bias goes on in a straight line, with
+    the slope `before` for lower offsets and the slope `after` for higher ones.
+    """
     reach = len(near) // 2
     for x in range(len(row)):
         offset = first - x

@@ -4,8 +4,8 @@ Attention itself needs no array of it: `fast.attention` takes the `rule`. For po
 microseconds: `posref.offsets.toeplitz` of the bias of the n_query + n_key - 1 offsets, table[bucket(offsets)].T. `bias` writes
 the matrix out, for any positions.
 
-The specification says the bias of every offset up to max_distance, beyond which there is one bucket a side; the kernels only
-copy these numbers, so the result is the specification's bit for bit, and no logarithm is taken.
+The specification computes the bias of every offset up to max_distance; beyond max_distance each side has one bucket. The
+kernels copy these numbers and take no logarithm, so the result has the same bits as the specification's.
 """
 
 import math
