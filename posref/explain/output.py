@@ -82,8 +82,9 @@ def chosen(explained, layer=None, part=None):
     kept = [group for group in explained.layers if part is None or group.part == part]
     kept = [group for group in kept if layer is None or layer in group.indices]
     if not kept and explained.layers:
-        asked = f"part {part!r}" if layer is None else f"layer {layer}" + (f" of part {part!r}" if part is not None else "")
-        there = [f"{runs(group.indices)} of part {group.part!r}" for group in explained.layers]
+        of = lambda part: f" of part {part!r}" if part else ""  # noqa: E731, a model of one part has no name for it
+        asked = f"part {part!r}" if layer is None else f"layer {layer}{of(part)}"
+        there = [f"{runs(group.indices)}{of(group.part)}" for group in explained.layers]
         raise ValueError(f"there is no {asked}; the layers are {'; '.join(dict.fromkeys(there))}")
     return replace(explained, layers=kept)
 
@@ -290,8 +291,8 @@ def _stretched(before, after):
         return ""
     found = []
     slower = [_slower(group) for group in (before, after)]
-    if None not in slower and slower[0] != slower[1]:
-        most = [max(ratios) for ratios in slower]
+    most = [max(ratios or [1]) for ratios in slower]
+    if None not in slower and slower[0] != slower[1] and max(most) > 1:
         counts = [
             sum(ratio > 1 and np.isclose(ratio, top) for ratio in ratios) for ratios, top in zip(slower, most, strict=True)
         ]

@@ -220,6 +220,7 @@ def test_difference_in_words(file, capsys):
     first = printed(capsys, files[0], "--diff", files[1]).splitlines()[0]
     assert first == "layers 0-1: 24 slow pairs: 4x -> 8x slower; scores x 1.296 -> x 1.459; reaches 131072 -> 262144"
     assert "24 slow pairs: 1x -> 4x slower; scores x 1 -> x 1.296" in printed(capsys, plain, "--diff", files[0])
+    assert "slow pairs" not in printed(capsys, "CodeLlama-7b", "--diff", "gemma-2-9b")  # other widths, and no schedule
 
 
 @pytest.mark.parametrize(
