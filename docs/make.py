@@ -9,7 +9,7 @@ import argparse
 import json
 import re
 import sys
-from html import unescape
+from html import escape, unescape
 from itertools import count
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def _defined(page):
     """The page of a system; in its first part each word of the glossary is a link to its card where it stands first."""
     before, learn, after = re.split(r'(?=<main)|(?=<p class="part">)', page)
     cards = {
-        word.lower(): f'href="glossary.html#{data.anchor(word)}" title="{re.sub("[`*]", "", said)}"'
+        word.lower(): f'href="glossary.html#{data.anchor(word)}" title="{escape(re.sub("[`*]", "", said))}"'
         for word, said, _ in data.GLOSSARY
     }
     words = rf"<(?:(code|pre|a|h\d|svg|math|table)\b.*?</\1>|[^>]*>)|\b({'|'.join(cards)})(s?)\b"

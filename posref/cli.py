@@ -294,7 +294,7 @@ def _parser():
         "function",
         nargs="?",
         metavar="MODULE:FUNCTION",
-        help="for instance my_ops:rope, or src/my_ops.py:rope; without it, --as SYSTEM lists what can be asked",
+        help="for instance my_ops:rope, or src/my_ops.py:rope; without it, --as SYSTEM lists the ops",
     )
     _asking(check)
     check.add_argument("--contract", action="store_true", help="print what the function receives, and check nothing")
@@ -462,7 +462,7 @@ def _find(arguments):
     from posref import finding, printed, symptoms
 
     words = " ".join(arguments.words)
-    symptom = f"`posref mistakes --symptom {words!r}` knows such symptoms" if symptoms.found(words) else ""
+    symptom = f"`posref mistakes --symptom {words!r}` lists the mistakes with this symptom" if symptoms.found(words) else ""
     if arguments.json:
         print(json.dumps([hit._asdict() for hit in finding.found(words)], indent=2))
     elif not finding.found(words):
@@ -686,7 +686,7 @@ def _of_a_model(arguments):
 
 
 def _meaning(name, lines):
-    """What an op answers and what its arrays hold, as the golden vectors of its system say it."""
+    """The meaning of an op's result and arrays, from the conventions of its golden vectors."""
     from posref import vectors
 
     system, _, own = name.rpartition(".")
@@ -718,7 +718,7 @@ def _contract(arguments):
         else:
             print("\n".join([f"{name} receives, in this order:", *(f"  {line}" for line in lines)]))
             if means:
-                print("\n".join(["It means:", *(f"  {word}: {words}" for word, words in means.items())]))
+                print("\n".join(["Meaning:", *(f"  {word}: {words}" for word, words in means.items())]))
             print("The function also receives, by keyword, each setting that its signature names.")
             print("`posref mistakes NAME` lists what can be wrong.")
         return 0 if arguments.contract or arguments.function is None else 2

@@ -137,7 +137,8 @@ def function(name):
         last = module.__name__.split(".")[-1]
         if last in vectors.names() and f"op {own}" in vectors.load(last).conventions:
             asked = f"{last}.{own}"
-            raise ValueError(f"{asked} is made of several functions; `posref check --as {asked} --contract` says what it means")
+            words = "is an op of `posref check` and no public function"
+            raise ValueError(f"{asked} {words}; `posref check --as {asked} --contract` prints its arrays and its result")
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
         raise ValueError(f"{module.__name__.removeprefix('posref.')} has no {own!r}; {hint}")
     return next((f for f in found if f.__name__ == own), None)

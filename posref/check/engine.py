@@ -257,12 +257,16 @@ class Question:
         return equal and self._told(answer, model) and separates(answer, bound, self.gauge)
 
     def _is_a_factor(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray) -> bool:
-        """Whether a plain factor on the right answer gives this output several times more exactly than a mistake does."""
-        if self.gauge != "none" or len(np.unique(got)) < 3:  # a factor is fitted: of two numbers it says nothing
+        """Whether the right answer times a number fits this output four times better than a mistake that fits it loosely.
+
+        The number is fitted, so that fewer than three values say nothing; a mistake within half of its bound keeps its name.
+        """
+        worst = distance(got, answer, bound)
+        if self.gauge != "none" or worst <= 0.5 or len(np.unique(got)) < 3:
             return False
         with np.errstate(all="ignore"):
             factor = np.vdot(self.right, got) / np.vdot(self.right, self.right)
-        return 4 * distance(got, factor * self.right, bound) < distance(got, answer, bound)
+        return 4 * distance(got, factor * self.right, bound) < worst
 
     def _fitting(
         self, got: np.ndarray, model: str, candidates: Iterable[Named], near: dict[str, float]

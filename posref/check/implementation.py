@@ -109,9 +109,7 @@ def check(
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified and np.asarray(a[caller.modified]).dtype.kind in "iub":
-        report.failed(
-            "inputs", f"{caller.modified} was modified: whoever uses it next, as the next layer does, gets other numbers"
-        )
+        report.failed("inputs", f"{caller.modified} was modified: the next layer gets other numbers; work on a copy")
     elif caller.modified:
         report.advice.append(f"The input {caller.modified} was modified: callers that need it afterwards must copy it.")
     return report

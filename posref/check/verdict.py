@@ -19,6 +19,7 @@ from posref.ops import Mistake
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
+READS = "Check that the function reads its inputs and returns what it computed."
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -71,11 +72,6 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
         report.advice.append(WRITES)
         return False
-    if not found.fits and _constant(question, got):
-        sentence = f"your output is {got.flat[0]:g} everywhere: it depends on no input"
-        report.diagnosis.append(Finding("constant_output", sentence, WRITES))
-        report.advice.append(WRITES)
-        return False
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -87,6 +83,10 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
+    if not report.diagnosis and _constant(question, got):
+        sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
+        report.diagnosis.append(Finding("constant_output", sentence, READS))
+        report.advice.append(READS)
     return False
 
 
@@ -156,8 +156,13 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
 
 
 def _constant(question: Question, got: np.ndarray) -> bool:
-    """Whether all numbers are one, where the right ones are several; of two values a mask that is missing leaves one."""
-    return got.size > 2 and bool((got == got.flat[0]).all()) and len(np.unique(question.right)) > 2
+    """Whether all output numbers are equal, where the right ones are more than two: a mask of two values may have lost one."""
+    return (
+        got.size > 2
+        and bool(np.isfinite(got).all())
+        and bool((got == got.flat[0]).all())
+        and len(np.unique(question.right)) > 2
+    )
 
 
 def _values(question: Question, got: np.ndarray) -> int:

@@ -215,7 +215,7 @@ def _kept_keys(s):
 MEANT = dict.fromkeys(
     ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
 )
-# floor(i / g) + w - w / g is a number with a fraction before it is subtracted
+# if g does not divide w, floor(i / g) + w - w / g is no integer, and is rounded as such before it is subtracted
 INSIDE = {
     "self_extend": lambda a: (a.query_positions.max() // a.group + a.window) * (a.phase == "prefill" and a.window % a.group > 0)
 }

@@ -92,7 +92,7 @@ def test_garbage_is_refused_without_a_name(op, dtype, piece):
 
 
 def test_a_wide_bound_gives_a_factor_no_other_name():
-    """The gradients without their scale are 2.67 times as large, and bfloat16 allows a quarter of them: twice is within it."""
+    """Unscaled gradients are 2.67 times as large, and twice is within the bound of bfloat16 around them."""
     refused(*ops.of_case(vectors.case("attention/gradient/h4-d2/k-shared")), "bfloat16", pieces=["doubled"])
 
 

@@ -47,11 +47,13 @@ REASONS = """
 
 
 def main(words=()):
-    """How many mutants are noticed, as a line, and what is open, as sentences."""
+    """How many mutants are noticed, in a line, and a list of what is open."""
     judge, options = Judge(words), ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = pytest.main([*options, *map(str, (ROOT / "tests/fast", ROOT / "posref/fast"))], plugins=[judge])
     if code or judge.broken:
-        raise AssertionError(f"the tests end with {code}, and fail as it is {judge.broken}: they would notice every mutant")
+        raise AssertionError(
+            f"pytest ends with {code}; these fail unchanged, so that their mutants cannot be judged: {judge.broken}"
+        )
     rows = dict(row.split(" | ") for row in REASONS.strip().splitlines())
     unproved = [label for label in judge.survivors if label not in equivalent()]
     used = {label: [row for row in rows if fnmatchcase(label, row)] for label in unproved}
@@ -83,7 +85,7 @@ class Judge:
         return True
 
     def _ask(self, function, tests, theorems):
-        """Its own code is the first that is judged, and must pass."""
+        """The unchanged function is judged first, and must pass."""
         for t in theorems:
             t.prove()
         for label, code in itertools.chain([("", function.__code__)], mutants(function)):
@@ -97,7 +99,9 @@ class Judge:
         """Until at most so many children run."""
         while len(self.running) > most:
             child, status = os.wait()
-            label, own = self.running.pop(child)
+            label, own = self.running.pop(child, ("", False))
+            if not label:
+                continue  # a process that a test has left
             if own and status != 0:
                 self.broken.append(label)
                 print(f"fails as it is: {label} {status}", flush=True)

@@ -340,7 +340,9 @@ STAGES = {
     "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
     "sizes": Stage(sizes, ("proofs/kit", *SPECIFICATION)),
     "mutants": Stage(mutants, ("proofs/vectors", *SPECIFICATION)),
-    "twins": Stage(twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit/mutants.py")),
+    "twins": Stage(
+        twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit", *SPECIFICATION)
+    ),
     "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
 }
 

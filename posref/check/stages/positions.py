@@ -245,7 +245,7 @@ def _there(caller: Caller, a: Arguments, models: tuple[str, ...]) -> engine.Ques
     sizes = np.abs(question.right[question.right != 0])
     if not (sizes <= numbers.max).all() or (sizes < numbers.smallest_normal).sum() > len(sizes) / 2:
         raise ValueError(f"results leave the numbers of {numbers.dtype}")
-    least = float(numbers.smallest_subnormal)  # few results vanish beside the others, as where a rotation meets a right angle
+    least = float(numbers.smallest_subnormal)  # a few results may be almost 0, as cos near a right angle
     question.tolerance = {name: bound + least for name, bound in question.tolerance.items()}
     return question
 
