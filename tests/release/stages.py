@@ -128,14 +128,11 @@ def drift():
 
 def keys():
     """`posref.explain` follows each key about position of each type, changed one at a time."""
-    from tests.programs import changed_keys
+    from tests.programs import changed_keys, drift
 
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        lost = changed_keys.main([])
-    if lost:
-        raise AssertionError(f"{lost} changed files are explained otherwise than they run:\n{printed.getvalue()}")
-    return printed.getvalue().splitlines()[-1]
+    if lost := changed_keys.main([]):
+        raise AssertionError(f"{lost} changed files are explained otherwise than they run")
+    return f"{len(drift.types())} types: explain follows each key that it does not call unread"
 
 
 def coq():
