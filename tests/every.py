@@ -1,11 +1,13 @@
 """One test of many things, which says all that fail: a case of its own for each would cost more than the check."""
 
+import pytest
 
-def every(things, name=str):
-    """Make of `test(thing)` a test of all of them; `name` is how a thing is called in the message."""
+
+def every(things, name=str, parts=1):
+    """Make of `test(thing)` a test of all of them; `name` is how a thing is called in the message, `parts` run side by side."""
 
     def wrap(test):
-        def of_all():
+        def all_of(things):
             failures = []
             for thing in things:
                 try:
@@ -15,7 +17,14 @@ def every(things, name=str):
             assert things, "nothing to test"
             assert not failures, f"{len(failures)} of {len(things)} fail:\n" + "\n".join(failures)
 
-        of_all.__name__, of_all.__doc__, of_all.__module__ = test.__name__, test.__doc__, test.__module__
-        return of_all
+        def of_all():
+            all_of(things)
+
+        def of_part(part):
+            all_of(things[part::parts])
+
+        made = of_all if parts == 1 else pytest.mark.parametrize("part", range(parts))(of_part)
+        made.__name__, made.__doc__, made.__module__ = test.__name__, test.__doc__, test.__module__
+        return made
 
     return wrap

@@ -9,7 +9,6 @@ Then what a last stage has read from the output, then settings with another numb
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from time import thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from posref.vectors.models import rms
 
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
-SECONDS = 2.0  # of this thread that a search may take; those for other programs beside it are not counted
+ELEMENTS = 2**25  # of all hypotheses that a search may compute, at least 2^13 for each: counted, so that no processor decides
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
@@ -68,7 +67,7 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
-        self._end, self._stopped = thread_time() + SECONDS, False
+        self._left = ELEMENTS
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -128,6 +127,7 @@ class Question:
     def ask(self, got: np.ndarray, stages: Stages | None = None) -> Found:
         """Which formula gave this output: the right one, a mistake, what `stages` reads, or two mistakes, where asked."""
         near: dict[str, float] = {}
+        self._left = ELEMENTS
         low = [each for each in self.op.mistakes.items() if each[1].kind == "precision"]  # in 16 bits these are right
         mistakes = [each for each in self.op.mistakes.items() if each[1].kind != "precision"]
         for model in self.models:
@@ -143,16 +143,16 @@ class Question:
                 fits = self._fitting(got, model, candidates, near)
                 if fits:
                     return Found(False, model, worst, fits, _least(near), len(near))
-            if self._stopped:
+            if self._left < 0:
                 break
-        return Found(False, model, worst, (), _least(near), len(near), self._stopped)
+        return Found(False, model, worst, (), _least(near), len(near), self._left < 0)
 
     def _possible(self, got: np.ndarray, named: Named, near: dict[str, float]) -> bool:
-        """Whether an answer may be near; that of two mistakes is computed for it. Nothing is, once the time is over."""
-        self._stopped = self._stopped or thread_time() > self._end
+        """Whether an answer may be near; that of two mistakes is computed for it. Nothing is, once too many were computed."""
+        self._left -= max(got.size, 2**13)
         name, mistake = named
-        if self._stopped or " and " not in name:
-            return not self._stopped
+        if self._left < 0 or " and " not in name:
+            return self._left >= 0
         answer = self.answer(name, mistake.wrong)
         if answer is None or answer.shape != got.shape:
             return False

@@ -108,7 +108,9 @@ class Report:
             nearest = "; ".join(f"{name}, {ratio:.3g} times what rounding allows" for name, ratio in self.nearest)
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")
         if self.stopped:
-            lines.append("  The search stopped for lack of time: pairs of mistakes and other numbers may be untried.")
+            lines.append(
+                "  The search stopped at its limit: pairs of mistakes and other numbers may be untried. Ask about a smaller input."
+            )
         return lines
 
 

@@ -97,19 +97,19 @@ def test_a_wide_bound_gives_a_factor_no_other_name():
 
 
 @pytest.mark.slow
-@every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name)
+@every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name, parts=16)
 def test_garbage_is_refused_in_every_precision(op, dtype):
     refused(op, op.make(**settings(op)), dtype)
 
 
 @pytest.mark.slow
-@every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id)
+@every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id, parts=16)
 def test_garbage_is_refused_in_the_settings_of_the_golden_cases(case, dtype):
     refused(*ops.of_case(case), dtype)
 
 
 @pytest.mark.slow
-@every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id)
+@every(list(zip(CASES, DTYPES * len(CASES), strict=False)), name=lambda pair: pair[0].id, parts=16)
 def test_diagnose_refuses_garbage(case, dtype):
     op, arguments = ops.of_case(case)
     dtype = dtype if any(model.startswith(SHORT.get(dtype, "f32")) for model in case.models) else "float32"
@@ -134,7 +134,7 @@ def of_shapes(op, dtype):
 
 
 @pytest.mark.slow
-@every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name)
+@every(list(product(OPS, DTYPES)), name=lambda pair: pair[0].name, parts=16)
 def test_garbage_is_refused_at_every_shape(op, dtype):
     for question in of_shapes(op, dtype) if np.asarray(op.spec(**op.make(**settings(op)))).dtype.kind == "f" else ():
         assert question.ask(tensors.round_to(question.right, dtype)).ok

@@ -30,7 +30,7 @@ SETTINGS = {
     "max_distance": 12,
     "source": "microsoft",
     "target": "half",
-    "length": 64,
+    "length": 24,
     "step": 0.25,
     "denominator": "length",
     "alpha": 0.25,

@@ -246,10 +246,12 @@ def grids():
 
 def own():
     """posref's own functions pass their own ops in every setting, through numpy, torch and jax, each with a seed of its own."""
+    import torch
+
     from tests import own as of
 
-    total, problems = 0, []
-    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    total, problems, processes = 0, [], len(os.sched_getaffinity(0))
+    with concurrent.futures.ProcessPoolExecutor(processes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for op, (asked, wrong) in zip(of.OPS, pool.map(of.failures, [op.name for op in of.OPS]), strict=True):
             print(f"{op.name}: {asked} checks, {len(wrong)} fail", *wrong, sep="\n    ", flush=True)
             total, problems = total + asked, problems + wrong
