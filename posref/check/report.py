@@ -109,7 +109,7 @@ class Report:
             lines.append(f"  Diagnosis: none of {self.ruled_out} hypotheses fits.{f' Nearest: {nearest}.' if nearest else ''}")
         if self.stopped:
             lines.append(
-                "  The search stopped at its limit: pairs of mistakes and other numbers may be untried. Ask about a smaller input."
+                "  The search stopped at its limit: some pairs and other numbers are untried. Ask about a smaller input."
             )
         return lines
 
