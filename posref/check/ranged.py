@@ -54,6 +54,7 @@ MEANING = {
     "bf16-all": "float32 angles; tables and products in bfloat16",
 }
 TINY = {3 * F16: 2.0**-25, 4 * F64: 2.0**-1022}  # by the arithmetic; float32 and bfloat16 end at 2^-126
+BASIC = {int, np.int64, slice, type(None), type(...)}  # of an index that takes no array
 WAYS = {"": "power", "-iterative": "repeated", "-given": "given"}
 MEANING |= {f"{name}-iterative": f"{text}; angles by repeated multiplication" for name, text in MEANING.items()} | {
     f"{name}-given": f"{text}; frequencies as given" for name, text in MEANING.items()
@@ -168,7 +169,10 @@ class Ranged(NDArrayOperatorsMixin):
         return bool(self.v)
 
     def __getitem__(self, key: Any) -> "Ranged":
-        return Ranged(self.v[key], self.u, np.stack([layer[key] for layer in self.e]), self.s[key], self.n, self.stored)
+        every = key if isinstance(key, tuple) else (key,)
+        plain = {type(each) for each in every} <= BASIC  # arrays among them would move the axis of the layers
+        e = self.e[(slice(None), *every)] if plain else np.stack([layer[key] for layer in self.e])
+        return Ranged(self.v[key], self.u, e, self.s[key], self.n, self.stored)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = _lifted(value, self.u)
@@ -296,45 +300,40 @@ def _moved(function: Callable[..., Any], args: Any, named: Any, u: Units) -> Ran
 # operations: values, then what becomes of the errors
 
 
-def _wide(a: Ranged, b: Ranged) -> tuple[tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
-    """The common shape, and layers of either brought to it."""
-    shape = np.broadcast_shapes(a.shape, b.shape)
-
-    def wide(e: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(e.reshape(len(e), *[1] * (len(shape) - e.ndim + 1), *e.shape[1:]), (len(e), *shape))
-
-    return shape, wide
+def _wide(a: Ranged, b: Ranged) -> Callable[[np.ndarray], np.ndarray]:
+    """What brings layers of either to the number of axes of both, so that arithmetic broadcasts them."""
+    axes = max(a.ndim, b.ndim)
+    return lambda e: e.reshape(len(e), *[1] * (axes - e.ndim + 1), *e.shape[1:])
 
 
 def _add(a: Ranged, b: Ranged, sign: int = 1) -> Ranged:
-    shape, wide = _wide(a, b)
-    v = np.broadcast_to(a.v + sign * b.v, shape)
+    wide, v = _wide(a, b), np.asarray(a.v + sign * b.v)
     for x, zero in ((b, a), (a, b)):
         if zero.exact and not zero.v.any():
-            return Ranged(v, a.u, wide(x.e), np.broadcast_to(x.s, shape), x.n, x.stored)
+            e = np.broadcast_to(wide(x.e), (len(x.e), *v.shape))
+            return Ranged(v, a.u, e, np.broadcast_to(x.s, v.shape), x.n, x.stored)
     ea, eb = (x.charged() if x.stored else x.e for x in (a, b))
-    return Ranged(v, a.u, wide(ea) + wide(eb), np.broadcast_to(a.s + b.s, shape), a.n + b.n, a.stored or b.stored)
+    return Ranged(v, a.u, wide(ea) + wide(eb), a.s + b.s, a.n + b.n, a.stored or b.stored)
 
 
 def _multiply(a: Ranged, b: Ranged) -> Ranged:
-    shape, wide = _wide(a, b)
-    v = a.v * b.v
+    wide, v = _wide(a, b), a.v * b.v
     for x, y in ((a, b), (b, a)):
         if _power_of_two(x):
             size = np.abs(x.v)
-            return Ranged(v, a.u, size * wide(y.e), np.broadcast_to(size * y.s, shape), y.n, y.stored)
+            return Ranged(v, a.u, size * wide(y.e), size * y.s, y.n, y.stored)
     ea, eb = wide(a.charged()), wide(b.charged())
     e = np.abs(b.v) * ea + np.abs(a.v) * eb + ea * eb
     return Ranged(v, a.u, e + _rounding(a.u.product, v, a.u))
 
 
 def _divide(a: Ranged, b: Ranged) -> Ranged:
-    shape, wide = _wide(a, b)
+    wide = _wide(a, b)
     with np.errstate(all="ignore"):
         v = a.v / b.v
     if _power_of_two(b) and (b.v != 0).all():
         size = np.abs(b.v)
-        return Ranged(v, a.u, wide(a.e) / size, np.broadcast_to(a.s / size, shape), a.n, a.stored)
+        return Ranged(v, a.u, wide(a.e) / size, a.s / size, a.n, a.stored)
     ea, eb = wide(a.charged()), wide(b.charged())
     least = np.maximum(np.abs(b.v) - eb, np.abs(b.v) / 4 + 1e-300)
     return Ranged(v, a.u, (ea + np.abs(v) * eb) / least + _rounding(a.u.product, v, a.u))
@@ -344,12 +343,13 @@ def _matmul(a: Ranged, b: Ranged) -> Ranged:
     v, size, u = a.v @ b.v, np.abs(a.v) @ np.abs(b.v), a.u
     layers = zip(a.charged(store=True), b.charged(store=True), strict=True)
     e = np.stack([np.abs(a.v) @ eb + ea @ np.abs(b.v) + ea @ eb for ea, eb in layers])
-    return Ranged(v, u, e + _per(u.sum, size) + _per(u.tiny * a.shape[-1], np.ones(v.shape)), size, a.shape[-1], stored=True)
+    tiny = (u.tiny * a.shape[-1]).reshape(-1, *[1] * v.ndim)
+    return Ranged(v, u, e + _per(u.sum, size) + tiny, size, a.shape[-1], stored=True)
 
 
 def _rounding(unit: np.ndarray, v: np.ndarray, u: Units) -> np.ndarray:
     """One rounding of v, and the absolute one of numbers below the normal range."""
-    return _per(unit, np.abs(v)) + _per(u.tiny, np.ones(v.shape))
+    return _per(unit, np.abs(v)) + u.tiny.reshape(-1, *[1] * np.ndim(v))
 
 
 def _fine(e: np.ndarray) -> np.ndarray:
@@ -384,7 +384,7 @@ def _power(a: Ranged, b: Ranged) -> Ranged:
     """Squares and cubes are products; else a^b as exp(b ln a) in the finer precision, by rule 3."""
     if b.exact and b.size == 1 and b.v.item() in (2, 3):
         return _multiply(a, a) if b.v.item() == 2 else _multiply(a, _multiply(a, a))
-    _, wide = _wide(a, b)
+    wide = _wide(a, b)
     v = np.abs(a.v).astype(float) ** b.v
     k = np.stack([growth(v, "repeated" if way == "repeated" else "power") for way in a.u.ways])
     e = _per(a.u.fine, np.where((b.v == 0) & (v == 1), 0, v)) * k
@@ -406,7 +406,7 @@ def _log(x: Ranged) -> Ranged:
 
 def _chosen(f: Callable[[Any, Any], Any]) -> Callable[[Ranged, Ranged], Ranged]:
     def choice(a: Ranged, b: Ranged) -> Ranged:
-        v, (_, wide) = f(a.v, b.v), _wide(a, b)
+        v, wide = f(a.v, b.v), _wide(a, b)
         return Ranged(v, a.u, np.where(v == a.v, wide(a.charged()), wide(b.charged())))
 
     return choice
@@ -479,7 +479,7 @@ def _clip(x: Any, low: Any, high: Any, **_: Any) -> Ranged:
     """Where the value is an end, the error of the end counts too: 2 pi is a constant that was computed."""
     ends = [_lifted(end, x.u) for end in (low, high)]
     v = np.clip(x.v, *(end.v for end in ends))
-    return Ranged(v, x.u, x.charged() + sum((v == end.v) * _wide(x, end)[1](end.charged()) for end in ends))
+    return Ranged(v, x.u, x.charged() + sum((v == end.v) * _wide(x, end)(end.charged()) for end in ends))
 
 
 def _difference(x: Any, axis: int = -1) -> Any:
