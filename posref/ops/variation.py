@@ -7,7 +7,7 @@ and from the dictionaries, tuples and partial calls that stand there; attributes
 import builtins
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -79,6 +79,7 @@ class _View:
         return self._copied(getattr(self._module, name))
 
 
+@cache
 def _names(code: CodeType) -> set[str]:
     """The globals that a function names, in the functions that stand inside of it too."""
     return {*code.co_names}.union(*(_names(each) for each in code.co_consts if inspect.iscode(each)))
