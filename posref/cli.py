@@ -462,13 +462,15 @@ def _find(arguments):
     from posref import finding, printed, symptoms
 
     words = " ".join(arguments.words)
-    symptom = f"`posref mistakes --symptom {words!r}` lists the mistakes with this symptom" if symptoms.found(words) else ""
+    hits, meant = finding.found(words), finding.meant(words)
+    symptom = f"posref mistakes --symptom {words!r}" if symptoms.found(words) and not meant else ""
+    hint = f"`{symptom}` lists the mistakes with this symptom" if symptom else ""
+    if not hits:
+        raise Usage(f"nothing here says {words!r}; {hint or '`posref list` prints all systems'}")
     if arguments.json:
-        print(json.dumps([hit._asdict() for hit in finding.found(words)], indent=2))
-    elif not finding.found(words):
-        raise Usage(f"nothing here says {words!r}; {symptom or '`posref list` prints all systems'}")
+        print(json.dumps([{**hit._asdict(), "symptom": symptom} for hit in hits], indent=2))
     else:
-        print(printed.found(words), *[f"\n{symptom}"] * bool(symptom and not finding.meant(words)), sep="\n")
+        print(printed.found(words), *[f"\n{hint}"] * bool(hint), sep="\n")
     return 0
 
 

@@ -863,6 +863,11 @@ def test_find_leads_from_a_symptom_to_its_mistakes(capsys):
         assert cli.main(["find", *word.split()]) == code
         told = "".join(capsys.readouterr())
         assert (f"`posref mistakes --symptom {word!r}`" in told) == (word in ("gibberish", "left padding")), told
+        assert cli.main(["find", *word.split(), "--json"]) == code
+        out, err = capsys.readouterr()
+        said = {hit["symptom"] for hit in json.loads(out or "[]")}
+        assert said == ({f"posref mistakes --symptom {word!r}" if word == "left padding" else ""} if code == 0 else set())
+        assert (f"`posref mistakes --symptom {word!r}`" in err) == (word == "gibberish")
 
 
 def test_claims_are_printed_with_what_shows_them(capsys):
