@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 def table() -> list[Row]:
     """All systems."""
-    return [row(name) for name in discovery.names()]
+    return [row(system.name) for system in discovery.systems()]
 
 
 def row(name: str) -> Row:

@@ -73,8 +73,12 @@ def system(name):
 
 
 def systems():
-    """All systems, as a list of `System`."""
-    return [system(name) for name in names()]
+    """All systems, as a list of `System`: family by family, those with more presets first.
+
+    >>> [each.name for each in systems() if each.family == "rotary"][0]
+    'rotary.rope'
+    """
+    return sorted(map(system, names()), key=lambda each: ([*FAMILIES].index(each.family), -len(each.presets)))
 
 
 def resolve(name):

@@ -164,7 +164,7 @@ def test_list_names_every_system(run):
     code, out, _ = run("list")
     assert code == 0
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line[2] != " "]
-    assert listed == discovery.names()
+    assert listed == [system.name for system in discovery.systems()]
     on_disk = {f"{p.parent.name}.{p.stem}" for f in discovery.FAMILIES for p in (ROOT / "posref" / f).glob("[!_]*.py")}
     assert set(listed) == on_disk
 
@@ -173,7 +173,7 @@ def test_list_json(run):
     code, out, _ = run("list", "--json")
     assert code == 0
     systems = {system["name"]: system for system in json.loads(out)}
-    assert list(systems) == discovery.names()
+    assert list(systems) == [system.name for system in discovery.systems()]
     rope = systems["rotary.rope"]
     assert list(rope) == ["name", "title", "family", "references", "presets", "vectors"]
     assert rope["title"] == "RoPE: rotary position embedding."
@@ -187,7 +187,12 @@ def test_list_json(run):
 def test_list_markdown_has_a_row_a_system(run):
     code, out, _ = run("list", "--markdown")
     assert code == 0
-    assert [line.split("`")[1] for line in out.splitlines()[2:]] == discovery.names()
+    named = [line.split("`")[1] for line in out.splitlines()[2:]]
+    assert sorted(named) == sorted(discovery.names())
+    families = [name.split(".")[0] for name in named]
+    assert families == sorted(families, key=["absolute", "rotary", "relative", "state"].index)
+    presets = [len(discovery.system(name).presets) for name in named]
+    assert all(a >= b for one, a, other, b in zip(families, presets, families[1:], presets[1:], strict=False) if one == other)
 
 
 @pytest.mark.parametrize("name", ["rope", "rotary.rope", "posref.rotary.rope", "RoPE"])

@@ -197,6 +197,9 @@ def test_disagreements_name_theorems():
     section = SYSTEMS.read_text(encoding="utf-8").split("## Where the sources disagree\n")[1]
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ") and "---" not in line][1:]
     assert len(rows) >= 15
+    order = [system.name for system in discovery.systems()]
+    places = [order.index(row[-1].strip("` |").rsplit(".", 1)[0]) for row in rows]
+    assert places == sorted(places), "rows stand in the order of the table"
     for row in rows:
         module, theorem = row[-1].strip("` |").rsplit(".", 1)
         source = (ROOT / "proofs" / f"{module.replace('.', '/')}.py").read_text()

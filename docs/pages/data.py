@@ -19,7 +19,7 @@ from posref.check.engine import NO_ANSWER
 from posref.explain import explanation, sources, words
 from posref.ops import pages
 
-NAMES = (*sorted(overview.ordered(), key=lambda name: [*overview.COLOURS].index(name.split(".")[0])), *discovery.COMMON)
+NAMES = (*(system.name for system in discovery.systems()), *discovery.COMMON)
 BEYOND = {
     "continues": "goes on beyond the trained length",
     "error": "ends at the trained length",

@@ -33,13 +33,8 @@ def importance(name):
     return -len(discovery.system(name).presets) if "." in name else 0
 
 
-def ordered():
-    """All systems, those of more released configurations first."""
-    return sorted(discovery.names(), key=importance)
-
-
 def _names(family):
-    return [name for name in ordered() if name.startswith(family)]
+    return [system.name for system in discovery.systems() if system.family == family]
 
 
 def _glyph(p, x, y, family):

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "systems.md"
 FILES = [name for name in names() if "\nANSWERS = {" in (ROOT / "proofs" / f"{name.replace('.', '/')}.py").read_text("utf-8")]
 PROOFS = [importlib.import_module(f"proofs.{name}") for name in FILES]
+ORDER = [system.name for system in discovery.systems()]
 ANSWERS = {row: answers for proof in PROOFS for row, answers in proof.ANSWERS.items()}
+ANSWERS = dict(sorted(ANSWERS.items(), key=lambda item: ORDER.index(item[1][0])))
 COLUMNS = ("length_independent", "content_independent", "unique", "small")
 
 
