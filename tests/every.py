@@ -4,7 +4,10 @@ import pytest
 
 
 def every(things, name=str, parts=1):
-    """Make of `test(thing)` a test of all of them; `name` is how a thing is called in the message, `parts` run side by side."""
+    """Make of `test(thing)` a test of all of them; `name` is how a thing is called in the message.
+
+    Of several `parts` the first is asked by pytest, the others are marked slow.
+    """
 
     def wrap(test):
         def all_of(things):
@@ -23,7 +26,8 @@ def every(things, name=str, parts=1):
         def of_part(part):
             all_of(things[part::parts])
 
-        made = of_all if parts == 1 else pytest.mark.parametrize("part", range(parts))(of_part)
+        slow = [pytest.param(part, marks=pytest.mark.slow) for part in range(1, parts)]
+        made = of_all if parts == 1 else pytest.mark.parametrize("part", [0, *slow])(of_part)
         made.__name__, made.__doc__, made.__module__ = test.__name__, test.__doc__, test.__module__
         return made
 

@@ -109,7 +109,7 @@ def test_every_layout_is_asked_on_the_command_line(layout, asked):
         assert (code, f"layout={layout} " in said) == (1, True)
 
 
-@every(own.OPS, name=lambda op: op.name)
+@every(own.OPS, name=lambda op: op.name, parts=4)
 def test_every_op_is_asked_on_the_command_line_as_in_python(op):
     """Its first settings give the same contract."""
     chosen = own.first(op)

@@ -573,7 +573,7 @@ def test_contract():
     assert "returns: numbers (3, 23, 5, 8)" in contract("rope.rotate", dim=8, layout="half", axes="bnhd")
 
 
-@every([op.name for system in ops.names() for op in ops.system(system).values()])
+@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
 def test_every_number_of_a_contract_can_be_another(name):
     usual = implementation.example(ops.op(name))
     for setting, value in (found.groups() for line in contract(name) if (found := re.fullmatch(r"(\w+)=(\d+)", line))):

@@ -42,7 +42,7 @@ def first_of_every_operation():
         seen.add(kind)
 
 
-@every(OTHERS, name=lambda case: case.id)
+@every(OTHERS, name=lambda case: case.id, parts=4)
 def test_other_operations_pass(case):
     assert diagnose(case, case.expected, dtype="f64").ok
 
@@ -68,7 +68,7 @@ def test_other_operations_are_compared(case):
         json.dumps(report.as_dict(), allow_nan=False)
 
 
-@every([case for case in OTHERS if case.cond is None], name=lambda case: case.id)
+@every([case for case in OTHERS if case.cond is None], name=lambda case: case.id, parts=4)
 def test_exact_cases_take_integers(case):
     if case.expected.dtype.kind == "i":
         for dtype in (np.int32, np.int64):

@@ -84,7 +84,9 @@ def equals(question, name, got, said):
 
 
 @every(
-    list(zip(OPS, DTYPES * len(OPS), [*GARBAGE, *GARBAGE, "zeros"] * len(OPS), strict=False)), name=lambda case: case[0].name
+    list(zip(OPS, DTYPES * len(OPS), [*GARBAGE, *GARBAGE, "zeros"] * len(OPS), strict=False)),
+    name=lambda case: case[0].name,
+    parts=4,
 )
 def test_garbage_is_refused_without_a_name(op, dtype, piece):
     """One piece for each op, in another order than dtypes; the tests below ask all."""
@@ -176,7 +178,7 @@ def test_numbers_that_are_0_beside_much_larger_ones_show_no_formula(case):
     assert not report.diagnosis, str(report)
 
 
-@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name)
+@every([op for op in OPS if "attention" in op.tags], name=lambda op: op.name, parts=4)
 def test_the_ratio_that_is_printed_is_the_one_that_was_compared(op):
     """A mistake may fit a strict model where the right answer is within a loose one: what fails is off by more than 1 there."""
     arguments = op.make(**settings(op))

@@ -68,14 +68,14 @@ def named(case, every):
             assert differ >= 3 or not invented & {each.name for each in report.diagnosis}, (name, str(report))
 
 
-def test_the_settings_of_every_op_are_tried_without_an_error():
+@every(list(vectors.cases()), name=lambda case: case.id, parts=4)
+def test_the_settings_of_every_op_are_tried_without_an_error(case):
     """Refusals, overflows and other shapes have no place; nothing else is raised, and the candidates are few."""
-    for case in vectors.cases():
-        op, arguments = ops.of_case(case)
-        question = engine.Question(op, arguments, ("f64",), right=case.expected)
-        names = [name for name, _ in other_settings.hypotheses(question)]
-        assert len(names) == len(set(names)) <= 120, case.id
-        tried(case)
+    op, arguments = ops.of_case(case)
+    question = engine.Question(op, arguments, ("f64",), right=case.expected)
+    names = [name for name, _ in other_settings.hypotheses(question)]
+    assert len(names) == len(set(names)) <= 120, case.id
+    tried(case)
 
 
 def alibi(exponent, dtype="float32"):

@@ -245,7 +245,7 @@ def grids():
 
 
 def own():
-    """posref's own functions pass their own ops in every setting, through numpy, torch and jax, each with a seed of its own."""
+    """posref's own functions pass their own ops in every setting, through numpy, torch and jax; in numpy each with a seed."""
     import torch
 
     from tests import own as of
