@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from posref.discovery import FAMILIES
+from posref.discovery import COMMON, FAMILIES
 from tests.programs import packages
 
 ROOT = Path(__file__).parents[2]
 OLDEST, OLDEST_NUMBA, OLDEST_PYTHON = "numpy==1.24.*", "numba==0.59.*", "3.10"
-SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), "posref/*.py")
+SPECIFICATION = (*(f"posref/{family}" for family in FAMILIES), *(f"posref/{name}.py" for name in COMMON))
 FILES_OF_TESTS = ("test_attention.py", "test_offsets.py", "test_spot_values.py", "vectors/test_posref.py")
 TESTS_OF_SPECIFICATION = (*FAMILIES, "fast", "ops", *FILES_OF_TESTS)
 
