@@ -63,9 +63,10 @@ def implementations(op, chosen):
 
 
 def _takes(public, op, a):
-    """Whether a function has every array that the op gives, and needs none that it does not give."""
+    """Whether a function takes every array and setting that the op's own takes here, and needs none that is not given."""
     taken, given = inspect.signature(public).parameters, {name for name in a if a[name] is not None}
-    return {name for name, p in taken.items() if p.default is p.empty} <= given and set(op.given) <= taken.keys()
+    asked = {*op.given, *(given & inspect.signature(op.spec).parameters.keys())}
+    return {name for name, p in taken.items() if p.default is p.empty} <= given and asked <= taken.keys()
 
 
 def _with_columns(public):

@@ -735,6 +735,12 @@ def test_a_field_whose_bound_leaves_the_numbers_is_not_accused():
     assert "n_key=33" not in str(report)
 
 
+def test_a_field_that_leaves_float32_on_the_way_is_not_accused():
+    """At a drawn size the curve ends within float64, and the product of two of its numbers beyond float32."""
+    report = check(ops.op("floater.field").spec, "floater.field", substeps=1, n_key=8, seed=13)
+    assert report.ok, report
+
+
 def test_a_mask_that_is_added_is_told_from_a_boolean_one():
     """0 where a key may be seen, and -inf, or the lowest number of the format, where not."""
     for lowest in (-np.inf, -1e9, np.finfo(np.float32).min):

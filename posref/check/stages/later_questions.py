@@ -33,6 +33,17 @@ def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Ques
         return question.each_alone(name for name, held in zip(models, wide, strict=True) if not held)
 
 
+def held(caller: Caller, question: engine.Question) -> bool:
+    """Whether the specification stays within the numbers of the function, float64 or float32; else nobody is asked."""
+    dtype = np.float64 if caller.dtype == "float64" else np.float32
+    floats = {name: x.astype(dtype) for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+    try:
+        with np.errstate(all="ignore"):
+            return bool((np.isfinite(question.op.spec(**question.a | floats)) | ~np.isfinite(question.right)).all())
+    except ValueError:
+        return False
+
+
 def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
     """The model that the first output needed, and the coarsest that it may need."""
     return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
