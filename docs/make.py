@@ -29,9 +29,7 @@ ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"),
 MACROS = ENVIRONMENT.get_template("macros.html").module
 WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math|table)\b.*?</\2>)"  # where no formula is looked for
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
-DERIVATIONS = dict(
-    re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", (DOCS / "derivations.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-)
+DERIVATIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", data.texts()["derivations"], re.MULTILINE | re.DOTALL))
 
 
 def first_page():
@@ -74,11 +72,10 @@ def derivation(name):
     return _linked("".join(map(said, filter(None, words))))
 
 
-def document(path):
+def document(name, words):
     """A text of docs as a page; derivations are those of the systems."""
-    words = path.read_text(encoding="utf-8")
-    if path.stem != "derivations":
-        return _findings(_html(words)) if path.stem == "findings" else _linked(_html(words))
+    if name != "derivations":
+        return _findings(_html(words)) if name == "findings" else _linked(_html(words))
     titles = {name: f'<h2 id="{name}"><a href="{name}.html">{data.overview.short(name)}</a></h2>' for name in DERIVATIONS}
     return _html(words.partition("\n## ")[0]) + "".join(titles[name] + derivation(name) for name in DERIVATIONS)
 
@@ -122,14 +119,9 @@ def _cards(table):
 
 def site():
     """File name -> contents of every page."""
-    texts = {path: data.headings(path)[0] for path in sorted(DOCS.glob("*.md"))}
-    ENVIRONMENT.globals |= {
-        "first": FIRST,
-        "texts": {path.stem: title for path, title in texts.items()},
-        "version": posref.__version__,
-        "toc": (),
-        "dict": dict,
-    }
+    texts = {name: (data.headings(words)[0], words) for name, words in data.texts().items()}
+    named = {"first": FIRST, "texts": {name: title for name, (title, _) in texts.items() if name.isalpha()}}
+    ENVIRONMENT.globals |= named | {"version": posref.__version__, "toc": (), "dict": dict}
     render = lambda template, title, **more: ENVIRONMENT.get_template(f"{template}.html").render(title=title, **more)
     everything, models = [data.page(name) for name in data.NAMES], data.models()
     systems = [p for p in everything if p["family"] != "common"]
@@ -142,8 +134,8 @@ def site():
     out["table.html"] = render("table", "All systems", systems=systems, columns=data.columns(), total=total)
     out["claims.html"] = render("claims", "What introductions say", pages=everything, sources=data.by_source())
     out["models.html"] = render("models", "Models", models=models)
-    for path, title in texts.items():
-        out[f"{path.stem}.html"] = render("text", title, body=document(path))
+    for name, (title, words) in texts.items():
+        out[f"{name}.html"] = render("text", title, body=document(name, words))
     out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     out["start.js"] = (DOCS / "pictures" / "start.js").read_text(encoding="utf-8")
     given = {m["name"]: {"layers": m["said"], "turns": m["turns"]} for m in models}

@@ -166,6 +166,22 @@ def test_every_word_of_the_glossary_has_a_card_that_pages_link_once(site):
     assert '#offset" title="key position minus query position">offsets</a>' in site["relative.t5.html"]
 
 
+def test_the_steps_have_a_page_each_and_a_page_that_lists_them(site):
+    found = pages(site)
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^## (\d+\. .*)$", text, flags=re.MULTILINE)
+    named = [f"start{n}.html" for n in range(1, 11)]
+    assert len(heads) == 10
+    assert [link for link in found["start.html"].links if link in named] == named
+    anchors = [re.sub(r"[^\w\s-]", "", head).lower().replace(" ", "-") for head in heads]
+    assert set(anchors) <= set(found["start.html"].ids), "the addresses of the one page of before"
+    for before, name, after, head in zip(["start.html", *named], named, [*named[1:], None], heads, strict=False):
+        body = site[name].split("<main")[1].split("</main>")[0]
+        assert head in words(body.split("</h1>")[0])
+        assert body.count("data-try=") == body.count("<figure") == 1, name
+        assert {before, *filter(None, [after])} <= set(Page(body).links), name
+
+
 def test_every_block_of_a_text_is_a_formula_or_has_a_language(site):
     for name, text in site.items():
         assert "<pre><code>" not in text, name

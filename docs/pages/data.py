@@ -255,8 +255,20 @@ def anchor(word):
     return word.lower().replace(" ", "-")
 
 
-def headings(path):
-    return re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def texts():
+    """Name -> Markdown of the texts of docs. start.md lists its steps and what each repairs; each step is a text of its own."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    steps = re.findall(r"^## (\d[^\n]*)\n\n(.*?)\n\n(.*?)(?=^## )", found["start"], re.MULTILINE | re.DOTALL)
+    links = [f'<a href="start{n}.html">{title}</a>' for n, (title, _, _) in enumerate(steps, 1)]
+    listed = "".join(f"## {link}\n\n{wrong}\n\n" for link, (_, wrong, _) in zip(links, steps, strict=True))
+    around = zip(steps, ['<a href="start.html">Start here</a>', *links], [*(f"{a} →" for a in links[1:]), ""], strict=False)
+    page = '# {}\n\n{}\n\n{}<nav class="turn"><span>← {}</span><span>{}</span></nav>'
+    found["start"] = re.sub(r"^## \d.*(?=^## )", lambda _: listed, found["start"], flags=re.MULTILINE | re.DOTALL)
+    return found | {f"start{n}": page.format(*step, *ends) for n, (step, *ends) in enumerate(around, 1)}
+
+
+def headings(words):
+    return re.findall(r"^#+ (?:<a[^>]*>)?(.*?)(?:</a>)?$", words, flags=re.MULTILINE)
 
 
 def models():
@@ -293,9 +305,9 @@ def search(all_pages, all_models):
 def _entries(all_pages, all_models):
     for s in symptoms.SYMPTOMS:
         yield s.sees, f"suspect {', '.join(s.suspects)}", "symptoms.html", "bad", s.words
-    for path in sorted(DOCS.glob("*.md")):
-        title, *heads = headings(path)
-        yield title, ", ".join(heads[:8]), f"{path.stem}.html", "gold", path.read_text(encoding="utf-8")
+    for name, said in texts().items():
+        title, *heads = headings(said)
+        yield title, ", ".join(heads[:8]), f"{name}.html", "gold", said
     for word, said, other in GLOSSARY:
         yield word, f"Glossary: {said}", f"glossary.html#{anchor(word)}", "gold", other
     for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):

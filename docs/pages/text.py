@@ -116,11 +116,9 @@ def _factor(tokens, i, fractions=True):
     start, (item, i), marks = i, _atom(tokens, i, fractions), {}
     while i < len(tokens) - 1 and tokens[i] in ("_", "^"):
         marks[tokens[i]], i = _mark(tokens, i)
-    if marks:
-        kind = {"_": ("sub", "under"), "^": ("sup", "over"), "_^": ("subsup", "underover")}[
-            "".join(sorted(marks, reverse=True))
-        ]
-        item = f"<m{kind[large]}>{item}{''.join(f'<mrow>{marks[m]}</mrow>' for m in '_^' if m in marks)}</m{kind[large]}>"
+    if marked := "".join(mark for mark in "_^" if mark in marks):
+        kind = {"_": ("sub", "under"), "^": ("sup", "over"), "_^": ("subsup", "underover")}[marked][large]
+        item = f"<m{kind}>{item}{''.join(f'<mrow>{marks[mark]}</mrow>' for mark in marked)}</m{kind}>"
     while i < len(tokens) and tokens[i] in ("(", "[") and opens and not large:
         group, i = _factor(tokens, i, fractions)
         item = f"<mrow>{item}{group}</mrow>"
@@ -229,10 +227,8 @@ def _runs(text):
         while end < len(tokens) and (further := _mathematical(tokens, end)):
             end = further
         for first, last in _pieces(tokens, at, end):
-            yield (
-                bool(re.search(r"[\w)\]|'][_^][\w({-]|sqrt\(|\) / \S|\S / \(\S", "".join(tokens[first:last]))),
-                "".join(tokens[first:last]),
-            )
+            piece = "".join(tokens[first:last])
+            yield bool(re.search(r"[\w)\]|'][_^][\w({-]|sqrt\(|\) / \S|\S / \(\S", piece)), piece
         yield False, "".join(tokens[end : end + 1])
         at = end + 1
 

@@ -4,7 +4,7 @@
 (`pictures.draw`); its docstring is the caption.
 """
 
-from pictures import absolute, overview, relative, rotary
+from pictures import absolute, overview, relative, rotary, start
 from pictures.draw import compose
 
 OVERVIEW = {
@@ -12,7 +12,7 @@ OVERVIEW = {
     "map-tall": ("", lambda: [overview.map_tall()], 1),
     "sheet": ("", overview.sheet, 6),
 }
-PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES
+PICTURES = OVERVIEW | absolute.PICTURES | rotary.PICTURES | relative.PICTURES | start.PICTURES
 
 
 def files():
