@@ -3,6 +3,7 @@
 pip install playwright, apt-get install chromium, python -m pytest -m slow tests/test_browser.py
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_dark_is_dark(page, folder):
         ("kv cache", "symptoms.html"),
         ("where do I start?", "start.html"),
         ("install", "start.html"),
-        ("alibi slope", "start8.html"),
+        ("binary digits", "start4.html"),
         ("compare", "compare.html"),
         ("which scaling", "longer.html"),
         ("inverse frequency", "glossary.html#frequency"),
@@ -184,7 +185,10 @@ def test_the_sliders_of_the_rotation_have_the_score_of_posref(page, folder, quer
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("Llama-2-7b-hf", "Llama-3.1-8B"), ("t5-base", "gemma-3-4b"), ("gpt2-medium",) * 2]
+    ("first", "second"),
+    [
+        *(("Llama-2-7b-hf", "Llama-3.1-8B"), ("t5-base", "gemma-3-4b"), ("gpt2-medium",) * 2),
+    ],
 )
 def test_two_models_are_compared(page, folder, first, second):
     page.goto((folder / "compare.html").as_uri())
@@ -198,11 +202,34 @@ def test_two_models_are_compared(page, folder, first, second):
     for column, name in ((2, first), (3, second)):
         layers = explain(name)["layers"]
         scales = [float(row[column].split()[0]) for row in rows if row[1] == "scale" and row[column] != "\N{EN DASH}"]
-        assert scales == pytest.approx([each["softmax_scale"] for each in layers])
+        assert sorted(scales) == pytest.approx(sorted(each["softmax_scale"] for each in layers))
     assert page.locator(".compare polyline").count() == sum(
         bool(g["frequencies"]) for n in (first, second) for g in explain(n)["layers"]
     )
     assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "abreast"),
+    [
+        ("gpt-oss-20b", "Llama-3.1-8B", ["sliding|", "full|full"]),
+        ("Llama-3.1-8B", "gemma-3-4b", ["full|text full", "|text sliding", "|vision full"]),
+        ("Mistral-7B-Instruct-v0.3", "DeepSeek-V4-Flash", ["full|sliding", "|compressed", "|heavily"]),
+        ("t5-base", "Llama-3.1-8B", ["encoder full|", "decoder full|full", "decoder cross|"]),
+        (
+            "Qwen2.5-VL-7B-Instruct",
+            "gemma-3-4b",
+            ["vision window|", "vision full|vision full", "text full|text full", "|text sliding"],
+        ),
+    ],
+)
+def test_layers_of_one_kind_stand_side_by_side(page, folder, first, second, abreast):
+    page.goto((folder / "compare.html").as_uri())
+    for select, name in zip(page.locator(".compare select").all(), (first, second), strict=True):
+        select.select_option(name)
+    rows = page.eval_on_selector_all(".compare tbody tr", "rows => rows.map(r => [...r.cells].map(c => c.textContent))")
+    form = re.compile(r"^(?:([a-z]+)(?:_config)?: )?.*\(\d+, (\w+).*|.*")
+    assert ["|".join(form.sub(r"\1 \2", said).strip() for said in row[1:]) for row in rows if row[0] == "layers"] == abreast
 
 
 def test_every_slider_draws_and_says_something_else(page, folder):

@@ -17,6 +17,24 @@
     var points = turns.map(function (tokens, t) { return 80 + (550 * t) / Math.max(turns.length - 1, 1) + "," + height(tokens).toFixed(1); });
     return '<polyline fill="none" stroke-width="3" stroke="var(--' + colour + ')" points="' + points.join(" ") + '"/>';
   }
+  function kind(set) {  // "text_config: layers 5, 11 (2, full attention)": the part of the model, and the kind of attention
+    var said = /^(?:(\w+): )?.*\(\d+, (.*)\)$/.exec(set.layers);
+    return { part: /^(encoder|vision.*|audio.*)$/.test(said[1]) ? said[1] : "text", attention: said[2] };
+  }
+  function alike(a, b) {
+    a = kind(a); b = kind(b);
+    return (a.part === b.part) * (1 + (a.attention === b.attention));
+  }
+  function abreast(ours, theirs) {  // sets of layers of one part and kind side by side, then those of one part, then the others alone
+    var left = theirs.slice(), rows = ours.map(function (set) { return [set, {}]; });
+    [2, 1].forEach(function (least) {
+      rows.forEach(function (row) {
+        var at = row[1].layers ? -1 : left.findIndex(function (set) { return alike(row[0], set) >= least; });
+        if (at >= 0) row[1] = left.splice(at, 1)[0];
+      });
+    });
+    return rows.concat(left.map(function (set) { return [{}, set]; }));
+  }
   function show() {
     var names = selects.map(function (select) { return select.value; }), body = box.querySelector("tbody"), differing = [];
     var two = names.map(function (name) { return models[name].layers; });
@@ -27,8 +45,8 @@
       names.map(function (name, n) { return models[name].turns.map(function (turns) { return curve(turns, colours[n]); }).join(""); }).join("");
     box.querySelectorAll("thead th").forEach(function (head, n) { head.textContent = n ? names[n - 1] : ""; });
     body.textContent = "";
-    for (var k = 0; k < Math.max(two[0].length, two[1].length); k++) {
-      var a = two[0][k] || {}, b = two[1][k] || {};
+    abreast(two[0], two[1]).forEach(function (sets) {
+      var a = sets[0], b = sets[1];
       Object.keys(Object.assign({}, a, b)).forEach(function (word) {
         var row = body.insertRow(), head = document.createElement("th"), same = a[word] === b[word];
         head.textContent = word;
@@ -42,7 +60,7 @@
           cell.firstChild.textContent = said || "\u2013";
         });
       });
-    }
+    });
     box.querySelector("p").textContent = differing.length ? "Different: " + differing.join(", ") + "." : "Nothing differs.";
   }
   show();
