@@ -261,8 +261,8 @@ def texts():
     steps = re.findall(r"^## (\d[^\n]*)\n\n(.*?)\n\n(.*?)(?=^## )", found["start"], re.MULTILINE | re.DOTALL)
     links = [f'<a href="start{n}.html">{title}</a>' for n, (title, _, _) in enumerate(steps, 1)]
     listed = "".join(f"## {link}\n\n{wrong}\n\n" for link, (_, wrong, _) in zip(links, steps, strict=True))
-    around = zip(steps, ['<a href="start.html">Start here</a>', *links], [*(f"{a} →" for a in links[1:]), ""], strict=False)
-    page = '# {}\n\n{}\n\n{}<nav class="turn"><span>← {}</span><span>{}</span></nav>'
+    around = zip(steps, ['<a href="start.html">Start here</a>', *links], [*links[1:], ""], strict=False)
+    page = '# {}\n\n{}\n\n{}<nav class="turn"><span>{}</span><span>{}</span></nav>'
     found["start"] = re.sub(r"^## \d.*(?=^## )", lambda _: listed, found["start"], flags=re.MULTILINE | re.DOTALL)
     return found | {f"start{n}": page.format(*step, *ends) for n, (step, *ends) in enumerate(around, 1)}
 

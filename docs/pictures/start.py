@@ -85,7 +85,7 @@ def turned():
 def today():
     """The tokens that each pair of features needs for one turn, for the layers of eight models that see the whole text: a
     tick is a pair. The dot is the length that the configuration names; pairs right of the dot never come round within it."""
-    plot = Plot(660, 430, "tokens for one turn of each pair, eight models", (5, 6e7), (0, 8), "log", left=12, top=8)
+    plot = Plot(660, 460, "tokens for one turn of each pair, eight models", (5, 6e7), (-0.3, 8), "log", left=12, top=8)
     plot.axes([(10.0**e, power(10, e)) for e in (1, 3, 5, 7)], [], "tokens for one turn", "")
     for row, name in enumerate(MODELS):
         layers, y = next(each for each in explain(name)["layers"] if not each["window"]), plot.py(7.2 - row)
