@@ -53,7 +53,7 @@ def totals():
     lines = [f"| library | {' | '.join(words)} | findings |", f"| --- |{' --: |' * len(words)} --- |"]
     for library in sorted({library for library, _ in count}):
         numbers = " | ".join(str(count[library, word] or "-") for word in words)
-        links = ", ".join(f"[{row['id']}](#{row['id']})" for row in FINDINGS["findings"] if row["library"] == library)
+        links = ", ".join(f"[`{row['id']}`](#{row['id']})" for row in FINDINGS["findings"] if row["library"] == library)
         lines.append(f"| {library} {VERSIONS[library]} | {numbers} | {links} |")
     total = [sum(n for (_, each), n in count.items() if each == word) for word in words]
     lines.append(f"| all | {' | '.join(map(str, total))} | {sum(total)} |")

@@ -27,7 +27,7 @@ import posref  # noqa: E402
 FIRST = ("start", "compare", "symptoms", "findings")  # texts that every page names at its top
 ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True)
 MACROS = ENVIRONMENT.get_template("macros.html").module
-WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math|table)\b.*?</\2>)"  # where no formula is looked for
+WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math)\b.*?</\2>)"  # where no formula is looked for
 README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 DERIVATIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", data.texts()["derivations"], re.MULTILINE | re.DOTALL))
 
@@ -50,7 +50,7 @@ def _html(words):
     """
     drawn = lambda found: str(MACROS.figure(data.figure(found[1]))).replace("\n", " ")  # a block of HTML is one line
     words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", drawn, words)
-    words = re.sub(r"\[([^\]]*)\]\((?!https:|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
+    words = re.sub(r"\[([^\]]*)\]\((?!https:|#|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
     body = re.sub(r"<pre><code>(.*?)</code></pre>", lambda m: _formulas(unescape(m[1])), body, flags=re.DOTALL)
     body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)

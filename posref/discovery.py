@@ -186,9 +186,9 @@ def table():
     """All systems as a Markdown table, one row each; docs/systems.md holds it."""
     rows = [("System", "What it is", "Paper", "Presets", "Vectors", "Theorems"), ("---", "---", "---", "---", "--:", "--:")]
     for each in systems():
-        models = [model for model in each.presets if model in uses()]
-        counted = models if len(models) < MANY else [f"{len(models)} models"]
-        presets = ", ".join([*counted, *each.presets[len(models) :]]) or "-"
+        models = [f"`{preset}`" for preset in each.presets if preset in uses()]
+        own = [f"`{preset}`" for preset in each.presets[len(models) :]]
+        presets = ", ".join([*(models if len(models) < MANY else [f"{len(models)} models"]), *own]) or "-"
         counts = str(len(each.vectors)), str(sum(s.is_theorem for s in statements.about(each.name)))
         rows.append((f"`{each.name}`", each.title.rstrip("."), papers(each.references), presets, *counts))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -96,7 +96,7 @@ def test_models_have_the_rule_of_their_row():
     rows = re.findall(r"^\| ([^|]*) \|.*\| ([^|]+) \|$", page, flags=re.MULTILINE)[1:]
     assert [rule for rule, _ in rows] == [*RULES]
     for rule, models in rows:
-        for model in models.split(", "):
+        for model in models.replace("`", "").split(", "):
             scalings = [layers["scaling"] for layers in explain(model)["layers"] if layers["encoding"] == "rope"]
             assert RULES[rule] in [scaling and scaling["type"] for scaling in scalings], model
 

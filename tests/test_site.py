@@ -182,6 +182,18 @@ def test_the_steps_have_a_page_each_and_a_page_that_lists_them(site):
         assert {before, *filter(None, [after])} <= set(Page(body).links), name
 
 
+def test_formulas_in_the_tables_of_texts_are_set(site):
+    for path in (ROOT / "docs").glob("*.md"):
+        for cell in re.findall(r"<td.*?</td>", site[f"{path.stem}.html"], re.DOTALL):
+            shown = re.sub(r"<[^>]+>", "", re.sub(r"<code>.*?</code>", "", cell, flags=re.DOTALL))
+            assert not re.search(r"\^|\w_\w|_\{|\w<|sqrt\(", shown), f"{path.name}: {shown}"
+
+
+def test_the_totals_of_the_findings_link_them(site):
+    rows = facts.read("findings")["findings"]
+    assert {f"#{row['id']}" for row in rows} <= set(Page(site["findings.html"]).links)
+
+
 def test_every_block_of_a_text_is_a_formula_or_has_a_language(site):
     for name, text in site.items():
         assert "<pre><code>" not in text, name

@@ -304,7 +304,7 @@ def search(all_pages, all_models):
 
 def _entries(all_pages, all_models):
     for s in symptoms.SYMPTOMS:
-        yield s.sees, f"suspect {', '.join(s.suspects)}", "symptoms.html", "bad", s.words
+        yield s.sees, f"suspect {', '.join(s.suspects)}; {s.words}", "symptoms.html", "bad", ""
     for name, said in texts().items():
         title, *heads = headings(said)
         yield title, ", ".join(heads[:8]), f"{name}.html", "gold", said

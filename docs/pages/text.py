@@ -204,7 +204,7 @@ def pretty(text):
     text = re.sub(r"`([^`]+)`", lambda m: hold(f"<code>{escape(m[1])}</code>"), text)
     named = r"\b(?:\w+\.)+\w+_\w+|(?<!\^)(?<!\^-)(?<!\^\()(?<!\^\(-)\b_?[a-z]{2,}(?:_[a-z0-9]{2,})+\b"
     named += r"|\b[a-z]\w+=\"[^\"]*\"|\b\w+=(?:True|False|None)\b|\b\w+\.py\b"
-    math = lambda name: name.split("_")[0] in (*LARGE, *GREEK, "log", "softmax")
+    math = lambda name: name.split("_")[0] in (*LARGE, *GREEK, "log", "softmax") and name.count("_") < 2
     text = re.sub(named, lambda m: m[0] if math(m[0]) else hold(f"<code>{escape(m[0])}</code>"), text)
     bold = lambda m: hold(f"<b>{escape(m[1] or m[2])}</b>")
     text = re.sub(r"\*\*([^*]+)\*\*|(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", bold, text)
@@ -213,7 +213,7 @@ def pretty(text):
     )
     text = re.sub(r"(?<![\w.])([A-Za-z]) \. ([A-Za-z])(?![a-z])", rf"\1 {DOT} \2", escape(text, quote=False))
     for name, letter in GREEK.items():
-        text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z])", letter, text)
+        text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z]| (net|rule)\b)", letter, text)
     for sign, looks in WORDS.items():
         text = text.replace(f" {escape(sign)} ", f" {looks} ")
     return re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], text))
