@@ -307,7 +307,7 @@ def _entries(all_pages, all_models):
         yield s.sees, f"suspect {', '.join(s.suspects)}; {s.words}", "symptoms.html", "bad", ""
     for name, said in texts().items():
         title, *heads = headings(said)
-        yield title, ", ".join(heads[:8]), f"{name}.html", "gold", said
+        yield title, ", ".join(heads[:8]) or "a step of Start here", f"{name}.html", "gold", said
     for word, said, other in GLOSSARY:
         yield word, f"Glossary: {said}", f"glossary.html#{anchor(word)}", "gold", other
     for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):
