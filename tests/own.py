@@ -37,7 +37,7 @@ def failures(name):
             asked += 1
             heard, others = listening(function, op, chosen, tensor)
             with np.errstate(all="ignore"):
-                seed = None if to else asked  # sizes are drawn once: which language computes them is asked without
+                seed = None if to else asked  # which draws sizes, the same in every language
                 report = check(heard, name, to=to if _arrays(op, chosen) else None, seed=seed, **chosen)
             said = [str(report)] * (not report.ok) + others
             wrong += [f"{name} {chosen} in {language}, {function.__module__}: {each}" for each in said]

@@ -22,7 +22,7 @@ from posref.vectors.models import rms
 # settings that enter formulas as numbers; what a mistake puts in their place has an error too
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
 ELEMENTS = 2**25  # of all hypotheses that a search may compute, at least 2^13 for each: counted, so that no processor decides
-FEW = 2**12  # elements; so many are kept of a thousand pairs
+FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
@@ -68,7 +68,6 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
-        self._left = ELEMENTS
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -93,7 +92,7 @@ class Question:
         return {name: answer for name, answer in answers.items() if answer is not None}
 
     def answer(self, name: str, wrong: Wrong) -> np.ndarray | None:
-        """What a mistake gives here, or None where it has no place; computed once, but for many large pairs."""
+        """What a mistake gives here, or None where it has no place; computed once, but for two in many elements."""
         if " and " in name and self.right.size > FEW:
             return self._answer(wrong)
         if name not in self._answers:
@@ -244,6 +243,8 @@ class Question:
         A bound that holds zeros, or the mistake's own numbers in another order, says nothing: noise would be named too.
         """
         exact = self.tolerance[model]
+        if self.gauge == "none" and got.any() and not answer.any():
+            return False  # beside large numbers the bound of zeros holds small ones
         if answer.shape != self.right.shape:
             return separates(answer, bound, self.gauge)
         if self._is_a_factor(got, answer, bound):

@@ -66,7 +66,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.failed("values", worst_element(question, got, found.model))
         if np.abs(got - question.right).max() <= 2.0**-64 * np.abs(question.right).max():
             return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
-    nothing = "" if found.fits and got.any() else untouched(got, question.a)
+    said = got.any() if question.gauge == "none" else (got != got.flat[0]).any()  # a constant may be added to a row
+    nothing = "" if found.fits and said else untouched(got, question.a)
     if nothing:
         sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
         report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))

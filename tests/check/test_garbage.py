@@ -45,7 +45,7 @@ GARBAGE = {
     "negated": lambda y: ~y if y.dtype == bool else -y,
     "doubled": lambda y: 2 * y,
     "reversed": lambda y: y.ravel()[::-1].reshape(y.shape),
-    "constant": lambda y: np.full(y.shape, 0.3),
+    "constant": lambda y: np.full(y.shape, 0.37),  # no usual factor times a right answer that is constant
     "nan": lambda y: np.where(np.arange(y.size).reshape(y.shape) == y.size // 2, np.nan, y),
 }
 AFTERWARDS = {name: GARBAGE[name] for name in ("zeros", "negated", "nan")} | {
@@ -131,7 +131,8 @@ def test_diagnose_refuses_garbage(case, dtype):
             got = tensors.round_to(change(case.expected.astype(float)), dtype)
         got = got if case.ignore is None else np.where(case.ignore, case.expected, got)
         report = diagnose(case, got, dtype=dtype)
-        same = not case.expected.any() or (name == "reversed" and report.ambiguous)
+        right = np.array_equal(got, case.expected)  # the garbage stands where numbers have no meaning
+        same = right or not case.expected.any() or (name == "reversed" and report.ambiguous)
         assert not report.ok or same, (name, dtype, str(report))
         assert all(equals(question, name, got, each.name) for each in report.diagnosis), (name, dtype, str(report))
 
@@ -142,7 +143,9 @@ def of_shapes(op, dtype):
     for shape in _shapes(op, numbers, BATTERY + LARGE):
         arguments = op.make(**numbers | shape)
         if np.isfinite(tensors.round_to(np.asarray(op.spec(**arguments)).real, dtype)).all():
-            yield later_question(op, arguments, models(dtype, arguments))
+            question = later_question(op, arguments, models(dtype, arguments))
+            if all(np.isfinite(bound).all() for bound in question.tolerance.values()):  # else `check` does not ask it
+                yield question
 
 
 @pytest.mark.slow

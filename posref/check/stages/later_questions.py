@@ -33,7 +33,7 @@ def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Ques
         return question.each_alone(name for name, held in zip(models, wide, strict=True) if not held)
 
 
-def held(caller: Caller, question: engine.Question) -> bool:
+def within_numbers(caller: Caller, question: engine.Question) -> bool:
     """Whether the specification stays within the numbers of the function, float64 or float32; else nobody is asked."""
     dtype = np.float64 if caller.dtype == "float64" else np.float32
     floats = {name: x.astype(dtype) for name, x in question.a.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
