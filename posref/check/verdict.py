@@ -66,13 +66,14 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         report.failed("values", worst_element(question, got, found.model))
         if np.abs(got - question.right).max() <= 2.0**-64 * np.abs(question.right).max():
             return False  # what vanishes beside the other numbers, such as a flush to 0, shows no formula
-    said = got.any() if question.gauge == "none" else (got != got.flat[0]).any()  # a constant may be added to a row
-    nothing = "" if found.fits and said else untouched(got, question.a)
+    nothing = "" if found.fits and got.any() else untouched(got, question.a)
     if nothing:
         sentence = f"your output {nothing}{'' if got.any() else ' everywhere'}: nothing was computed"
         report.diagnosis.append(Finding("nothing_computed", sentence, WRITES))
         report.advice.append(WRITES)
         return False
+    if question.gauge != "none" and _constant_named(report, question, got):
+        return False  # no more than zeros, where a constant may be added to a row
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -84,10 +85,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
         _named(report, question, found if found.fits else question.ask(got, stages))
-    if not report.diagnosis and _constant(question, got):
-        sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
-        report.diagnosis.append(Finding("constant_output", sentence, READS))
-        report.advice.append(READS)
+    if not report.diagnosis:
+        _constant_named(report, question, got)
     return False
 
 
@@ -156,14 +155,15 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
     return True
 
 
-def _constant(question: Question, got: np.ndarray) -> bool:
-    """Whether all output numbers are equal, where the right ones are more than two: a mask of two values may have lost one."""
-    return (
-        got.size > 2
-        and bool(np.isfinite(got).all())
-        and bool((got == got.flat[0]).all())
-        and len(np.unique(question.right)) > 2
-    )
+def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool:
+    """Say that all output numbers are equal, if right ones are more than two: a mask of two values may have lost one."""
+    equal = got.size > 2 and bool(np.isfinite(got).all()) and bool((got == got.flat[0]).all())
+    if not equal or len(np.unique(question.right)) <= 2:
+        return False
+    sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
+    report.diagnosis.append(Finding("constant_output", sentence, READS))
+    report.advice.append(READS)
+    return True
 
 
 def _values(question: Question, got: np.ndarray) -> int:
