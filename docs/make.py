@@ -20,9 +20,10 @@ import findings  # noqa: E402
 from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: E402
 from markdown import markdown  # noqa: E402
 from pages import data, text  # noqa: E402
-from pictures import draw, files  # noqa: E402
+from pictures import files  # noqa: E402
 
 import posref  # noqa: E402
+from posref import drawing  # noqa: E402
 
 FIRST = ("start", "compare", "symptoms", "findings")  # texts that every page names at its top
 ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True)
@@ -136,7 +137,7 @@ def site():
     out["models.html"] = render("models", "Models", models=models)
     for name, (title, words) in texts.items():
         out[f"{name}.html"] = render("text", title, body=document(name, words))
-    out["style.css"] = draw.schemes(":root") + draw.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
+    out["style.css"] = drawing.schemes(":root") + drawing.SHAPES + (DOCS / "pages" / "style.css").read_text(encoding="utf-8")
     out["start.js"] = (DOCS / "pictures" / "start.js").read_text(encoding="utf-8")
     given = {m["name"]: {"layers": m["said"], "turns": m["turns"]} for m in models}
     out["compare.js"] = _script(DOCS / "pictures" / "compare.js", "MODELS", given)

@@ -1,11 +1,11 @@
 """Pictures: SVG written directly, computed with the functions of posref; `python docs/make.py --figures` writes them.
 
 `PICTURES` has a name -> (the systems whose pages show it, its drawing, panels abreast). A drawing returns panels
-(`pictures.draw`); its docstring is the caption.
+(`posref.drawing`); its docstring is the caption.
 """
 
 from pictures import absolute, overview, relative, rotary, start
-from pictures.draw import compose
+from posref.drawing import compose
 
 OVERVIEW = {
     "map": ("", lambda: [overview.map_wide()], 1),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pictures.draw import Panel, Plot
 from posref.absolute import hierarchical, index, learned, sinusoidal, zero_padding
+from posref.drawing import Panel, Plot
 
 FOUR = ("abs", "rot", "rel", "pink")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pictures.draw import Panel
 from posref import attention, discovery
+from posref.drawing import Panel
 from posref.ops import layers
 
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel", "state": "pink"}

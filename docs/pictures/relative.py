@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pictures.draw import Panel, Plot, power
 from posref import attention, position_ids
+from posref.drawing import Panel, Plot, power
 from posref.offsets import clip, offsets
 from posref.relative import alibi, deberta, shaw, t5, transformer_xl
 

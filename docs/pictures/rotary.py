@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 
-from pictures.draw import Panel, Plot, power, sub
 from posref import attention, pairing
 from posref.check import frameworks
+from posref.drawing import Panel, Plot, power, sub
 from posref.ops.common import rounded
 from posref.rotary import axes, rope, scaling, value, xpos
 

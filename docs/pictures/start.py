@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pictures.draw import Panel, Plot, power
 from posref import attention
 from posref.absolute import index
+from posref.drawing import Panel, Plot, power
 from posref.explain import explain
 from posref.rotary import rope
 

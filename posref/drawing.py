@@ -43,9 +43,13 @@ def number(x):
 
 
 def words(s):
-    """What is written, with the signs of print: -2 and a - b with a minus, q . k with a dot, theta as a letter."""
+    """What is written, with the signs of print: -2 and a - b with a minus, q . k with a dot, theta as a letter.
+
+    >>> words("rope_theta is a key")
+    'rope_theta is a key'
+    """
     s = re.sub(r"(?<![\w\"])-(?=\d)|(?<= )-(?= )", "\N{MINUS SIGN}", str(s)).replace(" . ", " \N{MIDDLE DOT} ")
-    return s.replace("theta", "\N{GREEK SMALL LETTER THETA}").replace("...", "\N{HORIZONTAL ELLIPSIS}")
+    return re.sub(r"\btheta", "\N{GREEK SMALL LETTER THETA}", s).replace("...", "\N{HORIZONTAL ELLIPSIS}")
 
 
 def sub(letter, index):
