@@ -86,7 +86,7 @@ def test_an_exact_one_is_not(sign, a, b):
 if __name__ == "__main__":
     sys.meta_path.insert(0, Finder)
     sys.dont_write_bytecode = True
-    from proofs.vectors import __main__ as generators
+    from proofs.vectors import _documents as generators
 
     for name, module in generators.systems().items():
         generators.document(name, module, generators.described(name))

@@ -19,7 +19,7 @@ import sympy
 
 from posref import ops, vectors
 from proofs import vectors as generator
-from proofs.vectors import ZERO_FREE, __main__, _archive, case, narrow, painted, rounded, tensor, terms
+from proofs.vectors import ZERO_FREE, __main__, _archive, _documents, case, narrow, painted, rounded, tensor, terms
 
 SCHEMA = json.loads((vectors.DIRECTORY / "schema.json").read_text())
 
@@ -263,7 +263,7 @@ def module(*records):
 
 
 def test_document(precise):
-    document = __main__.document("linear", module(bias()), FLAGS | {"unused": FLAGS["sign"]})
+    document = _documents.document("linear", module(bias()), FLAGS | {"unused": FLAGS["sign"]})
     jsonschema.validate(document, SCHEMA)
     assert [document["title"], len(document["cases"]), document["flags"]] == ["Linear: a bias.", 1, FLAGS]
 
@@ -278,7 +278,7 @@ def test_document(precise):
 )
 def test_document_refused(precise, ids, flags, message):
     with pytest.raises(ValueError, match=message):
-        __main__.document("linear", module(*(bias(id=id) for id in ids)), flags)
+        _documents.document("linear", module(*(bias(id=id) for id in ids)), flags)
 
 
 def test_the_example_of_the_docstring_works():
@@ -288,7 +288,7 @@ def test_the_example_of_the_docstring_works():
     vars(made).update({name: getattr(generator, name) for name in generator.__all__}, mpmath=mpmath, sympy=sympy)
     exec(compile(example, "example", "exec"), vars(made))
     with op_with({"sign": ops.result(lambda y: -y)}, lambda offsets, *, heads: offsets / 2.0 ** np.array([[1], [2], [4]])):
-        document = __main__.document("linear_bias", made, FLAGS)
+        document = _documents.document("linear_bias", made, FLAGS)
     jsonschema.validate(document, SCHEMA)
     assert document["title"] == "Linear bias: a number per offset."
     assert document["cases"][0]["expected"]["data"][:2] == [-2.0, -1.5]

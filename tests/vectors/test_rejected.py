@@ -7,7 +7,7 @@ import pytest
 
 from posref import ops, vectors
 from proofs.vectors import _rejected
-from proofs.vectors.__main__ import systems
+from proofs.vectors._documents import systems
 from tests.every import every
 
 CASES = vectors.cases(status="reject")
