@@ -3,12 +3,13 @@
 import json
 import re
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
 from posref._printable import in_one_line
 from posref.explain.configuration import shown
-from posref.explain.words import runs
+from posref.explain.words import SCHEDULES, counted, first_and_last, runs
 from posref.ops.scaling import ByLength
 from posref.rotary import rope
 
@@ -260,16 +261,26 @@ def differences(ours, theirs):
     ours, theirs = in_one_line(ours), in_one_line(theirs)
     if ours.model_type != theirs.model_type:
         found.append(f"model_type: {ours.model_type} -> {theirs.model_type}")
-    a, b = ({(group.part, i): group for group in side.layers for i in group.indices} for side in (ours, theirs))
+    a, b = map(_by_place, (ours, theirs))
     changed = {}
     for place in sorted({*a, *b}, key=str):
-        for line in _changes(a.get(place), b.get(place)):
-            changed.setdefault((place[0], line), []).append(place[1])
+        for before, after in zip_longest(a.get(place, ()), b.get(place, ())):
+            for line in _changes(before, after):
+                changed.setdefault((place[0], line), []).append(place[1])
     for (part, line), layers in changed.items():
-        found.append(f"{part} layers {runs(sorted(layers))}: {line}".strip())
+        found.append(f"{part} layers {runs(sorted(set(layers)))}: {line}".strip())
     what = {"unsupported": "layers that are not described", "unread": "keys that were not understood"}
     what |= {"foreign": "keys that no class of transformers 5.23.0 has"}
     found += [f"{words} differ; see each file" for key, words in what.items() if getattr(ours, key) != getattr(theirs, key)]
+    return found
+
+
+def _by_place(explained):
+    """(part, number of a layer) -> its groups: two where a layer of a decoder also attends to an encoder."""
+    found = {}
+    for group in explained.layers:
+        for i in group.indices:
+            found.setdefault((group.part, i), []).append(group)
     return found
 
 
@@ -277,12 +288,35 @@ def _changes(before, after):
     """Lines for one layer, of which a side may be missing."""
     if before is None or after is None:
         return [f"only in the {'first' if after is None else 'second'} file"]
-    words, a, b = _stretched(before, after), before.as_dict(), after.as_dict()
+    words, a, b = _stretched(before, after), _answers(before), _answers(after)
     keys = [key for key in dict.fromkeys([*ANSWERED, *a, *b]) if a.get(key) != b.get(key)]
-    found = [f"{key} {a.get(key)} -> {b.get(key)}" for key in keys if key not in NO_ANSWERS]
+    found = [_change(key, a.get(key), b.get(key)) for key in keys if key not in NO_ANSWERS]
     if not found and "frequencies" in keys:
         found = ["frequencies differ"]
     return [words, *found] if words else found
+
+
+def _answers(group):
+    """What is said of these layers, with words where None is not `none`."""
+    unknown = {"causal": "as the model is used"} | ({"layout": "not known"} if group.encoding == "rope" else {})
+    return {key: unknown.get(key) if value is None else value for key, value in group.as_dict().items()}
+
+
+def _change(key, before, after):
+    """window 128 -> none; scaling: factor 4.0 -> 8.0; scaling YaRN (factor 4.0, ..) -> Llama 3 (factor 8.0, ..)"""
+    if isinstance(before, dict) and isinstance(after, dict) and before.get("type") == after.get("type"):
+        changed = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name) and name != "ramp"]
+        return f"{key}: " + ", ".join(_change(name, before.get(name), after.get(name)) for name in changed)
+    return f"{key} {_in_words(before)} -> {_in_words(after)}"
+
+
+def _in_words(value):
+    if isinstance(value, dict):
+        settings = ", ".join(f"{name} {_in_words(one)}" for name, one in value.items() if name not in ("type", "ramp"))
+        return f"{SCHEDULES.get(value['type'], value['type'])} ({settings})" if "type" in value else f"({settings})"
+    if isinstance(value, list):
+        return counted(value) if isinstance(value[0], str) else first_and_last(value)
+    return {"None": "none", "True": "yes", "False": "no"}.get(str(value), value)
 
 
 def _stretched(before, after):

@@ -132,7 +132,7 @@ def _rotation(group):
     sign = " (clockwise: by minus the angle)" if group.sign < 0 else ""
     yield "layout", LAYOUTS.get(group.layout, str(group.layout)).format(half=pairs) + sign
     if group.axes:
-        yield "axes", f"{group.order.replace('_', ' ')}: pairs read {', '.join(_counted(group.axes))}"
+        yield "axes", f"{group.order.replace('_', ' ')}: pairs read {counted(group.axes)}"
     yield "frequencies", group.call
     yield "", first_and_last(group.frequencies)
     changed = _changed(group)
@@ -189,8 +189,9 @@ def _in_words(expression):
     return COUNTED.get(expression, "tokens that are no padding are counted from padding_idx + 1; padding has padding_idx")
 
 
-def _counted(axes):
-    return [f"{axis} {axes.count(axis)}" for axis in "thw" if axis in axes]
+def counted(axes):
+    """How many pairs read each axis."""
+    return ", ".join(f"{axis} {axes.count(axis)}" for axis in "thw" if axis in axes)
 
 
 def first_and_last(values):

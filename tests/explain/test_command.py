@@ -1,10 +1,12 @@
 """`posref explain` and `posref check --config` as a user runs them; printed code is executed and checked."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +223,30 @@ def test_difference_in_words(file, capsys):
     assert first == "layers 0-1: 24 slow pairs: 4x -> 8x slower; scores x 1.296 -> x 1.459; reaches 131072 -> 262144"
     assert "24 slow pairs: 1x -> 4x slower; scores x 1 -> x 1.296" in printed(capsys, plain, "--diff", files[0])
     assert "slow pairs" not in printed(capsys, "CodeLlama-7b", "--diff", "gemma-2-9b")  # other widths, and no schedule
+
+
+def test_schedules_differ_in_words(file, capsys):
+    yarn = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
+    four, eight = (file(LLAMA | {"rope_scaling": yarn | {"factor": factor}}, f"{factor}.json") for factor in (4.0, 8.0))
+    assert "layers 0-3: scaling: factor 4.0 -> 8.0\n" in printed(capsys, four, "--diff", eight)
+    words = "YaRN (factor 4.0, original_length 4096, beta_fast 32.0, beta_slow 1.0, truncate yes)"
+    assert f"layers 0-3: scaling none -> {words}\n" in printed(capsys, file(LLAMA), "--diff", four)
+
+
+def test_no_difference_of_shipped_models_is_printed_in_python():
+    found = [explanation(name) for name in sources.models()]
+    for ours, theirs in pairwise(found):
+        for line in output.differences(ours, theirs):
+            assert not re.search(r"[{}]|\b(None|True|False)\b", line), line
+
+
+def test_layers_that_also_attend_to_an_encoder_differ_in_both(file, capsys):
+    """Layer 0 of this decoder has two attentions."""
+    plain = {"model_type": "roformer", "is_decoder": True, "add_cross_attention": True, "num_hidden_layers": 1}
+    files = [file(plain | {"num_attention_heads": heads, "hidden_size": 64 * heads}, f"{heads}.json") for heads in (4, 2)]
+    assert "layers 0: heads 4 -> 2\n" in printed(capsys, files[0], "--diff", files[1])
+    other = file(plain | {"num_attention_heads": 4, "hidden_size": 256, "is_decoder": False}, "other.json")
+    assert printed(capsys, files[0], "--diff", other).startswith("layers 0: causal yes -> no\n")
 
 
 @pytest.mark.parametrize(
