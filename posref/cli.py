@@ -379,6 +379,9 @@ def _add_explain(parser):
     parser.add_argument("--frequencies", metavar="OUT", help="write them to a .npy, .json or .h file, of --layer and --part")
     parser.add_argument("--code", metavar="LANGUAGE", help="print code of exactly these positions: numpy, torch, jax or c")
     parser.add_argument("--diff", metavar="OTHER", help="what another configuration changes")
+    parser.add_argument(
+        "--plot", metavar="OUT", help="draw it to an .svg file: wavelengths, masks, traps; with --diff, of both"
+    )
     parser.add_argument("--longer", type=int, metavar="N", help="what each rule for texts of N tokens does, beside each other")
     parser.set_defaults(run=_explain)
 

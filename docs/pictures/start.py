@@ -5,7 +5,7 @@ import numpy as np
 from posref import attention
 from posref.absolute import index
 from posref.drawing import Panel, Plot, power
-from posref.explain import explain
+from posref.explain import explain, explanation, picture
 from posref.rotary import rope
 
 WORDS = ["the", "dog", "chased", "another", "dog"]
@@ -96,10 +96,17 @@ def today():
     return [plot]
 
 
+def two_models():
+    """What posref explain gpt-oss-20b --diff Llama-3.1-8B --plot both.svg draws."""
+    names = ("gpt-oss-20b", "Llama-3.1-8B")
+    return picture.panels_of_two(*map(explanation, names), names)
+
+
 PICTURES = {
     "order": ("", order, 2),
     "count": ("", count, 1),
     "binary": ("", binary, 2),
     "turned": ("", turned, 3),
     "today": ("", today, 1),
+    "two-models": ("", two_models, 2),
 }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.explain import explanation, longer, output, presets
+from posref.explain import explanation, longer, output, picture, presets
 from posref.explain.output import chosen
 from posref.explain.words import describe
 from posref.rotary import rope, scaling
@@ -20,6 +20,10 @@ SCHEDULES = ("linear", "ntk", "llama3", "yarn", "proportional")  # of `posref.ro
 def answer(arguments):
     """The text that answers one call; ValueError for a file that cannot be explained."""
     found = chosen(explanation(arguments.file), arguments.layer, arguments.part)
+    other = chosen(explanation(arguments.diff), arguments.layer, arguments.part) if arguments.diff else None
+    if arguments.plot:
+        _plot(found, other, arguments)
+        return arguments.plot
     if arguments.frequencies:
         output.write_frequencies(found, arguments.frequencies)
         return arguments.frequencies
@@ -28,10 +32,23 @@ def answer(arguments):
     if arguments.longer:
         options = longer.options(found, arguments.longer)
         return json.dumps(options, indent=2) if arguments.json else longer.page(options)
-    if arguments.diff:
-        changes = output.differences(found, chosen(explanation(arguments.diff), arguments.layer, arguments.part))
+    if other:
+        changes = output.differences(found, other)
         return json.dumps(changes, indent=2) if arguments.json else "\n".join(changes) or "the positions are the same"
     return json.dumps(found.as_dict(), indent=2) if arguments.json else describe(found, arguments.file)
+
+
+def _plot(found, other, arguments):
+    """Write the picture of one model, or of two, to an .svg file."""
+    asked = [name for name in ("frequencies", "code", "longer") if getattr(arguments, name)]
+    if asked:
+        raise ValueError(f"--plot draws what explain and --diff say; leave --{asked[0]} out")
+    if not arguments.plot.endswith(".svg"):
+        raise ValueError(f"{arguments.plot}: a picture is written to an .svg file")
+    names = (arguments.file, arguments.diff)
+    text = picture.compared(found, other, names) if other else picture.drawn(found, arguments.file)
+    with open(arguments.plot, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def rope_arguments(file, layer=None, part=None, layout=None):

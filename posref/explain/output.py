@@ -71,6 +71,8 @@ ANSWERED = (
     "sinks",
     "softcap",
 )
+# of a side that has no window or axes, that it has none is said once
+FOLLOWS = {"window_sides": "window", **dict.fromkeys(("index", "order", "learned_first"), "axes")}
 # what decides how features turn: layers that agree in these have one rotation
 TURNED_BY = (
     *("layout", "rotary_dim", "rotated", "frequencies", "frequencies_long", "magnitude", "sign", "axes", "index", "order"),
@@ -252,6 +254,7 @@ def _c(group, words):
     return C.format(**words, pairs=pairs, values=values, magnitude=group.magnitude, first=first, second=second, shift=sign)
 
 
+TEXTS = ("", "text_config", "llm_config", "language_config")  # names of the part of the text
 NO_ANSWERS = {"part", "indices", "model_type", "source", "slips", "call", "phase_error", "frequencies", "frequencies_long"}
 
 
@@ -261,7 +264,9 @@ def differences(ours, theirs):
     ours, theirs = in_one_line(ours), in_one_line(theirs)
     if ours.model_type != theirs.model_type:
         found.append(f"model_type: {ours.model_type} -> {theirs.model_type}")
-    a, b = map(_by_place, (ours, theirs))
+    texts = {_text(ours), _text(theirs)}
+    alike = dict.fromkeys(texts, "text") if len(texts - {None}) == 2 else {}
+    a, b = (_by_place(side, alike) for side in (ours, theirs))
     changed = {}
     for place in sorted({*a, *b}, key=str):
         for before, after in zip_longest(a.get(place, ()), b.get(place, ())):
@@ -275,12 +280,21 @@ def differences(ours, theirs):
     return found
 
 
-def _by_place(explained):
-    """(part, number of a layer) -> its groups: two where a layer of a decoder also attends to an encoder."""
+def _text(explained):
+    """The part of the text."""
+    parts = {group.part for group in explained.layers}
+    return next((part for part in sorted(parts) if part.rpartition(".")[2] in TEXTS), None)
+
+
+def _by_place(explained, alike):
+    """(part, number of a layer) -> its groups: two where a layer of a decoder also attends to an encoder.
+
+    `alike` has a common name for parts that two files name differently.
+    """
     found = {}
     for group in explained.layers:
         for i in group.indices:
-            found.setdefault((group.part, i), []).append(group)
+            found.setdefault((alike.get(group.part, group.part), i), []).append(group)
     return found
 
 
@@ -290,6 +304,7 @@ def _changes(before, after):
         return [f"only in the {'first' if after is None else 'second'} file"]
     words, a, b = _stretched(before, after), _answers(before), _answers(after)
     keys = [key for key in dict.fromkeys([*ANSWERED, *a, *b]) if a.get(key) != b.get(key)]
+    keys = [key for key in keys if FOLLOWS.get(key) not in keys or None not in (a.get(FOLLOWS[key]), b.get(FOLLOWS[key]))]
     found = [_change(key, a.get(key), b.get(key)) for key in keys if key not in NO_ANSWERS]
     if not found and "frequencies" in keys:
         found = ["frequencies differ"]
@@ -333,12 +348,12 @@ def _stretched(before, after):
         many = " -> ".join(map(str, dict.fromkeys(n for n in counts if n)))
         own = "" if before.base == after.base else " than by its own base"
         found.append(f"{many} slow pairs: {most[0]:.4g}x -> {most[1]:.4g}x slower{own}")
-    scores, reach = [group.magnitude**2 for group in (before, after)], [_reach(group) for group in (before, after)]
+    scores, lengths = [group.magnitude**2 for group in (before, after)], [reach(group) for group in (before, after)]
     if scores[0] != scores[1]:
         whole = all(group.rotary_dim == group.head_dim for group in (before, after))
         found.append(f"scores{'' if whole else ' of turned features'} x {scores[0]:.4g} -> x {scores[1]:.4g}")
-    if None not in reach and reach[0] != reach[1]:
-        found.append(f"reaches {reach[0]} -> {reach[1]}")
+    if None not in lengths and lengths[0] != lengths[1]:
+        found.append(f"reaches {lengths[0]} -> {lengths[1]}")
     return "; ".join(found)
 
 
@@ -351,7 +366,7 @@ def _slower(group):
     return (plain / np.array(group.frequencies)).round(9).tolist()
 
 
-def _reach(group):
+def reach(group):
     """The longest text: max_position_embeddings, or what YaRN and LongRoPE extend their original length to."""
     said, length = group.scaling or {}, group.max_position_embeddings
     extended = said["original_length"] * said["factor"] if said.get("type") in ("yarn", "longrope") else 0

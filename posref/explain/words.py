@@ -36,27 +36,28 @@ def describe(explained, name):
     for group in explained.layers:
         lines += ["", *_group(group)]
     if explained.unsupported:
-        lines += ["", "NOT DESCRIBED", *(f"  {_undescribed(entry)}" for entry in explained.unsupported)]
-    lines += _listed("Common mistakes (`posref mistakes NAME` says more)", _slips(explained.layers))
-    lines += _listed("Traps", explained.traps)
-    lines += _listed("Keys about position that were not understood", explained.unread)
-    strange = [", ".join(explained.foreign)] if explained.foreign else []
-    lines += _listed("Keys that no class of transformers 5.23.0 has; whether they bear on position is not known", strange)
+        lines += ["", "NOT DESCRIBED", *(f"  {undescribed(entry)}" for entry in explained.unsupported)]
+    listed = [("Common mistakes (`posref mistakes NAME` says more)", list(_slips(explained.layers))), *lists(explained)]
+    for title, sentences in listed:
+        lines += ["", title, *(f"  - {sentence}" for sentence in sentences)] if sentences else []
     return "\n".join(lines)
 
 
-def _undescribed(entry):
+def lists(explained):
+    """The traps and the keys that are not understood: (title, sentences)."""
+    yield "Traps", explained.traps
+    yield "Keys about position that were not understood", explained.unread
+    strange = [", ".join(explained.foreign)] if explained.foreign else []
+    yield "Keys that no class of transformers 5.23.0 has; whether they bear on position is not known", strange
+
+
+def undescribed(entry):
     """layers 0-2, 4-6 (6): linear_attention (a state that decays orders the tokens): not described"""
     part = f"{entry['part']}: " if entry["part"] else ""
     counted = f" of {entry['counted_by']}" if entry["counted_by"] else ""
     which = f"layers {runs(entry['indices'])} ({len(entry['indices'])}){counted}" if entry["indices"] else "all layers"
     kind = entry["kind"] or f"model_type {entry['model_type']}"
     return f"{part}{which}: {kind} ({entry['why']}): not described"
-
-
-def _listed(title, sentences):
-    lines = [f"  - {sentence}" for sentence in sentences]
-    return ["", title, *lines] if lines else []
 
 
 def _slips(groups):
@@ -69,7 +70,7 @@ def _slips(groups):
 
 def _group(group):
     yield f"{_layers(group)}   {group.source}"
-    for word, text in _rows(group):
+    for word, text in rows(group):
         yield f"  {word:12} {text}"
 
 
@@ -89,7 +90,8 @@ def runs(indices):
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def _rows(group):
+def rows(group):
+    """(word, text) of each line about one set of layers; a line that goes on has the word ""."""
     if group.encoding == "rope":
         yield from _rotation(group)
     else:
@@ -135,9 +137,8 @@ def _rotation(group):
         yield "axes", f"{group.order.replace('_', ' ')}: pairs read {counted(group.axes)}"
     yield "frequencies", group.call
     yield "", first_and_last(group.frequencies)
-    changed = _changed(group)
-    if changed:
-        yield "", changed
+    if changed(group):
+        yield "", changed(group)
     if group.frequencies_long is not None:
         yield "", f"long list: {first_and_last(group.frequencies_long)}"
     scores = f": on cosine and sine, so scores are multiplied by {group.magnitude**2:.6g}" if group.magnitude != 1 else ""
@@ -200,7 +201,7 @@ def first_and_last(values):
     return "[" + ", ".join(shown if len(values) <= 6 else [*shown[:3], "...", *shown[3:]]) + f"]  {len(values)} numbers"
 
 
-def _changed(group):
+def changed(group):
     """Which pairs keep their frequency, which are blended, which divided."""
     if not group.scaling or group.scaling["type"] not in ("yarn", "llama3"):
         return ""
