@@ -1,6 +1,6 @@
 """What the positions of a model do, layer by layer, from its configuration: `explain`."""
 
-from posref.explain import rotary_layers
+from posref.explain import diffusers, rotary_layers
 from posref.explain.configuration import shown
 from posref.explain.inventory import undescribed
 from posref.explain.layer import Explanation
@@ -27,6 +27,8 @@ def explain(source):
 def explanation(source):
     """The same as an `Explanation`, whose layers are named tuples."""
     config = read(source)
+    if diffusers.recognised(config):
+        return diffusers.explanation(config)
     found, unsupported, warnings, ignored, strange, errors = [], [], [], [], [], []
     for settings in parts(config, config["model_type"]):
         try:

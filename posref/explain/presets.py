@@ -117,7 +117,7 @@ def rotation(group):
 
 def _axes(group):
     """The frequency of every pair and the number of its axis: time, row, column, or row, column."""
-    numbers = {axis: i for i, axis in enumerate(axis for axis in "thw" if axis in group.axes)}
+    numbers = {axis: i for i, axis in enumerate(axis for axis in "thwl" if axis in group.axes)}
     return {
         "frequencies": [group.frequencies[i] for i in group.index],
         "axis": [numbers[axis] for axis in group.axes],

@@ -11,7 +11,7 @@ import re
 from importlib import resources
 
 from posref import _require
-from posref.explain import gguf, native
+from posref.explain import diffusers, gguf, native
 from posref.explain.configuration import facts, shown
 from posref.explain.families import FAMILIES
 
@@ -25,6 +25,8 @@ def read(source):
         return native.translate(config)
     if gguf.recognised(config):
         return gguf.translate(config)
+    if diffusers.recognised(config):
+        return config
     return with_type(config)
 
 

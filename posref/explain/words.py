@@ -183,6 +183,8 @@ def _positions(found):
     rows += [f"in generate(): {_in_words(found['generate'])}: {found['generate']}"] if found["generate"] else []
     rows += [f"after c cached tokens: {found['cached']}"] if found["cached"] else []
     rows += [f"patches of images: {found['images']}"] if found["images"] else []
+    rows += [f"tokens of the text: {found['text']}"] if "text" in found else []
+    rows += [f"timestep: {found['timestep']}"] if "timestep" in found else []
     yield from zip(["positions", *[""] * len(rows)], rows, strict=False)
 
 
@@ -192,7 +194,7 @@ def _in_words(expression):
 
 def counted(axes):
     """How many pairs read each axis."""
-    return ", ".join(f"{axis} {axes.count(axis)}" for axis in "thw" if axis in axes)
+    return ", ".join(f"{axis} {axes.count(axis)}" for axis in "thwl" if axis in axes)
 
 
 def first_and_last(values):

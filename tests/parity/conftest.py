@@ -6,7 +6,9 @@ import warnings
 
 import pytest
 
-THIRD_PARTY = r"(torch|transformers|onnx|onnxruntime|x_transformers|rotary_embedding_torch|einops|einx|huggingface_hub)(\.|$)"
+THIRD_PARTY = (
+    r"(torch|transformers|diffusers|onnx|onnxruntime|x_transformers|rotary_embedding_torch|einops|einx|huggingface_hub)(\.|$)"
+)
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # models are built from configurations, nothing is downloaded
 

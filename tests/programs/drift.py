@@ -5,10 +5,13 @@ written, sign, magnitude, width and place of the turned features (the specificat
 the norms of queries and keys before or after it, every table, softmax scale, window (as keyword and in the mask), softcap and
 sinks; that nothing is claimed that the module has not; and how the tokens of a padded row are counted.
 
+The classes of diffusers are compared by tests.programs.diffusion, which runs at the end.
+
     python -m tests.programs.drift [TYPE ..]      prints types and layers explained and verified, and what has drifted
 """
 
 import contextlib
+import importlib.util
 import inspect
 import itertools
 import re
@@ -698,6 +701,10 @@ def main(names):
         f"{as_explained} types as explained; {verified} of {explained} layers verified in every aspect; "
         f"compared / not compared / drifted: {', '.join(each)}"
     )
+    if not names and importlib.util.find_spec("diffusers") is None:
+        print("not compared: classes of diffusers, which is not installed")
+    elif not names:
+        importlib.import_module("tests.programs.diffusion").main([])
 
 
 def aspect_of(words):

@@ -110,7 +110,9 @@ def findings():
 
 
 def drift():
-    """`posref.explain` against the installed transformers, all types; and wrong versions of transformers, which it notices."""
+    """`posref.explain` against the installed transformers and diffusers; wrong versions of transformers are noticed."""
+    if importlib.util.find_spec("diffusers") is None:
+        raise RuntimeError("diffusers is not installed: its classes were not compared")
     from tests.programs import drift as of
     from tests.programs import mutations
 
@@ -120,7 +122,7 @@ def drift():
     drifted = [line.strip() for line in printed.getvalue().splitlines() if line.startswith("    ")]
     if drifted:
         raise AssertionError(f"{len(drifted)} sentences about what has drifted, the first: {drifted[0]}")
-    line = printed.getvalue().splitlines()[-1]
+    line = "; ".join(printed.getvalue().splitlines()[-2:])
     if lost := mutations.main([]):
         raise AssertionError(f"{len(lost)} wrong versions of transformers are not noticed: {', '.join(lost)}")
     return f"{line}; {len(mutations.MUTATIONS)} wrong versions of transformers noticed"
@@ -322,7 +324,10 @@ STAGES = {
     "sources": Stage(sources, ("MANIFEST.in", "setup.cfg", "pyproject.toml")),
     "drift": Stage(
         drift,
-        ("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/programs/drift.py"),
+        (
+            *("posref/explain/families.py", "posref/explain/masks.py", "posref/explain/types.json", "tests/programs/drift.py"),
+            *("posref/explain/diffusers.py", "posref/explain/diffusers.json", "tests/programs/diffusion.py"),
+        ),
     ),
     "keys": Stage(keys, ("posref/explain", "tests/programs/changed_keys.py", "tests/programs/drift.py")),
     "coq": Stage(coq, ("proofs/kit/coq", "proofs/kit/export.py", "tests/release/coq.py")),
