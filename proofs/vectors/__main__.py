@@ -10,32 +10,37 @@ import json
 import os
 import sys
 import tempfile
-import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from posref.vectors import CATALOGUE, DIRECTORY, catalogue, data_files, read
 from posref.vectors.formats import to_json, to_text
-from proofs.vectors import _archive, _matrix, _model, _mutants, _recipes, _second, described
-from proofs.vectors._documents import VERSION, document, systems
+from proofs.vectors import _archive, _matrix, _model, _mutants, _recipes, _second
+from proofs.vectors._documents import VERSION, systems, timed
 
 OTHERS = ("released", "kernels")  # files beside those of the systems
 
 
 def render(names=(), directory=DIRECTORY):
     """What the files should contain: {file name: text}. ValueError if a case of the catalogue changed."""
-    files, documents = {}, {}
+    documents = {}
     chosen = [name for name in names if name not in OTHERS]
-    for name, module in (systems(chosen) if chosen or not names else {}).items():
-        start = time.perf_counter()
-        documents[f"{name}.json"] = content = document(name, module, described(name))
-        print(f"{name}: {len(content['cases'])} cases, {time.perf_counter() - start:.1f} s", flush=True)
-    if not names or "released" in names:
-        documents |= {f"released/{name}.json": content for name, content in _model.released(version=VERSION)}
-        print(f"released: {sum(name.startswith('released/') for name in documents)} models", flush=True)
-    if not names or "kernels" in names:
-        documents["kernels/attend.json"] = _recipes.document(version=VERSION)
-        print(f"kernels: {len(documents['kernels/attend.json']['cases'])} cases", flush=True)
-    files |= {name: to_json(content) for name, content in documents.items()}
+    modules = systems(chosen) if chosen or not names else {}
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        recipes = _recipes.records(pool.map) if not names or "kernels" in names else None  # the longest, so they begin first
+        made = pool.map(timed, modules)
+        models = _model.released(pool.map, version=VERSION) if not names or "released" in names else ()
+        for name, (content, seconds) in zip(modules, made, strict=True):
+            documents[f"{name}.json"] = content
+            print(f"{name}: {len(content['cases'])} cases, {seconds:.1f} s", flush=True)
+        for name, content in models:
+            documents[f"released/{name}.json"] = content
+            print(f"released/{name}: {len(content['cases'])} cases", flush=True)
+        if recipes:
+            documents["kernels/attend.json"] = content = _recipes.document(recipes, version=VERSION)
+            print(f"kernels: {len(content['cases'])} cases", flush=True)
+    files = {name: to_json(content) for name, content in documents.items()}
     if broken := list(changed(documents, Path(directory))):
         raise ValueError("\n".join(broken))
     return files

@@ -2,12 +2,13 @@
 
 import importlib
 import pkgutil
+import time
 
 import mpmath
 
 import proofs.vectors
 from posref.vectors import DIRECTORY, MODELS, SCHEMA, read
-from proofs.vectors import BITS, _rejected
+from proofs.vectors import BITS, _rejected, described
 
 VERSION = "1.2.0"
 
@@ -18,6 +19,12 @@ def systems(names=()):
     if unknown := set(names) - found:
         raise ValueError(f"no generator is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(found))}")
     return {name: importlib.import_module(f"proofs.vectors.{name}") for name in sorted(names or found)}
+
+
+def timed(name):
+    """The document of one system, and seconds."""
+    start = time.perf_counter()
+    return document(name, systems([name])[name], described(name)), time.perf_counter() - start
 
 
 def document(name, module, flags):

@@ -8,6 +8,7 @@ formulas are those of the papers, and nothing of posref.rotary is called.
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import mpmath
@@ -62,21 +63,25 @@ def written(title, sources, conventions, records, version, known=FLAGS):
     }
 
 
-def released(*, version):
+def released(map=map, *, version):
     """Pairs (name, document) of every model of posref.explain whose text layers turn counter-clockwise."""
     records = json.loads((Path(explain_package.__file__).parent / "models.json").read_text(encoding="ascii"))
-    for model, facts in records.items():
-        name, groups = model.lower(), list(_rotations(model))
-        conventions = {**CONVENTIONS, "configuration": json.dumps(facts["config"], sort_keys=True)}
-        found = []
-        for group in groups:
-            place = f"layer{group.indices[0]}" if len(groups) > 1 else "all"
-            conventions |= {f"{place} frequencies": group.call, f"{place} layout": group.layout}
-            conventions[f"{place} layers"] = ", ".join(map(str, group.indices))
-            with mpmath.workprec(BITS):
-                found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
-        if found:
-            yield name, written(f"Rotation of {model}.", [facts["source"]], conventions, found, version)
+    made = map(partial(_of_released, version), records, records.values())
+    return ((model.lower(), content) for model, content in zip(records, made, strict=True) if content)
+
+
+def _of_released(version, model, facts):
+    """The document of one model; None if no layer of it is written."""
+    name, groups = model.lower(), list(_rotations(model))
+    conventions = {**CONVENTIONS, "configuration": json.dumps(facts["config"], sort_keys=True)}
+    found = []
+    for group in groups:
+        place = f"layer{group.indices[0]}" if len(groups) > 1 else "all"
+        conventions |= {f"{place} frequencies": group.call, f"{place} layout": group.layout}
+        conventions[f"{place} layers"] = ", ".join(map(str, group.indices))
+        with mpmath.workprec(BITS):
+            found += cases(group, f"rope/{name}/{place}", ((_last(group) - 257, 1, _last(group)),))
+    return written(f"Rotation of {model}.", [facts["source"]], conventions, found, version) if found else None
 
 
 def _rotations(model):

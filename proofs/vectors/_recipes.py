@@ -41,11 +41,20 @@ CONVENTIONS = {
 }
 
 
-def document(*, version):
+def document(records, *, version):
     """The file of all recipes."""
+    title = "Attention with RoPE at the sizes of kernels."
+    return written(title, SOURCES, CONVENTIONS, list(records), version, described("rope"))
+
+
+def records(map=map):
+    """The records of all recipes, in the order of `SETTINGS`."""
+    return map(_record, SETTINGS)
+
+
+def _record(settings):
     with mpmath.workprec(PRECISION):
-        records = [recipe(**settings) for settings in SETTINGS]
-    return written("Attention with RoPE at the sizes of kernels.", SOURCES, CONVENTIONS, records, version, described("rope"))
+        return recipe(**settings)
 
 
 COMMON = "scale_ignored"
