@@ -242,8 +242,9 @@ def _ignored(settings, groups):
         )
     whole = [group for group in _rotary(groups) if group.rotary_dim == group.head_dim]
     for name, values in [("", settings.file), *_dictionaries(settings)]:
-        share = values.get("partial_rotary_factor")
-        if share not in (None, 1) and whole and not any(_proportional(group) for group in whole):
+        share, kind = values.get("partial_rotary_factor"), name.rpartition(".")[2]
+        turned = [group for group in whole if group.kind == kind or kind not in {each.kind for each in _rotary(groups)}]
+        if share not in (None, 1) and turned and not any(_proportional(group) for group in turned):
             name = f"{name}.partial_rotary_factor".lstrip(".")
             yield f"{name} is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
         if values.get("mrope_interleaved") is False and any(group.order == "interleaved" for group in groups):

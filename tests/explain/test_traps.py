@@ -108,6 +108,16 @@ def test_a_share_that_is_not_read():
     assert not said("partial_rotary_factor is", model_type="phi", partial_rotary_factor=0.5)
 
 
+def test_a_share_is_that_of_its_kind_of_layer():
+    """Gemma 4: the proportional schedule of the full layers reads it, the default one of the sliding layers does not."""
+    kinds = {"full_attention": {"rope_type": "proportional"}, "sliding_attention": {"rope_type": "default"}}
+    for kind, ignored in (("full_attention", False), ("sliding_attention", True)):
+        given = {name: values | {"rope_theta": 1e4} | ({"partial_rotary_factor": 0.25} if name == kind else {})
+                 for name, values in kinds.items()}  # fmt: skip
+        text = {"rope_parameters": given, "num_hidden_layers": 6, "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}
+        assert bool(said("the whole head turns", model_type="gemma4_text", **text)) == ignored
+
+
 def test_a_part_that_is_not_there_is_answered_with_those_that_are():
     explained = explanation(SIZES | {"model_type": "llama"})
     with pytest.raises(ValueError, match=r"there is no layer 99; the layers are 0-\d+(;|$)"):
