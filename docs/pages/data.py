@@ -277,7 +277,7 @@ def models():
     for name, record in sorted(sources.models().items(), key=lambda item: item[0].lower()):
         said = explanation(record["config"])
         told = {"name": name, "words": words.describe(said, name), "source": record["source"], "traps": said.traps}
-        told["said"] = [_said(block) for block in told["words"].split("\n\n")[1 : 1 + len(said.layers)]]
+        told["said"] = [_said("\n".join(words.block([group]))) for group in said.layers]
         told["rows"] = [_layers(*each) for each in zip(said.layers, told["said"], strict=True)]
         told["turns"] = [[float(f"{2 * np.pi / w:.4g}") for w in g.frequencies if w] for g in said.layers if g.frequencies]
         found.append(told)

@@ -108,5 +108,5 @@ PICTURES = {
     "binary": ("", binary, 2),
     "turned": ("", turned, 3),
     "today": ("", today, 1),
-    "two-models": ("", two_models, 2),
+    "two-models": ("", two_models, 1),
 }

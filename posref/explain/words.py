@@ -33,8 +33,8 @@ def describe(explained, name):
     """The whole explanation as text."""
     explained, name = in_one_line(explained), in_one_line(name)
     lines = [f"{name}: model_type {explained.model_type}"]
-    for group in explained.layers:
-        lines += ["", *_group(group)]
+    for groups in _alike(explained.layers):
+        lines += ["", *block(groups)]
     if explained.unsupported:
         lines += ["", "NOT DESCRIBED", *(f"  {undescribed(entry)}" for entry in explained.unsupported)]
     listed = [("Common mistakes (`posref mistakes NAME` says more)", list(_slips(explained.layers))), *lists(explained)]
@@ -68,15 +68,48 @@ def _slips(groups):
         yield f"{system}.{mistake}: {slip['bug']}. {slip['effect']}{seen}"
 
 
-def _group(group):
-    yield f"{_layers(group)}   {group.source}"
+def _alike(groups):
+    """Sets of layers, those of one part and one source together that differ in one line."""
+    found = []
+    for group in groups:
+        same = [each for each in found if (each[0].part, each[0].source) == (group.part, group.source)]
+        together = next((each for each in same if len(_differing([*each, group])) == 1), None)
+        together.append(group) if together else found.append([group])
+    return found
+
+
+def _differing(groups):
+    """The words of the lines in which sets of layers differ."""
+    said = [_lines(group) for group in groups]
+    return [
+        word for word in dict.fromkeys(word for each in said for word in each) if len({each.get(word) for each in said}) > 1
+    ]
+
+
+def _lines(group):
+    """Word -> its line and those that continue it."""
+    found, last = {}, ""
     for word, text in rows(group):
-        yield f"  {word:12} {text}"
+        last = word or last
+        found[last] = (*found.get(last, ()), text)
+    return found
 
 
-def _layers(group):
-    part = f"{group.part}: " if group.part else ""
-    return f"{part}layers {runs(group.indices)} ({len(group.indices)}, {group.kind.replace('_', ' ')})"
+def block(groups):
+    """What is said of sets of layers that differ in one line at most: each has its own there."""
+    part, kinds = groups[0].part, " and ".join(dict.fromkeys(group.kind.replace("_", " ") for group in groups))
+    yield f"{f'{part}: ' * bool(part)}{_layers({i for group in groups for i in group.indices}, kinds)}   {groups[0].source}"
+    said, differing = [(group, _lines(group)) for group in groups], _differing(groups)
+    for word in dict.fromkeys(word for _, lines in said for word in lines):
+        texts = said[0][1].get(word, ())
+        if word in differing:
+            own = [(_layers(group.indices, group.kind.replace("_", " ")), lines.get(word, ())) for group, lines in said]
+            texts = [f"{which}: {text}" if not n else text for which, lines in own for n, text in enumerate(lines)]
+        yield from (f"  {'' if n else word:12} {text}" for n, text in enumerate(texts))
+
+
+def _layers(indices, kinds):
+    return f"layers {runs(sorted(indices))} ({len(indices)}, {kinds})"
 
 
 def runs(indices):

@@ -56,6 +56,19 @@ def test_words(file, capsys):
     assert "half: pairs (t, t + 32)" in text
 
 
+def test_layers_that_differ_in_one_line_are_one_block(file, capsys):
+    """gpt-oss: only the masks differ. Gemma 3 above: the frequencies differ too, so its layers stay apart."""
+    text = printed(capsys, "gpt-oss-20b")
+    even, odd = (", ".join(map(str, range(start, 24, 2))) for start in (0, 1))
+    assert text.count("\n  position ") == text.count("\n  mask ") == 1
+    assert "\nlayers 0-23 (24, sliding attention and full attention)   transformers" in text
+    window = "causal, window: the query's own token and the 127 before it; query head h uses key head h // 8"
+    assert f"\n  mask         layers {even} (12, sliding attention): {window}\n" in text
+    assert f"\n               layers {odd} (12, full attention): causal; query head h uses key head h // 8\n" in text
+    assert printed(capsys, "gpt-oss-20b", "--layer", "1").count("layers 1, 3, ") == 1
+    assert text.count("\n  position ") < printed(capsys, file(GEMMA)).count("\n  position ") == 2
+
+
 def test_what_is_not_known_is_loud(file, capsys):
     assert "NOT DESCRIBED" in printed(capsys, file({"model_type": "wav2vec2"}))
     text = printed(capsys, file({"model_type": "martian", **SIZES}))
