@@ -369,10 +369,21 @@ def _add_vectors(parser):
     verify.set_defaults(run=_vectors_verify)
 
 
+class _Models(argparse.Action):
+    """Print the names of the models that explain knows, and leave."""
+
+    def __call__(self, parser, *_):
+        from posref.explain import sources
+
+        print("\n".join(sources.models()))
+        parser.exit()
+
+
 def _add_explain(parser):
     parser.add_argument(
         "file", metavar="FILE|NAME", help="config.json, params.json, a GGUF file, or a model such as gpt-oss-20b"
     )
+    parser.add_argument("--models", action=_Models, nargs=0, help="list the models that are known by name")
     parser.add_argument("--layer", type=WHOLE, metavar="N", help="only the layers that do as layer N")
     parser.add_argument("--part", metavar="NAME", help="only this part, for instance text_config")
     parser.add_argument("--json", action="store_true", help="as JSON")

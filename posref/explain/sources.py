@@ -72,10 +72,8 @@ def _from_file(path):
                 return gguf.read(file)
             text = first + file.read(LARGEST + 1)  # a pipe cannot be sought in
     except OSError as error:
-        first = ", ".join(sorted(models())[:6])
-        words = f"models known by name: {first} and {len(models()) - 6} more"
-        if _near(path):
-            words = f"did you mean {', '.join(_near(path))}?"
+        words = f"did you mean {', '.join(_near(path))}? " * bool(_near(path))
+        words += f"`posref explain --models` lists the {len(models())} models known by name"
         raise ValueError(f"{path}: {error.strerror}; name a config.json, a params.json or a GGUF file; {words}") from None
     return _parsed(path, text)
 

@@ -306,6 +306,16 @@ def test_models_by_name(capsys):
     assert "gpt-oss-20b" in capsys.readouterr().err
 
 
+def test_known_names_are_listed(capsys):
+    """Each on a line of its own; an unknown name says how to list them, and a family its members."""
+    assert cli.main(["explain", "--models"]) == 0
+    assert capsys.readouterr().out.splitlines() == list(sources.models())
+    assert cli.main(["explain", "llama"]) == 2
+    said = capsys.readouterr().err
+    assert "did you mean Llama-2-7b-hf, Llama-3.1-8B" in said
+    assert "`posref explain --models` lists" in said
+
+
 def test_every_shipped_model_is_explained_and_has_a_source():
     for name, record in sources.models().items():
         explained = explain(name)
