@@ -22,8 +22,7 @@ from markdown import markdown  # noqa: E402
 from pages import data, text  # noqa: E402
 from pictures import files  # noqa: E402
 
-import posref  # noqa: E402
-from posref import drawing  # noqa: E402
+from posref import __version__, drawing  # noqa: E402
 
 FIRST = ("start", "compare", "symptoms", "findings")  # texts that every page names at its top
 ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True)
@@ -122,7 +121,7 @@ def site():
     """File name -> contents of every page."""
     texts = {name: (data.headings(words)[0], words) for name, words in data.texts().items()}
     named = {"first": FIRST, "texts": {name: title for name, (title, _) in texts.items() if name.isalpha()}}
-    ENVIRONMENT.globals |= named | {"version": posref.__version__, "toc": (), "dict": dict}
+    ENVIRONMENT.globals |= named | {"version": __version__, "toc": (), "dict": dict}
     render = lambda template, title, **more: ENVIRONMENT.get_template(f"{template}.html").render(title=title, **more)
     everything, models = [data.page(name) for name in data.NAMES], data.models()
     systems = [p for p in everything if p["family"] != "common"]

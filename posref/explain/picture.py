@@ -115,7 +115,7 @@ def _turns(curves):
     powers = range(1, int(math.log10(3 * high)) + 1)[:: 1 + int(math.log10(high)) // 5]
     plot = _plot("Tokens for one full turn", legend, curves, (4, 3 * high), "log", 170, len(facts))
     plot.axes(_ticks(curves), [(10.0**e, power(10, e)) for e in powers], f"pair, of {_pairs(curves)}", plot.label)
-    for name, length in {item for group in groups for item in _lengths(group).items()}:
+    for name, length in dict.fromkeys(item for group in groups for item in _lengths(group).items()):
         y = plot.py(length)
         plot.line(plot.left, y, plot.right, y, "mut", 1.2, "1 3")
         if len(curves) == 1:

@@ -1,7 +1,10 @@
 """`posref explain --plot`: numbers are read off the drawn lines, small masks are compared with rules written out here."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -172,6 +175,19 @@ def test_two_models(tmp_path):
     assert "Layers and masks of gpt-oss-20b" in said
     assert "14 -> 29 slow pairs: 32x -> 8x slower than by its own base" in said
     assert "the positions are the same" in written(plotted(tmp_path, "t5-base", "--diff", "t5-base"))
+
+
+def test_the_same_bytes_in_every_process():
+    """Sets of strings have another order in each."""
+    command = "from posref.explain import explanation, picture; a, b = map(explanation, ('gpt-oss-20b', 'Llama-3.1-8B')); "
+    command += "print(picture.drawn(a, 'a') + picture.compared(a, b, 'ab'))"
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", command], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "1234"
+    }
+    assert len(made) == 1
 
 
 def test_what_a_file_says_is_text_in_the_picture(file, tmp_path):
