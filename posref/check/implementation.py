@@ -17,7 +17,7 @@ from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
-from posref.check.stages.inputs import fine_numbers, other_masks
+from posref.check.stages.inputs import fine_numbers, large_features, other_masks
 from posref.check.stages.later_questions import reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
@@ -102,6 +102,7 @@ def check(
         reused_buffers(report, caller, question)
         negative_positions(report, caller, settings, question)
         fine_numbers(report, caller, question)
+        large_features(report, caller, question)
         other_masks(report, caller, question)
         check_gradient(report, caller, op, a)
         if seed is not None:

@@ -74,6 +74,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return False
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
+    found = _read(found, got)
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -84,7 +85,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         fits = tuple(each for each in found.fits if _rounded(question, narrow.answer(each[0], each[1].wrong), got, low))
         _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
-        _named(report, question, found if found.fits else question.ask(got, stages))
+        _named(report, question, found if found.fits else _read(question.ask(got, stages), got))
     if not report.diagnosis:
         _constant_named(report, question, got)
     return False
@@ -156,14 +157,22 @@ def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
 
 
 def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool:
-    """Say that all output numbers are equal, if right ones are more than two: a mask of two values may have lost one."""
-    equal = got.size > 2 and bool(np.isfinite(got).all()) and bool((got == got.flat[0]).all())
-    if not equal or len(np.unique(question.right)) <= 2:
+    """Say that all elements are equal, where right ones are not."""
+    if not _constant(got) or _constant(question.right):
         return False
     sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
     report.diagnosis.append(Finding("constant_output", sentence, READS))
     report.advice.append(READS)
     return True
+
+
+def _read(found: Found, got: np.ndarray) -> Found:
+    """Without mistakes in positions, where all elements are equal: no position was read."""
+    return found._replace(fits=tuple(each for each in found.fits if each[1].kind != "positions")) if _constant(got) else found
+
+
+def _constant(y: np.ndarray) -> bool:
+    return y.size > 2 and bool(np.isfinite(y).all()) and bool((y == y.flat[0]).all())
 
 
 def _values(question: Question, got: np.ndarray) -> int:

@@ -97,6 +97,9 @@ class Settings:
         """Whether the keys of a type that is not known, or of a class that is not of its type, decide its frequencies."""
         dictionaries = [self.file, *(self.file.get(key) for key in ROTARY)]
         based = any(isinstance(values, dict) and values.get("rope_theta") is not None for values in dictionaries)
+        word = str(self.file.get("position_embedding_type") or "absolute").lower()  # which many write beside a rotation
+        if word != "absolute" and "rope" not in word and "rotary" not in word:
+            return False
         sizes = {"hidden_size", "num_attention_heads", "num_hidden_layers"} <= set(self.file)
         return (not self.facts or bool(self.doubt)) and based and sizes and "qk_rope_head_dim" not in self.file
 

@@ -122,6 +122,8 @@ def _nested(settings, kinds, bases, scaled=("full_attention",)):
     for kind, (key, without) in bases.items():
         found[kind] = found.get(kind) or {"rope_type": "default"}
         found[kind].setdefault("rope_theta", settings[key] if key and settings.given(key) else without)
+        if settings["partial_rotary_factor"] is not None:
+            found[kind].setdefault("partial_rotary_factor", settings["partial_rotary_factor"])
         _standard(settings, found[kind], flat=False)
     return {kind: found.get(kind) and found[kind] | NESTED for kind in kinds}
 

@@ -245,8 +245,15 @@ def _ignored(settings, groups):
         share, kind = values.get("partial_rotary_factor"), name.rpartition(".")[2]
         turned = [group for group in whole if group.kind == kind or kind not in {each.kind for each in _rotary(groups)}]
         if share not in (None, 1) and turned and not any(_proportional(group) for group in turned):
-            name = f"{name}.partial_rotary_factor".lstrip(".")
-            yield f"{name} is {share}, and transformers 5.23.0 does not read it here: the whole head turns"
+            where = "here" if len(whole) == len(_rotary(groups)) else f"for {' and '.join(group.kind for group in whole)}"
+            key = f"{name}.partial_rotary_factor".lstrip(".")
+            yield f"{key} is {share}, and transformers 5.23.0 does not read it {where}: the whole head turns"
+        if share not in (None, 1) and "partial" not in settings.family and settings.file.get("posref_file") != "GGUF":
+            for group in (each for each in _rotary(groups) if each.scaling and each.rotary_dim < each.head_dim):
+                yield (
+                    f"transformers 5.23.0 stops at the first call: {group.scaling['type']} gives it {group.rotary_dim // 2} "
+                    f"frequencies by partial_rotary_factor, and the code of this type turns all {group.head_dim} features"
+                )
         if values.get("mrope_interleaved") is False and any(group.order == "interleaved" for group in groups):
             yield f"{name}.mrope_interleaved is false, and transformers 5.23.0 does not read it: the axes are interleaved"
 

@@ -1,6 +1,7 @@
 """check: implementations of any op, right and wrong, in other axes, on a device, with gradients; none imports posref.ops."""
 
 import contextlib
+import inspect
 import re
 
 import numpy as np
@@ -10,10 +11,12 @@ from posref import ops
 from posref.absolute import floater
 from posref.check import check, contract, implementation
 from posref.check.stages import positions
+from posref.check.stages.later_questions import features
 from posref.check.wrong_elements import columns, where
 from posref.explain import explain, presets, sources
 from posref.relative import alibi, sandwich
 from posref.rotary import axes, rope, scaling
+from tests import own
 from tests.every import every
 from tests.ops.test_ops import settings
 
@@ -390,6 +393,48 @@ def test_gradients_through_torch():
     assert [f.sentence for f in lost.diagnosis] == [
         "the gradient of your output with respect to x is 0 everywhere: it was lost on the way, and the values are right"
     ]
+
+
+PARTLY_MEANT = [
+    op
+    for name in ops.names()
+    for op in ops.system(name).values()
+    if op.tags.isdisjoint({"gradient"}) and not np.all(op.meant(a := op.make(**own.first(op)))) and features(op, a)
+]
+
+
+@pytest.mark.parametrize("op", PARTLY_MEANT, ids=lambda op: op.name)
+def test_no_gradient_is_asked_of_elements_without_a_meaning(op):
+    """The values are the specification's; what arrives at the backward pass is 0 where any number is as good."""
+    torch, flows = pytest.importorskip("torch", reason="gradients through torch"), []
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(context, numbers, *given):
+            context.shapes = [x.shape if isinstance(x, torch.Tensor) and x.is_floating_point() else None for x in given]
+            return torch.from_numpy(numbers)
+
+        @staticmethod
+        def backward(context, flow):
+            flows.append(flow.numpy())
+            return None, *(shape and torch.zeros(shape) for shape in context.shapes)
+
+    def recorded(*given, **named):
+        values = {
+            key: x.detach().numpy() if isinstance(x, torch.Tensor) else x for key, x in zip(op.given, given, strict=False)
+        }
+        return Recorded.apply(op.spec(**values, **named), *given)
+
+    recorded.__signature__ = inspect.signature(op.spec)
+    chosen = own.first(op)
+    check(recorded, op.name, to=torch.from_numpy, **chosen)
+    a = op.make(**chosen)
+    meant = np.broadcast_to(op.meant(a), np.shape(op.spec(**a)))
+    asked = [
+        flow for flow in flows if flow.shape == meant.shape and len(np.unique(flow)) > 2
+    ]  # others are all ones: is there a way
+    assert asked
+    assert all(flow[meant].all() and not flow[~meant].any() for flow in asked)
 
 
 @pytest.mark.parametrize("preset", sorted(ops.presets()))

@@ -201,3 +201,43 @@ def test_the_ratio_that_is_printed_is_the_one_that_was_compared(op):
         if got.shape == question.right.shape and question.ask(got).fits and not judged(report, question, got):
             said = re.findall(r"(\S+) times (?:the limit|what rounding in)", str(report.checks))
             assert [number for number in said if float(number.strip("(")) < 1] == [], str(report)
+
+
+@every([op for op in OPS if np.asarray(op.spec(**op.make(**settings(op)))).dtype == bool], name=lambda op: op.name)
+def test_a_mask_that_is_true_everywhere_reads_no_positions(op):
+    arguments = op.make(**settings(op))
+    question = Question(op, arguments, models("float32", arguments))
+    report = Report(op.name)
+    assert not judged(report, question, np.ones_like(question.right), stages)
+    said = [each.name for each in report.diagnosis]
+    assert said, str(report)
+    assert "positions" not in {question.op.mistakes[name].kind for name in said if name in question.op.mistakes}, str(report)
+
+
+def grows_with(op, arguments, name):
+    """Whether twice an array of features of every text gives twice the result; weights, as TUPE's u, are none."""
+    x = arguments.get(name)
+    if not isinstance(x, np.ndarray) or x.ndim < 3 or x.dtype.kind != "f" or name in ("u_q", "u_k"):
+        return False
+    try:
+        right, twice = (np.asarray(op.spec(**arguments | {name: each})) for each in (x, 2 * x))
+    except ValueError:
+        return False
+    return bool(right.any()) and np.array_equal(2 * right, twice)
+
+
+LINEAR = [op for op in OPS if any(grows_with(op, op.make(**own.first(op)), name) for name in op.given)]
+
+
+@every(LINEAR, name=lambda op: op.name, parts=4)
+def test_clipped_features_are_named(op):
+    chosen = own.first(op)
+
+    def clipped(*given, **named):
+        return np.clip(op.spec(*given, **named), -100, 100)
+
+    clipped.__signature__ = inspect.signature(op.spec)
+    report = check(clipped, op.name, **chosen)
+    failed = [each.name for each in report.checks if each.status == "failed"]
+    assert failed, str(report)
+    assert " times " not in failed[0] or [each.name for each in report.diagnosis] == ["clipped"], str(report)

@@ -37,6 +37,18 @@ def test_truncate_is_not_found_in_nested_parameters():
     assert not said("truncate", model_type="gpt_oss", rope_scaling=YARN | {"truncate": False})
 
 
+def test_a_share_that_a_schedule_reads_and_the_code_does_not():
+    """Frequencies of the share of the head, from the schedule alone, and a forward pass that turns all features and stops."""
+    for model_type, words in (("llama", "stops at the first call"), ("olmo3", "for sliding_attention: the whole head turns")):
+        config = {"model_type": model_type, "partial_rotary_factor": 0.5, "rope_scaling": YARN, "rope_theta": 1e4}
+        yarn = scaling.yarn(rope.frequencies(32, 1e4), factor=32.0, original_length=4096, base=1e4, truncate=True)
+        assert np.array_equal(full(**config)["frequencies"], yarn)
+        assert said(words, **config)
+        assert said("yarn gives it 16 frequencies by partial_rotary_factor, and the code of this type turns all 64", **config)
+    assert not said("stops at the first call", model_type="phi", partial_rotary_factor=0.5, rope_scaling=YARN)
+    assert not said("stops at the first call", model_type="llama", partial_rotary_factor=0.5)
+
+
 def test_flat_parameters_of_a_class_that_wants_them_by_layer():
     config = {"model_type": "olmo3", "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
     assert full(**config)["base"] == 500000.0

@@ -161,6 +161,8 @@ def test_another_embedding_than_the_table_of_a_class():
     assert explain(bert)["layers"] == []
     assert "alibi" in explain(bert)["traps"][0]
     assert explain(bert | {"position_embedding_type": "absolute"})["layers"]
+    rotary = {"rope_theta": 100, "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    assert explain(rotary | {"model_type": "vit", "position_embedding_type": "sincos"})["layers"] == []
 
 
 @pytest.mark.parametrize("model_type", ["unknown here", *facts()])

@@ -13,6 +13,7 @@ from posref.check import engine
 from posref.check.call import RESULT, Misbehaved, output, raised
 from posref.check.ranged import models
 from posref.check.report import Finding, Report
+from posref.check.stages.later_questions import features
 from posref.check.verdict import WRITES, judged
 from posref.ops import Arguments, Op
 from posref.ops.probe import painted
@@ -30,7 +31,7 @@ def check_gradient(report: Report, caller: Any, op: Op, a: Arguments) -> None:
         _along_directions(report, caller, op, a)
         return
     gradient, argument = ops.op(f"{system}.{of[0]}"), of[1]
-    flow = painted(np.shape(op.spec(**a)), 2)
+    flow = _flow(op, a)
     try:
         got = _through(caller, op, a, argument, flow)
     except Misbehaved as error:
@@ -56,12 +57,12 @@ LOOSE = 2.0**-6  # of the sizes of all terms: float32, and masked weights that d
 def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None:
     """The gradient along one direction for each array of features, against the specification's central difference."""
     torch: Any = sys.modules.get("torch")
-    names = [name for name in _features(op, a) if _used(op, a, name)] if torch is not None and torch.is_grad_enabled() else []
+    names = [name for name in features(op, a) if _used(op, a, name)] if torch is not None and torch.is_grad_enabled() else []
     given = caller.tensors(a)
     names = [name for name in names if isinstance(given.get(name), torch.Tensor)]
     if not names or "gradient" in op.tags or caller.dtype not in ("float32", "float64"):
         return
-    flow = painted(np.shape(op.spec(**a)), 2)
+    flow = _flow(op, a)
     for name in names:
         try:
             got = _through(caller, op, a, name, flow)
@@ -87,12 +88,9 @@ def _along_directions(report: Report, caller: Any, op: Op, a: Arguments) -> None
     report.passed("gradient", f"along a direction of {', '.join(names)}")
 
 
-def _features(op: Op, a: Arguments) -> list[str]:
-    """The arrays of features of every text; a table of heads is a weight."""
-    names = [
-        name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
-    ]
-    return [name for name in names if len(a[name]) == len(a[names[0]])]
+def _flow(op: Op, a: Arguments) -> np.ndarray:
+    """A derivative of the loss by the result: 0 where the result has no meaning, whose numbers may depend on anything."""
+    return np.where(op.meant(a), painted(np.shape(op.spec(**a)), 2), 0)
 
 
 def _of_the_gradient(finding: Finding, argument: str) -> Finding:
@@ -108,7 +106,7 @@ def _severed(report: Report, caller: Any, op: Op, a: Arguments) -> bool:
 
     A function that runs without autograd as a whole, in numpy or under no_grad, is for inference: it is only said.
     """
-    names = _features(op, a)
+    names = features(op, a)
     torch: Any = sys.modules.get("torch")
     if not names or "gradient" in op.tags or torch is None or not torch.is_grad_enabled():
         return False

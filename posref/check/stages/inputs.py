@@ -1,5 +1,6 @@
-"""Inputs: the first question with other contents: numbers with 24-bit mantissas, and a mask that is no triangle."""
+"""Inputs: the first question with other contents: 24-bit mantissas, features as large as outliers, a mask with holes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from posref.check import engine
 from posref.check.call import Caller, Misbehaved, output
 from posref.check.report import Report
-from posref.check.stages.later_questions import failed, question_with, reshaped
+from posref.check.stages.later_questions import failed, features, question_with, reshaped
 from posref.check.verdict import judged
-from posref.ops import Arguments, Mistake, NotHere, common, probe, using
+from posref.ops import Arguments, Mistake, NotHere, common, probe, result, using
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
 ROUNDED = (
@@ -40,7 +41,45 @@ def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None
     arrays = {name: probe.fine(x) for name, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
     wide = report.ok and arrays and {caller.given, caller.dtype} <= {"float32", "float64"}
     if wide and all(np.array_equal(output(caller.to(x.astype(np.float32))), x) for x in arrays.values()):
-        _contents(report, caller, first, Arguments(first.a | arrays), "inputs with 24-bit mantissas", _roundings([*arrays]))
+        _contents(
+            report,
+            caller,
+            first,
+            Arguments(first.a | arrays),
+            "inputs with 24-bit mantissas",
+            lambda got: _roundings([*arrays]),
+        )
+
+
+LARGEST = 1024  # result of the question about large features: far below the end of float16, above that of 8-bit formats
+CLIPPED = ("values are clipped", "Right for small numbers; keys of trained models have outliers of tens to hundreds.")
+
+
+def large_features(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Features as large as outliers, where the result grows as each of them does: nothing may saturate."""
+    names = [name for name in features(caller.op, first.a) if _is_linear(first, name)]
+    size = np.abs(first.right).max(initial=0)
+    if not report.ok or not names or not 0 < size < LARGEST:
+        return
+    factor = 2.0 ** (np.log2(LARGEST / size) // len(names))
+    large = Arguments(first.a | {name: factor * first.a[name] for name in names})
+    _contents(report, caller, first, large, f"{' and '.join(names)} times {factor:g}", _clipped)
+
+
+def _is_linear(first: engine.Question, name: str) -> bool:
+    """Whether twice the argument gives twice the result, to the last bit; False where it is refused."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.array_equal(first.op.spec(**first.a | {name: 2 * first.a[name]}), 2 * first.right)
+    except ValueError:
+        return False
+
+
+def _clipped(got: np.ndarray) -> dict[str, Mistake]:
+    """The right result, between the smallest and the largest number of the output."""
+    low, high = got.min(), got.max()
+    bug = f"{CLIPPED[0]} at {low:g} and {high:g}"
+    return {"clipped": Mistake(result(lambda y: np.clip(y, low, high)), bug, CLIPPED[1], "Do not clip features.")}
 
 
 def other_masks(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -54,15 +93,24 @@ def other_masks(report: Report, caller: Caller, first: engine.Question) -> None:
     ):
         wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
         wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
-        _contents(report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", wrong)
+        _contents(
+            report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", lambda got: wrong
+        )
 
 
 def _contents(
-    report: Report, caller: Caller, first: engine.Question, a: Arguments, name: str, wrong: dict[str, Mistake]
+    report: Report,
+    caller: Caller,
+    first: engine.Question,
+    a: Arguments,
+    name: str,
+    wrong: Callable[[np.ndarray], dict[str, Mistake]],
 ) -> None:
+    """Ask it; `wrong` are mistakes that would show here, some of them read from the output."""
     try:
-        question = question_with(report, caller, first, a, wrong)
-        got = reshaped(caller(a), question)
+        got = caller(a)
+        question = question_with(report, caller, first, a, wrong(got))
+        got = reshaped(got, question)
     except (NotHere, ValueError):
         return
     except Misbehaved as error:

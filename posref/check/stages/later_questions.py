@@ -84,6 +84,14 @@ def question_with(
     return later_question(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))
 
 
+def features(op: Op, a: Arguments) -> list[str]:
+    """The arrays of features of every text; a table of heads is a weight."""
+    names = [
+        name for name in op.given if isinstance(a.get(name), np.ndarray) and a[name].ndim > 2 and a[name].dtype.kind == "f"
+    ]
+    return [name for name in names if len(a[name]) == len(a[names[0]])]
+
+
 def refuses(caller: Caller, a: Arguments) -> bool:
     """Whether the function raises, or returns no result, at these arguments."""
     try:
