@@ -57,7 +57,8 @@ def check(
     whose `layer=` and `part=` choose among layers that differ; `model` demands a precision.
 
     After the first probe other shapes are tried, steps of decoding, positions below 0 and up to 2^31, keys far from their
-    queries, long texts and many heads, masks with holes and, in torch, whether there is a gradient; the report says which.
+    queries, long texts and many heads, features as large as outliers, masks with holes and, in torch, whether there is a
+    gradient; the report says which.
     `seed=` adds calls whose sizes, positions and numbers are drawn from it, which a function cannot know beforehand.
     `max_position=` limits the positions; wrong elements that form a box are described. ValueError for settings that make no
     sense; whatever `fn` does wrong is in the report.

@@ -111,5 +111,5 @@ def _mistake(name: str, bug: str, change: Change, shape: tuple[int, ...]) -> Nam
         return y[tuple(map(slice, shape))] if y.ndim == len(shape) else y
 
     wrong.change = change  # type: ignore[attr-defined]
-    remedy = f"Pass {', '.join(change)} on as asked: compare the configuration with what is read."
+    remedy = f"Use {', '.join(change)} as configured: compare the configuration with what your code reads from it."
     return name, Mistake(wrong, bug, remedy=remedy, kind="setting")

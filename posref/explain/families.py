@@ -18,7 +18,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
-    class       the type of transformers that it is, where that does not know its name
+    class       the type whose code transformers has, where transformers has no type of this name
     rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one

@@ -483,7 +483,7 @@ def _schedule(known: schedules.Known) -> Named:
     if known.name == "ntk":
         base = schedules.first_base(known.frequencies, 6)
         bug += f", or dynamic_ntk at a length that makes this factor: base {base:g}"
-    remedy = "Scale frequencies as asked: compare rope_type and the lengths of the configuration with what is read."
+    remedy = "Scale frequencies as configured: compare rope_type and the lengths with what your code reads of them."
     return f"schedule {known.name}", _mistake(using(frequencies=known.frequencies), bug, remedy, "base")
 
 
