@@ -2,13 +2,16 @@
 
 A row says what a configuration does not:
 
-    stacks      {name of the stack in the class: the key that counts its layers}
+    stacks      {name of the stack in the class: the key that counts its layers}; with "patches" or "text" after the key, its
+                layers see these tokens alone
     heads, head the keys of the number of heads and of their width; of a width of all heads, `over` is True
-    sizes       features of each axis of `axes`: the key, or a function of the width of a head
+    kv          the key of the number of heads of keys and values
+    sizes       features of each axis of `axes`, by default the last ones of thw: the key, or a function of the width of a head
     base        of the frequencies of all axes: a number, or the key
     layout      how features are paired
     norm        of queries and keys: before, or the key that decides it; its value None or False is no norm
-    patches     coordinates of the patch in frame t, row h and column w of picture k of K, which has T x H x W patches
+    patches     coordinates of the patch in frame t, row h and column w of picture k of K, which has T x H x W patches; {key} is
+                the value of a key. By default those of `axes`
     text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where it is not turned
     cross       True where each layer has another attention, from the patches to the text, which turns nothing
     pipeline    that gives the module these coordinates, where it does not count itself
@@ -48,8 +51,17 @@ WAN = {
     "sizes": lambda d: [d - 4 * (d // 6), 2 * (d // 6), 2 * (d // 6)],
     "base": 10000,
     "norm": "before",
-    "patches": "(t, h, w)",
     "cross": True,
+}
+HUNYUAN = {
+    **FLUX,
+    "sizes": "rope_axes_dim",
+    "base": "rope_theta",
+    "norm": "qk_norm",
+    "pipeline": None,
+    "patches": None,
+    "text": None,
+    "timestep": (1, 256),
 }
 ROWS = {
     "FluxTransformer2DModel": FLUX,
@@ -78,15 +90,78 @@ ROWS = {
         },
     },
     "WanTransformer3DModel": {**WAN, "timestep": (1, "freq_dim")},
-    "HunyuanVideoTransformer3DModel": {
+    "HunyuanVideoTransformer3DModel": HUNYUAN,
+    "HunyuanVideo15Transformer3DModel": {**HUNYUAN, "stacks": {"transformer_blocks": "num_layers"}},
+    "HunyuanImageTransformer2DModel": HUNYUAN,
+    "SkyReelsV2Transformer3DModel": WAN,
+    "WanVACETransformer3DModel": {
+        **WAN,
+        "stacks": {"blocks": "num_layers", "vace_blocks": "vace_layers"},
+        "timestep": (1, "freq_dim"),
+    },
+    "ChronoEditTransformer3DModel": {
+        **WAN,
+        "sizes": lambda d: [d - 2 * (d // 3), d // 3, d // 3],
+        "patches": "(t * ({rope_temporal_skip_len} - 1 if T == 2 else 1), h, w)",
+        "timestep": (1, "freq_dim"),
+    },
+    "BriaTransformer2DModel": {**FLUX, "base": "rope_theta", "pipeline": "BriaPipeline", "timestep": None},
+    "BriaFiboTransformer2DModel": {**FLUX, "base": "rope_theta", "pipeline": "BriaFiboPipeline", "timestep": None},
+    "OvisImageTransformer2DModel": {**FLUX, "text": "(0, i, i)", "pipeline": "OvisImagePipeline"},
+    "LongCatImageTransformer2DModel": {
         **FLUX,
-        "sizes": "rope_axes_dim",
+        "patches": "(1, 512 + h, 512 + w)",
+        "text": "(0, i, i)",
+        "pipeline": "LongCatImagePipeline",
+    },
+    "Krea2Transformer2DModel": {
+        **FLUX,
+        "stacks": {"transformer_blocks": "num_layers"},
+        "kv": "num_key_value_heads",
+        "base": "rope_theta",
+        "pipeline": "Krea2Pipeline",
+        "timestep": None,
+    },
+    "Lumina2Transformer2DModel": {
+        "over": True,
+        "stacks": {
+            "layers": "num_layers",
+            "noise_refiner": "num_refiner_layers patches",
+            "context_refiner": "num_refiner_layers text",
+        },
+        "head": "hidden_size",
+        "kv": "num_kv_heads",
+        "sizes": "axes_dim_rope",
+        "base": 10000,
+        "norm": "before",
+        "patches": "(n, h, w)",
+        "text": "(i, 0, 0)",
+        "timestep": (1, 256),
+    },
+    "ZImageTransformer2DModel": {
+        "over": True,
+        "stacks": {
+            "layers": "n_layers",
+            "noise_refiner": "n_refiner_layers patches",
+            "context_refiner": "n_refiner_layers text",
+        },
+        "heads": "n_heads",
+        "head": "dim",
+        "sizes": "axes_dims",
         "base": "rope_theta",
         "norm": "qk_norm",
-        "pipeline": None,
-        "patches": "(t, h, w)",
+        "patches": "(-n // 32 * -32 + 1 + t, h, w)",
+        "text": "(1 + i, 0, 0)",
+    },
+    "CogView4Transformer2DModel": {
+        "stacks": {"transformer_blocks": "num_layers"},
+        "axes": "hw",
+        "sizes": lambda d: [d // 2, d // 2],
+        "base": 10000,
+        "layout": "half",
+        "norm": "before",
+        "patches": "(h * {rope_axes_dim[0]} // H, w * {rope_axes_dim[1]} // W)",
         "text": None,
-        "timestep": (1, 256),
     },
 }
 PLACE = "of the patch in frame t, row h and column w, each from 0, of T x H x W patches"
@@ -110,7 +185,10 @@ def explanation(config):
     name = config["_class_name"]
     settings = Settings({key: value for key, value in config.items() if not key.startswith("_")}, name)
     settings.facts = classes().get(name, {})
-    found = _groups(settings, ROWS[name]) if name in ROWS else []
+    try:
+        found = _groups(settings, ROWS[name]) if name in ROWS else []
+    except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        raise settings.error(f"a key has a value that {name} cannot have: {error}") from error
     keys = {**settings.facts.get("defaults", {}), **settings.file}
     counted = {key: settings.count(key, least=0) for key in keys if COUNTS.search(key) and key not in settings.read}
     why = "posref does not know how these layers use positions" if found else _unknown(config)
@@ -135,7 +213,7 @@ def _groups(settings, row):
     heads, head = (_count(settings, row.get(key, usual)) for key, usual in SIZES)
     head = head // heads if row.get("over") else head
     sizes = row["sizes"](head) if callable(row["sizes"]) else settings[row["sizes"]]
-    base, axes = _base(settings, row["base"]), row.get("axes", "thw")
+    base, axes = _base(settings, row["base"]), row.get("axes") or "thw"[-len(sizes) :]
     even = isinstance(sizes, list) and all(type(n) is int and n >= 0 and n % 2 == 0 for n in sizes)
     if not even or len(sizes) != len(axes) or sum(sizes) != head:
         key = row["sizes"] if isinstance(row["sizes"], str) else "the list of features of each axis"
@@ -148,7 +226,7 @@ def _groups(settings, row):
         encoding="rope",
         head_dim=head,
         heads=heads,
-        kv_heads=heads,
+        kv_heads=_count(settings, row["kv"]) if "kv" in row else heads,
         softmax_scale=head**-0.5,
         causal=False,
         norm=norm,
@@ -163,16 +241,19 @@ def _groups(settings, row):
         index=list(range(head // 2)),
         order="sections",
         learned_first=False,
-        positions=_positions(settings, row),
         source=f"diffusers 0.42.1, models/transformers/{settings.facts['module']}.py",
     )
-    layer = replace(layer, slips=slips.slips(layer))
-    found = []
-    for stack, key in row["stacks"].items():
-        layers = list(range(_count(settings, key, least=0)))
-        found += [replace(layer, part=stack, indices=layers)] if layers else []
+    layer, found = replace(layer, slips=slips.slips(layer)), []
+    said = _positions(settings, {**row, "patches": row.get("patches") or f"({', '.join(axes)})"})
+    for stack, words in row["stacks"].items():
+        key, *alone = words.split()
+        given = settings[key]
+        layers = list(range(len(given) if isinstance(given, list) else _count(settings, key, least=0)))
+        hidden = {"patches": ("text",), "text": ("images",)}[alone[0]] if alone else ()
+        positions = {name: value for name, value in said.items() if name not in hidden}
+        found += [replace(layer, part=stack, indices=layers, positions=positions)] if layers else []
         if layers and row.get("cross"):
-            found.append(_cross(settings, layer, stack, layers))
+            found.append(_cross(layer, stack, layers))
     return found
 
 
@@ -190,7 +271,7 @@ def _base(settings, base):
     return float(found)
 
 
-def _cross(settings, layer, stack, layers):
+def _cross(layer, stack, layers):
     kept = ("model_type", "head_dim", "heads", "kv_heads", "softmax_scale", "causal", "norm", "source")
     alone = "alone" if layer.norm else None
     return Layer(
@@ -201,7 +282,7 @@ def _cross(settings, layer, stack, layers):
 def _positions(settings, row):
     text = row.get("text")
     given = f"; {row['pipeline']} gives the module these coordinates" if row.get("pipeline") else ""
-    images = f"{row['patches']} {PLACE}{OF_SEVERAL * ('k' in row['patches'])}{given}"
+    images = f"{row['patches'].format_map(settings)} {PLACE}{OF_SEVERAL * ('k' in row['patches'])}{given}"
     found = {"forward": None, "generate": None, "cached": None, "images": images}
     if "cross" not in row:
         found["text"] = f"{text} of token i of the text, from 0" if text else "its tokens are not turned"

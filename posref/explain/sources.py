@@ -21,12 +21,12 @@ LARGEST = 2**24  # bytes: no configuration is larger
 def read(source):
     """The configuration behind a path or a dictionary, as a dictionary in the words of transformers."""
     config = source if isinstance(source, dict) else _from_file(source)
+    if diffusers.recognised(config):
+        return config
     if native.recognised(config):
         return native.translate(config)
     if gguf.recognised(config):
         return gguf.translate(config)
-    if diffusers.recognised(config):
-        return config
     return with_type(config)
 
 

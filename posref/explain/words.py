@@ -215,7 +215,7 @@ def _positions(found):
     rows = [f"without position_ids: {_in_words(found['forward'])}: {found['forward']}"] if found["forward"] else []
     rows += [f"in generate(): {_in_words(found['generate'])}: {found['generate']}"] if found["generate"] else []
     rows += [f"after c cached tokens: {found['cached']}"] if found["cached"] else []
-    rows += [f"patches of images: {found['images']}"] if found["images"] else []
+    rows += [f"patches of images: {found['images']}"] if found.get("images") else []
     rows += [f"tokens of the text: {found['text']}"] if "text" in found else []
     rows += [f"timestep: {found['timestep']}"] if "timestep" in found else []
     yield from zip(["positions", *[""] * len(rows)], rows, strict=False)

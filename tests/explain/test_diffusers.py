@@ -27,6 +27,14 @@ def test_wan_turns_by_time_row_and_column():
     assert (text["kind"], text["encoding"]) == ("cross_attention", "none")
 
 
+def test_keys_of_meta_are_not_those_of_a_class_of_diffusers():
+    """dim, n_layers and n_heads stand in a params.json too: Z-Image turns by row and column, and is no Llama."""
+    image = {"_class_name": "ZImageTransformer2DModel", "dim": 3840, "n_layers": 30, "n_heads": 30}
+    assert {group["part"] for group in explain(image)["layers"]} == {"layers", "noise_refiner", "context_refiner"}
+    assert explain(image)["layers"][0]["base"] == 256
+    assert explain({**image, "_class_name": "NoSuchModel"})["layers"] == []
+
+
 @pytest.mark.parametrize("name", ["UNet2DConditionModel", "AutoencoderKL", "FlowMatchEulerDiscreteScheduler", "NoSuchModel"])
 def test_a_class_without_a_row_is_named(name):
     found = explain(

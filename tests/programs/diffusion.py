@@ -58,6 +58,29 @@ SMALL = {
     "approximator_layers": 1,
     "patch_size": 1,
     "guidance_embeds": False,
+    "text_embed_2_dim": 16,
+    "image_embed_dim": 16,
+    "text_encoder_dim": 12,
+    "num_key_value_heads": 1,
+    "intermediate_size": 32,
+    "text_hidden_dim": 16,
+    "num_text_layers": 2,
+    "text_num_attention_heads": 2,
+    "text_num_key_value_heads": 2,
+    "text_intermediate_size": 16,
+    "num_layerwise_text_blocks": 1,
+    "num_refiner_text_blocks": 1,
+    "hidden_size": 48,
+    "num_kv_heads": 1,
+    "axes_dim_rope": [4, 8, 12],
+    "cap_feat_dim": 16,
+    "dim": 48,
+    "n_layers": 2,
+    "n_refiner_layers": 1,
+    "n_heads": 2,
+    "axes_dims": [4, 8, 12],
+    "time_embed_dim": 16,
+    "condition_dim": 8,
 }
 
 
@@ -69,6 +92,7 @@ class Case(NamedTuple):
     order: str = "text patches"
     pictures: Sequence[tuple[int, int, int]] = (PICTURE,)
     text: int = TEXT
+    padded: int = 1  # the text has a multiple of this many tokens
     file: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -102,17 +126,81 @@ def _qwen(c, pictures, text):
 def _video(c, pictures, text, width="text_dim"):
     patch = c["patch_size"] if isinstance(c["patch_size"], list) else [c.get("patch_size_t", 1), *2 * [c["patch_size"]]]
     size = [n * p for n, p in zip(pictures[0], patch, strict=True)]
-    given = {"hidden_states": _random(c["in_channels"], *size), "timestep": torch.tensor([700])}
+    given = {"hidden_states": _random(c["in_channels"], *size), "timestep": torch.tensor([700.0])}
     return given | {"encoder_hidden_states": _random(text, c[width])}
 
 
 def _hunyuan(c, pictures, text):
-    more = {"pooled_projections": _random(c["pooled_projection_dim"]), "encoder_attention_mask": torch.ones(1, text)}
+    more = {
+        "pooled_projections": _random(c["pooled_projection_dim"]),
+        "encoder_attention_mask": torch.ones(1, text, dtype=torch.int64),
+    }
     return _video(c, pictures, text, "text_embed_dim") | more
+
+
+def _hunyuan_15(c, pictures, text):
+    """Two texts and a picture, in one row of tokens."""
+    masks = {"encoder_attention_mask": torch.ones(1, text - 4), "encoder_attention_mask_2": torch.ones(1, 2)}
+    more = {"encoder_hidden_states_2": _random(2, c["text_embed_2_dim"]), "image_embeds": _random(2, c["image_embed_dim"])}
+    return _video(c, pictures, text - 4, "text_embed_dim") | masks | more
+
+
+def _flat(c, pictures, text, width="text_embed_dim"):
+    """A picture without an axis of frames."""
+    patch = c["patch_size"] if isinstance(c["patch_size"], list) else 2 * [c["patch_size"]]
+    given = _video({**c, "patch_size": [1, *patch]}, pictures, text, width)
+    mask = torch.ones(1, text, dtype=torch.int64)
+    return {**given, "hidden_states": given["hidden_states"][:, :, 0], "encoder_attention_mask": mask}
+
+
+def _vace(c, pictures, text):
+    given = _video(c, pictures, text)
+    return given | {"control_hidden_states": _random(c["vace_in_channels"], *given["hidden_states"].shape[2:])}
+
+
+def _fibo(c, pictures, text):
+    layers = c["num_layers"] + c["num_single_layers"]
+    return _flux(c, pictures, text) | {"text_encoder_layers": [_random(text, c["text_encoder_dim"]) for _ in range(layers)]}
+
+
+def _ovis(c, pictures, text):
+    return _flux(c, pictures, text) | {"txt_ids": torch.tensor([[0.0, i, i] for i in range(text)])}
+
+
+def _longcat(c, pictures, text):
+    ((_, rows, columns),) = pictures
+    of = pkgutil.resolve_name("diffusers.pipelines.longcat_image.pipeline_longcat_image").prepare_pos_ids
+    ids = of(1, "image", (512, 512), height=rows, width=columns)
+    return _packed(c, pictures, text) | {"img_ids": ids, "txt_ids": of(0, "text", (0, 0), num_token=text)}
+
+
+def _krea(c, pictures, text):
+    ids = diffusers.Krea2Pipeline.prepare_position_ids(text, *pictures[0][1:], "cpu")
+    return {
+        **_packed({**c, "joint_attention_dim": 1}, pictures, text),
+        "encoder_hidden_states": _random(text, c["num_text_layers"], c["text_hidden_dim"]),
+        "position_ids": ids,
+    }
+
+
+def _lumina(c, pictures, text):
+    return _flat(c, pictures, text, "cap_feat_dim")
+
+
+def _z_image(c, pictures, text):
+    size = (c["in_channels"], pictures[0][0], *[2 * n for n in pictures[0][1:]])
+    return {"x": [torch.randn(size)], "t": torch.tensor([0.7]), "cap_feats": [torch.randn(text, c["cap_feat_dim"])]}
+
+
+def _cogview(c, pictures, text):
+    sizes = dict.fromkeys(("original_size", "target_size", "crop_coords"), torch.tensor([[64.0, 64.0]]))
+    given = _flat(c, pictures, text) | sizes
+    return {key: value for key, value in given.items() if key != "encoder_attention_mask"}
 
 
 FLAT = ((1, 3, 5),)
 SEVERAL = ((1, 3, 5), (1, 4, 2))
+WAN = {"patch_size": [1, 2, 2], "attention_head_dim": 28}
 CASES = {
     "FluxTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
     "ChromaTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
@@ -130,7 +218,48 @@ CASES = {
         _video,
         "transformers.transformer_wan.WanRotaryPosEmbed.forward",
         "patches",
-        file={"patch_size": [1, 2, 2], "attention_head_dim": 28},
+        file=WAN,
+    ),
+    "HunyuanVideo15Transformer3DModel": Case(
+        _hunyuan_15, "transformers.transformer_hunyuan_video15.HunyuanVideo15RotaryPosEmbed.forward", "patches text"
+    ),
+    "HunyuanImageTransformer2DModel": Case(
+        _flat,
+        "transformers.transformer_hunyuanimage.HunyuanImageRotaryPosEmbed.forward",
+        "patches text",
+        FLAT,
+        file={"patch_size": [1, 1], "rope_axes_dim": [10, 14]},
+    ),
+    "SkyReelsV2Transformer3DModel": Case(
+        _video, "transformers.transformer_skyreels_v2.SkyReelsV2RotaryPosEmbed.forward", "patches", file=WAN
+    ),
+    "WanVACETransformer3DModel": Case(
+        _vace,
+        "transformers.transformer_wan.WanRotaryPosEmbed.forward",
+        "patches",
+        file={**WAN, "vace_layers": [0], "vace_in_channels": 4},
+    ),
+    "ChronoEditTransformer3DModel": Case(
+        _video,
+        "transformers.transformer_chronoedit.ChronoEditRotaryPosEmbed.forward",
+        "patches",
+        file={**WAN, "attention_head_dim": 32},
+    ),
+    "BriaTransformer2DModel": Case(_flux, "transformers.transformer_bria.BriaEmbedND.forward", pictures=FLAT),
+    "BriaFiboTransformer2DModel": Case(_fibo, "transformers.transformer_bria_fibo.BriaFiboEmbedND.forward", pictures=FLAT),
+    "OvisImageTransformer2DModel": Case(_ovis, "transformers.transformer_ovis_image.OvisImagePosEmbed.forward", pictures=FLAT),
+    "LongCatImageTransformer2DModel": Case(
+        _longcat, "transformers.transformer_longcat_image.LongCatImagePosEmbed.forward", pictures=FLAT
+    ),
+    "Krea2Transformer2DModel": Case(_krea, "transformers.transformer_krea2.Krea2RotaryPosEmbed.forward", pictures=FLAT),
+    "Lumina2Transformer2DModel": Case(
+        _lumina, "transformers.transformer_lumina2.Lumina2RotaryPosEmbed._get_freqs_cis", pictures=FLAT
+    ),
+    "ZImageTransformer2DModel": Case(
+        _z_image, "transformers.transformer_z_image.RopeEmbedder.__call__", "patches text", ((1, 4, 8),), 20, 32
+    ),
+    "CogView4Transformer2DModel": Case(
+        _cogview, "transformers.transformer_cogview4.CogView4RotaryPosEmbed.forward", pictures=FLAT
     ),
     "HunyuanVideoTransformer3DModel": Case(
         _hunyuan, "transformers.transformer_hunyuan_video.HunyuanVideoRotaryPosEmbed.forward", "patches text"
@@ -208,16 +337,18 @@ def still(tables):
 def coordinates(positions, case):
     """Of every token in the order of the module, as the explanation says; where a text is not turned, 0."""
     patches, text = (positions.get(key, "").partition(" of ")[0] for key in ("images", "text"))
-    count, found = len(case.pictures), {}
-    found["patches"] = [
-        eval(patches, {"T": T, "H": H, "W": W, "t": t, "h": h, "w": w, "k": k, "K": count})
-        for k, (T, H, W) in enumerate(case.pictures)
-        for t, h, w in itertools.product(range(T), range(H), range(W))
-    ]
     _, H, W = map(max, zip(*case.pictures, strict=True))
-    place = {"H": H, "W": W, "K": count, "n": case.text}
-    nothing = [0] * len(found["patches"][0])
-    found["text"] = [eval(text, {"i": i, **place}) if text.startswith("(") else nothing for i in range(case.text)]
+    place, found = {"H": H, "W": W, "K": len(case.pictures), "n": case.text}, {"text": [], "patches": []}
+    if patches:
+        found["patches"] = [
+            eval(patches, {**place, "T": T, "H": H, "W": W, "t": t, "h": h, "w": w, "k": k})
+            for k, (T, H, W) in enumerate(case.pictures)
+            for t, h, w in itertools.product(range(T), range(H), range(W))
+        ]
+    if text:
+        tokens = range(-(-case.text // case.padded) * case.padded)
+        still = [0] * len((found["patches"] or [()])[0])
+        found["text"] = [eval(text, {**place, "i": i}) if text.startswith("(") else still for i in tokens]
     return np.array([at for name in case.order.split() for at in found[name]], dtype=np.float64)
 
 
@@ -256,6 +387,8 @@ def attention(layer, before, after, case):
     scale = after.scale or width**-0.5
     if abs(scale - layer["softmax_scale"]) > 4 * U * scale:
         yield f"its scores are scaled by {scale}, explained as {layer['softmax_scale']}"
+    if after.k.shape[0] not in (layer["kv_heads"], layer["heads"]):
+        yield f"its keys have {after.k.shape[0]} heads, explained as {layer['kv_heads']}"
     for name, x, y in (("queries", before.q, after.q), ("keys", before.k, after.k)):
         expected, size = x, np.abs(x).max()
         if layer["encoding"] == "rope":
