@@ -285,7 +285,7 @@ def _positions(settings, row):
     images = f"{row['patches'].format_map(settings)} {PLACE}{OF_SEVERAL * ('k' in row['patches'])}{given}"
     found = {"forward": None, "generate": None, "cached": None, "images": images}
     if "cross" not in row:
-        found["text"] = f"{text} of token i of the text, from 0" if text else "its tokens are not turned"
+        found["text"] = f"{text} of token i of n tokens of the text, from 0" if text else "its tokens are not turned"
     if row.get("timestep"):
         factor, width = row["timestep"]
         width = _count(settings, width) if isinstance(width, str) else width
