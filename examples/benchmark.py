@@ -837,7 +837,7 @@ def show(report):
     for row in report["rows"]:
         ratios = [_ratio(row["columns"][column]) for column in COLUMNS]
         ratios[0] += f" {row['limit']}"
-        cells = [row["work"], "x".join(map(str, row["shape"])), _error(row["error"]) or "-", *ratios]
+        cells = [f"`{row['work']}`", "x".join(map(str, row["shape"])), _error(row["error"]) or "-", *ratios]
         print("| " + " | ".join(cells) + " |")
     spread = max(cell["high"] / cell["low"] for row in report["rows"] for cell in row["columns"].values() if "low" in cell)
     print(

@@ -33,7 +33,7 @@ SYMPTOMS = (
     ),
     Symptom(
         "Output with a KV cache differs from output without a KV cache.",
-        "kv cache cached caching resume prefix reuse chunked prefill eviction sinks streaming",
+        "kv cache cached caching position off by one resume prefix reuse chunked prefill eviction sinks streaming",
         ("queries_left_aligned", "row_for_position", "cache_ignored", "cache_counted_twice", "positions_from_first"),
         "posref check my_ops.py:positions --as position_ids.cached --contract",
     ),
