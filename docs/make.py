@@ -28,18 +28,17 @@ FIRST = ("start", "compare", "symptoms", "findings")  # texts that every page na
 ENVIRONMENT = Environment(loader=FileSystemLoader(DOCS / "pages" / "templates"), undefined=StrictUndefined, trim_blocks=True)
 MACROS = ENVIRONMENT.get_template("macros.html").module
 WHOLE = r"(<(code|pre|a|h\d|div|figure|b|math)\b.*?</\2>)"  # where no formula is looked for
-README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 DERIVATIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", data.texts()["derivations"], re.MULTILINE | re.DOTALL))
 
 
 def first_page():
     """The first example of the README, its five uses, and the two large pictures."""
-    source = README.split("```python\n")[1].split("```")[0]
-    command, output = README.split("```console\n$ ")[1].split("```")[0].split("\n", 1)
-    uses = re.findall(r"^\*\*\d\. ([^*]*)\*\*,? (.*?)(?=\n\n\*\*|\n\n## )", README, flags=re.MULTILINE | re.DOTALL)
+    source = data.README.split("```python\n")[1].split("```")[0]
+    command, output = data.README.split("```console\n$ ")[1].split("```")[0].split("\n", 1)
+    uses = re.findall(r"^\*\*\d\. ([^*]*?)\.?\*\*,? (.*?)(?=\n\n\*\*|\n\n## )", data.README, flags=re.MULTILINE | re.DOTALL)
     pictures = {name: data.figure(key) for name, key in (("map", "map"), ("tall", "map-tall"), ("sheet", "sheet"))}
     hero = {"source": text.python(source.split("\n\n\n")[1]), "command": command, "output": output.rstrip()}
-    install = README.split("```sh\n")[1].split("```")[0].rstrip()
+    install = data.README.split("```sh\n")[1].split("```")[0].rstrip()
     return {"install": install, "hero": hero, "uses": [(title, _html(words)) for title, words in uses], **pictures}
 
 
@@ -50,12 +49,12 @@ def _html(words):
     """
     drawn = lambda found: str(MACROS.figure(data.figure(found[1]))).replace("\n", " ")  # a block of HTML is one line
     words = re.sub(r"!\[\]\(figures/([\w-]+)\.svg\)", drawn, words)
-    words = re.sub(r"\[([^\]]*)\]\((?!https:|#|(?:docs/)?\w+\.md)[^)]*\)", r"\1", words)
+    words = re.sub(r"\[([^\]]*)\]\((?!https:|#|(?:docs/|\.\./)?\w+\.md)[^)]*\)", r"\1", words)
     body = markdown(words, extensions=["tables", "fenced_code", "toc"])
     body = re.sub(r"<pre><code>(.*?)</code></pre>", lambda m: _formulas(unescape(m[1])), body, flags=re.DOTALL)
     body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)
     body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
-    return re.sub(r'href="(?:docs/)?(\w+)\.md', r'href="\1.html', body)
+    return re.sub(r'href="(?:docs/|\.\./)?(\w+)\.md', r'href="\1.html', body)
 
 
 def _formulas(block):
@@ -89,7 +88,8 @@ def _findings(body):
 
 def _linked(body):
     """Names of systems, theorems and explained mistakes are links to them."""
-    link = lambda m: f'<a href="{data.links()[m[2] + m[3]]}">{m[1]}</a>{m[3]}' if m[2] + m[3] in data.links() else m[0]
+    split = lambda code: re.sub(r"(?<=\w)([._])(?=\w)", r"\1<wbr>", code)
+    link = lambda m: f'<a href="{data.links()[m[2] + m[3]]}">{split(m[1])}</a>{m[3]}' if m[2] + m[3] in data.links() else m[0]
     return re.sub(r"(<code>([\w.]+)</code>)(?!</a>)(:?)", link, body)
 
 

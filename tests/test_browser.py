@@ -33,7 +33,34 @@ COLLIDING = """[...document.querySelectorAll("main svg")].flatMap(svg => {
   ).map(([other]) => `${one} | ${other}`));
 })"""
 BROKEN = """[...document.querySelectorAll("td:first-child code")].filter(
-  e => !/\\s/.test(e.textContent) && e.getClientRects().length > 1).map(e => e.textContent)"""
+  e => !/\\s/.test(e.textContent) && new Set([...e.getClientRects()].map(r => r.top)).size > 1).map(e => e.textContent)"""
+TORN = """[...document.querySelectorAll(".seen a, .text td")].flatMap(e => {
+  const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), range = document.createRange(), found = [];
+  while (walk.nextNode()) for (const word of walk.currentNode.textContent.matchAll(/[^\\s/._-]+(?:e-\\d+)?/g)) {
+    range.setStart(walk.currentNode, word.index);
+    range.setEnd(walk.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) found.push(word[0]);
+  }
+  return found;
+})"""
+SMALL = """[...document.querySelectorAll("main *, header *, footer *")].filter(e =>
+  [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim()) && e.getClientRects().length
+  && !e.closest("script, select")
+).filter(e => {
+  const drawn = e.closest("svg"), size = parseFloat(getComputedStyle(e).fontSize) * (drawn ? e.getScreenCTM().a : 1);
+  return size < (drawn || e.closest("math") ? 8.9 : 11);
+}).map(e => `${e.tagName} ${e.textContent.trim().slice(0, 60)}`)"""
+LAPPING = """[...document.querySelectorAll(".math .f")].flatMap(line => {
+  const parts = [...line.querySelectorAll("math")].map(m => m.getBoundingClientRect());
+  return parts.slice(1).filter((b, i) =>
+    Math.min(b.right, parts[i].right) - Math.max(b.left, parts[i].left) > 1 && b.top < parts[i].bottom - 1
+  ).map(() => line.textContent);
+})"""
+EDGES = """new Set([".name", document.querySelector(".toc p")?.offsetParent ? ".toc p" : "h1", "footer p:last-child"].map(at => {
+  const range = document.createRange();
+  range.selectNodeContents(document.querySelector(at));
+  return Math.round(range.getBoundingClientRect().left / 3);
+})).size"""
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +117,13 @@ def test_nothing_is_clipped_and_no_labels_collide(page, folder, width):
         if width == 1280 and "." in file.stem:
             assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST, file.name
         assert width < 1280 or page.evaluate(BROKEN) == [], file.name
+        assert page.evaluate(EDGES) == 1, f"{file.name}: header, title and footer do not begin at one edge"
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate(CLIPPED) == [], file.name
         assert page.evaluate(COLLIDING) == [], file.name
+        assert page.evaluate(LAPPING) == [], file.name
+        assert page.evaluate(SMALL) == [], file.name
+        assert width < 1280 or page.evaluate(TORN) == [], file.name
         assert file.stem != "index" or page.evaluate(COLLIDING.replace("> 1\n", "> -4\n")) == [], "labels of the map touch"
 
 
@@ -142,6 +173,31 @@ def test_search_finds(page, folder, words, address):
     page.keyboard.press("Enter")
     page.wait_for_url("**/" + links[0])
     assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("why does a transformer need positions", "start.html"),
+        ("pairs", "rotary.layouts.html"),
+        ("garbage after 4096 tokens", "symptoms.html"),
+        ("off by one", "symptoms.html"),
+        ("left padding", "symptoms.html"),
+        ("which one for long context?", "longer.html"),
+        ("meta-llama/Llama-3.1-8B", "models.html#Llama-3.1-8B"),
+        ("compare llama and qwen", "compare.html"),
+        ("normal form", "trust.html"),
+        ("what is proved", "trust.html"),
+        ("is my library wrong", "findings.html"),
+        ("add a new system", "CONTRIBUTING.html"),
+        ("released vectors", "use.html"),
+        ("what an encoding should be", "systems.html"),
+    ],
+)
+def test_a_question_has_its_page_first(page, folder, question, first):
+    page.goto((folder / "index.html").as_uri())
+    page.fill("#search input", question)
+    assert page.get_attribute("#search li a >> nth=0", "href") == first
 
 
 def test_search_says_when_there_is_nothing(page, folder):

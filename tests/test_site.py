@@ -182,6 +182,18 @@ def test_the_steps_have_a_page_each_and_a_page_that_lists_them(site):
         assert {before, *filter(None, [after])} <= set(Page(body).links), name
 
 
+def test_every_text_is_a_page_and_each_row_of_steps_leads_on(site):
+    assert {
+        f"{path.stem}.html" for path in (*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md")
+    } <= set(site)
+    turn = [Page(site[name].split('class="turn"')[1].split("</nav>")[0]).links for name in ("start.html", "start1.html")]
+    assert turn == [["start1.html"], ["start.html", "start2.html"]]
+
+
+def test_no_code_ends_with_an_empty_line(site):
+    assert [name for name, text in site.items() if re.search(r"\n\n</code></pre>|</span>\n\n</pre>", text)] == []
+
+
 def test_formulas_in_the_tables_of_texts_are_set(site):
     for path in (ROOT / "docs").glob("*.md"):
         for cell in re.findall(r"<td.*?</td>", site[f"{path.stem}.html"], re.DOTALL):

@@ -27,6 +27,7 @@ BEYOND = {
     "repeats": "repeats earlier scores beyond the trained length",
 }
 DOCS = Path(__file__).parents[1]
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")  # what it prints is tested
 ROWS = (DOCS / "glossary.md").read_text(encoding="utf-8").split("|---|---|---|\n")[1].splitlines()
 GLOSSARY = [tuple(cell.strip() for cell in row.split("|")[1:4]) for row in ROWS]  # word, what it means, other words for it
 COQ = json.loads((DOCS / "coq.json").read_text(encoding="utf-8"))["theorems"]
@@ -256,15 +257,17 @@ def anchor(word):
 
 
 def texts():
-    """Name -> Markdown of the texts of docs. start.md lists its steps and what each repairs; each step is a text of its own."""
-    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    """Name -> Markdown of the texts that the README lists, in its order; each step of start.md is a text of its own."""
+    listed = re.findall(r"\]\(((?:docs/)?\w+)\.md\)", README.split("## Where to read on")[1])
+    found = {name.removeprefix("docs/"): (DOCS.parent / f"{name}.md").read_text(encoding="utf-8") for name in listed}
     steps = re.findall(r"^## (\d[^\n]*)\n\n(.*?)\n\n(.*?)(?=^## )", found["start"], re.MULTILINE | re.DOTALL)
     links = [f'<a href="start{n}.html">{title}</a>' for n, (title, _, _) in enumerate(steps, 1)]
-    listed = "".join(f"## {link}\n\n{wrong}\n\n" for link, (_, wrong, _) in zip(links, steps, strict=True))
-    around = zip(steps, ['<a href="start.html">Start here</a>', *links], [*links[1:], ""], strict=False)
-    page = '# {}\n\n{}\n\n{}<nav class="turn"><span>{}</span><span>{}</span></nav>'
-    found["start"] = re.sub(r"^## \d.*(?=^## )", lambda _: listed, found["start"], flags=re.MULTILINE | re.DOTALL)
-    return found | {f"start{n}": page.format(*step, *ends) for n, (step, *ends) in enumerate(around, 1)}
+    linked = "".join(f"## {link}\n\n{wrong}\n\n" for link, (_, wrong, _) in zip(links, steps, strict=True))
+    whole = re.sub(r"^## \d.*(?=^## )", lambda _: linked, found["start"], flags=re.MULTILINE | re.DOTALL)
+    way = {"start": whole} | {f"start{n}": "# {}\n\n{}\n\n{}".format(*step) for n, step in enumerate(steps, 1)}
+    chain = ["", '<a href="start.html">Start here</a>', *links, ""]
+    turn = '{}\n\n<nav class="turn"><span>{}</span><span>{}</span></nav>'
+    return found | {name: turn.format(way[name].rstrip(), *ends) for name, *ends in zip(way, chain, chain[2:], strict=False)}
 
 
 def headings(words):
@@ -306,8 +309,9 @@ def _entries(all_pages, all_models):
     for s in symptoms.SYMPTOMS:
         yield s.sees, f"suspect {', '.join(s.suspects)}; {s.words}", "symptoms.html", "bad", ""
     for name, said in texts().items():
-        title, *heads = headings(said)
-        yield title, ", ".join(heads[:8]) or "a step of Start here", f"{name}.html", "gold", said
+        (title, *heads), lead = headings(said), re.search(r"\n\n(?!```)([^#|<].*?)\n\n", said, re.DOTALL)[1]
+        more = f"{' '.join(lead.split())} {', '.join([*heads, *re.findall('<!-- asked: (.*) -->', said)])}"
+        yield title, re.sub(r"[`*]|\]\(.*?\)", "", more), f"{name}.html", "gold", said
     for word, said, other in GLOSSARY:
         yield word, f"Glossary: {said}", f"glossary.html#{anchor(word)}", "gold", other
     for p in sorted(all_pages, key=lambda p: overview.importance(p["name"])):

@@ -1,27 +1,29 @@
 (function () {
   const entries = INDEX, form = document.getElementById("search"), input = form.querySelector("input"), list = form.querySelector("ul");
-  const small = /^(an?|and|are|can|do|does|for|has|how|i|in|is|it|its|my|of|the|to|what|when|where|which|why|with)$/;
+  const small = /^(an?|and|are|be|between|by|can|do|does|for|from|has|how|i|in|is|it|its|me|my|new|of|on|or|should|than|the|to|vs|we|what|when|where|which|why|with|you)$/;
+  const stem = word => word.replace(/([^s])s$/, "$1");
   let at = -1;
   form.hidden = false;
   function text(s) { const n = document.createElement("span"); n.textContent = s; return n.innerHTML; }
   function score([title, what, , , known], word) {
     const i = title.toLowerCase().indexOf(word), begins = word.length < 4 ? " " + word : word;
-    return title.toLowerCase() === word ? 9 : i === 0 ? 7 : i > 0 ? 5 : ` ${what.toLowerCase()}`.includes(begins) ? 3 : known.includes(begins) ? 2 : 0;
+    return stem(title.toLowerCase()) === word ? 9 : i === 0 ? 7 : i > 0 ? 5 : ` ${what.toLowerCase()}`.includes(begins) ? 3 : known.includes(begins) ? 2 : 0;
   }
-  function total(entry, words) {  // more of the words first, then pages, theorems last; by its text alone a system before other pages
-    const scores = words.map(word => score(entry, word)).filter(Boolean), place = !entry[2].includes("#") ? 8 : entry[3] === "mut" ? 0 : 2;
-    return scores.reduce((sum, s) => sum + s + 100, Math.max(...scores) < 3 ? entry[3] !== "gold" : place) * (scores.length > 0);
+  function total(entry, words, phrase) {  // more of the words first, then whole questions, then pages, theorems last; by its text alone a system before other pages
+    const whole = phrase.includes(" ") && `${entry[0]} ${entry[1]}`.toLowerCase().includes(phrase) ? 9 : 0;
+    const scores = words.map(word => score(entry, word)).filter(Boolean), place = /^models|^[^#]*$/.test(entry[2]) ? 8 : entry[3] === "mut" ? 0 : 2;
+    return scores.reduce((sum, s) => sum + s + 100, whole + (Math.max(...scores) < 3 ? entry[3] !== "gold" : place)) * (scores.length > 0);
   }
   function show() {
-    const words = input.value.toLowerCase().split(/[\s,;?!"']+/).filter(word => word && !small.test(word));
-    const found = entries.map(entry => [total(entry, words), entry]).filter(f => f[0]).sort((a, b) => b[0] - a[0]);
+    const phrase = input.value.toLowerCase().trim().replace(/[?!.]+$/, "");
+    const words = phrase.split(/[\s,;?!"'/]+/).filter(word => word && !small.test(word)).map(stem);
+    const found = entries.map(entry => [total(entry, words, phrase), entry]).filter(f => f[0]).sort((a, b) => b[0] - a[0]);
     at = -1; list.hidden = !words.length;
     list.innerHTML = found.filter(f => f[0] > found[0][0] - 50).slice(0, 9).map(([, [title, what, address, colour]]) =>
       `<li><a href="${address}"><b style="color:var(--${colour})">${text(title)}</b><span>${text(what)}</span></a></li>`
     ).join("") || "<li class=nothing>Nothing. Try a model, a framework or a symptom.</li>";
   }
-  input.addEventListener("input", show);
-  input.addEventListener("focus", show);
+  for (const each of ["input", "focus"]) input.addEventListener(each, show);
   document.addEventListener("click", e => { if (!form.contains(e.target) || e.target.closest("a")) list.hidden = true; });
   document.addEventListener("keydown", e => {
     if (e.key === "/" && document.activeElement !== input) { e.preventDefault(); input.focus(); }

@@ -20,7 +20,7 @@ LARGE = {"sum": "\N{N-ARY SUMMATION}", "prod": "\N{N-ARY PRODUCT}", "integral": 
 MINUS, DOT, DOTS, NOT_EQUAL = "\N{MINUS SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}", "\N{NOT EQUAL TO}"
 AT_MOST, AT_LEAST, TO = "\N{LESS-THAN OR EQUAL TO}", "\N{GREATER-THAN OR EQUAL TO}", "\N{RIGHTWARDS ARROW}"
 LEFT, RIGHT, PRIME = "\N{MATHEMATICAL LEFT ANGLE BRACKET}", "\N{MATHEMATICAL RIGHT ANGLE BRACKET}", "\N{PRIME}"
-WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS}
+WORDS = {"<=": AT_MOST, ">=": AT_LEAST, "->": TO, "!=": NOT_EQUAL, "..": DOTS, "-": MINUS, "+-": "\N{PLUS-MINUS SIGN}"}
 SIGNS = WORDS | {".": DOT, "*": DOT, "~-": MINUS}
 UPRIGHT = {"low", "high", "key", "query", "head", "max", "min", "released", "paper", "size", "idx", "sink", "fast", "slow"}
 FUNCTIONS = {"ln", "log", "sin", "cos", "tanh", "exp", "log_8"}
@@ -216,6 +216,7 @@ def pretty(text):
         text = re.sub(rf"(?<![A-Za-z]){name}(?![a-z]| (net|rule)\b)", letter, text)
     for sign, looks in WORDS.items():
         text = text.replace(f" {escape(sign)} ", f" {looks} ")
+    text = re.sub(r"(?<=\de)-(?=\d)", MINUS, text)
     return re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], re.sub("\0(\\d+)\0", lambda m: held[int(m[1])], text))
 
 

@@ -15,8 +15,8 @@ def _ranges(starts):
 
 
 def _strip():
-    p, y = Panel(330, 290, "the distances that share a bucket, encoder 16 a side, decoder 32"), 16
-    for title, side in (("encoder: 16 buckets a side", 16), ("decoder: 32 buckets, the past alone", 32)):
+    p, y = Panel(330, 290, "the distances that share a bucket, encoder 16 per side, decoder 32"), 16
+    for title, side in (("encoder: 16 buckets per side", 16), ("decoder: 32 buckets, the past alone", 32)):
         p.text(4, y, title, "b")
         for b, words in enumerate(_ranges(t5.bucket_starts(side, 128).tolist())):
             x, top = 4 + 40.4 * (b % 8), y + 10 + 39 * (b // 8)
@@ -33,7 +33,7 @@ def _steps():
     ends = {side: int(t5.bucket_starts(side, 128)[-1]) for side in (16, 32)}
     plot.axes([0, 32, 64, *ends.values()], [0, 8, 15, 24, 31], "distance to a key in the past", "bucket")
     for name, both, side, colour, (x, y) in (
-        ("decoder", False, 32, "abs", (38, 26.5)),
+        ("decoder", False, 32, "abs", (6, 27)),
         ("encoder", True, 16, "rel", (46, 9.5)),
     ):
         plot.drawn(range(137), t5.bucket(-np.arange(137), bidirectional=both), colour, 2.2, step=True).name(x, y, name, colour)
