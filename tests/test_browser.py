@@ -56,7 +56,7 @@ LAPPING = """[...document.querySelectorAll(".math .f")].flatMap(line => {
     Math.min(b.right, parts[i].right) - Math.max(b.left, parts[i].left) > 1 && b.top < parts[i].bottom - 1
   ).map(() => line.textContent);
 })"""
-EDGES = """new Set([".name", document.querySelector(".toc p")?.offsetParent ? ".toc p" : "h1", "footer p:last-child"].map(at => {
+EDGES = """new Set([".name", document.querySelector(".toc p")?.offsetParent ? ".toc p" : "h1", "footer p + p"].map(at => {
   const range = document.createRange();
   range.selectNodeContents(document.querySelector(at));
   return Math.round(range.getBoundingClientRect().left / 3);
