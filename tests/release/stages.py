@@ -347,7 +347,7 @@ STAGES = {
     "twins": Stage(
         twins, ("posref/fast", "tests/fast", "tests/programs/twins.py", "proofs/fast", "proofs/kit", *SPECIFICATION)
     ),
-    "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "tests/test_browser.py")),
+    "browser": Stage(browser, ("docs/make.py", "docs/pages", "docs/pictures", "posref/drawing.py", "tests/test_browser.py")),
 }
 
 
