@@ -74,7 +74,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         return False
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
-    found = _read(found, got)
+    found = _read(found, question, got)
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -85,7 +85,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         fits = tuple(each for each in found.fits if _rounded(question, narrow.answer(each[0], each[1].wrong), got, low))
         _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
-        _named(report, question, found if found.fits else _read(question.ask(got, stages), got))
+        _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
     if not report.diagnosis:
         _constant_named(report, question, got)
     return False
@@ -147,8 +147,7 @@ def _same_shape(report: Report, got: tuple[int, ...], expected: tuple[int, ...],
 
 def _additive(report: Report, question: Question, got: np.ndarray) -> bool:
     """Whether numbers of 0 and below are given where the specification has booleans: a mask to be added to the scores."""
-    asked = np.asarray(question.op.spec(**question.a)).dtype.kind
-    if asked != "b" or not (got < 0).any() or not (got <= 0).all():
+    if not _booleans(question) or not (got < 0).any() or not (got <= 0).all():
         return False
     numbers = f"the output has numbers from {got.min():g} to {got.max():g}, a mask to be added"
     report.failed("booleans", f"{question.op.name} is asked for booleans, True = may be seen; {numbers}")
@@ -166,9 +165,15 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     return True
 
 
-def _read(found: Found, got: np.ndarray) -> Found:
-    """Without mistakes in positions, where all elements are equal: no position was read."""
-    return found._replace(fits=tuple(each for each in found.fits if each[1].kind != "positions")) if _constant(got) else found
+def _read(found: Found, question: Question, got: np.ndarray) -> Found:
+    """Without mistakes in positions, where a mask is True everywhere: no position was read."""
+    if not got.all() or not _constant(got) or not _booleans(question):
+        return found
+    return found._replace(fits=tuple(each for each in found.fits if each[1].kind != "positions"))
+
+
+def _booleans(question: Question) -> bool:
+    return np.asarray(question.op.spec(**question.a)).dtype.kind == "b"
 
 
 def _constant(y: np.ndarray) -> bool:

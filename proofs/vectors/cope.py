@@ -17,7 +17,7 @@ CONVENTIONS = {
 }
 REJECTED = (("cope/nodiv/d4-r3/causal", "no-convention", {"convention": None}, "missing", "z is divided by sqrt(d), or not."),)
 REASONS = """
-scores * log_sigmoid_of_small_in_cope | the gate is exp of it, and 0 is right there
+scores * log_sigmoid_of_small* | the gate is exp of it, and 0 is right there
 """
 MPF = np.vectorize(mpmath.mpf, otypes=[object])
 

@@ -179,7 +179,8 @@ def asked(question, name, answer):
             bound = question.bound(finding.name, known[finding.name].wrong, theirs, "f32")
             assert distance(got, theirs, 2 * bound + question.tolerance["f32"], question.gauge) <= 1, (name, str(report))
         else:
-            assert finding.name == "nothing_computed" or re.search("computed in", finding.name), (name, str(report))
+            constant = finding.name == "constant_output" and got.all() and (got == got.flat[0]).all()
+            assert constant or finding.name == "nothing_computed" or "computed in" in finding.name, (name, str(report))
 
 
 @every(OPS[::3], name=lambda op: op.name)

@@ -34,8 +34,16 @@ def test_every_flag_of_a_case_is_named(case):
             if model in case.models and got.shape == case.expected.shape:
                 rounded = round_to(got, "float32" if dtype == "float32" else "bfloat16")
                 report = diagnose(case, rounded, dtype=dtype)
+                names = [finding.name for finding in report.diagnosis]
+                if (
+                    np.asarray(op.spec(**arguments)).dtype == bool and rounded.all()
+                ):  # who returns True everywhere reads no positions
+                    kinds = {op.mistakes[name].kind for name in names if name in op.mistakes}
+                    assert names, str(report)
+                    assert "positions" not in kinds, str(report)
+                    continue
                 name = flag if rounded.any() else "nothing_computed"  # zeros have one name, whatever computed them
-                assert name in [finding.name for finding in report.diagnosis], (flag, dtype, str(report))
+                assert name in names, (flag, dtype, str(report))
 
 
 def test_nothing_is_named_where_no_mistake_is():
@@ -43,5 +51,5 @@ def test_nothing_is_named_where_no_mistake_is():
     for case in vectors.cases():
         got = case.expected.astype(float)
         if got.size > 8:
-            got.flat[got.size // 2] += 1
+            got.flat[got.size // 2] += 2 if np.isin(got, (0, 1)).all() else 1  # in a mask 1 may be a mistake's
             assert diagnose(case, got, dtype="f64").diagnosis == [], case.id

@@ -77,6 +77,7 @@ NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "generators.turn terms *": CONVERGED,
     "generators.turn halvings *": CONVERGED,
     "fope.* length *": STEP,
+    "fope.rotate *_coefficients absolute": "one wave is kept at these sizes, and its coefficients are above 0",
     "floater.field n_key beyond 200": "the curve of the probe leaves the numbers before",
     "stick_breaking.remainder n_query beyond 200": "what so many keys leave is below the numbers of float32",
     "*.encode positions absolute": TABLE,
