@@ -1,6 +1,6 @@
 """Inkling: what an implementation can be asked for, and how it goes wrong."""
 
-# Over budget: the two halves of the system, a bias and a temperature, alone and in scores and attention
+from functools import partial
 
 import numpy as np
 
@@ -32,8 +32,9 @@ ARRAYS = {
 }
 
 
-def _bias(change):
-    return inside(inkling, "bias", lambda right: lambda *given: change(right, *given))
+def _in(name, change):
+    """change(right, ..) in the place of `right`, the function `name` of the specification."""
+    return inside(inkling, name, lambda right: partial(change, right))
 
 
 def _columns(change):
@@ -43,43 +44,22 @@ def _columns(change):
         column, seen = change(-relative.offsets(queries, keys)[..., None, :, :], profiles.shape[-1])
         return np.where(seen, relative.gather_rows(states @ profiles, np.clip(column, 0, profiles.shape[-1] - 1), 0), 0)
 
-    return _bias(bias)
+    return _in("bias", bias)
 
 
-def _of_the_key(right, states, profiles, queries, keys):
-    if states.shape[-2] != keys.shape[-1]:
-        missing()
-    distances = np.swapaxes(-relative.offsets(queries, keys)[..., None, :, :], -1, -2)
-    seen = (distances >= 0) & (distances < profiles.shape[-1])
-    return np.swapaxes(np.where(seen, relative.gather_rows(states @ profiles, np.where(seen, distances, 0), 0), 0), -1, -2)
+def _of_the_key(right, states, profiles, i, j):
+    return np.swapaxes(right(states, profiles, -j, -i), -1, -2) if states.shape[-2] == j.shape[-1] else missing()
 
 
-def _temperature(change):
-    """Another temperature: change(right, positions, amount, floor)."""
-
-    def changed(right):
-        def temperature(positions, *, amount, floor):
-            return change(lambda p: right(p, amount=amount, floor=floor), positions, amount, floor)
-
-        return temperature
-
-    return inside(inkling, "temperature", changed)
-
-
-def _tau(a):
-    return inkling.temperature(a.query_positions, amount=a.amount, floor=a.floor)[..., None, :, None]
-
-
-def _of_the_keys(f, a):
-    tau = inkling.temperature(a.key_positions, amount=a.amount, floor=a.floor)
-    return f(**a | {"amount": 0, "k": a.k * tau[..., None, :, None]})
+def _tau(a, at="query_positions"):
+    return inkling.temperature(a[at], amount=a.amount, floor=a.floor)[..., None, :, None]
 
 
 ONCE = "Multiply products and bias by tau once: q and r, or q and b, or the scores."
 REPLACED = {"bias_twice"}  # of attention that adds the bias itself
 MISTAKES = {
     "sign": Mistake(
-        _bias(lambda right, states, profiles, i, j: right(states, profiles, -i, -j)),
+        _in("bias", lambda right, states, profiles, i, j: right(states, profiles, -i, -j)),
         "the distance is key - query",
         "Keys in the past have the bias 0.",
         "The column of P is i - j, query minus key.",
@@ -134,7 +114,7 @@ MISTAKES = {
         only="bias scores",
     ),
     "states_of_the_key": Mistake(
-        _bias(_of_the_key),
+        _in("bias", _of_the_key),
         "r_j . P: the key's token mixes the curves",
         "Each key says from where it wants to be seen.",
         "Take the states of the query.",
@@ -182,28 +162,28 @@ MISTAKES = {
         kind="temperature",
     ),
     "temperature_of_the_key": Mistake(
-        _of_the_keys,
+        using(amount=0, k=lambda a: a.k * _tau(a, "key_positions")),
         "scale q . (tau_j k_j) + b: the keys have the temperature of their own position, and the bias none",
         "The scores of one query are not in proportion.",
         "Take the position of the query.",
         kind="temperature",
     ),
     "counted_from_0": Mistake(
-        _temperature(lambda right, p, amount, floor: right(p - 1)),
+        _in("temperature", lambda right, p, **given: right(p - 1, **given)),
         "ln(i / floor): positions are counted from 0",
         "The temperature of each query is that of the one before it.",
         "Divide i + 1, the number of tokens up to the query.",
         kind="temperature",
     ),
     "not_clamped": Mistake(
-        _temperature(lambda right, p, amount, floor: 1 + amount * np.log((p + 1) / floor) if np.all(p >= 0) else missing()),
+        _in("temperature", lambda _, p, amount, floor: 1 + amount * np.log((p + 1) / floor) if np.all(p >= 0) else missing()),
         "ln((i + 1) / floor) is negative before `floor`: the maximum with 1 is left out",
         "Attention in short texts is too flat.",
         "Take the maximum with 1 before the logarithm.",
         kind="temperature",
     ),
     "temperature_of_llama_4": Mistake(
-        _temperature(lambda right, p, amount, floor: 1 + amount * np.log(1 + np.maximum(p + 1, 0) // floor)),
+        _in("temperature", lambda _, p, amount, floor: 1 + amount * np.log(1 + np.maximum(p + 1, 0) // floor)),
         "ln(1 + floor((i + 1) / floor)): Llama 4's temperature",
         "It moves in steps, and each step is too high.",
         "Neither round the quotient nor add 1 to it.",
@@ -213,7 +193,7 @@ MISTAKES = {
 
 FURTHER = {
     "temperature_in_bf16": Mistake(
-        _temperature(lambda right, p, amount, floor: rounded(right(p), 8)),
+        _in("temperature", lambda right, p, **given: rounded(right(p, **given), 8)),
         "the temperature is rounded to bfloat16 (8 bits)",
         "It moves in steps of 1/128, and scores are up to 0.4 % off.",
         "Keep the temperature in float32.",

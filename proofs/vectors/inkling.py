@@ -77,8 +77,7 @@ def vectors():
 
 def _tau(positions, floor):
     """Two roundings in the logarithm, two for it, one for the product and one for the sum."""
-    at = np.frompyfunc(lambda p: tau(mpmath.mpf(p), mpmath.mpf(AMOUNT), floor, mpmath.log), 1, 1)
-    value = at(positions)
+    value = np.frompyfunc(lambda p: tau(mpmath.mpf(p), mpmath.mpf(AMOUNT), floor, mpmath.log), 1, 1)(positions)
     return stored(value, {"amp": terms(2, AMOUNT * (value != 1)) + terms(4, value - 1) + terms(1, value)})
 
 
@@ -119,13 +118,5 @@ def _case(op, probe, queries, keys, kills, key_heads=1, floor=4, scale=0.375, **
     if op == "attend":
         weights = softmax(result, (j[:, None] <= i[:, :, None])[:, None], models=rest.get("models", tuple(MODELS)))
         result, tensors, params = average(weights, exact(v)), {"v": v} | tensors, params | {"causal": True}
-    return case(
-        f"inkling/{op}/h2-c2-e3/{probe}",
-        op=op,
-        params=params,
-        tensors=tensors,
-        expected=result[0],
-        cond=result[1],
-        kills=kills,
-        **rest,
-    )
+    name, (expected, cond) = f"inkling/{op}/h2-c2-e3/{probe}", result
+    return case(name, op=op, params=params, tensors=tensors, expected=expected, cond=cond, kills=kills, **rest)
