@@ -318,7 +318,8 @@ def _parser():
     diagnose.set_defaults(run=_diagnose)
 
     mistakes = _command(commands, "mistakes")
-    mistakes.add_argument("name", nargs="?", metavar="NAME", help="a system or an op, for instance alibi or t5.bias")
+    words = "a system or an op, for instance alibi or t5.bias"
+    mistakes.add_argument("name", nargs="?", type=_without_family, metavar="NAME", help=words)
     mistakes.add_argument("--symptom", metavar="WORDS", help="what you see, for instance 'left padding' or 'position 0'")
     mistakes.add_argument("--json", action="store_true", help="as JSON")
     mistakes.set_defaults(run=_mistakes)
@@ -516,11 +517,17 @@ def _demo(_):
     return demo.run()
 
 
+def _without_family(name):
+    """t5.bias for relative.t5.bias: `find` and `list` print the family of a system, and no op has one."""
+    from posref import discovery
+
+    return re.sub(rf"^(posref\.)?(({'|'.join(discovery.FAMILIES)})\.)?", "", name)
+
+
 def _asking(parser):
     """The options that say what is asked: those of a check, and of a program that answers one."""
-    parser.add_argument(
-        "--as", dest="system", metavar="SYSTEM.OP", help="what it should compute, for instance rope or alibi.bias"
-    )
+    words = "what it should compute, for instance rope or alibi.bias"
+    parser.add_argument("--as", dest="system", type=_without_family, metavar="SYSTEM.OP", help=words)
     for name, (metavar, words) in CHECK_OPTIONS.items():
         kind = {"choices": ONE_OF[name]} if name in ONE_OF else {"type": NUMBERS.get(name, str), "metavar": metavar}
         parser.add_argument(f"--{name.replace('_', '-')}", help=words, **kind)

@@ -816,6 +816,14 @@ def test_asking_for_what_is_not_there(run, alibi_ops, arguments, words):
     assert (code, words in err, err.count("\n")) == (2, True, 1), err
 
 
+@pytest.mark.parametrize("command", ["mistakes alibi", "mistakes t5.bias", "check --contract --as t5.bias"])
+def test_a_system_may_have_its_family_before_its_name(run, command):
+    code, out, err = run(*command.split())
+    before, _, name = command.rpartition(" ")
+    assert (code, out, err) == run(*before.split(), f"relative.{name}") == run(*before.split(), f"posref.relative.{name}")
+    assert code == 0
+
+
 def test_mistakes_and_symptoms(run):
     code, out, _ = run("mistakes", "alibi")
     assert code == 0
