@@ -1,6 +1,6 @@
 """What the positions of a model do, layer by layer, from its configuration: `explain`."""
 
-from posref.explain import diffusers, rotary_layers
+from posref.explain import diffusers, gguf, rotary_layers
 from posref.explain.configuration import shown
 from posref.explain.inventory import undescribed
 from posref.explain.layer import Explanation
@@ -34,8 +34,8 @@ def explanation(source):
         try:
             groups, sentences, keys = _part(settings)
         except ValueError as error:
-            errors.append(error)
-            unsupported += [entry | {"why": str(error)} for entry in undescribed(settings, None)]
+            errors.append(gguf.renamed(error, settings.file.get("posref_names", ())))
+            unsupported += [entry | {"why": str(errors[-1])} for entry in undescribed(settings, None)]
             continue
         found, warnings, ignored = [*found, *groups], [*warnings, *sentences], [*ignored, *keys]
         strange += [key for key in foreign(settings) if key not in keys]

@@ -10,8 +10,8 @@ import math
 import re
 import struct
 
-from posref.explain.configuration import Keys, shown
-from posref.rotary import scaling
+from posref.explain.configuration import Keys, facts, family, shown
+from posref.explain.schedule import magnitude
 
 NORMAL, NEOX, NONE = "interleaved", "half", None
 ARCHITECTURES = {
@@ -75,19 +75,35 @@ NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?
 STRING, ARRAY = 8, 9  # kinds of metadata
 FLOAT32 = 0  # a kind of tensor
 LONGEST = 2**27  # no text or list of metadata is longer
-# keys of an architecture that do not bear on position: all others are read, or printed as not understood
+# keys of an architecture that do not bear on position: all others are read, printed as not understood, or refused by `_refuse`
 HARMLESS = re.compile(
-    r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$|bias$"
+    r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$"
+    r"|clamp_kqv$|(?<!alibi_)bias$"
 )
+# keys of the rotation and of the scores that only some architectures have: the value with which each key changes nothing
+SILENT = {
+    "rope.scaling.factor": 1,
+    "rope.scaling.attn_factor": 1,
+    "rope.scaling.yarn_beta_fast": 32,
+    "rope.scaling.yarn_beta_slow": 1,
+    "rope.scaling.yarn_ext_factor": 1,
+    "rope.scaling.yarn_log_multiplier": 0,
+    "rope.scaling.finetuned": True,  # llama.cpp's Granite does not rotate where it is false
+    "attention.scale": 0,
+    "attention.temperature_scale": 0,
+    "attention.max_alibi_bias": 0,
+}
 # keys of a configuration -> keys of the metadata; some classes have names of their own
 KEYS = {
     "hidden_size": "embedding_length",
     "num_hidden_layers": "block_count",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "is_causal": "attention.causal",
     "max_position_embeddings": "context_length",
     "sliding_window": "attention.sliding_window",
     "attn_logit_softcapping": "attn_logit_softcapping",
     "rope_theta": "rope.freq_base",
-    "rope_local_base_freq": "rope.freq_base_swa",
     "num_decoder_layers": "decoder_block_count",
     "relative_attention_num_buckets": "attention.relative_buckets_count",
     "partial_rotary_factor": "rope.dimension_count",
@@ -107,13 +123,21 @@ def read(file):
     """The metadata of an open GGUF file and, as lists, its small tables of rotation; ValueError where the file is cut short."""
     try:
         return _read(file)
-    except (struct.error, UnicodeDecodeError, MemoryError, OverflowError, RecursionError, OSError) as error:
-        words = error if isinstance(error, OSError) else "it ends too early, or a text in it is no UTF-8"
-        raise ValueError(f"the GGUF file is cut short or broken: {words}") from None
+    except UnicodeDecodeError as error:
+        words = f"the GGUF file is broken: the text {shown(error.object)} before byte {file.tell()} is not UTF-8"
+    except (struct.error, MemoryError, OverflowError):
+        words = f"the GGUF file is cut short: it ends at byte {file.seek(0, 2)}, before the end of its metadata"
+    except RecursionError:
+        words = "the GGUF file is broken: it has arrays in arrays, too deep to read"
+    except ValueError as error:
+        words = str(error)
+    raise ValueError(f"{file.name}: {words}")
 
 
 def _read(file):
     magic, version = file.read(4), _number(file, "<I")
+    if magic == b"GGUF" and version and version & 0xFFFF == 0:
+        raise ValueError("this GGUF file is big-endian; posref reads little-endian GGUF files only")
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError(f"GGUF version {version} is not read here; known are 2 and 3")
     tensors, entries = _number(file, "<Q"), _number(file, "<Q")
@@ -121,15 +145,17 @@ def _read(file):
     for _ in range(_bounded(entries)):
         key = _string(file)
         value = _value(file, _number(file, "<I"))
-        if key in found:  # llama.cpp refuses it too: ggml/src/gguf.cpp, commit 067d44f6
+        if key in found and found[key] != value:
             raise ValueError(f"the GGUF file has the key {shown(key)} twice, with {shown(found[key])} and {shown(value)}")
         found[key] = value
+    if "general.architecture" not in found:
+        raise ValueError("the GGUF file has no key general.architecture, which names the kind of model")
     places = dict(_tensor(file) for _ in range(_bounded(tensors)))
     alignment = found.get("general.alignment", 32)
     if type(alignment) is not int or alignment < 1:
         raise ValueError(f"the GGUF file is broken: general.alignment is {shown(alignment)}, expected a positive integer")
     start = -(-file.tell() // alignment) * alignment
-    return found | {name: _numbers(file, start, *places[name]) if name in places else [] for name in FACTORS}
+    return found | {name: _numbers(file, start, name, *places[name]) if name in places else [] for name in FACTORS}
 
 
 def _number(file, form):
@@ -169,9 +195,11 @@ def _tensor(file):
     return name, (math.prod(extents), kind, offset)
 
 
-def _numbers(file, start, size, kind, offset):
+def _numbers(file, start, name, size, kind, offset):
     if kind != FLOAT32:
-        raise ValueError(f"the GGUF file is broken: factors of the rotation are of kind {kind}, expected float32")
+        raise ValueError(f"the GGUF file is broken: the tensor {name} is of kind {kind}, expected float32")
+    if start + offset + 4 * size > file.seek(0, 2):
+        raise ValueError(f"the tensor {name} lies beyond the end of the GGUF file; it is cut short")
     file.seek(start + offset)
     return list(struct.unpack(f"<{_bounded(size)}f", file.read(4 * size)))
 
@@ -182,9 +210,18 @@ SCALING = {
     "rope_scaling.factor": "rope.scaling.factor",
     "rope_scaling.attention_factor": "rope.scaling.attn_factor",
     "rope_scaling.original_max_position_embeddings": "rope.scaling.original_context_length",
+    "rope_scaling.beta_fast": "rope.scaling.yarn_beta_fast",
+    "rope_scaling.beta_slow": "rope.scaling.yarn_beta_slow",
+    "rope_scaling.llama_4_scaling_beta": "attention.temperature_scale",
     **dict.fromkeys(("rope_scaling.mscale", "rope_scaling.mscale_all_dim"), "rope.scaling.yarn_log_multiplier"),
     "rope_scaling.mrope_section": "rope.dimension_sections",
+    "qk_rope_head_dim": "rope.dimension_count",
+    "head_dim": "attention.key_length",
+    "attention_multiplier": "attention.scale",
+    "rope_local_base_freq": "rope.freq_base_swa",
+    "layer_types": "attention.sliding_window_pattern",
 }
+TABLES = {"factors": FACTORS[0], "short_factor": FACTORS[1], "long_factor": FACTORS[2]}
 
 
 def recognised(config):
@@ -214,8 +251,9 @@ def _translate(metadata):
     missing = [key for key in ("embedding_length", "block_count", "attention.head_count") if get(key) is None]
     if missing:
         raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
-    queries, keys = (_by_layer(get, key) for key in ("attention.head_count", "attention.head_count_kv"))
+    queries, keys = (_by_layer(name, get, key) for key in ("attention.head_count", "attention.head_count_kv"))
     heads = max(queries) if isinstance(queries, list) else queries
+    base = get("rope.freq_base")
     config = {
         "model_type": model_type,
         "posref_layout": layout,
@@ -225,77 +263,159 @@ def _translate(metadata):
         "posref_heads": queries if isinstance(queries, list) else None,
         "posref_key_heads": keys if isinstance(keys, list) else None,
         "sliding_window": get("attention.sliding_window") or None,
-        "rope_theta": get("rope.freq_base") or 10000.0,
+        "rope_theta": 10000.0 if base is None else base,
         "original_max_position_embeddings": None,
-        "rope_scaling": _scaling(get, metadata),
+        "rope_scaling": _scaling(name, get, metadata),
         "posref_listing": layout is not None and not any(factors in metadata for factors in FACTORS),
         "posref_file": "GGUF",
     }
+    if model_type in ("gemma3_text", "modernbert"):
+        config["rope_local_base_freq"] = get("rope.freq_base_swa")
+    if "layer_types" in facts()[model_type]["defaults"]:
+        config["layer_types"] = _windowed(name, get)
     if model_type.startswith("lfm2") and isinstance(keys, list):
         config["layer_types"] = ["full_attention" if n else "conv" for n in keys]
     width = get("attention.key_length")
-    turned, head = config.pop("partial_rotary_factor"), width or (heads and config["hidden_size"] // heads)
+    turned, head = config.pop("partial_rotary_factor"), width or config["hidden_size"] // heads
+    whole = get("attention.key_length_mla") or width if model_type in ("deepseek_v2", "minicpm3") else head
+    if model_type in ("granite", "granitemoe"):
+        config["attention_multiplier"] = get("attention.scale") or head**-0.5
+    if layout and turned is not None and not (type(turned) is int and 2 <= turned <= (whole or turned)):
+        raise ValueError(
+            f"{name}.rope.dimension_count is {shown(turned)}, expected an integer from 2 to {whole or 'the width of a head'}"
+        )
     if model_type in ("deepseek_v2", "minicpm3"):
-        whole = get("attention.key_length_mla") or width
         config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": whole and turned and whole - turned}
     elif head:
         config |= {"head_dim": head, "partial_rotary_factor": (turned or head) / head}
     if model_type in ("qwen3_moe", "smollm3"):
         config["use_sliding_window"] = config["sliding_window"] is not None
-    if get("rope.dimension_sections"):
+    if "axes" in family(model_type) and get("rope.dimension_sections"):
         config["rope_scaling"] = {**(config["rope_scaling"] or {}), "mrope_section": get("rope.dimension_sections")[:3]}
     config["posref_unread"] = [
         key for key in metadata if key.startswith(f"{name}.") and not HARMLESS.search(key) and key not in metadata.read
     ]
+    for key in config["posref_unread"]:
+        _refuse(name, key.removeprefix(f"{name}."), get)
     own = OWN_NAMES.get(model_type, {})
+    length = config.pop("max_position_embeddings")
     config = {own.get(key, key): value for key, value in config.items() if value is not None}
     spelled = {own.get(key, key): f"{name}.{theirs}" for key, theirs in (KEYS | SCALING).items()}
-    return config | {"posref_spelled": [(key, path if path in metadata else None) for key, path in spelled.items()]}
+    return config | {
+        "max_position_embeddings": length,  # None too: the file has none, whatever its class has
+        "posref_spelled": [(key, path if path in metadata else None) for key, path in spelled.items()],
+        "posref_names": list((spelled | TABLES).items()),
+    }
 
 
-def _by_layer(get, key):
+def _refuse(name, key, get):
+    """ValueError for a key of the rotation or of the scores that is not read, unless its value changes nothing."""
+    value = get(key)
+    same = {"rope.freq_base_swa": get("rope.freq_base"), "rope.dimension_count_swa": get("rope.dimension_count")}
+    same |= {"attention.key_length_swa": get("attention.key_length"), **SILENT}
+    unused = get("rope.scaling.type") == "none" and key in ("rope.scaling.factor", "rope.scale_linear")
+    if key.startswith(("rope.", "attention.")) and not unused and (key not in same or value != same[key]):
+        raise ValueError(
+            f"{name}.{key} is {shown(value)}: this key can change the rotation or the scores, and posref does not know how it "
+            f"does so in {name}; nothing of this file is described"
+        )
+
+
+def renamed(error, names):
+    """The error with the names that keys have in the GGUF file."""
+    words = str(error).removeprefix("the configuration: " if names else "")
+    for key, theirs in names:
+        words = re.sub(rf"(?<![\w.]){key.rpartition('.')[2]}(?=(\[\d+\])? (is|has|names|\[))", theirs, words)
+    return ValueError(words)
+
+
+def _windowed(name, get):
+    """The kind of each layer: a list says which layers have a window; a number n says that one of n layers has none.
+
+    llama_hparams::set_swa_pattern in src/llama-hparams.cpp; src/models/modern-bert.cpp calls it with dense_first.
+    """
+    pattern, layers = get("attention.sliding_window_pattern"), get("block_count")
+    if type(pattern) is int and pattern > 0:
+        full = 0 if name == "modern-bert" else pattern - 1
+        pattern = [i % pattern != full for i in range(layers)]
+    if pattern is None:
+        return None
+    if not isinstance(pattern, list) or len(pattern) != layers:
+        raise ValueError(
+            f"{name}.attention.sliding_window_pattern is {shown(pattern)}, expected a number or a list for {layers} layers"
+        )
+    return ["sliding_attention" if windowed else "full_attention" for windowed in pattern]
+
+
+def _by_layer(name, get, key):
     """A number of heads, or a list of it for each layer; a list of one number is that number."""
     found = get(key)
-    if not isinstance(found, list):
+    if found is None or (type(found) in (int, float) and found > 0):
         return found
+    if not isinstance(found, list):
+        raise ValueError(f"{name}.{key} is {shown(found)}, expected a positive number of heads")
     if len(found) != get("block_count") or not all(type(n) is int and n >= 0 for n in found) or not any(found):
-        raise ValueError(
-            f"the GGUF key {key} is {shown(found)}, expected a number of heads for each of {get('block_count')} layers"
-        )
+        raise ValueError(f"{name}.{key} is {shown(found)}, expected a number of heads for each of {get('block_count')} layers")
     return found[0] if len(set(found)) == 1 else found
 
 
-def _scaling(get, metadata):
-    kind = get("rope.scaling.type")
-    freqs, short, long = (metadata.get(name) for name in FACTORS)
+def _scaling(name, get, metadata):
+    kind, original = get("rope.scaling.type"), get("rope.scaling.original_context_length")
+    freqs, short, long = (metadata.get(table) for table in FACTORS)
     if freqs and kind not in (None, "none"):
         raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[0]}; no model that is known here does both")
     if freqs:
         return {"rope_type": "factors", "factors": freqs}
+    if bool(short) != bool(long):
+        there, missing = FACTORS[1:] if short else FACTORS[:0:-1]
+        raise ValueError(f"the GGUF file has the tensor {there} and no {missing}; LongRoPE needs both")
+    if short and kind not in (None, "none", "longrope"):
+        raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[1]}; no model that is known here does both")
+    if short:
+        kind = "longrope"
     if kind == "none":
         return {"rope_type": "default"}  # a factor is then printed as not understood
-    if short and long:
-        kind = "longrope"
     factor, old = get("rope.scaling.factor"), get("rope.scale_linear")
     if old and factor and old != factor:
         raise ValueError(
             f"the GGUF file has rope.scaling.factor {shown(factor)} and rope.scale_linear {shown(old)}; remove the wrong one"
         )
-    factor = factor or old
-    if kind is None and factor:
+    factor = old if factor is None else factor
+    if kind is None and factor is not None:
         kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
     if kind is None:
         return {"rope_type": "default"}  # not what a class of transformers has
+    if kind in ("linear", "yarn") and factor is None:
+        raise ValueError(f"the GGUF file has {name}.rope.scaling.type {kind}, and {name}.rope.scaling.factor is missing")
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
-    found["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
-    given = get("rope.scaling.attn_factor")
-    if given and kind == "yarn":
-        given *= float(scaling.yarn_magnitude(factor, mscale=1.0))  # ggml multiplies the two: rope_yarn of ggml-cpu/ops.cpp
-    found["attention_factor"] = given or (1.0 if kind == "longrope" else None)
-    multiplier = get("rope.scaling.yarn_log_multiplier")
-    if multiplier:
-        found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}
+    found["original_max_position_embeddings"] = original
+    if kind == "longrope":
+        found["attention_factor"] = get("rope.scaling.attn_factor") or 1.0
+    if kind == "yarn":
+        found |= _yarn(name, get, factor)
     return {key: value for key, value in found.items() if value not in (None, [])}
+
+
+def _yarn(name, get, factor):
+    """What YaRN of one architecture has beside factor and length.
+
+    Mistral 3 alone reads the edges, Mistral 3 and DeepSeek V2 the multiplier (llama.cpp, src/models). For DeepSeek V2 it is a
+    tenth of mscale_all_dim, and mscale is the same number; for Mistral 3 it is mscale_all_dim, and mscale is 1.
+    """
+    found = {}
+    if name == "mistral3":
+        found = {"beta_fast": get("rope.scaling.yarn_beta_fast"), "beta_slow": get("rope.scaling.yarn_beta_slow")}
+        found["llama_4_scaling_beta"] = get("attention.temperature_scale") or None
+    multiplier = get("rope.scaling.yarn_log_multiplier") if name in ("mistral3", "deepseek2") else None
+    if multiplier and name == "deepseek2":
+        found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}
+    elif multiplier:
+        found |= {"mscale": 1.0, "mscale_all_dim": multiplier}
+    given = get("rope.scaling.attn_factor")
+    if given:  # ggml multiplies it by the magnitude: rope_yarn of ggml-cpu/ops.cpp
+        grown = magnitude(factor, found.get("mscale", 1.0)) / magnitude(factor, found.get("mscale_all_dim", 0.0))
+        found["attention_factor"] = given * float(grown)
+    return found
 
 
 def _plain(value):

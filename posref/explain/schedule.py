@@ -58,7 +58,8 @@ def need(values, key, settings):
     value = values.get(key)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) and value > 1e-300:
         return value
-    raise ValueError(f"{where(settings)}{key} is {shown(value)} in the rotary parameters, expected a positive number")
+    said = "missing" if value is None else shown(value)
+    raise ValueError(f"{where(settings)}{key} is {said} in the rotary parameters, expected a positive number")
 
 
 def where(settings):
@@ -158,10 +159,12 @@ def _by_factors(values, plain, dim, base, settings):
 
 def _factors(values, key, pairs, settings):
     found = values.get(key)
-    numbers = isinstance(found, list) and all(isinstance(x, (int, float)) and x > 0 for x in found)
-    if not numbers or len(found) != pairs:
+    if not isinstance(found, list) or len(found) != pairs:
         got = f"{len(found)} values" if isinstance(found, list) else shown(found)
         raise ValueError(f"{where(settings)}{key} has {got}, expected {pairs} positive numbers, one for each pair")
+    for i, number in enumerate(found):
+        if not isinstance(number, (int, float)) or not number > 0:
+            raise ValueError(f"{where(settings)}{key}[{i}] is {shown(number)}, expected a positive number")
     return np.array(found, dtype=np.float64)
 
 

@@ -334,6 +334,8 @@ def _listing(settings, groups):
             "this is a listing of a GGUF file without its tensors: where it has rope_freqs.weight, llama.cpp divides the "
             "frequencies by it, and they are not those given here (all of Llama 3.1 and 3.2); name the file itself"
         )
+    if settings.file.get("posref_file") == "GGUF" and settings["max_position_embeddings"] is None and _rotary(groups):
+        yield "this GGUF file has no context_length: its longest text is not known"
 
 
 def _rolls(settings, groups):

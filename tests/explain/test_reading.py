@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import re
 import struct
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_gguf_whose_tensors_divide_the_frequencies(tmp_path):
     with pytest.raises(ValueError, match="63 values, expected 64"):
         explain(str(path))
     path.write_bytes(gguf_with({"rope_freqs.weight": factors})[:-9])
-    with pytest.raises(ValueError, match="cut short"):
+    with pytest.raises(ValueError, match=r"rope_freqs.weight lies beyond the end"):
         explain(str(path))
 
 
@@ -337,9 +338,9 @@ def test_gguf_arrays_old_keys_and_duplicates(tmp_path):
     (group,) = of(("llama.rope.scale_linear", 4.0))["layers"]
     np.testing.assert_array_equal(group["frequencies"], rope.frequencies(128, 500000.0) / 4)
     assert "GGUF" in group["source"]
-    with pytest.raises(ValueError, match=r"llama.context_length' twice"):
-        of(("llama.context_length", 8192))
-    assert of(("llama.rope.freq_scale_of_tomorrow", 2.0))["unread"] == ["llama.rope.freq_scale_of_tomorrow"]
+    with pytest.raises(ValueError, match=r"llama.context_length' twice, with 8192 and 4096$"):
+        of(("llama.context_length", 4096))
+    assert of(("llama.context_length", 8192)) == of()
     lists = {**GGUF, "llama.attention.head_count": [32] * 16 + [16] * 16, "llama.attention.head_count_kv": [8, 0] * 16}
     path.write_bytes(gguf_values(lists.items()))
     explained = explain(str(path))
@@ -449,3 +450,145 @@ def test_what_a_gguf_file_leaves_out_is_not_the_value_of_a_class():
     bert = {"modern-bert.block_count": 3, "modern-bert.embedding_length": 64, "modern-bert.attention.head_count": 4}
     window = {"general.architecture": "modern-bert", "modern-bert.attention.sliding_window": 8}
     assert [group["window"] for group in explain(bert | window)["layers"]] == [None, 5]  # itself and 4 on each side
+
+
+YARN = {"rope.scaling.type": "yarn", "rope.scaling.factor": 16.0, "rope.scaling.original_context_length": 16384}
+
+
+def listing(name, keys):
+    """Metadata of an architecture: those of GGUF above under its name, and some keys more; None takes a key away."""
+    own = {key.removeprefix("llama."): value for key, value in GGUF.items()} | keys
+    named = {f"{name}.{key}": value for key, value in own.items() if key != "general.architecture" and value is not None}
+    return {"general.architecture": name, **named}
+
+
+def test_yarn_of_mistral_3_has_the_edges_and_the_temperature_of_its_file():
+    edges = {"rope.scaling.yarn_beta_fast": 4.0, "rope.scaling.yarn_beta_slow": 2.0}
+    group = one(listing("mistral3", YARN | edges | {"attention.temperature_scale": 0.25}))
+    plain = rope.frequencies(128, 500000.0)
+    expected = scaling.yarn(
+        plain, factor=16.0, original_length=16384, base=500000.0, beta_fast=4.0, beta_slow=2.0, truncate=True
+    )
+    np.testing.assert_array_equal(group["frequencies"], expected)
+    assert (group["temperature"]["a"], group["temperature"]["f"]) == (0.25, 16384)
+    quotient = (1 + 0.1 * math.log(16)) / (1 + 0.2 * math.log(16))  # llama.cpp: mscale is 1, the key is mscale_all_dim
+    for given in ({}, {"rope.scaling.attn_factor": 2.0}):
+        group = one(listing("mistral3", YARN | {"rope.scaling.yarn_log_multiplier": 2.0} | given))
+        assert group["magnitude"] == pytest.approx(quotient * given.get("rope.scaling.attn_factor", 1.0), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "silent"),
+    [
+        ("rope.scaling.yarn_beta_fast", 4.0, 32.0),
+        ("rope.scaling.yarn_beta_slow", 2.0, 1.0),
+        ("rope.scaling.yarn_ext_factor", 0.5, 1.0),
+        ("rope.scaling.yarn_log_multiplier", 0.5, 0.0),
+        ("rope.scaling.yarn_attn_factor", 1.0, None),
+        ("rope.scaling.finetuned", False, True),
+        ("rope.scaling.alpha", 1000.0, None),
+        ("rope.freq_base_swa", 10000.0, 500000.0),
+        ("rope.dimension_count_swa", 64, 128),
+        ("rope.dimension_sections", [16, 24, 24, 0], None),
+        ("rope.freq_scale_of_tomorrow", 2.0, None),
+        ("attention.temperature_scale", 0.25, 0.0),
+        ("attention.temperature_length", 8192, None),
+        ("attention.scale", 0.5, 0.0),
+        ("attention.max_alibi_bias", 8.0, 0.0),
+        ("attention.key_length_swa", 64, 128),
+        ("attention.sliding_window_pattern", 2, None),
+    ],
+)
+def test_no_gguf_key_of_rotation_or_scores_is_left_out_of_an_answer(key, value, silent, tmp_path, capsys):
+    """What a program computes by such a key is not described, so nobody's code is measured by it."""
+    usual = YARN | {"attention.key_length": 128}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(listing("llama", usual | {key: value})), encoding="utf-8")
+    assert_refused(path, capsys, f"llama.{key} is ")
+    assert cli.main(["check", "no_file.py:rotate", "--config", str(path)]) == 2
+    assert f"llama.{key} is " in capsys.readouterr().err
+    if silent is not None:
+        assert explain(listing("llama", usual | {key: silent}))["layers"] == explain(listing("llama", usual))["layers"]
+    with pytest.raises(ValueError, match=r"^llama.rope.scaling.attn_factor is 2.0: "):
+        explain(listing("llama", {"rope.scaling.factor": 4.0, "rope.scaling.attn_factor": 2.0}))
+
+
+def test_what_some_architectures_read():
+    assert one(listing("granite", {"attention.scale": 0.0078125}))["softmax_scale"] == 0.0078125
+    assert one(listing("granite", {}))["softmax_scale"] == 128**-0.5  # 1 in its class
+    assert one(listing("llama", {"attention.causal": False}))["causal"] is False
+    for pattern in (2, [True, False] * 16):
+        keys = {"attention.sliding_window": 64, "rope.freq_base_swa": 12345.0, "attention.sliding_window_pattern": pattern}
+        windowed, full = explain(listing("gemma3", keys))["layers"]
+        assert (windowed["indices"], windowed["base"], full["base"]) == (list(range(0, 32, 2)), 12345.0, 500000.0)
+    keys = {"attention.sliding_window": 64, "attention.sliding_window_pattern": 4}
+    first = explain(listing("modern-bert", keys))["layers"][0]
+    assert (first["kind"], first["indices"]) == ("full_attention", list(range(0, 32, 4)))
+
+
+WRONG = {
+    "a base of nothing": ({"rope.freq_base": 0.0}, "llama.rope.freq_base is 0.0 "),
+    "bases": ({"rope.freq_base": [1e4, 1e6]}, "llama.rope.freq_base is [10000.0, 1000000.0] "),
+    "no feature": ({"rope.dimension_count": 0}, "llama.rope.dimension_count is 0, expected an integer from 2 to 128"),
+    "a wider rotation": ({"rope.dimension_count": 256}, "llama.rope.dimension_count is 256, "),
+    "a narrower head": ({"attention.key_length": 64}, "llama.rope.dimension_count is 128, "),
+    "no key heads": ({"attention.head_count_kv": 0}, "llama.attention.head_count_kv is 0, expected a positive number"),
+    "key heads": ({"attention.head_count_kv": 5}, "llama.attention.head_count_kv is 5, expected a divisor of the 32 heads"),
+    "no heads": ({"attention.head_count": 0}, "llama.attention.head_count is 0, "),
+    "a list of heads": ({"attention.head_count": [8, 4]}, "llama.attention.head_count is [8, 4], "),
+    "no layers": ({"block_count": 0}, "llama.block_count is 0, "),
+    "no factor": ({"rope.scaling.factor": 0.0}, "llama.rope.scaling.factor is 0.0 "),
+    "factor left out": (YARN | {"rope.scaling.factor": None}, "llama.rope.scaling.factor is missing"),
+    "a schedule": ({"rope.scaling.type": "foo", "rope.scaling.factor": 2.0}, "llama.rope.scaling.type is 'foo'; "),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_names_the_key_of_the_gguf_file(name):
+    keys, begin = WRONG[name]
+    with pytest.raises(ValueError, match=f"{re.escape(begin)}"):
+        explain(listing("llama", keys))
+
+
+def test_tables_of_a_gguf_file_that_are_wrong(tmp_path, capsys):
+    path = tmp_path / "model.gguf"
+    for wrong in (float("nan"), 0.0, -8.0):
+        path.write_bytes(gguf_with({"rope_freqs.weight": [1.0, wrong, *[1.0] * 62]}))
+        assert_refused(path, capsys, f"rope_freqs.weight[1] is {wrong}, expected a positive number")
+    path.write_bytes(gguf_with({"rope_factors_long.weight": [2.0] * 64}))
+    assert_refused(path, capsys, "has the tensor rope_factors_long.weight and no rope_factors_short.weight")
+    path.write_bytes(gguf_with({"rope_factors_short.weight": [2.0] * 64}))
+    assert_refused(path, capsys, "has the tensor rope_factors_short.weight and no rope_factors_long.weight")
+    both = {"rope_factors_long.weight": [4.0] * 64, "rope_factors_short.weight": [2.0] * 64}
+    with pytest.raises(ValueError, match=r"scales by yarn and by rope_factors_short.weight"):
+        explain(listing("llama", YARN) | both)
+    whole = gguf_with({"rope_freqs.weight": [1.0] * 64})
+    info = whole.index(b"rope_freqs.weight") + len("rope_freqs.weight")
+    path.write_bytes(whole[: info + 16] + struct.pack("<Q", 2**62) + whole[info + 24 :])
+    assert_refused(path, capsys, f"{path}: the tensor rope_freqs.weight lies beyond the end of the GGUF file")
+
+
+def test_what_is_wrong_with_a_gguf_file(tmp_path, capsys):
+    path = tmp_path / "model.gguf"
+    for data, words in (
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 1), "this GGUF file is big-endian"),
+        (b"GGUF" + struct.pack("<IQQ", 0, 0, 1), "GGUF version 0 is not read"),
+        (gguf_bytes(GGUF)[:60], "the GGUF file is cut short: it ends at byte 60"),
+        (gguf_bytes(GGUF).replace(b"llama.block", b"llama\xffblock"), "is not UTF-8"),
+        (gguf_bytes({"llama.block_count": 2}), "the GGUF file has no key general.architecture"),
+    ):
+        path.write_bytes(data)
+        assert_refused(path, capsys, f"{path}: ")
+        assert_refused(path, capsys, words)
+
+
+def test_a_gguf_file_without_a_length():
+    """Its class has 2048, which the file does not say."""
+    explained = explain(listing("llama", {"context_length": None}))
+    assert "max_position_embeddings" not in explained["layers"][0]
+    assert "this GGUF file has no context_length: its longest text is not known" in explained["traps"]
+
+
+def test_a_missing_key_of_a_schedule():
+    with pytest.raises(ValueError, match=r"^low_freq_factor is missing in the rotary parameters"):
+        explain(LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}})
