@@ -312,8 +312,8 @@ def _parser():
 
     diagnose = _command(commands, "diagnose")
     diagnose.add_argument("case", metavar="CASE", help="id of a golden vector, see `posref vectors list`")
-    diagnose.add_argument("file", metavar="FILE", help=".npy, or raw little-endian numbers with --dtype")
-    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64")
+    diagnose.add_argument("file", metavar="FILE", help=".npy, .npz, .safetensors, or raw little-endian numbers with --dtype")
+    diagnose.add_argument("--dtype", help="of a raw file: f64, f32, f16, bf16, i32 or i64; of another file, bf16 alone")
     diagnose.add_argument("--json", action="store_true", help="the report as JSON")
     diagnose.set_defaults(run=_diagnose)
 

@@ -43,7 +43,8 @@ def diagnose(case: Any, output: Any, *, dtype: str | None = None, model: str | N
         blind(report, question)
     if report.diagnosis:
         report.advice.append(_alone(case, {name for each in report.diagnosis for name in each.name.split(" and ")}))
-    if case.flags and not (report.ok or report.diagnosis):
+    compared = any(check.name == "values" for check in report.checks)
+    if case.flags and compared and not (report.ok or report.diagnosis):
         report.advice.append(_caught(case))
     return report
 

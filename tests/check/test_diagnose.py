@@ -299,6 +299,79 @@ def test_numpy_files(tmp_path):
         assert np.array_equal(load_output(str(path), (3, 4))[0], VALUES)
 
 
+def safetensors(tensors):
+    """A file of {name: (dtype, array)} by its definition: 8 bytes of length, a header in JSON, the numbers."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, (dtype, array) in tensors.items():
+        span = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": span}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def test_safetensors_files(tmp_path):
+    path = tmp_path / "y.safetensors"
+    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8"}
+    stored = {"BF16": bfloat16_bits(VALUES)} | {name: VALUES.astype(dtype) for name, dtype in dtypes.items()}
+    for (name, array), dtype in zip(stored.items(), ("bfloat16", "float64", "float32", "float16", "int64"), strict=True):
+        path.write_bytes(safetensors({"y": (name, array)}))
+        got, said = load_output(str(path), (3, 4))
+        assert said == dtype
+        assert np.array_equal(got, VALUES.astype(int) if name == "I64" else VALUES)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (safetensors({"q": ("F64", VALUES), "k": ("F64", VALUES)}), r"it holds 2 tensors \(q, k\), expected one"),
+        (safetensors({}), "it holds 0 tensors"),
+        (safetensors({"y": ("F8_E4M3", VALUES)}), "its dtype is F8_E4M3"),
+        (safetensors({"y": ("F64", VALUES)})[:-3], "is it truncated"),
+        (b"\xff" * 8 + b"{}", "its header should have 18446744073709551615 bytes and has 2"),
+        (b"\x02", "is it truncated"),
+    ],
+)
+def test_bad_safetensors_files(tmp_path, content, words):
+    path = tmp_path / "y.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        load_output(str(path), (3, 4))
+
+
+@pytest.mark.parametrize("name", ["y.pt", "y.pth", "y.pkl", "object.npy"])
+def test_no_pickle_is_read(tmp_path, name):
+    with open(tmp_path / name, "wb") as file:
+        np.save(file, np.array([None]), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"posref reads no pickle, .*; save it with numpy.save or safetensors"):
+        load_output(str(tmp_path / name), (1,))
+
+
+def test_a_file_that_says_its_dtype_is_not_told_another(tmp_path):
+    path, big_endian = tmp_path / "y.npy", tmp_path / "big_endian.npy"
+    np.save(path, VALUES.astype(np.float32) / 3)
+    np.save(big_endian, VALUES.astype(">f4"))
+    for path_, dtype in ((path, "f32"), (path, None), (big_endian, None)):
+        assert load_output(str(path_), (3, 4), dtype)[1] == "float32"
+    for dtype in ("f16", "f64", "i32"):
+        with pytest.raises(ValueError, match=f"says that it holds float32; leave dtype={dtype} out"):
+            load_output(str(path), (3, 4), dtype)
+    with pytest.raises(ValueError, match="holds float32, expected bf16: 16-bit integers, or floats that bf16 holds exactly"):
+        load_output(str(path), (3, 4), "bf16")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda y: y.astype(int), lambda y: y[None], lambda y: np.where(np.arange(8) == 3, np.nan, y)],
+    ids=["dtype", "shape", "nan"],
+)
+def test_what_a_case_catches_is_not_said_where_no_values_were_compared(wrong):
+    case = vectors.case("rope/half/d8-b1e4/tiny")
+    report = diagnose(case, wrong(case.expected))
+    assert not report.ok
+    assert report.advice == []
+
+
 def test_a_mistake_of_another_shape_is_named():
     case = vectors.case("xlnet/bi/q4-k6/distances")
     report = diagnose(case, case.expected[1:], dtype="f64")
