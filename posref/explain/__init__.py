@@ -50,6 +50,7 @@ def _part(settings):
     try:
         groups = rotary_layers.groups(settings) if settings.layered and settings.family["encoding"] is not None else []
         keys = unread(settings, groups)  # before the traps look at them
+        gguf.refuse(settings, keys)
         return groups, traps(settings, groups), keys
     except (TypeError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         # the kinds of the keys of some hundred classes are not written down here

@@ -52,7 +52,6 @@ ARCHITECTURES = {
     "gemma": ("gemma", NEOX),
     "gemma2": ("gemma2", NEOX),
     "gemma3": ("gemma3_text", NEOX),
-    "gemma4": ("gemma4_text", NEOX),
     "starcoder2": ("starcoder2", NEOX),
     "gptneox": ("gpt_neox", NEOX),
     "nemotron": ("nemotron", NEOX),
@@ -75,7 +74,7 @@ NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?
 STRING, ARRAY = 8, 9  # kinds of metadata
 FLOAT32 = 0  # a kind of tensor
 LONGEST = 2**27  # no text or list of metadata is longer
-# keys of an architecture that do not bear on position: all others are read, printed as not understood, or refused by `_refuse`
+# keys of an architecture that do not bear on position: all others are read, printed as not understood, or refused by `refuse`
 HARMLESS = re.compile(
     r"expert|feed_forward|vocab_size|epsilon|value_length|lora_rank|leading_dense|embedding_scale|pooling|norm(_\w+)?$"
     r"|clamp_kqv$|(?<!alibi_)bias$"
@@ -89,6 +88,7 @@ SILENT = {
     "rope.scaling.yarn_ext_factor": 1,
     "rope.scaling.yarn_log_multiplier": 0,
     "rope.scaling.finetuned": True,  # llama.cpp's Granite does not rotate where it is false
+    "attention.sliding_window": 0,
     "attention.scale": 0,
     "attention.temperature_scale": 0,
     "attention.max_alibi_bias": 0,
@@ -213,7 +213,7 @@ SCALING = {
     "rope_scaling.beta_fast": "rope.scaling.yarn_beta_fast",
     "rope_scaling.beta_slow": "rope.scaling.yarn_beta_slow",
     "rope_scaling.llama_4_scaling_beta": "attention.temperature_scale",
-    **dict.fromkeys(("rope_scaling.mscale", "rope_scaling.mscale_all_dim"), "rope.scaling.yarn_log_multiplier"),
+    "rope_scaling.mscale_all_dim": "rope.scaling.yarn_log_multiplier",
     "rope_scaling.mrope_section": "rope.dimension_sections",
     "qk_rope_head_dim": "rope.dimension_count",
     "head_dim": "attention.key_length",
@@ -295,8 +295,7 @@ def _translate(metadata):
     config["posref_unread"] = [
         key for key in metadata if key.startswith(f"{name}.") and not HARMLESS.search(key) and key not in metadata.read
     ]
-    for key in config["posref_unread"]:
-        _refuse(name, key.removeprefix(f"{name}."), get)
+    config["posref_decisive"] = [(key, shown(metadata[key])) for key in list(metadata) if _decisive(name, key, get, layout)]
     own = OWN_NAMES.get(model_type, {})
     length = config.pop("max_position_embeddings")
     config = {own.get(key, key): value for key, value in config.items() if value is not None}
@@ -308,17 +307,27 @@ def _translate(metadata):
     }
 
 
-def _refuse(name, key, get):
-    """ValueError for a key of the rotation or of the scores that is not read, unless its value changes nothing."""
-    value = get(key)
+def _decisive(name, key, get, layout):
+    """Whether a key of the metadata can change the rotation or the scores, with the value that it has."""
+    about, _, key = key.removeprefix(f"{name}.").partition(".")
+    key = f"{about}.{key}"
     same = {"rope.freq_base_swa": get("rope.freq_base"), "rope.dimension_count_swa": get("rope.dimension_count")}
     same |= {"attention.key_length_swa": get("attention.key_length"), **SILENT}
-    unused = get("rope.scaling.type") == "none" and key in ("rope.scaling.factor", "rope.scale_linear")
-    if key.startswith(("rope.", "attention.")) and not unused and (key not in same or value != same[key]):
-        raise ValueError(
-            f"{name}.{key} is {shown(value)}: this key can change the rotation or the scores, and posref does not know how it "
-            f"does so in {name}; nothing of this file is described"
-        )
+    if get("rope.scaling.type") == "none":
+        same |= {factor: get(factor) for factor in ("rope.scaling.factor", "rope.scale_linear")}
+    if HARMLESS.search(key) or (key in same and same[key] == get(key)):
+        return False
+    return about == "attention" or (about == "rope" and layout is not None)
+
+
+def refuse(settings, unread):
+    """ValueError for a key of the rotation or of the scores that is not read."""
+    for key, value in settings.file.get("posref_decisive", ()):
+        if key in unread:
+            raise ValueError(
+                f"{key} is {value}: this key can change the rotation or the scores, and posref does not know how it "
+                "does so for this architecture; nothing of the file is described"
+            )
 
 
 def renamed(error, names):
@@ -385,6 +394,10 @@ def _scaling(name, get, metadata):
         kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
     if kind is None:
         return {"rope_type": "default"}  # not what a class of transformers has
+    if kind == "longrope" and factor not in (None, 1):
+        raise ValueError(
+            f"the GGUF file scales by {name}.rope.scaling.factor and by LongRoPE; no model that is known here does both"
+        )
     if kind in ("linear", "yarn") and factor is None:
         raise ValueError(f"the GGUF file has {name}.rope.scaling.type {kind}, and {name}.rope.scaling.factor is missing")
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
@@ -406,16 +419,13 @@ def _yarn(name, get, factor):
     if name == "mistral3":
         found = {"beta_fast": get("rope.scaling.yarn_beta_fast"), "beta_slow": get("rope.scaling.yarn_beta_slow")}
         found["llama_4_scaling_beta"] = get("attention.temperature_scale") or None
-    multiplier = get("rope.scaling.yarn_log_multiplier") if name in ("mistral3", "deepseek2") else None
+    grown, multiplier = magnitude(factor, 1.0), name in ("mistral3", "deepseek2") and get("rope.scaling.yarn_log_multiplier")
     if multiplier and name == "deepseek2":
-        found |= {"mscale": 10 * multiplier, "mscale_all_dim": 10 * multiplier}
+        grown, found["mscale_all_dim"] = 1.0, 10 * multiplier
     elif multiplier:
-        found |= {"mscale": 1.0, "mscale_all_dim": multiplier}
-    given = get("rope.scaling.attn_factor")
-    if given:  # ggml multiplies it by the magnitude: rope_yarn of ggml-cpu/ops.cpp
-        grown = magnitude(factor, found.get("mscale", 1.0)) / magnitude(factor, found.get("mscale_all_dim", 0.0))
-        found["attention_factor"] = given * float(grown)
-    return found
+        grown /= magnitude(factor, multiplier)
+    given = get("rope.scaling.attn_factor") or 1.0  # ggml multiplies the two: rope_yarn of ggml-cpu/ops.cpp
+    return found | {"attention_factor": float(given * grown)}
 
 
 def _plain(value):

@@ -428,14 +428,18 @@ def test_every_architecture_follows_its_gguf_file(name):
     keys = {"block_count": 12, "embedding_length": 64, "attention.head_count": 4, "attention.key_length": 16 + 8 * latent}
     keys |= {"context_length": 128, "rope.freq_base": 12345.0, "rope.dimension_count": 8, "attention.sliding_window": 6}
     metadata = {"general.architecture": name} | {f"{name}.{key}": value for key, value in keys.items()}
-    explained = explain(metadata)
+    try:
+        explained = explain(metadata)
+    except ValueError as error:
+        assert str(error).startswith(f"{name}.attention.sliding_window is 6: ")  # noqa: PT017
+        explained = explain(metadata | {f"{name}.attention.sliding_window": 0})
     assert {*explained["unread"]} <= {*metadata}
     for group in explained["layers"]:
-        if group["encoding"] == "rope" and f"{name}.rope.freq_base" not in explained["unread"]:
+        if group["encoding"] == "rope":
             assert group["rotary_dim"] == 8
             assert group["base"] == (12345.0 if group["kind"] != "sliding_attention" else group["base"])
             assert group["scaling"] is None
-    assert any(group["base"] == 12345.0 for group in explained["layers"]) or name in ("bert", "gpt2", "bloom", "t5", "gemma4")
+    assert any(group["base"] == 12345.0 for group in explained["layers"]) or name in ("bert", "gpt2", "bloom", "t5")
 
 
 def test_what_a_gguf_file_leaves_out_is_not_the_value_of_a_class():
@@ -496,6 +500,7 @@ def test_yarn_of_mistral_3_has_the_edges_and_the_temperature_of_its_file():
         ("attention.scale", 0.5, 0.0),
         ("attention.max_alibi_bias", 8.0, 0.0),
         ("attention.key_length_swa", 64, 128),
+        ("attention.sliding_window", 64, 0),
         ("attention.sliding_window_pattern", 2, None),
     ],
 )
@@ -562,6 +567,10 @@ def test_tables_of_a_gguf_file_that_are_wrong(tmp_path, capsys):
     both = {"rope_factors_long.weight": [4.0] * 64, "rope_factors_short.weight": [2.0] * 64}
     with pytest.raises(ValueError, match=r"scales by yarn and by rope_factors_short.weight"):
         explain(listing("llama", YARN) | both)
+    with pytest.raises(ValueError, match=r"scales by llama.rope.scaling.factor and by LongRoPE"):
+        explain(listing("llama", {"rope.scaling.factor": 4.0}) | both)
+    with pytest.raises(ValueError, match=r"^llama.rope.scaling.factor is 4.0: this key can change the rotation"):
+        explain(listing("llama", {"rope.scaling.factor": 4.0}) | {"rope_freqs.weight": [1.0] * 64})
     whole = gguf_with({"rope_freqs.weight": [1.0] * 64})
     info = whole.index(b"rope_freqs.weight") + len("rope_freqs.weight")
     path.write_bytes(whole[: info + 16] + struct.pack("<Q", 2**62) + whole[info + 24 :])
