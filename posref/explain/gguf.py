@@ -93,6 +93,15 @@ SILENT = {
     "attention.temperature_scale": 0,
     "attention.max_alibi_bias": 0,
 }
+POSITIVE = (  # numbers, where the file has them
+    *("embedding_length", "attention.key_length", "rope.freq_base", "rope.freq_base_swa", "rope.scale_linear"),
+    *(
+        f"rope.scaling.{key}"
+        for key in ("factor", "attn_factor", "original_context_length", "yarn_beta_fast", "yarn_beta_slow")
+    ),
+)
+LATENT = ("attention.key_length", "rope.dimension_count")  # needed where a part of each head is rotated
+SCHEDULES = ("linear", "longrope", "none", "yarn")  # gguf.constants.RopeScalingType
 # keys of a configuration -> keys of the metadata; some classes have names of their own
 KEYS = {
     "hidden_size": "embedding_length",
@@ -248,9 +257,19 @@ def _translate(metadata):
     def get(key):
         return _plain(metadata.get(f"{name}.{key}"))
 
-    missing = [key for key in ("embedding_length", "block_count", "attention.head_count") if get(key) is None]
+    latent = model_type in ("deepseek_v2", "minicpm3")
+    needed = ("embedding_length", "block_count", "attention.head_count")
+    missing = [key for key in (*needed, *LATENT * latent) if get(key) is None]
     if missing:
         raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
+    for key in POSITIVE:
+        value = _plain(dict.get(metadata, f"{name}.{key}"))  # to check a value is not to understand it
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < math.inf):
+            raise ValueError(f"{name}.{key} is {shown(value)}, expected a positive number")
+    kind = get("rope.scaling.type")
+    if kind not in (None, *SCHEDULES):
+        raise ValueError(f"{name}.rope.scaling.type is {shown(kind)}; known are {', '.join(SCHEDULES)}")
     queries, keys = (_by_layer(name, get, key) for key in ("attention.head_count", "attention.head_count_kv"))
     heads = max(queries) if isinstance(queries, list) else queries
     base = get("rope.freq_base")
@@ -277,16 +296,14 @@ def _translate(metadata):
         config["layer_types"] = ["full_attention" if n else "conv" for n in keys]
     width = get("attention.key_length")
     turned, head = config.pop("partial_rotary_factor"), width or config["hidden_size"] // heads
-    whole = get("attention.key_length_mla") or width if model_type in ("deepseek_v2", "minicpm3") else head
+    whole = get("attention.key_length_mla") or width if latent else head
     if model_type in ("granite", "granitemoe"):
         config["attention_multiplier"] = get("attention.scale") or head**-0.5
-    if layout and turned is not None and not (type(turned) is int and 2 <= turned <= (whole or turned)):
-        raise ValueError(
-            f"{name}.rope.dimension_count is {shown(turned)}, expected an integer from 2 to {whole or 'the width of a head'}"
-        )
-    if model_type in ("deepseek_v2", "minicpm3"):
-        config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": whole and turned and whole - turned}
-    elif head:
+    if layout and turned is not None and not (type(turned) is int and 2 <= turned <= whole):
+        raise ValueError(f"{name}.rope.dimension_count is {shown(turned)}, expected an integer from 2 to {whole}")
+    if latent:
+        config |= {"qk_rope_head_dim": turned, "qk_nope_head_dim": whole - turned}
+    else:
         config |= {"head_dim": head, "partial_rotary_factor": (turned or head) / head}
     if model_type in ("qwen3_moe", "smollm3"):
         config["use_sliding_window"] = config["sliding_window"] is not None

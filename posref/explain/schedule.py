@@ -160,8 +160,8 @@ def _by_factors(values, plain, dim, base, settings):
 def _factors(values, key, pairs, settings):
     found = values.get(key)
     if not isinstance(found, list) or len(found) != pairs:
-        got = f"{len(found)} values" if isinstance(found, list) else shown(found)
-        raise ValueError(f"{where(settings)}{key} has {got}, expected {pairs} positive numbers, one for each pair")
+        got = f"has {len(found)} values" if isinstance(found, list) else "is missing" if found is None else f"is {shown(found)}"
+        raise ValueError(f"{where(settings)}{key} {got}, expected {pairs} positive numbers, one for each pair")
     for i, number in enumerate(found):
         if not isinstance(number, (int, float)) or not number > 0:
             raise ValueError(f"{where(settings)}{key}[{i}] is {shown(number)}, expected a positive number")

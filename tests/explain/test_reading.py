@@ -532,8 +532,8 @@ def test_what_some_architectures_read():
 
 
 WRONG = {
-    "a base of nothing": ({"rope.freq_base": 0.0}, "llama.rope.freq_base is 0.0 "),
-    "bases": ({"rope.freq_base": [1e4, 1e6]}, "llama.rope.freq_base is [10000.0, 1000000.0] "),
+    "a base of nothing": ({"rope.freq_base": 0.0}, "llama.rope.freq_base is 0.0, "),
+    "bases": ({"rope.freq_base": [1e4, 1e6]}, "llama.rope.freq_base is [10000.0, 1000000.0], "),
     "no feature": ({"rope.dimension_count": 0}, "llama.rope.dimension_count is 0, expected an integer from 2 to 128"),
     "a wider rotation": ({"rope.dimension_count": 256}, "llama.rope.dimension_count is 256, "),
     "a narrower head": ({"attention.key_length": 64}, "llama.rope.dimension_count is 128, "),
@@ -542,8 +542,19 @@ WRONG = {
     "no heads": ({"attention.head_count": 0}, "llama.attention.head_count is 0, "),
     "a list of heads": ({"attention.head_count": [8, 4]}, "llama.attention.head_count is [8, 4], "),
     "no layers": ({"block_count": 0}, "llama.block_count is 0, "),
-    "no factor": ({"rope.scaling.factor": 0.0}, "llama.rope.scaling.factor is 0.0 "),
+    "no factor": ({"rope.scaling.factor": 0.0}, "llama.rope.scaling.factor is 0.0, "),
     "factor left out": (YARN | {"rope.scaling.factor": None}, "llama.rope.scaling.factor is missing"),
+    "a bool": ({"rope.freq_base": True}, "llama.rope.freq_base is True, expected a positive number"),
+    "no width": ({"attention.key_length": 0}, "llama.attention.key_length is 0, "),
+    "no old factor": ({"rope.scale_linear": 0.0}, "llama.rope.scale_linear is 0.0, "),
+    "factors": (YARN | {"rope.scaling.factor": [4.0]}, "llama.rope.scaling.factor is [4.0], "),
+    "no magnitude": (YARN | {"rope.scaling.attn_factor": 0.0}, "llama.rope.scaling.attn_factor is 0.0, "),
+    "no edge": (YARN | {"rope.scaling.yarn_beta_fast": 0.0}, "llama.rope.scaling.yarn_beta_fast is 0.0, "),
+    "no tables": ({"rope.scaling.type": "longrope"}, "rope_factors_short.weight is missing, expected 64 positive numbers"),
+    "a schedule that GGUF lacks": (
+        YARN | {"rope.scaling.type": "dynamic"},
+        "llama.rope.scaling.type is 'dynamic'; known are linear",
+    ),
     "a schedule": ({"rope.scaling.type": "foo", "rope.scaling.factor": 2.0}, "llama.rope.scaling.type is 'foo'; "),
 }
 
@@ -553,6 +564,14 @@ def test_an_error_names_the_key_of_the_gguf_file(name):
     keys, begin = WRONG[name]
     with pytest.raises(ValueError, match=f"{re.escape(begin)}"):
         explain(listing("llama", keys))
+
+
+@pytest.mark.parametrize("key", ["attention.key_length", "rope.dimension_count"])
+def test_widths_of_latent_heads_are_those_of_the_file(key):
+    keys = {"attention.key_length": 192, "rope.dimension_count": 64}
+    assert one(listing("deepseek2", keys))["rotary_dim"] == 64
+    with pytest.raises(ValueError, match=f"have no deepseek2.{key}"):
+        explain(listing("deepseek2", keys | {key: None}))
 
 
 def test_tables_of_a_gguf_file_that_are_wrong(tmp_path, capsys):
