@@ -272,7 +272,6 @@ def _translate(metadata):
         raise ValueError(f"{name}.rope.scaling.type is {shown(kind)}; known are {', '.join(SCHEDULES)}")
     queries, keys = (_by_layer(name, get, key) for key in ("attention.head_count", "attention.head_count_kv"))
     heads = max(queries) if isinstance(queries, list) else queries
-    base = get("rope.freq_base")
     config = {
         "model_type": model_type,
         "posref_layout": layout,
@@ -282,7 +281,7 @@ def _translate(metadata):
         "posref_heads": queries if isinstance(queries, list) else None,
         "posref_key_heads": keys if isinstance(keys, list) else None,
         "sliding_window": get("attention.sliding_window") or None,
-        "rope_theta": 10000.0 if base is None else base,
+        "rope_theta": get("rope.freq_base") or 10000.0,
         "original_max_position_embeddings": None,
         "rope_scaling": _scaling(name, get, metadata),
         "posref_listing": layout is not None and not any(factors in metadata for factors in FACTORS),
@@ -406,8 +405,8 @@ def _scaling(name, get, metadata):
         raise ValueError(
             f"the GGUF file has rope.scaling.factor {shown(factor)} and rope.scale_linear {shown(old)}; remove the wrong one"
         )
-    factor = old if factor is None else factor
-    if kind is None and factor is not None:
+    factor = factor or old
+    if kind is None and factor:
         kind = "linear"  # as llama.cpp: `std::string rope_scaling("linear")` before the key is read, src/llama-model.cpp
     if kind is None:
         return {"rope_type": "default"}  # not what a class of transformers has
