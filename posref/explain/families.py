@@ -31,6 +31,10 @@ A row says what a configuration does not: `like` another row, then what differs.
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
     file        the part of modeling_FILE.py that is not the module's name
+    cached      positions after a cache where nobody gives them, if it does not count on
+    state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
+                trained numbers, sizes, and the convolution before it
+    read        kinds of attention that somebody has read; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     others      sinks, softcap, temperature, axes, chunk
 
@@ -60,6 +64,107 @@ AXIAL = {
     "parameters": "axial",
     "axes": "hw",
     "causal": False,
+}
+GATE = "-exp(A_log) * softplus({} + dt_bias)"
+GATED_DELTA = {
+    "call": "delta.recurrent",
+    "value_heads": "linear_num_value_heads",
+    "key_heads": "linear_num_key_heads",
+    "key_width": "linear_key_head_dim",
+    "value_width": "linear_value_head_dim",
+    "log_decay": GATE.format("a"),
+    "decay_per": "value head",
+    "strength": "sigmoid(b)",
+    "unit": 1e-6,
+    "convolution": {
+        "of": ["queries", "keys", "values"],
+        "width": "linear_conv_kernel_dim",
+        "activation": "hidden_act",
+        "bias": False,
+    },
+    "chunk": 64,
+}
+KIMI_DELTA = {
+    **GATED_DELTA,
+    "value_heads": "linear_attn_config.num_heads linear_num_heads",
+    "key_heads": "value_heads",
+    "key_width": "linear_attn_config.head_dim linear_head_dim",
+    "value_width": "key_width",
+    "log_decay": GATE.format("f"),
+    "decay_per": "feature of the keys",
+    "convolution": {
+        **GATED_DELTA["convolution"],
+        "width": "linear_attn_config.short_conv_kernel_size linear_conv_kernel_dim",
+    },
+}
+SAFE_GATE = "{%s} * sigmoid(exp(A_log) * (f + dt_bias))"
+MAMBA_2 = {
+    "call": "gated.recurrent",
+    "value_heads": "num_heads",
+    "key_heads": "n_groups",
+    "key_width": "state_size",
+    "value_width": "head_dim",
+    "limits": "time_step_limit",
+    "step": "softplus(dt + dt_bias)",
+    "log_decay": "-exp(A_log) * step",
+    "decay_per": "value head",
+    "values": "step * x",
+    "skip": "D * x",
+    "scale": 1.0,
+    "convolution": {
+        "of": ["queries", "keys", "values"],
+        "width": "conv_kernel",
+        "activation": "hidden_act",
+        "bias": "use_conv_bias",
+    },
+    "chunk": "chunk_size",
+}
+BAMBA = {
+    **MAMBA_2,
+    "value_heads": "mamba_n_heads",
+    "key_heads": "mamba_n_groups",
+    "key_width": "mamba_d_state",
+    "value_width": "mamba_d_head mamba_expand*hidden_size/value_heads",
+    "convolution": {**MAMBA_2["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
+    "chunk": "mamba_chunk_size",
+}
+MAMBA_1 = {
+    **{name: rule for name, rule in MAMBA_2.items() if name not in ("limits", "chunk")},
+    "value_heads": "expand*hidden_size",
+    "key_heads": 1,
+    "value_width": 1,
+    "decay_per": "value and feature of the keys",
+    "gated": "silu(z)",
+    "convolution": {**MAMBA_2["convolution"], "of": ["values"]},
+}
+JAMBA = {
+    **MAMBA_1,
+    "value_heads": "mamba_expand*hidden_size",
+    "key_width": "mamba_d_state",
+    "convolution": {**MAMBA_1["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
+}
+LIGHTNING = {
+    "call": "retention.recurrent",
+    "value_heads": "num_attention_heads",
+    "key_heads": "value_heads",
+    "key_width": "head_dim hidden_size/num_attention_heads",
+    "value_width": "key_width",
+    "log_decay": "-(2 ** (-8 * (h + 1) / {value_heads})) * (1 - i / ({num_hidden_layers} - 1 + 1e-5) + 1e-5)",
+    "decay_per": "head h of layer i",
+    "activation": "hidden_act",
+    "scale": 1.0,
+    "chunk": "block_size",
+}
+SHORT = {
+    "call": "convolution.causal",
+    "kinds": ["conv"],
+    "convolution": {
+        "of": ["B * x"],
+        "width": "conv_L_cache",
+        "activation": None,
+        "bias": "conv_bias",
+        "gated": "C",
+    },
 }
 LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
 GEMMA4_ROPE = {
@@ -106,7 +211,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "phi4_multimodal": {"like": "phi3"},
     "phimoe": {"like": "mistral", "magnitudes": ("short_mscale", "long_mscale")},
     "olmoe": {"like": "llama", "norm": "before"},
-    "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}},
+    "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}, "state": LIGHTNING},
     "recurrent_gemma": {
         "like": "mistral",
         "partial": 0.5,
@@ -369,6 +474,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "granite": {"like": "llama", "scale": "attention_multiplier"},
     "hyperclovax": {"like": "llama", "scale": "attention_multiplier", "scale_without": "head_dim"},
     "granitemoehybrid": {
+        "state": BAMBA,
         "like": "granite",
         "kinds": {"all": "linear_attention", "keys": ("layer_types", "layers_block_type")},
         "nope": "position_embedding_type",
@@ -396,6 +502,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "dia_encoder": {"like": "llama", "scale": 1.0, "causal": False},
     "dia_decoder": {"like": "llama", "scale": 1.0, "asks": False},
     "zamba2": {
+        "state": {
+            **BAMBA,
+            "kinds": ["linear_attention", "hybrid"],
+            "value_heads": "n_mamba_heads",
+            "key_heads": "mamba_ngroups",
+            "value_width": "mamba_expand*hidden_size/value_heads",
+            "limits": "time_step_min",
+            "convolution": {**BAMBA["convolution"], "activation": "silu", "bias": True},
+            "chunk": "chunk_size",
+        },
         "like": "llama",
         "kinds": {"rule": "zamba2", "keys": ("layers_block_type",)},
         "head": "zamba2",
@@ -414,10 +530,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "glm4": {"like": "glm"},
     "glm4_moe": {"like": "partial", "partial": 0.5, "norm": "before", "norm_if": "use_qk_norm"},
     "solar_open": {"like": "partial"},
-    "bamba": {"like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}},
+    "bamba": {"cached": "arange(n)", "like": "partial", "partial": 0.5, "kinds": {"rule": "bamba", "keys": ()}, "state": BAMBA},
     "minimax_m2": {"like": "partial", "parameters": "minimax_m2", "norm": "before"},
     "minimax_m3_vl_text": {"like": "partial", "norm": "before", "kinds": {"rule": "minimax_m3"}},
     "qwen3_next": {
+        "state": GATED_DELTA,
         "like": "partial",
         "partial": 0.25,
         "kinds": {"every": 4, "key": "full_attention_interval", "else": "linear_attention"},
@@ -429,28 +546,62 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "hy_v3": {"like": "llama", "norm": "before"},
     "dbrx": {"like": "llama", "head": "hidden", "key_heads": "attn_config"},
     # hybrids
-    "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}},
+    "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}, "state": JAMBA},
     "nemotron_h": {
+        "state": {
+            **MAMBA_2,
+            "value_heads": "mamba_num_heads",
+            "key_width": "ssm_state_size",
+            "value_width": "mamba_head_dim",
+            "limits": "time_step_min",
+            "convolution": {**MAMBA_2["convolution"], "activation": "mamba_hidden_act"},
+        },
         "like": "llama",
         "encoding": "none",
         "kinds": {"rule": "nemotron_h", "keys": ("layer_types", "layers_block_type")},
     },
     "zamba": {
+        "state": {
+            **JAMBA,
+            "kinds": ["linear_attention", "hybrid"],
+            "key_heads": "n_mamba_heads",
+            "convolution": {**JAMBA["convolution"], "activation": "hidden_mamba_act"},
+        },
         "like": "llama",
         "encoding": "none",
         "kinds": {"rule": "zamba", "keys": ("layers_block_type",)},
         "head": "zamba",
         "scale": "zamba2",
     },
-    "falcon_h1": {"like": "llama", "kinds": {"all": "hybrid", "keys": ()}},
-    "lfm2": {"like": "llama", "kinds": {"rule": "lfm2"}, "norm": "before"},
+    "falcon_h1": {
+        "like": "llama",
+        "kinds": {"all": "hybrid", "keys": ()},
+        "state": {
+            **BAMBA,
+            "kinds": ["hybrid"],
+            "value_width": "mamba_d_head mamba_d_ssm/value_heads mamba_expand*hidden_size/value_heads",
+        },
+    },
+    "lfm2": {"like": "llama", "kinds": {"rule": "lfm2"}, "norm": "before", "state": SHORT},
     "lfm2_moe": {"like": "lfm2"},
     "olmo_hybrid": {
+        "state": {
+            **GATED_DELTA,
+            "value_heads": "linear_num_value_heads num_attention_heads",
+            "key_heads": "linear_num_key_heads num_attention_heads",
+            "key_width": "linear_key_head_dim 0.75*hidden_size/key_heads",
+            "value_width": "linear_value_head_dim 2*key_width",
+            "strength": ("linear_allow_neg_eigval", "2 * sigmoid(b)", "sigmoid(b)"),
+        },
         "like": "llama",
         "kinds": {"every": 4, "else": "linear_attention"},
         "norm": "before",
         "nope": "no_base",
     },
+    "mamba2": {"like": "states", "state": MAMBA_2},
+    "mamba": {"like": "states", "state": MAMBA_1},
+    "falcon_mamba": {"like": "mamba"},
+    "states": {"like": "llama", "encoding": "none", "kinds": {"all": "linear_attention", "keys": ()}},  # in every layer
     # latent attention
     "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},
     "deepseek_v3": {"like": "llama", **MLA, "key": "rope_interleave"},
@@ -464,7 +615,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "hy_v4": {"like": "deepseek_v32", "layout": "half", "sinks": True, "indexer": None},
     "glm_moe_dsa": {"like": "deepseek_v32", "indexer": "interleaved_to_half", "shared_selection": True},
     "longcat_flash": {"like": "llama", **MLA, "kinds": {"layers": "num_layers"}},
-    "bailing_hybrid": {"like": "deepseek_v3", "kinds": {"rule": "bailing"}},
+    "bailing_hybrid": {
+        "like": "deepseek_v3",
+        "kinds": {"rule": "bailing"},
+        "state": {
+            **KIMI_DELTA,
+            "value_heads": "num_attention_heads",
+            "key_width": "head_dim",
+            "log_decay": ("kda_safe_gate", SAFE_GATE % "kda_lower_bound", GATE.format("f")),
+            "convolution": {**KIMI_DELTA["convolution"], "width": "short_conv_kernel_size"},
+        },
+    },
     "mistral4": {
         "like": "deepseek_v3",
         "head": "latent",
@@ -483,6 +644,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         },
     },
     "kimi_linear": {
+        "state": KIMI_DELTA,
         "like": "llama",
         "encoding": "none",
         "kinds": {"rule": "kimi_linear"},

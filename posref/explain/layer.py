@@ -7,7 +7,7 @@ FIRST = ("window_after", "compressed", "selected", "further_keys", "mask_unknown
 # left out of this dictionary where a layer has none
 OPTIONAL = (
     *("indexer", "sign", "rotated", "undo", "call", "input", "max_position_embeddings", "phase_error", "frequencies_long"),
-    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "segment", "window_side"),
+    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "segment", "window_side", "state"),
 )
 OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
 
@@ -65,6 +65,7 @@ class Layer:
     mask_unknown: str | None = None  # why the mask is not described
     segment: str | None = ""  # which patches see each other
     window_side: int | None = None  # patches on a side of a window
+    state: dict[str, Any] | None = None  # of layers that keep one: the call of posref.state, sizes, formulas, convolution
     positions: dict[str, Any] | None = None  # how tokens are counted (posref.explain.positions)
     slips: list[dict[str, Any]] = field(default_factory=list)  # mistakes made with layers like these (posref.explain.slips)
 

@@ -37,7 +37,7 @@ def positions(settings, group):
     return _answers(
         forward=forward,
         generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
-        cached=_cached(forward) if group.causal else None,
+        cached=settings.family.get("cached", _cached(forward)) if group.causal else None,
         images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.axes else None,
     )
 

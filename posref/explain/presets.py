@@ -23,6 +23,7 @@ SYSTEMS = {  # of the words of `posref.explain`
     "learned": "absolute.learned",
     "learned_2d": "absolute.learned",
     "sinusoidal": "absolute.sinusoidal",
+    **{name: f"state.{name}" for name in ("delta", "gated", "retention", "convolution")},
 }
 BIASES = {  # the settings of its op that `explain` says of a bias
     "t5.bias": "heads buckets max_distance bidirectional",

@@ -4,7 +4,7 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from posref.explain import axis_maps, layer_kinds, masks, per_layer, swin_layers, unrotated_layers
+from posref.explain import axis_maps, layer_kinds, masks, per_layer, state_layers, swin_layers, unrotated_layers
 from posref.explain.configuration import Settings, key_heads, norm, query_heads, shown
 from posref.explain.layer import Layer
 from posref.explain.parameters import parameters
@@ -14,7 +14,7 @@ from posref.explain.slips import slips
 
 
 def groups(settings):
-    """A `Layer` for each set of layers of this part that treat position alike; layers without a softmax are left out."""
+    """A `Layer` for each set of layers of this part that treat position alike; layers without softmax or state are left out."""
     describe = _rotary if settings.family["encoding"] == "rope" else OTHERS[settings.family["encoding"]]
     masked = [masks.described(settings, group) for group in describe(settings)]
     counted = [replace(group, positions=positions(settings, group)) for group in masked]
@@ -23,7 +23,7 @@ def groups(settings):
         counted.append(replace(masks.cross_attention(counted[0]), indices=indices))
     if settings.facts.get("module") in masks.CROSSING and settings["add_cross_attention"]:
         counted += [masks.cross_attention(group) for group in counted]
-    return [replace(group, slips=slips(group)) for group in counted]
+    return [replace(group, slips=slips(group)) for group in [*counted, *state_layers.groups(settings)]]
 
 
 def _rotary(settings):

@@ -32,7 +32,7 @@ ROWS = (
         "attention.attend",
         "heads_tiled",
     ),
-    (lambda g: g.causal, "attention.attend", "causal_left_aligned"),
+    (lambda g: g.causal and not g.state, "attention.attend", "causal_left_aligned"),
     (lambda g: g.window, "attention.attend", "window_one_more window_ignored"),
     (lambda g: g.sinks, "attention.attend", "sink_left_out"),
     (lambda g: g.softcap, "attention.attend", "cap_left_out cap_after_mask"),
@@ -49,6 +49,18 @@ ROWS = (
     (lambda g: g.encoding == "swin_v2", "swin.continuous_bias", "linear_coordinates no_sigmoid"),
     (lambda g: g.encoding == "swin_v2", "swin.attend_v2", "uncapped"),
     (lambda g: g.kind == "shifted_window_attention", "swin.shift_mask", "not_rolled padded_after_rolling"),
+    (lambda g: g.encoding == "delta", "delta.attend", "decay_after_error gated_after_writing other_state_layout"),
+    (lambda g: g.encoding == "delta" and g.state["key_heads"] < g.state["value_heads"], "delta.attend", "tiled_heads"),
+    (lambda g: g.encoding == "delta" and g.state["strength"].startswith("2"), "delta.attend", "half_beta"),
+    (lambda g: g.encoding == "delta", "delta.unit", "eps_as_a_floor"),
+    (lambda g: g.encoding == "gated", "gated.attend", "own_token_gated other_state_layout"),
+    (lambda g: g.encoding == "retention", "retention.attend", "own_token_decayed state_transposed"),
+    (
+        lambda g: g.state and "dt_bias" in g.state.get("log_decay", "") + g.state.get("step", ""),
+        "gated.log_gates",
+        "bias_left_out",
+    ),
+    (lambda g: g.state and g.state.get("convolution"), "convolution.convolve", "kernel_turned_around state_one_row_behind"),
     (lambda g: _first_row(g), "learned.position_ids", "zero_based"),
 )
 

@@ -425,8 +425,6 @@ def _contradictions(settings, groups):
 def _two_mixers(settings, groups):
     if settings.model_type == "hrm_text":
         yield "L_module and H_module each have all of these layers; a text passes both several times (H_cycles, L_cycles)"
-    if settings.model_type in ("falcon_h1", "zamba", "zamba2"):
-        yield "layers of the kind hybrid also have a state that decays (Mamba), which is not described here"
 
 
 TRAPS = (

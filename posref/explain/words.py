@@ -19,6 +19,10 @@ ENCODINGS = {
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
     "xlnet": "scores with sinusoids of the distance, and a term for segments (relative.xlnet)",
+    "delta": "a state that fades, in which each value replaces what its key recalls, orders the tokens (state.delta)",
+    "gated": "a state that fades as the text decides orders the tokens (state.gated)",
+    "retention": "a state that fades at a fixed rate orders the tokens (state.retention)",
+    "convolution": "a short convolution orders the tokens (state.convolution)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
@@ -136,6 +140,9 @@ def rows(group):
         )
         if group.bias:
             yield "bias", ", ".join(f"{key} {value}" for key, value in group.bias.items())
+    if group.state:
+        yield from _state(group.state)
+        return
     if group.positions:
         yield from _positions(group.positions)
     yield "scale", _scale(group)
@@ -180,6 +187,46 @@ def _rotation(group):
         yield "output", "values are turned with the keys, and the output is turned back"
     if group.max_position_embeddings:
         yield "lengths", length_words(group)
+
+
+def _state(said):
+    """Lines of a layer with a state, which has no scores; the convolution stands before the state."""
+    rows = said.get("convolution")
+    if rows:
+        act, bias = f", then {rows['activation']}" if rows["activation"] else "", "with" if rows["bias"] else "without"
+        after = f"; the result is multiplied by {rows['gated']}" if "gated" in rows else ""
+        of = ", ".join(rows["of"])
+        yield "convolution", f"state.convolution of {of} over {rows['width']} tokens, {bias} bias{act}{after}"
+    if "log_decay" not in said:
+        return
+    for name, lead in (
+        ("activation", ""),
+        ("step", "step = "),
+        ("log_decay", "ln f = "),
+        ("values", "v = "),
+        ("strength", "beta = "),
+    ):
+        if name in said:
+            text = f"{lead}{said[name]}"
+            if name == "activation":
+                text = f"queries, keys and values go through {text}"
+            if name == "log_decay":
+                text += f", one number per {said['decay_per']}"
+            yield name.replace("log_", ""), text
+    of = (
+        ""
+        if said["key_heads"] == said["value_heads"]
+        else f"; value head h reads key head {said['key_head']} of {said['key_heads']}"
+    )
+    yield "state", f"{said['value_heads']} heads of {said['key_width']} x {said['value_width']} numbers, keys by values{of}"
+    if "unit" in said:
+        yield "norm", f"queries and keys are divided by sqrt(sum x^2 + {said['unit']:g})"
+    yield "scale", f"{said['scale']:.12g}"
+    further = [said[name] for name in ("skip",) if name in said]
+    if further:
+        yield "output", f"q . S + {said['skip']}" + (f", times {said['gated']}" if "gated" in said else "")
+    if "chunk" in said:
+        yield "chunk", f"{said['chunk']} tokens at a time; the length changes only the rounding"
 
 
 SCHEDULES = {

@@ -133,10 +133,10 @@ def test_no_layer_is_silent(record):
 
 
 def test_layers_that_are_not_described_are_named():
-    """Qwen3.5 has 45 linear layers of 60, Nemotron-H 108 of 118 without a softmax."""
+    """All 60 layers of Qwen3.5 are described, and the 64 of 118 of Nemotron-H in which tokens meet."""
     for name, part, expected in (
-        ("nvidia__Qwen3.5-397B-A17B-NVFP4", "text_config", 45),
-        ("nvidia__Nemotron-H-56B-Base-8K", "", 108),
+        ("nvidia__Qwen3.5-397B-A17B-NVFP4", "text_config", 0),
+        ("nvidia__Nemotron-H-56B-Base-8K", "", 54),
     ):
         explained = explain(BY_NAME[name]["config"])
         entries = [entry for entry in explained["unsupported"] if entry["part"] == part and entry["kind"]]

@@ -157,10 +157,15 @@ def test_traps_and_layers_that_are_not_described_are_written(tmp_path):
         explained, said = explanation(name), written(plotted(tmp_path, name))
         assert all(" ".join(trap.split()) in said for trap in explained.traps), name
         assert said.count("not described") == len(explained.unsupported)
-    root = plotted(tmp_path, "Qwen3.5-397B-A17B")
-    (group,) = [group for group in root.iter(f"{SVG}g") if "Layers and masks (text_config)" in texts(group)]
-    cells = [r.get("style").split(";")[0] for r in group.iter(f"{SVG}rect") if r.get("height") == "16"]
-    assert (len(cells), cells.count("fill:none")) == (60, 45)
+    file = tmp_path / "nemotron.json"
+    file.write_text(json.dumps({"model_type": "nemotron_h", "hybrid_override_pattern": "M-*-"}), encoding="utf-8")
+    for name, title, expected in (
+        ("Qwen3.5-397B-A17B", "Layers and masks (text_config)", (60, 0)),
+        (str(file), "Layers and masks", (4, 2)),
+    ):
+        (group,) = [group for group in plotted(tmp_path, name).iter(f"{SVG}g") if title in texts(group)]
+        cells = [r.get("style").split(";")[0] for r in group.iter(f"{SVG}rect") if r.get("height") == "16"]
+        assert (len(cells), cells.count("fill:none")) == expected
 
 
 def test_two_models(tmp_path):

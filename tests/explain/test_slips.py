@@ -25,6 +25,8 @@ WRITTEN = [
     {"model_type": "xlnet", "clamp_len": 400},
     {"model_type": "swin"},
     {"model_type": "swinv2"},
+    {"model_type": "minimax"},
+    {"model_type": "olmo_hybrid"},
     GGUF | {"rope_freqs.weight": [1.0] * 8},
 ]
 

@@ -325,11 +325,6 @@ def test_keys_that_contradict_each_other():
         assert not said(word, **llama, rope_scaling={"rope_type": "linear", "factor": 2.0})
 
 
-def test_layers_with_a_state_beside_their_attention():
-    assert said("also have a state", model_type="falcon_h1")
-    assert not said("also have a state", model_type="llama")
-
-
 def test_two_shares_that_differ_are_a_trap():
     config = {"model_type": "glm4_moe", "partial_rotary_factor": 0.25, "rope_parameters": {"partial_rotary_factor": 0.5}}
     explained = explain(config)

@@ -14,7 +14,8 @@ TYPES = (
     "llama mistral qwen2 qwen3_moe gemma2 gemma3_text gemma4_text gpt_oss deepseek_v3 deepseek_v32 deepseek_v4 "
     "beam llama4_text cohere2 smollm3 flint doge glm4 glm4_moe phi3 gpt_neox gptj nanochat olmo3 modernbert exaone4 "
     "beam qwen2_vl_text ernie4_5_vl_moe_text qwen3_next granite chameleon zaya dbrx qwen2_vl_vision "
-    "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model"
+    "pixtral dinov3_vit bert t5 gpt2 bart t5gemma t5gemma2 ministral3 mllama_text_model "
+    "mamba mamba2 nemotron_h minimax kimi_linear bailing_hybrid olmo_hybrid lfm2 zamba falcon_h1"
 )
 # rotary types of which nothing is said: their position has not been read
 UNREAD = (
@@ -33,6 +34,7 @@ def test_as_explained(model_type):
     verdict = drift.compare(model_type)
     assert verdict.drifted == []
     assert sum(verdict.compared.values()) > 0
+    assert (verdict.compared["state"] > 0) == ("state" in configuration.family(model_type))
 
 
 COUNTED = "llama glm4 deepseek_v3 bert roberta opt bart m2m_100 biogpt gpt2 xglm"
@@ -137,6 +139,25 @@ def test_facts_are_those_of_the_installed_classes():
 
 
 ONE_SIDE = {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"]}
+CONVOLUTION, SHORT = (families.FAMILIES[name]["state"]["convolution"] for name in ("qwen3_next", "lfm2"))
+WRONG_STATES = {
+    "heads": ("qwen3_next", {"key_head": "h % {key_heads}"}, "other numbers"),
+    "no norm": ("qwen3_next", {"unit": 1.0}, "other numbers"),
+    "scale": ("qwen3_next", {"scale": 1.0}, "other numbers"),
+    "decay": ("qwen3_next", {"log_decay": "-A_log * softplus(a + dt_bias)"}, "another decay"),
+    "strength": ("qwen3_next", {"strength": "2 * sigmoid(b)"}, "another strength"),
+    "what is convolved": ("qwen3_next", {"convolution": {**CONVOLUTION, "of": ["queries", "keys"]}}, "explained as"),
+    "width": ("qwen3_next", {"convolution": {**CONVOLUTION, "width": 3}}, "explained as"),
+    "activation": ("qwen3_next", {"convolution": {**CONVOLUTION, "activation": None}}, "other numbers"),
+    "no convolution": ("qwen3_next", {"convolution": None}, "explained as"),
+    "values": ("mamba2", {"values": "x"}, "other numbers"),
+    "no limits": ("mamba2", {"limits": "n_groups"}, "other numbers"),
+    "step": ("mamba", {"step": "softplus(dt)"}, "other numbers"),
+    "slopes": ("minimax", {"log_decay": "-(2.0 ** (-5 - h))"}, "other numbers"),
+    "gate": ("lfm2", {"convolution": {**SHORT, "gated": "B"}}, "not multiplied by"),
+    "system": ("mamba2", {"call": "retention.recurrent"}, "other numbers"),
+    "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),
+}
 WRONG = {
     "layout": ("llama", {"layout": "interleaved"}, "other features"),
     "what is written": ("deepseek_v3", {"writes": "interleaved"}, "other features"),
@@ -156,6 +177,12 @@ WRONG = {
     "a switch": ("persimmon", {"norm_if": "use_qk_norm"}, "normed before"),
     "axes": ("pixtral", {"axes": "hw"}, ""),
     "causal": ("modernbert", {"causal": True, "window": ONE_SIDE}, "mask"),
+}
+
+
+WRONG |= {
+    f"state: {name}": (model_type, {"state": {**configuration.family(model_type)["state"], **row}}, word)
+    for name, (model_type, row, word) in WRONG_STATES.items()
 }
 
 
@@ -180,9 +207,12 @@ def with_row(compared, model_type, row, monkeypatch):
             configuration.family.cache_clear()
 
 
-@pytest.mark.parametrize("row", [*mutations.MUTATIONS[12:19], mutations.MUTATIONS[-2]], ids=lambda row: row[0])
+OF_STATES = [row for row in mutations.MUTATIONS if row[0].startswith("state: ")]
+
+
+@pytest.mark.parametrize("row", [*mutations.MUTATIONS[12:19], mutations.MUTATIONS[-2], *OF_STATES], ids=lambda row: row[0])
 def test_a_wrong_transformers_is_noticed(row):
-    """Eight rows of the table; the release tier runs all of them."""
+    """Eight rows of the table and those of states; the release tier runs all of them."""
     assert mutations.sentences(*row[1:])
 
 

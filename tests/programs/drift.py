@@ -26,7 +26,7 @@ from posref.absolute import learned
 from posref.explain import explain
 from posref.relative import alibi, deberta, t5
 from posref.rotary import rope
-from tests.programs import models
+from tests.programs import models, states
 
 STACKS = ("encoder", "decoder")
 COUNTERS = {"position_ids": position_ids, "learned": learned}
@@ -35,7 +35,13 @@ MASKED_OUTSIDE = ("blt_global_transformer",)  # BltModel gives it a mask that it
 U = 2.0**-24  # unit roundoff of float32, in which transformers calculates tables and turns
 
 
-ASPECTS = ("rotation", "temperature", "mask", "scores")  # scores: scale, cap, bias, sinks and the key head of each query head
+ASPECTS = (
+    "rotation",
+    "temperature",
+    "mask",
+    "scores",
+    "state",
+)  # scores: scale, cap, bias, sinks and the key head of each query head
 
 
 class Verdict(NamedTuple):
@@ -110,7 +116,7 @@ def coordinates_of(order, extent):
 def judge(model_type, groups, record):
     """The verdict on one record."""
     stacks = {group["part"] for group in groups} - {""}
-    said = {(layer["part"], i, crossed(layer["kind"])): layer for layer in groups for i in layer["indices"]}
+    said = {(layer["part"], i, crossed(layer)): layer for layer in groups for i in layer["indices"]}
     aspects, drifted = {key: {} for key in said}, []
     for call in record.attentions:
         key = place(call.layer, stacks, said)
@@ -149,6 +155,7 @@ def judge(model_type, groups, record):
     if record.attentions:
         silent = {key for key, found in aspects.items() if not found and not key[2]}
         drifted += [f"layer {named(key)} is explained and does not attend" for key in sorted(silent)]
+    drifted += states.compared({key[1]: layer for key, layer in said.items() if key[2] == "state"}, record, aspects)
     drifted += [*compare_tables(said.values(), record.tables), *biases(groups, record, aspects), *norming(record)]
     return counted(model_type, said, aspects, drifted)
 
@@ -158,8 +165,8 @@ def counted(model_type, said, aspects, drifted):
     compared, missed = Counter(), Counter()
     verified = 0
     for key, layer in said.items():
-        has = {"rotation": layer["encoding"] == "rope", "temperature": bool(layer["temperature"])}
-        wanted = [aspect for aspect in ASPECTS if has.get(aspect, True)]
+        has = {"rotation": layer["encoding"] == "rope", "temperature": bool(layer["temperature"]), "state": False}
+        wanted = ["state"] if layer.get("state") else [aspect for aspect in ASPECTS if has.get(aspect, True)]
         reasons = {
             aspect: aspects[key].get(aspect, "this layer did not run through the recorded interface") for aspect in wanted
         }
@@ -169,9 +176,9 @@ def counted(model_type, said, aspects, drifted):
     return Verdict(model_type, len(said), verified, drifted, compared, missed)
 
 
-def crossed(kind):
-    """ "cross" for the second attention of a decoder layer, which has its own line; "" elsewhere."""
-    return "cross" if kind == "cross_attention" else ""
+def crossed(layer):
+    """ "cross" for the second attention of a decoder layer, "state" for a state, which have their own lines; "" elsewhere."""
+    return "cross" if layer["kind"] == "cross_attention" else "state" if layer.get("state") else ""
 
 
 def place(name, stacks, said):
@@ -492,7 +499,7 @@ def counting(model_type):
     if not {"input_ids", "attention_mask"} <= set(inspect.signature(model.forward).parameters):
         return
     inputs = models.left_padded(model)
-    said = {(layer["part"], i, crossed(layer["kind"])): layer for layer in groups for i in layer["indices"]}
+    said = {(layer["part"], i, crossed(layer)): layer for layer in groups for i in layer["indices"]}
     stacks = {group["part"] for group in groups} - {""}
     mask, ids = (inputs[name][0].numpy() for name in ("attention_mask", "input_ids"))
     record = models.run(model, inputs)
@@ -515,12 +522,18 @@ def counting(model_type):
 def decoding(model_type, cached=6):
     """How the tokens after cached ones are turned, counted and masked otherwise than explained."""
     file = models.keys(model_type)
-    groups = [group for group in of_text(file) if group["causal"] is True and group["part"] == ""]
+    groups = [group for group in of_text(file) if group["causal"] is True and group["part"] == "" and not group.get("state")]
     model = models.build(models.configuration(file))
     inputs = models.step(model, cached) if groups else None
     if inputs is None:
         return
-    said = {(group["part"], i, ""): {**group, "cached": cached} for group in groups for i in group["indices"]}
+    rest = inputs["input_ids"].shape[-1]
+    starts = [counted_after(group["positions"]["cached"], rest, cached)[0] if group["positions"] else 0 for group in groups]
+    said = {
+        (group["part"], i, ""): {**group, "cached": start}
+        for group, start in zip(groups, starts, strict=True)
+        for i in group["indices"]
+    }
     counted = {group["positions"]["cached"] for group in groups if group["positions"]}
     record = models.run(model, inputs)
     for turn in record.turns:
@@ -537,7 +550,7 @@ def decoding(model_type, cached=6):
             yield f"{call.layer}: after {cached} cached tokens its mask is {visible.astype(int).tolist()}"
     read = models.rows_read(model, models.step(model, cached))
     for name, rows in read.items() if len(counted) == 1 else ():
-        expected = counted_after(*counted, inputs["input_ids"].shape[-1], cached)
+        expected = counted_after(*counted, rest, cached)
         if not np.array_equal(rows, expected):
             yield f"after {cached} cached tokens {name} reads rows {rows}, explained as {expected}"
 
@@ -710,6 +723,7 @@ def main(names):
 def aspect_of(words):
     """The aspect that a sentence about a difference is of."""
     signs = {
+        "state": "its state|its convolution|its decays|its strengths",
         "mask": "mask|window",
         "temperature": "multiplied by",
         "scores": "scaled|capped|sinks|heads|output|alibi|deberta|xlnet",

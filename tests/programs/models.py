@@ -102,6 +102,15 @@ SIZES = {
     "linear_key_head_dim": 8,
     "linear_value_head_dim": 8,
     "num_nextn_predict_layers": 0,
+    "chunk_size": 4,
+    "mamba_chunk_size": 4,
+    "block_size": 4,
+    "mamba_n_groups": 2,
+    "mamba_d_state": 8,
+    "linear_num_heads": 4,
+    "linear_head_dim": 8,
+    "time_step_limit": [0.7, 1.3],  # where steps of tiny models are
+    "time_step_min": 1.3,
 }
 THREE_AXES = (
     "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text paddleocr_vl_text "
@@ -134,9 +143,27 @@ SPECIAL = {  # what a class needs beside its sizes
     "gemma3n_text": {"num_kv_shared_layers": 0, "num_hidden_layers": 10, "laurel_rank": 8, "intermediate_size": 48},
     "longcat_flash": {"num_layers": 3, "head_dim": 8},
     "nemotron": {"num_key_value_heads": 2},
-    "nemotron_h": {"layer_types": ["linear_attention", "full_attention", "mlp", "full_attention"], "num_hidden_layers": 4},
+    "nemotron_h": {
+        "layer_types": ["linear_attention", "full_attention", "mlp", "full_attention"],
+        "num_hidden_layers": 4,
+        "mamba_num_heads": 4,
+        "mamba_head_dim": 8,
+        "n_groups": 2,
+        "ssm_state_size": 8,
+        "time_step_min": 0.2,
+    },
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 6 + ["conv"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 3 + ["conv"], "num_hidden_layers": 7},
-    "zamba2": {"num_hidden_layers": 8, "layers_block_type": ["mamba", "hybrid"] * 4, "n_mamba_heads": 4, "mamba_d_state": 8},
+    "zamba2": {
+        "num_hidden_layers": 8,
+        "layers_block_type": ["mamba", "hybrid"] * 4,
+        "n_mamba_heads": 4,
+        "mamba_ngroups": 2,
+    },
+    "mamba2": {"num_heads": 8, "n_groups": 2, "state_size": 8, "time_step_limit": [0.01, 0.05], "time_step_min": 0.001},
+    "bamba": {"attn_layer_indices": [3]},
+    "granitemoehybrid": {"layer_types": ["linear_attention"] * 6 + ["full_attention"] * 7},
+    **{name: {"time_step_min": 0.001} for name in ("mamba", "falcon_mamba")},
     "step3p5": {
         "sliding_window": 5,
         "num_attention_groups": 2,
@@ -175,6 +202,9 @@ SPECIAL = {  # what a class needs beside its sizes
 ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
+STATES = re.compile(
+    r"^(causal_conv1d_fn|mamba2_chunk_scan|mamba_selective_scan|torch_chunk_gated_delta_rule|chunk_kimi_delta_attention)$"
+)
 ROTATION = re.compile(r"^_?((vision_)?apply_(rotary|multidimensional_rope|rotary_time)|rotate_queries_or_keys)")
 
 
@@ -234,9 +264,21 @@ class Bias(NamedTuple):
     rounded: bool
 
 
+class State(NamedTuple):
+    """One call of a function that computes a state or a short convolution: its arguments by their names, and the result."""
+
+    layer: str
+    module: Any
+    function: str
+    given: dict
+    result: np.ndarray
+
+
 class Record(NamedTuple):
     """`queries` are what the projections of queries gave, call by call, by the name of the attention; `weights`
-    what it returned itself; `bias_tables` those of T5."""
+    what it returned itself; `bias_tables` those of T5; `states` what layers with a state computed, and `linears` what went
+    into the linear layers and came out, by their names.
+    """
 
     turns: list
     attentions: list
@@ -246,6 +288,8 @@ class Record(NamedTuple):
     queries: dict
     bias_tables: dict
     weights: dict
+    states: list
+    linears: dict
 
 
 def types():
@@ -283,7 +327,7 @@ def build(configuration, *, device="cpu", seed=0):
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model), [], [], {}, bias_tables(model), {})
+    record = Record([], [], tables(model), [], [], {}, bias_tables(model), {}, [], {})
     with _recording(model, record), quiet(), torch.no_grad():
         model(**(inputs or inputs_of(model)))
     return record
@@ -414,6 +458,12 @@ def quiet():
         yield
 
 
+def with_states(model):
+    """Whether a model has a short convolution or a lightning attention."""
+    names = (type(module).__name__ for module in model.modules())
+    return any(re.search("Conv1d|LightningAttention", name) for name in names)
+
+
 @contextlib.contextmanager
 def _recording(model, record):
     path = [""]
@@ -421,7 +471,13 @@ def _recording(model, record):
     handles += [_watch_norm(module, name, record) for name, module in norms(model)]
     handles += [_watch_query(module, name, record) for name, module in model.named_modules() if name.endswith(".q_proj")]
     handles += [hook for name, module in model.named_modules() for hook in _watch_own(module, name, record)]
-    undo = [*_watch_rotations(model, record, path), *_watch_biases(model, record), _watch_attention(record, path)]
+    handles += _watch_inner(model, record) if with_states(model) else []
+    undo = [
+        *_watch_rotations(model, record, path),
+        *_watch_biases(model, record),
+        _watch_attention(record, path),
+        *_watch_states(model, record, path),
+    ]
     try:
         yield
     finally:
@@ -538,6 +594,42 @@ def _recorded(function, name, record, path):
         return result
 
     return call
+
+
+def _watch_states(model, record, path):
+    """The functions of STATES in the files of a model; MiniMax computes its state in the layer itself."""
+    for home in sorted({type(module).__module__ for module in model.modules()}):
+        file = importlib.import_module(home)
+        for name in filter(STATES.match, list(vars(file))):
+            original = vars(file)[name]
+            setattr(file, name, _state_recorded(original, name, record, path, model))
+            yield file, name, original
+
+
+def _state_recorded(function, name, record, path, model):
+    def call(*arguments, **keywords):
+        result = function(*arguments, **keywords)
+        given = inspect.signature(function).bind(*arguments, **keywords)
+        given.apply_defaults()
+        given = {key: _array(x) if torch.is_tensor(x) else x for key, x in given.arguments.items()}
+        output = _array(result[0] if isinstance(result, tuple) else result)
+        record.states.append(State(path[-1], model.get_submodule(path[-1]), name, given, output))
+        return result
+
+    return call
+
+
+def _watch_inner(model, record):
+    """The linear layers of a model with states, and what enters the norm of a lightning attention."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear):
+            yield module.register_forward_hook(
+                lambda _, x, y, name=name: record.linears.update({name: (_array(x[0]), _array(y))})
+            )
+        if type(module).__name__.endswith("LightningAttention"):
+            yield module.norm.register_forward_pre_hook(
+                lambda _, x, name=name, module=module: record.states.append(State(name, module, "lightning", {}, _array(x[0])))
+            )
 
 
 def _heads_first(x):

@@ -22,6 +22,7 @@ def keywords(**changed):
     """A function that changes keywords of its original: each by a function of their value."""
 
     def wrong(original):
+        @functools.wraps(original)
         def call(*given, **named):
             return original(*given, **{key: changed[key](value) if key in changed else value for key, value in named.items()})
 
@@ -92,6 +93,18 @@ def sinks_doubled(original):
 
 def not_shifted(original):
     return lambda x, klen=-1: x[..., :klen]
+
+
+def keys_tiled(original):
+    @functools.wraps(original)
+    def call(query, key, *given, **named):
+        return original(*(torch.cat([x, x], dim=2) for x in (query, key)), *given, **named)
+
+    return call
+
+
+def kernel_turned_around(original):
+    return functools.wraps(original)(lambda x, weight, *given, **named: original(x, weight.flip(-1), *given, **named))
 
 
 def rolled(self):
@@ -257,6 +270,17 @@ MUTATIONS = [
         times("scaling", 2),
     ),
     ("a norm that is none", "llama4_text", at("llama4", "Llama4TextL2Norm.forward"), lambda f: lambda self, x: x),
+    ("state: no norm", "qwen3_next", at("qwen3_next", "l2norm"), lambda f: lambda x, **named: x),
+    ("state: keys tiled", "qwen3_next", at("qwen3_next", "torch_chunk_gated_delta_rule"), keys_tiled),
+    ("state: strength", "olmo_hybrid", at("olmo_hybrid", "torch_chunk_gated_delta_rule"), keywords(beta=lambda b: b / 2)),
+    ("state: decay by feature", "kimi_linear", at("kimi_linear", "KimiLinearForgetGate.forward"), returned(lambda g: 1.1 * g)),
+    ("state: no softplus", "mamba2", at("mamba2", "mamba2_chunk_scan"), keywords(dt_softplus=lambda _: False)),
+    ("state: limits", "nemotron_h", at("nemotron_h", "mamba2_chunk_scan"), keywords(dt_limit=lambda _: (0.0, 9.0))),
+    ("state: decay", "mamba", at("mamba", "mamba_selective_scan"), keywords(delta_bias=lambda b: b + 0.1)),
+    ("state: slopes", "minimax", at("minimax", "MiniMaxLightningAttention.get_slope_rate"), returned(lambda m: m * 1.01)),
+    ("state: activation", "mamba2", at("mamba2", "causal_conv1d_fn"), keywords(activation=lambda _: None)),
+    ("state: kernel", "lfm2", at("lfm2", "causal_conv1d_fn"), kernel_turned_around),
+    ("state: chunk", "bamba", at("bamba", "BambaMixer.__init__"), times("chunk_size", 2)),
     ("centres of patches", "dinov3_vit", at("dinov3_vit", "get_patches_center_coordinates"), returned(lambda at: at * 1.1)),
     (
         "rows and columns exchanged",

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from transformers.models.auto import modeling_auto
 
-from posref.explain import inventory
+from posref.explain import inventory, state_layers
+from posref.explain.configuration import family
 from tests.programs import models
 
 FILE = Path(__file__).resolve().parents[2] / "posref" / "explain" / "types.json"
@@ -54,7 +55,9 @@ def facts():
 
 def _record(kind):
     names = dict(getattr(kind, "attribute_map", {}))
-    wanted = {*KEYS.split(), *(names.get(key, key) for key in KEYS.split())}
+    types = filter(None, [kind.model_type, *_parts(kind).values()])
+    asked = set(KEYS.split()).union(*(state_layers.keys(family(name).get("state")) for name in types))
+    wanted = {*asked, *(names.get(key, key) for key in asked)}
     defaults = {key: _plain(value) for key, value in _defaults(kind).items() if key in wanted or inventory.counts_layers(key)}
     record = {
         "module": kind.__module__.split(".")[-2],

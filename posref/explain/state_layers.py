@@ -1,0 +1,115 @@
+"""Layers that keep a state: the system of posref.state, the decay as a formula, heads and sizes, and the convolution.
+
+A row of `posref.explain.families` says it in `state`. There a number is fixed in the code. Words name keys of the file, and the
+first key with a number counts; between `*` and `/` stand numbers, keys, or sizes of the row that are known already.
+"""
+
+import json
+import re
+
+from posref.explain import layer_kinds
+from posref.explain.layer import Layer
+
+SIZES = ("value_heads", "key_heads", "key_width", "value_width", "chunk")
+FORMULAS = ("step", "log_decay", "strength", "values", "skip", "gated")
+
+
+def groups(settings):
+    """One group for all layers with a state; none for a file of another program, whose keys are not those of the row."""
+    row = settings.family.get("state")
+    if not row or settings.file.get("posref_file"):
+        return []
+    kinds = row.get("kinds", [layer_kinds.LINEAR])
+    indices = [i for i, kind in enumerate(layer_kinds.kinds(settings)) if kind in kinds]
+    module = settings.facts["module"]
+    group = Layer(
+        part=settings.path,
+        model_type=settings.model_type,
+        kind=kinds[0],
+        indices=indices,
+        encoding=row["call"].partition(".")[0],
+        causal=True,
+        source=f"transformers 5.23.0, models/{module}/modeling_{module}.py",
+        state=_state(settings, row),
+    )
+    return [group] if indices else []
+
+
+def keys(row):
+    """Words of a row of families, among them all keys that it names."""
+    return set(re.findall(r"\w+", json.dumps(row)))
+
+
+def _state(settings, row):
+    found = {"call": row["call"]}
+    for name in SIZES:
+        if name in row:
+            found[name] = int(_number(settings, row[name], found))
+    found |= {name: _formula(settings, row[name], found) for name in FORMULAS if name in row}
+    low, high = _limits(settings, row)
+    if low > 0 or high < float("inf"):
+        found["step"] = f"clip({found['step']}, {low:g}, {high:g})"
+    if "key_heads" in found:
+        found["key_head"] = row.get("key_head", "h // {share}").format(
+            share=found["value_heads"] // found["key_heads"], **found
+        )
+        found["scale"] = row.get("scale") or found["key_width"] ** -0.5
+    found |= {name: row[name] for name in ("decay_per", "unit") if name in row}
+    found |= {name: _word(settings, row[name]) for name in ("activation",) if name in row}
+    if row.get("convolution"):
+        rule = row["convolution"]
+        said = {name: _word(settings, rule[name]) for name in ("activation", "bias")}
+        found["convolution"] = {**rule, **said, "width": int(_number(settings, rule["width"], {}))}
+    return found
+
+
+def _word(settings, rule):
+    """The value of a key; what is no key of the class stands in its code."""
+    return settings[rule] if rule in settings.facts["defaults"] else rule
+
+
+def _limits(settings, row):
+    """Between which numbers the step is kept: a pair of the file, or its smallest value alone."""
+    given = settings[row["limits"]] if "limits" in row else None
+    pair = given if isinstance(given, list) else [given or 0, float("inf")]
+    return [float(each["__float__"]) if isinstance(each, dict) else each for each in pair]
+
+
+def _formula(settings, rule, known):
+    """A formula with its numbers; of three words, the second where the file or its class sets the key that is the first."""
+    if isinstance(rule, tuple):
+        rule = rule[2 if _first(settings, rule[0]) in (None, False) else 1]
+    return re.sub(r"{([^}]+)}", lambda name: f"{_number(settings, name[1], known):.12g}", rule)
+
+
+def _first(settings, words):
+    """The value of the first key that has one; a key within a dictionary of the file stands after a point."""
+    for word in words.split():
+        outer, _, inner = word.partition(".")
+        value = (settings[outer] or {}).get(inner) if inner else settings[outer]
+        if value not in (None, "auto"):
+            return value
+    return None
+
+
+def _number(settings, rule, known):
+    if not isinstance(rule, str):
+        return rule
+    for product in rule.split():
+        first, *others = re.findall(r"([*/]?)([^*/]+)", product)
+        found = _factor(settings, first[1], known)
+        for sign, name in others:
+            value = _factor(settings, name, known)
+            found = None if None in (found, value) else found * value if sign == "*" else found / value
+        if found is not None:
+            return found
+    raise settings.error(f"{rule} is missing, expected a number")
+
+
+def _factor(settings, name, known):
+    if name[0].isdigit():
+        return float(name)
+    value = known.get(name, _first(settings, name))
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    raise settings.error(f"{name} is {value!r}, expected a number")
