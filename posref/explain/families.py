@@ -66,7 +66,7 @@ AXIAL = {
     "causal": False,
 }
 GATE = "-exp(A_log) * softplus({} + dt_bias)"
-GATED_DELTA = {
+GATED_DELTA: dict[str, Any] = {
     "call": "delta.recurrent",
     "value_heads": "linear_num_value_heads",
     "key_heads": "linear_num_key_heads",
@@ -84,7 +84,7 @@ GATED_DELTA = {
     },
     "chunk": 64,
 }
-KIMI_DELTA = {
+KIMI_DELTA: dict[str, Any] = {
     **GATED_DELTA,
     "value_heads": "linear_attn_config.num_heads linear_num_heads",
     "key_heads": "value_heads",
@@ -98,7 +98,7 @@ KIMI_DELTA = {
     },
 }
 SAFE_GATE = "{%s} * sigmoid(exp(A_log) * (f + dt_bias))"
-MAMBA_2 = {
+MAMBA_2: dict[str, Any] = {
     "call": "gated.recurrent",
     "value_heads": "num_heads",
     "key_heads": "n_groups",
@@ -119,7 +119,7 @@ MAMBA_2 = {
     },
     "chunk": "chunk_size",
 }
-BAMBA = {
+BAMBA: dict[str, Any] = {
     **MAMBA_2,
     "value_heads": "mamba_n_heads",
     "key_heads": "mamba_n_groups",
@@ -128,7 +128,7 @@ BAMBA = {
     "convolution": {**MAMBA_2["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
     "chunk": "mamba_chunk_size",
 }
-MAMBA_1 = {
+MAMBA_1: dict[str, Any] = {
     **{name: rule for name, rule in MAMBA_2.items() if name not in ("limits", "chunk")},
     "value_heads": "expand*hidden_size",
     "key_heads": 1,
@@ -137,13 +137,13 @@ MAMBA_1 = {
     "gated": "silu(z)",
     "convolution": {**MAMBA_2["convolution"], "of": ["values"]},
 }
-JAMBA = {
+JAMBA: dict[str, Any] = {
     **MAMBA_1,
     "value_heads": "mamba_expand*hidden_size",
     "key_width": "mamba_d_state",
     "convolution": {**MAMBA_1["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
 }
-LIGHTNING = {
+LIGHTNING: dict[str, Any] = {
     "call": "retention.recurrent",
     "value_heads": "num_attention_heads",
     "key_heads": "value_heads",
@@ -155,7 +155,7 @@ LIGHTNING = {
     "scale": 1.0,
     "chunk": "block_size",
 }
-SHORT = {
+SHORT: dict[str, Any] = {
     "call": "convolution.causal",
     "kinds": ["conv"],
     "convolution": {

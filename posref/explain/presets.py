@@ -147,6 +147,8 @@ def _of_layers(layers):
             yield "rotary.axes" if layer.axes else SYSTEMS[layer.encoding]
         if layer.scaling:
             yield "rotary.scaling"
+        if (layer.state or {}).get("convolution"):
+            yield "state.convolution"
 
 
 @cache
