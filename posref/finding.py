@@ -35,7 +35,7 @@ def meant(words: str) -> list[str]:
     >>> meant("foo"), found("foo")[0].name
     ([], 'relative.alibi')
     """
-    hits = [hit for hit in found(words) if hit.rank < len(_places(hit.name)) - 1]
+    hits = [hit for hit in found(words) if hit.rank < len(_places(hit.name)) - 2]
     return [hit.name for hit in hits if hit.rank == hits[0].rank]
 
 
@@ -53,6 +53,7 @@ def _hits(name, words):
 def _places(name):
     """(place, texts) of a system, those that mean it most first."""
     module, page = importlib.import_module(f"posref.{name}"), discovery.page(name)
+    text = inspect.getdoc(module) or ""
     return (
         ("name", [name]),
         ("also called", page.also_called),
@@ -62,7 +63,8 @@ def _places(name):
         ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in of_type(t))]),
         ("motivation", [page.motivation]),
         ("implementation", [row.who for row in page.differ]),
-        ("page", [inspect.getdoc(module) or ""]),
+        ("page", text.splitlines()),  # words in one line mean it more than words that are far apart
+        ("page", [text]),
     )
 
 
