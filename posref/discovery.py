@@ -111,14 +111,13 @@ def page(name):
 
 def members(module):
     """Public functions and classes that the module itself defines, in the order of the file."""
-    own = [
+    return [
         member
         for name, member in vars(module).items()
         if (inspect.isfunction(member) or inspect.isclass(member))
         and member.__module__ == module.__name__
         and not name.startswith("_")
     ]
-    return sorted(own, key=lambda member: inspect.getsourcelines(member)[1])
 
 
 def function(name):

@@ -197,8 +197,11 @@ def _literal(op, name):
     system = op.partition(".")[0]
     near = [f for each, f in functions().items() if each == op]
     near += [f for each, f in functions().items() if each.startswith(f"{system}.")]
-    rules = (inspect.signature(f).parameters.get(name) for f in (*near, *functions().values()))
+    rules = (_signature(f).parameters.get(name) for f in (*near, *functions().values()))
     return next((found for rule in rules if rule and (found := _values(rule.annotation))), [])
+
+
+_signature = cache(inspect.signature)
 
 
 def _values(annotation):

@@ -35,10 +35,10 @@ array of them as int64, unless it is `kept` for a body that only moves it. `f.co
 int and float.
 """
 
-import ast
 import collections.abc
 import inspect
 import linecache
+import textwrap
 import typing
 from typing import Any, TypeVar, overload
 
@@ -158,7 +158,6 @@ def twin(specification: Any, *, finds: tuple[str, ...] = (), **remedies: str) ->
 
 def compiled(function, made, source):
     """`function` behind checks whose code is `source`; a mutant of a contract is its source with an edit."""
-    checks = ast.parse(source)
     defaults = {f"_default_{name}": parameter.default for name, parameter in made.signature.parameters.items()}
     given = {
         "_body": function,
@@ -170,15 +169,14 @@ def compiled(function, made, source):
         **_HELPERS,
         **_records(made),
     }
-    maker = ast.parse(f"def make({', '.join(given)}):\n    return None")
-    maker.body[0].body = [*checks.body, ast.parse(f"return {function.__name__}").body[0]]  # type: ignore[attr-defined]
+    text = f"def make({', '.join(given)}):\n{textwrap.indent(source, '    ')}    return {function.__name__}\n"
     space: dict = {}
-    exec(compile(ast.fix_missing_locations(maker), made.filename, "exec"), function.__globals__, space)
+    exec(compile(text, made.filename, "exec"), function.__globals__, space)
     result = space["make"](**given)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(result, attribute, getattr(function, attribute))
     result.__wrapped__, result.contract = function, made
-    linecache.cache[made.filename] = (len(source), None, source.splitlines(keepends=True), made.filename)
+    linecache.cache[made.filename] = (len(text), None, text.splitlines(keepends=True), made.filename)
     return result
 
 
