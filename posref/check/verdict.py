@@ -20,6 +20,7 @@ Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
 READS = "Check that the function reads its inputs and returns what it computed."
+EXPONENTS = {2: ", which is an exponent of 4t/dim", 0.5: ", which is an exponent of t/dim"}  # powers of the base asked for
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -42,10 +43,12 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
             return False
 
     def single(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
+        own = [each for each in question.op.further.items() if each[1].kind == "setting"]
         listed = [*question.op.further.items(), *ops.further(question.op).items()]
-        numbers = [each for each in listed if each[1].kind == "setting"]
-        yield [each for each in listed if each not in numbers]
+        numbers = [each for each in listed if each[1].kind == "setting" and each not in own]
+        yield [each for each in listed if each[1].kind != "setting"]
         if _values(question, got) >= 3:  # one or two values are met by some number, whatever the cause
+            yield own
             yield from read(question, got) if read else ()
             yield chain(
                 numbers, other_settings.hypotheses(question), general.shifts(question)
@@ -266,7 +269,8 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
         ((setting, new),) = change.items()
         old, new = question.a[setting], new(question.a) if callable(new) else new
         if all(value is None or isinstance(value, (str, int, float)) for value in (old, new)):
-            return f"with {setting}={_said(new)}; you asked for {setting}={_said(old)}"
+            power = next((words for n, words in EXPONENTS.items() if setting == "base" and new == old**n), "")
+            return f"with {setting}={_said(new)}{power}; you asked for {setting}={_said(old)}"
     if mistake.bug == name:  # another array: twice the slopes
         return f"with {name} instead of {' and '.join(change)}"
     return f"with the mistake {name}: {mistake.bug}"

@@ -336,8 +336,8 @@ MISTAKES = {
     "third_layout": Mistake(
         _layout(lambda read, written: "interleaved_to_half"),
         "pairs are read as (2t, 2t+1) and written to (t, t + dim/2)",
-        "Scores are right if q and k agree; rotated vectors are permuted.",
-        "Write a pair back where it was read.",
+        "Scores are those of pairs (2t, 2t+1) where q and k agree; rotated vectors are permuted.",
+        "Read and write the pairs of the layout that is asked for.",
         seen_in=("modular/modular#5647",),
         kind="layout",
         only="rotate",
@@ -345,8 +345,8 @@ MISTAKES = {
     "fourth_layout": Mistake(
         _layout(lambda read, written: "half_to_interleaved"),
         "pairs are read as (t, t + dim/2) and written to (2t, 2t+1)",
-        "Scores are right if q and k agree; rotated vectors are permuted.",
-        "Write a pair back where it was read.",
+        "Scores are those of pairs (t, t + dim/2) where q and k agree; rotated vectors are permuted.",
+        "Read and write the pairs of the layout that is asked for.",
         kind="layout",
         only="rotate",
     ),

@@ -67,17 +67,30 @@ class ByLength(NamedTuple):
 
     def mistakes(self):
         """Those of a program that does not look at the length."""
-        start = f"frequencies of {self.original_length} tokens at most" if self.long is None else "short list of factors"
+        start = f"frequencies of {self.original_length} tokens at most are" if self.long is None else "short list of factors is"
         longer = int(self.factor * self.original_length)
-        end = f"frequencies of {longer} tokens" if self.long is None else "long list of factors"
+        end = f"frequencies of {longer} tokens are" if self.long is None else "long list of factors is"
         remedy = "Choose the frequencies in every call, by the largest position of the batch and one."
-        return {
+        exchanged = self._replace(frequencies=self.long, long=self.frequencies)
+        lists = (
+            {}
+            if self.long is None
+            else {
+                "lists_exchanged": _base(
+                    exchanged._at,
+                    f"the long list of factors is used up to {self.original_length} tokens and the short one beyond",
+                    "Wrong at every length.",
+                    "Use the short list up to the trained length, the long one beyond.",
+                ),
+            }
+        )
+        return lists | {
             "length_ignored": _base(
-                self.frequencies, f"the {start} are used whatever the length", "Right within the trained length.", remedy
+                self.frequencies, f"the {start} used whatever the length", "Right within the trained length.", remedy
             ),
             "always_long": _base(
                 self(longer) if self.long is None else self.long,
-                f"the {end} are used whatever the length",
+                f"the {end} used whatever the length",
                 "Texts within the trained length are a little wrong.",
                 remedy,
             ),
@@ -119,6 +132,12 @@ def _upside_down(f, a):
     """What is kept and what is divided exchanged: w' and the result of the ramp 1 - e add up to w + w / s."""
     w = rope.frequencies(a.dim, a.base)
     return w + w / a.factor - f(**a)
+
+
+def _inverted(f, a):
+    """w' keeps the share 1 - e of w and divides the share e, which is (w - w') / (w - w / s); here e is multiplied."""
+    w = rope.frequencies(a.dim, a.base)
+    return w + a.factor * (w - f(**a))
 
 
 def _every_frequency(dim, base, factor):
@@ -170,11 +189,11 @@ MISTAKES = {
         only="linear yarn llama3",
     ),
     "inverted": Mistake(
-        result(lambda y, a: y * a.factor * a.factor),
+        _inverted,
         "the frequencies are multiplied by the factor instead of divided",
         "Garbage at any length.",
         "Divide the frequencies by the factor.",
-        only="linear",
+        only="linear yarn llama3",
     ),
     "factors_multiplied": Mistake(
         result(lambda y, a: y * a.factors * a.factors),
@@ -239,9 +258,9 @@ MISTAKES = {
         _upside_down,
         "e and 1 - e are exchanged: fast pairs are divided and slow ones kept",
         "Near tokens are blurred, far ones garbage.",
-        "Keep pairs below the ramp and divide those above it.",
+        "Keep the fast pairs and divide the slow ones.",
         seen_in=("Lightning-AI/litgpt",),
-        only="yarn",
+        only="yarn llama3",
     ),
     "ramp_over_turns": Mistake(
         _other_ramp("index", "turns"),

@@ -28,6 +28,11 @@ MAGNITUDES = (  # power of the magnitude asked for, name, what cos and sin are, 
     (2, "twice", "are multiplied twice", "Multiply once: in the tables, or its square in the scale of the scores."),
     (-1, "inverted", "are divided", "Multiply cos and sin by it."),
 )
+MAGNITUDE = (
+    "Read attention_factor or mscale; without these YaRN has 0.1 ln(factor) + 1, LongRoPE sqrt(1 + ln(factor) / ln(length))."
+)
+SCALED = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
+COMPARE = "Print your frequencies beside those asked: compare base, width, and the factors and lengths of a schedule."
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -405,12 +410,12 @@ def _magnitude(number: float, asked: float = 1.0) -> Named:
     """Tables times a number; where a magnitude is asked for, it may be missing, be there twice, or be another one."""
     said, words = number * asked, f"{asked:.6g}, the magnitude that you asked for"
     bug, name = f"cos and sin times {said:.6g}{_yarn(said)}", f"magnitude {said:.6g}"
-    remedy = "Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it."
+    remedy = "What is asked keeps norms: remove the factor, or ask for it with magnitude=, as YaRN and LongRoPE have one."
     for power, called, what, advice in MAGNITUDES if asked != 1 else ():
         if abs(said - asked**power) < 1e-5:
             said, name, bug, remedy = asked**power, f"magnitude_{called}", f"cos and sin {what} by {words}", advice
     if asked != 1 and name.startswith("magnitude "):
-        bug, remedy = f"{bug}, instead of {words}", "Read attention_factor or mscale; without these it is 0.1 ln(factor) + 1."
+        bug, remedy = f"{bug}, instead of {words}", MAGNITUDE
     return name, _mistake(using(magnitude=said), bug, remedy, "magnitude")
 
 
@@ -502,5 +507,5 @@ def _measured(frequencies: np.ndarray, exact: np.ndarray, turning: np.ndarray) -
     whole[turning] = frequencies
     shown = ", ".join(f"{ratio[t]:.4g} at pair {t}" for t in sorted({0, len(ratio) // 4, len(ratio) // 2, len(ratio) - 1}))
     bug = f"other frequencies: those asked divided by those used are {shown}"
-    remedy = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
-    return "other_frequencies", _mistake(using(frequencies=whole), bug, remedy, "base")
+    rises = abs(ratio[0] - 1) < 1e-3 and (np.diff(ratio) > -1e-3 * ratio[1:]).all() and ratio[-1] > 1
+    return "other_frequencies", _mistake(using(frequencies=whole), bug, SCALED if rises else COMPARE, "base")

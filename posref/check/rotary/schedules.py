@@ -61,6 +61,9 @@ def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake
     ]
     changes = {words: {name: value} for name in names for words, value in instead(name, a, op)}
     changes |= {f"{one} and {other} exchanged": {one: a[other], other: a[one]} for one, other in combinations(names, 2)}
+    if {"factor", "original_length"} <= {*names}:
+        longer = a.factor * a.original_length
+        changes[f"original_length {longer:.10g}"] = {"original_length": longer}
     for words, change in changes.items():
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             made, remedy = op.spec(**a | change), f"Pass {', '.join(change)} on as configured."
