@@ -68,6 +68,7 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
+        self.before: Question | None = None  # was answered rightly: no mistake that it tells explains this one
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -226,6 +227,11 @@ class Question:
         model, shape = self.models[-1], self.right.shape
         return [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
 
+    def tells(self, name: str, wrong: Wrong) -> bool:
+        """Whether this data tells a mistake from the right answer."""
+        answer = self.answer(name, wrong)
+        return answer is not None and (answer.shape != self.right.shape or self._told(answer, self.models[-1]))
+
     def fits(self, got: np.ndarray, name: str, wrong: Wrong, where: Any = True) -> bool:
         """Whether a mistake explains the elements `where`, in some model."""
         answer = self.answer(name, wrong)
@@ -290,6 +296,8 @@ class Question:
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
             if worst > 1:
                 near[name] = min(worst, near.get(name, np.inf))
+            elif self.before is not None and self.before.tells(name, mistake.wrong):
+                continue
             elif self._shown(got, answer, model, self.bound(name, mistake.wrong, answer, model)):
                 fits[name] = mistake, answer
         return tuple(self._closest(got, model, fits)) if fits else ()

@@ -22,7 +22,7 @@ from posref.check.stages.later_questions import reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
-from posref.check.stages.shapes import LARGE, large_counts, other_shapes, trained_lengths
+from posref.check.stages.shapes import LARGE, large_counts, other_shapes, told_apart, trained_lengths
 from posref.check.tensors import dtype_name
 from posref.check.verdict import blind, decided, judged
 from posref.explain import presets as released
@@ -104,10 +104,12 @@ def check(
         negative_positions(report, caller, settings, question)
         fine_numbers(report, caller, question)
         large_features(report, caller, question)
-        other_masks(report, caller, question)
+        other_masks(report, caller, settings, question)
         check_gradient(report, caller, op, a)
         if seed is not None:
             seeded(report, caller, settings, question, seed)
+    elif question is not None:
+        told_apart(report, caller, op, settings, question)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified and np.asarray(a[caller.modified]).dtype.kind in "iub":
@@ -157,7 +159,7 @@ def contract(
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
-        usual["max_position"] = f"none: positions up to {FAR[-1]} are tried"
+        usual["max_position"] = f"none: positions up to {FAR[-1]} are tried, as far as rounding leaves a wrong one visible"
     for each, value in ((each, value) for each, value in (usual | settings).items() if each not in unused):
         line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         lines.append(line if each in settings else line + words.get(each, ""))

@@ -20,6 +20,7 @@ Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
 AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
 READS = "Check that the function reads its inputs and returns what it computed."
+ALL = ": all give these numbers here."  # how a line about several mistakes ends
 EXPONENTS = {2: ", which is an exponent of 4t/dim", 0.5: ", which is an exponent of t/dim"}  # powers of the base asked for
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
@@ -228,7 +229,7 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
     if all(lines == advice[0] for lines in advice):  # who has made one of several mistakes is led astray by the others' advice
         report.advice += [line for lines in advice[:1] for line in dict.fromkeys(lines) if line not in report.advice]
     if len(fits) > 1:
-        report.ambiguous.append("; ".join(name for name, _, _ in fits) + ": all give these numbers here.")
+        report.ambiguous.append("; ".join(name for name, _, _ in fits) + ALL)
     if determined or not found.fits:
         helpful = [
             (name, ratio) for name, ratio in found.nearest if 8 * ratio < found.worst

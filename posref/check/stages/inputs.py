@@ -82,8 +82,8 @@ def _clipped(got: np.ndarray) -> dict[str, Mistake]:
     return {"clipped": Mistake(result(lambda y: np.clip(y, low, high)), bug, CLIPPED[1], "Do not clip features.")}
 
 
-def other_masks(report: Report, caller: Caller, first: engine.Question) -> None:
-    """Another mask than the causal one, where the function receives it."""
+def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
+    """Another mask than the causal one, where the function receives it: within it if causal attention was asked for."""
     mask = first.a.get("mask")
     if (
         report.ok
@@ -91,11 +91,10 @@ def other_masks(report: Report, caller: Caller, first: engine.Question) -> None:
         and isinstance(mask, np.ndarray)
         and (mask <= probe.triangle(mask)).all()
     ):
+        holes = probe.scattered(mask) & mask if settings.get("causal") else probe.scattered(mask)
         wrong = {"causal_mask_instead": Mistake(using(mask=mask), *TRIANGLE)}
         wrong |= {"causal_mask_as_well": Mistake(using(mask=lambda a: a.mask & probe.triangle(a.mask)), *TRIANGLE_TOO)}
-        _contents(
-            report, caller, first, Arguments(first.a | {"mask": probe.scattered(mask)}), "a mask with holes", lambda got: wrong
-        )
+        _contents(report, caller, first, Arguments(first.a | {"mask": holes}), "a mask with holes", lambda got: wrong)
 
 
 def _contents(

@@ -1,13 +1,13 @@
 """Questions after the first: what is asked again, in other shapes or at other positions, and what a wrong answer says."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from posref.check import engine, rounded
 from posref.check.call import Caller, Misbehaved
 from posref.check.report import Report
-from posref.check.verdict import judged, needed, unseen
+from posref.check.verdict import ALL, judged, needed, unseen
 from posref.ops import Arguments, Mistake, Op, probe
 
 
@@ -49,16 +49,35 @@ def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys((needed(report, first), first.models[-1])))
 
 
-def answered_rightly(report: Report, name: str, question: engine.Question, got: np.ndarray) -> bool:
-    """Whether a further output is right; if not, the report says what it is."""
+def answered_rightly(report: Report, name: str, first: engine.Question, question: engine.Question, got: np.ndarray) -> bool:
+    """Whether a further output is right; if not, the report says what it is.
+
+    Of several mistakes that fit, those stay that the first output, which was right, does not refute.
+    """
     part = Report(report.subject)
-    return judged(part, question, reshaped(got, question)) or failed(report, name, part)
+    right = judged(part, question, reshaped(got, question))
+    if len(part.diagnosis) > 1:
+        hidden = unseen(report, first)
+        keep_alone(part, [finding.name for finding in part.diagnosis if finding.name in hidden])
+    return right or failed(report, name, part)
+
+
+def keep_alone(report: Report, names: Sequence[str]) -> None:
+    """Of the mistakes that fit, these alone; all where none of them is left."""
+    kept = [finding for finding in report.diagnosis if finding.name in names]
+    if not kept or len(kept) == len(report.diagnosis):
+        return
+    report.diagnosis, report.ambiguous = kept, [line for line in report.ambiguous if not line.endswith(ALL)]
+    if len(kept) == 1:
+        report.advice += [line for line in kept[0].remedy.split("\n") if line and line not in report.advice]
+    else:
+        report.ambiguous.append(f"{'; '.join(finding.name for finding in kept)}{ALL}")
 
 
 def failed(report: Report, name: str, part: Report) -> bool:
     report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
     report.diagnosis += part.diagnosis
-    report.advice += part.advice
+    report.advice += [line for line in part.advice if line not in report.advice]
     return False
 
 

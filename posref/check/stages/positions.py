@@ -65,7 +65,7 @@ def far_positions(
             return [*asked.values()]
         if not right:
             _far_positions_failed(
-                report, caller, first.a, question, names, end, max(asked, default=last_position(first.a, names))
+                report, caller, first, question, names, end, max(asked, default=last_position(first.a, names))
             )
             return [*asked.values()]
         asked |= {end: question} if decides(question) else {}
@@ -81,16 +81,18 @@ def far_positions(
 
 
 def _far_positions_failed(
-    report: Report, caller: Caller, near: Arguments, question: engine.Question, names: list[str], end: int, right: int
+    report: Report, caller: Caller, first: engine.Question, question: engine.Question, names: list[str], end: int, right: int
 ) -> None:
-    """Say from where on positions are wrong, and whether they end or wrap there."""
+    """Say from where on positions are wrong, and whether they end or wrap there, or show what the first output hid."""
     if end not in probe.ENDS:
-        at = partial(probe.stretched, near, names=names)
+        at = partial(probe.stretched, first.a, names=names)
         end = last_position(_least(caller, question, lambda last: at(end=last), last_position(question.a, names), right), names)
     ways = common.ends(end, names)
     for mistakes in (ways, caller.op.mistakes) if end <= probe.EXACT else (ways,):
         part, op = Report(report.subject), caller.op._replace(mistakes=mistakes)
-        judged(part, later_question(op, question.a, question.models), _answered(caller, question))
+        there = later_question(op, question.a, question.models)
+        there.before = first
+        judged(part, there, _answered(caller, question))
         if part.diagnosis:
             break
     if end <= probe.EXACT or any(finding.name in ways for finding in part.diagnosis):

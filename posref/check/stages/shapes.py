@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from posref.check.report import Report
 from posref.check.stages.later_questions import (
     answered_rightly,
     decides,
+    keep_alone,
     last_position,
     later_question,
     models_after,
+    reshaped,
     within_numbers,
 )
 from posref.ops import Arguments, NotHere, Op, probe
@@ -66,7 +69,7 @@ def other_shapes(
         except Misbehaved as error:
             report.failed(f"shape {words}", str(error))
             return [*tried.values()]
-        if not answered_rightly(report, f"shape {words}", question, got):
+        if not answered_rightly(report, f"shape {words}", first, question, got):
             return [*tried.values()]
         tried |= {words: question} if decides(question) else {}
     if tried:
@@ -89,7 +92,7 @@ def large_counts(report: Report, caller: Caller, first: engine.Question) -> None
         report.skipped("large counts", str(error))
         return
     if got is not None and answered_rightly(
-        report, "large counts", later_question(caller.op, a, models_after(report, first)), got
+        report, "large counts", first, later_question(caller.op, a, models_after(report, first)), got
     ):
         report.passed("large counts")
 
@@ -99,9 +102,7 @@ def trained_lengths(
 ) -> list[engine.Question]:
     """Texts at the trained length, just beyond it and at twice that, where frequencies follow the length."""
     asked: list[engine.Question] = []
-    trained = getattr(first.a.by_length, "original_length", None) if caller.positions in ("batch", "shared") else None
-    limits = () if trained is None else (int(trained) - 1, int(trained), 2 * int(trained) - 1)
-    for limit in (limit for limit in limits if 0 < limit < last_position(first.a)):
+    for limit in _ends(caller, first):
         a = op.make(**settings | {"max_position": limit})
         question = later_question(op, a, models_after(report, first))
         try:
@@ -109,12 +110,37 @@ def trained_lengths(
         except Misbehaved as error:
             report.failed(f"length {limit + 1}", str(error))
             return asked
-        if not answered_rightly(report, f"length {limit + 1}", question, got):
+        if not answered_rightly(report, f"length {limit + 1}", first, question, got):
             return asked
         asked.append(question)
     if asked:
         report.passed("lengths", ", ".join(str(last_position(question.a) + 1) for question in asked))
     return asked
+
+
+def _ends(caller: Caller, first: engine.Question) -> list[int]:
+    """Last positions of texts about the trained length and twice that, below the first question's."""
+    trained = getattr(first.a.by_length, "original_length", None) if caller.positions in ("batch", "shared") else None
+    ends = () if trained is None else (int(trained) - 1, int(trained), 2 * int(trained) - 1)
+    return [end for end in ends if 0 < end < last_position(first.a)]
+
+
+def told_apart(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
+    """Of several mistakes that give the first output, those that give the output at the trained lengths or other shapes too."""
+    left = [finding.name for finding in report.diagnosis]
+    if not set(left) <= op.mistakes.keys():
+        return
+    elsewhere = chain(({"max_position": end} for end in _ends(caller, first)), _shapes(op, settings, BATTERY))
+    for change in elsewhere if len(left) > 1 else ():
+        question = later_question(op, op.make(**settings | change), first.models)
+        try:
+            got = reshaped(caller(question.a), question)
+        except Misbehaved:
+            break
+        left = [name for name in left if question.fits(got, name, op.mistakes[name].wrong)] or left
+        if len(left) == 1:
+            break
+    keep_alone(report, left)
 
 
 def _shapes(op: Op, settings: dict[str, Any], shapes: Iterable[dict[str, int]]) -> Iterator[dict[str, int]]:
