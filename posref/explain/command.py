@@ -98,11 +98,12 @@ def question(file, layer=None, part=None, layout=None):
 
 
 def _text(file, layer, part):
-    """The explanation, without rotations of pictures where others are left and none was chosen; and options for those."""
+    """The explanation, without rotations of pictures where others are left and no part was chosen; and options for those."""
     found = chosen(explanation(file), layer, part)
     pictures = [group for group in found.layers if output.of_a_picture(group)]
     texts = [group for group in found.layers if not output.of_a_picture(group)]
-    if layer is not None or part is not None or not any(group.encoding == "rope" for group in texts):
+    left = layer is not None or any(group.encoding == "rope" for group in texts)
+    if part is not None or not (texts and left):
         return found, []
     return replace(found, layers=texts), [output.place(group) for group in pictures]
 
