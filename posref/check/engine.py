@@ -135,13 +135,13 @@ class Question:
             worst = distance(got, self.right, self.tolerance[model], self.gauge)
             if worst <= 1 and self.spread(got, model) <= 1:
                 return Found(True, model, worst)
-            fits = self._fitting(got, model, mistakes, near)
+            fits = _better(self._fitting(got, model, mistakes, near), worst)
             if fits:
                 return Found(False, model, worst, fits, _least(near), len(near))
         for stage in chain([low], stages(self, got) if stages else ()):
             candidates = [each for each in stage if self._possible(got, each, near)]
             for model in self.ends:
-                fits = self._fitting(got, model, candidates, near)
+                fits = _better(self._fitting(got, model, candidates, near), worst)
                 if fits:
                     return Found(False, model, worst, fits, _least(near), len(near))
             if self._left < 0:
@@ -325,6 +325,11 @@ class Question:
             exact = self.bound(name, mistake.wrong, answer, "f64")
             if distance(answer, nearest, 2 * bound + exact, self.gauge) <= 1:
                 yield name, mistake, distance(got, answer, self.bound(name, mistake.wrong, answer, model), self.gauge)
+
+
+def _better(fits: tuple[tuple[str, Mistake, float], ...], worst: float) -> tuple[tuple[str, Mistake, float], ...]:
+    """Those that fit twice as well as the right answer, where it is off by its bound: others are near it by chance."""
+    return tuple(each for each in fits if worst <= 1 or 2 * each[2] <= worst)
 
 
 def changed(mistake: Mistake) -> set[str]:

@@ -264,13 +264,16 @@ def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:
         return bool(np.abs(answer - factor * right).max() <= 2**-20 * np.abs(answer).max())
 
 
-def relation(question: Question, got: np.ndarray, model: str) -> tuple[str, str]:
-    """A fact about all numbers, its name and words: a common factor or difference, one for each row, or another order."""
+ROW = "in every row all numbers are off by the same: a softmax over the row does not see that"
+
+
+def relation(question: Question, got: np.ndarray, model: str) -> str:
+    """A fact about all numbers: a common factor or difference, one for each row, or another order."""
     right, bound = question.right, question.tolerance[model]
     if got.shape != right.shape or got.size < 3 or not np.isfinite(got).all() or not np.isfinite(right).all():
-        return "", ""
+        return ""
     if not separates(right, 2 * bound):  # then many facts would fit
-        return "", ""
+        return ""
     large = np.abs(right) > 0
     if len(np.unique(right[large])) >= 3:
         measured = float(np.median(got[large] / right[large]))
@@ -278,17 +281,17 @@ def relation(question: Question, got: np.ndarray, model: str) -> tuple[str, str]
         for factor in (*(float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)), measured):
             near = factor not in (0, 1) and abs(factor - measured) <= 2**-8 * abs(measured)  # bounds of 16 bits hold others too
             if near and distance(got, factor * right, 2 * abs(factor) * product) <= 1:
-                return "result_scaled", f"every number is {factor:g} times the right one"
+                return f"every number is {factor:g} times the right one"
     if len(np.unique(right)) >= 3:
         shift = float(np.median(got - right))
         if shift and distance(got, right + shift, 2 * bound) <= 1:
-            return "result_shifted", f"every number is the right one {'plus' if shift > 0 else 'minus'} {abs(shift):.6g}"
+            return f"every number is the right one {'plus' if shift > 0 else 'minus'} {abs(shift):.6g}"
     if right.ndim > 1 and right.shape[-1] > 2 and "attention" not in question.op.tags:  # no softmax is to come
         shift = np.median(got - right, axis=-1, keepdims=True)
         most = 2 * np.count_nonzero(ratios(got, right, bound) > 1) > got.size  # else the bound may be as large as the constants
         if most and distance(got, right + shift, 2 * bound) <= 1:
-            return "row_constant", "in every row all numbers are off by the same: a softmax over the row does not see that"
-    return "", _order(got, right, bound)
+            return ROW
+    return _order(got, right, bound)
 
 
 def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:

@@ -22,11 +22,6 @@ WRITES = "Check that the function writes its result into the array that it retur
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
 EXPONENTS = {2: ", which is an exponent of 4t/dim", 0.5: ", which is an exponent of t/dim"}  # powers of the base asked for
-REMEDIES = {  # of facts about all numbers
-    "result_scaled": "Look for a factor that is applied once too often, or not at all.",
-    "result_shifted": "Look for a term that is added once too often, or not at all.",
-    "row_constant": "Leave the constants out, or compare after the softmax, which does not see them.",
-}
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -63,7 +58,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
-        yield from [question.pairs()] if pairs else []
+        constants = general.relation(question, got, question.models[-1]) == general.ROW  # no two mistakes are likelier
+        yield from [question.pairs()] if pairs and not constants else []
         yield general.with_a_factor(question, got)
 
     found = question.ask(got)
@@ -84,8 +80,6 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     if question.gauge != "none" and _constant_named(report, question, got):
         return False  # no more than zeros, where a constant may be added to a row
     found = _read(found, question, got)
-    if not found.fits and _relation_named(report, question, got, ("row_constant",)):
-        return False
     low = None if found.fits else _grid(question, got, found.model)
     if low is not None:  # what fits as it is needs no rounding to explain it: few or round numbers are on any grid
         found = question.ask(got, stages)
@@ -97,8 +91,8 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
         _named(report, question, found._replace(ok=found.ok and _rounded(question, question.right, got, low), fits=fits), low)
     else:
         _named(report, question, found if found.fits else _read(question.ask(got, stages), question, got))
-    if not report.diagnosis and not _constant_named(report, question, got):
-        _relation_named(report, question, got)
+    if not report.diagnosis:
+        _constant_named(report, question, got)
     return False
 
 
@@ -140,7 +134,7 @@ def blind(report: Report, question: Question, *others: Question, most: int = 12)
 def _spread(question: Question, got: np.ndarray) -> str:
     """A fact about an output that has one row, or one head, for all."""
     whole = broadcast(got, question.right.shape)
-    words = "" if whole is None else general.relation(question, whole, question.models[-1])[1]
+    words = "" if whole is None else general.relation(question, whole, question.models[-1])
     return words and f"; {words}"
 
 
@@ -174,16 +168,6 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
     sentence = f"your output is {got.flat[0]:.10g} everywhere, for inputs that give different numbers"
     report.diagnosis.append(Finding("constant_output", sentence, READS))
     report.advice.append(READS)
-    return True
-
-
-def _relation_named(report: Report, question: Question, got: np.ndarray, names: Iterable[str] = REMEDIES) -> bool:
-    """Say that all numbers, or those of each row of scores, are off by the same; whether that is so."""
-    name, words = general.relation(question, got, question.models[-1])
-    if name not in names:
-        return False
-    report.diagnosis.append(Finding(name, f"your output: {words}", REMEDIES[name]))
-    report.advice.append(REMEDIES[name])
     return True
 
 

@@ -148,7 +148,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     most = ratio == ratio.max()
     place = _place(np.where(most, np.abs(got - question.right), -1))
     bound = f" ({ratio[place]:.3g} times what rounding in {model} allows)" if np.isfinite(ratio[place]) else ""
-    wrong, words = ratio > 1, general.relation(question, got, model)[1]
+    wrong, words = ratio > 1, general.relation(question, got, model)
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
         f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
