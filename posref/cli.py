@@ -622,8 +622,6 @@ def _of_a_config(arguments):
     """
     from posref import check
 
-    if arguments.system not in (None, "rope"):
-        raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
     asked = _of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
     given = _given(arguments, known | {"config", "layer", "part", "layout"}, "--config, which says the rotation,")
@@ -650,11 +648,13 @@ def _of_a_config(arguments):
 def _as_it_is(function, asked, options):
     """The report on a layer without positions, whose queries and keys stay as they are."""
     from posref import check
+    from posref.check.report import Finding
 
     report = check.check(function, asked.op, **asked.settings, **options)
     report.subject, report.ambiguous = "a layer without positions returns x as it is", []
     if not report.ok and asked.turning and check.check_rope(function, **asked.turning, **options).ok:
-        report.advice.append("It rotates as the layers with positions do; leave this layer out of the rotation.")
+        sentence, remedy = "your output is turned as in the layers with positions", "Leave this layer out of the rotation."
+        report.diagnosis, report.advice = [Finding("layer_with_positions", sentence, remedy)], [remedy]
     return report
 
 
@@ -705,6 +705,8 @@ def _of_a_model(arguments):
     """What is asked so that a function rotates as a model does."""
     from posref.explain import command
 
+    if arguments.system not in (None, "rope"):
+        raise Usage(f"--config is about rotations; leave --as {arguments.system} out")
     return _usage(command.question, arguments.config, arguments.layer, arguments.part, arguments.layout)
 
 
@@ -770,8 +772,10 @@ def _contract_of(arguments, name):
     options.pop("preset", None)
     if "frequencies" in options:
         options["frequencies"] = _numbers("--frequencies", options["frequencies"])
-    if options.pop("config", None):  # a schedule changes numbers, and no array that a function receives
-        asked = {key: value for key, value in _of_a_model(arguments).settings.items() if key in known}
+    if options.pop("config", None):
+        settings = _of_a_model(arguments).settings
+        made = _made_by_its_schedule(settings)
+        asked = {key: value for key, value in settings.items() if key in known and not (made and key == "base")} | made
         options = {key: value for key, value in options.items() if key not in ("layer", "part")} | asked
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")
@@ -780,6 +784,18 @@ def _contract_of(arguments, name):
             raise Usage(f"--rotary-dim is {width} and --dim {head}; --rotary-dim cannot exceed --dim, the width of a head")
         options |= {"dim": width, "head_dim": head}
     return options | {key: _converter(key, options[key]) for key in ("to", "to_positions") if key in options}
+
+
+def _made_by_its_schedule(settings):
+    """The frequencies of a schedule with its base and its own settings; none where there is no schedule."""
+    from posref import check
+    from posref.check.rotary import schedules
+
+    if "schedule" not in settings:
+        return {}
+    width = settings.get("rotary_dim", settings["dim"])
+    own = {key: value for key, value in settings.items() if key not in inspect.signature(check.check_rope).parameters}
+    return {"frequencies": schedules.asked(settings["schedule"], width, settings["base"], own)[0]}
 
 
 def _settings(parameters, rest):

@@ -60,6 +60,16 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
     return [(f"{name} {value:.10g}", value) for value in values] + none
 
 
+def as_exponent(base: float, asked: float) -> str:
+    """What the square of a base, or its root, is as an exponent.
+
+    >>> as_exponent(1e8, 1e4)
+    ', which is an exponent of 4t/dim'
+    """
+    exponent = {asked**2: "4t/dim", asked**0.5: "t/dim"}.get(base)
+    return f", which is an exponent of {exponent}" if exponent else ""
+
+
 def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
     """What may stand in the place of a number. Whole numbers keep their sign and are not 0."""
     near = [asked / 2, 2 * asked, asked / 4, 4 * asked, asked / 10, 10 * asked, abs(asked) ** 0.5, asked**2, 0, 1]

@@ -21,7 +21,6 @@ AXES = ("batch", "heads", "n", "dim")
 WRITES = "Check that the function writes its result into the array that it returns."
 READS = "Check that the function reads its inputs and returns what it computed."
 ALL = ": all give these numbers here."  # how a line about several mistakes ends
-EXPONENTS = {2: ", which is an exponent of 4t/dim", 0.5: ", which is an exponent of t/dim"}  # powers of the base asked for
 SHORT = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -123,7 +122,8 @@ def unseen(report: Report, first: Question, *others: Question) -> list[str]:
 
 def blind(report: Report, question: Question, *others: Question, most: int = 12) -> None:
     """Say which mistakes would have given the same output on the data of these questions."""
-    model, names = needed(report, question), unseen(report, question, *others)
+    model, known = needed(report, question), {finding.name for finding in report.diagnosis}
+    names = [name for name in unseen(report, question, *others) if name not in known]
     if names:
         more = f"; and {len(names) - most} more" if len(names) > most else ""
         report.ambiguous.append(f"these mistakes would give the same output on this data: {'; '.join(names[:most])}{more}.")
@@ -272,7 +272,7 @@ def _claim(question: Question, name: str, mistake: Mistake) -> str:
         ((setting, new),) = change.items()
         old, new = question.a[setting], new(question.a) if callable(new) else new
         if all(value is None or isinstance(value, (str, int, float)) for value in (old, new)):
-            power = next((words for n, words in EXPONENTS.items() if setting == "base" and new == old**n), "")
+            power = other_settings.as_exponent(new, old) if setting == "base" else ""
             return f"with {setting}={_said(new)}{power}; you asked for {setting}={_said(old)}"
     if mistake.bug == name:  # another array: twice the slopes
         return f"with {name} instead of {' and '.join(change)}"

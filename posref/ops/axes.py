@@ -129,6 +129,16 @@ def _base(base):
     )
 
 
+def _to_the_power(power):
+    """The exponent of geometric frequencies times power(a)."""
+
+    def change(a):
+        w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
+        return w ** power(a) if _geometric(w) and power(a) != 1 else missing()
+
+    return using(frequencies=change)
+
+
 def _angle(a, axis, index):
     w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
     return axes.angles(a.coordinates, w[index] if a.order is None else w[np.array(a.order)[index]], axis)
@@ -278,6 +288,24 @@ FURTHER = {
         "each axis has the frequencies of its own part, base^(-2t/width of its part), where one list goes through all pairs",
         "Right for no text: later pairs turn too fast.",
         "Make one list of frequencies for the whole width and let pair t keep entry t.",
+    ),
+    "exponent_head_dim": Mistake(
+        _to_the_power(lambda a: a.dim / a.x.shape[-1]),
+        "theta_t = base^(-2t/head_dim) although only dim features turn",
+        "Every rotated pair but the first is too fast.",
+        "Divide the exponent by the rotated width.",
+    ),
+    "exponent_doubled": Mistake(
+        _to_the_power(lambda a: 2),
+        "exponent 4t/dim: it counts features, not pairs",
+        "Frequencies fall twice too fast.",
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
+    ),
+    "exponent_halved": Mistake(
+        _to_the_power(lambda a: 0.5),
+        "exponent t/dim: it divides by 2 dim",
+        "Frequencies fall half as fast.",
+        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
     ),
     "bf16_frequencies": Mistake(
         using(frequencies=lambda a: rounded(rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, 8)),

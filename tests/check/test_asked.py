@@ -328,6 +328,26 @@ def test_frequencies_follow_the_length_that_is_asked(kind):
         assert name in [finding.name for finding in report.diagnosis]
 
 
+@pytest.mark.parametrize("lists", [("short", "short"), ("long", "long"), ("long", "short")], ids="_".join)
+def test_which_list_is_wrong_is_told_at_another_length(lists):
+    """Beyond the trained length alone, lists exchanged and one list always give the same numbers."""
+    from posref.explain import presets
+
+    op, settings = presets.op_and_settings(BY_LENGTH["longrope"])
+
+    def fn(x, positions):
+        theta = by_length("longrope", 4096 if lists[int(positions.max()) >= 2048] == "long" else 8)
+        angle = positions[:, None, :, None] * theta
+        cos, sin = settings["magnitude"] * np.cos(angle), settings["magnitude"] * np.sin(angle)
+        return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+
+    report, name = check(fn, op, **settings), {"short": "length_ignored", "long": "always_long"}.get(lists[1], "")
+    name = "lists_exchanged" if lists[0] != lists[1] else name
+    assert [finding.name for finding in report.diagnosis] == [name], report
+    assert len(report.advice) == len({*report.advice}) > 0
+    assert not any(name in line for line in report.ambiguous)
+
+
 def test_a_causal_mask_moves_with_its_positions():
     """A function that makes its own causal mask of the positions is right wherever the mask is."""
     from posref import attention

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from posref import vectors
+from posref import ops, vectors
 from posref.check import check, diagnose
+from posref.check.tensors import round_to
 
 
 def softmax(s):
@@ -108,6 +109,50 @@ def test_attend(settings, right, wrongs):
     for name, wrong in wrongs.items():
         report = check(wrong, "attention.attend", **settings)
         assert name in names(report), (name, str(report))
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_who_masks_what_was_asked_as_well_is_right(window):
+    """The question says causal, and so may the function: no mask of it shows keys after the query."""
+
+    def fn(q, k, v, query_positions, key_positions, mask):
+        q, k = (turned(x, positions) for x, positions in ((q, query_positions), (k, key_positions)))
+        back = query_positions[:, None, :, None] - key_positions[:, None, None, :]
+        mask = mask & (back >= 0) & (back < (window or np.inf))
+        return np.where(mask.any(-1)[..., None], attend(q, k, v, mask), 0)
+
+    def turned(x, positions):
+        angle = positions[:, None, :, None] * 10000.0 ** (-np.arange(8) / 8)
+        a, b = np.split(x, 2, axis=-1)
+        return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+    asked = {"dim": 16, "layout": "half", "scale": 0.25, "causal": True} | ({"window": window} if window else {})
+    check(fn, "rope.attend", **asked).require()
+
+
+@pytest.mark.parametrize("last", [8191, 20000])
+def test_a_position_that_ends_has_no_name_that_the_first_output_refutes(last):
+    """Positions clamped far out look like positions divided by a thousand, which nearer ones are not."""
+    right = ops.op("rope.attend").spec
+
+    def fn(q, k, v, query_positions, key_positions, mask):
+        at = (np.minimum(positions, last) for positions in (query_positions, key_positions))
+        return right(q, k, v, *at, mask, dim=64, layout="half", scale=0.125)
+
+    report = check(fn, "rope.attend", dim=64, layout="half", scale=0.125)
+    assert not report.ok
+    assert not any(name.startswith("positions_whole") for name in names(report)), report
+
+
+def test_a_scale_near_the_right_one_is_no_name_in_16_bits():
+    """0.13 for 0.125: two of 640 elements are beyond the bound, and 0.1337 would fit them as well."""
+    case = vectors.case("rope/half/d64-b1e4/attend-prefill")
+    a = ops.of_case(case)[1]
+    got = ops.op("rope.attend").spec(**a | {"scale": 0.13})
+    report = diagnose(case, round_to(got, "bfloat16"), dtype="bfloat16")
+    assert not report.ok
+    assert not names(report), report
+    assert "softmax over the row" not in str(report)
 
 
 def by_offset(q, k, v, *, ahead=0, shift=None, width=3):

@@ -61,6 +61,16 @@ def one_side(offset, limited):
     return bucket + 16 * (offset > 0)
 
 
+MROPE = {"dim": 8, "head_dim": 16, "layout": "half", "axis": [0, 0, 1, 2], "frequencies": 1e4 ** (-np.arange(4) / 4)}
+
+
+def by_axes(x, coordinates, theta):
+    """The first 8 features turn, pair t by the coordinate of its axis."""
+    angle = coordinates[..., [0, 0, 1, 2]] * theta
+    a, b, rest = np.split(x, [4, 8], axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle), rest], axis=-1)
+
+
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i, j + 1), "key_positions_plus_1"),
     ("rope.scores", ROPE, lambda q, k, i, j: scores(q, k, i + k.shape[2], j), "query_positions_plus_23"),
@@ -101,6 +111,8 @@ NAMED = [
     ("attention.window_mask", WINDOW, lambda i, j: (offsets(i // 3, j // 3) == 0) & (offsets(i, j) <= 0), "chunks_for_windows"),
     ("t5.bucket", {"bidirectional": True}, lambda o: one_side(o, False), "no_minimum_in_the_past"),
     ("t5.bucket", {"bidirectional": True}, lambda o: np.minimum(abs(o) // 8, 15) + 16 * (o > 0), "linear_to_the_maximum"),
+    ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 8)), "exponent_head_dim"),
+    ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 2)), "exponent_doubled"),
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
 ]
 

@@ -101,6 +101,10 @@ def test_asked_by_name(schedule):
         ("partial_rotary", [*plain(1e4, 16), *[0.0] * 24], "proportional"),
         ("schedule yarn", yarn(5e5, 8, 8192, True), "llama3"),
         ("pairs_still", [*plain(1e4)[:5], *[0.0] * 27], "proportional"),
+        ("inverted", llama3(5e5, 1 / 8, 1, 4, 8192), "llama3"),
+        ("inverted", yarn(15e4, 1 / 32, 4096, False), "yarn"),
+        ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
+        ("original_length 131072", yarn(15e4, 32, 131072, False), "yarn"),
     ],
 )
 def test_mistakes_beside_a_schedule(name, theta, schedule):
@@ -207,3 +211,27 @@ def test_schedules_that_make_no_sense(options, match):
 def test_settings_without_a_schedule():
     with pytest.raises(TypeError, match="there is no factor="):
         check_rope(turned(plain(1e4)), dim=DIM, layout="half", factor=4.0)
+
+
+def test_an_exponent_beside_a_schedule_is_told_from_a_base():
+    report = check_rope(turned(llama3(25e10, 8, 1, 4, 8192)), dim=DIM, layout="half", schedule="llama3", base=5e5, **LLAMA3)
+    assert "base 2.5e+11, which is an exponent of 4t/dim in the schedule; you asked for base=500000" in str(report)
+
+
+@pytest.mark.parametrize(("slow", "advice"), [(8, "is a scaling for long context"), (1 / 8, "Print your frequencies beside")])
+def test_advice_on_frequencies_is_about_their_ratios(slow, advice):
+    """Slow pairs that are divided are those of a schedule; others are not."""
+    theta = [w if t < 13 else w / slow ** min(1, (t - 12) / 7) for t, w in enumerate(plain(1e4))]
+    report = check_rope(turned(theta), dim=DIM, layout="half")
+    assert [finding.name for finding in report.diagnosis] == ["other_frequencies"]
+    assert advice in report.diagnosis[0].remedy
+
+
+@pytest.mark.parametrize(("schedule", "factor"), [("yarn", "0.1 ln(factor) + 1"), (None, "What is asked keeps norms")])
+def test_advice_on_a_magnitude_is_about_what_was_asked(schedule, factor):
+    """Where a magnitude is asked for, it is of YaRN or of LongRoPE; where none is, it goes."""
+    theta, settings = ASKED["yarn"] if schedule else (plain(1e4), {})
+    asked = {"schedule": schedule, "magnitude": 1.1} if schedule else {}
+    report = check_rope(lambda x, positions: 1.3 * turned(theta)(x, positions), dim=DIM, layout="half", **asked, **settings)
+    assert factor in str(report.advice)
+    assert not schedule or "LongRoPE sqrt(1 + ln(factor) / ln(length))" in str(report.advice)

@@ -159,6 +159,21 @@ def test_c_code(config, file, tmp_path, capsys):
     check_rope(function, **command.rope_arguments(file(config))).require()
 
 
+def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
+    """Layer 3 of the text does not turn, though layer 3 of the tower does; and a contract has the numbers of its schedule."""
+    scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_theta": 5e5}
+    text = {"model_type": "llama4_text", "num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0], "head_dim": 16}
+    text |= {"num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 64, "max_position_embeddings": 131072}
+    text |= {"rope_parameters": scaled | {"original_max_position_embeddings": 8192}}
+    tower = {"model_type": "llama4_vision_model", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4}
+    tower |= {"image_size": 56, "patch_size": 14}
+    config = str(file({"model_type": "llama4", "text_config": text, "vision_config": tower}))
+    for layer, words in (("3", "frequencies=0..0"), ("0", f"frequencies={5e5 ** (-14 / 16) / 8:g}..1")):
+        assert cli.main(["check", "--config", config, "--layer", layer, "--contract"]) == 0
+        assert words in capsys.readouterr().out
+    assert cli.main(["check", "--config", config, "--layer", "0", "--as", "alibi.bias", "--contract"]) == 2
+
+
 def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(
         "from posref.rotary import rope\n"
@@ -170,7 +185,7 @@ def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_pat
     config = str(file(LLAMA | {"model_type": "smollm3", "no_rope_layers": [1, 1, 1, 0], "head_dim": 16}))
     for function, layer, code, words in (
         ("same", 3, 0, "a layer without positions returns x as it is ok"),
-        ("turned", 3, 1, "It rotates as the layers with positions do"),
+        ("turned", 3, 1, "Diagnosis: your output is turned as in the layers with positions"),
         ("turned", 0, 0, "rope.rotate dim=16"),
         ("same", 0, 1, "positions_zero"),
     ):

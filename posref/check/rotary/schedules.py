@@ -10,7 +10,7 @@ import numpy as np
 
 from posref import ops
 from posref.check.engine import NO_ANSWER
-from posref.check.other_settings import instead
+from posref.check.other_settings import as_exponent, instead
 from posref.ops import Mistake, using
 from posref.ops.probe import completed
 
@@ -67,7 +67,10 @@ def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake
     for words, change in changes.items():
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             made, remedy = op.spec(**a | change), f"Pass {', '.join(change)} on as configured."
-            yield words, Mistake(using(frequencies=made), f"{words} in the schedule", remedy=remedy, kind="setting")
+            power = as_exponent(change["base"], a.base) if [*change] == ["base"] else ""
+            said = ", ".join(f"{name}={_said(a[name])}" for name in change)
+            bug = f"{words}{power} in the schedule; you asked for {said}"
+            yield words, Mistake(using(frequencies=made), bug, remedy=remedy, kind="setting")
 
 
 def known(frequencies: np.ndarray, bases: Iterable[float], digits: int, near: float = 1e-3) -> Iterator[Known]:

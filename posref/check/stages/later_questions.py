@@ -76,7 +76,8 @@ def keep_alone(report: Report, names: Sequence[str]) -> None:
 
 def failed(report: Report, name: str, part: Report) -> bool:
     report.failed(name, next(check.detail for check in part.checks if check.status == "failed"))
-    report.diagnosis += part.diagnosis
+    known = {finding.name for finding in report.diagnosis}
+    report.diagnosis += [finding for finding in part.diagnosis if finding.name not in known]
     report.advice += [line for line in part.advice if line not in report.advice]
     return False
 
