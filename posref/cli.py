@@ -586,7 +586,8 @@ def _judged(run, function, options):
     try:
         report = run(function, **options)
     except (TypeError, ValueError) as error:
-        raise Usage(_in_shell(str(error))) from None
+        text = _in_shell(str(error))
+        raise Usage(text if "head_dim" in options else text.replace("head_dim is", "--dim is")) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return report
 
@@ -600,11 +601,16 @@ TEXT_ALONE = (
 def _given(arguments, known, way):
     """The options that were given. Usage for one that is not known to this way of asking."""
     given = {name: getattr(arguments, name) for name in CHECK_OPTIONS if getattr(arguments, name) is not None}
+    width, head = given.get("rotary_dim"), given.get("dim")
+    if None not in (width, head) and width > head:
+        raise Usage(f"--rotary-dim is {width} and --dim {head}; --rotary-dim cannot exceed --dim, the width of a head")
     for name in given:
         if name not in known:
             remedy = "leave it out"
             if name == "rotary_dim" and {"dim", "head_dim"} <= set(known):
                 remedy = f"write --dim {given[name]} --head-dim {given.get('dim', 'DIM')}: --dim is the width that turns here"
+            if name == "schedule" and way.endswith("rope.rotate"):
+                remedy = "leave it out, or check with --as rope, which takes it"
             meaning = CHECK_OPTIONS[name][1]
             raise Usage(f"{way} has no --{name.replace('_', '-')}; {remedy}. It is for: {meaning}")
     return given
@@ -779,10 +785,7 @@ def _contract_of(arguments, name):
         options = {key: value for key, value in options.items() if key not in ("layer", "part")} | asked
     if name == "rope.rotate" and "rotary_dim" in options:
         width = options.pop("rotary_dim")
-        head = options.get("dim", width)
-        if width > head:
-            raise Usage(f"--rotary-dim is {width} and --dim {head}; --rotary-dim cannot exceed --dim, the width of a head")
-        options |= {"dim": width, "head_dim": head}
+        options |= {"dim": width, "head_dim": options.get("dim", width)}
     return options | {key: _converter(key, options[key]) for key in ("to", "to_positions") if key in options}
 
 
@@ -851,13 +854,15 @@ def _refuse(rest):
 
 
 def _mistakes(arguments):
-    from posref import symptoms
+    from posref import finding, ops, symptoms
     from posref.ops import pages
 
     if arguments.symptom is not None:
+        if arguments.name is not None:
+            raise Usage("mistakes takes a NAME or --symptom WORDS, not both; leave one of them out")
         found = [(each.sees, pages.suspects(each.suspects), each.ask) for each in symptoms.found(arguments.symptom)]
         found += [(effect, by, "") for effect, by in pages.symptoms(arguments.symptom)]
-        if not found:
+        if not found or not arguments.symptom.strip():
             words = ", ".join(each.words.split()[0] for each in symptoms.SYMPTOMS)
             raise Usage(f"no symptom has the words {arguments.symptom!r}; try {words}, or position 0")
         if arguments.json:
@@ -869,6 +874,9 @@ def _mistakes(arguments):
         return 0
     if arguments.name is None:
         raise Usage("mistakes needs a NAME, for instance alibi or t5.bias, or --symptom WORDS")
+    system, _, op = arguments.name.partition(".")
+    if system not in ops.names() and len(finding.meant(system)) == 1:
+        arguments.name = ".".join([_resolved(system).split(".")[-1], *[op] * bool(op)])
     known = _usage(pages.mistakes, arguments.name)
     if arguments.json:
         words = {name: {key: value for key, value in m._asdict().items() if key != "wrong"} for name, m in known.items()}
@@ -1023,8 +1031,11 @@ def _vectors_export(arguments):
 
     try:
         written = vectors.export(arguments.directory, arguments.format, arguments.pattern)
-    except (OSError, LookupError, ValueError) as error:
+    except (LookupError, ValueError) as error:
         raise Usage(error) from None
+    except OSError as error:
+        said = f"{error.filename2 or error.filename}: {error.strerror}; choose another directory"
+        raise Usage(said if error.strerror else error) from None
     paths = [str(path) for path in written]
     print(json.dumps(paths, indent=2) if arguments.json else "\n".join(paths))
     return 0

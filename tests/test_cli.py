@@ -43,6 +43,9 @@ def partial(x, positions):
     a, b, rest = x[..., :4], x[..., 4:8], x[..., 8:]
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle), rest], axis=-1)
 
+def queries_and_keys(q, k, positions):
+    return half(q, positions), half(k, positions)
+
 def twice(array):
     return array
 
@@ -371,6 +374,15 @@ def test_check_exponent_dim(shell):
             ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--rotary-dim", "4", "--layout", "half"),
             "--dim is the width that turns here",
         ),
+        (
+            ("my_ops:half", "--as", "rope.rotate", "--dim", "128", "--rotary-dim", "200", "--layout", "half"),
+            "--rotary-dim cannot exceed --dim",
+        ),
+        (("my_ops:half", "--as", "rope.rotate", "--dim", "0", "--layout", "half"), "--dim is 0, expected an integer"),
+        (
+            ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--layout", "half", "--schedule", "linear", "--factor", "4"),
+            "check with --as rope, which takes it",
+        ),
         (("my_ops:half", "--as", "rope", "--dim", "63", "--base", "10000", "--layout", "half"), "63"),
     ],
 )
@@ -679,6 +691,13 @@ def test_advice_is_in_options(run, tmp_path):
     assert cli._in_shell('pass positions="shared".') == "pass --positions shared."
 
 
+def test_advice_for_a_function_of_queries_and_keys(shell):
+    code, out, _ = shell("check", "my_ops:queries_and_keys", *HALF)
+    assert code == 1
+    assert "a check passes x and positions; wrap it" in out
+    assert "lambda x, positions: fn(x, x, positions)[0]." in out
+
+
 def test_advice_for_a_function_that_raises(shell):
     code, out, _ = shell("check", "unruly:raises", *HALF)
     assert code == 1
@@ -707,8 +726,18 @@ def test_dumps_that_are_no_numbers(run, tmp_path):
     assert "is a directory" in usage_error(run("diagnose", CASE, tmp_path, "--dtype", "f32"))
 
 
-def test_export_needs_a_directory(run):
+def test_export_needs_a_directory(run, tmp_path):
     assert "directory is ''" in usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", ""))
+    (tmp_path / "file").touch()
+    (tmp_path / "rope.txt").mkdir()
+    for directory, named in ((tmp_path / "file", "file"), (tmp_path, "rope.txt")):
+        said = usage_error(run("vectors", "export", CASE, "--format", "txt", "-o", directory))
+        assert re.search(rf"{named}: \w[\w ]+\)?; choose another directory", said), said
+        assert "Errno" not in said
+
+
+def test_a_folder_without_a_manifest_is_told_what_to_name(run, tmp_path):
+    assert "name a complete copy of posref/vectors" in run("vectors", "verify", tmp_path)[1]
 
 
 # every op ----------------------------------------------------------------------------------------------------------------
@@ -809,6 +838,8 @@ def test_contracts_that_cannot_be_told(run, asked, words):
         (("mistakes",), "mistakes needs a NAME"),
         (("mistakes", "nothing"), "there is no system 'nothing'"),
         (("mistakes", "--symptom", "xyzzy"), "no symptom has the words 'xyzzy'"),
+        (("mistakes", "--symptom", ""), "no symptom has the words ''; try gibberish"),
+        (("mistakes", "rope", "--symptom", "left padding"), "a NAME or --symptom WORDS, not both"),
     ],
 )
 def test_asking_for_what_is_not_there(run, alibi_ops, arguments, words):
@@ -822,6 +853,11 @@ def test_a_system_may_have_its_family_before_its_name(run, command):
     before, _, name = command.rpartition(" ")
     assert (code, out, err) == run(*before.split(), f"relative.{name}") == run(*before.split(), f"posref.relative.{name}")
     assert code == 0
+
+
+@pytest.mark.parametrize("name", ["roformer", "ROPE", "ROPE.rotate"])
+def test_mistakes_take_the_words_of_show(run, name):
+    assert run("mistakes", name) == run("mistakes", "rope.rotate" if "." in name else "rope")
 
 
 def test_mistakes_and_symptoms(run):

@@ -207,7 +207,8 @@ def export(directory, format, pattern="*"):
         directory.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(dir=directory, prefix=".posref-"))
     except OSError as problem:
-        raise OSError(f"vectors.export: cannot write to {directory} ({problem}); choose another directory") from problem
+        said = f"{problem.filename}: {problem.strerror}"
+        raise OSError(f"vectors.export: cannot write to {directory} ({said}); choose another directory") from problem
     try:
         for file in sorted({*wanted.values()}):
             document = vectors.read(vectors.DIRECTORY / file)
