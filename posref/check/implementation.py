@@ -382,10 +382,11 @@ def _called(
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
         contract = f"The contract is fn({', '.join(op.given)})"
         where = error.__cause__ and line_of(error.__cause__)
+        other = isinstance(error.__cause__, TypeError) or "None" in str(error)  # arguments or a result that no converter mends
         advice = (
             f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
             if where
-            else f"{contract}; wrap the implementation, or pass to=, which converts its arrays."
+            else f"{contract}; wrap the implementation{'' if other else ', or pass to=, which converts its arrays'}."
         )
         report.advice.append(next(working, advice))
         return settings, a, None
