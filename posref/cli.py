@@ -644,6 +644,8 @@ def _of_a_config(arguments):
         report = check.check_rope(function, **asked.settings, **options)
         if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
+        if asked.place:
+            report.skipped("heads", f"features that turn were asked; not that they are {asked.place}, and no scale of scores")
         if asked.pictures:
             report.skipped("pictures", f"their rotation was not checked; it is chosen with {' or '.join(asked.pictures)}")
         return report

@@ -77,6 +77,7 @@ class Question(NamedTuple):
     axes: dict[str, Any] | None = None  # settings of axes.rotate, for a function that receives the coordinates too
     pictures: Sequence[str] = ()  # options that choose the rotations of pictures
     turning: dict[str, Any] | None = None  # of a layer without positions: what the others are asked for
+    place: str = ""  # which features of a head these are, where the function receives them alone
 
 
 def question(file, layer=None, part=None, layout=None):
@@ -94,7 +95,12 @@ def question(file, layer=None, part=None, layout=None):
     axes = axes_settings(file, layer, part)
     if output.of_a_picture(first) and said:
         return Question("axes.rotate", axes)
-    return Question("rope", rope_arguments(file, layer, part, layout), axes, pictures)
+    places = [
+        f"the {group.rotated} {output.attending(group)} of {group.head_dim}"
+        for group in explained.layers
+        if group.encoding == "rope" and group.head_dim > output.attending(group)
+    ]
+    return Question("rope", rope_arguments(file, layer, part, layout), axes, pictures, place=" or ".join(dict.fromkeys(places)))
 
 
 def _text(file, layer, part):

@@ -159,6 +159,14 @@ def test_c_code(config, file, tmp_path, capsys):
     check_rope(function, **command.rope_arguments(file(config))).require()
 
 
+def test_what_a_function_of_the_rotated_features_cannot_show_is_said(file, tmp_path, capsys):
+    (tmp_path / "mine.py").write_text("def same(x, positions): return x\n", encoding="utf-8")
+    latent = {"model_type": "deepseek_v3", **SIZES, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32}
+    for config, said in ((latent, True), (LLAMA, False)):
+        assert cli.main(["check", f"{tmp_path / 'mine.py'}:same", "--config", str(file(config))]) == 1
+        assert ("not that they are the last 16 of 48" in capsys.readouterr().out) == said
+
+
 def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
     """Layer 3 of the text does not turn, though layer 3 of the tower does; and a contract has the numbers of its schedule."""
     scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_theta": 5e5}
