@@ -97,6 +97,7 @@ KIMI_DELTA: dict[str, Any] = {
         "width": "linear_attn_config.short_conv_kernel_size linear_conv_kernel_dim",
     },
 }
+GLM_BOUND = "linear_attn_config.gate_lower_bound linear_lower_bound"
 SAFE_GATE = "{%s} * sigmoid(exp(A_log) * (f + dt_bias))"
 MAMBA_2: dict[str, Any] = {
     "call": "gated.recurrent",
@@ -601,6 +602,20 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mamba2": {"like": "states", "state": MAMBA_2},
     "mamba": {"like": "states", "state": MAMBA_1},
     "falcon_mamba": {"like": "mamba"},
+    "qwen4_exp_text": {
+        "like": "qwen3_next",
+        "kinds": {"every": 4, "key": "full_attention_interval", "then": "indexed_attention", "else": "linear_attention"},
+        "read": [],
+    },
+    "glm5_next_text": {
+        "like": "llama",
+        "kinds": {"every": 4, "then": "indexed_attention", "else": "linear_attention"},
+        "read": [],
+        "state": {
+            **KIMI_DELTA,
+            "log_decay": (GLM_BOUND, SAFE_GATE % GLM_BOUND, GATE.format("f")),
+        },
+    },
     "states": {"like": "llama", "encoding": "none", "kinds": {"all": "linear_attention", "keys": ()}},  # in every layer
     # latent attention
     "deepseek_v2": {"like": "llama", **MLA, "writes": "interleaved"},

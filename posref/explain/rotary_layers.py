@@ -28,7 +28,8 @@ def groups(settings):
 
 def _rotary(settings):
     kinds = _kinds(settings)
-    attending = [kind for kind in kinds if kind not in layer_kinds.WITHOUT_SOFTMAX]
+    read = set(settings.family.get("read", kinds)) - set(layer_kinds.WITHOUT_SOFTMAX)
+    attending = [kind for kind in kinds if kind in read]
     given = _parameters_if_turned(settings, kinds, attending)
     describe = functools.cache(lambda kind, turned, theta: _layer(settings, kind, turned, theta, given))
     found: dict[tuple[Any, ...], Layer] = {}

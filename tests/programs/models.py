@@ -152,6 +152,15 @@ SPECIAL = {  # what a class needs beside its sizes
         "ssm_state_size": 8,
         "time_step_min": 0.2,
     },
+    "qwen4_exp_text": {
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 4,
+        "indexer_compress_ratio": 2,
+        "layer_types": ["linear_attention", "indexed_attention"] * 6 + ["linear_attention"],
+    },
+    "glm5_next_text": {"index_kpool": 2, "qk_rope_head_dim": 0},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 6 + ["conv"]},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 3 + ["conv"], "num_hidden_layers": 7},
     "zamba2": {
