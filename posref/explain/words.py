@@ -202,7 +202,7 @@ def _state(said):
     for name, lead in (
         ("activation", ""),
         ("step", "step = "),
-        ("log_decay", "ln f = "),
+        ("log_decay", "ln(decay) = "),
         ("values", "v = "),
         ("strength", "beta = "),
     ):
