@@ -645,7 +645,10 @@ def _of_a_config(arguments):
         if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
         if asked.place:
-            report.skipped("heads", f"features that turn were asked; not that they are {asked.place}, and no scale of scores")
+            report.skipped(
+                "heads",
+                f"only the rotated features were asked; not asked: that they are {asked.place}, and the scale of scores",
+            )
         if asked.pictures:
             report.skipped("pictures", f"their rotation was not checked; it is chosen with {' or '.join(asked.pictures)}")
         return report
@@ -661,7 +664,7 @@ def _as_it_is(function, asked, options):
     report = check.check(function, asked.op, **asked.settings, **options)
     report.subject, report.ambiguous = "a layer without positions returns x as it is", []
     if not report.ok and asked.turning and check.check_rope(function, **asked.turning, **options).ok:
-        sentence, remedy = "your output is turned as in the layers with positions", "Leave this layer out of the rotation."
+        sentence, remedy = "your output is rotated as in the layers with positions", "Leave this layer out of the rotation."
         report.diagnosis, report.advice = [Finding("layer_with_positions", sentence, remedy)], [remedy]
     return report
 

@@ -737,7 +737,7 @@ def test_export_needs_a_directory(run, tmp_path):
 
 
 def test_a_folder_without_a_manifest_is_told_what_to_name(run, tmp_path):
-    assert "name a complete copy of posref/vectors" in run("vectors", "verify", tmp_path)[1]
+    assert "pass a complete copy of posref/vectors" in run("vectors", "verify", tmp_path)[1]
 
 
 # every op ----------------------------------------------------------------------------------------------------------------

@@ -31,10 +31,10 @@ A row says what a configuration does not: `like` another row, then what differs.
     indexer     how it reads pairs; shared_selection: the file says which layers have none and take the keys of the last one
     shifts      of windows: everywhere, or in no layer that one window covers: by the picture, or by the file's image_size
     file        the part of modeling_FILE.py that is not the module's name
-    cached      positions after a cache where nobody gives them, if it does not count on
+    cached      positions after a cache, for models that do not continue the count
     state       layers that keep a state (posref.explain.state_layers): the op of posref.state, formulas of its arguments in the
                 trained numbers, sizes, and the convolution before it
-    read        kinds of attention that somebody has read; absent: all
+    read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
     others      sinks, softcap, temperature, axes, chunk
 

@@ -137,7 +137,7 @@ def read(file):
     except (struct.error, MemoryError, OverflowError):
         words = f"the GGUF file is cut short: it ends at byte {file.seek(0, 2)}, before the end of its metadata"
     except RecursionError:
-        words = "the GGUF file is broken: it has arrays in arrays, too deep to read"
+        words = "the GGUF file is broken: its arrays are nested too deeply"
     except ValueError as error:
         words = str(error)
     raise ValueError(f"{file.name}: {words}")
@@ -263,7 +263,7 @@ def _translate(metadata):
     if missing:
         raise ValueError(f"the GGUF metadata have no {name}.{missing[0]}; this is a part of a file")
     for key in POSITIVE:
-        value = _plain(dict.get(metadata, f"{name}.{key}"))  # to check a value is not to understand it
+        value = _plain(dict.get(metadata, f"{name}.{key}"))  # so the key is not marked as read
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if value is not None and not (number and 0 < value < math.inf):
             raise ValueError(f"{name}.{key} is {shown(value)}, expected a positive number")
@@ -341,8 +341,8 @@ def refuse(settings, unread):
     for key, value in settings.file.get("posref_decisive", ()):
         if key in unread:
             raise ValueError(
-                f"{key} is {value}: this key can change the rotation or the scores, and posref does not know how it "
-                "does so for this architecture; nothing of the file is described"
+                f"{key} is {value}: posref does not know the effect of this key for this architecture, so it describes nothing "
+                "of the file; `posref explain` of the model's config.json may"
             )
 
 
@@ -388,14 +388,18 @@ def _scaling(name, get, metadata):
     kind, original = get("rope.scaling.type"), get("rope.scaling.original_context_length")
     freqs, short, long = (metadata.get(table) for table in FACTORS)
     if freqs and kind not in (None, "none"):
-        raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[0]}; no model that is known here does both")
+        raise ValueError(
+            f"the GGUF file has rope.scaling.type {kind} and the tensor {FACTORS[0]}; no model known here has both"
+        )
     if freqs:
         return {"rope_type": "factors", "factors": freqs}
     if bool(short) != bool(long):
         there, missing = FACTORS[1:] if short else FACTORS[:0:-1]
         raise ValueError(f"the GGUF file has the tensor {there} and no {missing}; LongRoPE needs both")
     if short and kind not in (None, "none", "longrope"):
-        raise ValueError(f"the GGUF file scales by {kind} and by {FACTORS[1]}; no model that is known here does both")
+        raise ValueError(
+            f"the GGUF file has rope.scaling.type {kind} and the tensor {FACTORS[1]}; no model known here has both"
+        )
     if short:
         kind = "longrope"
     if kind == "none":
@@ -411,9 +415,7 @@ def _scaling(name, get, metadata):
     if kind is None:
         return {"rope_type": "default"}  # not what a class of transformers has
     if kind == "longrope" and factor not in (None, 1):
-        raise ValueError(
-            f"the GGUF file scales by {name}.rope.scaling.factor and by LongRoPE; no model that is known here does both"
-        )
+        raise ValueError(f"the GGUF file has {name}.rope.scaling.factor and LongRoPE's lists; no model known here has both")
     if kind in ("linear", "yarn") and factor is None:
         raise ValueError(f"the GGUF file has {name}.rope.scaling.type {kind}, and {name}.rope.scaling.factor is missing")
     found = {"rope_type": kind, "factor": factor, "short_factor": short, "long_factor": long}
@@ -428,8 +430,9 @@ def _scaling(name, get, metadata):
 def _yarn(name, get, factor):
     """What YaRN of one architecture has beside factor and length.
 
-    Mistral 3 alone reads the edges, Mistral 3 and DeepSeek V2 the multiplier (llama.cpp, src/models). For DeepSeek V2 it is a
-    tenth of mscale_all_dim, and mscale is the same number; for Mistral 3 it is mscale_all_dim, and mscale is 1.
+    Only Mistral 3 reads beta_fast and beta_slow; Mistral 3 and DeepSeek V2 read the multiplier (llama.cpp, src/models). For
+    DeepSeek V2 it is a tenth of mscale_all_dim, and mscale is the same number; for Mistral 3 it is mscale_all_dim, and mscale
+    is 1.
     """
     found = {}
     if name == "mistral3":

@@ -76,7 +76,7 @@ def _limits(settings, row):
 
 
 def _formula(settings, rule, known):
-    """A formula with its numbers; of three words, the second where the file or its class sets the key that is the first."""
+    """A formula with its numbers; of (key, formula, other formula) the first formula where the key is set."""
     if isinstance(rule, tuple):
         rule = rule[2 if _first(settings, rule[0]) in (None, False) else 1]
     return re.sub(r"{([^}]+)}", lambda name: f"{_number(settings, name[1], known):.12g}", rule)

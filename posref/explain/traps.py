@@ -335,7 +335,7 @@ def _listing(settings, groups):
             "frequencies by it, and they are not those given here (all of Llama 3.1 and 3.2); name the file itself"
         )
     if settings.file.get("posref_file") == "GGUF" and settings["max_position_embeddings"] is None and _rotary(groups):
-        yield "this GGUF file has no context_length: its longest text is not known"
+        yield "this GGUF file has no context_length, so its largest number of positions is not known"
 
 
 def _rolls(settings, groups):

@@ -1,5 +1,7 @@
 """An explanation in words, for a person: `posref explain FILE`."""
 
+import re
+
 import numpy as np
 
 from posref._printable import in_one_line
@@ -19,13 +21,14 @@ ENCODINGS = {
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
     "xlnet": "scores with sinusoids of the distance, and a term for segments (relative.xlnet)",
-    "delta": "a state that fades, in which each value replaces what its key recalls, orders the tokens (state.delta)",
-    "gated": "a state that fades as the text decides orders the tokens (state.gated)",
-    "retention": "a state that fades at a fixed rate orders the tokens (state.retention)",
-    "convolution": "a short convolution orders the tokens (state.convolution)",
+    "delta": "order comes from a state that decays; each token replaces the value that its key reads (state.delta)",
+    "gated": "order comes from a state that decays as the text decides (state.gated)",
+    "retention": "order comes from a state that decays at a fixed rate (state.retention)",
+    "convolution": "order comes from a short convolution (state.convolution)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
+TRAINED, OF_TOKEN = ("A_log", "dt_bias", "D"), ("a", "b", "f", "dt", "x", "z")  # names of transformers in formulas of states
 NORMS = {
     "before": "queries and keys are normalized before the rotation",
     "after": "queries and keys are normalized after the rotation",
@@ -199,6 +202,11 @@ def _state(said):
         yield "convolution", f"state.convolution of {of} over {rows['width']} tokens, {bias} bias{act}{after}"
     if "log_decay" not in said:
         return
+    formulas = " ".join(str(said.get(name, "")) for name in ("step", "log_decay", "strength", "skip", "gated"))
+    words = set(re.findall(r"[A-Za-z]\w*", formulas))
+    trained, of_token = ([name for name in names if name in words] for names in (TRAINED, OF_TOKEN))
+    if of_token:
+        yield "numbers", f"{', '.join(of_token)}: projected from the token; {', '.join(trained)}: trained"
     for name, lead in (
         ("activation", ""),
         ("step", "step = "),
@@ -213,17 +221,13 @@ def _state(said):
             if name == "log_decay":
                 text += f", one number per {said['decay_per']}"
             yield name.replace("log_", ""), text
-    of = (
-        ""
-        if said["key_heads"] == said["value_heads"]
-        else f"; value head h reads key head {said['key_head']} of {said['key_heads']}"
-    )
+    reads = f"value head h reads key head {said['key_head']} of {said['key_heads']}"
+    of = "" if said["key_heads"] == said["value_heads"] else f"; {reads if said['key_heads'] > 1 else 'all read one key head'}"
     yield "state", f"{said['value_heads']} heads of {said['key_width']} x {said['value_width']} numbers, keys by values{of}"
     if "unit" in said:
         yield "norm", f"queries and keys are divided by sqrt(sum x^2 + {said['unit']:g})"
     yield "scale", f"{said['scale']:.12g}"
-    further = [said[name] for name in ("skip",) if name in said]
-    if further:
+    if "skip" in said:
         yield "output", f"q . S + {said['skip']}" + (f", times {said['gated']}" if "gated" in said else "")
     if "chunk" in said:
         yield "chunk", f"{said['chunk']} tokens at a time; the length changes only the rounding"

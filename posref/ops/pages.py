@@ -70,7 +70,7 @@ def page(name: str) -> str:
 def symptoms(words: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """I have a symptom: every effect that has these words, with the mistakes that show it, as (effect, [(name, bug)]).
 
-    >>> symptoms("punished")
+    >>> symptoms("future punished")
     [('Keys in the future are punished.', [('alibi.absolute', '|j - i| is used where the signed form is meant')])]
     """
     found: dict[str, dict[str, str]] = {}

@@ -221,7 +221,9 @@ def verify(directory=None):
     directory = DIRECTORY if directory is None else Path(directory)
     manifest = directory / "MANIFEST.sha256"
     if not manifest.is_file():
-        return [f"{manifest} is missing; name a complete copy of posref/vectors, which has it: exported files have none"]
+        return [
+            f"{manifest} is missing; pass a complete copy of posref/vectors; exported files have none and cannot be verified"
+        ]
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in manifest.read_text().splitlines())}
     there = [path.relative_to(directory).as_posix() for path in data_files(directory)]
     found = [f"{name} is not listed in {manifest.name}" for name in there if name not in listed]

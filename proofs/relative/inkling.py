@@ -119,8 +119,10 @@ def far_keys_share_the_last_column():
 
 
 HEADS = {"states": symbols("r", 2, 1, 1), "profiles": symbols("P", 1, 2)}
-for wrong in ("distance_from_one", "future_at_distance_0", "states_of_the_first_head"):
-    bias_pinned.control_by("inkling.bias", wrong, **HEADS, query_positions=np.array([1]), key_positions=np.arange(3))
+HEADS |= {"query_positions": np.array([1]), "key_positions": np.arange(3)}
+bias_pinned.control_by("inkling.bias", "distance_from_one", **HEADS)
+bias_pinned.control_by("inkling.bias", "future_at_distance_0", **HEADS)
+bias_pinned.control_by("inkling.bias", "states_of_the_first_head", **HEADS)
 
 
 @theorem(of=WHOLE, sizes="h = 1, n = 2, m = 4, two curves, extent 3, d = 1; shifts by -1, 5 and 10^9", as_written="runs")

@@ -164,7 +164,7 @@ def test_what_a_function_of_the_rotated_features_cannot_show_is_said(file, tmp_p
     latent = {"model_type": "deepseek_v3", **SIZES, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32}
     for config, said in ((latent, True), (LLAMA, False)):
         assert cli.main(["check", f"{tmp_path / 'mine.py'}:same", "--config", str(file(config))]) == 1
-        assert ("not that they are the last 16 of 48" in capsys.readouterr().out) == said
+        assert ("that they are the last 16 of 48" in capsys.readouterr().out) == said
 
 
 def test_a_layer_of_a_text_is_chosen_before_one_of_a_picture(file, capsys):
@@ -193,7 +193,7 @@ def test_a_chosen_layer_without_positions_returns_what_it_receives(file, tmp_pat
     config = str(file(LLAMA | {"model_type": "smollm3", "no_rope_layers": [1, 1, 1, 0], "head_dim": 16}))
     for function, layer, code, words in (
         ("same", 3, 0, "a layer without positions returns x as it is ok"),
-        ("turned", 3, 1, "Diagnosis: your output is turned as in the layers with positions"),
+        ("turned", 3, 1, "Diagnosis: your output is rotated as in the layers with positions"),
         ("turned", 0, 0, "rope.rotate dim=16"),
         ("same", 0, 1, "positions_zero"),
     ):

@@ -584,11 +584,11 @@ def test_tables_of_a_gguf_file_that_are_wrong(tmp_path, capsys):
     path.write_bytes(gguf_with({"rope_factors_short.weight": [2.0] * 64}))
     assert_refused(path, capsys, "has the tensor rope_factors_short.weight and no rope_factors_long.weight")
     both = {"rope_factors_long.weight": [4.0] * 64, "rope_factors_short.weight": [2.0] * 64}
-    with pytest.raises(ValueError, match=r"scales by yarn and by rope_factors_short.weight"):
+    with pytest.raises(ValueError, match=r"has rope.scaling.type yarn and the tensor rope_factors_short.weight"):
         explain(listing("llama", YARN) | both)
-    with pytest.raises(ValueError, match=r"scales by llama.rope.scaling.factor and by LongRoPE"):
+    with pytest.raises(ValueError, match=r"has llama.rope.scaling.factor and LongRoPE's lists"):
         explain(listing("llama", {"rope.scaling.factor": 4.0}) | both)
-    with pytest.raises(ValueError, match=r"^llama.rope.scaling.factor is 4.0: this key can change the rotation"):
+    with pytest.raises(ValueError, match=r"^llama.rope.scaling.factor is 4.0: posref does not know the effect of this key"):
         explain(listing("llama", {"rope.scaling.factor": 4.0}) | {"rope_freqs.weight": [1.0] * 64})
     whole = gguf_with({"rope_freqs.weight": [1.0] * 64})
     info = whole.index(b"rope_freqs.weight") + len("rope_freqs.weight")
@@ -614,7 +614,7 @@ def test_a_gguf_file_without_a_length():
     """Its class has 2048, which the file does not say."""
     explained = explain(listing("llama", {"context_length": None}))
     assert "max_position_embeddings" not in explained["layers"][0]
-    assert "this GGUF file has no context_length: its longest text is not known" in explained["traps"]
+    assert "this GGUF file has no context_length, so its largest number of positions is not known" in explained["traps"]
 
 
 def test_a_missing_key_of_a_schedule():

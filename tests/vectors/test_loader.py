@@ -198,7 +198,8 @@ def test_files_and_manifest_fit(copy):
     ]
     (copy / "MANIFEST.sha256").unlink()
     assert vectors.verify(copy) == [
-        f"{copy / 'MANIFEST.sha256'} is missing; name a complete copy of posref/vectors, which has it: exported files have none"
+        f"{copy / 'MANIFEST.sha256'} is missing; pass a complete copy of posref/vectors; "
+        "exported files have none and cannot be verified"
     ]
 
 
