@@ -108,14 +108,14 @@ def weights(name, n):
 
 def sheet():
     """Twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half strength is an
-    even spread, 1/24; darker is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
+    even spread, 1/24; stronger is more. Without an encoding attention is flat. Stripes mean that the offset decides; anything
     else means that the place does. Random weights, 16 features; systems of two axes see a grid of 3 by 8."""
     return [_attention(name, 152) for name in ("", *(name for family in COLOURS for name in _names(family)))]
 
 
 def alone(name):
     """Attention on twenty-four equal tokens, so that everything you see is position. A row is a query, a column a key. Half
-    strength is an even spread, 1/24; darker is more. Random weights, 16 features."""
+    strength is an even spread, 1/24; stronger is more. Random weights, 16 features."""
     return [_attention(each, 260) for each in ("", name)]
 
 
