@@ -586,8 +586,7 @@ def _judged(run, function, options):
     try:
         report = run(function, **options)
     except (TypeError, ValueError) as error:
-        text = _in_shell(str(error))
-        raise Usage(text if "head_dim" in options else text.replace("head_dim is", "--dim is")) from None
+        raise Usage(_in_shell(str(error))) from None
     report.advice = [_in_shell(text) for text in report.advice]
     return report
 

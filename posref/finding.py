@@ -63,7 +63,7 @@ def _places(name):
         ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in of_type(t))]),
         ("motivation", [page.motivation]),
         ("implementation", [row.who for row in page.differ]),
-        ("page", text.splitlines()),  # words in one line mean it more than words that are far apart
+        ("page", text.splitlines()),  # words in one line are a better hit than words that are far apart
         ("page", [text]),
     )
 

@@ -378,7 +378,7 @@ def test_check_exponent_dim(shell):
             ("my_ops:half", "--as", "rope.rotate", "--dim", "128", "--rotary-dim", "200", "--layout", "half"),
             "--rotary-dim cannot exceed --dim",
         ),
-        (("my_ops:half", "--as", "rope.rotate", "--dim", "0", "--layout", "half"), "--dim is 0, expected an integer"),
+        (("my_ops:half", "--as", "rope.rotate", "--dim", "0", "--layout", "half"), "dim is 0, expected an integer"),
         (
             ("my_ops:half", "--as", "rope.rotate", "--dim", "8", "--layout", "half", "--schedule", "linear", "--factor", "4"),
             "check with --as rope, which takes it",
@@ -694,7 +694,7 @@ def test_advice_is_in_options(run, tmp_path):
 def test_advice_for_a_function_of_queries_and_keys(shell):
     code, out, _ = shell("check", "my_ops:queries_and_keys", *HALF)
     assert code == 1
-    assert "a check passes x and positions; wrap it" in out
+    assert "a check calls fn(x, positions): wrap it" in out
     assert "lambda x, positions: fn(x, x, positions)[0]." in out
 
 

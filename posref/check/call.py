@@ -59,7 +59,7 @@ class Caller:
                 to = getattr(sys.modules[module], function)
                 yield f"It runs with tensors: pass to={module}.{function}.", Caller(self.fn, self.op, to, to, *more)
         if self.op.given == ("x", "positions"):
-            words = "It runs with q, k and positions, and a check passes x and positions; wrap it, and check k with [1] as well"
+            words = "It runs as fn(q, k, positions), and a check calls fn(x, positions): wrap it, and check k with [1] as well"
             wrapped = Caller(lambda x, positions: self.fn(x, x, positions)[0], self.op, self.to, self.to_positions, *more)
             yield f"{words}: lambda x, positions: fn(x, x, positions)[0].", wrapped
 

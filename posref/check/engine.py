@@ -68,7 +68,7 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
-        self.before: Question | None = None  # was answered rightly: no mistake that it tells explains this one
+        self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
         self._bounds: dict[tuple[str, str], np.ndarray] = {}
@@ -227,8 +227,8 @@ class Question:
         model, shape = self.models[-1], self.right.shape
         return [name for name, answer in self.wrong.items() if answer.shape == shape and self._told(answer, model)]
 
-    def tells(self, name: str, wrong: Wrong) -> bool:
-        """Whether this data tells a mistake from the right answer."""
+    def distinguishes(self, name: str, wrong: Wrong) -> bool:
+        """Whether this data distinguishes a mistake from the right answer."""
         answer = self.answer(name, wrong)
         return answer is not None and (answer.shape != self.right.shape or self._told(answer, self.models[-1]))
 
@@ -296,7 +296,7 @@ class Question:
                 worst = np.inf if " and " in name else max(2.0, distance(got, answer, self.tolerance[model], self.gauge))
             if worst > 1:
                 near[name] = min(worst, near.get(name, np.inf))
-            elif self.before is not None and self.before.tells(name, mistake.wrong):
+            elif self.before is not None and self.before.distinguishes(name, mistake.wrong):
                 continue
             elif self._shown(got, answer, model, self.bound(name, mistake.wrong, answer, model)):
                 fits[name] = mistake, answer
@@ -328,7 +328,7 @@ class Question:
 
 
 def _better(fits: tuple[tuple[str, Mistake, float], ...], worst: float) -> tuple[tuple[str, Mistake, float], ...]:
-    """Those that fit twice as well as the right answer, where it is off by its bound: others are near it by chance."""
+    """Those that fit twice as well as the right answer, where that does not fit: a closer fit may be chance."""
     return tuple(each for each in fits if worst <= 1 or 2 * each[2] <= worst)
 
 

@@ -264,7 +264,7 @@ def _multiple(answer: np.ndarray, right: np.ndarray) -> bool:
         return bool(np.abs(answer - factor * right).max() <= 2**-20 * np.abs(answer).max())
 
 
-ROW = "in every row all numbers are off by the same: a softmax over the row does not see that"
+ROW = "in each row all numbers have the same error, which a softmax over the row removes"
 
 
 def relation(question: Question, got: np.ndarray, model: str) -> str:

@@ -22,7 +22,7 @@ from posref.check.stages.later_questions import reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
-from posref.check.stages.shapes import LARGE, large_counts, other_shapes, told_apart, trained_lengths
+from posref.check.stages.shapes import LARGE, distinguished, large_counts, other_shapes, trained_lengths
 from posref.check.tensors import dtype_name
 from posref.check.verdict import blind, decided, judged
 from posref.explain import presets as released
@@ -109,7 +109,7 @@ def check(
         if seed is not None:
             seeded(report, caller, settings, question, seed)
     elif question is not None:
-        told_apart(report, caller, op, settings, question)
+        distinguished(report, caller, op, settings, question)
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified and np.asarray(a[caller.modified]).dtype.kind in "iub":
@@ -159,7 +159,7 @@ def contract(
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
-        usual["max_position"] = f"none: positions up to {FAR[-1]} are tried, as far as rounding leaves a wrong one visible"
+        usual["max_position"] = f"none: positions up to {FAR[-1]} are tried, while rounding is small enough to show a wrong one"
     for each, value in ((each, value) for each, value in (usual | settings).items() if each not in unused):
         line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         lines.append(line if each in settings else line + words.get(each, ""))
@@ -382,7 +382,7 @@ def _called(
         working = (words for words, other, made in _others(caller, op, settings, a) if _works(other, made))
         contract = f"The contract is fn({', '.join(op.given)})"
         where = error.__cause__ and line_of(error.__cause__)
-        other = isinstance(error.__cause__, TypeError) or "None" in str(error)  # arguments or a result that no converter mends
+        other = isinstance(error.__cause__, TypeError) or str(error).startswith("it returned None")  # no converter mends these
         advice = (
             f"Debug {where}, which raised {type(error.__cause__).__name__}. {contract}; wrap the function if it expects others."
             if where

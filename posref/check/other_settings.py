@@ -61,13 +61,13 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
 
 
 def as_exponent(base: float, asked: float) -> str:
-    """What the square of a base, or its root, is as an exponent.
+    """The exponent that has the same effect as the square of the base asked for, or its root.
 
     >>> as_exponent(1e8, 1e4)
-    ', which is an exponent of 4t/dim'
+    ', the same as the exponent 4t/dim'
     """
     exponent = {asked**2: "4t/dim", asked**0.5: "t/dim"}.get(base)
-    return f", which is an exponent of {exponent}" if exponent else ""
+    return f", the same as the exponent {exponent}" if exponent else ""
 
 
 def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:

@@ -57,7 +57,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)
-        constants = general.relation(question, got, question.models[-1]) == general.ROW  # no two mistakes are likelier
+        constants = general.relation(question, got, question.models[-1]) == general.ROW  # then pairs of mistakes are not tried
         yield from [question.pairs()] if pairs and not constants else []
         yield general.with_a_factor(question, got)
 

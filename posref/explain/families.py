@@ -19,7 +19,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     window      which kinds see a window: its key, what is added to it, whether it reaches to both sides
     nope        which kinds do not rotate, or the key of a list
     class       the type whose code transformers has, where transformers has no type of this name
-    rows        which row of a learned table a token reads (posref.explain.positions); absent: its place; of a bias, its tokens
+    rows        which row of a learned table a token reads (posref.explain.positions); absent: row n; of a bias, its tokens
     heads_by_layer  the key of a list with the number of heads of each layer
     heads_of, key_heads_of  kinds with another number of heads: its key, and for keys what stands there without one
     key_heads   one; multi_query where this key decides that all heads share one key; attn_config where it is in there

@@ -194,12 +194,14 @@ def _rotation(group):
 
 def _state(said):
     """Lines of a layer with a state, which has no scores; the convolution stands before the state."""
-    rows = said.get("convolution")
-    if rows:
-        act, bias = f", then {rows['activation']}" if rows["activation"] else "", "with" if rows["bias"] else "without"
-        after = f"; the result is multiplied by {rows['gated']}" if "gated" in rows else ""
-        of = ", ".join(rows["of"])
-        yield "convolution", f"state.convolution of {of} over {rows['width']} tokens, {bias} bias{act}{after}"
+    rule = said.get("convolution")
+    if rule:
+        act, bias = f", then {rule['activation']}" if rule["activation"] else "", "with" if rule["bias"] else "without"
+        after = f"; the result is multiplied by {rule['gated']}" if "gated" in rule else ""
+        yield (
+            "convolution",
+            f"state.convolution of {', '.join(rule['of'])} over {rule['width']} tokens, {bias} bias{act}{after}",
+        )
     if "log_decay" not in said:
         return
     formulas = " ".join(str(said.get(name, "")) for name in ("step", "log_decay", "strength", "skip", "gated"))
@@ -207,20 +209,15 @@ def _state(said):
     trained, of_token = ([name for name in names if name in words] for names in (TRAINED, OF_TOKEN))
     if of_token:
         yield "numbers", f"{', '.join(of_token)}: projected from the token; {', '.join(trained)}: trained"
-    for name, lead in (
-        ("activation", ""),
-        ("step", "step = "),
-        ("log_decay", "ln(decay) = "),
-        ("values", "v = "),
-        ("strength", "beta = "),
+    for label, name, words in (
+        ("activation", "activation", "queries, keys and values go through {}"),
+        ("step", "step", "step = {}"),
+        ("decay", "log_decay", "ln(decay) = {}, one number per {decay_per}"),
+        ("values", "values", "v = {}"),
+        ("strength", "strength", "beta = {}"),
     ):
         if name in said:
-            text = f"{lead}{said[name]}"
-            if name == "activation":
-                text = f"queries, keys and values go through {text}"
-            if name == "log_decay":
-                text += f", one number per {said['decay_per']}"
-            yield name.replace("log_", ""), text
+            yield label, words.format(said[name], **said)
     reads = f"value head h reads key head {said['key_head']} of {said['key_heads']}"
     of = "" if said["key_heads"] == said["value_heads"] else f"; {reads if said['key_heads'] > 1 else 'all read one key head'}"
     yield "state", f"{said['value_heads']} heads of {said['key_width']} x {said['value_width']} numbers, keys by values{of}"

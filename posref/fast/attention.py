@@ -509,7 +509,7 @@ def _attend(q, k, v, bias, out, maximum, denominator, softcap, rule, low, high, 
 
 @_machine.jit(pipeline_class=_machine.Separate, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
 def _score(q, keys, s):
-    """s[r, c] = q[r] . keys[c]. A key is read once for all rows, of which two at a time share what is read."""
+    """s[r, c] = q[r] . keys[c]. A key is read once for two rows at a time."""
     rows, dim = q.shape
     for c in range(len(keys)):
         _fetch(keys[c])

@@ -8,6 +8,7 @@ import numpy as np
 
 from posref.ops import Mistake, layers, missing, result, using
 from posref.ops.common import OTHER_LAYOUT, rounded
+from posref.ops.rope import MISTAKES as ROPE
 from posref.rotary import axes, rope
 
 sections = axes.sections
@@ -159,6 +160,11 @@ def _cos_sin_swapped(f, a):
     return rope.rotate(a.x, np.sin(angle), np.cos(angle), layout=a.layout, rotary_dim=a.dim)
 
 
+POWERS = {  # what an exponent is multiplied by
+    "exponent_head_dim": lambda a: a.dim / a.x.shape[-1],
+    "exponent_doubled": lambda a: 2,
+    "exponent_halved": lambda a: 0.5,
+}
 WHOLE, DONE = (0, 1, 2), (0, 2, 1)  # orders of three axes: as asked, and rows_and_columns_exchanged
 
 ARRAYS = {
@@ -289,24 +295,7 @@ FURTHER = {
         "Right for no text: later pairs turn too fast.",
         "Make one list of frequencies for the whole width and let pair t keep entry t.",
     ),
-    "exponent_head_dim": Mistake(
-        _to_the_power(lambda a: a.dim / a.x.shape[-1]),
-        "theta_t = base^(-2t/head_dim) although only dim features turn",
-        "Every rotated pair but the first is too fast.",
-        "Divide the exponent by the rotated width.",
-    ),
-    "exponent_doubled": Mistake(
-        _to_the_power(lambda a: 2),
-        "exponent 4t/dim: it counts features, not pairs",
-        "Frequencies fall twice too fast.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
-    ),
-    "exponent_halved": Mistake(
-        _to_the_power(lambda a: 0.5),
-        "exponent t/dim: it divides by 2 dim",
-        "Frequencies fall half as fast.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
-    ),
+    **{name: ROPE[name]._replace(wrong=_to_the_power(power), kind="", only="rotate") for name, power in POWERS.items()},
     "bf16_frequencies": Mistake(
         using(frequencies=lambda a: rounded(rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, 8)),
         "the frequencies are held in bfloat16 (8 bits)",

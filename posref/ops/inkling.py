@@ -91,7 +91,7 @@ MISTAKES = {
     "distance_from_one": Mistake(
         _columns(lambda t, n: (t - 1, (t >= 1) & (t <= n))),
         "P_{c, i - j - 1}: the first column is read at the distance 1",
-        "The own token has no bias, and each key that of its neighbor.",
+        "The query's own token has no bias; every other key has that of the key after it.",
         "Column 0 is the query's own token.",
     ),
     "profiles_reversed": Mistake(
@@ -116,7 +116,7 @@ MISTAKES = {
     "states_of_the_key": Mistake(
         _in("bias", _of_the_key),
         "r_j . P: the key's token mixes the curves",
-        "Each key says from where it wants to be seen.",
+        "The bias depends on the key's token instead of the query's.",
         "Take the states of the query.",
     ),
     "states_of_the_first_head": Mistake(
@@ -164,7 +164,7 @@ MISTAKES = {
     "temperature_of_the_key": Mistake(
         using(amount=0, k=lambda a: a.k * _tau(a, "key_positions")),
         "scale q . (tau_j k_j) + b: the keys have the temperature of their own position, and the bias none",
-        "The scores of one query are not in proportion.",
+        "Each key's score is sharpened by another number, so the weights of one query are wrong.",
         "Take the position of the query.",
         kind="temperature",
     ),
@@ -185,7 +185,7 @@ MISTAKES = {
     "temperature_of_llama_4": Mistake(
         _in("temperature", lambda _, p, amount, floor: 1 + amount * np.log(1 + np.maximum(p + 1, 0) // floor)),
         "ln(1 + floor((i + 1) / floor)): Llama 4's temperature",
-        "It moves in steps, and each step is too high.",
+        "The temperature rises in steps and is too high.",
         "Neither round the quotient nor add 1 to it.",
         kind="temperature",
     ),
@@ -195,7 +195,7 @@ FURTHER = {
     "temperature_in_bf16": Mistake(
         _in("temperature", lambda right, p, **given: rounded(right(p, **given), 8)),
         "the temperature is rounded to bfloat16 (8 bits)",
-        "It moves in steps of 1/128, and scores are up to 0.4 % off.",
+        "The temperature rises in steps of 1/128, and scores are up to 0.4 % off.",
         "Keep the temperature in float32.",
         kind="temperature",
     ),
@@ -204,7 +204,7 @@ FURTHER = {
 PRESETS = {name: ("temperature", inkling.PRESETS[name]) for name in inkling.PRESETS}
 
 CAUSAL = True
-SCORES = "key vectors of shaw for the past, whose rows lie in the span of a few curves, times a temperature"
+SCORES = "Shaw's key vectors for the past, limited to mixtures of a few curves; then a temperature per query"
 
 
 def _head(t):

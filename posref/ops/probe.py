@@ -345,6 +345,7 @@ def maker(
                 raise ValueError(f"ops: {f.__name__} needs {name}=; its settings are {', '.join(parameters)}")
         s = Arguments({name: p.default for name, p in parameters.items()} | chosen | {"given": given})
         if "dim" in s and "head_dim" not in chosen:
+            _require.count("ops", "dim", s.dim)
             s["head_dim"] = s.dim
         for name in sizes.keys() & s.keys() - {"positions"}:
             if s[name] is not None:

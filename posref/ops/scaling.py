@@ -135,7 +135,7 @@ def _upside_down(f, a):
 
 
 def _inverted(f, a):
-    """w' keeps the share 1 - e of w and divides the share e, which is (w - w') / (w - w / s); here e is multiplied."""
+    """(1 - e) w + e s w, where the specification gives w' = (1 - e) w + e w / s."""
     w = rope.frequencies(a.dim, a.base)
     return w + a.factor * (w - f(**a))
 
@@ -190,9 +190,9 @@ MISTAKES = {
     ),
     "inverted": Mistake(
         _inverted,
-        "the frequencies are multiplied by the factor instead of divided",
+        "the frequencies that are to be divided by the factor are multiplied by it",
         "Garbage at any length.",
-        "Divide the frequencies by the factor.",
+        "Divide by the factor.",
         only="linear yarn llama3",
     ),
     "factors_multiplied": Mistake(

@@ -41,8 +41,8 @@ Where implementations differ.
       | modeling_inkling2.py
     r | transformers' Inkling 2 | times a trained number per head and curve, then shortened to the norm 8 if longer | 5.23.0
       | modeling_inkling2.py Inkling2ScaledL2Clip
-    temperature | transformers' Inkling | of the place in the cache: padding on the left counts | 5.23.0 | modeling_inkling.py
-    temperature | transformers' Inkling 2 | of position_ids; distances are those of places in the cache | 5.23.0
+    temperature | transformers' Inkling | from the cache slot: padding on the left counts | 5.23.0 | modeling_inkling.py
+    temperature | transformers' Inkling 2 | from position_ids; distances from cache slots | 5.23.0
       | modeling_inkling2.py
     temperature of the bias | transformers' Inkling | multiplies b | 5.23.0 | modeling_inkling.py
     temperature of the bias | transformers' Inkling 2 | multiplies r, which is rounded before the product with P | 5.23.0

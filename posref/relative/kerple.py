@@ -5,7 +5,7 @@ nearly flat to steeper than a line.
 
 Also called: kernelized relative positional embedding.
 
-Definition. Head a has two trained numbers, p_a above 0 and a_a, at 0 of which it has no bias:
+Definition. Each head has two trained numbers, p > 0 and a; with a = 0 it has no bias:
 
     s_ij = q_i . k_j / sqrt(d) - p ln(1 + a |j - i|)      form="log"
     s_ij = q_i . k_j / sqrt(d) - a |j - i|^p              form="power", 0 < p <= 2

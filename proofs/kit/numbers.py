@@ -259,7 +259,7 @@ def _keywords(f, arguments):
 
 
 def _calls_agree(call):
-    """How many times a call could be compared: at every size if it has one, in every dtype."""
+    """The number of comparisons of a call: in every dtype, and at every size if it has a symbolic one."""
     if not any(map(_symbolic, call.arguments.values())):
         return _again(call)
     call, used = _opened(call), _sizes([*call.arguments.values(), call.result])

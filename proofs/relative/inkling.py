@@ -55,7 +55,7 @@ temperature_pinned.control_by("inkling.temperature", "temperature_of_llama_4", p
 
 @theorem(of=WHOLE, sizes="h = 2 and one key head, n = 2, m = 3, two curves, d = 1; every floor and amount; every path")
 def scores_pinned():
-    """A score is tau_i (scale q_i . k_j + b_ij), with the bias of its head and pair: no part of it lacks the temperature."""
+    """A score is tau_i (scale q_i . k_j + b_ij), with the bias of its head and pair: tau multiplies both parts."""
     q, k, r = symbols("q", 2, 2, 1), symbols("k", 1, 3, 1), symbols("r", 2, 2, 2)
     profiles, scale, at = symbols("P", 2, 3), symbol("scale"), np.array([3, 5, 6])
     both = lambda: (
@@ -100,8 +100,8 @@ def of_the_queries_alone():
 
 @theorem(of=BIAS, sizes="batch 2, h = 2, n = 2, m = 5, two curves, extent 1, 2, 3")
 def bias_pinned():
-    """b is the state of the head's query times the column of P at the distance i - j, for distances 0 .. extent - 1: the own
-    token reads the first column. It is 0 for keys in the future and from the distance `extent` on."""
+    """b is the state of the head's query times the column of P at the distance i - j, for distances 0 .. extent - 1: the
+    query's own token reads the first column. It is 0 for keys in the future and from the distance `extent` on."""
     queries, keys = np.array([[4, 7], [3, 2]]), np.array([[1, 7, 4, 6, 5], [2, 3, 1, 0, 9]])
     r = symbols("r", 2, 2, 2, 2)
     for extent in (1, 2, 3):
@@ -154,8 +154,8 @@ def by_distance_alone():
 
 @theorem(of=[*BIAS, shaw.scores], sizes="h = 2, d = 3, two curves, extent 2; every offset from -4 to 4")
 def a_table_of_shaw():
-    """Where the states are a linear map of the queries, r = q W, the bias is the position term of Shaw et al.: their table has
-    the columns of W P for the distances below `extent`, and zeros at the distance `extent` and for the future."""
+    """Where the states are a linear map of the queries, r = q W, the bias is the position term of Shaw et al.: row t of their
+    table is column t of W P for distances t < extent, and 0 for the distance `extent` and for the future."""
     q, w, profiles, at = symbols("q", 2, 1, 3), symbols("w", 3, 2), symbols("P", 2, 2), np.arange(-4, 5)
     columns = (w @ profiles).T
     table = np.concatenate([0 * columns[:1], columns[::-1], 0 * columns])

@@ -130,7 +130,7 @@ def test_who_masks_what_was_asked_as_well_is_right(window):
     check(fn, "rope.attend", **asked).require()
 
 
-@pytest.mark.parametrize("last", [8191, 20000])
+@pytest.mark.parametrize("last", [8191, 12000])
 def test_a_position_that_ends_has_no_name_that_the_first_output_refutes(last):
     """Positions clamped far out look like positions divided by a thousand, which nearer ones are not."""
     right = ops.op("rope.attend").spec
@@ -139,7 +139,7 @@ def test_a_position_that_ends_has_no_name_that_the_first_output_refutes(last):
         at = (np.minimum(positions, last) for positions in (query_positions, key_positions))
         return right(q, k, v, *at, mask, dim=64, layout="half", scale=0.125)
 
-    report = check(fn, "rope.attend", dim=64, layout="half", scale=0.125)
+    report = check(fn, "rope.attend", dim=64, layout="half", scale=0.125, heads=4, key_heads=2)
     assert not report.ok
     assert not any(name.startswith("positions_whole") for name in names(report)), report
 

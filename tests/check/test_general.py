@@ -132,7 +132,7 @@ FACTS = [
         "alibi.bias",
         ALIBI,
         lambda i, j: SLOPES * offsets(i, j) + SLOPES * i[:, None, :, None] ** 2,
-        "in every row all numbers are off by the same",
+        "in each row all numbers have the same error",
     ),
     (
         "alibi.bias",

@@ -215,10 +215,10 @@ def test_settings_without_a_schedule():
 
 def test_an_exponent_beside_a_schedule_is_told_from_a_base():
     report = check_rope(turned(llama3(25e10, 8, 1, 4, 8192)), dim=DIM, layout="half", schedule="llama3", base=5e5, **LLAMA3)
-    assert "base 2.5e+11, which is an exponent of 4t/dim in the schedule; you asked for base=500000" in str(report)
+    assert "base 2.5e+11, the same as the exponent 4t/dim, in the schedule; you asked for base=500000" in str(report)
 
 
-@pytest.mark.parametrize(("slow", "advice"), [(8, "is a scaling for long context"), (1 / 8, "Print your frequencies beside")])
+@pytest.mark.parametrize(("slow", "advice"), [(8, "is a scaling for long context"), (1 / 8, "Compare your frequencies with")])
 def test_advice_on_frequencies_is_about_their_ratios(slow, advice):
     """Slow pairs that are divided are those of a schedule; others are not."""
     theta = [w if t < 13 else w / slow ** min(1, (t - 12) / 7) for t, w in enumerate(plain(1e4))]
@@ -227,11 +227,11 @@ def test_advice_on_frequencies_is_about_their_ratios(slow, advice):
     assert advice in report.diagnosis[0].remedy
 
 
-@pytest.mark.parametrize(("schedule", "factor"), [("yarn", "0.1 ln(factor) + 1"), (None, "What is asked keeps norms")])
+@pytest.mark.parametrize(("schedule", "factor"), [("yarn", "0.1 ln(factor) + 1"), (None, "The rotation asked for keeps norms")])
 def test_advice_on_a_magnitude_is_about_what_was_asked(schedule, factor):
     """Where a magnitude is asked for, it is of YaRN or of LongRoPE; where none is, it goes."""
     theta, settings = ASKED["yarn"] if schedule else (plain(1e4), {})
     asked = {"schedule": schedule, "magnitude": 1.1} if schedule else {}
     report = check_rope(lambda x, positions: 1.3 * turned(theta)(x, positions), dim=DIM, layout="half", **asked, **settings)
     assert factor in str(report.advice)
-    assert not schedule or "LongRoPE sqrt(1 + ln(factor) / ln(length))" in str(report.advice)
+    assert not schedule or "LongRoPE sqrt(1 + ln(factor) / ln(original_length))" in str(report.advice)

@@ -29,10 +29,11 @@ MAGNITUDES = (  # power of the magnitude asked for, name, what cos and sin are, 
     (-1, "inverted", "are divided", "Multiply cos and sin by it."),
 )
 MAGNITUDE = (
-    "Read attention_factor or mscale; without these YaRN has 0.1 ln(factor) + 1, LongRoPE sqrt(1 + ln(factor) / ln(length))."
+    "Read attention_factor or mscale; without these YaRN has 0.1 ln(factor) + 1 and LongRoPE "
+    "sqrt(1 + ln(factor) / ln(original_length))."
 )
 SCALED = "A ratio that rises from 1 to a constant is a scaling for long context (Llama 3, YaRN): ask for it or remove it."
-COMPARE = "Print your frequencies beside those asked: compare base, width, and the factors and lengths of a schedule."
+COMPARE = "Compare your frequencies with those asked for: base, rotated width, and the factors and lengths of the schedule."
 ZERO = 2.0**-26  # below the smallest number of float16
 
 Stage = list[Named]
@@ -410,7 +411,7 @@ def _magnitude(number: float, asked: float = 1.0) -> Named:
     """Tables times a number; where a magnitude is asked for, it may be missing, be there twice, or be another one."""
     said, words = number * asked, f"{asked:.6g}, the magnitude that you asked for"
     bug, name = f"cos and sin times {said:.6g}{_yarn(said)}", f"magnitude {said:.6g}"
-    remedy = "What is asked keeps norms: remove the factor, or ask for it with magnitude=, as YaRN and LongRoPE have one."
+    remedy = "The rotation asked for keeps norms. Remove the factor; where the model has one (YaRN, LongRoPE), pass magnitude=."
     for power, called, what, advice in MAGNITUDES if asked != 1 else ():
         if abs(said - asked**power) < 1e-5:
             said, name, bug, remedy = asked**power, f"magnitude_{called}", f"cos and sin {what} by {words}", advice

@@ -69,7 +69,7 @@ def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake
             made, remedy = op.spec(**a | change), f"Pass {', '.join(change)} on as configured."
             power = as_exponent(change["base"], a.base) if [*change] == ["base"] else ""
             said = ", ".join(f"{name}={_said(a[name])}" for name in change)
-            bug = f"{words}{power} in the schedule; you asked for {said}"
+            bug = f"{words}{power}{',' * bool(power)} in the schedule; you asked for {said}"
             yield words, Mistake(using(frequencies=made), bug, remedy=remedy, kind="setting")
 
 

@@ -52,7 +52,7 @@ def models_after(report: Report, first: engine.Question) -> tuple[str, ...]:
 def answered_rightly(report: Report, name: str, first: engine.Question, question: engine.Question, got: np.ndarray) -> bool:
     """Whether a further output is right; if not, the report says what it is.
 
-    Of several mistakes that fit, those stay that the first output, which was right, does not refute.
+    If several mistakes fit, those stay that the first output, which was right, does not rule out.
     """
     part = Report(report.subject)
     right = judged(part, question, reshaped(got, question))
@@ -63,7 +63,7 @@ def answered_rightly(report: Report, name: str, first: engine.Question, question
 
 
 def keep_alone(report: Report, names: Sequence[str]) -> None:
-    """Of the mistakes that fit, these alone; all where none of them is left."""
+    """Keep only the diagnosed mistakes of these names; all if none of them is there."""
     kept = [finding for finding in report.diagnosis if finding.name in names]
     if not kept or len(kept) == len(report.diagnosis):
         return

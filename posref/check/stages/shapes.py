@@ -125,8 +125,8 @@ def _ends(caller: Caller, first: engine.Question) -> list[int]:
     return [end for end in ends if 0 < end < last_position(first.a)]
 
 
-def told_apart(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
-    """Of several mistakes that give the first output, those that give the output at the trained lengths or other shapes too."""
+def distinguished(report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question) -> None:
+    """Of several mistakes that give the first output, keep those that give it at trained lengths and other shapes too."""
     left = [finding.name for finding in report.diagnosis]
     if not set(left) <= op.mistakes.keys():
         return
