@@ -52,9 +52,10 @@ def test_every_rotary_class(part):
     verdicts = list(rotations.report(part=slice(part, None, PARTS)))
     problems = {verdict.subject: verdict.problem for verdict in verdicts if verdict.problem}
     assert problems.keys() == rotations.NOT_ASKED.keys() & {verdict.subject for verdict in verdicts}, problems
-    assert len(verdicts) > 25
+    assert len(verdicts) >= 29  # of more than 250 in all, of 226 classes
 
 
 def test_reasons_are_about_classes():
     titles = {f"{home.rpartition('.')[2].removeprefix('modeling_')}.{name}" for home, name in rotations.classes()}
     assert rotations.NOT_ASKED.keys() <= titles
+    assert len(titles) > 220
