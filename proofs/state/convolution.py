@@ -87,6 +87,24 @@ def zero_padding_in_the_middle():
     prove_equal(convolution.causal(x, kernel).output, zero_padding.convolve(x, kernel.T[..., None], padding="zero"))
 
 
+@theorem(of=[convolution.causal], sizes="n = 4, width 3, two features")
+def the_gradient_is_the_text_backwards():
+    """sum_i u_i . y_i is the product of all rows, state and text, with u convolved from the last token on and width - 1 rows of
+    zeros behind it: so the same kernel gives the gradient of the text, and of the rows before it."""
+    x, kernel, s, u = symbols("x", 4, 2), symbols("w", 2, 3), symbols("s", 2, 2), symbols("u", 4, 2)
+    read = convolution.causal(x, kernel, state=s).output
+    back = convolution.causal(np.concatenate([u[::-1], 0 * s]), kernel).output[::-1]
+    prove_equal([(u * read).sum()], [(np.concatenate([s, x]) * back).sum()], mention=[s[0, 1], x[3, 0], kernel[1, 0]])
+
+
+@the_gradient_is_the_text_backwards.control
+def the_kernel_is_turned_too():
+    """So it is with the kernel turned around."""
+    x, kernel, u = symbols("x", 2, 1), symbols("w", 1, 2), symbols("u", 2, 1)
+    back = convolution.causal(u[::-1], kernel[:, ::-1]).output[::-1]
+    prove_equal([(u * convolution.causal(x, kernel).output).sum()], [(x * back).sum()])
+
+
 # what it can tell
 
 

@@ -178,6 +178,38 @@ def it_only_forgets():
     prove_equal(got, np.exp(g.T) * s + b * k.T * v)
 
 
+@theorem(of=[delta.recurrent, *REST], sizes="n = 3, d = 2, d_v = 1; a gate for each feature")
+def the_gradient_is_a_state_that_goes_back():
+    """From the last token on D_i = T_{i+1} + s q_i w_i^T, p_i = b_i k_i . D_i and T_i = diag(f_i) (1 - b_i k_i k_i^T) D_i: then
+    sum_i w_i . o_i = sum_i v_i . p_i + sum S T_0, so p is the gradient of the values and T_0 that of the first state."""
+    *given, s = text(3)
+    w, scale = symbols("w", 3, 1), symbol("r")
+    read = delta.recurrent(*given, scale=scale, state=s, **KV).output
+    values, first = backwards(*given, w, scale, erased=True)
+    prove_equal([(w * read).sum()], [values + (s * first).sum()], mention=[w[2, 0], given[2][0, 0], s[1, 0], scale])
+
+
+def backwards(q, k, v, b, g, w, scale, *, erased):
+    """sum_i v_i . p_i, and T_0."""
+    after, total = 0 * k[0, :, None], 0
+    for i in reversed(range(len(k))):
+        after = after + scale * q[i, :, None] * w[i]
+        recalled = b[i] * (k[i] @ after)
+        total = total + (v[i] * recalled).sum()
+        after = np.exp(g[i])[:, None] * (after - erased * k[i, :, None] * recalled)
+    return total, after
+
+
+@the_gradient_is_a_state_that_goes_back.control
+def nothing_is_erased_on_the_way_back():
+    """So it is with T_i = diag(f_i) D_i, as in gated linear attention."""
+    *given, s = text(2, 1, 1, 1)
+    w = symbols("w", 2, 1)
+    read = delta.recurrent(*given, scale=1, state=s, **KV).output
+    values, first = backwards(*given, w, 1, erased=False)
+    prove_equal([(w * read).sum()], [values + (s * first).sum()])
+
+
 @theorem(of=[*WHOLE, gated.quadratic], sizes="n = 3, d = 3, d_v = 1; keys along three axes", as_written="runs")
 def without_overlap_gated_linear_attention():
     """With orthogonal keys of any length and no state nothing is recalled: it is gated linear attention with values b v."""

@@ -158,13 +158,15 @@ def the_bias_is_left_out():
 
 @theorem(of=[gated.quadratic, *REST], sizes="n = 3, d = 2, d_v = 1; a gate for each feature")
 def the_gradient_is_the_text_backwards():
-    """sum_i w_i . o_i = sum_j v_j . p_j, where p is read from the text backwards, with w for values, queries for keys, keys for
-    queries, and the gate of the token after: so p is the gradient of the values."""
-    q, k, v, g, _ = text(3)
-    w, later = symbols("w", 3, 1), np.concatenate([0 * g[:1], g[:0:-1]])
-    read = gated.quadratic(q, k, v, g, scale=1, **KV).output
-    back = gated.quadratic(k[::-1], q[::-1], w[::-1], later, scale=1, **KV).output[::-1]
-    prove_equal([(w * read).sum()], [(v * back).sum()], mention=[w[2, 0], v[0, 0], -g[2, 0]])
+    """sum_i w_i . o_i = sum_j v_j . p_j + sum f_0 s S T, where p and T are output and state of the text backwards, with w for
+    values, queries for keys, keys for queries, and the gate of the token after: so p is the gradient of the values, and f_0 s T
+    that of the first state."""
+    q, k, v, g, s = text(3)
+    w, scale, later = symbols("w", 3, 1), symbol("r"), np.concatenate([0 * g[:1], g[:0:-1]])
+    read = gated.quadratic(q, k, v, g, scale=scale, state=s, **KV).output
+    back = gated.quadratic(k[::-1], q[::-1], w[::-1], later, scale=scale, **KV)
+    stated = (v * back.output[::-1]).sum() + (np.exp(g[0])[:, None] * scale * s * back.state).sum()
+    prove_equal([(w * read).sum()], [stated], mention=[w[2, 0], v[0, 0], -g[2, 0], s[1, 0]])
 
 
 @the_gradient_is_the_text_backwards.control

@@ -138,6 +138,28 @@ def order_does_not_matter():
     prove_equal(*last)
 
 
+@theorem(of=[retention.quadratic, *REST], sizes="n = 3, one head, d = 2, d_v = 1")
+def the_gradient_is_the_text_backwards():
+    """sum_i w_i . o_i = sum_j v_j . p_j + sum g s S T, where p and T are output and state of the text backwards, with w for
+    values, queries for keys and keys for queries: so p is the gradient of the values and g s T that of the first state."""
+    q, k, v, g, s = text(3, 1, 2, 1)
+    w, scale = symbols("w", 1, 3, 1), symbol("r")
+    read = retention.quadratic(q, k, v, g, scale=scale, state=s).output
+    back = retention.quadratic(k[:, ::-1], q[:, ::-1], w[:, ::-1], g, scale=scale)
+    stated = (v * back.output[:, ::-1]).sum() + (g[0] * scale * s * back.state).sum()
+    prove_equal([(w * read).sum()], [stated], mention=[w[0, 2, 0], v[0, 0, 0], s[0, 1, 0]])
+
+
+@the_gradient_is_the_text_backwards.control
+def queries_and_keys_keep_their_places():
+    """So it is without exchanging queries and keys."""
+    q, k, v, g, _ = text(2, 1, 1, 1)
+    w = symbols("w", 1, 2, 1)
+    read = retention.quadratic(q, k, v, g, scale=1).output
+    back = retention.quadratic(q[:, ::-1], k[:, ::-1], w[:, ::-1], g, scale=1).output[:, ::-1]
+    prove_equal([(w * read).sum()], [(v * back).sum()])
+
+
 @example(of=[retention.decays], sizes="h = 1 .. 16")
 def decays_pinned():
     """Head h has the decay 1 - 2^(-5-h), which float64 holds exactly: 31/32 first."""
