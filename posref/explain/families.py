@@ -450,6 +450,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "causal": False,
     },
     "lfm3": {
+        "state": SHORT,
         "like": "windowed",
         "kinds": {"rule": "lfm3"},
         "parameters": "given",
