@@ -28,6 +28,7 @@ ENCODINGS = {
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
+ATTENTIONS = {"rope": "attention with RoPE", "none": "attention without position"}
 TRAINED, OF_TOKEN = ("A_log", "dt_bias", "D"), ("a", "b", "f", "dt", "x", "z")  # names of transformers in formulas of states
 NORMS = {
     "before": "queries and keys are normalized before the rotation",
@@ -104,15 +105,23 @@ def _lines(group):
 
 def block(groups):
     """What is said of sets of layers that differ in one line at most: each has its own there."""
-    part, kinds = groups[0].part, " and ".join(dict.fromkeys(group.kind.replace("_", " ") for group in groups))
+    part, kinds = groups[0].part, " and ".join(dict.fromkeys(map(kind, groups)))
     yield f"{f'{part}: ' * bool(part)}{_layers({i for group in groups for i in group.indices}, kinds)}   {groups[0].source}"
     said, differing = [(group, _lines(group)) for group in groups], _differing(groups)
     for word in dict.fromkeys(word for _, lines in said for word in lines):
         texts = said[0][1].get(word, ())
         if word in differing:
-            own = [(_layers(group.indices, group.kind.replace("_", " ")), lines.get(word, ())) for group, lines in said]
+            own = [(_layers(group.indices, kind(group)), lines.get(word, ())) for group, lines in said]
             texts = [f"{which}: {text}" if not n else text for which, lines in own for n, text in enumerate(lines)]
         yield from (f"  {'' if n else word:12} {text}" for n, text in enumerate(texts))
+
+
+def kind(group):
+    """The kind of the layers, and what reads position in them unless the kind says it: a hybrid layer has two blocks."""
+    named = group.kind.replace("_", " ")
+    if group.state:
+        return f"{named}: {'a state that decays' if 'log_decay' in group.state else 'a short convolution'}"
+    return named if "attention" in named else f"{named}: {ATTENTIONS.get(group.encoding, 'attention')}"
 
 
 def _layers(indices, kinds):

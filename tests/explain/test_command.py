@@ -1,5 +1,6 @@
 """`posref explain` and `posref check --config` as a user runs them; printed code is executed and checked."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -14,7 +15,8 @@ import pytest
 
 from posref import cli
 from posref.check import check_rope
-from posref.explain import command, configuration, explain, explanation, output, presets, sources
+from posref.explain import command, configuration, explain, explanation, families, output, presets, sources
+from posref.explain.words import kind
 from posref.rotary import rope, scaling
 
 CONFIGS = Path(__file__).with_name("configs.json")
@@ -67,6 +69,23 @@ def test_layers_that_differ_in_one_line_are_one_block(file, capsys):
     assert f"\n               layers {odd} (12, full attention): causal; query head h uses key head h // 8\n" in text
     assert printed(capsys, "gpt-oss-20b", "--layer", "1").count("layers 1, 3, ") == 1
     assert text.count("\n  position ") < printed(capsys, file(GEMMA)).count("\n  position ") == 2
+
+
+def test_blocks_of_one_layer_say_what_reads_position_in_them():
+    """A hybrid layer has a block for its attention and one for its state."""
+    twice = 0
+    for model_type in families.FAMILIES:
+        with contextlib.suppress(ValueError):  # its class has no number of layers
+            groups = explanation({"model_type": model_type}).layers
+            for part, i in {(group.part, i) for group in groups for i in group.indices}:
+                own = [group for group in groups if group.part == part and i in group.indices]
+                kinds = list(map(kind, own))
+                assert len(set(kinds)) == len(kinds), (model_type, kinds)
+                for said, group in zip(kinds, own, strict=True):
+                    assert bool(re.search("state|convolution", said)) == bool(group.state), (model_type, said)
+                    assert group.state or "attention" in said, (model_type, said)
+                twice += len(own) > 1
+    assert twice > 0
 
 
 def test_what_is_not_known_is_loud(file, capsys):
