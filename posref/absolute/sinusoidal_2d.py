@@ -2,7 +2,7 @@ r"""2-D sinusoid: half of the features for the row of a patch, half for its colu
 
 A patch has two coordinates. Each coordinate gets its own sinusoid, so an image needs no trained table.
 
-Also called: 2-D sin-cos, MAE, DETR, ViT without a table, Mask2Former, MoCo v3.
+Also called: 2-D sin-cos, MAE, DETR, ViT without a table, Mask2Former, MoCo v3, Fourier features.
 
 Definition. A patch at row y and column x, and h frequencies w; S and C are sines and cosines:
 
@@ -10,6 +10,10 @@ Definition. A patch at row y and column x, and h frequencies w; S and C are sine
     (S(y w_0), C(y w_0), S(y w_1), .., S(x w_0), C(x w_0), ..)  convention="detr"
     (S(y w), S(x w), C(y w), C(x w))                            convention="timm"
     w_t = T^(-t / h)                                            t = 0 .. h - 1, T = 10000
+
+Fourier features mix the coordinates c, a row of any number of axes, by a matrix that is random or trained:
+
+    (S(c B), C(c B))                                            `fourier`
 
 DETR counts the pixels that are no padding, from 1, and may measure them in turns of an image:
 
@@ -19,6 +23,8 @@ Symbols.
 
     coordinates y, x (..., n, 2)    row and column of each patch, from 0
     frequencies w (h,)              in radians per patch: `sinusoidal.frequencies(2 * h)`
+    coordinates c (..., n, axes)    of `fourier`, between -1 and 1 in released models
+    matrix B (axes, h)              in radians per unit, one column for each pair; 2 pi times the matrix of SAM
     mask (..., height, width)       True where a pixel is no padding
     p (..., n, 4h)                  the encoding
 
@@ -45,15 +51,22 @@ Where implementations differ.
     order | timm | sines of row and column, then cosines | 1.0.31 | pos_embed_sincos.py build_sincos2d_pos_embed
     first coordinate | DETR | 1; padding is not counted | 29901c51d7 | models/position_encoding.py
     first coordinate | MAE, timm | 0 | 1.0.31 | pos_embed_sincos.py build_sincos2d_pos_embed
+    matrix B | SAM, SAM 2, EdgeTAM | 2 pi times random numbers that are stored with the weights | 5.23.0
+      | modeling_sam.py SamPositionalEmbedding
+    coordinates c | SAM, SAM 2, EdgeTAM | (column, row) from -1 to 1: of patches `axes.centers` with its axes exchanged | 5.23.0
+      | modeling_sam.py SamModel.get_image_wide_positional_embeddings
+    matrix B | Perceiver | pi f on one axis per pair, f from 1 to size / 2 in equal steps; c stands in front | 5.23.0
+      | modeling_perceiver.py generate_fourier_features
 
-References. Carion et al., DETR, arXiv 2005.12872, appendix A.4; He et al., MAE, arXiv 2111.06377, appendix A.1.
+References. Carion et al., DETR, arXiv 2005.12872, appendix A.4; He et al., MAE, arXiv 2111.06377, appendix A.1; Tancik et al.,
+Fourier features, arXiv 2006.10739, section 5.
 """
 
 from typing import Literal, get_args
 
 import numpy as np
 
-from posref._contract import Array, Booleans, Integers, Numbers, contract
+from posref._contract import Array, Booleans, Integers, Numbers, Signed, contract
 from posref.absolute import sinusoidal
 
 Convention = Literal["mae", "detr", "timm"]
@@ -81,6 +94,17 @@ def encode(
     if convention == "mae":
         return np.concatenate([sinusoidal.encode(axis, frequencies, layout="half") for axis in (x, y)], axis=-1)
     return np.concatenate([sinusoidal.encode(axis, frequencies, layout="interleaved") for axis in (y, x)], axis=-1)
+
+
+@contract
+def fourier(coordinates: Numbers[Array, "... n axes"], matrix: Signed[Array, "axes h"]) -> Numbers[Array, "... n 2*h"]:
+    """Sines of c B, then cosines: `(..., n, 2h)`. Tancik et al., section 5; SAM's points and patches.
+
+    >>> fourier(np.array([[0.5, 0.25]]), 2 * np.pi * np.array([[1.0], [1.0]])).round(3)
+    array([[-1., -0.]])
+    """
+    angle = coordinates @ matrix
+    return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
 
 
 @contract

@@ -4,12 +4,14 @@ import numpy as np
 
 from posref.absolute import sinusoidal, sinusoidal_2d
 from posref.ops import Mistake, instead, missing, result, using
+from posref.ops.probe import painted
 
 
 def encode(coordinates, *, dim, base=10000.0, convention):
     return sinusoidal_2d.encode(coordinates, sinusoidal.frequencies(dim // 2, base), convention=convention)
 
 
+fourier = sinusoidal_2d.fourier
 counted = sinusoidal_2d.counted
 
 
@@ -22,6 +24,7 @@ TAGS = dict.fromkeys(("counted", "normalized"), "padding")
 
 ARRAYS = {
     "coordinates": lambda s: np.stack(np.divmod(np.arange(s.n_key), 3), axis=-1),
+    "matrix": lambda s: painted((2, 4), 1),
     "mask": lambda s: np.arange(4)[:, None] + 0 * np.arange(5) < 3 + 2 * (np.arange(5) < 2),
 }
 
@@ -57,19 +60,48 @@ MISTAKES = {
         using(coordinates=lambda a: a.coordinates[..., ::-1]),
         "rows and columns are exchanged",
         "Images are transposed.",
-        "In MAE the first half is the column, in DETR and timm the row.",
+        "In MAE the first half is the column, in DETR and timm the row; SAM's points are (column, row).",
     ),
     "starts_at_one": Mistake(
         using(coordinates=lambda a: a.coordinates + 1),
         "patches are counted from 1, as DETR counts pixels",
         "Every patch has its diagonal neighbour's place.",
         "MAE and timm count from 0.",
+        only="encode",
     ),
     "frequencies_of_the_whole_width": Mistake(
         instead(_of_the_whole_width),
         "10000^(-2t / D): the width D of both axes is taken for that of one",
         "The slow half of the waves is missing.",
         "Each axis has D/2 features: 10000^(-4t / D).",
+    ),
+    "two_pi_left_out": Mistake(
+        using(matrix=lambda a: a.matrix / (2 * np.pi)),
+        "B / (2 pi): a stored matrix that counts turns is read as radians",
+        "All waves are 6.28 times too slow: neighbouring points look alike.",
+        "Multiply SAM's matrix by 2 pi.",
+        only="fourier",
+    ),
+    "coordinates_from_0_to_1": Mistake(
+        using(coordinates=lambda a: (a.coordinates + 1) / 2),
+        "the coordinates run from 0 to 1 where they should run from -1 to 1",
+        "Every point has another place, and points are half as far apart.",
+        "Take 2 c - 1.",
+        only="fourier",
+    ),
+    "cosines_first": Mistake(
+        result(lambda y: np.roll(y, y.shape[-1] // 2, axis=-1)),
+        "the cosines stand before the sines",
+        "A permutation of features: harmless in training, wrong with somebody's weights.",
+        "Sines first.",
+        only="fourier",
+    ),
+    "sine_and_cosine_in_turn": Mistake(
+        result(lambda y: np.stack(np.split(y, 2, axis=-1), axis=-1).reshape(y.shape)),
+        "sine and cosine of a pair stand beside each other",
+        "A permutation of features: harmless in training, wrong with somebody's weights.",
+        "All sines, then all cosines.",
+        only="fourier",
     ),
     "padding_counted": Mistake(
         lambda f, a: f(mask=a.mask | True) if "coordinates" not in a else missing(),

@@ -19,6 +19,12 @@ def definition(y, x, frequencies, convention, m=sp):
     return [value for c in axes for value in waves(c, frequencies, layout, m)]
 
 
+def features(c, matrix, m=sp):
+    """sin(c . b) for each column b of the matrix, then the cosines. Tancik et al., arXiv 2006.10739, section 5."""
+    angles = [sum(x * b for x, b in zip(c, column, strict=True)) for column in zip(*matrix, strict=True)]
+    return [f(angle) for f in (m.sin, m.cos) for angle in angles]
+
+
 def places(mask):
     """Counts of a column and of a row up to each pixel, itself included, as nested lists."""
     height, width = len(mask), len(mask[0])
@@ -112,6 +118,39 @@ def one_block_for_both_axes():
     c, w, b, a = symbols("c", 1, 2), symbols("w", 1), symbol("b"), symbol("a")
     here, there = (sinusoidal_2d.encode(c + array([[s, t]]), w, convention="mae")[0] for s, t in ((0, 0), (b, a)))
     prove_equal(there[:2], sinusoidal.shift_matrix(b, w, layout="half") @ here[:2])
+
+
+@theorem(of=[sinusoidal_2d.fourier], sizes="2 points, 1 to 3 axes, h = 1, 2")
+def fourier_pinned():
+    """Fourier features are the sines of c . b for all columns b of the matrix, then the cosines."""
+    for axes in (1, 2, 3):
+        for h in (1, 2):
+            c, b = symbols("c", 2, axes), symbols("b", axes, h)
+            expected = [features([x.e for x in row], [[x.e for x in each] for each in b]) for row in c]
+            prove_equal(sinusoidal_2d.fourier(c, b), expected, mention=[c[0, axes - 1], b[0, h - 1]])
+
+
+POINTS = {"coordinates": symbols("c", 1, 2), "matrix": symbols("b", 2, 1)}
+fourier_pinned.control_by("sinusoidal_2d.fourier", "cosines_first", **POINTS)
+fourier_pinned.control_by("sinusoidal_2d.fourier", "coordinates_from_0_to_1", **POINTS)
+
+
+@theorem(of=[sinusoidal_2d.fourier], sizes="2 points, 2 axes, h = 1, 2")
+def fourier_dot_product():
+    """The product of two points is sum_b cos(b . (c - c')): a function of the vector between them."""
+    for h in (1, 2):
+        c, b = symbols("c", 2, 2), symbols("b", 2, h)
+        p, offset = sinusoidal_2d.fourier(c, b), c[0] - c[1]
+        expected = sum(sp.cos((offset @ b[:, t]).e) for t in range(h))
+        prove_equal([p[0] @ p[1]], [expected], mention=[c[0, 1], b[1, 0]])
+
+
+@fourier_dot_product.control
+def a_sum_over_the_axes():
+    """It is a sum over the axes, as that of the other encodings."""
+    c, b = symbols("c", 2, 2), symbols("b", 2, 1)
+    p, offset = sinusoidal_2d.fourier(c, b), c[0] - c[1]
+    prove_equal([p[0] @ p[1]], [sum(sp.cos((offset[a] * b[a, 0]).e) for a in range(2))])
 
 
 # DETR's coordinates

@@ -4,13 +4,14 @@ import mpmath
 import numpy as np
 
 from proofs.absolute.sinusoidal import frequency
-from proofs.absolute.sinusoidal_2d import definition, places, turn
-from proofs.vectors import case, growth, terms
+from proofs.absolute.sinusoidal_2d import definition, features, places, turn
+from proofs.vectors import case, growth, painted, terms
 
 SOURCES = (
     "He et al., Masked Autoencoders, arXiv 2111.06377, and mae efb2a8062c, util/pos_embed.py",
     "Carion et al., DETR, arXiv 2005.12872, appendix A.4, and detr 29901c51d7, models/position_encoding.py",
     "timm 1.0.31, timm/layers/pos_embed_sincos.py, build_sincos2d_pos_embed",
+    "Tancik et al., arXiv 2006.10739, section 5, and transformers 5.23.0, modeling_sam.py SamPositionalEmbedding",
 )
 
 CONVENTIONS = {
@@ -18,6 +19,7 @@ CONVENTIONS = {
     "convention": "mae: column, row, sines before cosines; detr: row, column, in turn; timm: sines of row and column, cosines",
     "op counted": "how many pixels of the column, of the row, are no padding up to here",
     "op encode": "dim/4 frequencies base^(-4t / dim) on each axis",
+    "op fourier": "sines of c B, then cosines; coordinates c (n, axes), matrix B (axes, pairs)",
     "op normalized": "2 pi count / (last count + 10^-6) on each axis",
     "seen": "1 where a pixel is no padding",
 }
@@ -36,6 +38,11 @@ def vectors():
         yield _encode("places", far, 8, convention, "rows_and_columns_exchanged wrong_base", 500000, models=("f64", "f32"))
         far = [[2**20 + 1, -3], [-40, 2**21 + 3]]
         yield _encode("beyond", far, 8, convention, "rows_and_columns_exchanged wrong_base", 500000, models=("f64",))
+    centres = [[(2 * j + 1) / 4 - 1, (2 * i + 1) / 8 - 1] for i in range(8) for j in range(4)]
+    yield _fourier("patches", centres, painted((2, 4), 1))
+    yield _fourier("points", [[-1.0, 0.5, 0.25], [0.0, 0.0, 0.0], [0.75, -0.125, 1.0]], painted((3, 3), 2))
+    yield _fourier("places", [[65536, 3], [5, 32768], [2.5, 7.25]], painted((2, 4), 1), models=("f64", "f32"))
+    yield _fourier("beyond", [[2**20 + 1, -3], [-40, 2**21 + 3]], painted((2, 4), 1), models=("f64",))
     counts = places(SEEN)
     yield _counts("counted", counts, "padding_counted from_zero")
     last = [[[counts[-1][x][0], counts[y][-1][1]] for x in range(6)] for y in range(4)]
@@ -55,6 +62,23 @@ def _encode(probe, coordinates, dim, convention, mistakes, base=10000, **rest):
         expected=values,
         cond={"amp": terms(3, values), "phase": sizes},
         kills=mistakes,
+        **rest,
+    )
+
+
+def _fourier(probe, coordinates, matrix, **rest):
+    b = matrix.tolist()
+    values = [features([mpmath.mpf(x) for x in c], b, mpmath) for c in coordinates]
+    # a product for each axis, and their sum
+    angles = 2 * len(b) * abs(np.array(coordinates)) @ abs(matrix)
+    return case(
+        f"sinusoidal_2d/fourier/axes{len(b)}/{probe}",
+        op="fourier",
+        params={},
+        tensors={"coordinates": coordinates, "matrix": b},
+        expected=values,
+        cond={"amp": terms(3, values), "phase": np.concatenate([angles, angles], axis=-1)},
+        kills="two_pi_left_out coordinates_from_0_to_1 cosines_first sine_and_cosine_in_turn rows_and_columns_exchanged",
         **rest,
     )
 

@@ -1,6 +1,8 @@
 """Systems of images against transformers' own code: random weights, tiny configurations, eager attention."""
 
+import importlib
 import re
+import types
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from posref.absolute import resizing, sinusoidal, sinusoidal_2d
 from posref.explain import explain
 from posref.explain.configuration import facts, family
 from posref.relative import decomposed, swin
+from posref.rotary import axes
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install posref[parity]")
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install posref[parity]")
@@ -134,6 +137,38 @@ def test_detr():
         got = numpy(Theirs.build_sine_position_embedding((1, 0, 4, 6), "cpu", torch.float64, **given))[0]
         got = got if got.shape == ours.shape else got.transpose(1, 2, 0)
         np.testing.assert_allclose(got, ours, rtol=0, atol=2.0**-46)
+
+
+@pytest.mark.parametrize("model", ["sam", "sam2", "edgetam"])
+def test_sam_points_and_patches(model):
+    """Points are (column, row) in pixels, of pictures (height, width); the centres of patches are `axes.centers`."""
+    theirs, name = importlib.import_module(f"transformers.models.{model}.modeling_{model}"), {"edgetam": "EdgeTam"}
+    name = name.get(model, model.capitalize())
+    config = types.SimpleNamespace(scale=3.0, hidden_size=8, num_pos_feats=4)
+    module = getattr(theirs, f"{name}PositionalEmbedding")(config).double()
+    matrix = 2 * np.pi * numpy(module.positional_embedding)
+    pixels = np.array([[0.5, 0.5], [10.25, 3.0], [15.0, 7.5]])
+    got = numpy(module(torch.tensor(pixels)[None, None], (8, 16)))[0, 0]
+    bound = 2.0**-52 * 4 * np.abs(matrix).sum(axis=0).max()
+    ours = sinusoidal_2d.fourier(2 * pixels / np.array([16, 8]) - 1, matrix)
+    np.testing.assert_allclose(got, ours, rtol=0, atol=bound)
+    y, x = (np.arange(4) + 0.5) / 4, (np.arange(6) + 0.5) / 6
+    got = numpy(module(torch.tensor(np.stack(np.meshgrid(x, y), axis=-1))))
+    ours = sinusoidal_2d.fourier(axes.centers(4, 6)[..., ::-1], matrix)
+    np.testing.assert_allclose(got.reshape(24, 8), ours, rtol=0, atol=bound)
+
+
+def test_perceiver_has_one_axis_per_pair():
+    """Bands from 1 to half of the resolution of the axis, times pi; the positions stand in front."""
+    from transformers.models.perceiver import modeling_perceiver as theirs
+
+    positions = np.stack(np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 3), indexing="ij"), axis=-1).reshape(12, 2)
+    given = {"num_bands": 5, "max_resolution": (12, 6), "concat_pos": True, "sine_only": False}
+    got = numpy(theirs.generate_fourier_features(torch.tensor(positions)[None], **given))[0]
+    matrix = np.zeros((2, 10))
+    matrix[0, :5], matrix[1, 5:] = (np.pi * np.linspace(1, size / 2, 5) for size in (12, 6))
+    ours = np.concatenate([positions, sinusoidal_2d.fourier(positions, matrix)], axis=-1)
+    np.testing.assert_allclose(got, ours, rtol=0, atol=3 * np.pi * 6 * 2.0**-24)  # bands are float32
 
 
 # tables that are resized
