@@ -888,6 +888,13 @@ def test_mistakes_and_symptoms(run):
         "gpt-2": "absolute.learned",
         "classic": "relative.shaw",
         "multiplicative": "absolute.merge",
+        "xdrope": "rotary.axes",
+        "riflex": "rotary.axes",
+        "qwen-image": "rotary.axes",
+        "golden gate": "rotary.generators",
+        "hubert": "absolute.zero_padding",
+        "conv positional embedding": "absolute.zero_padding",
+        "fourier features": "absolute.sinusoidal_2d",
     }.items(),
 )
 def test_the_words_of_the_field_find_a_system(word, system):

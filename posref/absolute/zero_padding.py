@@ -3,7 +3,7 @@ r"""Zero padding: how a convolution without any position encoding comes to know 
 A convolution does the same thing at every position, except where it reads the zeros beyond the ends. These zeros are its only
 information about position, and each further layer carries it further inwards.
 
-Also called: CNN, convolution.
+Also called: CNN, convolution, convolutional positional embedding, conv positional embedding.
 
 Definition. A one-dimensional convolution with a kernel of `width` matrices W_k, in the sense of neural networks (the kernel
 is not turned around), with c = (width - 1) // 2:
@@ -38,6 +38,13 @@ Where implementations differ.
     name of "circular" | PyTorch Conv1d | padding="same", padding_mode="circular" | 2.13.0 | torch/nn/modules/conv.py
     kernel | Keras Conv1D | (width, c_in, c_out), as here | 1c000ff | keras/src/layers/convolutional/base_conv.py
     kernel | PyTorch Conv1d | (c_out, c_in, width), and channels before tokens in x | 2.13.0 | torch/nn/modules/conv.py
+    even width | wav2vec2, HuBERT, WavLM, SpeechT5 | one row more on the left: `convolve` with a last entry of zeros | 5.23.0
+      | modeling_wav2vec2.py Wav2Vec2SamePadLayer
+    use | wav2vec2, HuBERT, WavLM, SpeechT5 | x + gelu(y + bias) before the first layer, width 128 in 16 groups | 5.23.0
+      | modeling_wav2vec2.py Wav2Vec2PositionalConvEmbedding
+    use | Data2Vec audio | 5 of width 19, each with a LayerNorm without weights before gelu | 5.23.0
+      | modeling_data2vec_audio.py Data2VecAudioPositionalConvLayer
+    use | SEW, SEW-D | one output for two tokens: a stride of squeeze_factor | 5.23.0 | modeling_sew.py
 
 References. Islam et al., How Much Position Information Do Convolutional Neural Networks Encode?, arXiv 2001.08248; Su,
 kexue.fm/archives/8130, section "CNN-Style".

@@ -2,7 +2,7 @@ r"""RoPE over several axes: each pair of features is rotated by one coordinate o
 
 A word has one position. A patch of an image has a row and a column, and a patch of a video has a time as well.
 
-Also called: M-RoPE, mrope, 2-D RoPE, multimodal RoPE.
+Also called: M-RoPE, mrope, 2-D RoPE, multimodal RoPE, XD-RoPE, xdrope.
 
 Definition. Token i has a position on every axis, p_i = (p_i0, p_i1, ..), and pair t reads axis a_t:
 
@@ -50,8 +50,14 @@ Where implementations differ.
       | timm/layers/pos_embed_sincos.py _build_grid, ref_feat_shape
     frequencies of patches | timm, in_pixels | pi 2^(t log2(112) / 15), positions from -1 to 1 | 1.0.31 | pixel_freq_bands
     axes of patches | timm's RoPE-Mixed | every pair reads both, with trained frequencies | 1.0.31 | get_mixed_freqs
-    axes of text | HunYuan-VL | sections of 2 s features of doubled tables: pairs read two axes, no rotation (`rotate_features`)
-      | 5.23.0 | modeling_hunyuan_vl.py recomposition_frequencies
+    positions of patches | Qwen-Image, NucleusMoE-Image | `grid` less (H - H // 2, W - W // 2): negative before the centre
+      | 0.42.1 | diffusers, transformer_qwenimage.py QwenEmbedRope with scale_rope
+    positions of text | Qwen-Image, NucleusMoE-Image | from max(H // 2, W // 2) on, the same on all axes | 0.42.1
+      | diffusers, transformer_qwenimage.py QwenEmbedRope.forward
+    frequencies of time | RIFLEx, for longer videos | one pair, chosen per model, has 0.9 * 2 pi / frames: less than a turn
+      | 2502.15894 | Eq. (8); get_1d_rotary_pos_embed_riflex in the README of its code
+    axes of text | HunYuan-VL, xdrope_section | sections of 2 s features of doubled tables: pairs read two axes, no rotation
+      (`rotate_features`) | 5.23.0 | modeling_hunyuan_vl.py recomposition_frequencies
     the map | V-JEPA 2 | tables tiled, features paired as neighbours: no rotation (`rotate_vjepa2`) | 5.23.0
       | modeling_vjepa2.py rotate_queries_or_keys
 

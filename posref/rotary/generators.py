@@ -3,7 +3,7 @@ r"""Generators: RoPE over several axes by trained skew matrices, relative exactl
 RoPE rotates each pair of features by one axis. LieRE, ComRoPE, STRING and RoPE-Mixed train the rotation: there is one skew
 matrix per axis, and the rotation is the exponential of their weighted sum.
 
-Also called: LieRE, ComRoPE, STRING, RoPE-Mixed, Lie algebra position encoding.
+Also called: LieRE, ComRoPE, STRING, RoPE-Mixed, Lie algebra position encoding, golden gate RoPE.
 
 Definition. A token at x = (x_1, .., x_A) and skew matrices S_1, .., S_A:
 
@@ -51,6 +51,12 @@ Where implementations differ.
     coordinates | RoPE-Mixed's code | integers at every resolution, columns first; CLS is not turned | ce85c2e56c
       | rope-vit models/vit_rope.py
     base of f | RoPE-Mixed's code | 10, and 100 in its RoPE of two axes | ce85c2e56c | rope-vit models/vit_rope.py
+    frequencies | golden gate RoPE | `planes` of m_t u_ht: a geometric series m, and a direction u per head and pair from a
+      sequence that fills the sphere evenly | July 2025 | jerryxio.ng/posts/nd-rope
+    frequencies | Falcon-Perception | golden gate RoPE on the second half of a head, read from the weights; the first half turns
+      by the place in the text | 627e10a817 | falcon_perception/rope.py
+    coordinates | Falcon-Perception | rows, columns; columns from -sqrt(W / H) to sqrt(W / H), text 0 | 627e10a817
+      | falcon_perception/data.py
     grid | timm | must be 'xy' to agree; 'ij' exchanges the axes | 1.0.31 | pos_embed_sincos.py get_mixed_freqs
 
 References. Ostmeier et al., LieRE, arXiv 2406.10322; Yu et al., ComRoPE, arXiv 2506.03737; Schenck et al., STRING, arXiv

@@ -3,6 +3,8 @@
 Libraries calculate sinusoids in float32; `sinusoid_bound` follows their roundings, entry by entry.
 """
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,23 @@ def test_circular_convolution_is_torchs(width):
         module.weight.copy_(kernel.permute(2, 1, 0))
         y = module(x.transpose(1, 2)).transpose(1, 2).numpy()
     assert np.array_equal(zero_padding.convolve(x.numpy(), kernel.numpy(), padding="circular"), y)
+
+
+@pytest.mark.parametrize("model", ["wav2vec2", "hubert", "wavlm", "speecht5"])
+@pytest.mark.parametrize("width", [4, 5])
+def test_convolutional_position_embedding(model, width):
+    """Groups are blocks of the kernel; an even width reaches one row further to the left, so an entry of zeros is the last."""
+    name = {"wav2vec2": "Wav2Vec2", "hubert": "Hubert", "wavlm": "WavLM", "speecht5": "SpeechT5"}[model]
+    theirs = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
+    config = getattr(theirs, f"{name}Config")(hidden_size=6, num_conv_pos_embeddings=width, num_conv_pos_embedding_groups=2)
+    torch.manual_seed(1)
+    module = getattr(theirs, f"{name}PositionalConvEmbedding")(config).double()
+    x = torch.randn(2, 9, 6, dtype=torch.float64)
+    groups = module.conv.weight.detach().numpy().transpose(2, 1, 0)  # (width, channels of a group, c_out)
+    kernel = np.zeros((width, 6, 6))
+    kernel[:, :3, :3], kernel[:, 3:, 3:] = groups[..., :3], groups[..., 3:]
+    kernel = kernel if width % 2 else np.concatenate([kernel, 0 * kernel[:1]])
+    y = zero_padding.convolve(x.numpy(), kernel, padding="zero") + module.conv.bias.detach().numpy()
+    ours = torch.nn.functional.gelu(torch.tensor(y))
+    with torch.no_grad():
+        np.testing.assert_allclose(module(x).numpy(), ours.numpy(), rtol=0, atol=2.0**-46)
