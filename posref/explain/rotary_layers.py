@@ -136,7 +136,7 @@ def _layer(settings, kind, turned, theta, given):
         width = settings.count("index_head_dim")
         layer = replace(layer, indexer={"layout": family["indexer"], "rotated": "first", "head_dim": width})
     if not turned:
-        return replace(layer, **unrotated_layers.added(settings, layer.encoding, layer.causal, layer.heads))
+        return replace(layer, **unrotated_layers.added(settings, layer))
     values = given[kind] | {"rope_theta": theta} if theta else given[kind]
     return _turned(settings, values, turned_width(settings, kind), layer)
 

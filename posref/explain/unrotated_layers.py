@@ -74,11 +74,12 @@ def _group(settings, name, stack, indices):
     width = width or settings.count("hidden_size") // heads
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     encoding = family.get(name, family["encoding"])
+    group = plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding)
     return replace(
-        plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding),
+        group,
         softmax_scale=_scale(settings, width),
         norm=norm(settings, "full_attention", turned=False),
-        **added(settings, encoding, causal, heads, stack.get("rows", "max_source_positions")),
+        **added(settings, group, stack.get("rows", "max_source_positions")),
     )
 
 
@@ -98,12 +99,12 @@ def plain(settings, part, indices, heads, width, causal, encoding):
     )
 
 
-def added(settings, encoding, causal, heads, rows="max_source_positions"):
+def added(settings, group, rows="max_source_positions"):
     """Rows of a table at the input, and what is added to the scores."""
     table = settings.number(rows) or settings.number("max_position_embeddings")
     return {
-        "table": table if encoding in ("learned", "sinusoidal") else None,
-        "bias": BIASES[encoding](settings, causal, heads) if encoding in BIASES else None,
+        "table": table if group.encoding in ("learned", "sinusoidal") else None,
+        "bias": BIASES[group.encoding](settings, group) if group.encoding in BIASES else None,
     }
 
 
@@ -133,26 +134,26 @@ def _terms(settings):
     return [term for term in given if term in ("c2p", "p2c")] if settings["relative_attention"] else []
 
 
-def _t5(settings, causal, heads):
+def _t5(settings, group):
     return {
         "call": "t5.bias",
         "buckets": settings.count("relative_attention_num_buckets"),
         "max_distance": settings.count("relative_attention_max_distance"),
-        "bidirectional": not causal,
+        "bidirectional": not group.causal,
         "table_of": "every layer" if settings.family.get("every_layer") else "layer 0, used by all",
     }
 
 
-def _alibi(settings, causal, heads):
+def _alibi(settings, group):
     return {
         "call": "alibi.bias",
-        "heads": heads,
+        "heads": group.heads,
         "form": settings.family.get("form"),
         "maximum": settings.family.get("maximum", 8),
     }
 
 
-def _disentangled(settings, causal, heads):
+def _disentangled(settings, group):
     limit = settings["max_relative_positions"]
     return {
         "call": "deberta.scores",
@@ -163,17 +164,17 @@ def _disentangled(settings, causal, heads):
     }
 
 
-def _xlnet(settings, causal, heads):
+def _xlnet(settings, group):
     """Half of a batch has the distances with the other sign where bi_data is set; a limit of -1 is none."""
     limit = settings.number("clamp_len")
     return {
         "call": "xlnet.scores",
         "attn_type": settings["attn_type"],
-        "scale": (settings.count("hidden_size") // heads) ** -0.5,
+        "scale": (settings.count("hidden_size") // group.heads) ** -0.5,
         "clamp_len": limit if limit and limit > 0 else None,
         "bi_data": bool(settings["bi_data"]),
         "memory": settings["mem_len"],
-        "same_length": bool(causal and settings["same_length"]),
+        "same_length": bool(group.causal and settings["same_length"]),
     }
 
 
