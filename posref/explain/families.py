@@ -10,8 +10,8 @@ A row says what a configuration does not: `like` another row, then what differs.
     head        where the width that turns is taken from: head_dim (hidden_size / heads without it), hidden (always the
                 quotient), or another key
     partial     share of the head that turns without a key; absent: the default schedule does not look for one
-    scale       of the scores: head, latent (nope + rope width), yarn (that, with the magnitude squared), a key, -key (its
-                inverse root), or a number
+    scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (that, with the magnitude
+                squared), a key, -key (its inverse root), or a number
     before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
@@ -471,6 +471,31 @@ FAMILIES: dict[str, dict[str, Any]] = {
             "hybrid_sliding": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5},
         },
         "norm": "before",
+    },
+    "inkling_text": {
+        "like": "llama",
+        "encoding": "none",
+        "instead": "inkling",
+        "kinds": {"rule": "inkling"},
+        "window": {"key": "sliding_window", "kinds": ["hybrid_sliding"]},
+        "heads_of": {"hybrid_sliding": "swa_num_attention_heads"},
+        "key_heads_of": {"hybrid_sliding": ("swa_num_key_value_heads", None)},
+        "head_of": {"hybrid_sliding": ("swa_head_dim", None)},
+        "scale": "inverse",
+        "norm": "before",
+        "temperature": "inkling",
+        "asks": False,  # it counts places in the cache
+        "state": {
+            "call": "convolution.causal",
+            "kinds": ["hybrid", "hybrid_sliding"],
+            "convolution": {
+                "of": ["keys", "values", "outputs of attention and MLP"],
+                "width": "conv_kernel_size",
+                "activation": None,
+                "bias": False,
+                "added": True,
+            },
+        },
     },
     # another scale
     "granite": {"like": "llama", "scale": "attention_multiplier"},

@@ -161,6 +161,11 @@ def _nemotron_h_pattern(settings):
     return settings["hybrid_override_pattern"] or "ME*-"  # of its class, which ignores num_hidden_layers
 
 
+def _inkling(settings, i, count):
+    local = settings["local_layer_ids"]
+    return "hybrid_sliding" if ((i + 1) % 6 if local is None else i in local) else "hybrid"
+
+
 def _kimi_linear(settings, i, count):
     chosen = settings["linear_attn_config"] or {}
     if "full_attn_layers" in chosen:
@@ -250,6 +255,7 @@ RULES = {
     "zamba": _zamba,
     "zamba2": _zamba2,
     "nemotron_h": _nemotron_h,
+    "inkling": _inkling,
     "kimi_linear": _kimi_linear,
     "flint": _flint,
     "cohere2_moe": _cohere2_moe,

@@ -128,7 +128,7 @@ def _layer(settings, kind, turned, theta, given):
         sinks=kind in family["sinks"] if isinstance(family.get("sinks"), list) else bool(family.get("sinks")),
         softcap=settings.number(family["softcap"]) if "softcap" in family else None,
         norm=norm(settings, kind, turned),
-        temperature=temperature(settings, turned, given.get(kind)),
+        temperature=temperature(settings, kind, turned, given.get(kind)),
         source=source(settings),
         tiled="tiled" in family or None,
     )
@@ -248,6 +248,8 @@ def softmax_scale(settings, kind, values):
         return width**-0.5
     if rule == "zamba2":
         return (width / 2) ** -0.5
+    if rule == "inverse":
+        return 1 / width
     if rule == "yarn":
         all_dim = (values or {}).get("mscale_all_dim")
         scaled = values and values.get("rope_type") != "default" and all_dim
@@ -292,8 +294,8 @@ def window(settings, kind):
     return (width // 2 if rule.get("halved") else width) + rule.get("plus", 0)
 
 
-def temperature(settings, turned, values):
-    """The rule by which queries grow with their position, as a dictionary of its numbers."""
+def temperature(settings, kind, turned, values):
+    """The rule by which queries, or scores with their bias, grow with the position, as a dictionary of its numbers."""
     rule = settings.family.get("temperature")
     if rule == "llama4" and settings["attn_temperature_tuning"] and not turned:
         return {
@@ -303,6 +305,9 @@ def temperature(settings, turned, values):
         }
     if rule == "beam" and not turned:
         return {"rule": "(1 + (p + 1) / f)^a", "a": 0.1, "f": 2048}  # fixed in its code
+    if rule == "inkling" and kind == "hybrid" and settings["log_scaling_n_floor"] is not None:
+        amount, floor = (settings.number(f"log_scaling_{name}") for name in ("alpha", "n_floor"))
+        return {"rule": "1 + a ln(max((p + 1) / f, 1))", "a": amount, "f": floor}
     if rule == "ministral3" and values and values.get("llama_4_scaling_beta"):
         length = values.get("original_max_position_embeddings")
         return {"rule": "1 + a ln(1 + floor(p / f))", "a": values["llama_4_scaling_beta"], "f": length}

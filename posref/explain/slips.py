@@ -43,6 +43,8 @@ ROWS = (
     (lambda g: g.encoding == "t5" and g.causal, "t5.cross_attend", "bias_in_cross_attention"),
     (lambda g: g.encoding == "disentangled", "deberta.scores", "scale_of_one_term"),
     (lambda g: g.encoding == "disentangled" and "p2c" in g.bias["terms"], "deberta.scores", "paper_index"),
+    (lambda g: g.encoding == "inkling", "inkling.scores", "last_column_beyond_the_extent bias_before_scale"),
+    (lambda g: g.encoding == "inkling" and g.temperature, "inkling.scores", "bias_without_temperature counted_from_0"),
     (lambda g: g.encoding == "xlnet", "xlnet.scores", "first_row_kept memory_ignored"),
     (lambda g: g.encoding == "xlnet" and g.bias["clamp_len"], "xlnet.scores", "clamp_ignored"),
     (lambda g: g.encoding == "swin", "swin.bias", "rows_and_columns_exchanged no_stride"),

@@ -178,4 +178,9 @@ def _xlnet(settings, group):
     }
 
 
-BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled, "xlnet": _xlnet}
+def _inkling(settings, group):
+    """A window is also the extent of the bias (modeling_inkling.py)."""
+    return {"call": "inkling.bias", "curves": settings.count("d_rel"), "extent": group.window or settings.count("rel_extent")}
+
+
+BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled, "xlnet": _xlnet, "inkling": _inkling}

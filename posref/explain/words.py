@@ -20,6 +20,7 @@ ENCODINGS = {
     "t5": "a bias by bucket of the offset (relative.t5)",
     "alibi": "a bias that grows with the distance (relative.alibi)",
     "disentangled": "scores with relative positions (relative.deberta)",
+    "inkling": "a bias by distance: curves that the token of the query mixes (relative.inkling)",
     "xlnet": "scores with sinusoids of the distance, and a term for segments (relative.xlnet)",
     "delta": "order comes from a state that decays; each token replaces the value that its key reads (state.delta)",
     "gated": "order comes from a state that decays as the text decides (state.gated)",
@@ -121,7 +122,7 @@ def kind(group):
     named = group.kind.replace("_", " ")
     if group.state:
         return f"{named}: {'a state that decays' if 'log_decay' in group.state else 'a short convolution'}"
-    return named if "attention" in named else f"{named}: {ATTENTIONS.get(group.encoding, 'attention')}"
+    return named if "attention" in named else f"{named}: {ATTENTIONS.get(group.encoding, 'attention with a bias')}"
 
 
 def _layers(indices, kinds):
@@ -167,7 +168,8 @@ def rows(group):
             "each head has a trained score that no key has; the softmax counts it, so the weights of a row sum to less than 1",
         )
     if group.temperature:
-        yield "temperature", "queries times {rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
+        scaled = "products and bias" if group.bias else "queries"
+        yield "temperature", "{scaled} times {rule}, a = {a:g}, f = {f:g}".format(scaled=scaled, **group.temperature)
     if group.norm:
         yield "norm", NORMS[group.norm]
     if group.indexer:
@@ -207,6 +209,7 @@ def _state(said):
     if rule:
         act, bias = f", then {rule['activation']}" if rule["activation"] else "", "with" if rule["bias"] else "without"
         after = f"; the result is multiplied by {rule['gated']}" if "gated" in rule else ""
+        after += "; the result is added to its input" if rule.get("added") else ""
         yield (
             "convolution",
             f"state.convolution of {', '.join(rule['of'])} over {rule['width']} tokens, {bias} bias{act}{after}",

@@ -23,6 +23,7 @@ WRITTEN = [
     {"model_type": "opt", **SIZES},
     {"model_type": "deberta-v2", **SIZES, "relative_attention": True, "pos_att_type": "p2c|c2p"},
     {"model_type": "xlnet", "clamp_len": 400},
+    {"model_type": "inkling_text", "log_scaling_n_floor": 128000},
     {"model_type": "swin"},
     {"model_type": "swinv2"},
     {"model_type": "minimax"},

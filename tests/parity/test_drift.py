@@ -144,7 +144,7 @@ def test_facts_are_those_of_the_installed_classes():
 
 
 ONE_SIDE = {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"]}
-CONVOLUTION, SHORT = (families.FAMILIES[name]["state"]["convolution"] for name in ("qwen3_next", "lfm2"))
+CONVOLUTION, SHORT, ADDED = (families.FAMILIES[name]["state"]["convolution"] for name in ("qwen3_next", "lfm2", "inkling_text"))
 WRONG_STATES = {
     "heads": ("qwen3_next", {"key_head": "h % {key_heads}"}, "other numbers"),
     "no norm": ("qwen3_next", {"unit": 1.0}, "other numbers"),
@@ -160,6 +160,7 @@ WRONG_STATES = {
     "step": ("mamba", {"step": "softplus(dt)"}, "other numbers"),
     "slopes": ("minimax", {"log_decay": "-(2.0 ** (-5 - h))"}, "other numbers"),
     "gate": ("lfm2", {"convolution": {**SHORT, "gated": "B"}}, "not multiplied by"),
+    "not added": ("inkling_text", {"convolution": {**ADDED, "added": False}}, "added to"),
     "system": ("mamba2", {"call": "retention.recurrent"}, "other numbers"),
     "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),
 }
@@ -177,6 +178,10 @@ WRONG = {
     "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
     "heads": ("dbrx", {"key_heads": None}, "heads, explained as"),
     "norm": ("qwen3_moe", {"norm": "after"}, "normed before"),
+    "no curves": ("inkling_text", {"instead": "none"}, "its output"),
+    "no temperature": ("inkling_text", {"temperature": None}, "its output"),
+    "scale of normed heads": ("inkling_text", {"scale": "head"}, "scores are scaled"),
+    "layers with a window": ("inkling_text", {"kinds": {"every": 5, "then": "hybrid", "else": "hybrid_sliding"}}, "window"),
     "no norm": ("qwen3_moe", {"norm": None}, "normed before"),
     "norms of layers that do not turn": ("llama4_text", {"norm_of": ["chunked_attention", "full_attention"]}, "normed None"),
     "a switch": ("persimmon", {"norm_if": "use_qk_norm"}, "normed before"),

@@ -24,7 +24,7 @@ import numpy as np
 from posref import position_ids
 from posref.absolute import learned
 from posref.explain import configuration, explain
-from posref.relative import alibi, deberta, t5
+from posref.relative import alibi, deberta, inkling, t5
 from posref.rotary import rope
 from tests.programs import models, states
 
@@ -320,7 +320,7 @@ def scores(layer, call, record, aspects):
     if q.ndim != 4 or q.shape[1] % k.shape[1] or layer["softmax_scale"] is None or call.output.ndim != 4:
         aspects["scores"] = "queries, keys or output have other axes, or the scale is not known"
         return
-    if layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias"):
+    if layer.get("bias") and layer["bias"]["call"] not in ("t5.bias", "alibi.bias", "inkling.bias"):
         aspects["scores"] = f"the terms of {layer['bias']['call']} are not recorded here"
         return
     group = q.shape[1] // k.shape[1]
@@ -329,7 +329,7 @@ def scores(layer, call, record, aspects):
     s = scale * q @ k.swapaxes(-1, -2)
     if layer["softcap"]:
         s = layer["softcap"] * np.tanh(s / layer["softcap"])
-    s = s + t5_bias(layer, call, record)
+    s = s + t5_bias(layer, call, record) + inkling_bias(layer, call, record)
     if call.mask is not None:
         s = np.where(call.mask, s, -np.inf) if call.mask.dtype == bool else s + call.mask
     sinks = sinks_of(layer, call)
@@ -352,6 +352,17 @@ def t5_bias(layer, call, record):
     return t5.bias(*at, nearest(record.bias_tables, call.layer), **found)
 
 
+def inkling_bias(layer, call, record):
+    """The bias by posref, from what r_proj gives and the curves of the module; its queries have the temperature already."""
+    if not layer.get("bias") or layer["bias"]["call"] != "inkling.bias":
+        return 0.0
+    at, curves = np.arange(call.q.shape[-2]), call.module.rel_logits_proj.proj.detach().double().numpy()
+    if curves.shape != (layer["bias"]["curves"], layer["bias"]["extent"]):
+        return np.nan  # as no output is
+    r = record.linears[f"{call.layer}.r_proj"][1].astype(float).reshape(1, len(at), -1, len(curves)).swapaxes(1, 2)
+    return factors(layer, at)[:, None] * inkling.bias(r, curves, at, at)
+
+
 def nearest(tables, name):
     """The table of this module, or else the only one of its stack, which stands in its first layer."""
     return tables.get(name, next(table for key, table in tables.items() if key.split(".")[0] == name.split(".")[0]))
@@ -369,13 +380,19 @@ TEMPERATURES = {
     "1 + a ln(1 + floor((p + 1) / f))": lambda p, a, f: 1 + a * np.log1p(np.floor((p + 1) / f)),
     "1 + a ln(1 + floor(p / f))": lambda p, a, f: 1 + a * np.log1p(np.floor(p / f)),
     "(1 + (p + 1) / f)^a": lambda p, a, f: (1 + (p + 1) / f) ** a,
+    "1 + a ln(max((p + 1) / f, 1))": lambda p, a, f: inkling.temperature(p, amount=a, floor=f),
 }
+
+
+def factors(layer, p):
+    """The factor of each query at positions p."""
+    rule = layer["temperature"]
+    return TEMPERATURES[rule["rule"]](p, rule["a"], rule["f"]) if rule else np.ones(len(p))
 
 
 def temperature(layer, call, record, aspects):
     """Queries that grow with their position: the recorded ones against those before, from the rotation or the projection."""
-    rule, p = layer["temperature"], np.arange(call.q.shape[-2])
-    factors = TEMPERATURES[rule["rule"]](p, rule["a"], rule["f"])
+    expected = factors(layer, np.arange(call.q.shape[-2]))
     turns = [turn.after for turn in record.turns if turn.layer == call.layer and turn.after.shape == call.q.shape]
     normed = [norm.after for norm in record.norms if norm.layer == call.layer and norm.after.size == call.q.size]
     projected = normed[0] if normed else record.queries.get(call.layer, [None])[-1]
@@ -383,13 +400,13 @@ def temperature(layer, call, record, aspects):
         aspects["temperature"] = "queries before the factor are not recorded"
         return
     before = turns[0] if turns else projected.reshape(1, call.q.shape[-2], call.q.shape[1], -1).swapaxes(1, 2)
-    if len(set(factors)) == 1:
+    if len(set(expected)) == 1:
         aspects["temperature"] = "the factor is constant at these lengths"
         return
     aspects["temperature"] = ""
-    if not np.allclose(before * factors[:, None], call.q, rtol=1e-5, atol=1e-6):
+    if not np.allclose(before * expected[:, None], call.q, rtol=1e-5, atol=1e-6):
         found = (np.abs(call.q).sum(axis=(0, 1, 3)) / np.abs(before).sum(axis=(0, 1, 3))).round(6)
-        yield f"its queries are multiplied by {found}, explained as {factors.round(6)}"
+        yield f"its queries are multiplied by {found}, explained as {expected.round(6)}"
 
 
 def biases(groups, record, aspects):

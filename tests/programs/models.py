@@ -180,6 +180,14 @@ SPECIAL = {  # what a class needs beside its sizes
         "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 3 + ["full_attention"],
     },
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2, "num_experts_per_tok": 2},
+    "inkling_text": {
+        "log_scaling_n_floor": 4,
+        "rel_extent": 7,
+        "swa_num_attention_heads": 8,
+        "swa_num_key_value_heads": 4,
+        "swa_head_dim": 8,
+        "initializer_range": 1.0,
+    },
     "dots3_note_vision_encoder": {"num_hidden_layers": 43},
     "cohere_compass_text": {
         "rope_parameters": {kind: WHOLE["rope_parameters"] for kind in ("full_attention", "sliding_attention")}

@@ -270,6 +270,12 @@ MUTATIONS = [
         times("scaling", 2),
     ),
     ("a norm that is none", "llama4_text", at("llama4", "Llama4TextL2Norm.forward"), lambda f: lambda self, x: x),
+    (
+        "curves by distance",
+        "inkling_text",
+        at("inkling", "InklingRelativeLogits.forward"),
+        lambda f: lambda self, r, i, j: f(self, r, i - 1, j),
+    ),
     ("state: no norm", "qwen3_next", at("qwen3_next", "l2norm"), lambda f: lambda x, **named: x),
     ("state: keys tiled", "qwen3_next", at("qwen3_next", "torch_chunk_gated_delta_rule"), keys_tiled),
     ("state: strength", "olmo_hybrid", at("olmo_hybrid", "torch_chunk_gated_delta_rule"), keywords(beta=lambda b: b / 2)),

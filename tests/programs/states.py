@@ -43,6 +43,11 @@ def compared(layers, record, aspects):
             inputs = INPUTS[scanned[0].function](said, scanned, linears)
             yield from (f"layer {i}: {words}" for words in state(said, inputs, scanned, linears, i))
         yield from (f"layer {i}: {words}" for call in convolved for words in short(said["convolution"], call, inputs, linears))
+        taken = [*(norm.before for norm in record.norms), *(call.v for call in record.attentions)]
+        sums = [call.given["hidden_states"] + call.result for call in convolved]
+        added = any(np.isin(x, each).all() for x in sums for each in taken)
+        if convolved and added != said["convolution"].get("added", False):
+            yield f"layer {i}: that its convolution is added to keys and values is {added}, explained as {not added}"
         aspects[layer["part"], i, "state"]["state"] = ""
     if layers:
         yield from (f"layer {i}: its state is not explained" for i in calls)
