@@ -167,6 +167,19 @@ SHORT: dict[str, Any] = {
         "gated": "C",
     },
 }
+RG_LRU: dict[str, Any] = {
+    "call": "gated.recurrent",
+    "value_heads": "lru_width hidden_size",
+    "key_heads": 1,
+    "key_width": 1,
+    "value_width": 1,
+    "keys": "k = q = 1",
+    "log_decay": "-8 * sigmoid(r) * softplus(recurrent_param)",
+    "decay_per": "value",
+    "values": "sqrt(1 - (p > 0) * decay ** 2) * sigmoid(g) * x",
+    "scale": 1.0,
+    "convolution": {"of": ["values"], "width": "conv1d_width", "activation": None, "bias": True},
+}
 LLAMA4_ROPE = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096}
 GEMMA4_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
@@ -214,6 +227,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "olmoe": {"like": "llama", "norm": "before"},
     "minimax": {"like": "mistral", "kinds": {"every": 2, "at": 0, "else": "linear_attention"}, "state": LIGHTNING},
     "recurrent_gemma": {
+        "state": RG_LRU,
         "like": "mistral",
         "partial": 0.5,
         "kinds": {"rule": "recurrent_gemma", "keys": ()},

@@ -55,7 +55,8 @@ ROWS = (
     (lambda g: g.encoding == "delta" and g.state["key_heads"] < g.state["value_heads"], "delta.attend", "tiled_heads"),
     (lambda g: g.encoding == "delta" and g.state["strength"].startswith("2"), "delta.attend", "half_beta"),
     (lambda g: g.encoding == "delta", "delta.unit", "eps_as_a_floor"),
-    (lambda g: g.encoding == "gated", "gated.attend", "own_token_gated other_state_layout"),
+    (lambda g: g.encoding == "gated", "gated.attend", "own_token_gated"),
+    (lambda g: g.encoding == "gated" and g.state["key_width"] > 1, "gated.attend", "other_state_layout"),
     (lambda g: g.encoding == "retention", "retention.attend", "own_token_decayed state_transposed"),
     (
         lambda g: g.state and "dt_bias" in g.state.get("log_decay", "") + g.state.get("step", ""),

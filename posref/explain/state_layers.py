@@ -11,7 +11,7 @@ from posref.explain import layer_kinds
 from posref.explain.layer import Layer
 
 SIZES = ("value_heads", "key_heads", "key_width", "value_width", "chunk")
-FORMULAS = ("step", "log_decay", "strength", "values", "skip", "gated")
+FORMULAS = ("keys", "step", "log_decay", "strength", "values", "skip", "gated")
 
 
 def groups(settings):

@@ -30,7 +30,8 @@ ENCODINGS = {
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
 ATTENTIONS = {"rope": "attention with RoPE", "none": "attention without position"}
-TRAINED, OF_TOKEN = ("A_log", "dt_bias", "D"), ("a", "b", "f", "dt", "x", "z")  # names of transformers in formulas of states
+TRAINED = ("A_log", "dt_bias", "D", "recurrent_param")  # names of transformers in formulas of states
+OF_TOKEN = ("a", "b", "f", "r", "g", "dt", "x", "z")
 NORMS = {
     "before": "queries and keys are normalized before the rotation",
     "after": "queries and keys are normalized after the rotation",
@@ -216,13 +217,15 @@ def _state(said):
         )
     if "log_decay" not in said:
         return
-    formulas = " ".join(str(said.get(name, "")) for name in ("step", "log_decay", "strength", "skip", "gated"))
+    formulas = " ".join(str(said.get(name, "")) for name in ("step", "log_decay", "values", "strength", "skip", "gated"))
     words = set(re.findall(r"[A-Za-z]\w*", formulas))
     trained, of_token = ([name for name in names if name in words] for names in (TRAINED, OF_TOKEN))
     if of_token:
-        yield "numbers", f"{', '.join(of_token)}: projected from the token; {', '.join(trained)}: trained"
+        position = "; p: the position" if "p" in words else ""
+        yield "numbers", f"{', '.join(of_token)}: projected from the token; {', '.join(trained)}: trained{position}"
     for label, name, words in (
         ("activation", "activation", "queries, keys and values go through {}"),
+        ("keys", "keys", "{}"),
         ("step", "step", "step = {}"),
         ("decay", "log_decay", "ln(decay) = {}, one number per {decay_per}"),
         ("values", "values", "v = {}"),

@@ -160,6 +160,8 @@ WRONG_STATES = {
     "step": ("mamba", {"step": "softplus(dt)"}, "other numbers"),
     "slopes": ("minimax", {"log_decay": "-(2.0 ** (-5 - h))"}, "other numbers"),
     "gate": ("lfm2", {"convolution": {**SHORT, "gated": "B"}}, "not multiplied by"),
+    "root of the first token": ("recurrent_gemma", {"values": "sqrt(1 - decay ** 2) * sigmoid(g) * x"}, "other numbers"),
+    "decay of a value": ("recurrent_gemma", {"log_decay": "-7 * sigmoid(r) * softplus(recurrent_param)"}, "other numbers"),
     "not added": ("inkling_text", {"convolution": {**ADDED, "added": False}}, "added to"),
     "system": ("mamba2", {"call": "retention.recurrent"}, "other numbers"),
     "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),

@@ -10,6 +10,7 @@ every rotation (features before and after, and where), every attention that went
 
 import contextlib
 import copy
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -643,10 +644,19 @@ def _watch_inner(model, record):
             yield module.register_forward_hook(
                 lambda _, x, y, name=name: record.linears.update({name: (_array(x[0]), _array(y))})
             )
+        if name.endswith((".conv_1d", ".rg_lru")):
+            yield module.register_forward_hook(functools.partial(_state_of_module, name, record))
         if type(module).__name__.endswith("LightningAttention"):
             yield module.norm.register_forward_pre_hook(
                 lambda _, x, name=name, module=module: record.states.append(State(name, module, "lightning", {}, _array(x[0])))
             )
+
+
+def _state_of_module(name, record, module, given, y):
+    """Recurrent Gemma calls a convolution, whose padding is cut off afterwards, and a recurrence as modules."""
+    numbers = {"weight": _array(module.weight[:, 0]), "bias": _array(module.bias)} if name.endswith("conv_1d") else {}
+    function, y = ("causal_conv1d_fn", y[..., : given[0].shape[-1]]) if numbers else ("rg_lru", y[..., None])
+    record.states.append(State(name, module, function, {"hidden_states": _array(given[0]), **numbers}, _array(y)))
 
 
 def _heads_first(x):

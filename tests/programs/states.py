@@ -15,6 +15,7 @@ FUNCTIONS = {
     "exp": np.exp,
     "clip": np.clip,
     "inf": np.inf,
+    "sqrt": np.sqrt,
     "softplus": lambda x: np.logaddexp(0, x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "silu": lambda x: x / (1 + np.exp(-x)),
@@ -94,12 +95,26 @@ def of_lightning(said, calls, linears):
     return dict(zip("qkv", np.split(made, 3, axis=-1), strict=True))
 
 
+def of_rg_lru(said, calls, linears):
+    """The projections of both gates are apart for each head; decay and value are made of them."""
+    (call,) = calls
+    x, trained = call.given["hidden_states"][0].astype(float), numbers(call.module)
+    heads = x.reshape(len(x), call.module.num_attention_heads, -1)
+    r, g = (
+        np.einsum("nhi,hij->nhj", heads, trained[f"{name}_gate_weight"]) + trained[f"{name}_gate_bias"]
+        for name in ("recurrent", "input")
+    )
+    r, g = (each.reshape(x.shape).T[..., None] for each in (r, g))
+    return {"q": np.ones((1, len(x), 1)), "k": np.ones((1, len(x), 1)), "x": x.T[..., None], "r": r, "g": g}
+
+
 INPUTS = {
     "torch_chunk_gated_delta_rule": of_delta,
     "chunk_kimi_delta_attention": of_delta,
     "mamba2_chunk_scan": of_mamba_2,
     "mamba_selective_scan": of_mamba_1,
     "lightning": of_lightning,
+    "rg_lru": of_rg_lru,
 }
 
 
@@ -126,6 +141,10 @@ def state(said, given, calls, linears, i):
         step = evaluated(said["step"], dt=given["dt"], dt_bias=given["dt_bias"])
         a_log = trained["A_log"].reshape(len(h), 1, -1)
         log_gates, v = evaluated(said["log_decay"], A_log=a_log, step=step), evaluated(said["values"], step=step, x=given["x"])
+    elif "r" in given:
+        log_gates = evaluated(said["log_decay"], r=given["r"], recurrent_param=trained["recurrent_param"][:, None, None])
+        p = np.arange(len(theirs[0]))[:, None]
+        v = evaluated(said["values"], decay=np.exp(log_gates), p=p, g=given["g"], x=given["x"])
     else:
         log_gates = np.broadcast_to(evaluated(said["log_decay"], h=h[:, None, None], i=i), (len(h), len(theirs[0]), 1))
     if v.shape != (len(h), len(theirs[0]), said["value_width"]):
