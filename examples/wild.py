@@ -8,7 +8,7 @@
 The rows, their versions and the verdicts of the last release are `posref/facts/corpus.json`; `--write` puts the verdicts there.
 A verdict is measured when this runs: it agrees with posref (and in which convention, to which precision), or it differs, with
 the name of the mistake or the size of the difference. `_wild_transformers.py` has the layers of transformers: queries, keys,
-values and mask of one pass, recomputed by `posref.attention.attend`.
+values and mask of one pass, recomputed by `posref.attention.attend`; `_wild_states.py` asks functions that keep a state.
 """
 
 import argparse
@@ -38,6 +38,7 @@ sys.path.insert(0, str(ROOT))  # tests/parity builds the modules
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 CORPUS = facts.read("corpus")
+MODULES = {"fla-core": "fla"}  # where it is not the name of the package
 
 
 # Rotations
@@ -423,7 +424,7 @@ def measured(libraries: tuple[str, ...] = ()) -> Iterator[str]:
     """A line of the table for each row that can be measured here."""
     for row in CORPUS["rows"]:
         who = row["who"]
-        if (libraries and who not in libraries) or not importlib.util.find_spec(who.replace("-", "_")):
+        if (libraries and who not in libraries) or not importlib.util.find_spec(MODULES.get(who, who.replace("-", "_"))):
             continue
         try:
             said = verdict(row)

@@ -46,7 +46,7 @@ def _keys(s, tag):
     return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2
 
 
-EXTENTS = {"features": 1, "key_heads": None}  # 0 features for one gate per head
+EXTENTS = {"features": 1, "key_heads": None}  # features=None for one gate per head
 ARRAYS = {
     "q": lambda s: _keys(s, 1),
     "k": lambda s: _keys(s, 2),

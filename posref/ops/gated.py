@@ -32,7 +32,7 @@ def _gates(s):
     return -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8))
 
 
-EXTENTS = {"features": 1}  # 0 for one gate per head
+EXTENTS = {"features": 1}  # None for one gate per head
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
