@@ -51,6 +51,8 @@ Where implementations differ.
     gates | KDA in fla, with lower_bound | lower_bound sigmoid(exp(A_log) (x + dt_bias)), lower_bound -5 | bc3b101dcb
       | fla/ops/kda/gate.py
     length of q and k | fla, transformers | x / sqrt(sum x^2 + 1e-6) | bc3b101dcb, 5.23.0 | modeling_qwen3_next.py l2norm
+    length of q and k in bfloat16 | transformers | in bfloat16 in 5.12.1, in float32 in 5.18.0 and 5.23.0 | 5.12.1, 5.18.0
+      | modeling_qwen3_next.py torch_chunk_gated_delta_rule
     length of q and k | torch.nn.functional.normalize | x / max(|x|, 1e-12) | 2.13.0 | torch/nn/functional.py
     heads | transformers, fla | queries and keys are repeated for neighbouring value heads | 5.23.0
       | modeling_qwen3_next.py torch_chunk_gated_delta_rule
