@@ -67,7 +67,9 @@ FEW = 16  # queries: a block of LANES takes as long as so many of them two by tw
 TILE = 64  # keys at a time: in float32 a tile of keys, queries and scores is 48 kB, as large as a first cache
 STRETCH = 32 * TILE  # keys at a time for few queries: they are read where they are, the faster the longer
 SHARD = 2 * STRETCH  # keys of a piece for few queries, so that one head of keys is work for several threads
-AHEAD = 2**10  # bytes: as far as the keys and values are asked for before they are read; 2**13 took up to 1.3 times as long
+AHEAD = (
+    2**12
+)  # bytes: as far as keys and values are asked for before they are read; 2**10 and 2**13 took up to 1.3 times as long
 LINE = 64  # bytes
 ADDRESS, NUMBER = ir.IntType(8).as_pointer(), ir.IntType(32)
 TABLES = ("query_tables[0]", "query_tables[1]", "key_tables[0]", "key_tables[1]")

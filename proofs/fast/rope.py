@@ -8,6 +8,7 @@ DEFAULTS = {"in_place": False}
 
 B, H, G, N, P, REST = (size(name) for name in ("batch", "heads", "groups", "n", "pairs", "rest"))
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
+PAST_CACHES = {"interleaved": fast._interleaved_past_caches, "half": fast._half_past_caches}
 
 
 def arrays():
@@ -53,6 +54,28 @@ def halves_may_be_written_early():
     early[..., 0] = early[..., 0] * c - early[..., 1] * s
     early[..., 1] = early[..., 0] * s + early[..., 1] * c
     prove_equal(early, at_once)
+
+
+@theorem(of=list(PAST_CACHES.values()), sizes="batch 2, three heads, one group, n = 2, d = 7, three pairs", as_written="kernel")
+def kernels_past_the_caches():
+    """By way of a row the compiled rotations write the same numbers to the same cells, in both layouts."""
+    x, c, s = symbols("x", 2, 3, 1, 2, 7), symbols("c", 2, 1, 2, 3), symbols("s", 2, 1, 2, 3)
+    for layout in KERNELS:
+        prove_equal(by_rows(layout, x, c, s), rope.rotate(x, c[:, None], s[:, None], layout=layout, rotary_dim=6))
+
+
+def by_rows(layout, x, c, s):
+    """What the kernel makes by way of a row."""
+    out = room("out", *x.shape)
+    PAST_CACHES[layout].py_func(x, c, s, out, room("row", x.shape[-1]))
+    return out
+
+
+@kernels_past_the_caches.control
+def rows_of_the_other_layout():
+    """Rows of halves are the specification of interleaved pairs (d = 4)."""
+    x, c, s = symbols("x", 1, 1, 1, 1, 4), symbols("c", 1, 1, 1, 2), symbols("s", 1, 1, 1, 2)
+    prove_equal(by_rows("half", x, c, s), rope.rotate(x, c[:, None], s[:, None], layout="interleaved"))
 
 
 @theorem(

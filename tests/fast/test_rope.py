@@ -5,6 +5,7 @@ import importlib
 import inspect
 import itertools
 import math
+import platform
 import re
 
 import numpy as np
@@ -14,6 +15,7 @@ from posref.rotary import rope
 
 numba = pytest.importorskip("numba", reason="needs posref[fast]")
 fast = importlib.import_module("posref.fast.rope")
+machine = importlib.import_module("posref.fast._machine")
 
 LAYOUTS = ("interleaved", "half")
 KERNELS = {"interleaved": fast._interleaved, "half": fast._half}
@@ -194,6 +196,35 @@ def test_groups_of_positions(length, layout):
                 fast.rotate(got, cos, -sin, layout=layout, rotary_dim=8, threads=threads, out=got),
                 rope.rotate(expected, cos, -sin, layout=layout, rotary_dim=8),
             )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("rows", [(70,), (2, 1, 70), (1,), (2, 3, 70)])
+def test_large_results_are_written_past_the_caches(rows, dtype, layout, monkeypatch):
+    """Rows that are whole lines and rows that are not, and results that begin with a line and do not: always the same bits."""
+    monkeypatch.setattr(fast, "LARGE", 1)
+    sent, past = [], fast._turn_past_caches
+    monkeypatch.setattr(fast, "_turn_past_caches", lambda *arguments: sent.append(0) or past(*arguments))
+    for dim, start in itertools.product((fast.LINE // 4, 20), (0, 1)):
+        x, (cos, sin) = random(2, 3, 70, dim, dtype=dtype), some_tables(*rows, 6, dtype=dtype)
+        room = machine.on_a_line((x.size + 1,), x.dtype)
+        out = room[start : x.size + start].reshape(x.shape)
+        expected = rope.rotate(x, cos, sin, layout=layout, rotary_dim=12)
+        for threads in (1, 3):
+            out[...] = 0
+            assert same_bits(fast.rotate(x, cos, sin, layout=layout, rotary_dim=12, out=out, threads=threads), expected)
+        assert bool(sent) == (start == 0 and dim * x.itemsize % fast.LINE == 0)
+        sent.clear()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the instruction is that of x86")
+@pytest.mark.parametrize("kernel", [fast._interleaved_past_caches, fast._half_past_caches])
+def test_machine_code_writes_past_the_caches(kernel):
+    x, table = np.ones((1, 1, 1, 1, 16), np.float32), np.ones((1, 1, 1, 8), np.float32)
+    new = numba.njit(pipeline_class=machine.Separate)(kernel.py_func)  # code from a cache cannot be looked at
+    new(x, table, table, machine.on_a_line(x.shape, x.dtype), machine.on_a_line((16,), x.dtype))
+    assert "movnt" in "".join(new.inspect_asm().values())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
