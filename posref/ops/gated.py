@@ -13,6 +13,10 @@ from posref.state import gated
 log_gates = gated.log_gates
 
 
+def bounded_log_gates(x, a_log, bias, *, lower_bound=-5.0):
+    return gated.bounded_log_gates(x, a_log, bias, lower_bound=lower_bound)
+
+
 def attend(q, k, v, log_gates, state, *, scale, state_layout):
     """What is read; `state` is what an earlier text left."""
     return gated.recurrent(q, k, v, log_gates, scale=scale, state_layout=state_layout, state=state).output
@@ -108,10 +112,34 @@ MISTAKES = {
     ),
     "bias_left_out": Mistake(
         using(bias=lambda a: 0 * a.bias),
-        "softplus(x): dt_bias is not added",
+        "dt_bias is not added to x",
         "Gates are near those of another head.",
-        "Add dt_bias before the softplus.",
+        "Add dt_bias before the softplus, or the sigmoid.",
+        only="log_gates bounded_log_gates",
+    ),
+    "bounded_gate": Mistake(
+        instead(lambda x, a_log, bias: gated.bounded_log_gates(x, a_log, bias, lower_bound=-5)),
+        "ln f = -5 sigmoid(exp(A) (x + b)): KDA's gate with a lower bound",
+        "Gates are wrong in all models that were trained without the bound, Kimi Linear among them.",
+        "Take the gate of the training: a bound is no option of inference.",
+        ("MoonshotAI/FlashKDA#3", "MoonshotAI/FlashKDA#7"),
         only="log_gates",
+    ),
+    "softplus_gate": Mistake(
+        instead(lambda x, a_log, bias, lower_bound: gated.log_gates(x, a_log, bias)),
+        "ln f = -exp(A) softplus(x + b): KDA's gate without a lower bound",
+        "Gates are wrong in all models that were trained with the bound.",
+        "Take the gate of the training: m sigmoid(exp(A) (x + b)).",
+        ("MoonshotAI/FlashKDA#7",),
+        only="bounded_log_gates",
+    ),
+    "softplus_gate_cut_off": Mistake(
+        instead(lambda x, a_log, bias, lower_bound: np.maximum(gated.log_gates(x, a_log, bias), lower_bound)),
+        "ln f = max(m, -exp(A) softplus(x + b)): the gate without a bound is cut off at the bound",
+        "Within the bound, and wrong everywhere.",
+        "m sigmoid(exp(A) (x + b)) approaches the bound smoothly.",
+        ("lightseekorg/tokenspeed#847",),
+        only="bounded_log_gates",
     ),
     "no_gates": Mistake(
         using(log_gates=lambda a: 0 * a.log_gates),

@@ -48,8 +48,8 @@ Where implementations differ.
     what | who | value | version | source
     gates | Qwen3-Next, gated DeltaNet | -exp(A_log) softplus(a + dt_bias), one per value head | 5.23.0 | modeling_qwen3_next.py
     gates | Kimi Linear | the same, one per feature | 5.23.0 | modeling_kimi_linear.py KimiLinearForgetGate
-    gates | KDA in fla, with lower_bound | lower_bound sigmoid(exp(A_log) (x + dt_bias)), lower_bound -5 | bc3b101dcb
-      | fla/ops/kda/gate.py
+    gates | GLM-5 Next; KDA in fla, with lower_bound | `gated.bounded_log_gates`, lower_bound -5 | 5.23.0, bc3b101dcb
+      | modeling_glm5_next.py Glm5NextTextForgetGate; fla/ops/kda/gate.py
     length of q and k | fla, transformers | x / sqrt(sum x^2 + 1e-6) | bc3b101dcb, 5.23.0 | modeling_qwen3_next.py l2norm
     length of q and k in bfloat16 | transformers | in bfloat16 in 5.12.1, in float32 in 5.18.0 and 5.23.0 | 5.12.1, 5.18.0
       | modeling_qwen3_next.py torch_chunk_gated_delta_rule

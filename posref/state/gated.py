@@ -12,6 +12,7 @@ Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or 
     o_i = s sum_{j<=i} (sum_a q_ia k_ja exp(c_ia - c_ja)) v_j + s sum_a q_ia exp(c_ia) S_{-1,a}     quadratic
     c_i = sum_{l<=i} ln f_l
     ln f = -exp(A) softplus(x + b)                                    gates of Mamba-2, gated DeltaNet and KDA
+    ln f = m sigmoid(exp(A) (x + b))                                  bounded gates of KDA
     k = B, q = C, v = softplus(x + b) x_v                             Mamba-2: the step also multiplies the value
 
 and chunked: the quadratic form of a few tokens at a time, each chunk with the state that the one before left.
@@ -26,6 +27,7 @@ Symbols.
     S (..., d, d_v)             `state`, keys by values for state_layout="kv", (.., d_v, d) for "vk"
     o (..., n, d_v)             output
     A, b, x                     a_log, bias and what the projection gives
+    m                           lower_bound, below 0; -5 in released models
 
 Conventions. The gate of a token acts on what was before it, not on its own key and value: its own value has the weight
 q_i . k_i. `forgetting` (FoX) uses the same gate: FoX adds c_i - c_j to the scores before softmax; here the scores are
@@ -61,6 +63,7 @@ import numpy as np
 
 from posref import _require
 from posref._contract import Array, Count, Number, Numbers, Signed, contract
+from posref.relative import forgetting
 from posref.state._memory import Gates, Keys, Layout, Queries, Remembered, State, Values, in_chunks, laid, pairs, start
 
 
@@ -73,6 +76,18 @@ def log_gates(x: Signed[Array, "..."], a_log: Signed[Array, "#..."], bias: Signe
     """
     size = np.abs(x + bias)
     return -np.exp(a_log) * ((x + bias + size) / 2 + np.log(1 + np.exp(-size)))
+
+
+@contract
+def bounded_log_gates(
+    x: Signed[Array, "..."], a_log: Signed[Array, "#..."], bias: Signed[Array, "#..."], *, lower_bound: Number
+) -> Numbers[Array, "..."]:
+    """ln f = m sigmoid(exp(A) (x + b)), between `lower_bound` m and 0: shape of `x`. GLM-5 Next; KDA in fla.
+
+    >>> bounded_log_gates(np.array([0.0, 100.0]), np.array([0.0]), np.array([0.0]), lower_bound=-5).round(3)
+    array([-2.5, -5. ])
+    """
+    return lower_bound * np.exp(forgetting.log_sigmoid(np.exp(a_log) * (x + bias)))
 
 
 @contract

@@ -30,6 +30,11 @@ def gate(x, a_log, bias, m=sp):
     return -m.exp(a_log) * softplus(x + bias, m)
 
 
+def bounded(x, a_log, bias, lower, m=sp):
+    """ln f = m sigmoid(exp(A) (x + b)). fla, ops/kda/gate.py; transformers 5.23.0, Glm5NextTextForgetGate."""
+    return lower / (1 + m.exp(-m.exp(a_log) * (x + bias)))
+
+
 def definition(q, k, v, gates, scale, before, i, c, m=sp):
     """o_i, feature c, of one head, with the product of the gates f of the tokens after j up to i. Yang et al., section 4.1."""
     features = range(len(q[i]))
@@ -154,6 +159,23 @@ def the_bias_is_left_out():
     x, a, b = symbols("x", 1), symbols("a", 1), symbols("b", 1)
     for _, got in all_paths(lambda: gated.log_gates(x, a, b)):
         prove_equal([sp.exp(got[0].e / -sp.exp(a[0].e))], [1 + sp.exp(x[0].e)])
+
+
+@theorem(of=[gated.bounded_log_gates, forgetting.log_sigmoid], sizes="one number, of either sign")
+def bounded_gates_pinned():
+    """It is m / (1 + exp(-exp(A) (x + b))), for either sign of x + b: between m and 0."""
+    x, a, b, m = symbols("x", 1), symbols("a", 1), symbols("b", 1), symbol("m")
+    for _, got in all_paths(lambda: gated.bounded_log_gates(x, a, b, lower_bound=m)):
+        stated = bounded(x[0].e, a[0].e, b[0].e, m.e)
+        prove_equal([got[0]], [stated], mention=[x[0], b[0]])
+
+
+@bounded_gates_pinned.control
+def the_rate_multiplies_the_bound():
+    """It is m exp(A) / (1 + exp(-x - b)): the rate multiplies the bound, as in the gate without one."""
+    x, a, b, m = symbols("x", 1), symbols("a", 1), symbols("b", 1), symbol("m")
+    for _, got in all_paths(lambda: gated.bounded_log_gates(x, a, b, lower_bound=m)):
+        prove_equal([got[0].e * (1 + sp.exp(-x[0].e - b[0].e))], [m.e * sp.exp(a[0].e)])
 
 
 @theorem(of=[gated.quadratic, *REST], sizes="n = 3, d = 2, d_v = 1; a gate for each feature")

@@ -7,7 +7,7 @@ import itertools
 import mpmath
 import numpy as np
 
-from proofs.state.gated import definition, gate, left
+from proofs.state.gated import bounded, definition, gate, left
 from proofs.vectors import case, painted, terms
 from proofs.vectors._rejected import cut
 
@@ -20,6 +20,7 @@ CONVENTIONS = {
     "op attend": "scale sum_{j<=i} sum_a q_ia k_ja exp(c_ia - c_ja) v_j + scale sum_a q_ia exp(c_ia) state_a, c running sums",
     "op remember": "the state after the last token: S_i = diag(f_i) S_{i-1} + k_i v_i^T",
     "op packed": "as attend, in each text from an empty state; text m is in rows boundaries[m] .. boundaries[m + 1] - 1",
+    "op bounded_log_gates": "lower_bound / (1 + exp(-exp(a_log) (x + bias)))",
     "op log_gates": "-exp(a_log) ln(1 + exp(x + bias))",
 }
 REJECTED = (
@@ -33,6 +34,9 @@ REJECTED = (
         "Both layouts of the state are in use.",
     ),
 )
+REASONS = """
+bounded_log_gates * log_sigmoid_of_small* | the gate is m times exp of it, and 0 is right there
+"""
 
 ANY = "no_gates gate_of_the_negative gates_to_base_2 own_token_gated gate_one_token_late gates_of_the_first_head"
 READ = "chunk_mask_without_decay own_token_left_out scale_ignored scale_squared"
@@ -43,6 +47,7 @@ FEATURES = "gate_of_the_first_feature gates_on_the_values"
 def vectors():
     x = np.concatenate([4 * painted((2, 3), 1), [[-96.0, 0.5, 96.0]]])
     yield _gates("any", x, painted((3,), 9), painted((3,), 10))
+    yield _bounded("any", np.concatenate([x, [[-4.0, 8192.0, 8192.0]]]), painted((3,), 9), painted((3,), 10))
     yield from _pair("features/painted", (2, 5, 3, 3), 3, "kv", f"{ANY} {FEATURES} state_ignored other_state_layout", READ)
     yield from _pair(
         "features/batch", (2, 2, 3, 2, 2), 2, "vk", f"{ANY} {FEATURES} state_ignored other_state_layout", f"{READ} {BATCH}"
@@ -68,7 +73,24 @@ def _gates(probe, x, a_log, bias):
         expected=gates,
         # x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product
         cond={"amp": terms(8, gates) + terms(8, factor * inner)},
-        kills="softplus_left_out sigmoid_for_softplus a_not_exponentiated bias_left_out",
+        kills="softplus_left_out sigmoid_for_softplus a_not_exponentiated bias_left_out bounded_gate",
+        models=("f64", "f32"),
+    )
+
+
+def _bounded(probe, x, a_log, bias, lower=-5.0):
+    every = lambda values: np.vectorize(mpmath.mpf, otypes=[object])(values)
+    gates = np.vectorize(lambda *each: bounded(*each, lower, mpmath), otypes=[object])(*map(every, (x, a_log, bias)))
+    inner = np.vectorize(mpmath.exp, otypes=[object])(every(a_log)) * abs(every(x + bias))
+    return case(
+        f"gated/bounded-log-gates/h3/{probe}",
+        op="bounded_log_gates",
+        params={"lower_bound": lower},
+        tensors={"x": x, "a_log": a_log, "bias": bias},
+        expected=gates,
+        # x + b, exp(A), their product, two exponentials, 1 + exp, a logarithm, a sum, the product
+        cond={"amp": terms(9, gates) + terms(4, gates * inner)},
+        kills="bias_left_out softplus_gate softplus_gate_cut_off",
         models=("f64", "f32"),
     )
 

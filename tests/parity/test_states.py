@@ -1,5 +1,7 @@
 """States that decay: posref against what transformers and onnx compute, on the CPU, in their own precision."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -178,6 +180,19 @@ def test_kimi_delta_attention(form):
     theirs, state = getattr(kimi, form)(*tensors, **told, **more)
     q, k = (delta.unit(x, eps=1e-6) for x in (q, k))
     compared(double(theirs.transpose(1, 2)), double(state), q, k, v, beta, gates, s)
+
+
+def test_bounded_gates_of_glm_5_next():
+    """Its forget gate, with projections that are the identity and one rate per head."""
+    glm = pytest.importorskip("transformers.models.glm5_next.modeling_glm5_next", reason="transformers has no GLM-5 Next")
+    config = types.SimpleNamespace(linear_head_dim=6, linear_num_heads=2, hidden_size=6, linear_lower_bound=-5.0)
+    gate, x, a_log, bias = glm.Glm5NextTextForgetGate(config), 4 * painted(1, 2, 7, 6), painted(2, 2), painted(3, 12)
+    weights = {"f_a_proj.weight": np.eye(6), "f_b_proj.weight": np.tile(np.eye(6), (2, 1)), "dt_bias": bias, "A_log": a_log}
+    gate.load_state_dict({name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()})
+    theirs = double(gate(torch.tensor(x, dtype=torch.float32)))
+    given = np.stack([x, x], axis=2), a_log[:, None], bias.reshape(2, 6)
+    assert near(theirs, gated.bounded_log_gates(*given, lower_bound=-5.0), 5, 40).all()
+    assert not near(theirs, gated.log_gates(*given), 5, 40).all()
 
 
 @pytest.mark.parametrize("features", [1, 4])
