@@ -46,6 +46,10 @@ def block_mask(query_positions, blocks, *, rate=4):
     return indexer.block_mask(query_positions, blocks, rate=rate)
 
 
+def unfinished_mask(query_positions, key_positions, *, rate=4):
+    return indexer.unfinished_mask(query_positions, key_positions, rate=rate)
+
+
 def _rotary_first(x, rotary_dim, rotated):
     """Queries and keys with the same order of features have the same products."""
     _require.choice("ops.indexer", "rotated", rotated, ("first", "last"))
@@ -81,6 +85,10 @@ def _block_0_has_one_before(f, a):
     longer = {name: np.concatenate([zeros, a[name]], axis=-3) for name in ("x", "gates")}
     longer["gates"] = np.concatenate([zeros - a.bias, a.gates], axis=-3)
     return f(**a | longer)[..., 1:, :]
+
+
+def _column(a):
+    return a.query_positions[..., :, None]
 
 
 def _exchanged(x):
@@ -241,6 +249,22 @@ MISTAKES = {
         "A block is visible when its last token is not in the future: m r + r - 1 <= i.",
         kind="mask",
         only="block_mask",
+    ),
+    "complete_block_too": Mistake(
+        lambda f, a: f(**a | {"query_positions": a.query_positions - 1}) | (a.key_positions[..., None, :] == _column(a)),
+        "r floor(i / r) <= j <= i: the block that the query completes counts as unfinished",
+        "The last token of each block sees its block, selected or not.",
+        "A block whose last token is the query's is complete: floor((i + 1) / r).",
+        kind="mask",
+        only="unfinished_mask",
+    ),
+    "whole_window": Mistake(
+        lambda f, a: (a.key_positions[..., None, :] <= _column(a)) & (a.key_positions[..., None, :] > _column(a) - a.rate),
+        "i - r < j <= i: the last r tokens are read, not those of the unfinished block",
+        "Early tokens of a block see the end of the block before, selected or not.",
+        "Begin at the first token of the unfinished block.",
+        kind="mask",
+        only="unfinished_mask",
     ),
     "one_token_late": Mistake(
         "position_minus_one",

@@ -4,7 +4,7 @@ Attention over a long text reads every key. An indexer has small heads of its ow
 attends only to the keys with the largest scores. Position enters three times: queries and keys of the indexer are rotated
 before, keys in the future are never selected, and a block is visible when its last token is past.
 
-Also called: lightning indexer, DSA, DeepSeek sparse attention, CSA, HCA, compressed sparse attention, top-k attention.
+Also called: lightning indexer, DSA, DeepSeek sparse attention, CSA, HCA, compressed sparse attention, top-k attention, QSA.
 
 Definition. Head a has the weight w_ia, a projection of the query's token; block m holds the tokens m r .. m r + r - 1:
 
@@ -12,6 +12,7 @@ Definition. Head a has the weight w_ia, a projection of the query's token; block
     S_i  = the `top` keys with the largest I_ij among the allowed keys; of equal scores the earlier key comes first
     c_m  = sum_t softmax_t(g_{mr+t} + B_t) x_{mr+t}        per feature, over the r tokens of a block
     block m is visible to query i:  m r + r - 1 <= i
+    the unfinished block of query i:  r floor((i + 1) / r) <= j <= i
 
 With overlap each token has two vectors and two gates: the first enters the next block, the second its own. The softmax runs
 over the 2r of them, and block 0 has no block before it.
@@ -44,9 +45,17 @@ Where implementations differ.
     layout of the indexer | transformers' DeepSeek-V4 | interleaved, last features | 5.23.0 | modeling_deepseek_v4.py
     equal scores | torch.topk | no order is promised | 2.13.0 | torch.topk, documentation
     fewer keys than `top` | transformers' DeepSeek-V4 | index -1 | 5.23.0 | modeling_deepseek_v4.py DeepseekV4Indexer
+    scores | transformers' Qwen4-Exp, QSA | without weights (all 1), scale 1/sqrt(d) | 5.23.0
+      | modeling_qwen4_exp.py Qwen4ExpTextQSAIndexer
+    compressed keys | transformers' Qwen4-Exp, QSA | the plain mean: gates and bias 0; rotated at m r after an RMS norm | 5.23.0
+      | modeling_qwen4_exp.py Qwen4ExpTextQSAIndexer
+    what is attended to | transformers' Qwen4-Exp, QSA | tokens of the selected blocks, and `unfinished_mask` | 5.23.0
+      | modeling_qwen4_exp.py Qwen4ExpTextQSAIndexer
     overlap | transformers' DeepSeek-V4 | rate 4 with overlap, rate 128 without | 5.23.0 | modeling_deepseek_v4.py
 
 References. DeepSeek-AI, DeepSeek-V3.2, arXiv 2512.02556, Eqs. (1) and (2).
+Not here: NSA (native sparse attention), arXiv 2502.11089, and MoBA, arXiv 2502.13189, at the scores: blocks are scored by
+attention to a compressed key, or to the mean of their keys, and the best blocks are read; no released model here needs them.
 """
 
 import numpy as np
@@ -144,6 +153,22 @@ def block_mask(
            [ True,  True]])
     """
     return attention.causal_mask(query_positions, block_positions(blocks, rate=rate) + rate - 1)
+
+
+@contract
+def unfinished_mask(
+    query_positions: Numbers[Array, "... n_query", finite], key_positions: Numbers[Array, "... n_key", finite], *, rate: Count
+) -> Booleans[Array, "... n_query n_key"]:
+    """True for keys up to the query whose block is not complete at the query, r floor((i + 1) / r) <= j <= i: boolean
+    `(..., n_query, n_key)`. A query of QSA attends to these keys and to the tokens of the blocks that it selects.
+
+    >>> unfinished_mask(np.array([4, 6, 7]), np.arange(8), rate=4).astype(int)
+    array([[0, 0, 0, 0, 1, 0, 0, 0],
+           [0, 0, 0, 0, 1, 1, 1, 0],
+           [0, 0, 0, 0, 0, 0, 0, 0]])
+    """
+    first = rate * ((query_positions + 1) // rate)
+    return attention.causal_mask(query_positions, key_positions) & (key_positions[..., None, :] >= first[..., None])
 
 
 def _with_block_before(blocks):

@@ -1,5 +1,7 @@
 """Indexer: scores, the keys that they select, and blocks that are compressed to one key."""
 
+# Over budget: scores, selections, two kinds of compression, and which blocks and tokens a query sees
+
 import itertools
 
 import numpy as np
@@ -8,8 +10,9 @@ import sympy as sp
 from posref import attention, pairing
 from posref.relative import indexer
 from posref.rotary import rope
-from proofs.kit import all_paths, array, expression, prove_equal, prove_that, symbol, symbols, theorem
+from proofs.kit import all_paths, array, example, expression, prove_equal, prove_that, symbol, symbols, theorem
 
+ROUNDS = {"unfinished_mask": "unfinished_pinned"}
 WHOLE = [indexer._mean, attention.softmax]
 
 
@@ -229,3 +232,20 @@ def visible_from_the_first_token_on():
     both = lambda: (indexer.block_mask(i, m, rate=2), 2 * m[0] <= i[0])
     for asked, (got, stated) in all_paths(both):
         prove_that(bool(got[0, 0]) == bool(stated), "visible", counterexample=f"{asked}: {bool(got[0, 0])}, expected {stated}")
+
+
+@example(of=[indexer.unfinished_mask, attention.causal_mask], sizes="positions -10 .. 19, rates 1, 2, 5")
+def unfinished_pinned():
+    """Of the keys up to a query those are unfinished that no visible block holds; keys in the future never are."""
+    at = np.arange(-10, 20)
+    for rate in (1, 2, 5):
+        held = indexer.block_mask(at, at // rate, rate=rate)
+        got = indexer.unfinished_mask(at, at, rate=rate)
+        prove_that(got.tolist() == ((at <= at[:, None]) & ~held).tolist(), f"blocks of {rate}")
+
+
+@unfinished_pinned.control
+def of_the_last_tokens():
+    """They are the last `rate` tokens up to the query."""
+    seen = indexer.unfinished_mask(np.array([3]), np.arange(4), rate=4)[0].tolist()
+    prove_that(seen == [True] * 4, counterexample=f"blocks of 4 at the query 3: {seen}, expected four times True")

@@ -25,6 +25,7 @@ CONVENTIONS = {
     "op compress": "the mean of a block, weighted by the softmax of gates + bias over its tokens",
     "op compress_overlapping": "the same over the first halves of the block before and the second halves of its own",
     "op block_positions": "rate * block: the first token of a block",
+    "op unfinished_mask": "1 for keys up to the query whose block is not complete at the query",
     "op block_mask": "1 where the last token of a block is not after the query",
 }
 REJECTED = (
@@ -75,6 +76,17 @@ def vectors():
     row = PLACES[:2] + 3  # the last tokens of blocks are among them
     yield _mask("places", row, (row + np.array([-2, -1, 0, 1])) // 4, WRAPPED)
     yield _mask("beyond-f32", PLACES[2], PLACES[2] // 2, "f32_positions", rate=2)
+    yield _unfinished(
+        "near",
+        np.array([[0, 3, 4, 6], [7, 8, 2, 11]]),
+        np.array([[0, 1, 4, 6], [7, 4, 8, 9]]),
+        "complete_block_too whole_window",
+    )
+    yield _unfinished("negative", np.array([2, -1, 0, -5]), np.array([-2, -1, 0, -6, -8]), "")
+    wraps = np.array([[65537, 32769], [5, 131075]]), np.array([[1, 65537, 32768], [65541, 131073, 4]])
+    yield _unfinished("places", *wraps, WRAPPED)
+    yield _unfinished("fractional", np.array([6.25, 8.5]), np.array([6.5, 4, 8.25]), "")
+    yield _unfinished("beyond-f32", PLACES[2], PLACES[2], "", rate=2)
 
 
 def _scores(probe, at, layout, rotated, kills, *, start=0, heads=2, dim=4, base=10000, scale=0.375, **rest):
@@ -188,5 +200,18 @@ def _mask(probe, queries, blocks, kills, rate=4):
         params={"rate": rate},
         tensors={"q_positions": queries, "blocks": blocks},
         expected=visible.astype(int),
+        kills=kills,
+    )
+
+
+def _unfinished(probe, queries, keys, kills, rate=4):
+    i, j = queries[..., :, None], keys[..., None, :]
+    complete = np.all((j - j % rate)[..., None] + np.arange(rate) <= i[..., None], axis=-1)
+    return case(
+        f"indexer/unfinished/r{rate}/{probe}",
+        op="unfinished_mask",
+        params={"rate": rate},
+        tensors={"q_positions": queries, "k_positions": keys},
+        expected=((j <= i) & ~complete).astype(int),
         kills=kills,
     )

@@ -1,5 +1,7 @@
 """Indexers of transformers' DeepSeek V3.2 and V4, and V4's compressed keys: the modules, on the CPU, in float64."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from posref.rotary import rope
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
 pytestmark = pytest.mark.slow
 N, D, HEADS, ROTARY = 11, 12, 3, 4
+W = rope.frequencies(ROTARY)
 BOUND = 64 * 2**-24  # softmax, norm, angles and products in float32, none of more than 16 terms
 
 
@@ -102,3 +105,31 @@ def test_v4(overlapping):
     selected = indexer.select(np.where(visible, got, 0), np.broadcast_to(visible, got.shape), top=2)
     for b, i in np.ndindex(2, N):
         assert {*chosen[b, i].tolist()} - {-1} == {*np.flatnonzero(selected[b, i]).tolist()}, (b, i)
+
+
+def test_qsa_of_qwen_4():
+    """Means of blocks, normalized and rotated at their first tokens, are scored with weights of 1. A query reads the
+    selected blocks and its unfinished block."""
+    modeling = pytest.importorskip("transformers.models.qwen4_exp.modeling_qwen4_exp", reason="no Qwen4-Exp")
+    given = {"hidden_size": 16, "rms_norm_eps": 1e-6, "indexer_n_heads": HEADS, "indexer_kv_heads": 1, "indexer_head_dim": D}
+    config = types.SimpleNamespace(**given, indexer_budget=6, indexer_compress_ratio=3)
+    torch.manual_seed(1)
+    module = modeling.Qwen4ExpTextQSAIndexer(config, 0).double()
+    x, at, mask = torch.randn(2, N, 16, dtype=torch.float64), np.arange(N), np.tri(N, dtype=bool)
+    tables = [torch.tensor(np.concatenate([t, t], axis=-1))[None].expand(2, -1, -1) for t in rope.tables(at, W)]
+    got = module(x, tables, torch.tensor(mask)[None, None].expand(2, -1, -1, -1), None).numpy()[:, 0]
+    heads = [double(part) for part in module.index_qk_proj(x).reshape(2, N, HEADS + 1, D).split([HEADS, 1], dim=2)]
+    blocks, normed = np.arange(N // 3), lambda y: y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + 1e-6)
+    means = indexer.compress(heads[1][:, : 3 * len(blocks), 0].reshape(2, -1, 3, D), np.zeros((2, 3, 3, D)), np.zeros((3, D)))
+    places = at, indexer.block_positions(blocks, rate=3)
+    turned = [
+        rope.rotate(normed(y), *rope.tables(p, W), layout="half", rotary_dim=ROTARY)
+        for y, p in zip((heads[0].swapaxes(1, 2), means), places, strict=True)
+    ]
+    scores = indexer.scores(*turned, np.ones((2, N, HEADS)), scale=D**-0.5)
+    chosen = indexer.select(scores, indexer.block_mask(at, blocks, rate=3), top=2)
+    ours = indexer.unfinished_mask(at, at, rate=3) | np.pad(
+        chosen.repeat(3, axis=-1), ((0, 0), (0, 0), (0, N - 3 * len(blocks)))
+    )
+    np.testing.assert_array_equal(got, ours)
+    assert not np.array_equal(got, np.broadcast_to(mask, got.shape))
