@@ -5,7 +5,8 @@ is a number of the question, such as the square root of the width of q. `relatio
 """
 
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from functools import partial
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,11 @@ ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
         "are all the first of them",
         "Index by this axis too: one is read for all.",
     ),
+    "first_half_twice": (lambda n: np.arange(n) % (n // 2), "are those of the first half, twice", "Count on through both."),
+    "second_half_twice": (lambda n: n // 2 + np.arange(n) % (n // 2), "are those of the second half, twice", "Count from 0."),
 }
-LEAST = {"reversed": 2, "one_late": 3, "one_early": 3, "halves_exchanged": 4, "all_the_first": 2}  # entries that show an order
+EVEN = ("halves_exchanged", "first_half_twice", "second_half_twice")  # for an even number of entries
+LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | {"one_late": 3, "one_early": 3}  # entries that show an order
 NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
@@ -109,11 +113,7 @@ def _orders(value: np.ndarray) -> Iterator[tuple[str, int]]:
     batches = max(value.ndim - 2, int(value.ndim == 2))  # axes along which one may be read for all: texts and heads
     for axis, n in enumerate(value.shape if value.ndim in AXES else ()):
         for order in ORDERS if n > 1 else ():
-            if (
-                n >= LEAST[order]
-                and (order != "halves_exchanged" or n % 2 == 0)
-                and (order != "all_the_first" or axis < batches)
-            ):
+            if n >= LEAST[order] and (order not in EVEN or n % 2 == 0) and (order != "all_the_first" or axis < batches):
                 yield order, axis
 
 
@@ -124,19 +124,58 @@ def _in_order(name: str, value: np.ndarray, order: str, axis: int) -> Named:
     return _mistake(f"{name}_{axis_name}_{order}", wrong, f"the {axis_name.replace('_', ' ')} of {name} {words}", remedy)
 
 
+def _heads_as_rows(y: Any) -> Any:
+    return y.reshape(len(y), y.shape[2], y.shape[1], y.shape[3]).swapaxes(1, 2)
+
+
+def _rows_as_heads(y: Any) -> Any:
+    return y.swapaxes(1, 2).reshape(*y.shape)
+
+
 def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
     """Axes of heads and rows that are read as each other, and a square that is transposed."""
     if value.ndim == 4 and value.shape[1] > 1 < value.shape[2]:
-        batch, heads, rows, width = value.shape
-        change = lambda y: y.reshape(batch, rows, heads, width).swapaxes(1, 2)  # noqa: E731
-        wrong = result(change) if name == "result" else using(**{name: lambda a: change(a[name])})
-        words = f"{name} (batch, heads, n, d) is read as (batch, n, heads, d) without a transposition"
-        yield _mistake(f"{name}_heads_and_rows_mixed", wrong, words, "Transpose it: a view of another shape moves no numbers.")
+        heads, rows = value.shape[1:3]
+        for mixed, words, change in (
+            ("heads_and_rows", "(batch, heads, n, d) is read as (batch, n, heads, d)", _heads_as_rows),
+            ("rows_and_heads", "(batch, n, heads, d) is read as (batch, heads, n, d)", _rows_as_heads),
+        )[: 1 + (heads != rows)]:
+            wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
+            remedy = "Transpose it: a view of another shape moves no numbers."
+            yield _mistake(f"{name}_{mixed}_mixed", wrong, f"{name} {words} without a transposition", remedy)
     if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
         wrong = (
             result(lambda y: y.swapaxes(-1, -2)) if name == "result" else using(**{name: lambda a: a[name].swapaxes(-1, -2)})
         )
         yield _mistake(f"{name}_transposed", wrong, f"the last two axes of {name} are exchanged", "Transpose it.")
+
+
+def arrangements(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """The right numbers in another shape: other axes, heads merged into the features, or a part of one axis."""
+    shape = question.right.shape
+    names = [name.replace("_", " ") for name in AXES.get(len(shape), ())]
+    for axes in permutations(range(len(names))):
+        if tuple(shape[axis] for axis in axes) == got.shape:
+            name, words = "".join(map(str, axes)), ", ".join(names[axis] for axis in axes)
+            words = f"the axes of the result are ({words}), not ({', '.join(names)})"
+            yield _arranged(f"axes_{name}", partial(np.transpose, axes=axes), words, "Transpose it back.")
+    if len(shape) == 4 and got.shape == (shape[0], shape[2], shape[1] * shape[3]):
+        merged = lambda y: y.swapaxes(1, 2).reshape(got.shape)  # noqa: E731
+        words = "the result has no axis of heads: they are merged into the features, (batch, n, heads d)"
+        yield _arranged("heads_merged", merged, words, "Return the heads before they are merged, or reshape and transpose.")
+        words = "the result (batch, heads, n, d) is viewed as (batch, n, heads d) without a transposition"
+        yield _arranged("heads_viewed", lambda y: y.reshape(got.shape), words, "Transpose first, then merge the heads.")
+    for axis, name in enumerate(names if got.ndim == len(shape) else ()):
+        size, n = got.shape[axis], shape[axis]
+        if got.shape == (*shape[:axis], size, *shape[axis + 1 :]) and 0 < size < n and n % size == 0:
+            for first in range(0, n, size):
+                part, words = f"{first} to {first + size - 1}", f"of the {n} {name} the result has"
+                change = partial(np.take, indices=range(first, first + size), axis=axis)
+                yield _arranged(f"{name} {part}", change, f"{words} {part} alone", "Return all, or ask for a part.")
+
+
+def _arranged(name: str, change: Callable[[Any], Any], words: str, remedy: str) -> Named:
+    return _mistake(f"result_{name}".replace(" ", "_"), lambda f, a: change(f(**a)), words, remedy)
 
 
 def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float, ...]) -> Iterator[Named]:
@@ -161,7 +200,8 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
     for shift in (1, 2, 3, -1, -2, -3) if len(names) == 1 else ():
         moved = using(**{names[0]: lambda a, s=shift: a[names[0]] + s})
         words = f"{names[0]} are too {'large' if shift > 0 else 'small'} by {abs(shift)}"
-        yield _mistake(f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}", moved, words, "Use them as given.")
+        name = f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}"
+        yield _mistake(name, moved, words, "Use them as given.", "setting")
     for power in powers if names else ():
         for words, change in (
             ("times", lambda p, c: p * int(c)),
@@ -170,9 +210,8 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
         ):
             wrong = using(**{name: lambda a, n=name, f=change, c=power: f(a[n], c) for name in names})
             said = {"times": "multiplied by", "over": "divided by", "whole_over": "divided, and rounded down, by"}[words]
-            yield _mistake(
-                f"positions_{words}_{power:g}", wrong, f"positions are {said} {power:g}", "Use the positions that are given."
-            )
+            bug, remedy = f"positions are {said} {power:g}", "Use the positions that are given."
+            yield _mistake(f"positions_{words}_{power:g}", wrong, bug, remedy, "setting")
     for name in names:
         if arrays[name].ndim > 1 and arrays[name].shape[0] > 1:
             wrong = using(**{name: lambda a, n=name: np.broadcast_to(a[n].sum(axis=0), a[n].shape)})
@@ -305,5 +344,5 @@ def _order(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> str:
     return ""
 
 
-def _mistake(name: str, wrong: Any, bug: str, remedy: str) -> Named:
-    return name, Mistake(wrong, bug, remedy=remedy, kind="general")
+def _mistake(name: str, wrong: Any, bug: str, remedy: str, kind: str = "general") -> Named:
+    return name, Mistake(wrong, bug, remedy=remedy, kind=kind)

@@ -32,7 +32,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
     """
     if not _same_shape(report, got.shape, question.right.shape, _spread(question, got)):
         if got.any():  # zeros of another shape are no mistake's
-            _named(report, question, question.ask(got))
+            _named(report, question, question.ask(got, lambda question, got: [general.arrangements(question, got)]))
         return False
     if _additive(report, question, got):
         return False
@@ -172,10 +172,10 @@ def _constant_named(report: Report, question: Question, got: np.ndarray) -> bool
 
 
 def _read(found: Found, question: Question, got: np.ndarray) -> Found:
-    """Without mistakes in positions, where a mask is True everywhere: no position was read."""
-    if not got.all() or not _constant(got) or not _booleans(question):
-        return found
-    return found._replace(fits=tuple(each for each in found.fits if each[1].kind != "positions"))
+    """Without mistakes in positions, where a mask is True everywhere, or several explain one number: no position was read."""
+    others = tuple(each for each in found.fits if each[1].kind != "positions")
+    undecided = (got.all() and _booleans(question)) or len(found.fits) - len(others) > 2
+    return found._replace(fits=others) if _constant(got) and undecided else found
 
 
 def _booleans(question: Question) -> bool:

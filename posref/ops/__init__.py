@@ -250,9 +250,13 @@ def flags(name: str) -> dict[str, dict[str, Any]]:
 
 
 def further(op: Op) -> dict[str, Mistake]:
-    """Mistakes that the files of the op and of attention ask after all others, `FURTHER`; no vector is made for them."""
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in ("attention", op.name.split(".")[0])]
-    found = {name: m for module in modules for name, m in getattr(module, "FURTHER", {}).items()}
+    """Mistakes that are asked after all others: `FURTHER` of the file of the op, of `common` and of attention, and where an op
+    attends, all that attention can do wrong. No vector is made for them.
+    """
+    names = ("attention", "common", op.name.split(".")[0])
+    files = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    listed = [files[0].MISTAKES] * ("attention" in op.tags) + [getattr(file, "FURTHER", {}) for file in files]
+    found = {name: m for each in listed for name, m in each.items() if name not in op.mistakes}
     return {name: m for name, m in found.items() if not m.only or op.name.split(".")[1] in m.only.split()}
 
 

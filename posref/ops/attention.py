@@ -156,6 +156,11 @@ def _with_row_scale(change):
     return using(row_scale=lambda a: change(a) if a.row_scale is not None else missing())
 
 
+def _scaled_keys(a):
+    before = a.k.shape[-2] - len(a.row_scale)
+    return a.k * np.concatenate([np.ones(before), a.row_scale])[:, None] if before >= 0 else missing()
+
+
 def _row_scale_after_bias(right, q, k, given):
     s, r = right(q, k, **given | {"row_scale": None}), given.get("row_scale")
     return r[..., None] * s if r is not None else missing()
@@ -728,6 +733,25 @@ FURTHER = {
         for s in (2, 4, 8, 16, 32, 40, 64)
         for power, m in ((1, 0.1 * np.log(s) + 1), (2, (0.1 * np.log(s) + 1) ** 2))
         for words in (f"the_magnitude_of_factor_{s}{'_squared' * (power == 2)}",)
+    },
+    **{
+        f"row_scale_{name}": Mistake(
+            wrong,
+            bug,
+            "Far queries are too sharp or too flat.",
+            "Multiply the scores of each query by its own row_scale, before the softmax.",
+            kind="rows",
+        )
+        for name, bug, wrong in (
+            ("inverted", "scores are divided by row_scale", using(row_scale=lambda a: 1 / a.row_scale)),
+            ("of_the_last", "all queries have that of the last", using(row_scale=lambda a: a.row_scale[[-1] * a.q.shape[-2]])),
+            ("on_keys", "row_scale multiplies the last keys instead of the queries", using(row_scale=None, k=_scaled_keys)),
+            (
+                "on_the_output",
+                "row_scale multiplies the output",
+                lambda f, a: f(**a | {"row_scale": None}) * a.row_scale[:, None],
+            ),
+        )
     },
     "mask_added_as_numbers": Mistake(
         _with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks)),

@@ -5,6 +5,7 @@ import numpy as np
 from posref import attention, position_ids
 from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import count
+from posref.ops.probe import keys_at
 
 
 def padded(mask, *, filler=0, n_query=None):
@@ -184,6 +185,18 @@ def _frames_are_images(f, a):
     return other if not np.array_equal(other, f(**a)) else missing()
 
 
+def _timed(step, kept=True):
+    """The time of a frame times a number, rounded down; what follows starts where it did, or after the largest time."""
+    after = lambda start, counts, convention: start + max(int(step * (counts[0] - 1)) + 1, *counts[1:])  # noqa: E731
+    start_of_next = _after_the_patches if kept else after
+    wrong = _parts(lambda start, places: start + np.floor(places * [step, 1, 1]).astype(int), start_of_next)
+    bug = f"the time of a frame is multiplied by {step:g}: it is counted in other units"
+    remedy = "Count frames as asked; seconds per frame are for models that were trained with them."
+    return f"time_times_{step:g}{'' if kept else '_and_what_follows'}", Mistake(
+        wrong, bug, "Images are right, videos are not.", remedy
+    )
+
+
 def _parts(place=lambda start, places: start + places, start_of_next=_after_the_patches):
     """Images at other places: the next part begins at start_of_next(start, counts, convention)."""
 
@@ -212,6 +225,13 @@ def _kept_keys(s):
     return np.unique(np.concatenate([first, 4095 + np.arange(-3, 4), _far(s) + np.arange(5 * s.n_key)]))
 
 
+def _about_lengths(s):
+    """Positions on both sides of multiples of the length, where a temperature changes."""
+    p, limit = keys_at(s), s.get("max_position") or 2**24
+    counted = s.positions in ("range", "offset")
+    return p if counted else np.clip(int(s.length) * (p % 16) + p % 3 - 1, 0, limit).astype(int)
+
+
 MEANT = dict.fromkeys(
     ("self_extend", "rerope", "dual_chunk"), lambda a: attention.causal_mask(a.query_positions, a.key_positions)
 )
@@ -225,6 +245,7 @@ ARRAYS = {
     "parents": lambda s: np.array([0, 0, 0, 1, 1, 2, 3, 3, 5]),
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,
+    "positions": _about_lengths,
     "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [4, s.merge, 2 * s.merge], [1, 0, 0]]),
 }
 # a mask of padding is no mask of attention; a temperature one position off is that of the other convention
@@ -612,16 +633,6 @@ FURTHER = {
         "The position is that of the root and the depth in the tree.",
         only="tree",
     ),
-    **{
-        f"time_times_{step}": Mistake(
-            _parts(lambda start, places, step=step: start + places * [step, 1, 1]),
-            f"the time of a frame is multiplied by {step}: it is counted in other units",
-            "Images are right, videos are not.",
-            "Count frames as asked; seconds per frame are for models that were trained with them.",
-            only="multimodal",
-        )
-        for step in (2, 4, 10, 24, 25, 30, 100, 1000)
-    },
     **{
         f"starts_{more}_later": Mistake(
             _parts(

@@ -48,6 +48,8 @@ def attend(
     key_positions,
     mask=None,
     sinks=None,
+    q_weight=None,
+    k_weight=None,
     *,
     dim,
     base=10000.0,
@@ -56,9 +58,11 @@ def attend(
     window=None,
     softcap=None,
     key_heads=None,
+    eps=1e-6,
 ):
-    q = rope.rotate(q, *_tables(q, query_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
-    k = rope.rotate(k, *_tables(k, key_positions, _theta(dim, base)), layout=layout, rotary_dim=dim)
+    # with weights queries and keys are normalized first, in each head, as in Qwen3 and Gemma 3
+    q = _normed_and_turned(q, q_weight, eps, _tables(q, query_positions, _theta(dim, base)), layout, dim)
+    k = _normed_and_turned(k, k_weight, eps, _tables(k, key_positions, _theta(dim, base)), layout, dim)
     if window is not None:
         near = attention.window_mask(per_head(query_positions, q), per_head(key_positions, k), width=window)
         mask = near if mask is None else mask & near
@@ -89,6 +93,14 @@ def _theta(dim, base, exponent_dim=None, frequencies=None):
 def _tables(x, positions, theta, magnitude=1, sign=1):
     cos, sin = rope.tables(per_head(positions, x), theta)
     return magnitude * cos, sign * magnitude * sin
+
+
+def _normed(x, weight, eps):
+    return x if weight is None else x / ((x * x).sum(axis=-1, keepdims=True) / x.shape[-1] + eps) ** 0.5 * weight
+
+
+def _normed_and_turned(x, weight, eps, tables, layout, dim):
+    return rope.rotate(_normed(x, weight, eps), *tables, layout=layout, rotary_dim=dim)
 
 
 def _read_and_written(layout):
@@ -315,8 +327,10 @@ ARRAYS = {
     "sin": lambda s: painted((s.n_key, s.head_dim), 4),
     "weight": lambda s: painted((s.heads * s.head_dim, 5), 2),
     "sinks": lambda s: painted((s.heads,), 8),
+    "q_weight": lambda s: painted((s.head_dim,), 10),
+    "k_weight": lambda s: painted((s.head_dim,), 12),
 }
-ASKED = ("sinks",)
+ASKED = ("sinks", "q_weight", "k_weight")
 OF_ATTENTION = (
     "heads_tiled values_of_the_first_head cap_left_out cap_without_division cap_without_factor cap_clipped sink_left_out "
     "sink_of_zero sink_of_the_first_head window_ignored window_one_more window_one_less mask_after_softmax no_mask "
@@ -829,12 +843,23 @@ def _viewed(order, back):
     return Mistake(wrong, f"rows are viewed as ({words}) and their axes moved to {back}", "Heads are mixed.", VIEW)
 
 
+def _turned_first_then_normed(right):
+    return lambda x, weight, eps, *rest: _normed(right(x, None, eps, *rest), weight, eps)
+
+
 VIEW = (
     "View the rows of interleaved weights as (heads, dim/2, 2), those of half as (heads, 2, dim/2), and exchange the last two."
 )
 ORDERS = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
 
 FURTHER = {
+    "norm_after_the_rotation": Mistake(
+        inside(HERE, "_normed_and_turned", _turned_first_then_normed),
+        "queries and keys are normalized after the rotation",
+        "Scores are off from the first token on, where the weights of a pair differ.",
+        "Normalize each head of queries and keys, multiply by its weight, then rotate.",
+    ),
+    "norm_left_out": Mistake(using(q_weight=None, k_weight=None), "queries and keys are not normalized", "", "Normalize them."),
     **{
         f"permuted_for_{heads}_heads": Mistake(
             _as_if(heads),

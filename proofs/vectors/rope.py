@@ -42,6 +42,7 @@ CONVENTIONS = {
     "op scores": "scale * <R(i) q_i, R(j) k_j>; query head a uses key head floor(a * key_heads / heads)",
     "op attend": "softmax(cap(scale <R(i) q_i, R(j) k_j>)) v over the keys that are seen: those at or before the query if "
     "causal, 1 in `seen`, within `window` positions; sinks, one per head, enter the sum of the exponentials",
+    "q_weight": "(head_dim,), and k_weight for keys: each head becomes x / sqrt(mean(x^2) + eps) times it, before the rotation",
     "op gradient": "of rotate with respect to x, from the gradient g of its result: R(-positions) g",
     "op gradient_tables": "of x * cos + turned(x) * sin with respect to x, for full-width tables whose halves differ; "
     "turned(x) is (-b, a) for every pair",

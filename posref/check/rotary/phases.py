@@ -90,6 +90,8 @@ def stages(question: Question, got: np.ndarray, call: Caller | None = None) -> I
         )
     if {"coordinates", "axis"} <= question.a.keys():
         yield sections.stage(question, got)
+    if "parts" in question.a:
+        yield sections.time(question, got)
     if question.op.turned is None:
         return
     seen: list[Pairs | None] = []

@@ -1,4 +1,4 @@
-"""Sections: which axis each pair reads, from an output of rotation over several axes that no mistake of the list explains."""
+"""Sections: which axis each pair reads, and how fast time runs, from an output that no mistake of the list explains."""
 
 from itertools import groupby
 
@@ -6,23 +6,64 @@ import numpy as np
 
 from posref import pairing
 from posref.check.engine import Named, Question, distance
-from posref.ops import Mistake, using
+from posref.ops import Arguments, Mistake, using
+from posref.ops.position_ids import _timed
+from posref.ops.rope import MISTAKES as ROPE
+from posref.rotary import rope
 
 
 def stage(question: Question, got: np.ndarray) -> list[Named]:
-    """The axes that explain every pair, as one mistake; nothing where a pair is explained by none."""
-    a, right, bound = question.a, question.right, question.tolerance[question.models[-1]]
+    """The axes that explain every pair, as one mistake, also if more features turn; nothing where one pair has none."""
+    a, found = question.a, list[Named]()
     asked = np.array(a.axis)
-    if got.shape != right.shape or asked.max() == 0:
-        return []
-    alone = [np.asarray(question.op.spec(**a | {"axis": np.full_like(asked, each)})) for each in range(asked.max() + 1)]
+    if got.shape != question.right.shape:
+        return found
+    read = _axes(question, got, a, asked)
+    if asked.max() > 0 and read is not None and (read != asked).any():
+        words = f"the pairs read the axes {_runs(read)}, one after the other; asked are {_runs(asked)}"
+        effect, remedy = "Right for text, wrong for images.", "Read mrope_section."
+        found = [("other_axes", Mistake(using(axis=read), words, effect, remedy, kind="positions"))]
+    head = a.x.shape[-1]
+    if head == a.dim:
+        return found
+    w = rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies
+    if a.order is None and len(w) > 1 and (w > 0).all():
+        pairs, ratio = np.arange(head // 2), w[1] / w[0]
+        for name, theta in (
+            ("all_rotated", w[0] * ratio ** (pairs * a.dim / head)),
+            ("all_rotated_same_exponent", w[0] * ratio**pairs),
+            ("pairs_across_head", np.where(pairs < len(w), np.resize(w, head // 2), 0)),
+        ):
+            change = {"dim": head, "frequencies": theta}
+            read = _axes(question, got, a | change, np.resize(asked, head // 2))
+            if read is not None:
+                bug = f"{ROPE[name].bug}; the pairs read the axes {_runs(read[theta > 0])}"
+                found.append((name, ROPE[name]._replace(wrong=using(**change, axis=read), bug=bug)))
+    return [*found, *((name, ROPE[name]) for name in ("tail_rotated", "tail_zeroed"))]
+
+
+def time(question: Question, got: np.ndarray) -> list[Named]:
+    """The number by which the times of the frames of a video are multiplied, from those of the first video."""
+    a, start = question.a, 0
+    for frames, rows, columns in a.parts.tolist():
+        size = frames * (rows // a.merge) * (columns // a.merge) if rows else frames
+        if rows and frames > 3 and got.shape == question.right.shape:
+            number = np.arange(1, frames)
+            later = (got[start : start + size, 0].reshape(frames, -1)[1:, 0] - got[start, 0]).astype(int)
+            steps = ((int(np.ceil(later * q / number).max()), q) for q in range(1, 13))
+            step = next((p / q for p, q in steps if p > 0 and (p * number // q == later).all()), None)
+            return [] if step is None else [_timed(step, kept) for kept in (True, False)]
+        start += size
+    return []
+
+
+def _axes(question: Question, got: np.ndarray, a: Arguments, asked: np.ndarray) -> np.ndarray | None:
+    """The axis that explains each pair; None where a pair is explained by none."""
+    bound, spec = question.tolerance[question.models[-1]], question.op.spec
+    alone = [np.asarray(spec(**a | {"axis": np.full_like(asked, each)})) for each in range(asked.max() + 1)]
     members = np.stack(pairing.split(np.arange(a.dim), layout=a.layout), axis=-1)
     read = np.array([_read(pair, t, got, alone, bound) for pair, t in zip(members, asked, strict=True)])
-    if (read < 0).any() or (read == asked).all():
-        return []
-    wrong = using(axis=read)
-    bug = f"the pairs read the axes {_runs(read)}, one after the other; asked are {_runs(asked)}"
-    return [("other_axes", Mistake(wrong, bug, "Right for text, wrong for images.", "Read mrope_section.", kind="positions"))]
+    return None if (read < 0).any() else read
 
 
 def _read(pair: np.ndarray, asked: int, got: np.ndarray, alone: list[np.ndarray], bound: np.ndarray) -> int:
