@@ -97,18 +97,46 @@ class ByLength(NamedTuple):
         }
 
     def further(self):
-        """Those of a program with another trained length, or another factor."""
-        longer, found = int(self.factor * self.original_length), {}
+        """Those of a program with another trained length, or another factor, or with another length."""
+        longer, found, trained = int(self.factor * self.original_length), {}, self.original_length
         remedy = "Compare with original_max_position_embeddings where there is one, else with max_position_embeddings."
-        for length in {self.original_length // 2, 2 * self.original_length, longer} - {self.original_length}:
-            words = f"the frequencies change beyond {length} tokens instead of {self.original_length}"
+        for length in {trained // 2, 2 * trained, longer} - {trained} if self.long is None else ():
+            words = f"the frequencies change beyond {length} tokens instead of {trained}"
             found[f"original_length {length}"] = _base(self._replace(original_length=length)._at, words, "", remedy)
+        remedy = "Choose the frequencies once in every call, by the largest position of the batch and one."
+        for name, words, wrong in (
+            ("length_of_each_row", "each row has frequencies of its own length", self._by_row),
+            ("length_of_the_first_row", "the frequencies are those of the first row's length", self._of(lambda p: p[:1])),
+            ("length_one_less", "the length is one too small", self._of(lambda p: p - 1)),
+        )[: 2 + (self.long is None)]:
+            found[name] = Mistake(wrong, words, "Right where all texts are short.", remedy, kind="base")
         for factor in {1.0, 2.0, 4.0, 8.0, self.factor / 2, 2 * self.factor} - {self.factor} if self.long is None else ():
             words = f"the factor is {factor:g} instead of {self.factor:g}"
             found[f"factor {factor:g}"] = _base(
                 self._replace(factor=factor)._at, words, "", "Read the factor of the configuration."
             )
         return found
+
+    def switches(self):
+        """Those of a program that changes the list elsewhere: texts about the trained length show them."""
+        if self.long is None:
+            return {}
+        remedy = "Use the long list where the largest position and one is more than the trained length."
+        late = f"the short list of factors is used beyond {self.original_length} tokens too: the length is compared with more"
+        early = f"the long list of factors is used for {self.original_length} tokens already: the length is compared with less"
+        return {
+            "changes_late": _base(self.frequencies, f"{late}, or is one too small", "", remedy),
+            "changes_early": _base(self.long, f"{early}, or by >= instead of >", "", remedy),
+        }
+
+    def _of(self, change):
+        return using(frequencies=lambda a: self(int(change(np.atleast_2d(a.positions)).max()) + 1))
+
+    def _by_row(self, f, a):
+        if a.positions.ndim < 2:
+            missing()
+        rows = [a | {"x": a.x[i : i + 1], "positions": a.positions[i : i + 1]} for i in range(len(a.x))]
+        return np.concatenate([f(**row | {"frequencies": self._at(row)}) for row in rows])
 
     def _at(self, a):
         """The frequencies at the length of the positions asked for."""

@@ -9,6 +9,7 @@ from posref.check.call import Caller, Misbehaved
 from posref.check.report import Report
 from posref.check.verdict import ALL, judged, needed, unseen
 from posref.ops import Arguments, Mistake, Op, probe
+from posref.ops.scaling import ByLength
 
 
 def reshaped(got: np.ndarray, question: engine.Question) -> np.ndarray:
@@ -31,6 +32,17 @@ def later_question(op: Op, a: Arguments, models: tuple[str, ...]) -> engine.Ques
             for name in models
         )
         return question.each_alone(name for name, held in zip(models, wide, strict=True) if not held)
+
+
+def of_lengths_left(op: Op, *asked: engine.Question) -> Op:
+    """The op without mistakes about the length of a text that right outputs refute."""
+    by_length = asked[0].a.by_length
+    if not isinstance(by_length, ByLength):
+        return op
+    known = by_length.mistakes() | by_length.further()
+    refuted = {name for name, m in known.items() if any(each.distinguishes(name, m.wrong) for each in asked)}
+    mistakes, further = ({name: m for name, m in of.items() if name not in refuted} for of in (op.mistakes, op.further))
+    return op._replace(mistakes=mistakes, further=further)
 
 
 def within_numbers(caller: Caller, question: engine.Question) -> bool:

@@ -17,10 +17,12 @@ from posref.check.stages.later_questions import (
     last_position,
     later_question,
     models_after,
+    of_lengths_left,
     reshaped,
     within_numbers,
 )
 from posref.ops import Arguments, NotHere, Op, probe
+from posref.ops.scaling import ByLength
 
 # beside the first probe: one row, one text, one head, many of each, lengths that are no multiple of a tile
 BATTERY: tuple[dict[str, int], ...] = (
@@ -100,11 +102,13 @@ def large_counts(report: Report, caller: Caller, first: engine.Question) -> None
 def trained_lengths(
     report: Report, caller: Caller, op: Op, settings: dict[str, Any], first: engine.Question
 ) -> list[engine.Question]:
-    """Texts at the trained length, just beyond it and at twice that, where frequencies follow the length."""
+    """Texts of half of the trained length, of that, just beyond it and of twice that, where frequencies follow the length."""
     asked: list[engine.Question] = []
+    switches = first.a.by_length.switches() if isinstance(first.a.by_length, ByLength) else {}
     for limit in _ends(caller, first):
         a = op.make(**settings | {"max_position": limit})
-        question = later_question(op, a, models_after(report, first))
+        left = of_lengths_left(op._replace(further={**op.further, **switches}), first, *asked)
+        question = later_question(left, a, models_after(report, first))
         try:
             got = caller(a)
         except Misbehaved as error:
@@ -119,9 +123,9 @@ def trained_lengths(
 
 
 def _ends(caller: Caller, first: engine.Question) -> list[int]:
-    """Last positions of texts about the trained length and twice that, below the first question's."""
+    """Last positions of texts of half the trained length, about it and of twice that, below the first question's."""
     trained = getattr(first.a.by_length, "original_length", None) if caller.positions in ("batch", "shared") else None
-    ends = () if trained is None else (int(trained) - 1, int(trained), 2 * int(trained) - 1)
+    ends = () if trained is None else (int(trained) // 2 - 1, int(trained) - 1, int(trained), 2 * int(trained) - 1)
     return [end for end in ends if 0 < end < last_position(first.a)]
 
 
