@@ -626,6 +626,7 @@ def _of_a_config(arguments):
     `coordinates` receives all three; another one is asked at positions of a text, and the report says so.
     """
     from posref import check
+    from posref.check.implementation import another_layer
 
     asked = _of_a_model(arguments)
     known = inspect.signature(check.check_rope).parameters.keys() - NEVER_OF_A_CONFIG
@@ -641,6 +642,7 @@ def _of_a_config(arguments):
         if asked.axes and "coordinates" in inspect.signature(function).parameters:
             return check.check(function, "axes.rotate", **asked.axes, **options)
         report = check.check_rope(function, **asked.settings, **options)
+        another_layer(report, function, arguments.config, **options)
         if asked.axes:
             report.skipped("time, row and column", TEXT_ALONE)
         if asked.place:

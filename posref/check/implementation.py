@@ -4,6 +4,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,17 +15,18 @@ from posref import _require, ops, vectors
 from posref.check import conventions, engine
 from posref.check.call import RESULT, Caller, Misbehaved, line_of
 from posref.check.ranged import BY_DTYPE, models
-from posref.check.report import Report
+from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
 from posref.check.stages.gradients import check_gradient
 from posref.check.stages.inputs import fine_numbers, large_features, other_masks
-from posref.check.stages.later_questions import reshaped
+from posref.check.stages.later_questions import is_right, of_lengths_left, reshaped
 from posref.check.stages.positions import far_keys, far_positions, negative_positions
 from posref.check.stages.repeated_calls import call_repeats, reused_buffers, second_call, strides
 from posref.check.stages.seeded import seeded
 from posref.check.stages.shapes import LARGE, distinguished, large_counts, other_shapes, trained_lengths
 from posref.check.tensors import dtype_name
-from posref.check.verdict import blind, decided, judged
+from posref.check.verdict import ALL, blind, decided, judged
+from posref.explain import explanation
 from posref.explain import presets as released
 from posref.explain import sources as shipped
 from posref.ops import Arguments, Op
@@ -93,6 +95,7 @@ def check(
     settings, a, got = _called(report, caller, op, settings, a)
     question = None if got is None else _question(report, caller, a, model)
     if question is not None and _first(report, caller, question, got):
+        op = of_lengths_left(op, question)
         asked = [question, *second_call(report, caller, question), *other_shapes(report, caller, op, settings, question)]
         asked += trained_lengths(report, caller, op, settings, question)
         asked += far_positions(report, caller, settings, *asked)
@@ -110,6 +113,8 @@ def check(
             seeded(report, caller, settings, question, seed)
     elif question is not None:
         distinguished(report, caller, op, settings, question)
+    if preset is not None and shipped.model(preset) is not None:
+        another_layer(report, fn, preset, **settings | {"to": to, "to_positions": to_positions, "axes": axes})
     if caller.positions != "batch":
         report.ambiguous.append("whether rows of a batch may have positions of their own: positions were shared.")
     if caller.modified and np.asarray(a[caller.modified]).dtype.kind in "iub":
@@ -117,6 +122,26 @@ def check(
     elif caller.modified:
         report.advice.append(f"The input {caller.modified} was modified: callers that need it afterwards must copy it.")
     return report
+
+
+def another_layer(report: Report, fn: Callable[..., Any], source: Any, **asked: Any) -> None:
+    """Say so where the values are wrong for the layer that was asked and right for another layer of the model `source`."""
+    wrong = any(each.name == "values" and each.status == "failed" for each in report.checks)
+    ways = asked.get("to"), asked.get("to_positions"), asked.get("axes", "bhnd"), asked.get("positions", "batch")
+    chosen = {name: asked[name] for name in ("positions", "max_position") if name in asked}
+    for group in explanation(source).layers if wrong else ():
+        with suppress(ValueError, TypeError, Misbehaved):
+            name, settings = released.op_and_settings(source, group.indices[0], group.part)
+            caller = Caller(fn, ops.op(name), *ways)
+            a = caller.op.make(**settings | chosen)
+            got = caller(a)
+            if is_right(engine.Question(caller.op, a, models(caller.dtype, a)), got):
+                place = f"layer {group.indices[0]}" + (f" of {group.part}" if group.part else "")
+                remedy = "Choose base, scaling and width by the kind of each layer, as layer_types or its pattern says."
+                words = f"your output is right for {place} of this model, and not for the layer that was asked"
+                report.diagnosis, report.advice = [Finding(f"rotation_of_{place}".replace(" ", "_"), words, remedy)], [remedy]
+                report.ambiguous = [line for line in report.ambiguous if not line.endswith(ALL)]
+                return
 
 
 def contract(

@@ -13,6 +13,7 @@ from posref import cli
 from posref.check import check, check_rope, contract
 from posref.check.implementation import AXES
 from posref.check.rotary.rotation import LAYOUTS
+from posref.explain import presets
 from tests import own
 from tests.every import every
 from tests.ops.test_ops import settings
@@ -303,8 +304,6 @@ class Kept:
 
 @pytest.mark.parametrize("kind", BY_LENGTH)
 def test_frequencies_follow_the_length_that_is_asked(kind):
-    from posref.explain import presets
-
     op, settings = presets.op_and_settings(BY_LENGTH[kind])
     magnitude = settings.get("magnitude", 1.0)
 
@@ -331,8 +330,6 @@ def test_frequencies_follow_the_length_that_is_asked(kind):
 @pytest.mark.parametrize("lists", [("short", "short"), ("long", "long"), ("long", "short")], ids="_".join)
 def test_which_list_is_wrong_is_told_at_another_length(lists):
     """Beyond the trained length alone, lists exchanged and one list always give the same numbers."""
-    from posref.explain import presets
-
     op, settings = presets.op_and_settings(BY_LENGTH["longrope"])
 
     def fn(x, positions):
@@ -346,6 +343,38 @@ def test_which_list_is_wrong_is_told_at_another_length(lists):
     assert [finding.name for finding in report.diagnosis] == [name], report
     assert len(report.advice) == len({*report.advice}) > 0
     assert not any(name in line for line in report.ambiguous)
+
+
+LENGTHS = {  # of positions, the length by which each token is turned
+    "length_of_each_row": lambda p: p.max(axis=-1, keepdims=True) + 1 + 0 * p,
+    "length_of_the_first_row": lambda p: p[0].max() + 1 + 0 * p,
+    "length_one_less": lambda p: p.max() + 0 * p,
+    "changes_early": lambda p: p.max() + 2 + 0 * p,
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("longrope", name) for name in LENGTHS] + [("dynamic", "length_one_less")])
+def test_another_length_is_named(kind, name):
+    op, settings = presets.op_and_settings(BY_LENGTH[kind])
+
+    def fn(x, positions):
+        lengths, places = np.unique(LENGTHS[name](positions), return_inverse=True)
+        theta = np.array([by_length(kind, int(length)) for length in lengths])[places.reshape(positions.shape)]
+        cos, sin = (settings.get("magnitude", 1.0) * f((positions[..., None] * theta)[:, None]) for f in (np.cos, np.sin))
+        return np.concatenate([x[..., :8] * cos - x[..., 8:] * sin, x[..., 8:] * cos + x[..., :8] * sin], axis=-1)
+
+    other = "changes_late" if (kind, name) == ("longrope", "length_one_less") else name
+    assert [finding.name for finding in check(fn, op, **settings).diagnosis] == [other]
+
+
+@pytest.mark.parametrize(("layer", "other", "base", "factor"), [(0, 5, 1e6, 8), (5, 0, 1e4, 1)])
+def test_the_rotation_of_another_layer_is_named(asked, layer, other, base, factor):
+    """Gemma 3: layers with a window have base 10000, the others a million, divided by 8."""
+    report = check(lambda x, p: rotated(x, p / factor, base=base), preset="gemma-3-4b", layer=layer)
+    assert [finding.name for finding in report.diagnosis] == [f"rotation_of_layer_{other}_of_text_config"], report
+    with open("gemma.py", "w") as file:
+        file.write(f"import numpy as np\n{inspect.getsource(rotated)}\nfn = lambda x, p: rotated(x, p / {factor}, base={base})")
+    assert f"right for layer {other} " in asked("gemma.py:fn", "--config", "gemma-3-4b", "--layer", str(layer))[1]
 
 
 def test_a_causal_mask_moves_with_its_positions():
