@@ -36,13 +36,18 @@ def test_a_stage_that_lacks_something_fails(monkeypatch, tmp_path):
     assert tier.main(["nothing"]) == 2
 
 
-def test_a_changed_file_is_noticed(monkeypatch, tmp_path):
+def test_a_changed_file_is_noticed_and_changed_words_are_not(monkeypatch, tmp_path):
     monkeypatch.setattr(stages, "ROOT", tmp_path)
     (tmp_path / "posref" / "fast").mkdir(parents=True)
-    (tmp_path / "posref" / "fast" / "attention.py").write_text("a")
-    before = stages.fingerprint("exp")
-    (tmp_path / "posref" / "fast" / "attention.py").write_text("b")
-    assert stages.fingerprint("exp") != before
+
+    def fingerprint(text):
+        (tmp_path / "posref" / "fast" / "attention.py").write_text(text)
+        return stages.fingerprint("exp")
+
+    before = fingerprint('"""A."""\n\n\ndef f():\n    """A\n    B."""\n    return "a"  # b\n')
+    assert fingerprint('"""B\n\nC."""\n\n# c\ndef f():\n    """C."""\n\n    return "a"  # b\n') == before
+    assert fingerprint('"""A."""\n\n\ndef f():\n    """A\n    B."""\n    return "b"  # b\n') != before
+    assert fingerprint('"""A."""\n\n\ndef f():\n    "a"\n    """A."""\n    return "a"  # b\n') != before
 
 
 def test_the_house_rules_notice_sabotage():

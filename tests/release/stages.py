@@ -1,11 +1,13 @@
 """What a release must show and CI has no time, compiler or library for: every stage runs, or fails and says what it lacks.
 
 A stage returns what it measured in one line, and raises what it found. `about` are the files that it is about: a recorded
-stage is out of date when they have changed.
+stage is out of date when what they do has changed.
 """
 
+import ast
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import io
@@ -354,14 +356,29 @@ STAGES = {
 
 
 def fingerprint(name):
-    """The sha256 of the files that a stage is about; those that are not there count as empty."""
+    """The sha256 of the files that a stage is about, of Python its code alone; those that are not there count as empty."""
     digest = hashlib.sha256()
     for pattern in STAGES[name].about:
         found = sorted(ROOT.glob(pattern)) or [ROOT / pattern]
         files = [file for path in found for file in (sorted(path.rglob("*.*")) if path.is_dir() else [path])]
         for file in (file for file in files if "__pycache__" not in file.parts and file.is_file()):
-            digest.update(f"{file.relative_to(ROOT)} ".encode() + file.read_bytes())
+            digest.update(f"{file.relative_to(ROOT)} ".encode() + _done(file))
     return digest.hexdigest()
+
+
+def _done(file):
+    return _code(file.read_text()).encode() if file.suffix == ".py" else file.read_bytes()
+
+
+@functools.cache
+def _code(text):
+    """Python without what does nothing: docstrings, comments and empty lines."""
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            words = node.body[0]
+            lines[words.lineno - 1 : words.end_lineno] = [""] * (words.end_lineno - words.lineno + 1)
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 def _read(name):
