@@ -8,7 +8,8 @@
 One protocol. Every peer is timed in turn with posref.fast, A B A B .., and the ratio is taken inside each pair, because times
 on a shared machine drift while ratios of neighbors hardly do. Printed: the median ratio and half the distance of its quartiles.
 A peer's result is compared with the specification's before it is timed. Buffers are hot: each time follows a call that is not
-timed, on the same arrays. Threads are those that each library takes by itself. Those of numpy's products go on turning for
+timed, on the same arrays. Threads are those that each library takes by itself, but for onnxruntime, which would take all
+processors where this process may use some. Those of numpy's products go on turning for
 0.1 s after a call, those of torch for 0.01 s, and would hold a processor while the next library is timed: so before each turn
 the process waits until it is idle. posref.fast and onnxruntime write to an array made beforehand; torch and transformers make
 theirs. A peer that is missing, or breaks when it is imported, is skipped and the reason printed.
@@ -593,7 +594,9 @@ def _onnxruntime(node, feeds, shape):
     result = helper.make_tensor_value_info("Y", TensorProto.FLOAT, shape)
     graph = helper.make_graph([node], "one", described, [result])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = processors()
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     out = onnxruntime.OrtValue.ortvalue_from_numpy(np.empty(shape, np.float32))
     binding = session.io_binding()
     for name, array in feeds.items():
