@@ -36,10 +36,14 @@ def told(per_feature: bool) -> dict[str, Any]:
     return {"scale": 0.5, "state_layout": "kv"} | ({} if per_feature else {"features": None})
 
 
+def named(function: str) -> Callable:
+    home, _, name = function.rpartition(".")
+    return getattr(importlib.import_module(home), name)
+
+
 def called(function: str, **more: Any) -> Callable:
     """A function with tokens before heads, called with heads before tokens."""
-    home, _, name = function.rpartition(".")
-    theirs = getattr(importlib.import_module(home), name)
+    theirs = named(function)
 
     def call(qkv, rest, state):
         given = dict(zip(inspect.signature(theirs).parameters, qkv, strict=False)) | rest
@@ -47,6 +51,16 @@ def called(function: str, **more: Any) -> Callable:
         return theirs(**given, initial_state=state, output_final_state=True, **more)[0].swapaxes(1, 2)
 
     return call
+
+
+def gates(function: str, bounded: bool = False) -> str:
+    """A gate of KDA with one feature per head."""
+    theirs = named(function)
+
+    def log_gates(x, a_log, bias):
+        return theirs(x[..., None], a_log, bias)[..., 0]
+
+    return asked(log_gates, "gated.bounded_log_gates" if bounded else "gated.log_gates")
 
 
 def run(library: str, operator: str, feeds: dict, **attributes: Any) -> np.ndarray:

@@ -43,6 +43,8 @@ Where implementations differ.
     causal window of w keys, its own included | transformers | sliding_window = w | 5.23.0 | masking_utils.py
     causal window of w keys, its own included | flash-attn | window_size = (w - 1, 0), ends inclusive | 2.8.4
       | flash_attn/flash_attn_interface.py
+    chunked attention | transformers' Llama 4 | keys up to the query with floor(j / c) = floor(i / c), left padding not counted
+      | 5.23.0 | masking_utils.py chunked_overlay
     window in both directions | transformers | includes the distance sliding_window itself | 5.23.0 | masking_utils.py
 
 References. Vaswani et al., arXiv 1706.03762, Eq. (1); the expansion: Dai et al., Transformer-XL, arXiv 1901.02860, section 3.3.
