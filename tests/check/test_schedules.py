@@ -104,6 +104,7 @@ def test_asked_by_name(schedule):
         ("inverted", llama3(5e5, 1 / 8, 1, 4, 8192), "llama3"),
         ("inverted", yarn(15e4, 1 / 32, 4096, False), "yarn"),
         ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
+        ("factor 4", yarn(15e4, 4, 4096, False), "yarn"),
         ("original_length 131072", yarn(15e4, 32, 131072, False), "yarn"),
     ],
 )

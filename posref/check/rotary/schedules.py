@@ -60,6 +60,8 @@ def _other_settings(op: ops.Op, a: ops.Arguments) -> Iterator[tuple[str, Mistake
         name for name in signature(op.spec).parameters if type(a.get(name)) in (int, float) and name not in ("dim", "fraction")
     ]
     changes = {words: {name: value} for name in names for words, value in instead(name, a, op)}
+    factors = [float(2**power) for power in range(1, 7)] if "factor" in names else []
+    changes |= {f"factor {factor:g}": {"factor": factor} for factor in factors if factor != a.factor}
     changes |= {f"{one} and {other} exchanged": {one: a[other], other: a[one]} for one, other in combinations(names, 2)}
     if {"factor", "original_length"} <= {*names}:
         longer = a.factor * a.original_length
