@@ -63,7 +63,6 @@ import numpy as np
 
 from posref import _require
 from posref._contract import Array, Count, Number, Numbers, Signed, contract
-from posref.relative import forgetting
 from posref.state._memory import Gates, Keys, Layout, Queries, Remembered, State, Values, in_chunks, laid, pairs, start
 
 
@@ -87,7 +86,8 @@ def bounded_log_gates(
     >>> bounded_log_gates(np.array([0.0, 100.0]), np.array([0.0]), np.array([0.0]), lower_bound=-5).round(3)
     array([-2.5, -5. ])
     """
-    return lower_bound * np.exp(forgetting.log_sigmoid(np.exp(a_log) * (x + bias)))
+    rate = np.exp(a_log) * (x + bias)
+    return lower_bound * np.exp((rate - np.abs(rate)) / 2) / (1 + np.exp(-np.abs(rate)))
 
 
 @contract

@@ -161,7 +161,7 @@ def the_bias_is_left_out():
         prove_equal([sp.exp(got[0].e / -sp.exp(a[0].e))], [1 + sp.exp(x[0].e)])
 
 
-@theorem(of=[gated.bounded_log_gates, forgetting.log_sigmoid], sizes="one number, of either sign")
+@theorem(of=[gated.bounded_log_gates], sizes="one number, of either sign")
 def bounded_gates_pinned():
     """It is m / (1 + exp(-exp(A) (x + b))), for either sign of x + b: between m and 0."""
     x, a, b, m = symbols("x", 1), symbols("a", 1), symbols("b", 1), symbol("m")

@@ -34,9 +34,6 @@ REJECTED = (
         "Both layouts of the state are in use.",
     ),
 )
-REASONS = """
-bounded_log_gates * log_sigmoid_of_small* | the gate is m times exp of it, and 0 is right there
-"""
 
 ANY = "no_gates gate_of_the_negative gates_to_base_2 own_token_gated gate_one_token_late gates_of_the_first_head"
 READ = "chunk_mask_without_decay own_token_left_out scale_ignored scale_squared"
