@@ -3,8 +3,8 @@
 `rotate` and `gradient` are bitwise equal to the specification for the same tables: the kernels only multiply, add and
 subtract, in its order, without fused operations. `tables` forms the angle in float64 whatever the inputs and rounds each
 cosine and sine once to the dtype asked for, so float32 tables keep the phase of float64: within 0.5 + 2^-20 units in the last
-place of the exact value, the same bits on every machine, for angles below 2^31 (`_series`). Beyond, and in float64, they are
-the C library's, in float64 one of the two floats around the exact value; those of the specification are numpy's.
+place of the exact value, the same bits on every machine, for angles below 2^31 (`_series`). Of larger angles, and in
+float64, they are the C library's, in float64 one of the two floats around the exact value; the specification has numpy's.
 
 Results are float32 or float64; other dtypes are a TypeError.
 """
@@ -23,13 +23,13 @@ from posref.rotary.rope import frequencies
 
 __all__ = ["frequencies", "gradient", "rotate", "rotator", "tables"]
 
-COSINE = {"f": 4, "d": 64}  # a cosine and a sine take as long as writing their bytes this many times
+COSINE = {"f": 4, "d": 64}  # a cosine and a sine cost this many times the writing of their bytes
 NEAR = 2.0**31  # the angles that `_series` knows
 HALF_PI = 3294198 / 2**21, 2761238 / 2**43, 2296019 / 2**65, 312930 / 2**87, 3.5215598651832e-27  # a sum
 PIECES = 2  # a thread, so that one that is held up leaves its rest to the others; each reads the tables once
-NEIGHBORS = 32  # positions: their tables and rows of one head fit into a first cache
+NEIGHBORS = 32  # positions: their tables and rows of one head fit into the L1 cache
 BLOCK = 2**20  # bytes: an array that is strided or of another dtype is copied in pieces that stay in the cache
-LINE = 64  # bytes
+LINE = 64  # bytes of a line of the cache
 LINES, ONE = ir.VectorType(ir.IntType(8), LINE).as_pointer(), ir.Constant(ir.IntType(32), 1)
 LARGE = 2**22  # bytes: a result as large is written past the caches, in 0.5 to 0.9 of the time
 
@@ -92,9 +92,9 @@ def rotate(x, cos, sin, *, layout, rotary_dim=None, out=None, threads=None):
 def rotator(x, cos, sin, *, layout, rotary_dim=None):
     """`rotate` prepared for arrays like these: a function of (x, cos, sin) that gives a new array.
 
-    The checks are made here, once. A call compares types, shapes, dtypes and memory with those of `x`, `cos` and `sin`; the
-    checks depend on nothing else. Other arrays are given to `rotate`, which checks them. A call of `rotate` for a few tokens
-    is mostly checks; a prepared call skips them. Errors are those of `rotate`.
+    For a few tokens `rotate` spends most of its time on checks. They are made here, once: a call of the function compares type,
+    shape, dtype and memory with those of `x`, `cos` and `sin`. Arrays that differ go to `rotate`, which checks them. Errors are
+    those of `rotate`.
 
     >>> cos, sin = tables(np.array([7]), frequencies(4))
     >>> turn = rotator(np.zeros((1, 4)), cos, sin, layout="half")
@@ -137,7 +137,7 @@ def gradient(output_gradient, cos, sin, *, layout, rotary_dim=None, out=None, th
 
 
 def _rotated(name, reads, sin, layout, out, threads):
-    """What is read first, turned by the cosines read and by `sin`."""
+    """The first array of `reads`, rotated by the cosines of `reads` and by `sin`."""
     x, cos, _ = reads.values()
     cosine, sine = np.result_type(x, cos), np.result_type(x, sin)  # dtypes of the products, which the specification adds
     _machine.floating(name, "the result", cosine)
@@ -178,7 +178,7 @@ def _turn_copies(kernel, dtype, x, cos, sin, out):
 
 
 def _read(x, out):
-    """The array that is turned. Compiled one or the other, whose types may differ."""
+    """The array to rotate: `x`, or `out` where x is None. Compiled it is one of the two, for their types may differ."""
     return out if x is None else x
 
 
@@ -227,7 +227,7 @@ def _half(x, cos, sin, out):
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _interleaved_past_caches(x, cos, sin, out, row):
-    """The same by way of `row` (d,), whole lines, which then pass the caches on their way to `out`."""
+    """`_interleaved`, each row by way of `row` (d,), whole lines of the cache, which then go past the caches to `out`."""
     batch, heads, groups, length, dim = out.shape
     pairs = cos.shape[3]
     for b in range(batch):
@@ -246,7 +246,7 @@ def _interleaved_past_caches(x, cos, sin, out, row):
 
 @_machine.jit(pipeline_class=_machine.Separate)
 def _half_past_caches(x, cos, sin, out, row):
-    """The same by way of `row` (d,), whole lines, which then pass the caches on their way to `out`."""
+    """`_half`, each row by way of `row` (d,), whole lines of the cache, which then go past the caches to `out`."""
     batch, heads, groups, length, dim = out.shape
     pairs = cos.shape[3]
     for b in range(batch):

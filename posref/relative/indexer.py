@@ -2,7 +2,7 @@ r"""Indexer: cheap scores choose the few keys, or compressed blocks of keys, tha
 
 Attention over a long text reads every key. An indexer has small heads of its own, which share one key per token. A query then
 attends only to the keys with the largest scores. Position enters three times: queries and keys of the indexer are rotated
-before, keys in the future are never selected, and a block is visible when its last token is past.
+before, keys in the future are never selected, and a query sees a block if no token of the block comes after the query.
 
 Also called: lightning indexer, DSA, DeepSeek sparse attention, CSA, HCA, compressed sparse attention, top-k attention, QSA.
 
@@ -14,8 +14,8 @@ Definition. Head a has the weight w_ia, a projection of the query's token; block
     block m is visible to query i:  m r + r - 1 <= i
     the unfinished block of query i:  r floor((i + 1) / r) <= j <= i
 
-With overlap each token has two vectors and two gates: the first enters the next block, the second its own. The softmax runs
-over the 2r of them, and block 0 has no block before it.
+With overlap each token has two vectors, each with a gate. c_m is made of 2 r vectors: the first vectors of block m - 1 and the
+second vectors of block m. Block 0 has its own r vectors alone.
 
 Symbols.
 
@@ -119,7 +119,7 @@ def compress_overlapping(
     gates: Signed[Array, "... blocks rate 2*d", finite],
     bias: Numbers[Array, "rate 2*d", finite],
 ) -> Numbers[Array, "... blocks d"]:
-    """c_m over the first halves of the block before and the second halves of its own: `(..., blocks, d)`.
+    """c_m of the first vectors of block m - 1 and the second vectors of block m, halves of `x`: `(..., blocks, d)`.
 
     >>> x = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
     >>> compress_overlapping(x, np.zeros((2, 1, 2)), np.zeros((1, 2)))

@@ -1,7 +1,7 @@
-r"""Inkling: a bias by distance that content chooses; the query's token mixes trained curves, and far queries are sharpened.
+r"""Inkling: a bias per distance that content chooses: the query's token mixes trained curves; late queries get a temperature.
 
 A trained bias such as T5's is the same for every token. Here each token gives a few numbers per head, which mix curves that all
-heads share: one number per distance. So a token can look at its neighbor, or at what stands some hundred tokens back.
+heads share: one number per distance. So a token can give most weight to its neighbor, or to tokens some hundred positions back.
 
 Also called: relative logits, RelLogitsProj, content-conditioned relative bias, banded bias, log scaling.
 
@@ -21,9 +21,10 @@ Symbols.
     b (..., h, n_query, n_key)         bias
     tau (..., n_query)                 temperature, 1 up to the position `floor` - 1
 
-Conventions. The distance is query minus key. Keys in the future and keys at `extent` or farther have the bias 0, so attention
-must be causal, and far keys are not masked. The bias is not multiplied by `scale`. The temperature counts positions from 1 and
-multiplies products and bias alike. Layers with a sliding window have the window as extent and no temperature: amount=0.
+Conventions. The distance is query minus key. Keys in the future and keys at `extent` or farther have the bias 0. The bias
+masks nothing: attention needs a causal mask, and far keys stay visible. The bias is not multiplied by `scale`. The temperature
+counts positions from 1 and multiplies products and bias alike. Layers with a sliding window have the window as extent and no
+temperature: amount=0.
 
 Example. One head, one curve, three tokens; the extent is 2.
 
@@ -61,7 +62,7 @@ from posref._contract import Array, Number, Numbers, Positive, Signed, SignedInt
 from posref.offsets import clip, gather_rows, offsets
 
 PRESETS = {"inkling_2": {"amount": 0.1, "floor": 128000, "source": "transformers 5.23.0 configuration_inkling2.py"}}
-CURVES = "one column per distance, one row per number of a state"
+CURVES = "one column per distance, one row per curve"
 
 
 @contract(floor="a configuration calls it log_scaling_n_floor")

@@ -1,13 +1,13 @@
-r"""Short convolution: each feature is a weighted sum of its last few tokens; a cache holds the ones before.
+r"""Short convolution: each feature is a weighted sum over its last few tokens; a cache holds the tokens before.
 
 A state that decays hardly tells the order of neighbouring tokens. A convolution over 3 or 4 tokens tells this order. Most
 models apply the convolution to queries, keys and values before they enter the state.
 
 Also called: causal convolution, short conv, conv1d, causal_conv1d, Canon layer, LFM2, token shift.
 
-Definition. Feature c has a kernel of `width` numbers, one per tap; the last number belongs to the token itself:
+Definition. Feature c has a kernel of `width` numbers; the last number belongs to the token itself:
 
-    y_ic = b_c + sum_{t=0..width-1} w_ct x_{i - (width - 1) + t, c}        rows of x before the text: `state`, or 0
+    y_ic = b_c + sum_{t=0..width-1} w_ct x_{i - (width - 1) + t, c}        rows of x before the first token: `state`, or 0
     state = the last width - 1 rows of x
 
 Symbols.
@@ -15,9 +15,9 @@ Symbols.
     x, y (..., n, c)               features of n tokens, and what is computed
     w (c, width)                   `kernel` in the code; one row per feature; torch's weight is (c, 1, width)
     b (c,)                         bias, if there is one
-    state (..., taps, c)           width - 1 rows before the text, the oldest first
+    state (..., taps, c)           the last width - 1 rows before the first token, the oldest first
 
-Conventions. The kernel is not reversed: its last column belongs to the token, as in `zero_padding` with rows of zeros in
+Conventions. The kernel is not reversed: its last column belongs to the token, as in `zero_padding` after rows of zeros in
 front. In most models an activation (SiLU) follows; this function applies no activation. Where several texts are packed into
 one row, each text begins with zeros.
 

@@ -1,7 +1,7 @@
 r"""Delta rule: the value that a key recalls from the state is replaced, not added to.
 
-Linear attention adds a value to what the key already recalls, so memories of like keys pile up. The delta rule first reads the
-value that the state recalls for the key, then writes the difference to the new value. Gates make the state fade besides.
+Linear attention adds a value to what the key already recalls, so memories of like keys pile up. The delta rule first recalls
+k . S, the value that the state holds for the key, then writes the difference to the new value. Gates also make the state fade.
 
 Also called: DeltaNet, gated DeltaNet, GDN, gated delta net, gated delta rule, KDA, Kimi Delta Attention, Kimi Linear.
 
@@ -9,7 +9,7 @@ Definition. Token i has a strength b_i and gates f_i as in `gated`: none in Delt
 DeltaNet, one gate per feature in KDA:
 
     S'_i = diag(f_i) S_{i-1}
-    S_i = S'_i + b_i k_i (v_i - k_i . S'_i)^T                         recurrent, S_{-1} = 0 or what an earlier text left
+    S_i = S'_i + b_i k_i (v_i - k_i . S'_i)^T                         recurrent, S_{-1} = 0 or the last state of an earlier call
     o_i = s q_i . S_i
     A_ij = sum_a k_ia exp(c_ia - c_ja) k_ja                           c_i = sum_{l<=i} ln f_l
     w_i = b_i (exp(c_i) k_i - sum_{j<i} A_ij w_j)                     WY form: no state in it
@@ -17,11 +17,11 @@ DeltaNet, one gate per feature in KDA:
     e_i = u_i - w_i . S_{-1}                                          what is written
     o_i = s sum_{j<=i} (sum_a q_ia exp(c_ia - c_ja) k_ja) e_j + s sum_a q_ia exp(c_ia) S_{-1,a}     quadratic
 
-and chunked: the quadratic form of a few tokens at a time, each chunk with the state that the one before left.
+and chunked: the quadratic form of a few tokens at a time; each chunk begins with the last state of the chunk before.
 
 Symbols.
 
-    q, k (..., n, d)            queries and keys, of length 1 in released models (`unit`)
+    q, k (..., n, d)            queries and keys, of norm 1 in released models (`unit`)
     v (..., n, d_v)             values
     beta (..., n)               b: 0 writes nothing, 1 replaces; up to 2 in models with negative eigenvalues
     log_gates (..., n, d)       ln f, not above 0; (.., n, 1) for one gate per head, zeros for DeltaNet
@@ -30,12 +30,12 @@ Symbols.
     w, u (..., n, d), (..., n, d_v)   keys and values of the WY form
     o (..., n, d_v)             output
 
-Conventions. Each token does four things in this order: gate the state, compute the error of the gated state, write, read. With
-fewer heads of keys than of values, as in Qwen3-Next, head a of the values uses head a // (h_v / h_k) of queries and keys:
+Conventions. Each token does four things in this order: gate the state, recall with k and subtract from v, write, read with q.
+With fewer heads of keys than of values, as in Qwen3-Next, head a of the values uses head a // (h_v / h_k) of queries and keys:
 `attention.repeat_heads`. Without overlap of keys (k_i . k_j = 0) nothing is recalled and it is gated linear attention with
-values b v. A key of length 1 with b = 1 is recalled exactly after it was written. The weight of a value depends on all keys
-between its token and the query; with orthogonal keys and equal gates the tokens in between matter by their number alone.
-Where several texts are packed into one row (cu_seqlens), each text begins with an empty state.
+values b v. Where k has the norm 1 and b = 1, the state then recalls exactly v for k. The weight of v_j in o_i depends on all
+keys between j and i; where keys are orthogonal and gates are equal, it depends on i - j alone. Where several texts are packed
+into one row (cu_seqlens), each text begins with an empty state.
 
 Example. The same key three times: the state recalls the last value, not a sum.
 
@@ -50,14 +50,14 @@ Where implementations differ.
     gates | Kimi Linear | the same, one per feature | 5.23.0 | modeling_kimi_linear.py KimiLinearForgetGate
     gates | GLM-5 Next; KDA in fla, with lower_bound | `gated.bounded_log_gates`, lower_bound -5 | 5.23.0, bc3b101dcb
       | modeling_glm5_next.py Glm5NextTextForgetGate; fla/ops/kda/gate.py
-    length of q and k | fla, transformers | x / sqrt(sum x^2 + 1e-6) | bc3b101dcb, 5.23.0 | modeling_qwen3_next.py l2norm
-    length of q and k in bfloat16 | transformers | in bfloat16 in 5.12.1, in float32 in 5.18.0 and 5.23.0 | 5.12.1, 5.18.0
+    norm of q and k | fla, transformers | x / sqrt(sum x^2 + 1e-6) | bc3b101dcb, 5.23.0 | modeling_qwen3_next.py l2norm
+    norm of q and k in bfloat16 | transformers | in bfloat16 in 5.12.1, in float32 in 5.18.0 and 5.23.0 | 5.12.1, 5.18.0
       | modeling_qwen3_next.py torch_chunk_gated_delta_rule
-    length of q and k | torch.nn.functional.normalize | x / max(|x|, 1e-12) | 2.13.0 | torch/nn/functional.py
+    norm of q and k | torch.nn.functional.normalize | x / max(|x|, 1e-12) | 2.13.0 | torch/nn/functional.py
     heads | transformers, fla | queries and keys are repeated for neighbouring value heads | 5.23.0
       | modeling_qwen3_next.py torch_chunk_gated_delta_rule
-    heads | onnx LinearAttention | fewer heads of keys and values than of queries; the state is repeated for reading | 1.23.2
-      | op_linear_attention.py
+    heads | onnx LinearAttention | fewer heads of keys and values than of queries: several heads of queries read one state
+      | 1.23.2 | op_linear_attention.py
     scale | transformers, fla, onnx | d^(-1/2) on the queries, after they are normalized | 5.23.0, 1.23.2
       | modeling_qwen3_next.py; op_linear_attention.py
     padding of the last chunk | transformers | keys 0, gates ln f = 0: the state does not change | 5.23.0
@@ -79,7 +79,7 @@ Betas = Numbers[Array, "... n"]
 
 
 class WY(NamedTuple):
-    """Keys and values of a text without its state: what is written at token i is u_i - w_i . S."""
+    """Keys and values of a text without its state: token i writes u_i - w_i . S."""
 
     w: Numbers[Array, "... n d"]
     u: Numbers[Array, "... n d_v"]
@@ -87,7 +87,7 @@ class WY(NamedTuple):
 
 @contract
 def unit(x: Numbers[Array, "... d"], *, eps: Positive) -> Numbers[Array, "... d"]:
-    """x / sqrt(sum x^2 + eps), the length of queries and keys: shape of `x`. fla's l2norm, eps 1e-6.
+    """x / sqrt(sum x^2 + eps), queries or keys of norm 1: shape of `x`. fla's l2norm, eps 1e-6.
 
     >>> unit(np.array([3.0, 4.0]), eps=1e-6).round(6)
     array([0.6, 0.8])

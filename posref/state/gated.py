@@ -7,7 +7,7 @@ Also called: GLA, Mamba-2, SSD, state space duality, simple GLA, selective state
 
 Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or one gate per head:
 
-    S_i = diag(f_i) S_{i-1} + k_i v_i^T                               recurrent, S_{-1} = 0 or what an earlier text left
+    S_i = diag(f_i) S_{i-1} + k_i v_i^T                               recurrent, S_{-1} = 0 or the last state of an earlier call
     o_i = s q_i . S_i
     o_i = s sum_{j<=i} (sum_a q_ia k_ja exp(c_ia - c_ja)) v_j + s sum_a q_ia exp(c_ia) S_{-1,a}     quadratic
     c_i = sum_{l<=i} ln f_l
@@ -15,7 +15,7 @@ Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or 
     ln f = m sigmoid(exp(A) (x + b))                                  bounded gates of KDA
     k = B, q = C, v = softplus(x + b) x_v                             Mamba-2: the step also multiplies the value
 
-and chunked: the quadratic form of a few tokens at a time, each chunk with the state that the one before left.
+and chunked: the quadratic form of a few tokens at a time; each chunk begins with the last state of the chunk before.
 
 Symbols.
 
@@ -46,11 +46,11 @@ Where implementations differ.
     gates | GLA in fla | ln sigmoid(x) / 16, one per feature | bc3b101dcb | fla/layers/gla.py
     gates | Mamba-2 in transformers | -exp(A_log) softplus(dt + dt_bias), one per head; dt also multiplies the value | 5.23.0
       | modeling_mamba2.py mamba2_chunk_scan
-    limits of dt | Mamba-2 in transformers | time_step_limit holds in the scan over a text, not in the step of a token
+    limits of dt | Mamba-2 in transformers | time_step_limit holds in prefill, not in decoding
       | 5.23.0 | modeling_mamba2.py mamba2_chunk_scan, mamba2_selective_state_update
     state | Mamba-2 in transformers | values by keys | 5.23.0 | modeling_mamba2.py mamba2_chunk_scan
     state | fla, onnx LinearAttention | keys by values | bc3b101dcb, 1.23.2 | fla/ops/gla/naive.py; op_linear_attention.py
-    heads | Mamba-2 in transformers | a group of B and C serves neighbouring heads: repeated, not tiled | 5.23.0
+    heads | Mamba-2 in transformers | neighbouring heads share one group of B and C: repeated, not tiled | 5.23.0
       | modeling_mamba2.py mamba2_chunk_scan
     scale | fla, onnx LinearAttention | d^(-1/2) if none is given | bc3b101dcb, 1.23.2
       | fla/ops/gla/naive.py; op_linear_attention.py

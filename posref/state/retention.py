@@ -7,12 +7,12 @@ Also called: RetNet, retentive network, lightning attention, MiniMax.
 
 Definition. Head h has the decay g between 0 and 1; queries and keys may have been rotated before (RoPE, xPos):
 
-    S_i = g S_{i-1} + k_i v_i^T                            recurrent, S_{-1} = 0 or what an earlier text left
+    S_i = g S_{i-1} + k_i v_i^T                            recurrent, S_{-1} = 0 or the last state of an earlier call
     o_i = s q_i . S_i
     o_i = s sum_{j<=i} g^(i-j) (q_i . k_j) v_j + s g^(i+1) q_i . S_{-1}      quadratic
     g_h = 1 - 2^(-5-h)                                     decays of RetNet, h from 0
 
-and chunked: the quadratic form of a few tokens at a time, each chunk with the state that the one before left.
+and chunked: the quadratic form of a few tokens at a time; each chunk begins with the last state of the chunk before.
 
 Symbols.
 
@@ -43,9 +43,9 @@ Where implementations differ.
       | modeling_minimax.py get_slope_rate
     normalization | torchscale, parallel | rows over sqrt(sum_j g^(i-j)), then over max(1, sum_j |.|), at most 5e4 | 4d1e0e82e5
       | torchscale/component/multiscale_retention.py parallel_forward
-    normalization | torchscale, recurrent | the state is over sqrt(sum_j g^(i-j)), and nothing else; RMSNorm makes them equal
+    normalization | torchscale, recurrent | the state is divided by sqrt(sum_j g^(i-j)) alone; RMSNorm makes them equal
       | 4d1e0e82e5 | torchscale/component/multiscale_retention.py recurrent_forward
-    rotation | fla, reference | none: it is the layer's business | bc3b101dcb | fla/ops/retention/naive.py
+    rotation | fla, reference | none: the layer rotates q and k before | bc3b101dcb | fla/ops/retention/naive.py
     frequencies | torchscale | base^(-t / (d/2 - 1)), so the last is 1/base; RoPE divides by d/2 | 4d1e0e82e5
       | torchscale/architecture/retnet.py
 
