@@ -53,7 +53,7 @@ def _one_row_behind(f, a):
 MISTAKES = {
     "kernel_turned_around": Mistake(
         using(kernel=lambda a: a.kernel[:, ::-1]),
-        "y_i = sum_t w_t x_{i-t}: the kernel is turned around",
+        "y_i = sum_t w_t x_{i-t}: the kernel is reversed",
         "The first tap weighs the token itself.",
         "The last column of the kernel belongs to the token.",
         only="convolve",
@@ -74,7 +74,7 @@ MISTAKES = {
     "state_one_row_behind": Mistake(
         _one_row_behind,
         "the kept rows are one token too old: the first width - 1 of a cache of width rows are read",
-        "Decoding misses the token before.",
+        "In decoding the convolution does not see the token before.",
         "Read the last width - 1 rows of the cache.",
         kind="rows",
     ),

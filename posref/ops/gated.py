@@ -113,7 +113,7 @@ MISTAKES = {
     "bias_left_out": Mistake(
         using(bias=lambda a: 0 * a.bias),
         "dt_bias is not added to x",
-        "Gates are near those of another head.",
+        "Every head forgets at a wrong rate.",
         "Add dt_bias before the softplus, or the sigmoid.",
         only="log_gates bounded_log_gates",
     ),
@@ -175,7 +175,7 @@ MISTAKES = {
         using(log_gates=_gates_of_one_head),
         "all heads use the gates of head 0",
         "Head 0 is right and no other.",
-        "Gates of its own for each head.",
+        "Use the gates of each head.",
     ),
     "gate_of_the_first_feature": Mistake(
         using(log_gates=_first_feature),
