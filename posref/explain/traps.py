@@ -10,6 +10,7 @@ import numpy as np
 
 from posref.explain import swin_layers
 from posref.explain.configuration import ELSEWHERE, ROTARY, fields, shown
+from posref.explain.rotary_layers import turned_width
 
 # a key about position, at any depth; beside these, all that stands in rotary parameters
 SPEAKS = re.compile(
@@ -249,11 +250,13 @@ def _ignored(settings, groups):
             key = f"{name}.partial_rotary_factor".lstrip(".")
             yield f"{key} is {share}, and transformers 5.23.0 does not read it {where}: the whole head turns"
         if share not in (None, 1) and "partial" not in settings.family and settings.file.get("posref_file") != "GGUF":
-            for group in (each for each in _rotary(groups) if each.scaling and each.rotary_dim < each.head_dim):
-                yield (
-                    f"transformers 5.23.0 stops at the first call: {group.scaling['type']} gives it {group.rotary_dim // 2} "
-                    f"frequencies by partial_rotary_factor, and the code of this type turns all {group.head_dim} features"
-                )
+            for group in _rotary(groups):
+                given, turned = 2 * len(group.frequencies), turned_width(settings, group.kind)
+                if group.scaling and given < turned:
+                    yield (
+                        f"transformers 5.23.0 stops at the first call: {group.scaling['type']} gives it {given // 2} "
+                        f"frequencies by partial_rotary_factor, and the code of this type turns all {turned} features"
+                    )
         if values.get("mrope_interleaved") is False and any(group.order == "interleaved" for group in groups):
             yield f"{name}.mrope_interleaved is false, and transformers 5.23.0 does not read it: the axes are interleaved"
 

@@ -180,7 +180,7 @@ def rows(group):
 def _rotation(group):
     width, head = group.rotary_dim, group.head_dim
     pairs = len(group.axes or group.frequencies)
-    place = "" if width == head else f", the {group.rotated} ones"
+    place = "" if width == head else _rotated(group)
     yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
@@ -202,6 +202,16 @@ def _rotation(group):
         yield "output", "values are turned with the keys, and the output is turned back"
     if group.max_position_embeddings:
         yield "lengths", length_words(group)
+
+
+def _rotated(group):
+    """Which features of a head rotate: pairs with frequency 0 stand between those of halves."""
+    moved, pairs = group.rotary_dim // 2, len(group.frequencies)
+    if group.axes or pairs <= (group.rotary_dim + 1) // 2:
+        return f", the {group.rotated} ones"
+    first = group.head_dim - 2 * pairs if group.rotated == "last" else 0
+    starts = [(first, moved), (first + pairs, moved)] if group.layout == "half" else [(first, 2 * moved)]
+    return ": " + " and ".join(f"{start}-{start + count - 1}" for start, count in starts)
 
 
 def _state(said):

@@ -7,6 +7,7 @@ import pytest
 
 from posref.explain import explain, explanation
 from posref.explain.command import chosen
+from posref.explain.words import describe
 from posref.rotary import rope, scaling
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "num_hidden_layers": 8}
@@ -47,6 +48,18 @@ def test_a_share_that_a_schedule_reads_and_the_code_does_not():
         assert said("yarn gives it 16 frequencies by partial_rotary_factor, and the code of this type turns all 64", **config)
     assert not said("stops at the first call", model_type="phi", partial_rotary_factor=0.5, rope_scaling=YARN)
     assert not said("stops at the first call", model_type="llama", partial_rotary_factor=0.5)
+
+
+def test_features_that_rotate_are_named():
+    """A proportional schedule leaves the last pairs alone; pairs of halves, (t, t + 32), then rotate at two places."""
+    share = {"rope_type": "proportional", "rope_theta": 1e4, "partial_rotary_factor": 0.25}
+    for model_type, words in (("llama", "16 of 64 features of queries and keys: 0-7 and 32-39"), ("cohere", "keys: 0-15\n")):
+        config = SIZES | {"model_type": model_type, "rope_parameters": share}
+        assert words in describe(explanation(config), "file")
+        assert not said("stops at the first call", model_type=model_type, rope_parameters=share)
+    latent = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "rope_parameters": YARN | {"partial_rotary_factor": 0.5}}
+    assert said("gives it 16 frequencies", model_type="deepseek_v3", **latent)
+    assert said("turns all 64 features", model_type="deepseek_v3", **latent)
 
 
 def test_flat_parameters_of_a_class_that_wants_them_by_layer():
