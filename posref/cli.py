@@ -826,9 +826,11 @@ def _settings(parameters, rest):
 
 
 def _value(text):
-    """A number where it is one, an array where it is numbers with commas, else the word."""
+    """A number where it is one, an array where it is numbers with commas, nothing where it is none, else the word."""
     import numpy as np
 
+    if text.lower() == "none":
+        return None
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -918,6 +920,8 @@ def _in_shell(text):
     """A message of posref.check with options instead of arguments."""
     text = re.sub(r"check\.(check(_\w+)?|load_output): ", "", text)
     text = re.sub(r"^(?:[\w.]+: )?(\w+) is '([^']*)', expected one of (.*)$", _expected, text)
+
+    text = re.sub(r"\b(\w+)=None\b", lambda found: f"--{found[1].replace('_', '-')} none", text)
 
     def option(found):
         name, value = found.group(1).replace("_", "-"), found.group(2)

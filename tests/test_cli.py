@@ -1,6 +1,7 @@
 """The command line: what each command prints, and its exit codes: 0 fine, 1 mismatch, 2 usage without a traceback."""
 
 import ast
+import contextlib
 import inspect
 import json
 import os
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 import posref
-from posref import cli, demo, discovery, finding, printed, statements, vectors
+from posref import cli, demo, discovery, finding, ops, printed, statements, vectors
+from posref.check import implementation
 from posref.relative import t5
 from posref.rotary import rope
 
@@ -766,6 +768,40 @@ def test_any_op_is_checked_with_its_own_options(run, alibi_ops):
 def test_a_contract_says_what_the_op_means_where_no_function_does(run):
     assert "returns: the depth of every draft token" in run("check", "--as", "position_ids.tree", "--contract")[1]
     assert "posref check --as position_ids.tree --contract" in run("show", "position_ids.tree")[2]
+
+
+def shapes_without():
+    """(op, setting, array, its shape without the setting), where an array has another shape if the setting is None."""
+    for op in (op for system in ops.names() for op in ops.system(system).values()):
+        usual = implementation.example(op)
+        was = op.make(**usual)
+        for setting in inspect.signature(op.make).parameters.keys() - was.keys():
+            with contextlib.suppress(TypeError, ValueError):
+                without = op.make(**usual | {setting: None})
+                op.spec(**without)
+                for name in (name for name in op.given if np.shape(without[name]) != np.shape(was[name])):
+                    yield op, setting, name, np.shape(without[name])
+
+
+def test_a_setting_that_may_be_none_is_said_and_can_be_asked(shell, tmp_path):
+    """One gate per head is right there, and the advice of the usual question names the setting."""
+    found = list(shapes_without())
+    assert {"delta.attend", "gated.attend"} <= {op.name for op, *_ in found}
+    for i, (op, setting, name, shape) in enumerate(found):
+        settings = [f"--{key.replace('_', '-')}={value}" for key, value in implementation.example(op).items()]
+        asked = ["--as", op.name, *settings]
+        said = f"{setting}=1, or none: then {name} has shape {shape}"
+        assert f"  {said}\n" in shell("check", *asked, "--contract")[1]
+        assert f"{name}: numbers {shape}\n" in shell("check", *asked, f"--{setting}", "none", "--contract")[1]
+        told = {key: value for key, value in op.make(**implementation.example(op)).items() if key not in op.given}
+        (tmp_path / f"one{i}.py").write_text(
+            f"from posref import ops\ndef fn({', '.join(op.given)}):\n    {name} = {name}[..., :1]\n"
+            f"    return ops.op({op.name!r}).spec({', '.join(op.given)}, **{told})\n"
+        )
+        code, out, _ = shell("check", f"one{i}.py:fn", *asked, f"--{setting}", "none")
+        assert code == 0, out
+        code, out, _ = shell("check", f"one{i}.py:fn", *asked)
+        assert (code, f"right where {name} has shape {shape}: pass --{setting} none" in out) == (1, True), out
 
 
 def test_ops_and_contracts_are_listed(run):

@@ -113,6 +113,10 @@ def check(
             seeded(report, caller, settings, question, seed)
     elif question is not None:
         distinguished(report, caller, op, settings, question)
+        for each, (shapes, other) in _may_be_none(caller, settings).items():
+            with suppress(Misbehaved):
+                if is_right(engine.Question(op, other, question.models), caller(other)):
+                    report.advice.append(f"Your output is right where {shapes}: pass {each}=None if your model has that shape.")
     if preset is not None and shipped.model(preset) is not None:
         another_layer(report, fn, preset, **settings | {"to": to, "to_positions": to_positions, "axes": axes})
     if caller.positions != "batch":
@@ -181,6 +185,9 @@ def contract(
         defaults = {each: p.default for each, p in _settings(op).items() if p.default is not p.empty}
         asks = defaults.keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
         unused = {each for each in asks if _same(op, examples | settings | {each: defaults[each]}, made, each)}
+        optional = _may_be_none(caller, examples | settings)
+        words |= {each: f", or none: then {shapes}" for each, (shapes, _) in optional.items()}
+        unused -= optional.keys()
     usual = {each: p.default for each, p in _settings(op).items()}
     usual |= {"head_dim": settings["dim"]} if "dim" in settings and "head_dim" in usual else {}
     if _limited(op) and "max_position" not in settings:  # the default limits the first call alone
@@ -189,6 +196,21 @@ def contract(
         line = f"{each}: required" if value is inspect.Parameter.empty else f"{each}={_said(value)}"
         lines.append(line if each in settings else line + words.get(each, ""))
     return lines
+
+
+def _may_be_none(caller: Caller, settings: dict[str, Any]) -> dict[str, tuple[str, Arguments]]:
+    """The settings that were not chosen and whose None gives an array another shape: that shape, and the arguments."""
+    op, found = caller.op, dict[str, tuple[str, Arguments]]()
+    arrays = caller.tensors(op.make(**settings))
+    unchosen = _settings(op).keys() - settings.keys() - inspect.signature(op.spec).parameters.keys()
+    for name in (name for name in unchosen if _settings(op)[name].default is not None):
+        with suppress(TypeError, ValueError), np.errstate(all="ignore"):
+            a = op.make(**settings | {name: None})
+            op.spec(**a)
+            shapes = {each: np.shape(array) for each, array in caller.tensors(a).items()}
+            changed = [f"{each} has shape {shape}" for each, shape in shapes.items() if shape != np.shape(arrays.get(each, 0))]
+            found |= {name: (" and ".join(changed), a)} if changed else {}
+    return found
 
 
 def example(op: Op) -> dict[str, Any]:
@@ -443,6 +465,8 @@ def _others(caller: Caller, op: Op, settings: dict[str, Any], a: Arguments) -> I
     """What else may work: tensors, shorter positions, positions of one axis."""
     for words, other in caller.others():
         yield words, other, a
+    for each, (shapes, without) in _may_be_none(caller, settings).items():
+        yield f"It runs where {shapes}: pass {each}=None.", caller, without
     for near in _shorter(op, settings, a):
         limit = near["max_position"]
         yield f"It runs with positions up to {limit}: pass max_position={limit}.", caller, op.make(**near)
