@@ -22,8 +22,8 @@ ENCODINGS = {
     "disentangled": "scores with relative positions (relative.deberta)",
     "inkling": "a bias by distance: curves that the token of the query mixes (relative.inkling)",
     "xlnet": "scores with sinusoids of the distance, and a term for segments (relative.xlnet)",
-    "delta": "order comes from a state that decays; each token replaces the value that its key reads (state.delta)",
-    "gated": "order comes from a state that decays as the text decides (state.gated)",
+    "delta": "order comes from a state that decays; each token replaces the value that its key recalls (state.delta)",
+    "gated": "order comes from a state that decays by gates, which the tokens set (state.gated)",
     "retention": "order comes from a state that decays at a fixed rate (state.retention)",
     "convolution": "order comes from a short convolution (state.convolution)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
@@ -56,9 +56,9 @@ def describe(explained, name):
 def lists(explained):
     """The traps and the keys that are not understood: (title, sentences)."""
     yield "Traps", explained.traps
-    yield "Keys about position that were not understood", explained.unread
+    yield "Keys of the configuration about position that were not understood", explained.unread
     strange = [", ".join(explained.foreign)] if explained.foreign else []
-    yield "Keys that no class of transformers 5.23.0 has; whether they bear on position is not known", strange
+    yield "Keys of the configuration that no class of transformers 5.23.0 has; they may change position", strange
 
 
 def undescribed(entry):
@@ -181,11 +181,11 @@ def _rotation(group):
     width, head = group.rotary_dim, group.head_dim
     pairs = len(group.axes or group.frequencies)
     place = "" if width == head else _rotated(group)
-    yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
+    yield "position", f"rotary.rope rotates {width} of {head} features of queries and keys{place}"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
     if group.learned_first:
-        yield "", "the class token, which stands first, turns by trained angles"
+        yield "", "the class token, which stands first, is rotated by trained angles"
     sign = " (clockwise: by minus the angle)" if group.sign < 0 else ""
     yield "layout", LAYOUTS.get(group.layout, str(group.layout)).format(half=pairs) + sign
     if group.axes:
@@ -273,12 +273,12 @@ def length_words(group):
         original = f"{words['original_length']} x " if words.get("original_length") else "factor "
         found += f"; {SCHEDULES.get(words['type'], words['type'])}: {original}{words['factor']:g}"
     error = {name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group.phase_error.items()}
-    return found + f"; angles computed in float32 are off by up to {error['float32']} rad there, in bf16 by {error['bfloat16']}"
+    return found + f"; angles there are off by up to {error['float32']} rad if computed in float32, by {error['bfloat16']} in bf16"
 
 
 COUNTED = {  # what an expression of posref.explain.positions says
-    "arange(n)": "each token has its place, from 0; padding is counted",
-    "arange(n) + 2": "each token has its place plus 2; padding is counted",
+    "arange(n)": "0, 1, 2, ..; padding is counted",
+    "arange(n) + 2": "2, 3, 4, ..; padding is counted",
     "position_ids.padded(mask, filler=0)": "the tokens of the mask are counted from 0; padding has 0",
     "learned.position_ids(mask, convention='opt')": "the tokens of the mask are counted from 2; padding has 1",
 }
