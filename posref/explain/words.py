@@ -181,7 +181,7 @@ def _rotation(group):
     width, head = group.rotary_dim, group.head_dim
     pairs = len(group.axes or group.frequencies)
     place = "" if width == head else _rotated(group)
-    yield "position", f"rotary.rope rotates {width} of {head} features of queries and keys{place}"
+    yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
     if group.learned_first:
