@@ -44,7 +44,7 @@ FEATURES = "gate_of_the_first_feature gates_on_the_values"
 def vectors():
     x = np.concatenate([4 * painted((2, 3), 1), [[-96.0, 0.5, 96.0]]])
     yield _gates("any", x, painted((3,), 9), painted((3,), 10))
-    yield _bounded("any", np.concatenate([x, [[-4.0, 8192.0, 8192.0]]]), painted((3,), 9), painted((3,), 10))
+    yield _bounded("any", 2 * painted((3, 3), 1), painted((3,), 9), painted((3,), 10))
     yield from _pair("features/painted", (2, 5, 3, 3), 3, "kv", f"{ANY} {FEATURES} state_ignored other_state_layout", READ)
     yield from _pair(
         "features/batch", (2, 2, 3, 2, 2), 2, "vk", f"{ANY} {FEATURES} state_ignored other_state_layout", f"{READ} {BATCH}"
