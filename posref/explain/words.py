@@ -273,9 +273,7 @@ def length_words(group):
         original = f"{words['original_length']} x " if words.get("original_length") else "factor "
         found += f"; {SCHEDULES.get(words['type'], words['type'])}: {original}{words['factor']:g}"
     error = {name: f"{value:.2g}" + " (the largest possible)" * (value >= np.pi) for name, value in group.phase_error.items()}
-    return (
-        found + f"; angles there are off by up to {error['float32']} rad if computed in float32, by {error['bfloat16']} in bf16"
-    )
+    return found + f"; angles there are off by up to {error['float32']} rad in float32, by {error['bfloat16']} in bf16"
 
 
 COUNTED = {  # what an expression of posref.explain.positions says

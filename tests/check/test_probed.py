@@ -60,7 +60,7 @@ POSITIVE = "is never below 0"
 NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "attention.causal_mask query_positions absolute": CLAMPED,
     "position_ids.* *_positions absolute": CLAMPED,
-    "inkling.attend key_positions absolute": "keys below 0 get no bias, as if clamped at 0, and who clamps refuses what is below",
+    "inkling.attend key_positions absolute": "keys below 0 are as clamped at 0, and who clamps refuses what is below",
     "complex_order.scores *_positions at most 3000000": WIDE,
     "rope.attend *_positions at most 3000000": WIDE,
     "value.attend *_positions at most 3000000": WIDE,
