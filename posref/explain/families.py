@@ -174,9 +174,9 @@ RG_LRU: dict[str, Any] = {
     "key_width": 1,
     "value_width": 1,
     "keys": "k = q = 1",
-    "log_decay": "-8 * sigmoid(r) * softplus(recurrent_param)",
-    "decay_per": "value",
-    "values": "sqrt(1 - (p > 0) * decay ** 2) * sigmoid(g) * x",
+    "log_decay": "where(p > 0, -8 * sigmoid(r) * softplus(recurrent_param), -inf)",
+    "decay_per": "value: position 0 empties the state",
+    "values": "sqrt(1 - decay ** 2) * sigmoid(g) * x",
     "scale": 1.0,
     "convolution": {"of": ["values"], "width": "conv1d_width", "activation": None, "bias": True},
 }

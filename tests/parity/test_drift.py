@@ -172,6 +172,7 @@ def test_models_said_to_stop_do_stop():
 
 ONE_SIDE = {"key": "local_attention", "halved": True, "plus": 1, "kinds": ["sliding_attention"]}
 CONVOLUTION, SHORT, ADDED = (families.FAMILIES[name]["state"]["convolution"] for name in ("qwen3_next", "lfm2", "inkling_text"))
+RG_LRU = families.FAMILIES["recurrent_gemma"]["state"]
 WRONG_STATES = {
     "heads": ("qwen3_next", {"key_head": "h % {key_heads}"}, "other numbers"),
     "no norm": ("qwen3_next", {"unit": 1.0}, "other numbers"),
@@ -187,8 +188,16 @@ WRONG_STATES = {
     "step": ("mamba", {"step": "softplus(dt)"}, "other numbers"),
     "slopes": ("minimax", {"log_decay": "-(2.0 ** (-5 - h))"}, "other numbers"),
     "gate": ("lfm2", {"convolution": {**SHORT, "gated": "B"}}, "not multiplied by"),
-    "root of the first token": ("recurrent_gemma", {"values": "sqrt(1 - decay ** 2) * sigmoid(g) * x"}, "other numbers"),
-    "decay of a value": ("recurrent_gemma", {"log_decay": "-7 * sigmoid(r) * softplus(recurrent_param)"}, "other numbers"),
+    "root of a value": ("recurrent_gemma", {"values": "sqrt(1 - decay) * sigmoid(g) * x"}, "other numbers"),
+    "decay of a value": ("recurrent_gemma", {"log_decay": RG_LRU["log_decay"].replace("8", "7")}, "other numbers"),
+    "texts that share a state": (
+        "recurrent_gemma",
+        {
+            "log_decay": "-8 * sigmoid(r) * softplus(recurrent_param)",
+            "values": "sqrt(1 - (p > 0) * decay ** 2) * sigmoid(g) * x",
+        },
+        "other numbers",
+    ),
     "not added": ("inkling_text", {"convolution": {**ADDED, "added": False}}, "added to"),
     "system": ("mamba2", {"call": "retention.recurrent"}, "other numbers"),
     "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),

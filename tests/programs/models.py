@@ -646,6 +646,8 @@ def _watch_inner(model, record):
             )
         if name.endswith((".conv_1d", ".rg_lru")):
             yield module.register_forward_hook(functools.partial(_state_of_module, name, record))
+        if name.endswith(".rg_lru"):  # its positions begin again after four tokens, as in a row of several texts
+            yield module.register_forward_pre_hook(lambda _, given: (given[0], given[1] % 4))
         if type(module).__name__.endswith("LightningAttention"):
             yield module.norm.register_forward_pre_hook(
                 lambda _, x, name=name, module=module: record.states.append(State(name, module, "lightning", {}, _array(x[0])))
@@ -654,9 +656,12 @@ def _watch_inner(model, record):
 
 def _state_of_module(name, record, module, given, y):
     """Recurrent Gemma calls a convolution, whose padding is cut off afterwards, and a recurrence as modules."""
-    numbers = {"weight": _array(module.weight[:, 0]), "bias": _array(module.bias)} if name.endswith("conv_1d") else {}
-    function, y = ("causal_conv1d_fn", y[..., : given[0].shape[-1]]) if numbers else ("rg_lru", y[..., None])
-    record.states.append(State(name, module, function, {"hidden_states": _array(given[0]), **numbers}, _array(y)))
+    if name.endswith("conv_1d"):
+        function, y = "causal_conv1d_fn", y[..., : given[0].shape[-1]]
+        more = {"weight": _array(module.weight[:, 0]), "bias": _array(module.bias)}
+    else:
+        function, y, more = "rg_lru", y[..., None], {"position_ids": _array(given[1])}
+    record.states.append(State(name, module, function, {"hidden_states": _array(given[0]), **more}, _array(y)))
 
 
 def _heads_first(x):

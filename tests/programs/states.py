@@ -16,6 +16,7 @@ FUNCTIONS = {
     "clip": np.clip,
     "inf": np.inf,
     "sqrt": np.sqrt,
+    "where": np.where,
     "softplus": lambda x: np.logaddexp(0, x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "silu": lambda x: x / (1 + np.exp(-x)),
@@ -105,7 +106,8 @@ def of_rg_lru(said, calls, linears):
         for name in ("recurrent", "input")
     )
     r, g = (each.reshape(x.shape).T[..., None] for each in (r, g))
-    return {"q": np.ones((1, len(x), 1)), "k": np.ones((1, len(x), 1)), "x": x.T[..., None], "r": r, "g": g}
+    ones, p = np.ones((1, len(x), 1)), call.given["position_ids"][0][:, None]
+    return {"q": ones, "k": ones, "x": x.T[..., None], "r": r, "g": g, "p": p}
 
 
 INPUTS = {
@@ -142,8 +144,8 @@ def state(said, given, calls, linears, i):
         a_log = trained["A_log"].reshape(len(h), 1, -1)
         log_gates, v = evaluated(said["log_decay"], A_log=a_log, step=step), evaluated(said["values"], step=step, x=given["x"])
     elif "r" in given:
-        log_gates = evaluated(said["log_decay"], r=given["r"], recurrent_param=trained["recurrent_param"][:, None, None])
-        p = np.arange(len(theirs[0]))[:, None]
+        param, p = trained["recurrent_param"][:, None, None], given["p"]
+        log_gates = evaluated(said["log_decay"], r=given["r"], p=p, recurrent_param=param)
         v = evaluated(said["values"], decay=np.exp(log_gates), p=p, g=given["g"], x=given["x"])
     else:
         log_gates = np.broadcast_to(evaluated(said["log_decay"], h=h[:, None, None], i=i), (len(h), len(theirs[0]), 1))
@@ -152,8 +154,9 @@ def state(said, given, calls, linears, i):
         return
     ours = output(said, q, k, v, log_gates, given.get("beta"))
     size = abs(output(said, *map(abs, (q, k, v)), log_gates, None if "beta" not in given else -given["beta"]))
+    growth = abs(log_gates[log_gates > -np.inf]).max()
     # of each token: one rounding per feature, some for norms and the gate, and those of a sum of log gates
-    bound = len(theirs[0]) * (said["key_width"] + 8 + 2 * abs(log_gates).max()) * U * size.max(axis=(-2, -1), keepdims=True)
+    bound = len(theirs[0]) * (said["key_width"] + 8 + 2 * growth) * U * size.max(axis=(-2, -1), keepdims=True)
     if "skip" in said:
         skip = evaluated(said["skip"], D=trained["D"].reshape(-1, 1, 1), x=given["x"])
         gate = evaluated(said.get("gated", "1"), z=given["z"])
