@@ -168,7 +168,7 @@ def _inkling(settings, i, count):
 
 def _kimi_linear(settings, i, count):
     chosen = settings["linear_attn_config"] or {}
-    if "full_attn_layers" in chosen:
+    if "full_attn_layers" in chosen and "kda_layers" in chosen:
         return FULL if i + 1 in chosen["full_attn_layers"] else LINEAR
     return FULL if i and i % 4 == 0 else LINEAR
 
