@@ -40,6 +40,8 @@ Where implementations differ.
     scale | transformers' Inkling | 1/d, after an RMS norm of each head of q and k | 5.23.0 | modeling_inkling.py
     scale | transformers' Inkling 2 | 1/sqrt(d); q and k are shortened to the norm 22.6 if they are longer | 5.23.0
       | modeling_inkling2.py
+    q | transformers' Inkling 2 | times a trained number per head and feature, before it is shortened | 5.23.0
+      | modeling_inkling2.py Inkling2ScaledL2Clip
     r | transformers' Inkling 2 | times a trained number per head and curve, then shortened to the norm 8 if longer | 5.23.0
       | modeling_inkling2.py Inkling2ScaledL2Clip
     temperature | transformers' Inkling | from the cache slot: padding on the left counts | 5.23.0 | modeling_inkling.py
