@@ -13,6 +13,7 @@ A row says what a configuration does not: `like` another row, then what differs.
     scale       of the scores: head, inverse (1 / head width), latent (nope + rope width), yarn (that, with the magnitude
                 squared), a key, -key (its inverse root), or a number
     before      what multiplies queries before: a key, or the power of the width that multiplies queries and keys
+    keys_before the key that multiplies keys before their rotation
     parameters  how rope_parameters are put together (posref.explain.parameters)
     without     what stands there where a file has none
     kinds       rule of the layers (posref.explain.layer_kinds); layers: the key that counts them, where it is another one
@@ -621,7 +622,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
             **BAMBA,
             "kinds": ["hybrid"],
             "value_width": "mamba_d_head mamba_d_ssm/value_heads mamba_expand*hidden_size/value_heads",
+            "multipliers": {
+                name: f"ssm_in_multiplier*ssm_multipliers.{i} ssm_in_multiplier"
+                for i, name in enumerate(("x", "keys", "queries", "dt"), 1)
+            },
         },
+        "keys_before": "key_multiplier",
     },
     "lfm2": {"like": "llama", "kinds": {"rule": "lfm2"}, "norm": "before", "state": SHORT},
     "lfm2_moe": {"like": "lfm2"},

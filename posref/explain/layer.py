@@ -7,7 +7,7 @@ FIRST = ("window_after", "compressed", "selected", "further_keys", "mask_unknown
 # left out of this dictionary where a layer has none
 OPTIONAL = (
     *("indexer", "sign", "rotated", "undo", "call", "input", "max_position_embeddings", "phase_error", "frequencies_long"),
-    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "segment", "window_side", "state"),
+    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "key_scale", "segment", "window_side", "state"),
 )
 OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
 
@@ -25,6 +25,7 @@ class Layer:
     kv_heads: int | None = None  # of keys and values
     softmax_scale: float | None = None  # multiplies the product of queries and keys; None: not known
     query_scale: float = 1.0  # multiplies queries before that product
+    key_scale: float = 1.0  # multiplies keys before that product
     causal: bool | None = None  # None: as the model is used
     window: int | None = None  # keys that a query sees at most on one side, the own included
     window_sides: str | None = None  # past or both

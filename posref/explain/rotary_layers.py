@@ -121,6 +121,7 @@ def _layer(settings, kind, turned, theta, given):
         kv_heads=key_heads(settings, heads, kind),
         softmax_scale=softmax_scale(settings, kind, given.get(kind)),
         query_scale=query_scale(settings, head_dim),
+        key_scale=float(settings.number(family["keys_before"])) if "keys_before" in family else 1.0,
         causal=False if both_sides(settings) else family.get("causal"),
         window=window(settings, kind),
         window_sides=sides if window(settings, kind) is not None else None,

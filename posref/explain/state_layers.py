@@ -55,6 +55,8 @@ def _state(settings, row):
         )
         found["scale"] = row.get("scale") or found["key_width"] ** -0.5
     found |= {name: row[name] for name in ("decay_per", "unit") if name in row}
+    multipliers = {name: _number(settings, rule, {}) for name, rule in row.get("multipliers", {}).items()}
+    found |= {"multipliers": multipliers} if any(number != 1 for number in multipliers.values()) else {}
     found |= {name: _word(settings, row[name]) for name in ("activation",) if name in row}
     if row.get("convolution"):
         rule = row["convolution"]
@@ -83,10 +85,12 @@ def _formula(settings, rule, known):
 
 
 def _first(settings, words):
-    """The value of the first key that has one; a key within a dictionary of the file stands after a point."""
+    """The value of the first key that has one; a key or place within a dictionary or list of the file stands after a point."""
     for word in words.split():
         outer, _, inner = word.partition(".")
-        value = (settings[outer] or {}).get(inner) if inner else settings[outer]
+        value = settings[outer]
+        if inner:
+            value = value[int(inner)] if isinstance(value, list) else (value or {}).get(inner)
         if value not in (None, "auto"):
             return value
     return None

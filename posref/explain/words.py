@@ -233,6 +233,9 @@ def _state(said):
     if of_token:
         position = "; p: the position" if "p" in words else ""
         yield "numbers", f"{', '.join(of_token)}: projected from the token; {', '.join(trained)}: trained{position}"
+    if "multipliers" in said:
+        each = ", ".join(f"{name} by {number:.9g}" for name, number in said["multipliers"].items())
+        yield "multipliers", f"what is projected from the token is multiplied before the convolution: {each}"
     for label, name, words in (
         ("activation", "activation", "queries, keys and values go through {}"),
         ("keys", "keys", "{}"),
@@ -327,6 +330,7 @@ def _scale(group):
             else "NOT KNOWN"
         )
     before = f"; queries are multiplied by {group.query_scale:.9g} before" if group.query_scale != 1 else ""
+    before += f"; keys are multiplied by {group.key_scale:.9g} before" if group.key_scale != 1 else ""
     return f"{group.softmax_scale:.12g}{before}"
 
 

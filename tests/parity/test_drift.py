@@ -3,6 +3,8 @@
 The types below stand for the rows of the table; `python -m tests.programs.drift` compares all of them.
 """
 
+import json
+
 import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
@@ -61,6 +63,7 @@ SHARES = {"rope_theta": 20000.0, "partial_rotary_factor": 0.5}
 ORIGINAL = {"original_max_position_embeddings": 64}
 LISTS = {"short_factor": [1.5] * 8, "long_factor": [3.0] * 8}
 VARIANTS = {
+    "full layers without the others": ("kimi_linear", {"linear_attn_config": {"full_attn_layers": [2, 4]}}),
     "both sides": ("gemma3_text", {"use_bidirectional_attention": True}),
     "a base that is not read": ("gpt_neox", {"rope_theta": 7.0}),
     "no rotation": ("esm", {"position_embedding_type": "absolute"}),
@@ -139,6 +142,11 @@ def test_keys_that_a_class_reads_beside_its_fields_are_read(model_type):
         assert not moved or any(differs for _, differs in found), (key, moved)
 
 
+@pytest.mark.parametrize("model_type", [*WITH_STATES, "phi4_multimodal", "t5", "dinov2"])
+def test_every_key_that_a_class_writes_is_a_key_of_a_class(model_type):
+    assert explain(json.loads(models.tiny(model_type).to_json_string(use_diff=False)))["foreign"] == []
+
+
 def test_facts_are_those_of_the_installed_classes():
     assert type_facts.changed(type_facts.facts()) == [], "run `python -m tests.programs.type_facts`"
 
@@ -200,6 +208,7 @@ WRONG_STATES = {
     ),
     "not added": ("inkling_text", {"convolution": {**ADDED, "added": False}}, "added to"),
     "system": ("mamba2", {"call": "retention.recurrent"}, "other numbers"),
+    "multipliers": ("falcon_h1", {"multipliers": {}}, "multiplied by others"),
     "layers": ("zamba2", {"kinds": ["linear_attention"]}, "not explained"),
 }
 WRONG = {
@@ -215,6 +224,7 @@ WRONG = {
     "kinds": ("gemma3_text", {"kinds": {"every": 5}}, "window"),
     "sinks": ("gpt_oss", {"sinks": False}, "sinks"),
     "heads": ("dbrx", {"key_heads": None}, "heads, explained as"),
+    "keys": ("falcon_h1", {"keys_before": "ssm_in_multiplier"}, "keys are scaled by 0.5"),
     "norm": ("qwen3_moe", {"norm": "after"}, "normed before"),
     "no curves": ("inkling_text", {"instead": "none"}, "its output"),
     "no temperature": ("inkling_text", {"temperature": None}, "its output"),

@@ -233,6 +233,11 @@ def loudness(layer, call, record):
     varied = partly or layer["temperature"] or layer["norm"] == "after"
     if sizes and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
+    _, keys = record.linears.get(f"{call.layer}.k_proj", (None, np.zeros(0)))
+    factor, found, size = layer.get("key_scale", 1.0) * layer["magnitude"], np.linalg.norm(call.k), np.linalg.norm(keys)
+    normed = any(norm.layer == call.layer for norm in record.norms)
+    if keys.size == call.k.size and not partly and not normed and not abs(found - factor * size) <= 1e-4 * found:
+        yield f"its keys are scaled by {found / size:.6g}, explained as {factor:.6g}"
 
 
 def mask(layer, call, aspects):

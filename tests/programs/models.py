@@ -171,6 +171,7 @@ SPECIAL = {  # what a class needs beside its sizes
         "mamba_ngroups": 2,
     },
     "mamba2": {"num_heads": 8, "n_groups": 2, "state_size": 8, "time_step_limit": [0.01, 0.05], "time_step_min": 0.001},
+    "falcon_h1": {"key_multiplier": 0.5, "ssm_in_multiplier": 1.5, "ssm_multipliers": [0.9, 0.7, 1.3, 1.1, 0.6]},
     "bamba": {"attn_layer_indices": [3]},
     "granitemoehybrid": {"layer_types": ["linear_attention"] * 6 + ["full_attention"] * 7},
     **{name: {"time_step_min": 0.001} for name in ("mamba", "falcon_mamba")},

@@ -44,6 +44,9 @@ def compared(layers, record, aspects):
         if scanned:
             inputs = INPUTS[scanned[0].function](said, scanned, linears)
             yield from (f"layer {i}: {words}" for words in state(said, inputs, scanned, linears, i))
+        attention = f"{own[0].layer.rpartition('.')[0]}.self_attn.q_proj"
+        if "in_proj" in vars(own[0].module)["_modules"] and attention in record.linears:  # both read the same token
+            yield from (f"layer {i}: {words}" for words in multiplied(said, own, record.linears[attention][0]))
         yield from (f"layer {i}: {words}" for call in convolved for words in short(said["convolution"], call, inputs, linears))
         taken = [*(norm.before for norm in record.norms), *(call.v for call in record.attentions)]
         sums = [call.given["hidden_states"] + call.result for call in convolved]
@@ -164,6 +167,18 @@ def state(said, given, calls, linears, i):
     off = abs(theirs - ours)
     if not (off <= bound).all():
         yield f"its state gives other numbers than {said['call']} as explained, by {off.max():.2g} of {abs(ours).max():.2g}"
+
+
+def multiplied(said, calls, token):
+    """What is convolved, and dt, are the projections of the token times their multipliers."""
+    names, given = ("x", "keys", "queries", "dt"), {call.function: call.given for call in calls}
+    convolved, dt = given["causal_conv1d_fn"]["hidden_states"], given["mamba2_chunk_scan"]["dt"]
+    widths = [said["value_heads"] * said["value_width"], *[said["key_heads"] * said["key_width"]] * 2, said["value_heads"]]
+    factors = np.repeat([said.get("multipliers", dict.fromkeys(names, 1.0))[name] for name in names], widths)
+    made = token[0].astype(float) @ numbers(calls[0].module.in_proj)["weight"][-sum(widths) :].T * factors
+    theirs = np.concatenate([convolved[0].T, dt[0]], axis=-1)
+    if not np.allclose(made, theirs, atol=1e-5):
+        yield f"its projections are multiplied by others than {said.get('multipliers', 1.0)}"
 
 
 def joined(calls):

@@ -30,7 +30,7 @@ KEYS = (
     "embedding_size encoder_attention_heads encoder_layers first_k_dense_replace floor_scale full_attention_interval "
     "full_attn_idxs fullatt_block_indexes global_attn_every_n_layers global_head_dim head_dim head_ratio hidden_size "
     "hybrid_override_pattern image_size index_block_size index_head_dim index_local_blocks index_topk "
-    "index_topk_blocks indexer_types is_decoder keep_window_size kv_channels layer_group_size layer_rope_theta "
+    "index_topk_blocks indexer_types is_decoder keep_window_size key_multiplier kv_channels layer_group_size layer_rope_theta "
     "layer_types layers_block_type linear_attn_config local_attention local_layer_ids log_scaling_alpha "
     "log_scaling_n_floor max_distance max_position_embeddings max_relative_positions max_source_positions "
     "max_target_positions max_window_layers mem_len multi_query new_decoder_architecture no_rope_layer_interval "
@@ -196,11 +196,16 @@ def classes(table):
 
 
 def fields():
-    """The names of the keys that the classes take, with spaces between."""
+    """The names of the keys that the classes take or set, and of those that modeling files read, with spaces between."""
     found = set()
     for kind in map(models.CONFIG_MAPPING.__getitem__, models.types()):
-        found.update(getattr(kind, "__dataclass_fields__", {}), getattr(kind, "attribute_map", {}), taken(kind))
-    return " ".join(sorted(found))
+        found.update(getattr(kind, "__dataclass_fields__", {}), *getattr(kind, "attribute_map", {}).items(), taken(kind))
+        with contextlib.suppress(Exception), models.quiet():
+            found.update(vars(kind()))
+    for file in (Path(models.transformers.__file__).parent / "models").glob("*/modeling_*.py"):
+        found.update(re.findall(r"\bconfig\.(\w+)", file.read_text(encoding="utf-8")))
+    methods = vars(models.transformers.PreTrainedConfig)
+    return " ".join(sorted(name for name in found if name[0] != "_" and not callable(methods.get(name))))
 
 
 def _mappings():
