@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import Mistake, using
+from posref.ops import Mistake, missing, using
 from posref.ops.common import in_texts
 from posref.ops.probe import painted
 from posref.state import convolution
@@ -28,7 +28,7 @@ ARRAYS = {
     "x": lambda s: painted((s.batch, s.n_key, s.head_dim), 1),
     "kernel": lambda s: painted((s.head_dim, s.width), 2),
     "bias": lambda s: painted((s.head_dim,), 4),
-    "boundaries": lambda s: np.array([0, s.n_key // 3, s.n_key]),
+    "boundaries": lambda s: np.unique([0, s.n_key // 3, s.n_key // 3 + 1, s.n_key]),  # the second text has one token
     "state": lambda s: painted((s.batch, s.width - 1, s.head_dim), 6),
 }
 
@@ -40,9 +40,10 @@ def _shifted(f, a):
     return f(**a | {"x": rows[..., a.state.shape[-2] - 1 : -1, :], "state": oldest})
 
 
-def _one_row_ahead(f, a):
-    """The last row twice, and the oldest lost."""
-    return f(**a | {"state": np.concatenate([a.state[..., 1:, :], a.state[..., -1:, :]], axis=-2)})
+def _token_twice(a):
+    """Taps for rows that are one token newer, of which the last is the token itself."""
+    oldest, kept, newest, own = 0 * a.kernel[:, :1], a.kernel[:, :-2], a.kernel[:, -2:-1], a.kernel[:, -1:]
+    return np.concatenate([oldest, kept, newest + own], axis=-1) if newest.size else missing()
 
 
 def _one_row_behind(f, a):
@@ -65,11 +66,12 @@ MISTAKES = {
         "Put width - 1 zeros in front, not width, or cut the output in front.",
     ),
     "state_one_row_ahead": Mistake(
-        _one_row_ahead,
+        using(kernel=_token_twice),
         "the kept rows are one token too new: the cache was updated before it was read",
-        "Decoding reads the last token twice.",
+        "Decoding reads each token twice and leaves out the oldest row.",
         "Read the rows, then move them on.",
         kind="rows",
+        only="convolve",
     ),
     "state_one_row_behind": Mistake(
         _one_row_behind,

@@ -5,9 +5,10 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, instead, missing, result, using
+from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import in_texts
 from posref.ops.gated import MISTAKES as OF_GATES
+from posref.ops.gated import before, gates, keeping, value_width
 from posref.ops.probe import painted
 from posref.state import _memory, delta, gated
 
@@ -43,18 +44,19 @@ def wy(k, v, beta, log_gates):
 
 
 def _keys(s, tag):
-    return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2
+    """Of about the norm 1: with longer keys the bounds of rounding grow from token to token."""
+    return painted((s.batch, s.get("key_heads") or s.heads, s.n_key, s.head_dim), tag) / 2 ** np.ceil(np.log2(s.head_dim) / 2)
 
 
 EXTENTS = {"features": 1, "key_heads": None}  # features=None for one gate per head
 ARRAYS = {
     "q": lambda s: _keys(s, 1),
     "k": lambda s: _keys(s, 2),
-    "v": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 4),
-    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)),
-    "log_gates": lambda s: -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8)),
-    "state": lambda s: painted((s.batch, s.heads, s.head_dim, s.head_dim), 9),
-    "boundaries": lambda s: np.array([0, s.n_key // 3, s.n_key]),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, value_width(s)), 4),
+    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)) / 256 ** keeping(s)[..., 0],
+    "log_gates": gates,
+    "state": lambda s: before(s, 9),
+    "boundaries": lambda s: np.unique([0, s.n_key // 3, s.n_key // 3 + 1, s.n_key]),  # the second text has one token
     "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1) / 64,
 }
 
@@ -121,7 +123,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     "value_added": Mistake(
         _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * v),
         "S = S' + b k v^T: nothing is subtracted",
-        "Right while keys are orthogonal; then memories pile up. It is gated linear attention.",
+        "Right while keys are orthogonal and features have equal gates; else memories pile up. It is gated linear attention.",
         "Write the difference between the value and what the state recalls.",
     ),
     "error_added": Mistake(
@@ -199,7 +201,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
         only="unit",
     ),
     "mean_of_squares": Mistake(
-        result(lambda y, a: y * np.sqrt(a.x.shape[-1])),
+        instead(lambda x, eps: x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)),
         "the root of the mean of squares is divided by: RMSNorm",
         "Keys have the norm sqrt(d): the state is overwritten d times and grows without bound.",
         "Divide by the root of the sum.",

@@ -32,10 +32,11 @@ Symbols.
 
 Conventions. Each token does four things in this order: gate the state, recall with k and subtract from v, write, read with q.
 With fewer heads of keys than of values, as in Qwen3-Next, head a of the values uses head a // (h_v / h_k) of queries and keys:
-`attention.repeat_heads`. Without overlap of keys (k_i . k_j = 0) nothing is recalled and it is gated linear attention with
-values b v. Where k has the norm 1 and b = 1, the state then recalls exactly v for k. The weight of v_j in o_i depends on all
-keys between j and i; where keys are orthogonal and gates are equal, it depends on i - j alone. Where several texts are packed
-into one row (cu_seqlens), each text begins with an empty state.
+`attention.repeat_heads`. Where A_ij = 0 for all j < i, nothing is recalled and the rule is gated linear attention with values
+b v; with one gate per head, orthogonal keys suffice (k_i . k_j = 0). Where k has the norm 1 and b = 1, the state then recalls
+exactly v for k. The weight of v_j in o_i depends on all keys between j and i; where keys are orthogonal and all gates are one
+number f, the weight is s b_j f^(i-j) q_i . k_j. Where several texts are packed into one row (cu_seqlens), each text begins with
+an empty state.
 
 Example. The same key three times: the state recalls the last value, not a sum.
 

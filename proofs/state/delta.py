@@ -212,7 +212,7 @@ def nothing_is_erased_on_the_way_back():
 
 @theorem(of=[*WHOLE, gated.quadratic], sizes="n = 3, d = 3, d_v = 1; keys along three axes", as_written="runs")
 def without_overlap_gated_linear_attention():
-    """With orthogonal keys of any length and no state nothing is recalled: it is gated linear attention with values b v."""
+    """With orthogonal keys, one gate per head and no state nothing is recalled: it is gated linear attention of b v."""
     q, _, v, b, g, _ = text(3, d=3, features=1)
     keys = np.eye(3, dtype=int) * symbols("k", 3)
     got = delta.quadratic(q, keys, v, b, g, scale=1, **KV)

@@ -1,8 +1,11 @@
 """Functions of large arguments: what overflows on the way is seen, what takes care passes in every format."""
 
+import inspect
+
 import numpy as np
 import pytest
 
+from posref import ops
 from posref.check import check
 
 
@@ -78,3 +81,41 @@ def test_overflow_of_large_arguments_is_seen(name, settings, right, wrong, dtype
             check(fn, name, to=to, **settings).require()
         report = check(wrong, name, to=to, **settings)
     assert any(each.name == "finite" and each.status == "failed" for each in report.checks), report
+
+
+def chunks_alone(name, length):
+    """Chunks that hand on what they wrote alone: k^T v in the place of f S + k^T v. In float32, whatever arrives."""
+    attend, remember = (ops.op(f"{name}.{each}").spec for each in ("attend", "remember"))
+    signature, taken = inspect.signature(attend), inspect.signature(remember).parameters
+
+    def attended(*given, **named):
+        a = {
+            key: x if isinstance(x, (str, float)) else x.astype("f4")
+            for key, x in signature.bind(*given, **named).arguments.items()
+        }
+        outputs, state = [], a.pop("state")
+        for first in range(0, a["k"].shape[-2], length):
+            part = {key: x[:, :, first : first + length] if key in OF_TOKENS else x for key, x in a.items()}
+            outputs.append(attend(**part, state=state))
+            state = remember(**{key: x for key, x in part.items() if key in taken}, state=0 * state)
+        return np.concatenate(outputs, axis=-2).astype(given[0].dtype)
+
+    attended.__signature__ = signature
+    return attended
+
+
+OF_TOKENS = ("q", "k", "v", "beta", "log_gates")
+LOST = [("delta", "float32", 256), ("gated", "float32", 256), ("retention", "float32", 256)]
+FEW = [("delta", "float16", 256), ("gated", "float16", 256), ("delta", "bfloat16", 16), ("gated", "bfloat16", 16)]
+
+
+@pytest.mark.parametrize(("name", "dtype", "length"), [*LOST, *(pytest.param(*few, marks=pytest.mark.slow) for few in FEW)])
+def test_a_state_that_is_lost_between_chunks_is_seen(name, dtype, length):
+    """Some heads keep their state over more tokens than a chunk has; in one chunk the same function passes."""
+    kind = pytest.importorskip("ml_dtypes", reason="bfloat16 arrays").bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    told = {"scale": 0.25} | ({} if name == "retention" else {"state_layout": "kv"})
+    for chunk, ok in ((10**4, True), (length, False)):
+        report = check(
+            chunks_alone(name, chunk), ops.op(f"{name}.attend")._replace(mistakes={}), to=lambda x: x.astype(kind), **told
+        )
+        assert report.ok == ok, report

@@ -108,7 +108,6 @@ NOT_TOLD = {  # "op argument change" -> why no question of a check tells it
     "convolution.keep state *": "numbers of 24 bits are asked of texts that fill the window anew",
     "delta.* beta absolute": POSITIVE,
     "retention.* decays absolute": POSITIVE,
-    "delta.* n_key beyond 200": "rounding in so many turns may be as large as the numbers",
     "indexer.block_mask query_positions *": "a query beyond the last block sees all of them, however far it is",
     "indexer.block_mask blocks *": "numbers of blocks are few",
     "xlnet.* same *": FLAGS,
@@ -245,6 +244,24 @@ def cut(op, axis, enough):
 
     function.__signature__ = inspect.signature(op.spec)
     return function
+
+
+UNASKED = [  # a change of arguments, and the ops that must see it
+    (lambda a: {"log_gates": np.maximum(a["log_gates"], -5)}, "delta.attend gated.attend"),
+    (
+        lambda a: {"boundaries": np.append(a["boundaries"][:2], a["boundaries"][-1])},
+        "delta.packed gated.packed convolution.packed",
+    ),
+    (
+        lambda a: {"scale": a["scale"] * (a["k"].shape[-1] / a["v"].shape[-1]) ** 0.5},
+        "delta.attend gated.attend retention.attend",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "name"), [(change, name) for change, names in UNASKED for name in names.split()])
+def test_strong_gates_three_texts_and_two_widths_are_asked(change, name):
+    assert not passes(ops.op(name), changed(ops.op(name), change))
 
 
 @every(OPS[::16], name=lambda op: op.name)

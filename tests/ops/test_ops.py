@@ -226,3 +226,20 @@ def test_a_mistake_answers_or_says_why_not():
             except (TypeError, ValueError) as refusal:
                 complaints += [f"{op.name} {name}: {refusal}"] * (re.match(r"[a-z_0-9]+\.[a-z_]+: ", str(refusal)) is None)
     assert not complaints
+
+
+def test_a_cache_that_is_updated_before_it_is_read():
+    """Token by token, each after its own row was put into the cache."""
+    op = ops.op("convolution.convolve")
+    a, outputs = op.make(), []
+    for t in range(a.x.shape[-2]):
+        a["state"] = np.concatenate([a.state, a.x[:, t : t + 1]], axis=-2)[:, 1:]
+        outputs.append(op.spec(**a | {"x": a.x[:, t : t + 1]}))
+    assert np.allclose(wrong(op, "state_one_row_ahead", op.make()), np.concatenate(outputs, axis=-2), rtol=1e-12, atol=0)
+
+
+def test_the_mean_of_squares_is_rms_norm():
+    op = ops.op("delta.unit")
+    a = op.make(eps=0.5)
+    rows = [[y / ((sum(z * z for z in row) / len(row) + 0.5) ** 0.5) for y in row] for row in a.x.reshape(-1, a.x.shape[-1])]
+    assert np.allclose(wrong(op, "mean_of_squares", a).reshape(len(rows), -1), rows, rtol=1e-12, atol=0)
