@@ -8,7 +8,7 @@ from posref import attention
 from posref.ops import Mistake, instead, missing, using
 from posref.ops.common import in_texts
 from posref.ops.gated import MISTAKES as OF_GATES
-from posref.ops.gated import before, gates, keeping, value_width
+from posref.ops.gated import _before, _gates, _keeping, _value_width
 from posref.ops.probe import painted
 from posref.state import _memory, delta, gated
 
@@ -52,10 +52,10 @@ EXTENTS = {"features": 1, "key_heads": None}  # features=None for one gate per h
 ARRAYS = {
     "q": lambda s: _keys(s, 1),
     "k": lambda s: _keys(s, 2),
-    "v": lambda s: painted((s.batch, s.heads, s.n_key, value_width(s)), 4),
-    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)) / 256 ** keeping(s)[..., 0],
-    "log_gates": gates,
-    "state": lambda s: before(s, 9),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, _value_width(s)), 4),
+    "beta": lambda s: abs(painted((s.batch, s.heads, s.n_key), 6)) / 256 ** _keeping(s)[..., 0],
+    "log_gates": _gates,
+    "state": lambda s: _before(s, 9),
     "boundaries": lambda s: np.unique([0, s.n_key // 3, s.n_key // 3 + 1, s.n_key]),  # the second text has one token
     "x": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1) / 64,
 }

@@ -32,25 +32,25 @@ def packed(q, k, v, log_gates, boundaries, *, scale):
     return in_texts(gated.chunked, boundaries, q, k, v, log_gates, scale=scale, state_layout="kv", chunk=2)
 
 
-def keeping(s):
+def _keeping(s):
     """1 for the heads that keep their state over hundreds of tokens, 0 for the others: every other head."""
     return np.arange(s.heads)[:, None, None] % 2
 
 
-def value_width(s):
+def _value_width(s):
     """That of keys, and twice that in long texts."""
     return s.head_dim * (1 + (s.n_key > 128))
 
 
-def gates(s):
+def _gates(s):
     """Down to -2, and some from -14 to -16; about -0.001 in the heads that keep."""
     x = -abs(painted((s.batch, s.heads, s.n_key, s.head_dim if s.features else 1), 8))
-    return np.where(keeping(s), x / 1024, np.where(x < -1.75, 8 * x, x))
+    return np.where(_keeping(s), x / 1024, np.where(x < -1.75, 8 * x, x))
 
 
-def before(s, tag):
+def _before(s, tag):
     """The state before the first token, in its layout."""
-    rows = s.head_dim, value_width(s)
+    rows = s.head_dim, _value_width(s)
     return painted((s.batch, s.heads, *(rows[::-1] if s.get("state_layout") == "vk" else rows)), tag)
 
 
@@ -58,9 +58,9 @@ EXTENTS = {"features": 1}  # None for one gate per head
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
-    "v": lambda s: painted((s.batch, s.heads, s.n_key, value_width(s)), 4) / 256 ** keeping(s),
-    "log_gates": gates,
-    "state": lambda s: before(s, 6),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, _value_width(s)), 4) / 256 ** _keeping(s),
+    "log_gates": _gates,
+    "state": lambda s: _before(s, 6),
     "boundaries": lambda s: np.unique([0, s.n_key // 3, s.n_key // 3 + 1, s.n_key]),  # the second text has one token
     "x": lambda s: ending(4 * painted((s.batch, s.n_key, s.heads), 1), 40, -40, 100, -100),
     "a_log": lambda s: painted((s.heads,), 9),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.ops import Mistake, missing, using
-from posref.ops.gated import before, value_width
+from posref.ops.gated import _before, _value_width
 from posref.ops.probe import painted
 from posref.state import retention
 
@@ -21,8 +21,8 @@ def remember(k, v, decays, state):
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 1),
     "k": lambda s: painted((s.batch, s.heads, s.n_key, s.head_dim), 2),
-    "v": lambda s: painted((s.batch, s.heads, s.n_key, value_width(s)), 4),
-    "state": lambda s: before(s, 6),
+    "v": lambda s: painted((s.batch, s.heads, s.n_key, _value_width(s)), 4),
+    "state": lambda s: _before(s, 6),
     "decays": lambda s: 1 - 1 / 2 ** (1 + 7 * np.arange(s.heads) % 8),  # the second keeps its state over 256 tokens
 }
 
