@@ -102,6 +102,7 @@ GLM_BOUND = "linear_attn_config.gate_lower_bound linear_lower_bound"
 SAFE_GATE = "{%s} * sigmoid(exp(A_log) * (f + dt_bias))"
 MAMBA_2: dict[str, Any] = {
     "call": "gated.recurrent",
+    "inner": "expand*hidden_size",
     "value_heads": "num_heads",
     "key_heads": "n_groups",
     "key_width": "state_size",
@@ -123,6 +124,7 @@ MAMBA_2: dict[str, Any] = {
 }
 BAMBA: dict[str, Any] = {
     **MAMBA_2,
+    "inner": "mamba_expand*hidden_size",
     "value_heads": "mamba_n_heads",
     "key_heads": "mamba_n_groups",
     "key_width": "mamba_d_state",
@@ -131,7 +133,7 @@ BAMBA: dict[str, Any] = {
     "chunk": "mamba_chunk_size",
 }
 MAMBA_1: dict[str, Any] = {
-    **{name: rule for name, rule in MAMBA_2.items() if name not in ("limits", "chunk")},
+    **{name: rule for name, rule in MAMBA_2.items() if name not in ("limits", "chunk", "inner")},
     "value_heads": "expand*hidden_size",
     "key_heads": 1,
     "value_width": 1,
@@ -145,6 +147,7 @@ JAMBA: dict[str, Any] = {
     "key_width": "mamba_d_state",
     "convolution": {**MAMBA_1["convolution"], "width": "mamba_d_conv", "bias": "mamba_conv_bias"},
 }
+NORMED_STATE = "keys, queries, and what dt is projected from, go through an RMS norm"
 LIGHTNING: dict[str, Any] = {
     "call": "retention.recurrent",
     "value_heads": "num_attention_heads",
@@ -588,10 +591,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "hy_v3": {"like": "llama", "norm": "before"},
     "dbrx": {"like": "llama", "head": "hidden", "key_heads": "attn_config"},
     # hybrids
-    "jamba": {"like": "llama", "encoding": "none", "kinds": {"rule": "jamba", "keys": ()}, "state": JAMBA},
+    "jamba": {
+        "like": "llama",
+        "encoding": "none",
+        "kinds": {"rule": "jamba", "keys": ()},
+        "state": {**JAMBA, "normed": NORMED_STATE},
+    },
     "nemotron_h": {
         "state": {
             **MAMBA_2,
+            "inner": "mamba_num_heads*mamba_head_dim",
             "value_heads": "mamba_num_heads",
             "key_width": "ssm_state_size",
             "value_width": "mamba_head_dim",
@@ -621,6 +630,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "state": {
             **BAMBA,
             "kinds": ["hybrid"],
+            "inner": "mamba_d_ssm mamba_expand*hidden_size",
             "value_width": "mamba_d_head mamba_d_ssm/value_heads mamba_expand*hidden_size/value_heads",
             "multipliers": {
                 name: f"ssm_in_multiplier*ssm_multipliers.{i} ssm_in_multiplier"
@@ -647,7 +657,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "mamba2": {"like": "states", "state": MAMBA_2},
     "mamba": {"like": "states", "state": MAMBA_1},
-    "falcon_mamba": {"like": "mamba"},
+    "falcon_mamba": {"like": "mamba", "state": {**MAMBA_1, "normed": NORMED_STATE}},
     "qwen4_exp_text": {
         "like": "qwen3_next",
         "kinds": {"every": 4, "key": "full_attention_interval", "then": "indexed_attention", "else": "linear_attention"},

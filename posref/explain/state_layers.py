@@ -45,6 +45,7 @@ def _state(settings, row):
     for name in SIZES:
         if name in row:
             found[name] = int(_number(settings, row[name], found))
+    _possible(settings, row, found)
     found |= {name: _formula(settings, row[name], found) for name in FORMULAS if name in row}
     low, high = _limits(settings, row)
     if low > 0 or high < float("inf"):
@@ -54,7 +55,7 @@ def _state(settings, row):
             share=found["value_heads"] // found["key_heads"], **found
         )
         found["scale"] = row.get("scale") or found["key_width"] ** -0.5
-    found |= {name: row[name] for name in ("decay_per", "unit") if name in row}
+    found |= {name: row[name] for name in ("decay_per", "unit", "normed") if name in row}
     multipliers = {name: _number(settings, rule, {}) for name, rule in row.get("multipliers", {}).items()}
     found |= {"multipliers": multipliers} if any(number != 1 for number in multipliers.values()) else {}
     found |= {name: _word(settings, row[name]) for name in ("activation",) if name in row}
@@ -63,6 +64,17 @@ def _state(settings, row):
         said = {name: _word(settings, rule[name]) for name in ("activation", "bias")}
         found["convolution"] = {**rule, **said, "width": int(_number(settings, rule["width"], {}))}
     return found
+
+
+def _possible(settings, row, found):
+    """ValueError for sizes with which transformers stops: heads that do not divide, or do not fill the inner width."""
+    heads, width, inner = found.get("value_heads"), found.get("value_width"), row.get("inner")
+    if heads and heads % found["key_heads"]:
+        key = str(row["key_heads"]).split()[0]
+        raise settings.error(f"{key} is {found['key_heads']}, expected a divisor of the {heads} heads of the values")
+    if inner and heads * width != int(_number(settings, inner, found)):
+        whole = int(_number(settings, inner, found))
+        raise settings.error(f"{heads} heads of {width} features are not the {whole} of {inner.split()[0]}")
 
 
 def _word(settings, rule):

@@ -249,6 +249,8 @@ def _state(said):
     reads = f"value head h reads key head {said['key_head']} of {said['key_heads']}"
     of = "" if said["key_heads"] == said["value_heads"] else f"; {reads if said['key_heads'] > 1 else 'all read one key head'}"
     yield "state", f"{said['value_heads']} heads of {said['key_width']} x {said['value_width']} numbers, keys by values{of}"
+    if "normed" in said:
+        yield "norm", said["normed"]
     if "unit" in said:
         yield "norm", f"queries and keys are divided by sqrt(sum x^2 + {said['unit']:g})"
     yield "scale", f"{said['scale']:.12g}"

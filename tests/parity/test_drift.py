@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("transformers", reason="pip install posref[parity]")
 
+from huggingface_hub.errors import StrictDataclassClassValidationError
+
 from posref.explain import configuration, explain, families
 from tests.programs import drift, models, mutations, type_facts
 
@@ -140,6 +142,41 @@ def test_keys_that_a_class_reads_beside_its_fields_are_read(model_type):
         found = [each for value in (32, 0.5, 3) if (each := effects(model_type, key, value))]
         moved = set().union(*(fields for fields, _ in found))
         assert not moved or any(differs for _, differs in found), (key, moved)
+
+
+IMPOSSIBLE = {
+    "key heads": ("qwen3_next", {"linear_num_key_heads": 3}),
+    "groups": ("mamba2", {"n_groups": 3}),
+    "heads": ("falcon_h1", {"mamba_n_heads": 6, "mamba_d_head": None, "mamba_d_ssm": 512}),
+    "width of heads": ("bamba", {"mamba_d_head": 5}),
+    "heads without a check": ("zamba2", {"n_mamba_heads": 5}),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_sizes_of_a_state(name):
+    model_type, changes = IMPOSSIBLE[name]
+    with pytest.raises(ValueError, match=r"heads"):
+        explain(models.keys(model_type) | changes)
+    with pytest.raises((ValueError, RuntimeError, StrictDataclassClassValidationError), match=r"match|divisible|size|shape"):
+        models.run(models.build(models.tiny(model_type, **changes)))
+
+
+@pytest.mark.parametrize("model_type", ["falcon_h1", "nemotron_h", "zamba2", "granitemoehybrid"])
+def test_a_step_of_one_token_is_not_clipped(model_type):
+    """The last token, in one pass and after a cache: where the clip acts, their outputs differ by more than rounding."""
+    off = []
+    for low in (0.0, 50.0):
+        file = models.keys(model_type) | {"time_step_limit": [low, float("inf")], "time_step_min": low or 1e-6}
+        model = models.build(models.configuration(file))
+        whole, last = (
+            model(**inputs).last_hidden_state[:, -1].detach()
+            for inputs in (models.inputs_of(model), models.step(model, models.TOKENS - 1))
+        )
+        off.append(abs(whole - last).max())
+    assert off[1] > 20 * off[0]
+    assert "single token" in str(explain(file)["traps"])
+    assert "single token" not in str(explain(file | {"time_step_limit": [0.0, float("inf")], "time_step_min": 0.0})["traps"])
 
 
 @pytest.mark.parametrize("model_type", [*WITH_STATES, "phi4_multimodal", "t5", "dinov2"])

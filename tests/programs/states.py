@@ -130,6 +130,8 @@ def state(said, given, calls, linears, i):
     if shape != [said["key_heads"], said["key_width"]]:
         yield f"its state has keys of {shape}, explained as {said['key_heads']} heads of {said['key_width']}"
         return
+    if ("normed" in said) != any(name.endswith("b_layernorm") for name in vars(calls[0].module)["_modules"]):
+        yield f"its keys, queries and dt are explained as {said.get('normed', 'without a norm')}"
     chunk = calls[0].given.get("chunk_size", getattr(calls[0].module, "block_size", None))
     if chunk != said.get("chunk"):
         yield f"its state is computed by chunks of {chunk}, explained as {said.get('chunk')}"
