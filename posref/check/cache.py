@@ -118,7 +118,7 @@ def _history(
 def _right(report: Report, name: str, history: Callable[[], Iterator[Any]], new: Any, ways: tuple[Any, Any, str]) -> bool:
     """Whether every call of a history is right; the report says what the first wrong one is."""
     to, to_positions, axes = ways
-    call = Op(CALL, lambda **a: np.zeros_like(a["q"]), GIVEN, dict, {})  # type: ignore[arg-type]
+    call = Op(CALL, lambda **a: np.zeros_like(a["q"]), GIVEN, partial(ops.op("attention.attend").make, scale=1), {})
     try:
         attend = new()
     except Exception as error:

@@ -5,7 +5,7 @@ import inspect
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from functools import partial, partialmethod
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from posref import _require
+from posref.check.axes import RESULT, with_tokens_behind_heads
 from posref.check.tensors import as_float64, dtype_name
 from posref.ops import Arguments, Op
 from posref.ops.probe import PLACED, with_positions
@@ -25,7 +26,6 @@ LIBRARIES = ("site-packages", "dist-packages")
 PARTIAL = (partial, partialmethod)
 PARTIALMETHOD = ("_partialmethod", "__partialmethod__")  # where a method holds it, before Python 3.13 and since
 TOKENWISE = ("positions", "coordinates")  # how arrays end that have a row for each token
-RESULT = "the result"
 REAL = {"complex64": "float32", "complex128": "float64"}  # the dtype of the parts of complex numbers
 
 
@@ -36,12 +36,13 @@ class Misbehaved(Exception):
 class Caller:
     """`fn`, called with copies in its own tensors and axes, its result as float64. What it binds itself is not passed."""
 
-    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str, columns: Collection[str] = ()):
-        self.fn, self.op, self.axes, self.positions, self.columns = fn, op, axes, positions, columns
+    def __init__(self, fn: Any, op: Op, to: Any, to_positions: Any, axes: str, positions: str):
+        self.fn, self.op, self.axes, self.positions = fn, op, axes, positions
         self.to = to or (lambda a: a)
         self.to_positions = to_positions or self.to
         self.plain = to is None
         self.errors = np.geterr()
+        self.moved: set[str] | None = None if axes != "bhnd" else set()
         self.modified = ""
         self.dtype = self.given = ""
         self.result: Any = None
@@ -53,7 +54,7 @@ class Caller:
 
     def others(self) -> Iterator[tuple[str, "Caller"]]:
         """Calls that may work where this one does not, and what to pass for them."""
-        more = self.axes, self.positions, self.columns
+        more = self.axes, self.positions
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
                 to = getattr(sys.modules[module], function)
@@ -170,29 +171,32 @@ class Caller:
         made, values = converted("check.check", "to_positions", self.to_positions, value.copy())
         return made if np.array_equal(values, value) else converted("check.check", "to", self.to, value.astype(np.float32))[0]
 
+    def exchanged(self, name: str, a: Arguments) -> bool:
+        """Whether an array, or the result, has its tokens before its heads in the axes of `fn`."""
+        if self.moved is None:
+            self.moved = with_tokens_behind_heads(self.op, a)
+        return name in self.moved
+
     def laid_out(self, name: str, x: np.ndarray, a: Arguments) -> np.ndarray:
-        """`(batch, heads, n, d)` in the axes of `fn`, and its positions for "thd" on one axis; others as they are."""
-        if self.axes == "bhnd" or name in self.columns:
-            return x.copy()
-        if x.ndim == 4:
+        """`(batch, heads, n, ..)` in the axes of `fn`, and its positions for "thd" on one axis; others as they are."""
+        if self.exchanged(name, a):
             x = np.ascontiguousarray(np.swapaxes(x, 1, 2))
             return x if self.axes == "bnhd" else x.reshape(-1, *x.shape[2:])
-        if self.axes == "bnhd" or not name.endswith(TOKENWISE):
+        if self.axes != "thd" or not name.endswith(TOKENWISE):
             return x.copy()
-        batch, _, n, _ = next(a[one].shape for one in self.op.given if np.ndim(a[one]) == 4)
+        batch, _, n, *_ = next(a[one].shape for one in self.op.given if self.exchanged(one, a))
         rows = x if x.shape[:2] == (batch, n) else np.broadcast_to(x, (batch, *x.shape))
         return rows.reshape(-1, *rows.shape[2:]).copy()
 
     def restored(self, got: np.ndarray, a: Arguments, of: str = RESULT) -> np.ndarray:
         """The result of `fn`, or of its gradient, in the axes of the specification. Misbehaved for other axes than `fn` has."""
-        shape = () if self.axes == "bhnd" else np.shape(self.op.spec(**a) if of == RESULT else a[of])
-        if len(shape) != 4 or of in self.columns:
+        if not self.exchanged(of, a):
             return got
-        batch, heads, n, features = shape
-        expected = (batch, n, heads, features) if self.axes == "bnhd" else (batch * n, heads, features)
+        batch, heads, n, *features = np.shape(self.op.spec(**a) if of == RESULT else a[of])
+        expected = (batch, n, heads, *features) if self.axes == "bnhd" else (batch * n, heads, *features)
         if got.shape != expected:
             raise Misbehaved(f"it returned shape {got.shape}, expected {expected} with axes={self.axes}")
-        return np.swapaxes(got.reshape(batch, n, heads, features), 1, 2)
+        return np.swapaxes(got.reshape(batch, n, heads, *features), 1, 2)
 
 
 def between(array: Any) -> Any:

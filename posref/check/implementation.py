@@ -13,7 +13,8 @@ import numpy as np
 
 from posref import _require, ops, vectors
 from posref.check import conventions, engine
-from posref.check.call import RESULT, Caller, Misbehaved, line_of
+from posref.check.axes import RESULT, with_tokens_behind_heads
+from posref.check.call import Caller, Misbehaved, line_of
 from posref.check.ranged import BY_DTYPE, models
 from posref.check.report import Finding, Report
 from posref.check.rotary import angles, invariants, phases
@@ -249,8 +250,8 @@ def _known_model(model: str, known: list[str]) -> None:
         raise ValueError(f"check.check: there is no model {model!r}; expected {', '.join(plain)}: {words}{more}")
 
 
-def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tuple[str, str, set[str]]:
-    """How `fn` wants its arrays: axes, positions, and the arrays with a column for each key, which lie in one way alone.
+def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tuple[str, str]:
+    """How `fn` wants its arrays: axes and positions.
 
     ValueError where `axes` changes nothing, or where tokens of several texts on one axis would run into each other.
     """
@@ -264,14 +265,13 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
             )
             raise ValueError(f"check.check: {words}; pass positions")
     if axes == "bhnd":
-        return axes, positions, set()
-    columns = _columns(op, settings)
-    moved = [name for name in op.given if name in a and np.ndim(a[name]) == 4 and name not in columns]
-    if not moved:
+        return axes, positions
+    moved = with_tokens_behind_heads(op, a)
+    if moved <= {RESULT}:
         raise ValueError(
-            f"check.check: axes={axes} is for arrays (batch, heads, n, d), and {op.name} receives none; leave it out"
+            f"check.check: axes={axes} is for arrays (batch, heads, n, ..), and {op.name} receives none; leave it out"
         )
-    alone = len(moved) == 1 and np.ndim(op.spec(**a)) == 4 and RESULT not in columns
+    alone = len(moved) == 2 and RESULT in moved
     if axes == "thd" and not alone:
         words = "axes=thd puts the tokens of all texts on one axis, which is for functions of one token"
         raise ValueError(f"check.check: {words}; {op.name} takes several together: ask with bhnd or bnhd")
@@ -279,7 +279,7 @@ def _laid_out(op: Op, settings: dict[str, Any], a: Arguments, axes: str) -> tupl
         raise ValueError(
             f"check.check: axes=thd has several texts on one axis, which positions={positions} cannot count; pass positions"
         )
-    return axes, positions, columns
+    return axes, positions
 
 
 def _lengths(op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, list[tuple[str, int]]]:
@@ -295,31 +295,6 @@ def _lengths(op: Op, settings: dict[str, Any], a: Arguments) -> dict[str, list[t
             if len(old) == len(new) and old[axis] != new[axis]
         ]
         found |= {name: [(n, i) for n, i in grown if "positions" not in n] for name, _ in grown if "positions" in name}
-    return found
-
-
-def _columns(op: Op, settings: dict[str, Any]) -> set[str]:
-    """The arrays that have a column for each key: their last axis grows with the keys, or is as long as the one before it."""
-    own = {name: value for name, value in settings.items() if name not in ("n_query", "n_key", "head_dim")}
-
-    def shapes(**more: int) -> dict[str, tuple[int, ...]]:
-        try:
-            a = op.make(**own | more)
-            return {name: np.shape(a[name]) for name in op.given} | {RESULT: np.shape(op.spec(**a))}
-        except (TypeError, ValueError):
-            return {}
-
-    usual = shapes() or shapes(**{name: value for name, value in settings.items() if name not in own})
-    extents = {name: p.default for name, p in _settings(op).items() if name in ("n_key", "head_dim")}
-    longer, wider = (
-        shapes(n_key=extents.get("n_key", 7) + 1),
-        shapes(head_dim=settings.get("dim", extents.get("head_dim", 8)) + 2),
-    )
-    found = set()
-    for name, shape in ((name, shape) for name, shape in usual.items() if len(shape) == 4):
-        grows = name in longer and longer[name][-1] != shape[-1]
-        square = shape[-1] == shape[-2] and wider.get(name) == shape
-        found |= {name} if grows or square else set()
     return found
 
 

@@ -1,37 +1,44 @@
 """Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from posref import attention, pairing
 from posref.check import general
+from posref.check.axes import RESULT, axes
 from posref.check.engine import Question, ratios
 from posref.check.tensors import round_to
 from posref.ops.common import per_head
 
-NAMES = {
-    1: ("features",),
-    2: ("rows", "features"),
-    3: ("heads", "rows", "features"),
-    4: ("batch rows", "heads", "rows", "features"),
-}
+NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
 
-def where(wrong: np.ndarray, got: np.ndarray | None = None, inputs: Any = None) -> str:
+def names(question: Question) -> list[str]:
+    """What the axes of the result are called, by what they count; two that count alike, or a fixed number, by their place."""
+    size = question.right.ndim
+    counted = ("",) * size + axes(question.op, question.a).get(RESULT, ())  # golden cases may have no batch, or no heads
+    called = [NAMES.get(each, "") for each in counted[len(counted) - size :]]
+    if "rows" not in called[:-1] and called[:-1].count("") == 1:
+        called[called.index("")] = "rows"
+    return [name if name and called[:-1].count(name) < 2 else f"axis-{i} slices" for i, name in enumerate(called)]
+
+
+def where(wrong: np.ndarray, named: Sequence[str], got: np.ndarray | None = None, inputs: Any = None) -> str:
     """ "; wrong exactly for rows 16 to 22" if the wrong elements fill a box that is not everything, else nothing.
 
     With `got` and `inputs` it says when the elements there equal an input: a tail that the kernel does not reach.
 
     >>> wrong = np.zeros((2, 5, 4), dtype=bool)
     >>> wrong[:, 3:] = True
-    >>> where(wrong)
+    >>> where(wrong, ["heads", "rows", "features"])
     '; wrong for rows 3 to 4 alone'
     """
-    if wrong.ndim not in NAMES or not wrong.any():
+    if not wrong.ndim or not wrong.any():
         return ""
     spans, box = [], []
-    for axis, name in enumerate(NAMES[wrong.ndim]):
+    for axis, name in enumerate(named):
         along = np.flatnonzero(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis)))
         first, last = int(along[0]), int(along[-1])
         box.append(slice(first, last + 1))
@@ -89,7 +96,7 @@ def not_finite(question: Question, bad: np.ndarray) -> str:
     """Where values are NaN or infinite."""
     return (
         f"{bad.sum()} of {bad.size} values are NaN or infinite, the first at ({_listed(_place(bad))})"
-        f"{_from(question, bad)}{where(bad)}{_columns(question, bad)}"
+        f"{_from(question, bad)}{where(bad, names(question))}{_columns(question, bad)}"
         f"{_beyond_float16(question, bad)}{_causal(question, bad)}"
     )
 
@@ -151,7 +158,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     wrong, words = ratio > 1, general.relation(question, got, model)
     return (
         f"the element at ({_listed(place)}) is {got[place]:.9g}, expected {question.right[place] + 0:.9g}{bound}; "
-        f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, got, question.a)}"
+        f"{wrong.sum()} of {ratio.size} differ{_from(question, wrong)}{where(wrong, names(question), got, question.a)}"
         f"{_columns(question, wrong)}{_unwritten(question, wrong, got)}{_masked(question, wrong)}"
         f"{words and '; '}{words}"
     )
@@ -166,7 +173,7 @@ def _columns(question: Question, wrong: np.ndarray) -> str:
         return columns(wrong, "keys")
     wide = [shapes[name][-1:] for name in ("x", "q", "v", "table") if name in shapes]
     if size not in [*wide, (a.get("dim"),)]:
-        return columns(wrong, "columns")
+        return columns(wrong, "heads" if names(question)[-1] == "heads" else "columns")
     said = columns(wrong)
     if not said or a.get("layout") not in pairing.LAYOUTS or a.dim % 2 or not 2 < a.dim <= size[0]:
         return said

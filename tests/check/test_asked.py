@@ -1,18 +1,22 @@
 """Every option and keyword of a check is used or refused, whichever way one asks; what a user has bound stays bound."""
 
+import ast
 import contextlib
 import inspect
 import io
 import json
+import re
 from functools import partial, partialmethod, wraps
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from posref import cli
+from posref import cli, ops
 from posref.check import check, check_rope, contract
-from posref.check.implementation import AXES
+from posref.check.implementation import AXES, example
 from posref.check.rotary.rotation import LAYOUTS
+from posref.check.wrong_elements import names
 from posref.explain import presets
 from tests import own
 from tests.every import every
@@ -224,6 +228,100 @@ def test_attention_and_scores_with_heads_behind_the_sequence():
         check(turned, "rope.scores", **scores, axes="bnhd").require()
     with pytest.raises(ValueError, match="ask with bhnd or bnhd"):
         check(attend, "attention.attend", scale=0.5, axes="thd")
+
+
+def growing(op, usual, *extents):
+    """The axes of every array and of the result that are longer where one of these extents is."""
+    settings = {name: value for name, value in usual.items() if name not in ("n_query", "n_key")}
+
+    def shapes(**more):
+        a = op.make(**settings | more)
+        return {name: np.shape(a[name]) for name in op.given} | {"returns": np.shape(op.spec(**a))}
+
+    found = {name: set() for name in shapes()}
+    for extent in {*extents} & inspect.signature(op.make).parameters.keys():
+        asked = settings | {extent: 2 * (settings.get(extent) or inspect.signature(op.make).parameters[extent].default or 1)}
+        with contextlib.suppress(ValueError):
+            for name, shape in shapes(**asked).items():
+                found[name] |= {i for i, sizes in enumerate(zip(shape, shapes()[name], strict=True)) if sizes[0] != sizes[1]}
+    return found
+
+
+@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
+def test_tokens_stand_before_heads_in_every_array_that_has_both(name):
+    """As each contract says it; a state, a bias and scores arrive as they are."""
+    op = ops.op(name)
+    usual = example(op)
+    batch, heads = growing(op, usual, "batch"), growing(op, usual, "heads", "key_heads")
+    widths, columns = growing(op, usual, "head_dim", "dim"), growing(op, usual, "n_query", "n_key", "length")
+    plain = [re.fullmatch(r"(\w+): (?:numbers|integers|booleans) (\(.*?\)).*", line) for line in contract(name)]
+    shapes = {found[1]: ast.literal_eval(found[2]) for found in plain if found}
+    both = {
+        each
+        for each, shape in shapes.items()
+        if 0 in batch[each] and (1 in heads[each] or shape[1:2] == (1,)) and len(shape) > 2
+        if 2 not in widths[each] and 1 not in columns[each] and 3 not in columns[each]
+    }
+    if both <= {"returns"}:
+        with pytest.raises(ValueError, match="receives none; leave it out"):
+            contract(name, axes="bnhd", **usual)
+        return
+    said = contract(name, axes="bnhd", **usual)
+    for each, (first, *rest) in shapes.items():
+        expected = (first, rest[1], rest[0], *rest[2:]) if each in both else (first, *rest)
+        assert any(re.fullmatch(rf"{each}: \w+ {re.escape(str(expected))}.*", line) for line in said), (each, expected, said)
+
+
+def test_a_state_with_tokens_before_heads():
+    """The recurrence of gated delta rules in its usual layout, whose state is (batch, heads, d, d_v)."""
+
+    def step(q, k, v, beta, log_gates, state):
+        rows = []
+        for t in range(v.shape[1]):
+            state = state * np.exp(log_gates[:, t])[..., None]
+            error = v[:, t] - np.einsum("bhkv,bhk->bhv", state, k[:, t])
+            state = state + np.einsum("bhk,bhv->bhkv", k[:, t], beta[:, t, :, None] * error)
+            rows.append(0.5 * np.einsum("bhkv,bhk->bhv", state, q[:, t]))
+        return np.stack(rows, axis=1), state
+
+    check(lambda *arrays: step(*arrays)[0], "delta.attend", scale=0.5, state_layout="kv", axes="bnhd").require()
+    check(lambda k, *arrays: step(k, k, *arrays)[1], "delta.remember", state_layout="kv", axes="bnhd").require()
+
+
+@every([op.name for system in ops.names() for op in ops.system(system).values()], parts=4)
+def test_axes_of_a_result_are_called_by_what_they_count(name):
+    """Heads are called heads wherever they stand, and nothing else is."""
+    op = ops.op(name)
+    usual = example(op)
+    a = op.make(**usual)
+    said = names(SimpleNamespace(op=op, a=a, right=np.asarray(op.spec(**a))))
+    meant = {"batch rows": ("batch",), "heads": ("heads", "key_heads"), "rows": ("n_query", "n_key")}
+    meant["features"] = ("head_dim", "dim")
+    grown = {words: growing(op, usual, *extents)["returns"] for words, extents in meant.items()}
+    for i, words in enumerate(said[:-1]):
+        counted = [each for each, axes in grown.items() if i in axes]
+        alone = len(counted) == 1 and len(grown[counted[0]] - {len(said) - 1}) == 1
+        assert words == counted[0] if alone else words not in ("batch rows", "heads"), (said, grown)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("convolution.convolve", {}),
+        ("gated.log_gates", {}),
+        ("alibi.bias", {"form": "signed", "heads": 4}),
+    ],
+)
+def test_the_batch_row_that_is_wrong_is_said(name, settings):
+    op = ops.op(name)
+
+    def wrong(*arrays):
+        y = op.spec(*arrays, **told).astype(np.float32)
+        y[2] += 1 + y[2] ** 2
+        return y
+
+    told = {key: value for key, value in op.make(**settings).items() if key not in op.given}
+    assert "wrong for batch row 2 alone" in str(check(wrong, name, **settings))
 
 
 class Holder:

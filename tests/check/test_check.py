@@ -318,13 +318,13 @@ def test_keys_that_differ_are_said():
 
 
 def test_boxes():
-    wrong = np.zeros((2, 3, 5, 4), dtype=bool)
-    assert where(wrong) == ""
+    wrong, names = np.zeros((2, 3, 5, 4), dtype=bool), ["batch rows", "heads", "rows", "features"]
+    assert where(wrong, names) == ""
     wrong[1, :, 2:4] = True
-    assert where(wrong) == "; wrong for batch row 1, rows 2 to 3 alone"
+    assert where(wrong, names) == "; wrong for batch row 1, rows 2 to 3 alone"
     wrong[0, 0, 0] = True
-    assert where(wrong) == ""
-    assert where(~np.zeros((3, 4), dtype=bool)) == ""
+    assert where(wrong, names) == ""
+    assert where(~np.zeros((3, 4), dtype=bool), names[2:]) == ""
 
 
 class OnADevice:

@@ -1,0 +1,59 @@
+"""Axes: what each axis of the arrays of an op counts, found where an extent is changed and the axis grows."""
+
+import inspect
+from contextlib import suppress
+
+import numpy as np
+
+from posref.ops import Arguments, Op
+from posref.ops.probe import PLACED
+
+RESULT = "the result"
+COUNTED = {"batch": "batch", "heads": "heads", "key_heads": "heads", "head_dim": "features", "dim": "features"}
+COUNTED |= {"n_query": "tokens", "n_key": "tokens"}  # others count rows of a table, pixels, buckets
+
+
+def axes(op: Op, a: Arguments) -> dict[str, tuple[str, ...]]:
+    """What each axis counts, of every array and of the result: "batch", "heads", "tokens", "features", other "rows", or "".
+
+    >>> from posref import ops
+    >>> axes(ops.op("forgetting.bias"), Arguments(log_gates=np.zeros((3, 2, 7)), form="difference"))["log_gates"]
+    ('batch', 'heads', 'tokens')
+    """
+    parameters = inspect.signature(op.make).parameters
+    settings = {name: a[name] is not None if name in op.given else a[name] for name in parameters if name in a}
+    if "positions" in parameters:
+        settings["positions"] = "shared" if any(np.ndim(a[name]) == 1 for name in PLACED if name in a) else "batch"
+    if settings.get("key_heads") and "heads" not in settings:
+        settings["heads"] = 2 * settings["key_heads"]
+    usual = _shapes(op, settings)
+    found = {name: [set[str]() for _ in shape] for name, shape in usual.items()}
+    for extent, value in ({name: p.default for name, p in parameters.items()} | settings if usual else {}).items():
+        others = (value + 1, value + 2, 2 * value) if type(value) is int else ()
+        for name, new in next(filter(None, (_shapes(op, settings | {extent: other}) for other in others)), {}).items():
+            for i, size in enumerate(new):
+                if len(new) == len(usual[name]) and size != usual[name][i]:
+                    found[name][i].add(COUNTED.get(extent, "rows"))
+    return {
+        name: tuple("tokens" if "tokens" in counted else "rows" if len(counted) > 1 else "".join(counted) for counted in each)
+        for name, each in found.items()
+    }
+
+
+def _shapes(op: Op, settings: dict[str, object]) -> dict[str, tuple[int, ...]]:
+    """Of every array, and of the result; none of settings that are refused."""
+    with suppress(TypeError, ValueError), np.errstate(all="ignore"):
+        a = op.make(**settings)
+        return {name: np.shape(a[name]) for name in op.given if name in a} | {RESULT: np.shape(op.spec(**a))}
+    return {}
+
+
+def with_tokens_behind_heads(op: Op, a: Arguments) -> set[str]:
+    """The arrays `(batch, heads, tokens, ..)`. A state has no tokens, and scores, which have a column for each key, lie in one
+    way alone.
+    """
+    return {
+        name
+        for name, (batch, heads, tokens, *rest) in ((name, each) for name, each in axes(op, a).items() if len(each) > 2)
+        if batch == "batch" and heads in ("heads", "") and tokens in ("tokens", "rows", "") and "tokens" not in rest
+    }
