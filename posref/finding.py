@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from posref import discovery
 from posref.explain.families import FAMILIES
-from posref.explain.presets import of_type, uses
+from posref.explain.presets import of_states, of_type, uses
 
 
 class Hit(NamedTuple):
@@ -60,6 +60,7 @@ def _places(name):
         ("function", [f"{name.split('.')[-1]}.{f.__name__}" for f in discovery.members(module)]),
         ("preset", list(getattr(module, "PRESETS", {}))),
         ("title", [page.title]),
+        ("model with a state", [kind for kind in FAMILIES if name in of_states(kind)]),
         ("model", [*(model for model, used in uses().items() if name in used), *(t for t in FAMILIES if name in of_type(t))]),
         ("motivation", [page.motivation]),
         ("implementation", [row.who for row in page.differ]),

@@ -950,6 +950,12 @@ def test_find_and_show_take_a_word(capsys):
     assert "posref find llama" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", ["jamba", "falcon h1", "falcon mamba", "nemotron", "recurrent gemma", "kimi linear"])
+def test_find_names_the_state_of_a_model_first(words, capsys):
+    assert cli.main(["find", *words.split()]) == 0
+    assert capsys.readouterr().out.startswith("state.")
+
+
 def test_find_leads_from_a_symptom_to_its_mistakes(capsys):
     for word, code in (("gibberish", 2), ("left padding", 0), ("zzz", 2), ("bloom", 0)):
         assert cli.main(["find", *word.split()]) == code

@@ -152,6 +152,14 @@ def _of_layers(layers):
 
 
 @cache
+def of_states(kind):
+    """The systems of the layers with a state of a model type."""
+    row = family(kind).get("state", {})
+    found = {f"state.{row['call'].partition('.')[0]}"} if row else set()
+    return found | {"state.convolution"} if row.get("convolution") else found
+
+
+@cache
 def of_type(kind):
     """The systems of a model type of transformers."""
     row = family(kind)
