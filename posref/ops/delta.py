@@ -201,7 +201,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
         only="unit",
     ),
     "mean_of_squares": Mistake(
-        instead(lambda x, eps: x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)),
+        instead(lambda x, eps: x / np.sqrt((x * x).sum(axis=-1, keepdims=True) / x.shape[-1] + eps)),
         "the root of the mean of squares is divided by: RMSNorm",
         "Keys have the norm sqrt(d): the state is overwritten d times and grows without bound.",
         "Divide by the root of the sum.",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from posref import ops, vectors
+from posref.check import check
 from posref.ops import Arguments, NotHere, pages
 from posref.relative import alibi
 from tests import own
@@ -243,3 +244,5 @@ def test_the_mean_of_squares_is_rms_norm():
     a = op.make(eps=0.5)
     rows = [[y / ((sum(z * z for z in row) / len(row) + 0.5) ** 0.5) for y in row] for row in a.x.reshape(-1, a.x.shape[-1])]
     assert np.allclose(wrong(op, "mean_of_squares", a).reshape(len(rows), -1), rows, rtol=1e-12, atol=0)
+    report = check(lambda x: x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + np.float32(1e-6)), "delta.unit", eps=1e-6)
+    assert [finding.name for finding in report.diagnosis] == ["mean_of_squares"]
