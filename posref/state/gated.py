@@ -3,7 +3,7 @@ r"""Gated linear attention: the text decides how fast the state fades, by one ga
 Retention forgets at a fixed rate. Here each token decides how much of the state is kept, so a model can clear its memory at
 the end of a passage.
 
-Also called: GLA, Mamba-2, SSD, state space duality, simple GLA, selective state space.
+Also called: GLA, Mamba-2, SSD, state space duality, simple GLA, selective state space, SSM, RG-LRU, Griffin, Granite 4.
 
 Definition. Token i has a gate for each feature of the keys, f_ia in (0, 1), or one gate per head:
 
