@@ -20,7 +20,7 @@ from numba.core.compiler import Compiler
 BYTES_PER_THREAD = 2**23
 
 LINE = 64  # bytes: a vector of 512 bits that is across two lines of the cache is two accesses
-LARGE = 2**16  # bytes: a result as large begins with a line, for then `rotate` writes it in 0.8 of the time
+LARGE = 2**16  # bytes: a result as large begins with a line, which `rotate` writes faster
 
 # What numba compiles for. Four rows of sums, each a panel of bits wide, fill 16 of AVX-512's 32 registers, 8 of AVX2's 16 and
 # 16 of ARM's 32; from 8 on they hide the time that a multiply-add takes.

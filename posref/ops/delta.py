@@ -181,7 +181,7 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     ),
     "first_order": Mistake(
         instead(_one_step),
-        "the inverse of 1 + A is taken for 1 - A",
+        "1 - A is used in place of the inverse of 1 + A",
         "Right for two tokens.",
         "Substitute forward, row by row.",
         only="wy",
