@@ -1,21 +1,31 @@
 """Transformers of diffusers: files with `_class_name`, one row a class, read in diffusers 0.42.1, held by the drift program.
 
-A row says what a configuration does not:
+A row says what a configuration does not; a class whose stacks differ has several:
 
     stacks      {name of the stack in the class: the key that counts its layers}; with "patches" or "text" after the key, its
-                layers see these tokens alone
-    heads, head the keys of the number of heads and of their width; of a width of all heads, `over` is True
-    kv          the key of the number of heads of keys and values
+                layers see these tokens alone; or a function of the settings, which gives their number or a list of them
+    heads, head the keys of the number of heads and of their width, or functions of the settings; of a width of all heads,
+                `over` is True
+    kv          the key of the number of heads of keys and values; cross_kv: that of the other attention
     sizes       features of each axis of `axes`, by default the last ones of thw: the key, or a function of the width of a head
-    base        of the frequencies of all axes: a number, or the key
+                and the settings; they may leave the last features of a head alone where `part` is True
+    map         instead of sizes: a rule of `axis_maps` and the key of its sections
+    base        of the frequencies of all axes: a number, the key, or a function of the settings and the sizes, one per axis
     layout      how features are paired
+    window      a function of the settings: the keys that a query sees on each side, itself included
     norm        of queries and keys: before, or the key that decides it; its value None or False is no norm
     patches     coordinates of the patch in frame t, row h and column w of picture k of K, which has T x H x W patches; {key} is
                 the value of a key. By default those of `axes`
     text        coordinates of token i of n tokens of the text (H, W: of the largest picture); None where it is not turned
-    cross       True where each layer has another attention, from the patches to the text, which turns nothing
+    token       what the tokens of `text` are, where they are no text
+    names       what the coordinates name beside these, as an equation or in words
+    beside      what is said of other tokens
+    keys        True where the text has keys and no queries
+    cross       True where each layer has another attention, from the patches to the text, which turns nothing; "turned": which
+                turns too; "alone": this attention alone
     pipeline    that gives the module these coordinates, where it does not count itself
-    if          {key of the file: what its class does otherwise where this key is set}
+    if          {key of the file: what its class does otherwise where this key is set}; after "=", the value that it must have
+    only        {key: values}: a file with another value is not described
     timestep    (what multiplies the timestep, the width of its sinusoid)
 
 `diffusers.json` has the module of each class, and the values of the keys that a file leaves out. A class without a row is said
@@ -28,14 +38,14 @@ import re
 from dataclasses import replace
 from importlib import resources
 
-from posref.explain import slips
+from posref.explain import axis_maps, slips
 from posref.explain.configuration import Settings, facts, shown
 from posref.explain.layer import Explanation, Layer
 from posref.explain.traps import unread
 from posref.rotary import rope
 
 SIZES = (("heads", "num_attention_heads"), ("head", "attention_head_dim"))
-COUNTS = re.compile(r"^(n|num)_?(\w+_)?(layers|blocks)$|^nlayers$|(^|_)depth$")
+COUNTS = re.compile(r"(^|_)(n|num)_?(\w+_)?(layers|blocks)$|^nlayers$|(^|_)depth$")
 FLUX = {
     "stacks": {"transformer_blocks": "num_layers", "single_transformer_blocks": "num_single_layers"},
     "sizes": "axes_dims_rope",
@@ -48,7 +58,7 @@ FLUX = {
 }
 WAN = {
     "stacks": {"blocks": "num_layers"},
-    "sizes": lambda d: [d - 4 * (d // 6), 2 * (d // 6), 2 * (d // 6)],
+    "sizes": lambda d, key: [d - 4 * (d // 6), 2 * (d // 6), 2 * (d // 6)],
     "base": 10000,
     "norm": "before",
     "cross": True,
@@ -63,6 +73,107 @@ HUNYUAN = {
     "text": None,
     "timestep": (1, 256),
 }
+QWEN = {
+    **FLUX,
+    "stacks": {"transformer_blocks": "num_layers"},
+    "pipeline": None,
+    "patches": "(k + t, h - (H - H // 2), w - (W - W // 2))",
+    "text": "(max(H // 2, W // 2) + i,) * 3",
+    "timestep": (1000, 256),
+}
+GRID = "(top, left), (bottom, right) = "  # the region of a picture in the grid of the pictures that were trained on
+COGVIDEO = {
+    "stacks": {"transformer_blocks": "num_layers"},
+    "sizes": lambda d, key: [d // 4, d // 8 * 3, d // 8 * 3],
+    "base": 10000,
+    "norm": "before",
+    "patches": "(t, np.linspace(top, bottom * (H - 1) / H, H)[h], np.linspace(left, right * (W - 1) / W, W)[w])",
+    "text": None,
+    "names": GRID + "get_resize_crop_region_for_grid((H, W), {sample_width} // {patch_size}, {sample_height} // {patch_size})",
+    "pipeline": "CogVideoXPipeline",
+    "if": {"patch_size_t": {"patches": "(t, h, w)", "names": ""}},
+    "only": {"use_rotary_positional_embeddings": (True,)},
+}
+HUNYUAN_DIT = {
+    "stacks": {"blocks": "num_layers"},
+    "axes": "wh",
+    "sizes": lambda d, key: [d // 2, d // 2],
+    "base": 10000,
+    "norm": "before",
+    "patches": "(np.linspace(top, bottom * (H - 1) / H, H)[h], np.linspace(left, right * (W - 1) / W, W)[w])",
+    "names": GRID + "get_resize_crop_region_for_grid((H, W), 512 // 8 // {patch_size})",
+    "beside": "the pooling of the T5 text adds a learned table, which is not described here",
+    "text": None,
+    "cross": "turned",
+    "pipeline": "HunyuanDiTPipeline",
+}
+SOUND_ROW = {
+    "stacks": {"transformer_blocks": "num_layers"},
+    "axes": "t",
+    "patches": "(t,)",
+    "part": True,
+    "base": 10000,
+    "layout": "half",
+    "norm": "before",
+}
+JOY = {
+    "over": True,
+    "stacks": {"double_blocks": "num_layers"},
+    "head": "hidden_size",
+    "sizes": "rope_dim_list",
+    "base": "theta",
+    "norm": "before",
+    "text": None,
+    "timestep": (1, 256),
+}
+KANDINSKY = {
+    "heads": lambda key: key["model_dim"] // sum(key["axes_dims"]),
+    "head": lambda key: sum(key["axes_dims"]),
+    "base": 10000,
+    "norm": "before",
+    "pipeline": "Kandinsky5T2VPipeline",
+    "only": {"attention_type": ("regular",)},
+}
+COSMOS = {
+    "stacks": {"transformer_blocks": "num_layers"},
+    "sizes": lambda d, key: [d - 4 * (d // 6), 2 * (d // 6), 2 * (d // 6)],
+    "base": lambda key, sizes: [1e4 * s ** (n / (n - 2)) for s, n in zip(key["rope_scale"], sizes, strict=True)],
+    "layout": "half",
+    "norm": "before",
+    "patches": "(t * 24 / fps, h, w)",
+    "names": "fps: frames per second, 24 where the caller names none",
+    "beside": "with extra_pos_embed_type, {extra_pos_embed_type} here, every block adds a trained table to the patches",
+    "cross": True,
+}
+ACE = {
+    **SOUND_ROW,
+    "head": "head_dim",
+    "kv": "num_key_value_heads",
+    "sizes": lambda d, key: [d],
+    "base": "rope_theta",
+    "cross": True,
+    "cross_kv": "num_key_value_heads",
+}
+FIBO2 = {
+    "over": True,
+    "heads": "n_heads",
+    "head": "dim",
+    "sizes": "axes_dims",
+    "base": "rope_theta",
+    "norm": "before",
+}
+
+
+def _ace(slides):
+    """The layers with a window, or those without; by default they take turns."""
+
+    def found(key):
+        kinds = key["layer_types"] or ["sliding_attention", "full_attention"] * key["num_hidden_layers"]
+        return [i for i, kind in enumerate(kinds[: key["num_hidden_layers"]]) if (kind == "sliding_attention") == slides]
+
+    return found
+
+
 ROWS = {
     "FluxTransformer2DModel": FLUX,
     "ChromaTransformer2DModel": {**FLUX, "pipeline": "ChromaPipeline", "timestep": None},
@@ -76,12 +187,7 @@ ROWS = {
         "timestep": (1000, "timestep_guidance_channels"),
     },
     "QwenImageTransformer2DModel": {
-        **FLUX,
-        "stacks": {"transformer_blocks": "num_layers"},
-        "pipeline": None,
-        "patches": "(k + t, h - (H - H // 2), w - (W - W // 2))",
-        "text": "(max(H // 2, W // 2) + i,) * 3",
-        "timestep": (1000, 256),
+        **QWEN,
         "if": {
             "use_layer3d_rope": {
                 "patches": "(k + t if k < K - 1 else -1, h - (H - H // 2), w - (W - W // 2))",
@@ -101,7 +207,7 @@ ROWS = {
     },
     "ChronoEditTransformer3DModel": {
         **WAN,
-        "sizes": lambda d: [d - 2 * (d // 3), d // 3, d // 3],
+        "sizes": lambda d, key: [d - 2 * (d // 3), d // 3, d // 3],
         "patches": "(t * ({rope_temporal_skip_len} - 1 if T == 2 else 1), h, w)",
         "timestep": (1, "freq_dim"),
     },
@@ -156,15 +262,227 @@ ROWS = {
     "CogView4Transformer2DModel": {
         "stacks": {"transformer_blocks": "num_layers"},
         "axes": "hw",
-        "sizes": lambda d: [d // 2, d // 2],
+        "sizes": lambda d, key: [d // 2, d // 2],
         "base": 10000,
         "layout": "half",
         "norm": "before",
         "patches": "(h * {rope_axes_dim[0]} // H, w * {rope_axes_dim[1]} // W)",
         "text": None,
     },
+    "FluxControlNetModel": FLUX,
+    "QwenImageControlNetModel": QWEN,
+    "NucleusMoEImageTransformer2DModel": {
+        **QWEN,
+        "kv": "num_key_value_heads",
+        "keys": True,
+        "timestep": (1000, lambda key: key["num_attention_heads"] * key["attention_head_dim"]),
+    },
+    "Flux3Transformer2DModel": {
+        **FLUX,
+        "stacks": {
+            "mode_blocks.image": "num_layers patches",
+            "txt_mode_blocks": "num_layers text",
+            "single_transformer_blocks": "num_single_layers",
+        },
+        "axes": "thwl",
+        "base": "rope_theta",
+        "patches": "img_ids[p]",
+        "names": "p: the place of the patch in its sequence; the caller gives img_ids",
+        "beside": "those of a given picture turn by image_cond_ids, also in mode_blocks.image_cond, as many blocks",
+        "text": "txt_ids[i]",
+        "pipeline": None,
+        "timestep": (1000, "timestep_channels"),
+    },
+    "AnyFlowTransformer3DModel": {**WAN, "timestep": (1, "freq_dim")},
+    "HeliosTransformer3DModel": {
+        **WAN,
+        "sizes": "rope_dim",
+        "base": "rope_theta",
+        "beside": "those of the history, where it is given, are turned by means of tables, which is not described here",
+        "timestep": (1, "freq_dim"),
+    },
+    "CogVideoXTransformer3DModel": COGVIDEO,
+    "ConsisIDTransformer3DModel": {
+        **{key: value for key, value in COGVIDEO.items() if key != "if"},
+        "pipeline": "ConsisIDPipeline",
+        "beside": "with is_train_face, {is_train_face} here, local_facial_extractor and perceiver_cross_attention attend too, "
+        "which is not described here",
+    },
+    "EasyAnimateTransformer3DModel": {
+        **COGVIDEO,
+        "if": {},
+        "only": {},
+        "names": GRID + "get_resize_crop_region_for_grid((H, W), 90 // {patch_size}, 60 // {patch_size})",
+        "pipeline": None,
+    },
+    "GlmImageTransformer2DModel": {
+        "stacks": {"transformer_blocks": "num_layers"},
+        "axes": "hw",
+        "sizes": lambda d, key: [d // 2, d // 2],
+        "base": 10000,
+        "layout": "half",
+        "norm": "before",
+        "text": None,
+    },
+    "HunyuanDiT2DModel": HUNYUAN_DIT,
+    "HunyuanDiT2DControlNetModel": {**HUNYUAN_DIT, "stacks": {"blocks": lambda key: key["transformer_num_layers"] // 2 - 1}},
+    "StableAudioDiTModel": {
+        **SOUND_ROW,
+        "sizes": lambda d, key: [d // 2],
+        "norm": None,
+        "patches": "(1 + t,)",
+        "text": "(0,)",
+        "token": "the token of the duration and the timestep, which stands first",
+        "cross": True,
+        "cross_kv": "num_key_value_attention_heads",
+        "pipeline": "StableAudioPipeline",
+    },
+    "StableAudio3DiTModel": {
+        **SOUND_ROW,
+        "over": True,
+        "stacks": {"transformer_blocks": "depth"},
+        "heads": "num_heads",
+        "head": "embed_dim",
+        "sizes": lambda d, key: [d // 2],
+        "patches": "({num_memory_tokens} + t,)",
+        "text": "(i,)",
+        "token": "memory token i of n, from 0, which stand first",
+        "beside": "the output is the difference of two attentions: use_differential_attention is {use_differential_attention}",
+        "cross": True,
+    },
+    "MiniMaxMusic3Transformer1DModel": {
+        **SOUND_ROW,
+        "sizes": "rotary_dim",
+        "norm": None,
+        "patches": "(1 + t,)",
+        "text": "(0,)",
+        "token": "the token of the timestep, which stands first",
+    },
+    "LongCatAudioDiTTransformer": {
+        **SOUND_ROW,
+        "over": True,
+        "stacks": {"blocks": "dit_depth"},
+        "heads": "dit_heads",
+        "head": "dit_dim",
+        "sizes": lambda d, key: [d],
+        "base": 100000,
+        "norm": "qk_norm",
+        "text": "(i,)",
+        "cross": "turned",
+        "only": {"cross_attn": (True,)},
+    },
+    "PRXTransformer2DModel": {
+        "over": True,
+        "stacks": {"blocks": "depth"},
+        "heads": "num_heads",
+        "head": "hidden_size",
+        "sizes": lambda d, key: key["axes_dim"] or [32, 32],
+        "axes": "hw",
+        "base": "theta",
+        "norm": "before",
+        "text": None,
+        "keys": True,
+    },
+    "JoyImageEditTransformer3DModel": {**JOY, "if": {"rope_type=mrope": {"text": "(max(T, H, W) + i,) * 3"}}},
+    "JoyImageEditPlusTransformer3DModel": {
+        **JOY,
+        "patches": "(T0 + t, h, w)",
+        "names": "T0 is the number of frames of the pictures before",
+    },
+    "Ideogram4Transformer2DModel": {
+        "stacks": {"layers": "num_layers"},
+        "map": ("interleaved", "mrope_section"),
+        "base": "rope_theta",
+        "layout": "half",
+        "norm": "before",
+        "patches": "(65536, 65536 + h, 65536 + w)",
+        "text": "(i, i, i)",
+        "pipeline": "Ideogram4Pipeline",
+    },
+    "MotifVideoTransformer3DModel": {
+        **HUNYUAN,
+        "only": {
+            "enable_text_cross_attention_dual": (False,),
+            "enable_text_cross_attention_single": (False,),
+            "num_decoder_layers": (0,),
+        },
+        "timestep": (1, 256),
+    },
+    "Kandinsky5Transformer3DModel": [
+        {
+            **KANDINSKY,
+            "stacks": {"text_transformer_blocks": "num_text_blocks text"},
+            "axes": "t",
+            "sizes": lambda d, key: [d],
+            "text": "(i,)",
+        },
+        {
+            **KANDINSKY,
+            "stacks": {"visual_transformer_blocks": "num_visual_blocks patches"},
+            "sizes": "axes_dims",
+            "patches": "(t / f, h / g, w / g)",
+            "names": "f and g: what its pipeline gives as scale_factor, (f, g, g)",
+            "beside": "turned queries and keys are rounded to bfloat16",
+            "cross": True,
+        },
+    ],
+    "HiDreamImageTransformer2DModel": {
+        **FLUX,
+        "stacks": {"double_stream_blocks": "num_layers", "single_stream_blocks": "num_single_layers"},
+        "patches": "(0, h, w)",
+        "beside": "where H is not W, patches (0, 0, 0) follow",
+        "pipeline": None,
+        "timestep": None,
+    },
+    "CosmosTransformer3DModel": COSMOS,
+    "AceStepTransformer1DModel": [
+        {**ACE, "stacks": {"layers": _ace(True)}, "window": lambda key: key["sliding_window"] + 1},
+        {**ACE, "stacks": {"layers": _ace(False)}},
+    ],
+    "BriaFibo2Transformer2DModel": [
+        {
+            **FIBO2,
+            "stacks": {"noise_refiner": "n_refiner_layers patches", "layers": "n_layers"},
+            "patches": "({max_num_gist_tokens} + 1 + k, h, w)",
+            "text": "(1 + i, 0, 0)",
+            "token": "gist token i of n, from 0",
+        },
+        {**FIBO2, "stacks": {"layers": lambda key: [*key["injection_layer_ids"]]}, "cross": "alone"},
+    ],
+    "MiniMaxH3Transformer3DModel": {
+        "stacks": {"transformer_blocks": "num_layers"},
+        "part": True,
+        "sizes": lambda d, key: 3 * [2 * key["rope_freq_dim"]],
+        "base": "rope_theta",
+        "layout": "half",
+        "norm": "before",
+        "patches": "position_ids[video_indices[p]]",
+        "names": "p: the place of the patch in its sequence; the caller gives position_ids, (t, h, w)",
+        "beside": "steps of the sound turn by position_ids[audio_indices[p]]",
+        "text": "position_ids[text_indices[i]]",
+        "timestep": (1, "freq_dim"),
+    },
+    "WanAnimateTransformer3DModel": {
+        **WAN,
+        "beside": "face_adapter, after every {inject_face_latents_blocks} blocks, attends too, which is not described here",
+        "timestep": (1, "freq_dim"),
+    },
+}
+WHY = {
+    "AllegroTransformer3DModel": "each axis pairs the halves of its own features",
+    "ErnieImageTransformer2DModel": "the two features of a pair turn by different angles, which is no rotation",
+    "HunyuanVideoFramepackTransformer3DModel": "tables of the history are means of cosines and of sines, which is no rotation",
+    "LTX2VideoTransformer3DModel": "each head has its own frequencies",
+    "LTXVideoTransformer3DModel": "each head has its own frequencies",
+    "LuminaNextDiT2DModel": "its pipeline changes the frequencies with the timestep",
+    "Cosmos3OmniTransformer": "in each layer two streams of tokens have masks of their own",
+    "MochiTransformer3DModel": "its frequencies are trained, per head",
+    "OmniGenTransformer2DModel": "its frequencies are those of LongRoPE, and its mask is given by the caller",
+    "QwenImage21Transformer2DModel": "its mask is causal within texts, and differs by segment",
+    "SanaVideoTransformer3DModel": "its attention is linear, and its denominator has queries and keys that are not turned",
 }
 PLACE = "of the patch in frame t, row h and column w, each from 0, of T x H x W patches"
+SOUND = "of step t of the sound, from 0"
 OF_SEVERAL = " of picture k of K"
 
 
@@ -185,13 +503,16 @@ def explanation(config):
     name = config["_class_name"]
     settings = Settings({key: value for key, value in config.items() if not key.startswith("_")}, name)
     settings.facts = classes().get(name, {})
+    rows = ROWS.get(name, [])
+    rows = rows if isinstance(rows, list) else [rows]
+    other = [key for row in rows for key, values in row.get("only", {}).items() if settings[key] not in values]
     try:
-        found = _groups(settings, ROWS[name]) if name in ROWS else []
+        found = [group for row in rows for group in _groups(settings, row)] if not other else []
     except (TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise settings.error(f"a key has a value that {name} cannot have: {error}") from error
     keys = {**settings.facts.get("defaults", {}), **settings.file}
     counted = {key: settings.count(key, least=0) for key in keys if COUNTS.search(key) and key not in settings.read}
-    why = "posref does not know how these layers use positions" if found else _unknown(config)
+    why = "posref does not know how these layers use positions" if found else _unknown(config, other)
     entry = {"part": "", "model_type": name, "kind": None, "counted_by": None, "indices": [], "why": why}
     left = [entry | {"counted_by": key, "indices": [*range(n)]} for key, n in counted.items() if n]
     ignored = [key for key in settings.file if found and key not in settings.facts["defaults"]]
@@ -200,64 +521,95 @@ def explanation(config):
     return Explanation(name, found, left or ([] if found else [entry]), words, loud, [])
 
 
-def _unknown(config):
-    """Why nothing is said of a class without a row."""
+def _unknown(config, other):
+    """Why nothing is said of a class without a row, or of a file whose value of a key its row does not know."""
+    name = config["_class_name"]
+    if name in WHY:
+        return f"posref does not describe {name} of diffusers: {WHY[name]}"
+    if other:
+        return f"posref does not know how {name} of diffusers uses positions with this {other[0]}"
     parts = [key for key, value in config.items() if isinstance(value, list) and "diffusers" in value]
     if parts:
         return f"a pipeline of several models; name the configuration of one: {', '.join(parts)}"
-    return f"posref does not know how {config['_class_name']} of diffusers uses positions"
+    return f"posref does not know how {name} of diffusers uses positions"
 
 
 def _groups(settings, row):
-    row = {**row, **{name: value for key, more in row.get("if", {}).items() if settings[key] for name, value in more.items()}}
+    for key, more in row.get("if", {}).items():
+        key, _, value = key.partition("=")
+        row = row | more if (settings[key] == value if value else settings[key]) else row
     heads, head = (_count(settings, row.get(key, usual)) for key, usual in SIZES)
     head = head // heads if row.get("over") else head
-    sizes = row["sizes"](head) if callable(row["sizes"]) else settings[row["sizes"]]
-    base, axes = _base(settings, row["base"]), row.get("axes") or "thw"[-len(sizes) :]
-    even = isinstance(sizes, list) and all(type(n) is int and n >= 0 and n % 2 == 0 for n in sizes)
-    if not even or len(sizes) != len(axes) or sum(sizes) != head:
-        key = row["sizes"] if isinstance(row["sizes"], str) else "the list of features of each axis"
-        raise settings.error(f"{key} is {shown(sizes)}, expected {len(axes)} even sizes that add up to {head}")
-    turned = [(axis, n) for axis, n in zip(axes, sizes, strict=True) if n]
-    frequencies = [w for _, n in turned for w in rope.frequencies(n, base).tolist()]
+    turned, pairs = _pairs(settings, row, head)
+    frequencies = [w for _, n, base in turned for w in rope.frequencies(n, base).tolist()]
+    bases = {base for *_, base in turned}
     norm = row["norm"] if row["norm"] in (None, "before") else "before" if settings[row["norm"]] else None
     layer = Layer(
         model_type=settings.model_type,
         encoding="rope",
         head_dim=head,
         heads=heads,
-        kv_heads=_count(settings, row["kv"]) if "kv" in row else heads,
+        kv_heads=_count(settings, row["kv"]) if "kv" in row and settings[row["kv"]] is not None else heads,
         softmax_scale=head**-0.5,
         causal=False,
+        window=row["window"](settings) if "window" in row else None,
+        window_sides="both" if "window" in row else None,
         norm=norm,
         layout=row.get("layout", "interleaved"),
         sign=1,
         rotated="first",
-        rotary_dim=head,
-        base=base,
+        rotary_dim=2 * len(frequencies),
+        base=bases.pop() if len(bases) == 1 else None,
         frequencies=frequencies,
-        call=", ".join(f"rope.frequencies({n}, {base}) by {axis}" for axis, n in turned),
-        axes=[axis for axis, n in turned for _ in range(n // 2)],
-        index=list(range(head // 2)),
-        order="sections",
+        call=", ".join(f"rope.frequencies({n}, {base}) by {axis}" for axis, n, base in turned),
+        axes=[axis for axis, _ in pairs],
+        index=[at for _, at in pairs],
+        order=row["map"][0] if "map" in row else "sections",
         learned_first=False,
         source=f"diffusers 0.42.1, models/transformers/{settings.facts['module']}.py",
     )
     layer, found = replace(layer, slips=slips.slips(layer)), []
+    axes = [axis for axis, *_ in turned]
     said = _positions(settings, {**row, "patches": row.get("patches") or f"({', '.join(axes)})"})
     for stack, words in row["stacks"].items():
-        key, *alone = words.split()
-        given = settings[key]
-        layers = list(range(len(given) if isinstance(given, list) else _count(settings, key, least=0)))
+        key, *alone = (words,) if callable(words) else words.split()
+        given = key(settings) if callable(key) else settings[key]
+        layers = [*range(len(given) if isinstance(given, list) else _count(settings, key, least=0))]
+        layers = given if callable(key) and isinstance(given, list) else layers
         hidden = {"patches": ("text",), "text": ("images",)}[alone[0]] if alone else ()
         positions = {name: value for name, value in said.items() if name not in hidden}
-        found += [replace(layer, part=stack, indices=layers, positions=positions)] if layers else []
-        if layers and row.get("cross"):
-            found.append(_cross(layer, stack, layers))
+        alone = row.get("cross") == "alone"
+        found += [replace(layer, part=stack, indices=layers, positions=positions)] if layers and not alone else []
+        if layers and row.get("cross") == "turned":
+            found.append(replace(found[-1], kind="cross_attention"))
+        elif layers and row.get("cross"):
+            kv = _count(settings, row["cross_kv"]) if "cross_kv" in row else layer.kv_heads
+            found.append(_cross(replace(layer, kv_heads=kv), stack, layers))
     return found
 
 
+def _pairs(settings, row, head):
+    """The frequencies as (axis, features, base), and of each pair the axis and the place of its frequency."""
+    if "map" in row:
+        rule, key = row["map"]
+        pairs, base = axis_maps.pairs(rule, head // 2, settings[key]), _base(settings, row["base"])
+        return [(" and ".join(dict.fromkeys(axis for axis, _ in pairs)), head, base)], pairs
+    sizes = row["sizes"](head, settings) if callable(row["sizes"]) else settings[row["sizes"]]
+    sizes = [sizes] if type(sizes) is int else sizes
+    axes = row.get("axes") or "thw"[-len(sizes) :]
+    even = isinstance(sizes, list) and all(type(n) is int and n >= 0 and n % 2 == 0 for n in sizes)
+    if not even or len(sizes) != len(axes) or sum(sizes) > head or not (row.get("part") or sum(sizes) == head):
+        key = row["sizes"] if isinstance(row["sizes"], str) else "the list of features of each axis"
+        raise settings.error(f"{key} is {shown(sizes)}, expected {len(axes)} even sizes that add up to {head}")
+    bases = row["base"](settings, sizes) if callable(row["base"]) else [_base(settings, row["base"])] * len(sizes)
+    turned = [(axis, n, base) for axis, n, base in zip(axes, sizes, bases, strict=True) if n]
+    axes = [axis for axis, n, _ in turned for _ in range(n // 2)]
+    return turned, [*zip(axes, range(len(axes)), strict=True)]
+
+
 def _count(settings, key, least=1):
+    if callable(key):
+        return key(settings)
     found = settings.count(key, least=least)
     if found is None:
         raise settings.error(f"{key} is None, expected an integer")
@@ -280,15 +632,20 @@ def _cross(layer, stack, layers):
 
 
 def _positions(settings, row):
-    text = row.get("text")
+    text, place = row.get("text"), SOUND if row.get("axes") == "t" else PLACE
     given = f"; {row['pipeline']} gives the module these coordinates" if row.get("pipeline") else ""
-    images = f"{row['patches'].format_map(settings)} {PLACE}{OF_SEVERAL * ('k' in row['patches'])}{given}"
+    given = "".join(f"; {row[key].format_map(settings)}" for key in ("names", "beside") if key in row) + given
+    patches = row["patches"].format_map(settings)
+    several = OF_SEVERAL * bool(re.search(r"\b[kK]\b", patches))
+    images = f"{patches} {place}{several}{given}"
     found = {"forward": None, "generate": None, "cached": None, "images": images}
-    if "cross" not in row:
-        found["text"] = f"{text} of token i of n tokens of the text, from 0" if text else "its tokens are not turned"
+    if row.get("cross") is not True or text:
+        token = row.get("token", "token i of n tokens of the text, from 0")
+        found["text"] = f"{text.format_map(settings)} of {token}" if text else "its tokens are not turned"
+        found["text"] += "; it has keys and no queries" if row.get("keys") else ""
     if row.get("timestep"):
         factor, width = row["timestep"]
-        width = _count(settings, width) if isinstance(width, str) else width
+        width = width if isinstance(width, int) else _count(settings, width)
         at = "timestep" if factor == 1 else f"{factor} * timestep"
         sines = f"sinusoidal.encode({at}, sinusoidal.frequencies({width}), layout='half')"
         found["timestep"] = f"np.roll({sines}, {width // 2}, axis=-1): cosines first"

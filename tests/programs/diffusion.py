@@ -33,7 +33,7 @@ from posref.explain import diffusers as rows
 from posref.explain import explain
 from posref.rotary import rope
 
-NORM = re.compile(r"(^|_)norm_?(q|k)$|^(q|k|query|key)_?norm")
+NORM = re.compile(r"(^|_)norm_?(q|k)$|(^|_)(q|k|query|key)_?(rms_)?norm")
 U = 2.0**-24
 TEXT = 7
 PICTURE = (2, 3, 5)  # frames, rows and columns of patches: odd ones show on which side a centre lies
@@ -94,6 +94,8 @@ class Case(NamedTuple):
     text: int = TEXT
     padded: int = 1  # the text has a multiple of this many tokens
     file: Mapping[str, Any] = MappingProxyType({})
+    names: Mapping[str, Any] = MappingProxyType({})  # what the words of the coordinates name beside those of PLACE
+    unit: float = U  # in which the module rounds
 
 
 def _random(*shape):
@@ -124,7 +126,7 @@ def _qwen(c, pictures, text):
 
 
 def _video(c, pictures, text, width="text_dim"):
-    patch = c["patch_size"] if isinstance(c["patch_size"], list) else [c.get("patch_size_t", 1), *2 * [c["patch_size"]]]
+    patch = c["patch_size"] if isinstance(c["patch_size"], list) else [c.get("patch_size_t") or 1, *2 * [c["patch_size"]]]
     size = [n * p for n, p in zip(pictures[0], patch, strict=True)]
     given = {"hidden_states": _random(c["in_channels"], *size), "timestep": torch.tensor([700.0])}
     return given | {"encoder_hidden_states": _random(text, c[width])}
@@ -198,10 +200,497 @@ def _cogview(c, pictures, text):
     return {key: value for key, value in given.items() if key != "encoder_attention_mask"}
 
 
+def _flux_control(c, pictures, text):
+    given = _flux(c, pictures, text)
+    return given | {"controlnet_cond": torch.zeros_like(given["hidden_states"])}
+
+
+def _qwen_control(c, pictures, text):
+    given = _qwen(c, pictures, text)
+    return given | {"controlnet_cond": torch.zeros_like(given["hidden_states"])}
+
+
+def _flux3(c, pictures, text):
+    """Coordinates that a caller may give: all axes differ."""
+    return _packed(c, pictures, text) | {key: torch.tensor(IDS[key]) for key in IDS}
+
+
+def _anyflow(c, pictures, text):
+    given, times = _video(c, pictures, text), torch.tensor([[700.0] * pictures[0][0]])
+    return given | {
+        "hidden_states": given["hidden_states"].permute(0, 2, 1, 3, 4),
+        "timestep": times,
+        "r_timestep": times,
+    }
+
+
+def _cogvideo(c, pictures, text, pipeline=diffusers.CogVideoXPipeline, method="_prepare_rotary_positional_embeddings"):
+    """With the tables of the pipeline, which counts pixels, 8 to a latent."""
+    given, (frames, *grid) = _video(c, pictures, text, "text_embed_dim"), pictures[0]
+    of = mock.Mock(vae_scale_factor_spatial=8, transformer=mock.Mock(config=mock.Mock(**c)))
+    sizes = {
+        "height": 16 * grid[0],
+        "width": 16 * grid[1],
+        "num_frames": frames * (c.get("patch_size_t") or 1),
+        "device": "cpu",
+    }
+    tables = getattr(pipeline, method)(of, **sizes)
+    return given | {"hidden_states": given["hidden_states"].permute(0, 2, 1, 3, 4), "image_rotary_emb": tables}
+
+
+def _consisid(c, pictures, text):
+    of = pkgutil.resolve_name("diffusers.pipelines.consisid.pipeline_consisid").get_3d_rotary_pos_embed
+    region = GRIDS["consisid"](pictures[0][1:], c["sample_width"] // 2, c["sample_height"] // 2)
+    tables = of(c["attention_head_dim"], region, pictures[0][1:], pictures[0][0], device="cpu")
+    given = _video(c, pictures, text, "text_embed_dim")
+    return given | {"hidden_states": given["hidden_states"].permute(0, 2, 1, 3, 4), "image_rotary_emb": tables}
+
+
+def _easy(c, pictures, text):
+    return _video(c, pictures, text, "text_embed_dim")
+
+
+def _glm(c, pictures, text):
+    given, n = _flat(c, pictures, text), math.prod(pictures[0])
+    sizes = dict.fromkeys(("target_size", "crop_coords"), torch.tensor([[64.0, 64.0]]))
+    more = {"prior_token_id": torch.zeros(1, n, dtype=torch.int64), "prior_token_drop": torch.zeros(1, n, dtype=torch.bool)}
+    return {key: value for key, value in given.items() if key != "encoder_attention_mask"} | sizes | more
+
+
+def _hunyuan_dit(c, pictures, text):
+    region = GRIDS["hunyuandit"](pictures[0][1:], 512 // 8 // 2)
+    tables = diffusers.models.embeddings.get_2d_rotary_pos_embed(c["attention_head_dim"], region, pictures[0][1:])
+    given = _flat(c, pictures, 4, "cross_attention_dim")
+    return {
+        "hidden_states": given["hidden_states"],
+        "timestep": given["timestep"],
+        "encoder_hidden_states": given["encoder_hidden_states"],
+        "text_embedding_mask": torch.ones(1, 4),
+        "encoder_hidden_states_t5": _random(text - 4, c["cross_attention_dim_t5"]),
+        "text_embedding_mask_t5": torch.ones(1, text - 4),
+        "image_meta_size": torch.ones(1, 6),
+        "style": torch.tensor([0]),
+        "image_rotary_emb": tables,
+    }
+
+
+def _hunyuan_control(c, pictures, text):
+    given = _hunyuan_dit(c, pictures, text)
+    return given | {"controlnet_cond": torch.zeros_like(given["hidden_states"])}
+
+
+def _stable(c, pictures, text):
+    of, steps = diffusers.models.embeddings.get_1d_rotary_pos_embed, pictures[0][0]
+    return {
+        "hidden_states": _random(c["in_channels"], steps),
+        "timestep": torch.tensor([0.7]),
+        "encoder_hidden_states": _random(text, c["cross_attention_input_dim"]),
+        "global_hidden_states": _random(1, c["global_states_input_dim"]),
+        "rotary_embedding": of(c["attention_head_dim"] // 2, steps + 1, use_real=True, repeat_interleave_real=False),
+    }
+
+
+def _stable3(c, pictures, text):
+    return {
+        "hidden_states": _random(c["io_channels"], pictures[0][0]),
+        "timestep": torch.tensor([0.7]),
+        "encoder_hidden_states": _random(text, c["cond_token_dim"]),
+        "global_hidden_states": _random(c["global_cond_dim"]),
+    }
+
+
+def _music(c, pictures, text):
+    steps = pictures[0][0]
+    return {
+        "hidden_states": _random(c["in_channels"], steps),
+        "timestep": torch.tensor([0.7]),
+        "encoder_hidden_states": _random(steps, c["condition_dim"]),
+    }
+
+
+def _longcat_audio(c, pictures, text):
+    return {
+        "hidden_states": _random(pictures[0][0], c["latent_dim"]),
+        "encoder_hidden_states": _random(text, c["dit_text_dim"]),
+        "encoder_attention_mask": torch.ones(1, text),
+        "timestep": torch.tensor([0.7]),
+    }
+
+
+def _prx(c, pictures, text):
+    given = _flat(c, pictures, text, "context_in_dim")
+    return {key: value for key, value in given.items() if key != "encoder_attention_mask"} | {"timestep": torch.tensor([0.7])}
+
+
+def _joy_plus(c, pictures, text):
+    patches = sum(map(math.prod, pictures))
+    return {
+        "hidden_states": _random(patches, c["in_channels"], *c["patch_size"]),
+        "timestep": torch.tensor([700.0]),
+        "encoder_hidden_states": _random(text, c["text_dim"]),
+        "shape_list": [[*pictures]],
+    }
+
+
+def _ideogram(c, pictures, text):
+    ids, segments, indicator = diffusers.Ideogram4Pipeline._prepare_ids([text], *pictures[0][1:], text, "cpu")
+    n = ids.shape[1]
+    return {
+        "hidden_states": _random(n, c["in_channels"]),
+        "timestep": torch.tensor([0.7]),
+        "encoder_hidden_states": _random(n, c["llm_features_dim"]),
+        "position_ids": ids,
+        "segment_ids": segments,
+        "indicator": indicator,
+    }
+
+
+def _motif(c, pictures, text):
+    return _video(c, pictures, text, "text_embed_dim")
+
+
+def _kandinsky(c, pictures, text):
+    given = _video({**c, "in_channels": c["in_visual_dim"]}, pictures, text, "in_text_dim")
+    (frames, rows, columns) = pictures[0]
+    return {
+        "hidden_states": given["hidden_states"].permute(0, 2, 3, 4, 1),
+        "encoder_hidden_states": given["encoder_hidden_states"],
+        "timestep": given["timestep"],
+        "pooled_projections": _random(c["in_text_dim2"]),
+        "visual_rope_pos": [torch.arange(n) for n in (frames, rows, columns)],
+        "text_rope_pos": torch.arange(text),
+        "scale_factor": (1.0, 2.0, 2.0),
+    }
+
+
+def _hidream(c, pictures, text):
+    size = [c["patch_size"] * n for n in pictures[0][1:]]
+    return {
+        "hidden_states": _random(c["in_channels"], *size),
+        "timesteps": torch.tensor([700.0]),
+        "encoder_hidden_states_t5": _random(2, c["caption_channels"][0]),
+        "encoder_hidden_states_llama3": [_random(2, c["caption_channels"][1]) for _ in c["llama_layers"]],
+        "pooled_embeds": _random(c["text_emb_dim"]),
+    }
+
+
+def _cosmos(c, pictures, text):
+    given = _video(c, pictures, text, "text_embed_dim")
+    return given | {"fps": 30}
+
+
+def _ace(c, pictures, text):
+    steps = pictures[0][0] * c["patch_size"]
+    times = dict.fromkeys(("timestep", "timestep_r"), torch.tensor([0.7]))
+    return times | {
+        "hidden_states": _random(steps, c["audio_acoustic_hidden_dim"]),
+        "encoder_hidden_states": _random(text, c["hidden_size"]),
+        "context_latents": _random(steps, c["in_channels"] - c["audio_acoustic_hidden_dim"]),
+    }
+
+
+def _fibo2(c, pictures, text):
+    size = [2 * n for n in pictures[0][1:]]
+    return {
+        "hidden_states": _random(c["in_channels"], *size),
+        "timestep": torch.tensor([0.7]),
+        "encoder_hidden_states": _random(1 + len(c["injection_layer_ids"]), text, c["cap_feat_dim"]),
+        "context_latents": [_random(c["in_channels"], *[2 * n for n in grid]) for _, *grid in pictures[1:]],
+    }
+
+
+def _minimax(c, pictures, text):
+    """Text, patches, then one step of sound, with coordinates that a caller may give."""
+    n, patch = math.prod(pictures[0]), math.prod(c["patch_size"])
+    places = torch.arange(text + n)
+    return {
+        "hidden_states": _random(n, c["in_channels"] * patch),
+        "audio_hidden_states": _random(0, c["audio_in_channels"]),
+        "encoder_hidden_states": _random(text, c["text_dim"]),
+        "timestep": torch.tensor([700.0]),
+        "timestep_indices": torch.zeros(text + n, dtype=torch.int64),
+        "token_tags": torch.zeros(text + n, dtype=torch.int64),
+        "position_ids": torch.tensor(PLACES),
+        "video_indices": places[text:],
+        "audio_indices": places[:0],
+        "text_indices": places[:text],
+    }
+
+
+def _animate(c, pictures, text):
+    given = _video(c, pictures, text)
+    frames, size = pictures[0][0], c["motion_encoder_size"]
+    latents = [c["latent_channels"], frames - 1, *given["hidden_states"].shape[-2:]]
+    faces = _random(3, 4 * (frames - 1), size, size)
+    return given | {"pose_hidden_states": _random(*latents), "face_pixel_values": faces}
+
+
+PLACES = [[p, 2 * p % 7, 3 * p % 5] for p in range(TEXT + math.prod(PICTURE))]
+GRIDS = {
+    name: pkgutil.resolve_name(f"diffusers.pipelines.{place}").get_resize_crop_region_for_grid
+    for name, place in {
+        "cogvideo": "cogvideo.pipeline_cogvideox",
+        "consisid": "consisid.pipeline_consisid",
+        "hunyuandit": "hunyuandit.pipeline_hunyuandit",
+    }.items()
+}
+IDS = {"img_ids": [[1, 2 * p, 3 + p, 0] for p in range(15)], "txt_ids": [[0, 0, 1, 2 * i + 1] for i in range(TEXT)]}
 FLAT = ((1, 3, 5),)
+STEPS = ((9, 1, 1),)
 SEVERAL = ((1, 3, 5), (1, 4, 2))
 WAN = {"patch_size": [1, 2, 2], "attention_head_dim": 28}
+COG = {
+    "patch_size": 2,
+    "attention_head_dim": 32,
+    "use_rotary_positional_embeddings": True,
+    "sample_height": 12,
+    "sample_width": 14,
+}
+DIT = {
+    "patch_size": 2,
+    "hidden_size": 48,
+    "cross_attention_dim": 16,
+    "cross_attention_dim_t5": 16,
+    "text_len": 4,
+    "text_len_t5": 3,
+}
+JOY = {"patch_size": [1, 2, 2], "rope_dim_list": [4, 8, 12]}
 CASES = {
+    "AceStepTransformer1DModel": Case(
+        _ace,
+        "transformers.ace_step_transformer._ace_step_rotary_freqs",
+        "patches",
+        STEPS,
+        file={
+            "num_hidden_layers": 3,
+            "head_dim": 24,
+            "in_channels": 12,
+            "audio_acoustic_hidden_dim": 4,
+            "patch_size": 2,
+            "sliding_window": 3,
+        },
+    ),
+    "BriaFibo2Transformer2DModel": Case(
+        _fibo2,
+        "transformers.transformer_bria_fibo2.RopeEmbedder.__call__",
+        pictures=SEVERAL,
+        file={
+            "injection_layer_ids": [1],
+            "patch_size": 2,
+            "perceiver_num_layers": 1,
+            "min_num_gist_tokens": TEXT,
+            "max_num_gist_tokens": TEXT,
+            "gist_step": 1,
+            "axes_lens": [32, 16, 16],
+        },
+    ),
+    "MiniMaxH3Transformer3DModel": Case(
+        _minimax,
+        "transformers.transformer_minimax_h3.MiniMaxH3RotaryPosEmbed.forward",
+        file={"patch_size": [1, 2, 2], "audio_in_channels": 4, "rope_freq_dim": 3, "time_embed_hidden_dim": 16},
+        names={
+            "position_ids": PLACES,
+            "text_indices": range(TEXT),
+            "video_indices": range(TEXT, TEXT + math.prod(PICTURE)),
+        },
+    ),
+    "WanAnimateTransformer3DModel": Case(
+        _animate,
+        "transformers.transformer_wan_animate.WanRotaryPosEmbed.forward",
+        "patches",
+        file={
+            **WAN,
+            "in_channels": 12,
+            "latent_channels": 4,
+            "image_dim": None,
+            "motion_encoder_channel_sizes": {"4": 4, "8": 4, "16": 4},
+            "motion_encoder_size": 16,
+            "motion_style_dim": 8,
+            "motion_dim": 4,
+            "motion_encoder_dim": 8,
+            "face_encoder_hidden_dim": 8,
+            "inject_face_latents_blocks": 1,
+        },
+    ),
+    "FluxControlNetModel": Case(_flux_control, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
+    "QwenImageControlNetModel": Case(
+        _qwen_control, "transformers.transformer_qwenimage.QwenEmbedRope.forward", pictures=SEVERAL
+    ),
+    "NucleusMoEImageTransformer2DModel": Case(
+        _qwen,
+        "transformers.transformer_nucleusmoe_image.NucleusMoEEmbedRope.forward",
+        "patches text",
+        FLAT,
+        file={"moe_enabled": False},
+    ),
+    "Flux3Transformer2DModel": Case(
+        _flux3,
+        "transformers.transformer_flux3.Flux3PosEmbed.forward",
+        pictures=FLAT,
+        file={"axes_dims_rope": [4, 8, 6, 6]},
+        names=IDS,
+    ),
+    "AnyFlowTransformer3DModel": Case(
+        _anyflow, "transformers.transformer_anyflow.AnyFlowRotaryPosEmbed._forward_full_frame", "patches", file=WAN
+    ),
+    "HeliosTransformer3DModel": Case(
+        _video,
+        "transformers.transformer_helios.HeliosRotaryPosEmbed.get_frequency_batched",
+        "patches",
+        file={**WAN, "attention_head_dim": 24, "rope_dim": [4, 8, 12], "rope_theta": 500.0},
+    ),
+    "CogVideoXTransformer3DModel": Case(
+        _cogvideo, "embeddings.apply_rotary_emb", file=COG, names={"get_resize_crop_region_for_grid": GRIDS["cogvideo"]}
+    ),
+    "CogVideoXTransformer3DModel 1.5": Case(_cogvideo, "embeddings.apply_rotary_emb", file={**COG, "patch_size_t": 2}),
+    "ConsisIDTransformer3DModel": Case(
+        _consisid, "embeddings.apply_rotary_emb", file=COG, names={"get_resize_crop_region_for_grid": GRIDS["consisid"]}
+    ),
+    "EasyAnimateTransformer3DModel": Case(
+        _easy,
+        "transformers.transformer_easyanimate.EasyAnimateRotaryPosEmbed.forward",
+        file={"patch_size": 2, "attention_head_dim": 32, "mmdit_layers": 1},
+        names={"get_resize_crop_region_for_grid": GRIDS["cogvideo"]},
+    ),
+    "GlmImageTransformer2DModel": Case(
+        _glm, "transformers.transformer_glm_image.GlmImageRotaryPosEmbed.forward", pictures=FLAT, file={"patch_size": 2}
+    ),
+    "HunyuanDiT2DModel": Case(
+        _hunyuan_dit,
+        "embeddings.apply_rotary_emb",
+        "patches",
+        FLAT,
+        file=DIT,
+        names={"get_resize_crop_region_for_grid": GRIDS["hunyuandit"]},
+    ),
+    "HunyuanDiT2DControlNetModel": Case(
+        _hunyuan_control,
+        "embeddings.apply_rotary_emb",
+        "patches",
+        FLAT,
+        file={**DIT, "transformer_num_layers": 6},
+        names={"get_resize_crop_region_for_grid": GRIDS["hunyuandit"]},
+    ),
+    "StableAudioDiTModel": Case(
+        _stable,
+        "embeddings.apply_rotary_emb",
+        pictures=STEPS,
+        file={
+            "num_key_value_attention_heads": 1,
+            "cross_attention_dim": 48,
+            "time_proj_dim": 16,
+            "global_states_input_dim": 16,
+            "cross_attention_input_dim": 16,
+        },
+    ),
+    "StableAudio3DiTModel": Case(
+        _stable3,
+        "transformers.transformer_stable_audio3.StableAudio3RotaryEmbedding.forward",
+        pictures=STEPS,
+        file={
+            "io_channels": 4,
+            "embed_dim": 48,
+            "depth": 2,
+            "num_heads": 2,
+            "cond_token_dim": 16,
+            "global_cond_dim": 16,
+            "timestep_features_dim": 16,
+            "num_memory_tokens": TEXT,
+        },
+    ),
+    "MiniMaxMusic3Transformer1DModel": Case(
+        _music,
+        "transformers.transformer_minimax_music3.MiniMaxMusic3RotaryEmbedding.forward",
+        pictures=STEPS,
+        file={"rotary_dim": 8, "ff_inner_dim": 32, "fourier_embedding_dim": 16},
+    ),
+    "LongCatAudioDiTTransformer": Case(
+        _longcat_audio,
+        "transformers.transformer_longcat_audio_dit.AudioDiTRotaryEmbedding.forward",
+        "patches",
+        STEPS,
+        file={"dit_dim": 48, "dit_depth": 2, "dit_heads": 2, "dit_text_dim": 16, "latent_dim": 4},
+    ),
+    "PRXTransformer2DModel": Case(
+        _prx,
+        "transformers.transformer_prx.PRXEmbedND.forward",
+        pictures=FLAT,
+        file={"context_in_dim": 16, "num_heads": 2, "depth": 2, "axes_dim": [8, 16]},
+    ),
+    "JoyImageEditTransformer3DModel": Case(
+        _video,
+        "transformers.transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed",
+        "patches text",
+        file=JOY,
+    ),
+    "JoyImageEditTransformer3DModel mrope": Case(
+        _video,
+        "transformers.transformer_joyimage.JoyImageEditTransformer3DModel.get_rotary_pos_embed",
+        "patches text",
+        file={**JOY, "rope_type": "mrope"},
+    ),
+    "JoyImageEditPlusTransformer3DModel": Case(
+        _joy_plus,
+        "transformers.transformer_joyimage_edit_plus.JoyImageEditPlusTransformer3DModel._get_rotary_pos_embed_for_range",
+        "patches text",
+        ((2, 3, 5), (1, 4, 2)),
+        file=JOY,
+    ),
+    "Ideogram4Transformer2DModel": Case(
+        _ideogram,
+        "transformers.transformer_ideogram4.Ideogram4MRoPE.forward",
+        pictures=FLAT,
+        file={"adaln_dim": 16, "llm_features_dim": 16, "mrope_section": [6, 3, 3]},
+    ),
+    "MotifVideoTransformer3DModel": Case(
+        _motif, "transformers.transformer_motif_video.MotifVideoRotaryPosEmbed.forward", "patches text"
+    ),
+    "Kandinsky5Transformer3DModel": Case(
+        _kandinsky,
+        " ".join(f"transformers.transformer_kandinsky.Kandinsky5RoPE{n}D.forward" for n in (1, 3)),
+        file={
+            "in_visual_dim": 4,
+            "in_text_dim": 16,
+            "in_text_dim2": 16,
+            "time_dim": 16,
+            "out_visual_dim": 4,
+            "patch_size": [1, 2, 2],
+            "model_dim": 48,
+            "ff_dim": 32,
+            "num_text_blocks": 1,
+            "num_visual_blocks": 2,
+            "axes_dims": [4, 8, 12],
+        },
+        names={"f": 1.0, "g": 2.0},
+        unit=2.0**-9,  # of bfloat16
+    ),
+    "HiDreamImageTransformer2DModel": Case(
+        _hidream,
+        "transformers.transformer_hidream_image.HiDreamImageEmbedND.forward",
+        "patches text",
+        ((1, 4, 4),),
+        6,
+        file={
+            "patch_size": 2,
+            "caption_channels": [16, 16],
+            "text_emb_dim": 16,
+            "llama_layers": [0, 1, 2],
+            "max_resolution": [16, 16],
+        },
+    ),
+    "CosmosTransformer3DModel": Case(
+        _cosmos,
+        "transformers.transformer_cosmos.CosmosRotaryPosEmbed.forward",
+        "patches",
+        file={
+            "attention_head_dim": 28,
+            "max_size": [16, 16, 16],
+            "patch_size": [1, 2, 2],
+            "rope_scale": [2.0, 3.0, 4.0],
+            "concat_padding_mask": False,
+        },
+        names={"fps": 30},
+    ),
     "FluxTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
     "ChromaTransformer2DModel": Case(_flux, "transformers.transformer_flux.FluxPosEmbed.forward", pictures=FLAT),
     "Flux2Transformer2DModel": Case(
@@ -275,6 +764,7 @@ class Call(NamedTuple):
     q: np.ndarray
     k: np.ndarray
     scale: float | None
+    seen: np.ndarray | None  # which keys a query sees
 
 
 def file_of(name):
@@ -296,14 +786,16 @@ def built(file):
     return model
 
 
-def recorded(model, inputs, tables=None):
+def recorded(model, inputs, tables=""):
     """The attentions of one forward pass, and what its timesteps became; with `tables` they turn nothing."""
     calls, times, path = [], [], [("", model)]
 
     def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
         name, module = path[-1]
         normed = any(NORM.search(child) and of is not None for child, of in module._modules.items())
-        calls.append(Call(name, normed, *(x[0].double().numpy() for x in (query, key)), scale))
+        mask = None if attn_mask is None else (attn_mask if attn_mask.dtype == torch.bool else attn_mask > -1e4).numpy()
+        seen = None if mask is None else np.broadcast_to(mask, (*mask.shape[:-2], query.shape[-2], key.shape[-2]))
+        calls.append(Call(name, normed, *(x[0].double().numpy() for x in (query, key)), scale, seen))
         return torch.zeros(*query.shape[:-1], value.shape[-1])
 
     def follow(name, module):
@@ -316,40 +808,53 @@ def recorded(model, inputs, tables=None):
         follow(name, module)
     with contextlib.ExitStack() as stack, torch.no_grad():
         stack.enter_context(mock.patch("torch.nn.functional.scaled_dot_product_attention", attention))
-        if tables:
-            place, _, method = tables.rpartition(".")
-            owner, made = pkgutil.resolve_name(place), getattr(pkgutil.resolve_name(place), method)
-            stack.enter_context(mock.patch.object(owner, method, lambda *given, **more: still(made(*given, **more))))
+        for each in tables.split():
+            place, _, method = f"diffusers.models.{each}".rpartition(".")
+            owner = pkgutil.resolve_name(place)
+            stack.enter_context(mock.patch.object(owner, method, plain(getattr(owner, method))))
         model(**copy.deepcopy(inputs))
     return calls, times
 
 
+def plain(made):
+    """The same function with tables that turn nothing; one that turns returns what it is given."""
+    if made.__name__ == "apply_rotary_emb":
+        return lambda x, *given, **more: x
+    return lambda *given, **more: still(made(*given, **more))
+
+
 def still(tables):
-    """The same tables for an angle of 0."""
+    """The same tables for an angle of 0: complex numbers, matrices, angles, or cosines and sines."""
     if isinstance(tables, torch.Tensor) and tables.is_complex():
         return torch.ones_like(tables)
     if isinstance(tables, torch.Tensor):
-        return tables
+        return torch.eye(2).expand_as(tables) if tables.shape[-2:] == (2, 2) else torch.zeros_like(tables)
+    if tables is None:
+        return None
     real = len(tables) == 2 and all(isinstance(x, torch.Tensor) and not x.is_complex() for x in tables)
     return (torch.ones_like(tables[0]), torch.zeros_like(tables[1])) if real else type(tables)(map(still, tables))
 
 
-def coordinates(positions, case):
+def coordinates(positions, case, order):
     """Of every token in the order of the module, as the explanation says; where a text is not turned, 0."""
-    patches, text = (positions.get(key, "").partition(" of ")[0] for key in ("images", "text"))
+    images = positions.get("images", "")
+    said = positions.get("text", "")
+    patches, text = (words.partition(" of ")[0] for words in (images, said))
     _, H, W = map(max, zip(*case.pictures, strict=True))
-    place, found = {"H": H, "W": W, "K": len(case.pictures), "n": case.text}, {"text": [], "patches": []}
+    place = {"np": np, **case.names, "T": case.pictures[0][0], "H": H, "W": W, "K": len(case.pictures), "n": case.text}
+    for equation in re.findall(r"; ([^;]* = [^;]*)", images):
+        exec(equation, place)
+    found = {"text": [], "patches": []}
     if patches:
-        found["patches"] = [
-            eval(patches, {**place, "T": T, "H": H, "W": W, "t": t, "h": h, "w": w, "k": k})
-            for k, (T, H, W) in enumerate(case.pictures)
-            for t, h, w in itertools.product(range(T), range(H), range(W))
-        ]
+        for k, (T, H, W) in enumerate(case.pictures):
+            place |= {"T": T, "H": H, "W": W, "k": k, "T0": sum(T for T, *_ in case.pictures[:k])}
+            places = itertools.product(range(T), range(H), range(W))
+            found["patches"] += [eval(patches, {**place, "t": t, "h": h, "w": w, "p": p}) for p, (t, h, w) in enumerate(places)]
     if text:
-        tokens = range(-(-case.text // case.padded) * case.padded)
+        tokens = range(-(-case.text // case.padded) * case.padded if re.search("token i|turned", said) else 1)
         still = [0] * len((found["patches"] or [()])[0])
-        found["text"] = [eval(text, {**place, "i": i}) if text.startswith("(") else still for i in tokens]
-    return np.array([at for name in case.order.split() for at in found[name]], dtype=np.float64)
+        found["text"] = [eval(text, {**place, "i": i}) if "turned" not in text else still for i in tokens]
+    return np.array([at for name in order.split() for at in found[name]], dtype=np.float64)
 
 
 def compare(name):
@@ -360,18 +865,23 @@ def compare(name):
         (group["part"], i, group["kind"] == "cross_attention"): group for group in said["layers"] for i in group["indices"]
     }
     inputs = case.inputs(model.config, case.pictures, case.text)
-    (turned, times), (plain, _) = recorded(model, inputs), recorded(built(file), inputs, f"diffusers.models.{case.tables}")
+    (turned, times), (plain, _) = recorded(model, inputs), recorded(built(file), inputs, case.tables)
     drifted, seen = [*keys_of(file["_class_name"])], set()
     for before, after in zip(plain, turned, strict=True):
-        stack, i = re.match(r"(.+?)\.(\d+)", after.place).groups()
-        crossed = after.q.shape[-2] != after.k.shape[-2]
+        if not (place := re.match(r"(.+?)\.(\d+)", after.place)):
+            drifted += [] if np.array_equal(before.q, after.q) else [f"{after.place} rotates and is not explained"]
+            continue
+        stack, i = place.groups()
+        crossed = after.q.shape[-2] != after.k.shape[-2] and (stack, int(i), True) in layers
         layer = layers.get((stack, int(i), crossed))
         seen.add((stack, int(i), crossed))
         if layer is not None:
             drifted += [f"{after.place}: {words}" for words in attention(layer, before, after, case)]
         elif stack in {part for part, *_ in layers}:
             drifted.append(f"{after.place} attends and is not explained")
-        elif not (np.array_equal(before.q, after.q) and said["unsupported"]):
+        elif not (
+            np.array_equal(before.q, after.q) and (said["unsupported"] or stack in said["layers"][0]["positions"]["images"])
+        ):
             drifted.append(f"{after.place} rotates and is not explained")
     drifted += [f"layer {key} is explained and does not attend" for key in set(layers) - seen]
     return [*drifted, *timestep(said, inputs, times)], len(set(layers) & seen)
@@ -387,32 +897,35 @@ def attention(layer, before, after, case):
     scale = after.scale or width**-0.5
     if abs(scale - layer["softmax_scale"]) > 4 * U * scale:
         yield f"its scores are scaled by {scale}, explained as {layer['softmax_scale']}"
+    offsets = np.arange(after.k.shape[-2]) - np.arange(after.q.shape[-2])[:, None]
+    if not np.all((abs(offsets) < (layer["window"] or np.inf)) == (True if after.seen is None else after.seen)):
+        yield f"its queries see other keys than explained, window {layer['window']}"
     if after.k.shape[0] not in (layer["kv_heads"], layer["heads"]):
         yield f"its keys have {after.k.shape[0]} heads, explained as {layer['kv_heads']}"
-    for name, x, y in (("queries", before.q, after.q), ("keys", before.k, after.k)):
+    crossed, alone = layer["kind"] == "cross_attention", (layer.get("positions") or {}).get("text", "").endswith("no queries")
+    orders = ("patches", "text" if crossed else case.order) if crossed or alone else (case.order, case.order)
+    for name, order, x, y in (("queries", orders[0], before.q, after.q), ("keys", orders[1], before.k, after.k)):
         expected, size = x, np.abs(x).max()
         if layer["encoding"] == "rope":
-            at, numbers = (
-                coordinates(layer["positions"], case),
-                {axis: a for a, axis in enumerate(dict.fromkeys(layer["axes"]))},
-            )
+            at = coordinates(layer["positions"], case, order)
+            numbers = {axis: a for a, axis in enumerate(axis for axis in "thwl" if axis in layer["axes"])}
             angle = at[:, [numbers[axis] for axis in layer["axes"]]] * np.array(layer["frequencies"])[layer["index"]]
             if len(angle) != x.shape[-2]:
                 yield f"there are {x.shape[-2]} {name}, explained are {len(angle)}"
                 return
-            expected = rope.rotate(x, np.cos(angle), np.sin(angle), layout=layer["layout"])
+            expected = rope.rotate(x, np.cos(angle), np.sin(angle), layout=layer["layout"], rotary_dim=layer["rotary_dim"])
             size = size * (1 + np.abs(angle).max())
-        if not np.abs(expected - y).max() <= 40 * U * size:
+        if not np.abs(expected - y).max() <= 40 * case.unit * size:
             yield f"its {name} are other features than explained, by {np.abs(expected - y).max():.2g} of {np.abs(x).max():.2g}"
 
 
 def timestep(said, inputs, times):
-    """The first sinusoid of a timestep against the explained one."""
+    """The sinusoids of the timesteps, one of which is the explained one."""
     words = {group["positions"].get("timestep") for group in said["layers"] if group.get("positions")} - {None}
     for expression in words:
-        given = {"np": np, "sinusoidal": sinusoidal, "timestep": inputs["timestep"].numpy().astype(np.float64)}
+        given = {"np": np, "sinusoidal": sinusoidal, "timestep": inputs["timestep"].numpy().ravel().astype(np.float64)}
         expected = eval(expression.partition(": ")[0], given)
-        if not times or times[0].shape != expected.shape or np.abs(times[0] - expected).max() > 4000 * U:
+        if not any(made.shape == expected.shape and np.abs(made - expected).max() <= 4000 * U for made in times):
             yield f"its timesteps become {times[:1]}, explained as {expected}"
 
 
