@@ -1,7 +1,7 @@
 """Longer: what each rule for a longer context would do to the rotation of a model, in numbers, beside each other.
 
 A pair has seen the angles from 0 to w L in texts of L tokens, and all angles once w L passes a full turn. A rule with the
-frequencies w' brings a pair to new angles at n tokens if w' n > w L and w L is less than a turn.
+frequencies w' brings a pair to new angles at n tokens if w' n > w L and w L is less than a full turn.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ NOT_SEEN = 1 + 2.0**-20  # more than rounding of float64 in a quotient
 
 
 class Row(NamedTuple):
-    """One rule: its call, how much slower the first, the middle and the last pair turn, and counts of pairs."""
+    """One rule: its call, how much slower the first, the middle and the last pair rotate, and counts of pairs."""
 
     rule: str
     call: str

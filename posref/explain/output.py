@@ -22,12 +22,12 @@ MAGNITUDE = {magnitude!r}
 
 
 def rope(x, positions):
-    """x (batch, heads, n, {dim}), positions (batch, n): x with its features turned."""
+    """x (batch, heads, n, {dim}), positions (batch, n): x with its features rotated."""
     angle = positions[:, None, :, None] * FREQUENCIES
     cos, sin = {cos} * MAGNITUDE, {sin} * MAGNITUDE
     {before}
     a, b = {split}
-    turned = {join}
+    rotated = {join}
     return {result}
 '''
 TEST = """
@@ -112,7 +112,7 @@ def place(group):
 
 
 def of_a_picture(group):
-    """Whether these layers turn by rows and columns alone."""
+    """Whether these layers rotate by rows and columns alone."""
     return bool(group.axes) and "t" not in group.axes
 
 
@@ -120,7 +120,7 @@ def of_text(explained):
     """The one rotation by positions in a text; ValueError for a picture, and where the pairs are not known."""
     group = one(explained)
     if of_a_picture(group):
-        raise ValueError("these layers turn by the rows and columns of a picture, not by positions in a text")
+        raise ValueError("these layers rotate by the rows and columns of a picture, not by positions in a text")
     if group.layout is None:
         raise ValueError(f"which features of {shown(explained.model_type)} form a pair is not known; no key says it")
     return group
@@ -157,7 +157,7 @@ def code(explained, language, name):
         rule = "{rule}, a = {a:g}, f = {f:g}".format(**group.temperature)
         words["title"] += f" The model also multiplies queries by {rule}; this code does not."
     if group.undo:
-        words["title"] += " The model also turns values, and turns the output of attention back; call it for both."
+        words["title"] += " The model also rotates values, and rotates the output of attention back; call it for both."
     return _c(group, words) if language == "c" else _python(group, words, language)
 
 
@@ -186,7 +186,7 @@ def _written(group):
 
 
 def attending(group):
-    """The width of what the rotation is given: a latent head turns its last features."""
+    """The width of what the rotation is given: a latent head rotates its last features."""
     return group.rotary_dim if group.rotated == "last" else group.head_dim
 
 
@@ -231,10 +231,10 @@ def _python(group, words, language):
         "magnitude": group.magnitude,
         "cos": f"{short}.cos(angle)",
         "sin": f"{short}.sin(angle)",
-        "before": f"first, rest = x[..., :{width}], x[..., {width}:]" if not whole else "# every feature turns",
+        "before": f"first, rest = x[..., :{width}], x[..., {width}:]" if not whole else "# every feature rotates",
         "split": split,
         "join": together,
-        "result": "turned" if whole else f"{join}([turned, rest], {axis})",
+        "result": "rotated" if whole else f"{join}([rotated, rest], {axis})",
     }
     convert = {"numpy": "", "torch": ", to=torch.from_numpy", "jax": ", to=jnp.asarray"}[language]
     plain = "FREQUENCIES.numpy()" if language == "torch" else "FREQUENCIES"
@@ -248,7 +248,9 @@ def _c(group, words):
     pairs = len(group.frequencies)
     first, second = ("t", f"t + {pairs}") if group.layout == "half" else ("2 * t", "2 * t + 1")
     if "_to_" in group.layout:
-        raise ValueError("C code turns features in place; this model reads adjacent pairs and leaves halves, use --code numpy")
+        raise ValueError(
+            "C code rotates features in place; this model reads adjacent pairs and leaves halves, use --code numpy"
+        )
     values = ", ".join(map(repr, group.frequencies))
     sign = "position = -position;\n    " if group.sign < 0 else ""
     return C.format(**words, pairs=pairs, values=values, magnitude=group.magnitude, first=first, second=second, shift=sign)
@@ -351,14 +353,14 @@ def _stretched(before, after):
     scores, lengths = [group.magnitude**2 for group in (before, after)], [reach(group) for group in (before, after)]
     if scores[0] != scores[1]:
         whole = all(group.rotary_dim == group.head_dim for group in (before, after))
-        found.append(f"scores{'' if whole else ' of turned features'} x {scores[0]:.4g} -> x {scores[1]:.4g}")
+        found.append(f"scores{'' if whole else ' of rotated features'} x {scores[0]:.4g} -> x {scores[1]:.4g}")
     if None not in lengths and lengths[0] != lengths[1]:
         found.append(f"reaches {lengths[0]} -> {lengths[1]}")
     return "; ".join(found)
 
 
 def _slower(group):
-    """How many times slower each pair turns than by its base alone; None where the schedule has several lists or axes."""
+    """How many times slower each pair rotates than by its base alone; None where the schedule has several lists or axes."""
     n, kind = len(group.frequencies), (group.scaling or {}).get("type")
     if kind in ("longrope", "dynamic_ntk", "proportional") or group.axes or 2 * n != group.rotary_dim:
         return None

@@ -102,7 +102,7 @@ def _title(labels, types):
 
 
 def _turns(curves):
-    """Tokens for one turn of each pair and, where a schedule changes them, how much slower each pair turns."""
+    """Tokens for one full turn of each pair and, where a schedule changes them, how much slower each pair rotates."""
     groups, legend = [curve.group for curve in curves], [(line, c.colour) for c in curves for line in _lines(c.name, 48)]
     legend = list(dict.fromkeys(legend))
     legend += [("thin: by the base alone, without the schedule", "mut")] * any(map(_scaled, groups))
@@ -131,7 +131,7 @@ def _turns(curves):
 
 
 def _slower(curves):
-    """How many times slower each pair turns than by its base alone."""
+    """How many times slower each pair rotates than by its base alone."""
     ratios = [
         (curve, [each / _plain(curve.group) for each in _periods(curve.group)]) for curve in curves if _scaled(curve.group)
     ]
@@ -175,7 +175,7 @@ def _ticks(curves):
 
 
 def _periods(group):
-    """Tokens for one turn of each pair; the same of a long list."""
+    """Tokens for one full turn of each pair; the same of a long list."""
     picked = [group.frequencies[i] for i in group.index] if group.axes else group.frequencies
     with np.errstate(divide="ignore"):
         return [2 * np.pi / np.array(each) for each in (picked, group.frequencies_long) if each is not None]

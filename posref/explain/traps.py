@@ -42,7 +42,7 @@ HARMLESS = re.compile(
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
 BY_LAYER = ("gemma3", "modernbert", "olmo3")
-FOREIGN = {"'chatglm'": "its own modeling_chatglm.py turns the first half of every head, in adjacent pairs"}  # see native
+FOREIGN = {"'chatglm'": "its own modeling_chatglm.py rotates the first half of every head, in adjacent pairs"}  # see native
 FIXED = {"gptj": "GPT-J and CodeGen", "roformer": "RoFormer"}
 
 
@@ -217,7 +217,7 @@ def _odd(settings, groups):
             yield f"the rotated width {width} is odd, and the whole head; transformers and posref.rotary.rope refuse it"
         elif width % 2:
             yield (
-                f"the rotated width {width} is odd; transformers divides the exponent by it and turns one pair more, "
+                f"the rotated width {width} is odd; transformers divides the exponent by it and rotates one pair more, "
                 "posref.rotary.rope refuses it"
             )
 
@@ -232,13 +232,13 @@ def _bias_before_the_scale(settings, groups):
 def _ignored(settings, groups):
     if settings.model_type == "dbrx" and (settings.file.get("attn_config") or {}).get("rope_theta"):
         theta = settings.file["attn_config"]["rope_theta"]
-        yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it turns by base 10000"
+        yield f"attn_config.rope_theta is {theta:g}, and transformers 5.23.0 does not read it there: it rotates by base 10000"
     if settings.model_type.startswith("minimax_m3_vl_text") and settings.given("rotary_dim"):
-        yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head turns"
+        yield "rotary_dim is not read by transformers 5.23.0 for this type: the whole head rotates"
     bases = {group.kind: group.base for group in _rotary(groups)}
     if settings.family.get("parameters") == "olmo3" and settings.given("rope_theta") and len(set(bases.values())) == 2:
         yield (
-            f"rope_theta {settings['rope_theta']:g} is the base of the full layers alone: transformers 5.23.0 turns the "
+            f"rope_theta {settings['rope_theta']:g} is the base of the full layers alone: transformers 5.23.0 rotates the "
             f"sliding layers by {bases['sliding_attention']:g}, the base of its class"
         )
     whole = [group for group in _rotary(groups) if group.rotary_dim == group.head_dim]
@@ -248,14 +248,14 @@ def _ignored(settings, groups):
         if share not in (None, 1) and turned and not any(_proportional(group) for group in turned):
             where = "here" if len(whole) == len(_rotary(groups)) else f"for {' and '.join(group.kind for group in whole)}"
             key = f"{name}.partial_rotary_factor".lstrip(".")
-            yield f"{key} is {share}, and transformers 5.23.0 does not read it {where}: the whole head turns"
+            yield f"{key} is {share}, and transformers 5.23.0 does not read it {where}: the whole head rotates"
         if share not in (None, 1) and "partial" not in settings.family and settings.file.get("posref_file") != "GGUF":
             for group in _rotary(groups):
                 given, turned = 2 * len(group.frequencies), turned_width(settings, group.kind)
                 if group.scaling and given < turned:
                     yield (
                         f"transformers 5.23.0 stops at the first call: {group.scaling['type']} gives it {given // 2} "
-                        f"frequencies by partial_rotary_factor, and the code of this type turns all {turned} features"
+                        f"frequencies by partial_rotary_factor, and the code of this type rotates all {turned} features"
                     )
         if values.get("mrope_interleaved") is False and any(group.order == "interleaved" for group in groups):
             yield f"{name}.mrope_interleaved is false, and transformers 5.23.0 does not read it: the axes are interleaved"
@@ -323,8 +323,8 @@ def _twins(settings, groups):
     twins = {
         "glm4": "GLM-4 reads interleaved, GLM-4.5 (glm4_moe) half, glm4_moe_lite interleaved to half",
         "glm4_moe": "GLM-4.5 reads half, GLM-4 (glm4) interleaved, glm4_moe_lite interleaved to half",
-        "deepseek_v32": "the indexer reads half and turns its first features, the attention interleaved and its last",
-        "deepseek_v2": "DeepSeek V2 leaves turned features interleaved, V3 half: same scores, another order in the cache",
+        "deepseek_v32": "the indexer reads half and rotates its first features, the attention interleaved and its last",
+        "deepseek_v2": "DeepSeek V2 leaves rotated features interleaved, V3 half: same scores, another order in the cache",
         "glm_moe_dsa": "this indexer reads interleaved, that of DeepSeek V3.2 half",
     }
     if settings.model_type in twins:

@@ -174,14 +174,14 @@ def rows(group):
     if group.norm:
         yield "norm", NORMS[group.norm]
     if group.indexer:
-        yield "indexer", "{head_dim} wide, reads {layout}, turns the {rotated} features".format(**group.indexer)
+        yield "indexer", "{head_dim} wide, reads {layout}, rotates the {rotated} features".format(**group.indexer)
 
 
 def _rotation(group):
     width, head = group.rotary_dim, group.head_dim
     pairs = len(group.axes or group.frequencies)
     place = "" if width == head else _rotated(group)
-    yield "position", f"rotary.rope turns {width} of {head} features of queries and keys{place}"
+    yield "position", f"rotary.rope rotates {width} of {head} features of queries and keys{place}"
     if group.input:
         yield "", "a learned table is also added to the patches, before the first layer (absolute.learned)"
     if group.learned_first:
@@ -199,7 +199,7 @@ def _rotation(group):
     scores = f": on cosine and sine, so scores are multiplied by {group.magnitude**2:.6g}" if group.magnitude != 1 else ""
     yield "magnitude", f"{group.magnitude:.12g}{scores}"
     if group.undo:
-        yield "output", "values are turned with the keys, and the output is turned back"
+        yield "output", "values are rotated with the keys, and the output is rotated back"
     if group.max_position_embeddings:
         yield "lengths", length_words(group)
 

@@ -40,12 +40,12 @@ def test_truncate_is_not_found_in_nested_parameters():
 
 def test_a_share_that_a_schedule_reads_and_the_code_does_not():
     """Frequencies of the share of the head, from the schedule alone, and a forward pass that turns all features and stops."""
-    for model_type, words in (("llama", "stops at the first call"), ("olmo3", "for sliding_attention: the whole head turns")):
+    for model_type, words in (("llama", "stops at the first call"), ("olmo3", "for sliding_attention: the whole head rotates")):
         config = {"model_type": model_type, "partial_rotary_factor": 0.5, "rope_scaling": YARN, "rope_theta": 1e4}
         yarn = scaling.yarn(rope.frequencies(32, 1e4), factor=32.0, original_length=4096, base=1e4, truncate=True)
         assert np.array_equal(full(**config)["frequencies"], yarn)
         assert said(words, **config)
-        assert said("yarn gives it 16 frequencies by partial_rotary_factor, and the code of this type turns all 64", **config)
+        assert said("yarn gives it 16 frequencies by partial_rotary_factor, and the code of this type rotates all 64", **config)
     assert not said("stops at the first call", model_type="phi", partial_rotary_factor=0.5, rope_scaling=YARN)
     assert not said("stops at the first call", model_type="llama", partial_rotary_factor=0.5)
 
@@ -59,7 +59,7 @@ def test_features_that_rotate_are_named():
         assert not said("stops at the first call", model_type=model_type, rope_parameters=share)
     latent = {"qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "rope_parameters": YARN | {"partial_rotary_factor": 0.5}}
     assert said("gives it 16 frequencies", model_type="deepseek_v3", **latent)
-    assert said("turns all 64 features", model_type="deepseek_v3", **latent)
+    assert said("rotates all 64 features", model_type="deepseek_v3", **latent)
 
 
 def test_flat_parameters_of_a_class_that_wants_them_by_layer():
@@ -140,7 +140,7 @@ def test_a_share_is_that_of_its_kind_of_layer():
         given = {name: values | {"rope_theta": 1e4} | ({"partial_rotary_factor": 0.25} if name == kind else {})
                  for name, values in kinds.items()}  # fmt: skip
         text = {"rope_parameters": given, "num_hidden_layers": 6, "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}
-        assert bool(said("the whole head turns", model_type="gemma4_text", **text)) == ignored
+        assert bool(said("the whole head rotates", model_type="gemma4_text", **text)) == ignored
 
 
 def test_a_part_that_is_not_there_is_answered_with_those_that_are():
