@@ -86,15 +86,15 @@ WIDTHS = (  # what, by what, the fewest features on n tokens, on what that rests
     (
         "any bias by offset",
         "rope, frequencies given",
-        "2n - 1, one of which does not turn",
+        "2n - 1, one of which does not rotate",
         "any_bias_by_rope, width_of_an_arbitrary_bias + argument",
     ),
     ("any bias by offset", "rope, frequencies chosen after it", "not known: between 2 ceil((2n - 1)/3) and 2n - 1", "open"),
     ("any bias by offset, j <= i", "rope, frequencies given", "n", "argument"),
     ("any matrix", "added, tupe", "its rank, n at most", "any_matrix + argument"),
-    ("alibi signed", "features that do not turn", "2", "two_plain_features"),
+    ("alibi signed", "features that do not rotate", "2", "two_plain_features"),
     ("alibi signed", "rope, any frequencies", "2n - 2", "argument"),
-    ("alibi key", "features that do not turn", "1", "two_plain_features"),
+    ("alibi key", "features that do not rotate", "1", "two_plain_features"),
     ("alibi absolute and a constant, n odd", "rope", "n - 1", "the_triangle_wave + argument"),
     ("none", "rope without a frequency of 0", "2n", "argument"),
 )

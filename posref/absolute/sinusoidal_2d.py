@@ -119,7 +119,7 @@ def counted(mask: Booleans[Array, "... height width"]) -> Integers[Array, "... h
 
 @contract
 def normalized(counts: Numbers[Array, "... height! width! 2"]) -> Numbers[Array, "... height width 2"]:
-    """DETR's coordinates as parts of a turn, 2 pi count / (last count + 1 / 1000 / 1000): `(..., height, width, 2)`.
+    """DETR's coordinates as parts of a full turn, 2 pi count / (last count + 1 / 1000 / 1000): `(..., height, width, 2)`.
 
     >>> normalized(counted(np.array([[True, True, False]])))[..., 1].round(4)
     array([[3.1416, 6.2832, 6.2832]])

@@ -13,7 +13,7 @@ Definition. The same vectors are added to keys and to values; t = 0 .. d/2 - 1:
     c = clip(j - i, -k, k)
     w_t = 10000^(-2t / d)
 
-The released rows are the paper's with every pair turned by the phase k w_t, one orthogonal matrix M for the whole table,
+The released rows are the paper's with every pair rotated by the phase k w_t, one orthogonal matrix M for the whole table,
 `posref.absolute.sinusoidal.shift_matrix(k, ..)`, so that
 
     q . a_released = (M^T q) . a_paper

@@ -43,8 +43,8 @@ Where implementations differ.
     sign | Shaw et al. | j - i | arXiv 1803.02155 | section 3.2
     sign | tensor2tensor | j - i; expects q to be scaled | bafdc1b | common_attention.py dot_product_attention_relative
     sign | NEZHA | j - i | cef06a9 | NEZHA-TensorFlow/modeling.py _generate_relative_positions_matrix
-    sign | Su's survey | i - j: turn its table round with table[::-1] | - | kexue.fm/archives/8130, Eq. (6)
-    sign | transformers' BERT | i - j: turn its table round with table[::-1] | 4
+    sign | Su's survey | i - j: reverse its table with table[::-1] | - | kexue.fm/archives/8130, Eq. (6)
+    sign | transformers' BERT | i - j: reverse its table with table[::-1] | 4
       | modeling_bert.py, position_embedding_type="relative_key" or "relative_key_query"
     clip | transformers' BERT | none: 2 max_position_embeddings - 1 rows are k = max_position_embeddings - 1 | 4
       | modeling_bert.py

@@ -19,9 +19,10 @@ The same without a logarithm, whose rounding would decide at some n: side(n) is 
     start_k = k                                                   for k < e
     start_{e+k} = the smallest integer n with n^L >= e^{L-k} D^k  for k = 0 .. L-1
 
-WavLM multiplies row i by a gate of the layer's input x_i, in heads; eight numbers of it make two, u and r:
+WavLM multiplies row i by a gate. In each head a linear layer makes eight numbers of the layer's input x_i; they give u and r:
 
-    u = sigmoid(sum of (W x_i + w)_1 .. _4),  r = sigmoid(sum of (W x_i + w)_5 .. _8)
+    u = sigmoid(sum_{l=1}^4 (W x_i + w)_l)
+    r = sigmoid(sum_{l=5}^8 (W x_i + w)_l)
     gate_i = u (r c_h - 1) + 2
 
 Symbols.

@@ -6,7 +6,7 @@ Also called: M-RoPE, mrope, 2-D RoPE, multimodal RoPE, XD-RoPE, xdrope.
 
 Definition. Token i has a position on every axis, p_i = (p_i0, p_i1, ..), and pair t reads axis a_t:
 
-    angle_it = p_i,a_t w_t     turned as in `posref.rotary.rope`
+    angle_it = p_i,a_t w_t     rotated as in `posref.rotary.rope`
 
 so the score sees the vector of offsets p_j - p_i alone. With equal positions on all axes it is RoPE, whatever a is.
 
@@ -15,7 +15,7 @@ Symbols.
     p (..., n, axes)       positions; for videos in the order time, row, column
     w (dim/2,)             frequencies, in radians per position
     a (dim/2,)             axis of each pair, integers from 0
-    angle (..., n, dim/2)  what a pair turns by
+    angle (..., n, dim/2)  what a pair rotates by
     sizes (axes,)          how many pairs an axis has
 
 Conventions. A model is defined by the axis of every pair, the frequency of every pair, and a layout. Three choices of
@@ -54,7 +54,7 @@ Where implementations differ.
       | 0.42.1 | diffusers, transformer_qwenimage.py QwenEmbedRope with scale_rope
     positions of text | Qwen-Image, NucleusMoE-Image | from max(H // 2, W // 2) on, the same on all axes | 0.42.1
       | diffusers, transformer_qwenimage.py QwenEmbedRope.forward
-    frequencies of time | RIFLEx, for longer videos | one pair, chosen per model, has 0.9 * 2 pi / frames: less than a turn
+    frequencies of time | RIFLEx, for longer videos | one pair, chosen per model, has 0.9 * 2 pi / frames: less than a full turn
       | 2502.15894 | Eq. (8); get_1d_rotary_pos_embed_riflex in the README of its code
     axes of text | HunYuan-VL, xdrope_section | sections of 2 s features of doubled tables: pairs read two axes, no rotation
       (`rotate_features`) | 5.23.0 | modeling_hunyuan_vl.py recomposition_frequencies
@@ -172,7 +172,7 @@ def rotate_vjepa2(
     *,
     convention: Convention,
 ) -> Numbers[Array, "... n? dim"]:
-    """A block of V-JEPA 2's heads at the angles of one axis: adjacent pairs turn, `(..., n, dim)`.
+    """A block of V-JEPA 2's heads at the angles of one axis: adjacent pairs rotate, `(..., n, dim)`.
 
     convention="paper" is the rotation. With "released" feature f reads the angle f mod dim/2, because the tables are doubled by
     tiling while features are paired with their neighbours: two features of a pair have different angles.
@@ -199,7 +199,7 @@ def rotate_features(
 ) -> Numbers[Array, "... n? dim"]:
     """x cos + turned(x) sin with an angle for every feature, a rotation where both of a pair have one: `(..., n, dim)`.
 
-    Released models use it where they have two. HunYuan-VL: layout="half", and feature f turns by w_(f mod dim/2) times the
+    Released models use it where they have two. HunYuan-VL: layout="half", and feature f rotates by w_(f mod dim/2) times the
     position on the axis of f, `sections(2 * sizes)[f]`.
 
     >>> angle = np.array([[np.pi / 2, 0.0]])

@@ -14,20 +14,20 @@ Definition. For each head a, with the latent c_j of token j in the cache and one
 Symbols.
 
     q (..., h, n_query, d)          content of the queries: `qk_nope_head_dim` features
-    p (..., h, n_query, d_rope)     their part that is turned: `qk_rope_head_dim` features, turned by the caller
+    p (..., h, n_query, d_rope)     their part that is rotated: `qk_rope_head_dim` features, rotated by the caller
     k (..., h_key, n_key, d)        content of the keys, which heads may share as in `posref.attention`
-    r (..., 1, n_key, d_rope)       the turned key of each token, one for all heads
+    r (..., 1, n_key, d_rope)       the rotated key of each token, one for all heads
     c (..., 1, n_key, d_latent)     latents: what a cache holds beside r
     W (h, d_latent, d)              the part of `kv_b_proj` that makes keys of latents
 
 Conventions. `scale` is (d + d_rope)^-1/2 in DeepSeek, times the square of YaRN's magnitude. Which part comes first in a
-joined vector changes nothing if it is the same for queries and keys. p and r are turned before: `rope.rotate`, in the layout
+joined vector changes nothing if it is the same for queries and keys. p and r are rotated before: `rope.rotate`, in the layout
 of the model.
 
-Example. Three equal tokens: content scores 1 everywhere, and the turned part adds cos(j - i).
+Example. Three equal tokens: content scores 1 everywhere, and the rotated part adds cos(j - i).
 
->>> one, turned = np.ones((3, 1)), np.stack([np.cos(np.arange(3)), np.sin(np.arange(3))], axis=-1)
->>> scores(one, turned, one, turned, scale=1).round(3)
+>>> one, rotated = np.ones((3, 1)), np.stack([np.cos(np.arange(3)), np.sin(np.arange(3))], axis=-1)
+>>> scores(one, rotated, one, rotated, scale=1).round(3)
 array([[2.   , 1.54 , 0.584],
        [1.54 , 2.   , 1.54 ],
        [0.584, 1.54 , 2.   ]])
@@ -35,11 +35,12 @@ array([[2.   , 1.54 , 0.584],
 Where implementations differ.
 
     what | who | value | version | source
-    order in a joined vector | DeepSeek-V3 | content first, the turned part last | 9b4e9788 | inference/model.py
+    order in a joined vector | DeepSeek-V3 | content first, the rotated part last | 9b4e9788 | inference/model.py
     layout | DeepSeek-V3, its code | interleaved | 9b4e9788 | inference/model.py
     layout | transformers' DeepSeek-V3 | reads interleaved, writes half | 5.23.0 | modeling_deepseek_v3.py
     layout | transformers' DeepSeek-V2 | interleaved | 5.23.0 | modeling_deepseek_v2.py
-    layout of the sparse indexer | transformers' DeepSeek-V3.2 | half, the turned part first | 5.23.0 | modeling_deepseek_v32.py
+    layout of the sparse indexer | transformers' DeepSeek-V3.2 | half, the rotated part first | 5.23.0
+      | modeling_deepseek_v32.py
 
 References. DeepSeek-AI, DeepSeek-V2, arXiv 2405.04434, Eqs. (14) to (19).
 """

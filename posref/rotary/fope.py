@@ -21,12 +21,12 @@ Symbols.
     cos, sin (..., h, n, dim/2)            tables for `rope.rotate`, with layout="half"
 
 Conventions. C and S are `step_eye` plus noise, drawn once and stored with the model, not trained; they belong to key heads, and
-queries that share a key share them (`attention.repeat_heads`). convention="released": s = 1 in pairs that do not turn, which is
-sqrt(2) times a turn by 45 degrees, so what they add to a score is doubled; "zero_phase": s = 0, and they pass. A model trained
-with one is wrong with the other. No frequency of a rational base equals 2 pi / L exactly, so >= and > give the same
+queries that share a key share them (`attention.repeat_heads`). convention="released": s = 1 in pairs that do not rotate, which
+is sqrt(2) times a rotation by 45 degrees, so what they add to a score is doubled; "zero_phase": s = 0, and they pass. A model
+trained with one is wrong with the other. No frequency of a rational base equals 2 pi / L exactly, so >= and > give the same
 frequencies.
 
-Example. Without noise pairs are RoPE's, here 1 radian for each step, or 1 and 1, doubled, where nothing turns.
+Example. Without noise pairs are RoPE's, here 1 radian for each step, or 1 and 1, doubled, where nothing rotates.
 
 >>> w = frequencies(4, length=64)
 >>> one = step_eye(1, 1)[None]
@@ -43,11 +43,11 @@ array([[0.   , 1.   ],
 Where implementations differ.
 
     what | who | value | version | source
-    sin where nothing turns | the authors' code; on purpose: a frequency of 0, not a phase of 0 | 1 | bd94b20d82
+    sin where nothing rotates | the authors' code; on purpose: a frequency of 0, not a phase of 0 | 1 | bd94b20d82
       | olmo/model.py FourierEmbedding; TsinghuaC3I/Fourier-Position-Embedding#6
-    sin where nothing turns | Intern-S1-Pro's code; lmdeploy | 1 | a copy, 4591d649e4; 1263d5cd88
+    sin where nothing rotates | Intern-S1-Pro's code; lmdeploy | 1 | a copy, 4591d649e4; 1263d5cd88
       | muyaostudio/intern-s1-pro-vs-qwen3-235b-a22b; lmdeploy/pytorch/backends/default/rotary_embedding.py
-    sin where nothing turns | vLLM, which serves Intern-S1-Pro | 0 | 151a2c744a
+    sin where nothing rotates | vLLM, which serves Intern-S1-Pro | 0 | 151a2c744a
       | rotary_embedding/fope.py; vllm-project/vllm#55204, #55243
     width of C and S | the authors' code | min(kept, dim/4) | bd94b20d82 | olmo/model.py FourierEmbedding
     width of C and S | Intern-S1-Pro's code, lmdeploy, vLLM | kept | as above | as above
@@ -92,7 +92,7 @@ PRESETS = {
 
 @contract
 def frequencies(dim: Even, base: Positive = 10000.0, *, length: Positive) -> Numbers[Array, "kept"]:
-    """Those of `rope.frequencies(dim, base)` with one turn or more in `length`: `(kept,)`, from the first on.
+    """Those of `rope.frequencies(dim, base)` with one full turn or more in `length`: `(kept,)`, from the first on.
 
     >>> frequencies(16, length=64).round(4)
     array([1.    , 0.3162, 0.1   ])

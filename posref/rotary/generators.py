@@ -11,10 +11,10 @@ Definition. A token at x = (x_1, .., x_A) and skew matrices S_1, .., S_A:
     R(x)^T R(y) = R(y - x) for all x, y   if and only if   S_a S_b = S_b S_a for all a, b
 
     LieRE         S_a = U_a - U_a^T, U_a any upper triangle: does not commute
-    ComRoPE-AP    block b turns with axis b mod A alone, by any skew block
+    ComRoPE-AP    block b rotates with axis b mod A alone, by any skew block
     ComRoPE-LD    S_a = theta_a (P - P^T), in each block
     STRING        S_a = C_a - C_a^T with circulant C_a, or P R(x) P^T with P = (1 - S)(1 + S)^-1, S skew
-    RoPE-Mixed    S_a has -w_at and w_at for pair t: pair t turns by sum_a x_a w_at
+    RoPE-Mixed    S_a has -w_at and w_at for pair t: pair t rotates by sum_a x_a w_at
                   at first w_t = f_t (cos phi, sin phi), then f_t (-sin phi, cos phi), phi one random angle per head
 
 Symbols.
@@ -33,7 +33,7 @@ float64 for entries whose rows sum to 1 after the halvings. In P R(x) P^T the le
 can be merged into the projections: STRING with Cayley's P is RoPE-Mixed with other weights. With phi = 0 RoPE-Mixed begins as
 RoPE of two axes, columns first.
 
-Example. Two axes; a pair turns by x_1 and by half of x_2.
+Example. Two axes; a pair rotates by x_1 and by half of x_2.
 
 >>> S = planes(np.array([[1.0], [0.5]]), layout="half")
 >>> exponential(np.array([[0, 0], [1, 0], [0, 2]]), S, terms=18, halvings=1)[:, 0].round(4)
@@ -45,16 +45,16 @@ Where implementations differ.
 
     what | who | value | version | source
     entries | LieRE's code | uniform in (0, 2 pi), less 0.5, which U - U^T cancels | b27b41ba0d | model.py
-    coordinates | LieRE's code | linspace(0, n / n_train, n): steps of 1/(n - 1); CLS is not turned | b27b41ba0d | model.py
+    coordinates | LieRE's code | linspace(0, n / n_train, n): steps of 1/(n - 1); CLS is not rotated | b27b41ba0d | model.py
     coordinates | ComRoPE's code | (i + 0.5) / n, and 0.5 for CLS | 7aeef083f8 | model.py
     LieRE in it | ComRoPE's code | a full P for each axis instead of blocks | 7aeef083f8 | model.py
-    coordinates | RoPE-Mixed's code | integers at every resolution, columns first; CLS is not turned | ce85c2e56c
+    coordinates | RoPE-Mixed's code | integers at every resolution, columns first; CLS is not rotated | ce85c2e56c
       | rope-vit models/vit_rope.py
     base of f | RoPE-Mixed's code | 10, and 100 in its RoPE of two axes | ce85c2e56c | rope-vit models/vit_rope.py
     frequencies | golden gate RoPE | `planes` of m_t u_ht: a geometric series m, and a direction u per head and pair from a
       sequence that fills the sphere evenly | July 2025 | jerryxio.ng/posts/nd-rope
-    frequencies | Falcon-Perception | golden gate RoPE on the second half of a head, read from the weights; the first half turns
-      by the place in the text | 627e10a817 | falcon_perception/rope.py
+    frequencies | Falcon-Perception | golden gate RoPE on the second half of a head, read from the weights; the first half
+      rotates by the place in the text | 627e10a817 | falcon_perception/rope.py
     coordinates | Falcon-Perception | rows, columns; columns from -sqrt(W / H) to sqrt(W / H), text 0 | 627e10a817
       | falcon_perception/data.py
     grid | timm | must be 'xy' to agree; 'ij' exchanges the axes | 1.0.31 | pos_embed_sincos.py get_mixed_freqs
@@ -117,7 +117,7 @@ def partition(blocks: Numbers[Array, "count size size", kept], axes: Count) -> N
 
 @contract
 def planes(frequencies: Signed[Array, "axes pairs"], *, layout: Layout) -> Numbers[Array, "axes 2*pairs 2*pairs"]:
-    """The generators of RoPE-Mixed: w_at turns pair t counter-clockwise: `(axes, 2 pairs, 2 pairs)`.
+    """The generators of RoPE-Mixed: w_at rotates pair t counter-clockwise: `(axes, 2 pairs, 2 pairs)`.
 
     >>> planes(np.array([[3.0]]), layout="half")
     array([[[ 0., -3.],

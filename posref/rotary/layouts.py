@@ -36,7 +36,7 @@ Where implementations differ.
     what | who | value | version | source
     weights | Meta's Llama | interleaved | - | llama/model.py apply_rotary_emb
     weights | transformers' Llama | half, made by its converter | 5.23.0 | convert_llama_weights_to_hf.py permute
-    weights | GGUF, Llama family | turned back to interleaved | - | -
+    weights | GGUF, Llama family | converted back to interleaved | - | -
     word for half | flash-attn apply_rotary_emb | interleaved=False, the default | 2.8.4 | flash_attn/layers/rotary.py
     word for half | flash-attn flash_attn_with_kvcache | rotary_interleaved=False; the default is True | 2.8.4
       | flash_attn/flash_attn_interface.py

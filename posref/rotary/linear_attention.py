@@ -24,11 +24,11 @@ Symbols.
 Conventions. The rotation comes after phi; no scale. The paper allows a map each for queries and keys, here one serves both.
 Row order is time: causal means j <= i by row, whatever the positions in the tables. Queries and keys are the same tokens.
 Rotating q and k before phi is another system: its weights are positive but, phi not being linear, they depend on i and j, not
-on j - i. Rotating the denominator as well is relative, but it can vanish or turn negative: with d = 2, theta = 1 and
+on j - i. Rotating the denominator as well is relative, but it can vanish or become negative: with d = 2, theta = 1 and
 phi(q) = phi(k) = (1, 0) one key at offset 3 gives cos 3 = -0.99. The paper's denominator is positive, and the price is that
 weights may be negative and need not sum to 1.
 
-Example. Three equal tokens whose values are 1: an average would be 1, and with turned numerators it is less.
+Example. Three equal tokens whose values are 1: an average would be 1, and with rotated numerators it is less.
 
 >>> x, one = np.zeros((3, 2)), np.ones((3, 1))
 >>> cos, sin = rope.tables(np.arange(3), np.ones(1))

@@ -4,7 +4,7 @@ Queries and keys are rotated by angles proportional to their positions, so a sco
 
 Also called: rotary, RoFormer, fusion-style, partial rotary, product of complex numbers.
 
-Definition. Pair t of the features of a query or key at position m turns counter-clockwise by the angle m theta_t:
+Definition. Pair t of the features of a query or key at position m rotates counter-clockwise by the angle m theta_t:
 
     (a, b)  ->  (a cos(m theta_t) - b sin(m theta_t),  a sin(m theta_t) + b cos(m theta_t))
     theta_t  =  base^(-2t / dim),   t = 0 .. dim/2 - 1
@@ -28,8 +28,8 @@ cached keys need -sin for sin, or the members of every pair exchanged.
 
 Example. Four equal tokens with one pair of features: the score is |x|^2 cos(j - i), constant along the diagonals.
 
->>> turned = rotate(np.ones((4, 2)), *tables(np.arange(4), frequencies(2)), layout="half")
->>> (turned @ turned.T).round(3)
+>>> rotated = rotate(np.ones((4, 2)), *tables(np.arange(4), frequencies(2)), layout="half")
+>>> (rotated @ rotated.T).round(3)
 array([[ 2.   ,  1.081, -0.832, -1.98 ],
        [ 1.081,  2.   ,  1.081, -0.832],
        [-0.832,  1.081,  2.   ,  1.081],
@@ -49,7 +49,7 @@ Where implementations differ.
     sign | transformers' nanochat | angle -m theta: rotate_half returns (x2, -x1) | 5.23.0 | modeling_nanochat.py
     efficient form, third vector | RoFormer | (-x_2, x_1, .., -x_d, x_{d-1}), as `rotate_efficient` | - | Eq. (34)
     efficient form, third vector | copies of Eq. (34) | ends in (-x_{d-1}, x_d), which is no rotation | - | -
-    odd width | transformers' GLM-4.5, class defaults | width 21: the exponent divides by 21, and 22 features turn | 5.23.0
+    odd width | transformers' GLM-4.5, class defaults | width 21: the exponent divides by 21, and 22 features rotate | 5.23.0
       | modeling_glm4_moe.py compute_default_rope_parameters
     angles in float32 | dim 128, base 10000 | phase off by up to 7.8e-3 rad near position 131071 | - | -
 
@@ -108,10 +108,10 @@ def rotate(
     layout: Layout,
     rotary_dim: Even | None = None,
 ) -> Numbers[Array, "... n? d"]:
-    """R(m) x: every pair of features turned by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
+    """R(m) x: every pair of features rotated by its angle, shape of `x`, dtype by promotion. RoFormer Eqs. (14), (34).
 
     `x` `(..., n, d)`; `cos`, `sin` `(..., n, rotary_dim/2)` broadcast to `x` and, if they have a batch axis, have as many axes.
-    With `rotary_dim` the first `rotary_dim` features turn and the others pass; without it all of them turn.
+    With `rotary_dim` the first `rotary_dim` features rotate and the others pass; without it all of them rotate.
     ValueError for an odd or too large width, an unknown layout, or tables of another width.
 
     >>> x = np.array([[1.0, 2.0, 3.0, 4.0]])
@@ -141,7 +141,7 @@ def rotate_efficient(
     """The same map as `rotate`, as element-wise products with doubled tables: x * cos + turned(x) * sin.
 
     turned(x) is (-x_2, x_1, -x_4, x_3, .., -x_d, x_{d-1}) when interleaved, `rotate_half` in transformers' words otherwise.
-    RoFormer Eq. (34). All features turn; errors as in `rotate`.
+    RoFormer Eq. (34). All features rotate; errors as in `rotate`.
 
     >>> cos, sin = tables(np.array([1]), frequencies(4))
     >>> rotate_efficient(np.array([[1.0, 2.0, 3.0, 4.0]]), cos, sin, layout="half").round(4)
@@ -158,7 +158,7 @@ def rotate_complex(
     """Adjacent pairs as complex numbers, times e^{i m theta}: complex `(..., n, dim/2)`; Meta's Llama computes it so.
 
     Entry t is (x_{2t} + i x_{2t+1}) e^{i m theta_t}; the score is the real part of q times conj(k). RoFormer Eq. (12).
-    All features turn; errors as in `tables` and `rotate`.
+    All features rotate; errors as in `tables` and `rotate`.
 
     >>> rotate_complex(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1]), frequencies(4)).round(4)
     array([[-1.1426+1.9221j,  2.9599+4.0298j]])

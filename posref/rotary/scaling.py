@@ -5,7 +5,7 @@ of angles as short ones.
 
 Also called: context extension, position interpolation, PI, NTK-aware, NTK by parts, YaRN, LongRoPE, p-RoPE.
 
-Definition. With pairs t = 0 .. h - 1, h = dim/2, and n_t = L w_t / 2 pi turns of pair t in the L tokens of training:
+Definition. With pairs t = 0 .. h - 1, h = dim/2, and n_t = L w_t / 2 pi full turns of pair t in the L tokens of training:
 
     linear        w_t / s
     ntk           w_t s^(-t / (h - 1)), which is RoPE with the base b s^(dim / (dim - 2))
@@ -29,7 +29,7 @@ Symbols.
     fraction                `partial_rotary_factor`
 
 Conventions. 0-based pairs. A schedule maps frequencies to frequencies and knows nothing else. A magnitude g is apart: it
-multiplies queries and keys, hence scores by g^2 where all features turn. Whether YaRN's low and high are truncated to
+multiplies queries and keys, hence scores by g^2 where all features rotate. Whether YaRN's low and high are truncated to
 integers has no default. With low_freq_factor = high_freq_factor, as in Llama 4 Scout, a pair exactly on the edge keeps its
 frequency.
 
@@ -102,7 +102,7 @@ class Range(NamedTuple):
 
 @contract(factor=FACTOR)
 def linear(frequencies: Numbers[Array, "dim/2"], *, factor: Factor) -> Numbers[Array, "dim/2"]:
-    """w_t / s: position m turns as m / s did. Chen et al. Eq. (4); `rope_type` "linear".
+    """w_t / s: position m rotates as m / s did. Chen et al. Eq. (4); `rope_type` "linear".
 
     >>> linear(np.array([1.0, 0.01]), factor=4.0)
     array([0.25  , 0.0025])

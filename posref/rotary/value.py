@@ -5,7 +5,7 @@ of each key that it reads.
 
 Also called: rotated values.
 
-Definition. Queries, keys and values turn; the sum may be turned back by the query's own angle:
+Definition. Queries, keys and values rotate; the sum may be rotated back by the query's own angle:
 
     a_ij = softmax over j of (scale <R(i) q_i, R(j) k_j>)
     o_i = sum_j a_ij R(j) v_j                                             undo=False: absolute
@@ -19,7 +19,7 @@ Symbols.
     theta (d/2,)                frequencies
     o (..., h, n_query, d)      output
 
-Conventions. All features of a head turn, of q, k and v alike. R(j) turns counter-clockwise by +j theta, as in
+Conventions. All features of a head rotate, of q, k and v alike. R(j) rotates counter-clockwise by +j theta, as in
 `posref.rotary.rope`. Queries and keys are at the same positions unless `key_positions` says otherwise.
 
 Example. Three tokens that attend alike, with the value (1, 0): undone, the output leans towards where the keys are.
@@ -37,7 +37,7 @@ Where implementations differ.
     what | who | value | version | source
     undone | Su | no: a way to explicit absolute position | - | kexue.fm/archives/8130
     undone | transformers' RoFormer, rotary_value=True | no | 5.23.0 | modeling_roformer.py
-    undone | labml's value_pe (RoPER, after Harik) | yes; pairs halves, turns half of the features | -
+    undone | labml's value_pe (RoPER, after Harik) | yes; pairs halves, rotates half of the features | -
       | transformers/rope/value_pe
 
 References. Su, kexue.fm/archives/8130, last section (values); labml.ai, transformers/rope/value_pe.
@@ -63,7 +63,7 @@ def attend(
     mask: Booleans[Array, "(...) #n_query #n_key"] | None = None,
     key_positions: Numbers[Array, "(...) #n_key"] | None = None,
 ) -> Numbers[Array, "... n_query d"]:
-    """o_i = sum_j a_ij R(j) v_j, turned back by R(-i) if `undo`: `(..., n_query, d)`.
+    """o_i = sum_j a_ij R(j) v_j, rotated back by R(-i) if `undo`: `(..., n_query, d)`.
 
     `positions` belong to the queries, and to the keys unless `key_positions` is given; `scale` is 1/sqrt(d) in RoFormer.
     ValueError if q, k and v differ in width, or k in length from q without `key_positions`.

@@ -4,7 +4,7 @@ RoPE's scores oscillate at any distance. A factor below 1 per step makes far tok
 
 Also called: extrapolatable position embedding, XPOS.
 
-Definition. The pair t of a query at m and of a key at n is turned as in RoPE, and stretched or shrunk by its position:
+Definition. The pair t of a query at m and of a key at n is rotated as in RoPE, and stretched or shrunk by its position:
 
     q_m -> zeta_t^((m - c) / B) R(m theta_t) q_m
     k_n -> zeta_t^(-(n - c) / B) R(n theta_t) k_n
@@ -83,7 +83,7 @@ def rotate(
     layout: Layout,
     side: Side,
 ) -> Numbers[Array, "... n? dim"]:
-    """Turned pairs, multiplied by `scales` on the side of the query and divided on that of the key: shape of `x`.
+    """Rotated pairs, multiplied by `scales` on the side of the query and divided on that of the key: shape of `x`.
 
     Tables as in `rope.rotate`.
 
