@@ -180,9 +180,9 @@ def test_search_finds(page, folder, words, address):
     [
         ("why does a transformer need positions", "start.html"),
         ("pairs", "rotary.layouts.html"),
-        ("garbage after 4096 tokens", "symptoms.html"),
-        ("off by one", "symptoms.html"),
-        ("left padding", "symptoms.html"),
+        ("garbage after 4096 tokens", "symptoms.html#short-texts-are-right-beyond-some-length-the-text-turns-to-nonsense"),
+        ("off by one", "symptoms.html#output-with-a-kv-cache-differs-from-output-without-a-kv-cache"),
+        ("left padding", "symptoms.html#a-text-alone-is-right-in-a-batch-with-padding-it-is-not"),
         ("which one for long context?", "longer.html"),
         ("meta-llama/Llama-3.1-8B", "models.html#Llama-3.1-8B"),
         ("compare llama and qwen", "compare.html"),

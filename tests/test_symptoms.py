@@ -12,25 +12,27 @@ from posref.ops import pages
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "symptoms.md"
 HEAD = """# I have a symptom
 
-What one sees, the mistakes to suspect (`posref mistakes --symptom "long context"` says more about each), and the command
-that distinguishes them. `my_ops.py:rope` stands for a function of yours; `--contract` prints what it receives.
+Find what you see: the command decides, and the mistakes are the suspects, most frequent kind first. `my_ops.py:rope` stands for
+your function; `--contract` prints what it receives.
 
-| what one sees | mistakes to suspect | ask |
-|---|---|---|
 """
 
 
 def page():
     """A mistake that RoPE has is explained in RoPE's words."""
-    bugs = {flag: m.bug.replace("|", r"\|") for system in [*ops.names(), "rope"] for flag, m in pages.mistakes(system).items()}
-    return HEAD + "".join(
-        f"| {each.sees} | {'<br>'.join(f'`{name}`: {bugs[name]}' for name in each.suspects)} | "
-        f"{'; '.join(f'`{ask}`' for ask in each.ask.split('; '))} |\n"
-        for each in symptoms.SYMPTOMS
-    )
+    bugs = {flag: m.bug for system in [*ops.names(), "rope"] for flag, m in pages.mistakes(system).items()}
+    heads = [each.sees.rstrip(".") for each in symptoms.SYMPTOMS]
+    anchors = [re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads]
+    listed = "".join(f"* [{head}](#{anchor})\n" for head, anchor in zip(heads, anchors, strict=True))
+    return HEAD + listed + "".join(_section(head, each, bugs) for head, each in zip(heads, symptoms.SYMPTOMS, strict=True))
 
 
-def test_the_page_is_the_table():
+def _section(head, symptom, bugs):
+    asks = ", ".join(f"`{ask}`" for ask in symptom.ask.split("; "))
+    return f"\n## {head}\n\n{asks}\n\n" + "".join(f"* `{name}`: {bugs[name]}\n" for name in symptom.suspects)
+
+
+def test_the_page_is_what_the_symptoms_say():
     assert PAGE.read_text() == page(), "run: python tests/test_symptoms.py"
 
 

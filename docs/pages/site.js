@@ -11,7 +11,7 @@
   }
   function total(entry, words, phrase) {  // more of the words first, then whole questions, then pages, theorems last; by its text alone a system before other pages
     const whole = phrase.includes(" ") && `${entry[0]} ${entry[1]}`.toLowerCase().includes(phrase) ? 9 : 0;
-    const scores = words.map(word => score(entry, word)).filter(Boolean), place = /^models|^[^#]*$/.test(entry[2]) ? 8 : entry[3] === "mut" ? 0 : 2;
+    const scores = words.map(word => score(entry, word)).filter(Boolean), place = /^models|^symptoms|^[^#]*$/.test(entry[2]) ? 8 : entry[3] === "mut" ? 0 : 2;
     return scores.reduce((sum, s) => sum + s + 100, whole + (Math.max(...scores) < 3 ? entry[3] !== "gold" : place)) * (scores.length > 0);
   }
   function show() {
