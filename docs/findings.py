@@ -12,14 +12,16 @@ VERSIONS = {name.partition("[")[0]: version for name, version in PINS}
 HEAD = """\
 # Findings
 
-Errors that posref found in released libraries. Every snippet needs the library alone, and prints a wrong value. The correct
-value rests on the theorem that is named, and posref computes it; or it is what the library documents.
-`python -m tests.release findings` runs every snippet, and once more with the patch: then the snippet prints the correct value.
+Errors that posref found in released libraries. Each finding has:
 
-Conventions are not errors: they are [another list](#conventions-and-faithful-oddities). At the end stands
-[everything that was measured](#everything-that-was-measured): {agree} rows agree and {differ} differ. Among those that agree is
-the attention of {types} model types of transformers, recomputed from what each layer received. "Not examined" means that nobody
-looked.
+* a snippet that needs the library alone, and what it prints
+* the correct value, and why: a theorem of posref, or what the library documents
+* the line, and a patch where a few lines are enough
+
+`python -m tests.release findings` runs every snippet, then again with its patch. "Not examined" means that nobody looked.
+
+[Conventions](#conventions-and-faithful-oddities) are not errors. [Everything that was measured](#everything-that-was-measured):
+{agree} rows agree and {differ} differ; the attention of {types} model types of transformers agrees.
 """
 MEASURED = """\
 ## Everything that was measured
