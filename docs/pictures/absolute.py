@@ -26,7 +26,7 @@ def division_and_position():
 
 def odd_and_even():
     """The two halves of the encoding against the pair: sines, which tend to 0, and cosines, which tend to 1, since the last
-    frequencies hardly turn within so few tokens."""
+    frequencies hardly move within so few tokens."""
     theta, panels = sinusoidal.frequencies(64), []
     p = sinusoidal.encode(np.arange(1, 5), theta, layout="interleaved")
     for name, first, height in (("even features: sin", 0, 0.95), ("odd features: cos", 1, 0.1)):
@@ -40,7 +40,7 @@ def odd_and_even():
 
 
 def one_vector():
-    """The whole vector of three positions: sine and cosine in turn. It swings where pairs turn fast, and ends as 0, 1, 0,
+    """The whole vector of three positions: sine and cosine in turn. It swings where pairs are fast, and ends as 0, 1, 0,
     1, .. It does not move when the sentence gets longer."""
     theta, panels = sinusoidal.frequencies(64), []
     for position, colour in zip((1, 10, 30), FOUR, strict=False):

@@ -1,7 +1,7 @@
-// compare.md: two models side by side, by the answers of `posref explain`, and the tokens that each pair needs for one turn.
+// compare.md: two models side by side, by the answers of `posref explain`, and the tokens that each pair needs for one full turn.
 (function () {
   var models = MODELS, box = document.querySelector("div.compare"), colours = ["rot", "abs"];
-  box.innerHTML = '<div></div><svg viewBox="0 0 640 200" role="img" aria-label="tokens for one turn of each pair"></svg><p aria-live="polite"></p>' +
+  box.innerHTML = '<div></div><svg viewBox="0 0 640 200" role="img" aria-label="tokens for one full turn of each pair"></svg><p aria-live="polite"></p>' +
     '<table class="cards"><thead><tr><th></th><th></th><th></th></tr></thead><tbody></tbody></table>';
   var selects = ["Llama-2-7b-hf", "Llama-3.1-8B"].map(function (chosen, n) {
     var label = document.createElement("label"), select = document.createElement("select");
@@ -41,7 +41,7 @@
     box.querySelector("svg").innerHTML = [10, 1000, 100000].map(function (tokens) {
       var y = height(tokens);
       return '<path d="M80 ' + y + 'h550" stroke="var(--line)"/><text x="74" y="' + (y + 5) + '" text-anchor="end" font-size="17" fill="var(--mut)">' + tokens + "</text>";
-    }).join("") + '<text x="630" y="195" text-anchor="end" font-size="17" fill="var(--mut)">pairs, fast ones left; tokens for one turn</text>' +
+    }).join("") + '<text x="630" y="195" text-anchor="end" font-size="17" fill="var(--mut)">pairs, fast ones left; tokens for one full turn</text>' +
       names.map(function (name, n) { return models[name].turns.map(function (turns) { return curve(turns, colours[n]); }).join(""); }).join("");
     box.querySelectorAll("thead th").forEach(function (head, n) { head.textContent = n ? names[n - 1] : ""; });
     body.textContent = "";

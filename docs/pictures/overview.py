@@ -9,7 +9,7 @@ from posref.ops import layers
 COLOURS = {"absolute": "abs", "rotary": "rot", "relative": "rel", "state": "pink"}
 WHERE = {  # where position enters, in two lines
     "absolute": ("Absolute", "a vector for the position", "joins the token"),
-    "rotary": ("Rotary", "queries and keys turn", "by their position"),
+    "rotary": ("Rotary", "queries and keys rotate", "by their position"),
     "relative": ("Relative", "the score gets a term", "for the offset"),
     "state": ("State", "what is remembered", "fades"),
 }

@@ -15,7 +15,7 @@ FOUR = ("abs", "rot", "rel", "pink")
 
 
 def layouts():
-    """Both are RoPE: features of one colour turn together. Weights trained with one layout are wrong with the other, and
+    """Both are RoPE: features of one colour rotate together. Weights trained with one layout are wrong with the other, and
     nothing crashes."""
     panels = []
     for layout in ("interleaved", "half"):
@@ -45,7 +45,7 @@ def _short(words):
 
 def clocks():
     """Every pair of features is a hand that moves by theta_t radians a token; the thick hand is position 7. Right: the
-    score of two vectors against their offset. With q = k it falls and swings; with q turned by 40 it peaks at 40: RoPE can
+    score of two vectors against their offset. With q = k it falls and swings; with q rotated by 40 it peaks at 40: RoPE can
     look anywhere."""
     theta, panel = rope.frequencies(8), Panel(330, 300, "four pairs as clock hands at positions 0 to 7")
     panel.text(4, 16, "8 features are 4 clocks; hands at m = 0 .. 7", "b")
@@ -60,8 +60,8 @@ def clocks():
             if t == 0:
                 panel.text(cx + 56 * x, cy - 56 * y + 4, m, "s m", "middle")
         panel.circle(cx, cy, 2.5, FOUR[t])
-        turn = f"{sub('theta', t)} = {theta[t]:g}, a turn in {2 * math.pi / theta[t]:,.0f}"
-        panel.text(cx, cy + (72 if t == 0 else 66), turn, "s m", "middle")
+        words = f"{sub('theta', t)} = {theta[t]:g}, a full turn in {2 * math.pi / theta[t]:,.0f}"
+        panel.text(cx, cy + (72 if t == 0 else 66), words, "s m", "middle")
     reach, theta, k = 128, rope.frequencies(64), np.ones((1, 64))
     keys = _at(np.repeat(k, reach + 1, 0), np.arange(reach + 1), theta)
     plot = Plot(330, 300, "score against offset for two queries", (0, reach), (0, 70), left=34)
@@ -139,8 +139,9 @@ def schedules(theta, *, base, factor, length):
 
 
 def wavelengths():
-    """Base 500 000, 64 pairs, 8192 tokens stretched by 8. Left: the thick line is unscaled; pairs above "trained" have never
-    turned once. Right: linear slows every pair alike; NTK spreads; YaRN and Llama 3 keep the fast pairs as they are."""
+    """Base 500 000, 64 pairs, 8192 tokens stretched by 8. Left: the thick line is unscaled; pairs above "trained" make
+    less than a full turn. Right: linear slows every pair alike; NTK spreads; YaRN and Llama 3 keep the fast pairs as they
+    are."""
     length, base, factor = 8192, 500000.0, 8.0
     theta, t = rope.frequencies(128, base), range(64)
     scaled = schedules(theta, base=base, factor=factor, length=length)
@@ -238,8 +239,8 @@ def three_axes():
     return panels
 
 
-def turned_values():
-    """The first feature of the output for 48 equal tokens, with the values turned by their keys' positions. Turned back by
+def rotated_values():
+    """The first feature of the output for 48 equal tokens, with the values rotated by their keys' positions. Rotated back by
     the query's position it stays the same inside the text; left as it is, it says where the query stands."""
     theta, m, x = rope.frequencies(8), np.arange(48), np.ones((1, 48, 8))
     near = attention.window_mask(m, m, width=4)
@@ -252,7 +253,7 @@ def turned_values():
 
 
 PICTURES = {
-    "turned-values": ("rotary.value", turned_values, 1),
+    "rotated-values": ("rotary.value", rotated_values, 1),
     "clocks": ("rotary.rope", clocks, 2),
     "layouts": ("rotary.layouts pairing", layouts, 2),
     "same-score": ("rotary.rope", same_score, 1),

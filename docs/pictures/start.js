@@ -70,7 +70,7 @@
         frequencies(16, 10000).forEach(function (w, t) {
           svg += ring(45 + 78 * t, 45, 34) + hand(45 + 78 * t, 45, 34, m * w, "abs");
         });
-        return [svg, 640, 90, "Eight clocks of 16 features at position " + m + ": the first turns one radian per token, the last 0.0003."];
+        return [svg, 640, 90, "Eight clocks of 16 features at position " + m + ": the first moves one radian per token, the last 0.0003."];
       }
     },
     rope: {
@@ -79,7 +79,7 @@
         var w = 0.5, q = [1, 2], k = [3, -1], c = Math.cos((n - m) * w), s = Math.sin((n - m) * w);
         var score = (q[0] * k[0] + q[1] * k[1]) * c + (q[1] * k[0] - q[0] * k[1]) * s;
         var svg = ring(70, 70, 60) + hand(70, 70, 40, m * w + Math.atan2(2, 1), "rot") + hand(70, 70, 60, n * w + Math.atan2(-1, 3), "rel");
-        return [svg, 140, 140, "offset " + (n - m) + ": score " + score.toFixed(4) + ". Move both by the same number of tokens: the score stays."];
+        return [svg + word(180, 50, "query", "rot") + word(180, 75, "key", "rel"), 220, 140, "offset " + (n - m) + ": score " + score.toFixed(4) + ". Move both by the same number of tokens: the score stays."];
       }
     },
     clocks: {

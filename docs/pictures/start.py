@@ -66,9 +66,9 @@ def binary():
     return [left, right]
 
 
-def turned():
-    """One query and one key, 0.5 radians per token, at three pairs of positions with offset 3. Both hands turn with the
-    position; the angle between them stays, and with it the score."""
+def rotated():
+    """One query and one key, 0.5 radians per token, at three pairs of positions with offset 3. Both hands rotate with
+    the position; the angle between them stays, and with it the score."""
     q, k, w, panels = np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]]), np.array([0.5]), []
     for m in (0, 5, 900):
         p = Panel(210, 240, f"a query at {m} and a key at {m + 3}")
@@ -83,10 +83,10 @@ def turned():
 
 
 def today():
-    """The tokens that each pair of features needs for one turn, for the layers of eight models that see the whole text: a
+    """The tokens that each pair of features needs for one full turn, for the layers of eight models that see the whole text: a
     tick is a pair. The dot is the length that the configuration names; pairs right of the dot never come round within it."""
-    plot = Plot(660, 460, "tokens for one turn of each pair, eight models", (5, 6e7), (-0.3, 8), "log", left=12, top=8)
-    plot.axes([(10.0**e, power(10, e)) for e in (1, 3, 5, 7)], [], "tokens for one turn", "")
+    plot = Plot(660, 460, "tokens for one full turn of each pair, eight models", (5, 6e7), (-0.3, 8), "log", left=12, top=8)
+    plot.axes([(10.0**e, power(10, e)) for e in (1, 3, 5, 7)], [], "tokens for one full turn", "")
     for row, name in enumerate(MODELS):
         layers, y = next(each for each in explain(name)["layers"] if not each["window"]), plot.py(7.2 - row)
         plot.text(plot.left, y - 13, name, "s")
@@ -106,7 +106,7 @@ PICTURES = {
     "order": ("", order, 2),
     "count": ("", count, 1),
     "binary": ("", binary, 2),
-    "turned": ("", turned, 3),
+    "rotated": ("", rotated, 3),
     "today": ("", today, 1),
     "two-models": ("", two_models, 1),
 }
