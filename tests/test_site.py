@@ -146,9 +146,10 @@ def test_a_theorem_is_found_with_the_name_of_its_system(site):
     assert [name for name in known if ".".join(name.split(".")[-2:]) not in titles] == []
 
 
-def test_texts_link_the_systems_and_mistakes_that_they_name(site):
+def test_texts_link_the_systems_and_mistakes_that_they_name(make, site):
     found = pages(site)
     assert {f"{name}.html" for name in discovery.names()} <= set(found["systems.html"].links)
+    assert {f"#{make.data.anchor(each.sees)}" for each in symptoms.SYMPTOMS} <= set(found["symptoms.html"].links)
     anchors = {anchor for page in found.values() for anchor in page.ids}
     suspects = {f"m-{flag}" for each in symptoms.SYMPTOMS for flag in each.suspects}
     assert suspects & anchors == {link.partition("#")[2] for link in found["symptoms.html"].links} & suspects
@@ -188,6 +189,27 @@ def test_every_text_is_a_page_and_each_row_of_steps_leads_on(site):
     } <= set(site)
     turn = [Page(site[name].split('class="turn"')[1].split("</nav>")[0]).links for name in ("start.html", "start1.html")]
     assert turn == [["start1.html"], ["start.html", "start2.html"]]
+
+
+def test_a_row_of_a_mistake_says_its_words_once(site):
+    for name in discovery.names():
+        for row in re.findall(r'<tr id="m-.*?</tr>', site[f"{name}.html"], re.DOTALL):
+            bug, says = words(row.split("<small>")[0]), words(row.partition('data-l="says">')[2])
+            assert len(bug) < 25 or bug not in says, f"{name}: {bug}"
+
+
+def test_a_neighbour_is_one_short_sentence(site):
+    for name in discovery.names():
+        found = re.search(r'<section id="neighbours">(.*?)</section>', site[f"{name}.html"], re.DOTALL)
+        for each in re.findall(r"<li>(.*?)<a class=\"size\"", found[1], re.DOTALL) if found else ():
+            assert len(words(each)) < 300, f"{name}: {words(each)}"
+
+
+def test_vectors_rotate_and_a_full_turn_is_an_angle():
+    """In texts and captions; the words of the findings are recorded with their programs."""
+    for path in {*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "pictures").glob("*.py")} - {ROOT / "docs" / "findings.md"}:
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r"(?<!full )(?<!in )\bturn(?:s|ed|ing)?\b(?![ -](?:in)?to\b).*", text), path.name
 
 
 def test_no_code_ends_with_an_empty_line(site):
@@ -306,7 +328,14 @@ def test_a_claim_shows_its_source_and_is_not_in_quotation_marks_without_one(make
         for name, text in texts.items():
             assert not quoted(sentence, text), name
             for found in re.finditer(re.escape(sentence), text) if claim.source else ():
-                assert text[found.end() :].startswith(f"source: {claims.SOURCES[claim.source]}"), name
+                heads = [
+                    text.rfind(said, 0, found.start())
+                    for said in (claims.SOURCES[claim.source], *claims.SOURCES.values())
+                    if said
+                ]
+                said_above = name == "claims.html" and heads[0] == max(heads) > 0
+                assert said_above or text[found.end() :].startswith(f"source: {claims.SOURCES[claim.source]}"), name
+    assert texts["claims.html"].count("source: ") == 0, "each heading is the source of what stands below it"
     assert not re.search(r"(open|close)-quote|content:\s*(['\"])(\\?['\"\u2018-\u201f\u00ab\u00bb])", site["style.css"])
 
 

@@ -114,12 +114,12 @@ def traits(name):
 
 
 def neighbours(name):
-    """Systems that a theorem connects with this one, and those with the same answers in the table."""
+    """Systems that a theorem of a few lines connects with this one."""
     found = {}
-    for s in statements.statements().values():
+    for s in sorted(statements.statements().values(), key=lambda s: len(s.statement)):
         home, last = s.name.rsplit(".", 1)
         systems = {home, *(of.rsplit(".", 1)[0] for of in s.of)} & set(discovery.names())
-        if home in systems and name in systems and len(systems) == 2:
+        if home in systems and name in systems and len(systems) == 2 and len(s.statement) < 250:
             (other,) = systems - {name}
             found.setdefault(other, (text.pretty(s.statement), f"{overview.href(home)}#{last}"))
     nearest = [other for other in sorted(NAMES, key=overview.importance) if other in found][:6]
@@ -230,6 +230,7 @@ def _made(flag, case):
     except NO_ANSWER:
         return None
     says = check.diagnose(case, got).diagnosis[0].sentence.removeprefix("your output ")
+    says = says.removesuffix(f": {op.mistakes[flag].bug}")  # the row begins with it
     same, number = got.shape == case.expected.shape, lambda x: f"{float(np.real(x)):.5g}".replace("-", text.MINUS)
     wrong = zip(*np.nonzero(np.abs(got - case.expected) > 1e-6 * (1 + np.abs(case.expected))), strict=True) if same else ()
     first = (f"at {', '.join(map(str, at))}: {number(got[at])}, expected {number(case.expected[at])}" for at in wrong)
@@ -253,7 +254,7 @@ def links():
 
 
 def anchor(word):
-    return word.lower().replace(" ", "-")
+    return re.sub(r"[^\w -]", "", word).lower().replace(" ", "-")
 
 
 def texts():
@@ -307,7 +308,7 @@ def search(all_pages, all_models):
 
 def _entries(all_pages, all_models):
     for s in symptoms.SYMPTOMS:
-        yield s.sees, f"suspect {', '.join(s.suspects)}; {s.words}", "symptoms.html", "bad", ""
+        yield s.sees, f"suspect {', '.join(s.suspects)}; {s.words}", f"symptoms.html#{anchor(s.sees)}", "bad", ""
     for name, said in texts().items():
         (title, *heads), lead = headings(said), re.search(r"\n\n(?!```)([^#|<].*?)\n\n", said, re.DOTALL)[1]
         more = f"{' '.join(lead.split())} {', '.join([*heads, *re.findall('<!-- asked: (.*) -->', said)])}"
