@@ -62,7 +62,9 @@ class Page(HTMLParser):
             self.loaded += [given[name] for name in ("href", "src") if name in given]
 
 
-def pages(site):
+@pytest.fixture(scope="module")
+def found(site):
+    """The pages, read once."""
     return {name: Page(text) for name, text in site.items() if name.endswith(".html")}
 
 
@@ -117,8 +119,7 @@ def test_every_system_has_a_page(site):
             assert f'id="m-{flag}"' in page, f"{name} lacks the mistake {flag}"
 
 
-def test_every_link_resolves(site):
-    found = pages(site)
+def test_every_link_resolves(found):
     for name, page in found.items():
         assert len(page.ids) == len(set(page.ids)), f"{name}: ids that stand twice"
         for link in page.links:
@@ -130,8 +131,7 @@ def test_every_link_resolves(site):
             assert not anchor or anchor in target.ids, f"{name} links to {link}"
 
 
-def test_the_index_of_the_search_resolves(site):
-    found = pages(site)
+def test_the_index_of_the_search_resolves(site, found):
     entries = json.loads(re.search(r"entries = (\[.*?\]), form", site["site.js"], re.DOTALL)[1])
     for _, _, address, _, _ in entries:
         file, _, anchor = address.partition("#")
@@ -146,8 +146,7 @@ def test_a_theorem_is_found_with_the_name_of_its_system(site):
     assert [name for name in known if ".".join(name.split(".")[-2:]) not in titles] == []
 
 
-def test_texts_link_the_systems_and_mistakes_that_they_name(make, site):
-    found = pages(site)
+def test_texts_link_the_systems_and_mistakes_that_they_name(make, found):
     assert {f"{name}.html" for name in discovery.names()} <= set(found["systems.html"].links)
     assert {f"#{make.data.anchor(each.sees)}" for each in symptoms.SYMPTOMS} <= set(found["symptoms.html"].links)
     anchors = {anchor for page in found.values() for anchor in page.ids}
@@ -156,8 +155,7 @@ def test_texts_link_the_systems_and_mistakes_that_they_name(make, site):
     assert len(suspects & anchors) > 40
 
 
-def test_every_word_of_the_glossary_has_a_card_that_pages_link_once(site):
-    found = pages(site)
+def test_every_word_of_the_glossary_has_a_card_that_pages_link_once(site, found):
     rows = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").split("|---|---|---|\n")[1].splitlines()
     cards = {row.split("|")[1].strip().lower().replace(" ", "-") for row in rows}
     assert cards <= set(found["glossary.html"].ids)
@@ -167,8 +165,7 @@ def test_every_word_of_the_glossary_has_a_card_that_pages_link_once(site):
     assert '#offset" title="key position minus query position">offsets</a>' in site["relative.t5.html"]
 
 
-def test_the_steps_have_a_page_each_and_a_page_that_lists_them(site):
-    found = pages(site)
+def test_the_steps_have_a_page_each_and_a_page_that_lists_them(site, found):
     text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     heads = re.findall(r"^## (\d+\. .*)$", text, flags=re.MULTILINE)
     named = [f"start{n}.html" for n in range(1, 11)]
@@ -244,8 +241,8 @@ def test_the_traps_of_a_model_are_not_folded(site):
     assert shown.count("Trap: ") == sum(len(explain(name)["traps"]) for name in sources.models()) > 20
 
 
-def test_nothing_is_loaded_from_elsewhere(site):
-    for name, page in pages(site).items():
+def test_nothing_is_loaded_from_elsewhere(site, found):
+    for name, page in found.items():
         assert {address.split(",")[0].split(";")[0] for address in page.loaded} <= {
             "style.css",
             "site.js",

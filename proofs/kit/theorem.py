@@ -32,6 +32,7 @@ import inspect
 import re
 import signal
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -248,10 +249,13 @@ def kill_mutants(all_theorems, module):
     unused = set(listed)
     for function in dict.fromkeys(f for t in all_theorems for f in under[t.name] if f.__module__ == module):
         about = [t for t in all_theorems if function in under[t.name]]
-        about.sort(key=lambda t: t.seconds)  # the cheapest first
+        tried, kills = Counter(), Counter()
         for label, code in mutants(function):
+            about.sort(key=lambda t: t.seconds * (tried[t.name] + 2) / (kills[t.name] + 1))  # the least time for a mutant first
             killer, outcome = _killer(function, code, about)
+            tried.update(t.name for t in (about[: about.index(killer) + 1] if killer else about))
             if killer is not None:
+                kills[killer.name] += 1
                 score[killer.name]["killed"] += 1
                 score[killer.name]["refuted"] += outcome == "refuted"
             elif label in listed:

@@ -34,10 +34,10 @@ def test_golden_values_pass(case):
 
 
 def first_of_every_operation():
-    """Of each (system, op, gauge) the first case in the default tier, the others in the slow one."""
+    """Of each system and gauge the first case in the default tier, the others in the slow one."""
     seen = set()
     for case in OTHERS:
-        kind = case.id.split("/")[0], case.op, case.gauge
+        kind = case.id.split("/")[0], case.gauge
         yield pytest.param(case, id=case.id, marks=[pytest.mark.slow] * (kind in seen))
         seen.add(kind)
 

@@ -18,8 +18,6 @@ from posref.check import check
 
 torch = pytest.importorskip("torch", reason="implementations by other hands are written in torch")
 
-pytestmark = pytest.mark.slow
-
 FOLDER = Path(__file__).parent / "foreign"
 ROWS = facts.read("foreign")
 MISSED = {f"{row['file']}.{name}" for row in ROWS for name in row.get("missed", ())}

@@ -264,7 +264,7 @@ def test_strong_gates_three_texts_and_two_widths_are_asked(change, name):
     assert not passes(ops.op(name), changed(ops.op(name), change))
 
 
-@every(OPS[::16], name=lambda op: op.name)
+@every(OPS[::90], name=lambda op: op.name)
 def test_an_argument_and_an_extent_matter(op):
     assert unreasoned([*untold(op), *short(op)]) == []
 

@@ -114,9 +114,9 @@ def test_leaving_is_reported_and_an_interrupt_is_not():
     [
         (np.inf, np.s_[..., 3]),
         pytest.param(-np.inf, np.s_[:, :, 5], marks=pytest.mark.slow),
-        (np.nan, np.s_[0, 0, 0, 0]),
+        pytest.param(np.nan, np.s_[0, 0, 0, 0], marks=pytest.mark.slow),
         pytest.param(65504.0, np.s_[..., 3], marks=pytest.mark.slow),
-        (6e-8, np.s_[:, :, 5]),
+        pytest.param(6e-8, np.s_[:, :, 5], marks=pytest.mark.slow),
     ],
 )
 def test_extreme_results_raise_no_warning(value, where):

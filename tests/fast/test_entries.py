@@ -19,7 +19,7 @@ def random(*shape, dtype, seed=0):
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.float32, np.float64)])
 def test_laid_out_as_looked_up(dtypes):
     """For every pair of tables, of two dtypes, rows before, across and beyond them; columns after the last are not read."""
-    for n_key, query, key, height in itertools.product((1, 2, 11), ENDS, ENDS, (1, 4, 40)):
+    for n_key, query, key, height in itertools.product((1, 11), ENDS, ENDS, (4, 40)):
         first = np.arange(8, -9 - n_key, -1)[:, None]
         at, shape = first + np.arange(n_key), (2, len(first), n_key)
         content = random(*shape[:2], n_key + 3, dtype=np.float32)

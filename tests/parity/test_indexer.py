@@ -10,7 +10,6 @@ from posref.relative import indexer
 from posref.rotary import rope
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
-pytestmark = pytest.mark.slow
 N, D, HEADS, ROTARY = 11, 12, 3, 4
 W = rope.frequencies(ROTARY)
 BOUND = 64 * 2**-24  # softmax, norm, angles and products in float32, none of more than 16 terms

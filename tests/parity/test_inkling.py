@@ -9,7 +9,6 @@ from posref import attention
 from posref.relative import inkling
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch; pip install posref[parity]")
-pytestmark = pytest.mark.slow
 N, D, HEADS, WINDOW, EXTENT, AMOUNT, FLOOR = 11, 8, 4, 5, 3, 0.1, 4
 U = 2**-24  # transformers computes temperatures, lengths and softmax in float32
 

@@ -19,7 +19,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [*list(MODELS)[1::2], *(pytest.param(name, marks=pytest.mark.slow) for name in list(MODELS)[::2])]
+)
 def test_vectors_of_a_model(name, tmp_path):
     options, flags = MODELS[name]
     assert main(["--config", name, *options, "-o", str(tmp_path)]) == 0
