@@ -44,6 +44,7 @@ ORDERS: dict[str, tuple[Callable[[int], np.ndarray], str, str]] = {
 }
 EVEN = ("halves_exchanged", "first_half_twice", "second_half_twice")  # for an even number of entries
 LEAST = dict.fromkeys(ORDERS, 2) | dict.fromkeys(EVEN, 4) | {"one_late": 3, "one_early": 3}  # entries that show an order
+LIMITS = ((-np.inf, 1), (1, np.inf), (0, np.inf), (0, 1), (-1, 1), (-np.inf, 2))  # that people choose
 NARROW = {8: "bfloat16", 11: "float16"}
 POWERS = (2.0, 3.0, 4.0, 8.0, 10.0, 16.0, 100.0, 1000.0)
 
@@ -57,6 +58,10 @@ def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Na
     for name, value in arrays.items():
         yield from (_in_order(name, value, order, axis) for order, axis in _orders(value))
         yield from _mixed(name, value)
+        for low, high in LIMITS if value.dtype.kind == "f" else ():
+            words = " and ".join(f"at {word} {end:g}" for word, end in (("least", low), ("most", high)) if np.isfinite(end))
+            limited = using(**{name: lambda a, n=name, low=low, high=high: np.clip(a[n], low, high)})
+            yield _mistake(f"{name}_limited", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
         if value.dtype.kind == "b":
             yield _mistake(
                 f"{name}_inverted",
@@ -76,6 +81,8 @@ def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Na
     if truth:
         yield from _band(a, got)
         yield _mistake("result_inverted", result(np.logical_not), "True and False of the result are exchanged", "Invert it.")
+    elif got is not None and _at_limits(question, got):
+        yield from clipped(got, question.right).items()
     elif _whole(question):
         for bits, dtype in NARROW.items():
             words = f"the result is held in {dtype}, which has {bits} bits for whole numbers"
@@ -84,6 +91,23 @@ def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Na
         yield from (
             _factor(words, factor) for words, factor in factors(a).items() if got is None or _measured(got, right, factor)
         )
+
+
+def _at_limits(question: Question, got: np.ndarray) -> bool:
+    """Whether all wrong numbers are the smallest or the largest one, and three others of them and three right ones are not."""
+    wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
+    ends = np.isin(got[wrong], (got.min(), got.max())).all()
+    return bool(ends and all(len(np.unique(question.right[some])) >= 3 for some in (wrong, ~wrong)))
+
+
+def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistake]:
+    """The right result, between the smallest and the largest number of the output, as far as right ones are beyond these."""
+    low, high = got.min(), got.max()
+    beyond = 2.0**-20 * max(abs(low), abs(high))
+    ends = low if np.min(right) < low - beyond else -np.inf, high if np.max(right) > high + beyond else np.inf
+    words = f"values are clipped at {' and '.join(f'{end:g}' for end in ends if np.isfinite(end))}"
+    effect = "Right for small numbers; trained features and long texts have larger ones."
+    return {"clipped": Mistake(result(lambda y: np.clip(y, *ends)), words, effect, "Do not clip.")}
 
 
 def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:

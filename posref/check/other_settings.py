@@ -92,7 +92,7 @@ def usual() -> dict[str, tuple[float, ...]]:
     """
     chosen = [*presets.known_values(), *(settings for _, settings in ops.presets().values())]
     chosen += [_defaults(op) for system in ops.names() for op in ops.system(system).values()]
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {"eps": [1e-5, 2.0**-23, 1e-8]}  # defaults of libraries
     for settings in chosen:
         for name, value in settings.items():
             if type(value) in (int, float):

@@ -13,7 +13,7 @@ from posref.check.ranged import MEANING, models
 from posref.check.report import Finding, Precision, Report
 from posref.check.rounded import BITS
 from posref.check.tensors import round_to
-from posref.check.wrong_elements import broadcast, not_finite, untouched, worst_element
+from posref.check.wrong_elements import broadcast, not_computed, not_finite, untouched, worst_element
 from posref.ops import Mistake
 
 Read = Callable[[Question, np.ndarray], Iterable[Iterable[Named]]]
@@ -54,6 +54,7 @@ def judged(report: Report, question: Question, got: np.ndarray, read: Read | Non
                 numbers, other_settings.hypotheses(question), general.shifts(question)
             )  # n + 1 for n may be one too many in the result
         yield general.hypotheses(question, got)
+        yield not_computed(question, got)
 
     def stages(question: Question, got: np.ndarray) -> Iterator[Iterable[Named]]:
         yield from single(question, got)

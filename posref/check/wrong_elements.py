@@ -1,6 +1,7 @@
 """Where the wrong elements of an output are, as words: the box, the columns, the first position, the worst element."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,12 @@ import numpy as np
 from posref import attention, pairing
 from posref.check import general
 from posref.check.axes import RESULT, axes
-from posref.check.engine import Question, ratios
+from posref.check.engine import Named, Question, ratios
 from posref.check.tensors import round_to
+from posref.ops import Mistake, result
 from posref.ops.common import per_head
 
+PART = "Compare the sizes by which arrays are cut and put together again: every part has to be computed."
 NAMES = {"batch": "batch rows", "heads": "heads", "tokens": "rows", "rows": "rows", "features": "features"}
 
 
@@ -90,6 +93,25 @@ def untouched(got: np.ndarray, inputs: Any, box: tuple[Any, ...] = ()) -> str:
         if isinstance(value, np.ndarray) and value.shape == got.shape and np.array_equal(value[box], got[box]):
             return f"equals {name}"
     return ""
+
+
+def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
+    """A part of one axis that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it."""
+    wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
+    for axis, name in enumerate(names(question)):
+        part = wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True)
+        place = (slice(None),) * axis + (np.flatnonzero(part),)
+        lost = not part.all() and len(np.unique(question.right[place])) >= 3
+        if found := untouched(got, question.a, place) if lost else "":
+            source = question.a[found.removeprefix("equals ")] if found != "is 0" else 0
+            those = _columns(question, part) if axis == wrong.ndim - 1 else columns(np.moveaxis(part, axis, -1), name)
+            said = those.removeprefix("; all in ") or f"some {name}"
+            bug = f"{said} of the result {found.replace('is', 'are').replace('equals', 'equal')}: that part is not computed"
+            yield "part_not_computed", Mistake(result(partial(_put, part, source)), bug, "", PART)
+
+
+def _put(part: np.ndarray, source: Any, y: Any) -> Any:
+    return np.where(part, source, y)
 
 
 def not_finite(question: Question, bad: np.ndarray) -> str:

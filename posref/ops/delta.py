@@ -209,6 +209,16 @@ MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     ),
 }
 
+FURTHER = {
+    "mean_subtracted": Mistake(
+        using(x=lambda a: a.x - a.x.sum(axis=-1, keepdims=True) / a.x.shape[-1]),
+        "the mean is subtracted before the norm, as in LayerNorm",
+        "Keys lose the direction in which all features are equal.",
+        "Divide by the norm alone.",
+        only="unit",
+    ),
+}
+
 CAUSAL = True
 SCORES = "weights that are no softmax of scores"
 

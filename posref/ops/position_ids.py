@@ -246,7 +246,7 @@ ARRAYS = {
     "query_positions": lambda s: _far(s) + 10 + 5 * np.arange(s.n_query),
     "key_positions": _kept_keys,
     "positions": _about_lengths,
-    "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [4, s.merge, 2 * s.merge], [1, 0, 0]]),
+    "parts": lambda s: np.array([[2, 0, 0], [1, 2 * s.merge, 3 * s.merge], [3, 0, 0], [9, s.merge, 2 * s.merge], [1, 0, 0]]),
 }
 # a mask of padding is no mask of attention; a temperature one position off is that of the other convention
 REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}

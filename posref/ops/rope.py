@@ -847,18 +847,67 @@ def _turned_first_then_normed(right):
     return lambda x, weight, eps, *rest: _normed(right(x, None, eps, *rest), weight, eps)
 
 
+def _mean(x):
+    return x.sum(axis=-1, keepdims=True) / x.shape[-1]
+
+
+def _otherwise_normed(divisor, center=False, weighted=lambda weight: weight):
+    """Another norm: (x, or x - mean) / divisor(x, eps) * weighted(weight)."""
+
+    def normed(x, weight, eps):
+        x = x - _mean(x) if center else x
+        return x / divisor(x, eps) * weighted(weight if weight is not None else missing())
+
+    return inside(HERE, "_normed", lambda right: normed)
+
+
+def _rms(x, eps):
+    return (_mean(x * x) + eps) ** 0.5
+
+
 VIEW = (
     "View the rows of interleaved weights as (heads, dim/2, 2), those of half as (heads, 2, dim/2), and exchange the last two."
 )
 ORDERS = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
 
 FURTHER = {
+    "positions_counted_along_heads": Mistake(
+        _places(lambda p, batch, head, row: p[batch, 0, 0] + head),
+        "head h turns by the first position + h: positions are counted along the axis of the heads",
+        "Heads differ, tokens do not.",
+        "Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads.",
+        only="rotate",
+    ),
     "norm_after_the_rotation": Mistake(
         inside(HERE, "_normed_and_turned", _turned_first_then_normed),
         "queries and keys are normalized after the rotation",
         "Scores are off from the first token on, where the weights of a pair differ.",
         "Normalize each head of queries and keys, multiply by its weight, then rotate.",
     ),
+    **{
+        f"norm_{name}": Mistake(
+            _otherwise_normed(*change), bug, "", "Use the norm of the model and its eps: most have RMSNorm."
+        )
+        for name, bug, *change in (
+            ("with_mean", "the mean is subtracted before the norm, as in LayerNorm", _rms, True),
+            (
+                "of_sums",
+                "the sum of squares stands for their mean: an L2 norm",
+                lambda x, eps: ((x * x).sum(-1, keepdims=True) + eps) ** 0.5,
+            ),
+            (
+                "of_all_heads",
+                "the norm is that of all heads together",
+                lambda x, eps: (_mean(x * x).sum(-3, keepdims=True) / x.shape[-3] + eps) ** 0.5,
+            ),
+            ("eps_beside_the_root", "eps is added to the root, not under it", lambda x, eps: _mean(x * x) ** 0.5 + eps),
+            ("weights_plus_one", "the norm multiplies by 1 + weight", _rms, False, lambda weight: 1 + weight),
+            ("weights_left_out", "the norm has no weights", _rms, False, lambda weight: 1),
+        )
+    },
+    "norm_of_queries_alone": Mistake(using(k_weight=None), "keys are not normalized", "", "Normalize both."),
+    "norm_of_keys_alone": Mistake(using(q_weight=None), "queries are not normalized", "", "Normalize both."),
+    "norm_without_eps": Mistake(using(eps=0), "eps of the norm is left out, or far too small", "", "Add eps to the mean."),
     "norm_left_out": Mistake(using(q_weight=None, k_weight=None), "queries and keys are not normalized", "", "Normalize them."),
     **{
         f"permuted_for_{heads}_heads": Mistake(

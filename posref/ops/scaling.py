@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posref.ops import Mistake, instead, missing, result, using
+from posref.ops import Mistake, both, inside, instead, missing, result, using
 from posref.rotary import rope, scaling
 
 
@@ -195,6 +195,11 @@ def _partial(dim, base, fraction):
     return np.concatenate([rope.frequencies(2 * turned, base), np.zeros(dim // 2 - turned)])
 
 
+def _applied_twice(f, a):
+    once = f(**a)
+    return inside(rope, "frequencies", lambda right: lambda *x: once)(f, a)
+
+
 def _power_of_the_magnitude(power):
     return result(lambda y, a: y * scaling.yarn_magnitude(a.factor) ** power)
 
@@ -359,6 +364,33 @@ MISTAKES = {
         "Attention is too sharp.",
         "Multiply the tables by the magnitude once; its square belongs to the softmax scale.",
         only="yarn_tables",
+    ),
+}
+
+FURTHER = {
+    "applied_twice": Mistake(
+        _applied_twice,
+        "the schedule is applied twice: to frequencies that are scaled already",
+        "Slow pairs are too slow by the factor once more.",
+        "Scale where the model is loaded or where the tables are made, not in both places.",
+        only="ntk dynamic_ntk yarn llama3 longrope",
+    ),
+    "range_of_base_10000": Mistake(
+        inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),
+        "the edges of the ramp are computed with base 10000, another than that of the frequencies",
+        "Frequencies in the ramp are off.",
+        "Compute the edges of the ramp with rope_theta.",
+        only="yarn yarn_tables",
+    ),
+    "betas_for_each_other": Mistake(
+        both(
+            using(beta_fast=lambda a: a.beta_slow, beta_slow=lambda a: a.beta_fast),
+            inside(scaling, "_require_ramp", lambda right: lambda *x: None),
+        ),
+        "beta_fast and beta_slow are exchanged: the ramp runs backwards",
+        "Near tokens are blurred, far ones garbage.",
+        "beta_fast is the larger number, 32, and beta_slow 1.",
+        only="yarn yarn_tables",
     ),
 }
 

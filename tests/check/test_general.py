@@ -11,6 +11,7 @@ from posref.check import check, diagnose, general, verdict
 from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
+from posref.check.wrong_elements import not_computed
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
@@ -26,6 +27,10 @@ def turned(x, positions):
     angle = positions[:, None, :, None] * PAIRS
     a, b = np.split(x, 2, axis=-1)
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
+
+
+def along_heads(x, positions):
+    return turned(x.swapaxes(1, 2), positions[:, :1] + np.arange(x.shape[1])).swapaxes(1, 2)
 
 
 def scores(q, k, i, j):
@@ -86,7 +91,7 @@ def turned_attention(q, k, v, i, j, mask=True, sinks=None, masked=-1e9, factor=1
 
 def other_times(parts, step=13):
     ids = position_ids.multimodal(parts, **VIDEO)
-    ids[11:19, 0] += (step - 1) * (np.arange(8) // 2)  # the frames of the probe's video, two patches each
+    ids[11:29, 0] = 8 + np.floor(step * (np.arange(18) // 2))  # the frames of the probe's video, two patches each
     return ids
 
 
@@ -96,8 +101,14 @@ def whole_head(x, coordinates, speeds=PAIRS):
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
 
 
-def normed(x, weight):
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6) * weight
+def normed(x, weight, eps=1e-6, of=-1, center=0):
+    x = x - center * x.mean(axis=-1, keepdims=True)
+    return x / np.sqrt((x**2).mean(axis=of, keepdims=True) + eps) * weight
+
+
+def normed_otherwise(q, k, v, i, j, q_weight, k_weight, **how):
+    q, k = (turned(normed(x, weight, **how), p) for x, weight, p in ((q, q_weight, i), (k, k_weight, j)))
+    return softmax(q @ k.swapaxes(2, 3) / 4) @ v
 
 
 def normed_late(q, k, v, i, j, q_weight, k_weight):
@@ -106,13 +117,25 @@ def normed_late(q, k, v, i, j, q_weight, k_weight):
 
 TURNED = {"dim": 16, "layout": "half", "scale": 0.25}
 SCALE, ROWS, VIDEO = {"scale": 0.25}, {"scale": 0.25, "row_scale": True}, {"merge": 2, "convention": "largest"}
+NORMED, LATE = TURNED | {"q_weight": True, "k_weight": True}, {"amount": 0.1, "floor": 128000.0}
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
     ("rope.scores", ROPE, lambda q, k, i, j: turned(q, i) @ woven(k, j).swapaxes(2, 3) / 4, "other_layout_of_k"),
     ("rope.attend", TURNED | {"causal": True}, partial(turned_attention, masked=0), "mask_multiplied"),
     ("rope.attend", TURNED | {"sinks": True}, partial(turned_attention, factor=0.25), "sink_scaled"),
-    ("rope.attend", TURNED | {"q_weight": True, "k_weight": True}, normed_late, "norm_after_the_rotation"),
+    ("rope.attend", NORMED, normed_late, "norm_after_the_rotation"),
+    ("rope.attend", NORMED, partial(normed_otherwise, eps=1e-5), "eps 1e-05"),
+    ("rope.attend", NORMED, partial(normed_otherwise, eps=0), "norm_without_eps"),
+    ("rope.attend", NORMED, partial(normed_otherwise, center=1), "norm_with_mean"),
+    ("rope.attend", NORMED, partial(normed_otherwise, of=(1, 3)), "norm_of_all_heads"),
+    (
+        "delta.unit",
+        {"eps": 1e-6},
+        lambda x: ops.op("delta.unit").spec(x - x.mean(-1, keepdims=True), eps=1e-6),
+        "mean_subtracted",
+    ),
+    ("rope.rotate", {"dim": 16, "layout": "half"}, along_heads, "positions_counted_along_heads"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2), "result_axes_0213"),
     ("attention.attend", SCALE, lambda *x: attend(*x).swapaxes(1, 2).reshape(3, 5, 16), "result_heads_merged"),
     ("attention.attend", SCALE, lambda *x: attend(*x).reshape(3, 5, 16), "result_heads_viewed"),
@@ -122,6 +145,12 @@ NAMED = [
     ("position_ids.temperature", WARM, lambda p: 1 + 0.1 * np.log2(1 + (p + 1) // 8192), "temperature_by_base_2"),
     ("position_ids.temperature", WARM, lambda p: np.maximum(1, np.log(p + 1) / np.log(8192)), "temperature_log_n"),
     ("position_ids.temperature", WARM, lambda p: 1.0 + 0 * p, "constant_output"),
+    ("position_ids.temperature", WARM, lambda p: np.minimum(1 + 0.1 * np.log(1 + (p + 1) // 8192), 1.2), "clipped"),
+    ("inkling.temperature", LATE, lambda p: np.clip(np.log((p + 1) / 128000) / 10 + 1, 1, 1.15), "clipped"),
+    ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale_limited"),
+    ("position_ids.multimodal", VIDEO, partial(other_times, step=0.5), "time_times_0.5"),
+    ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2]) * (np.arange(16) < 8), "part_not_computed"),
+    ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2] * [1, 1, 0, 0]), "part_not_computed"),
     ("position_ids.multimodal", VIDEO, other_times, "time_times_13"),
     ("axes.rotate", MROPE, whole_head, "all_rotated"),
     ("axes.rotate", MROPE, partial(whole_head, speeds=PAIRS**2), "all_rotated_same_exponent"),
@@ -240,7 +269,7 @@ def asked(question, name, answer):
     if verdict.judged(report, question, got, pairs=False):
         return
     known = question.op.mistakes | dict(general.hypotheses(question)) | dict(verdict.other_settings.hypotheses(question))
-    known |= ops.further(question.op)
+    known |= ops.further(question.op) | dict(general.hypotheses(question, got)) | dict(not_computed(question, got))
     for finding in report.diagnosis:
         if finding.name in known:
             theirs = question.answer(finding.name, known[finding.name].wrong)

@@ -40,10 +40,10 @@ def ntk(base, factor):
     return plain(base * factor ** (DIM / (DIM - 2)))
 
 
-def llama3(base, factor, low, high, length):
+def llama3(base, factor, low, high, length, theta=None):
     """Meta's loop."""
     found = []
-    for w in plain(base):
+    for w in theta or plain(base):
         wavelength = 2 * math.pi / w
         if wavelength < length / high:
             found.append(w)
@@ -55,8 +55,8 @@ def llama3(base, factor, low, high, length):
     return found
 
 
-def yarn(base, factor, length, truncate, fast=32, slow=1):
-    low, high = (DIM * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (fast, slow))
+def yarn(base, factor, length, truncate, fast=32, slow=1, of=None):
+    low, high = (DIM * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(of or base)) for turns in (fast, slow))
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, DIM - 1)
@@ -104,6 +104,9 @@ def test_asked_by_name(schedule):
         ("inverted", llama3(5e5, 1 / 8, 1, 4, 8192), "llama3"),
         ("inverted", yarn(15e4, 1 / 32, 4096, False), "yarn"),
         ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
+        ("applied_twice", llama3(5e5, 8, 1, 4, 8192, llama3(5e5, 8, 1, 4, 8192)), "llama3"),
+        ("range_of_base_10000", yarn(15e4, 32, 4096, False, of=1e4), "yarn"),
+        ("betas_for_each_other", yarn(15e4, 32, 4096, False, 1, 32), "yarn"),
         ("factor 4", yarn(15e4, 4, 4096, False), "yarn"),
         ("original_length 131072", yarn(15e4, 32, 131072, False), "yarn"),
     ],

@@ -47,7 +47,7 @@ def asked(
     arrays = {name: np.asarray(value, dtype=float) if isinstance(value, list) else value for name, value in settings.items()}
     a = completed(op.spec, {**arrays, "dim": dim, "base": base})
     right, found = op.spec(**a), {}
-    for name, mistake in op.mistakes.items():
+    for name, mistake in {**ops.further(op), **op.mistakes}.items():
         with suppress(*NO_ANSWER), np.errstate(all="ignore"):
             wrong = mistake.wrong(op.spec, a)
             found[name] = mistake._replace(wrong=using(frequencies=wrong), kind="base", only="")

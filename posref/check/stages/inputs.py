@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from posref.check import engine
+from posref.check import engine, general
 from posref.check.call import Caller, Misbehaved, output
 from posref.check.report import Report
 from posref.check.stages.later_questions import failed, features, question_with, reshaped
 from posref.check.verdict import judged
-from posref.ops import Arguments, Mistake, NotHere, common, probe, result, using
+from posref.ops import Arguments, Mistake, NotHere, common, probe, using
 
 BITS = {"float16 or TF32": 11, "bfloat16": 8}
 ROUNDED = (
@@ -52,7 +52,6 @@ def fine_numbers(report: Report, caller: Caller, first: engine.Question) -> None
 
 
 LARGEST = 1024  # result of the question about large features: far below the end of float16, above that of 8-bit formats
-CLIPPED = ("values are clipped", "Right for small numbers; keys of trained models have outliers of tens to hundreds.")
 
 
 def large_features(report: Report, caller: Caller, first: engine.Question) -> None:
@@ -63,7 +62,17 @@ def large_features(report: Report, caller: Caller, first: engine.Question) -> No
         return
     factor = 2.0 ** (np.log2(LARGEST / size) // len(names))
     large = Arguments(first.a | {name: factor * first.a[name] for name in names})
-    _contents(report, caller, first, large, f"{' and '.join(names)} times {factor:g}", _clipped)
+    _contents(report, caller, first, large, f"{' and '.join(names)} times {factor:g}", general.clipped)
+
+
+def small_features(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Features whose squares are about as large as the eps of their norm, in float32: at usual features any eps is right."""
+    eps, wide = first.a.get("eps"), {caller.given, caller.dtype} <= {"float32", "float64"}
+    if not report.ok or not eps or not wide:
+        return
+    names = [name for name in features(caller.op, first.a) if not _is_linear(first, name)]
+    small = {name: first.a[name] * 2.0 ** np.rint(np.log2(eps) / 2) for name in names}
+    _contents(report, caller, first, Arguments(first.a | small), f"{' and '.join(names)} about as small as eps", lambda got: {})
 
 
 def _is_linear(first: engine.Question, name: str) -> bool:
@@ -73,13 +82,6 @@ def _is_linear(first: engine.Question, name: str) -> bool:
             return np.array_equal(first.op.spec(**first.a | {name: 2 * first.a[name]}), 2 * first.right)
     except ValueError:
         return False
-
-
-def _clipped(got: np.ndarray) -> dict[str, Mistake]:
-    """The right result, between the smallest and the largest number of the output."""
-    low, high = got.min(), got.max()
-    bug = f"{CLIPPED[0]} at {low:g} and {high:g}"
-    return {"clipped": Mistake(result(lambda y: np.clip(y, low, high)), bug, CLIPPED[1], "Do not clip features.")}
 
 
 def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first: engine.Question) -> None:
