@@ -78,13 +78,25 @@ def _form(tables: tuple[str, ...], lay: Callable[[Any], Any], doubled: Any) -> F
 
 
 def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.ndarray], Any], to: Any) -> Callable[..., Any]:
-    """`fn(x, positions)`: the rotated array number `part`. The other array that is rotated has other numbers."""
+    """`fn(x, positions)`: the rotated array number `part`. The other array has other numbers, which the result may not read."""
+    told = list[bool]()
 
-    def asked(x: Any, positions: Any) -> Any:
+    def rotated(x: Any, other: Any, positions: Any) -> Any:
         tables = [to(y) if y.dtype.kind == "f" else _complex(to, y) for y in made(np.atleast_2d(output(positions)))]
-        arrays = [x if i == part else -x for i in range(len(convention.rotated))]
+        arrays = [x if i == part else other for i in range(len(convention.rotated))]
         result = fn(*arrays, **dict(zip(convention.tables, tables, strict=True)))
         return result[part] if isinstance(result, (tuple, list)) else result
+
+    def asked(x: Any, positions: Any) -> Any:
+        own, other = x + 0, x * x
+        result = rotated(x, -x, positions)
+        if len(convention.rotated) > 1 and not told:
+            told.append(True)
+            first, second = output(result), output(rotated(own, other, positions))
+            if first.shape == second.shape and np.abs(first - second).max() > 0.1 * np.abs(first).max():
+                this, one = convention.rotated[part], convention.rotated[1 - part]
+                raise ValueError(f"the result of {this} depends on {one}: with other numbers in {one} it is another")
+        return result
 
     return asked
 
@@ -97,11 +109,11 @@ def _complex(to: Any, y: np.ndarray) -> Any:
 
 def with_tables(
     fn: Any, convention: Convention, asked: Op, settings: dict[str, Any], axes: str, to: Any
-) -> tuple[str, list[Callable[..., Any]]]:
-    """`fn(x, positions)` for each array that `fn` rotates, and words for the form of the tables.
+) -> tuple[str, list[Callable[..., Any]], dict[str, str]]:
+    """`fn(x, positions)` for each array that `fn` rotates, words for the form of the tables, and its axes and positions.
 
     It is the form with which `fn` gives the right answer, else one with which it keeps lengths, else the first with which it
-    runs.
+    runs; axes "bnhd", Meta's, where it runs with those alone, and shared positions where tables have no axis of the batch.
     """
     to = to or (lambda array: array)
     known = {name: settings[name] for name in ("dim", "base", "exponent_dim", "magnitude", "sign") if name in settings}
@@ -111,26 +123,31 @@ def with_tables(
         theta = theta(int(positions.max()) + 1) if callable(theta) else theta
         return np.split(op("rope.tables").spec(positions.astype(np.int64), **known, frequencies=theta), 2, axis=-1)
 
-    probe = asked.make(**settings | {"max_position": 50})
-    expected, found = asked.spec(**probe), list[Any]()
-    for words, form in forms(convention, settings["layout"], axes):
+    found = list[Any]()
+    others = ("bnhd",) if convention.tables[0] in COMPLEX and axes == "bhnd" else ()
+    tried = ((way, *each) for way in (axes, *others) for each in forms(convention, settings["layout"], way))
+    for order, words, form in tried:
+        if order != axes and min(found)[0] < 3:
+            break
         made = lambda positions, form=form: form(*tables(positions))  # noqa: E731
         parts = [of_positions(fn, convention, part, made, to) for part in range(len(convention.rotated))]
+        ways = {"axes": order, "positions": "shared" if words.startswith("(n,") else settings.get("positions", "batch")}
+        probe = asked.make(**settings | {"max_position": 50, "positions": ways["positions"]})
+        expected = asked.spec(**probe)
         try:
-            got = Caller(parts[0], asked, to, None, axes, settings.get("positions", "batch"))(probe)
+            got = Caller(parts[0], asked, to, None, *ways.values())(probe)
         except Misbehaved:
-            found.append((3, len(found), words, parts))
+            found.append((3, len(found), words, parts, ways))
             continue
         size = 0.1 * np.abs(expected).max()
         if got.shape != expected.shape:
-            found.append((2, len(found), words, parts))
+            found.append((2, len(found), words, parts, ways))
         elif np.allclose(got, expected, atol=size):
-            return words, parts
+            return words, parts, ways
         else:
             ours, theirs = (np.linalg.norm(y, axis=-1) for y in (got, expected))
-            found.append((int(not np.allclose(ours, theirs, atol=size)), len(found), words, parts))
-    _, _, words, parts = min(found)
-    return words, parts
+            found.append((int(not np.allclose(ours, theirs, atol=size)), len(found), words, parts, ways))
+    return min(found)[2:]
 
 
 def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:

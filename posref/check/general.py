@@ -58,10 +58,15 @@ def hypotheses(question: Question, got: np.ndarray | None = None) -> Iterator[Na
     for name, value in arrays.items():
         yield from (_in_order(name, value, order, axis) for order, axis in _orders(value))
         yield from _mixed(name, value)
-        for low, high in LIMITS if value.dtype.kind == "f" else ():
+        binding = (
+            (low, high)
+            for low, high in LIMITS
+            if value.dtype.kind == "f" and low in (-np.inf, max(low, value.min())) and high in (np.inf, min(high, value.max()))
+        )
+        for low, high in binding:
             words = " and ".join(f"at {word} {end:g}" for word, end in (("least", low), ("most", high)) if np.isfinite(end))
             limited = using(**{name: lambda a, n=name, low=low, high=high: np.clip(a[n], low, high)})
-            yield _mistake(f"{name}_limited", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
+            yield _mistake(f"{name} {words}", limited, f"{name} are limited: {words}", "Use them as given.", "setting")
         if value.dtype.kind == "b":
             yield _mistake(
                 f"{name}_inverted",
@@ -120,7 +125,10 @@ def _band(a: Arguments, got: np.ndarray | None) -> Iterator[Named]:
     if first is None and last is None:
         return
     low, high = -np.inf if first is None else first, np.inf if last is None else last
-    words = " ".join(f"{word} {end}" for word, end in (("from", first), ("to", last)) if end is not None)
+    ends = (("from", first, every[every < low]), ("to", last, every[every > high]))
+    nearest = {end: others[np.abs(others - end).argmin()] for _, end, others in ends if end is not None}
+    asked = {end: "" if abs(other - end) == 1 else f", next to which {other} was asked," for end, other in nearest.items()}
+    words = " ".join(f"{word} {end}{asked[end]}" for word, end, _ in ends if end is not None)
     bug = f"exactly the keys of the offsets j - i {words} are seen"
     yield _mistake("other_offsets", lambda f, a: (low <= _offsets(a)) & (_offsets(a) <= high), bug, "Compare both ends.")
 
@@ -156,6 +164,12 @@ def _rows_as_heads(y: Any) -> Any:
     return y.swapaxes(1, 2).reshape(*y.shape)
 
 
+def _reshaped(y: Any, axis: int) -> Any:
+    """Axes (r, c) whose numbers stand as (c, r) in memory."""
+    shape = (*y.shape[:axis], y.shape[axis + 1], y.shape[axis], *y.shape[axis + 2 :])
+    return y.reshape(shape).swapaxes(axis, axis + 1)
+
+
 def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
     """Axes of heads and rows that are read as each other, and a square that is transposed."""
     if value.ndim == 4 and value.shape[1] > 1 < value.shape[2]:
@@ -167,6 +181,14 @@ def _mixed(name: str, value: np.ndarray) -> Iterator[Named]:
             wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
             remedy = "Transpose it: a view of another shape moves no numbers."
             yield _mistake(f"{name}_{mixed}_mixed", wrong, f"{name} {words} without a transposition", remedy)
+    for axis in range(value.ndim - 1) if value.ndim < 4 else ():
+        rows, columns = value.shape[axis : axis + 2]
+        if 1 < rows != columns > 1:
+            change = partial(_reshaped, axis=axis)
+            wrong = result(change) if name == "result" else using(**{name: lambda a, f=change: f(a[name])})
+            words = f"{name} is read as if its axes ({rows}, {columns}) stood as ({columns}, {rows}) in memory"
+            called = f"{name}_reshaped" if axis == value.ndim - 2 else f"{name}_blocks_reshaped"
+            yield _mistake(called, wrong, words, "Exchange axes by a transposition, not by a reshape.")
     if value.ndim > 1 and value.shape[-1] == value.shape[-2] > 1:
         wrong = (
             result(lambda y: y.swapaxes(-1, -2)) if name == "result" else using(**{name: lambda a: a[name].swapaxes(-1, -2)})
@@ -219,6 +241,8 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
                     f"{name} are too {side} by {words}, against the others",
                     "Count queries and keys from the same start.",
                 )
+        twice, remedy = using(**{name: lambda a, n=name: 2 * a[n]}), "Turn each side once: before it is cached or after it."
+        yield _mistake(f"{name}_doubled", twice, f"{name} are doubled, as where one side is rotated twice", remedy)
         zero = using(**{name: lambda a, n=name: 0 * a[n]})
         yield _mistake(f"{name}_zero", zero, f"{name} are 0, those of the others are as given", "Pass both on.")
     for shift in (1, 2, 3, -1, -2, -3) if len(names) == 1 else ():
@@ -245,6 +269,7 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
 def factors(a: Arguments) -> dict[str, float]:
     """Factors that a result may have too often or too rarely, by what they are."""
     found = {"-1": -1.0, "1/2": 0.5, "log2 e": np.log2(np.e), "ln 2": np.log(2.0), "1/10": 0.1}
+    found |= {"2 pi": 2 * np.pi, "1 / 2 pi": 0.5 / np.pi} | {f"1/{power}": 1 / power for power in (4, 8, 16)}
     found |= {f"{power:g}": power for power in POWERS}
     for name, value in a.items():
         if isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype.kind == "f" and value.shape[-1] > 1:

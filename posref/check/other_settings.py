@@ -52,9 +52,12 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
             (f"2 {name}", 2 * asked),
             (f"{name}^2", size**2),
             (f"root of {name}", size**0.5),
+            *([(f"logarithm of {name}", np.log(asked))] if (asked > 0).all() else ()),
             *one,
         ]
     known = usual().get(name, ())
+    widths = {a[each].shape[-1] for each in ("q", "k") if name == "scale" and isinstance(a.get(each), np.ndarray)}
+    known = (*known, *(width**power for width in sorted(widths) for power in (-0.5, -1.0)))
     values = _numbers(asked, known) if type(asked) in (int, float) else known if asked is None else ()
     none = [(f"no {name}", None)] if values and asked is not None and _defaults(op)[name] is None else []
     return [(f"{name} {value:.10g}", value) for value in values] + none
@@ -76,7 +79,7 @@ def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
     if asked == round(asked):  # nobody writes the base 10001
         near += [value for value in (asked - 1, asked + 1) if type(asked) is int or float(f"{value:.2g}") == value]
     else:
-        near += [asked / 2**0.5, asked * 2**0.5]
+        near += [asked / 2**0.5, asked * 2**0.5, 1 / asked]
     values = [int(value) if value == int(value) else value for value in (*near, *known)]
     if type(asked) is int and asked:
         values = [value for value in values if 0 < value / asked <= MOST]

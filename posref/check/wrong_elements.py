@@ -99,7 +99,7 @@ def not_computed(question: Question, got: np.ndarray) -> Iterator[Named]:
     """A part of one axis that is 0 or equals an input, where nothing else is wrong; three numbers that are lost show it."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     for axis, name in enumerate(names(question)):
-        part = wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True)
+        part = np.asarray(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis), keepdims=True))
         place = (slice(None),) * axis + (np.flatnonzero(part),)
         lost = not part.all() and len(np.unique(question.right[place])) >= 3
         if found := untouched(got, question.a, place) if lost else "":

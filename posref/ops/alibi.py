@@ -28,6 +28,12 @@ def _slopes(change):
     return inside(alibi, "slopes", lambda right: lambda heads, *, max_bias: change(right, heads, max_bias))
 
 
+def _without_steps(right, heads, b):
+    whole = 2 ** (int(heads).bit_length() - 1)
+    more = right(2 * whole, max_bias=b)[: heads - whole] if heads > whole else missing()
+    return np.concatenate([right(whole, max_bias=b), more])
+
+
 def _form(name):
     """Another form, with an entry for every query as broadcasting gives."""
 
@@ -201,6 +207,12 @@ FURTHER = {
         "the slopes are 1 / h for head h instead of powers of two",
         "All heads look at near tokens.",
         "The slopes of H heads are 2^(-8 h / H).",
+    ),
+    "further_slopes_in_a_row": Mistake(
+        _slopes(_without_steps),
+        "beyond the power of two below, the slopes are the first ones of twice as many heads, not every other one",
+        "The last heads have slopes of the wrong size; right for 8, 16, 32 heads.",
+        "Take every other slope of 2H heads: [0::2].",
     ),
     "one_slope": Mistake(
         _slopes(lambda right, heads, b: 0 * np.arange(heads) + right(heads, max_bias=b)[0]),

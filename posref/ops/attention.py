@@ -619,6 +619,13 @@ def _causal_window(query_positions, key_positions, width):
 
 
 FURTHER = {
+    "all_seen_from_the_prefix": Mistake(
+        lambda f, a: f(**a) | (np.arange(a.n) < a.prefixes[:, None])[..., None],
+        "queries of the prefix see all keys: that the key is in the prefix too is not asked",
+        "The prefix sees the answer.",
+        "Both the query and the key have to be in the prefix.",
+        only="prefix_mask",
+    ),
     "not_causal": Mistake(
         inside(attention, "causal_mask", lambda right: lambda i, j: (j >= j)[..., None, :] & (i >= i)[..., None]),
         "keys after the query are seen too: the causal mask is left out",

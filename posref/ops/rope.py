@@ -151,6 +151,10 @@ def _not_as_given(theta, a):
     return (theta != 0) * a.base ** (-2 * np.arange(a.dim // 2) / a.dim) if a.frequencies is not None else missing()
 
 
+def _all_turning(a):
+    return a.frequencies if a.frequencies is not None and (a.frequencies > 0).all() else missing()
+
+
 def _continued(theta, a):
     """Frequencies of 0 replaced by the law of the first two."""
     if len(theta) < 2 or (theta != 0).all():
@@ -876,6 +880,20 @@ FURTHER = {
         "head h turns by the first position + h: positions are counted along the axis of the heads",
         "Heads differ, tokens do not.",
         "Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads.",
+        only="rotate",
+    ),
+    "passed_in_front": Mistake(
+        lambda f, a: np.concatenate([f(**a)[..., a.dim :], f(**a)[..., : a.dim]], axis=-1) if _has_tail(a) else missing(),
+        "the features that pass are put in front of those that turn",
+        "Scores are right where queries and keys agree; rotated vectors are permuted.",
+        "Put the features that turn first: cat((rotated, passed)).",
+        only="rotate",
+    ),
+    "scaling_inverted": Mistake(
+        using(frequencies=lambda a: _theta(a.dim, a.base) ** 2 / _all_turning(a)),
+        "frequencies are multiplied by the factors by which they are to be divided",
+        "Garbage at any length.",
+        "Divide each frequency by its factor.",
         only="rotate",
     ),
     "norm_after_the_rotation": Mistake(

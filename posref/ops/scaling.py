@@ -195,6 +195,11 @@ def _partial(dim, base, fraction):
     return np.concatenate([rope.frequencies(2 * turned, base), np.zeros(dim // 2 - turned)])
 
 
+def _blend_reversed(f, a):
+    w, right = rope.frequencies(a.dim, a.base), f(**a)
+    return np.where((right == w) | (right == w / a.factor), right, w + w / a.factor - right)
+
+
 def _applied_twice(f, a):
     once = f(**a)
     return inside(rope, "frequencies", lambda right: lambda *x: once)(f, a)
@@ -374,6 +379,13 @@ FURTHER = {
         "Slow pairs are too slow by the factor once more.",
         "Scale where the model is loaded or where the tables are made, not in both places.",
         only="ntk dynamic_ntk yarn llama3 longrope",
+    ),
+    "blend_reversed": Mistake(
+        _blend_reversed,
+        "the blend between low_freq_factor and high_freq_factor is reversed",
+        "Pairs in the blend jump at both edges.",
+        "The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor.",
+        only="llama3",
     ),
     "range_of_base_10000": Mistake(
         inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),

@@ -63,12 +63,12 @@ def _averaged(f, a):
     return f(**a) / np.maximum(count, 1)
 
 
-def _by_distance(far):
+def _by_distance(far, exactly=2):
     """Buckets with far(n, exact, steps, max_distance, side) beyond the exact ones, `side` buckets in a direction."""
 
     def bucket(offsets, *, buckets=32, max_distance=128, bidirectional):
         side = buckets // 2 if bidirectional else buckets
-        exact = side // 2
+        exact = side // exactly
         n = np.abs(offsets) if bidirectional else np.maximum(-offsets, 0)
         beyond = far(np.maximum(n, exact).astype(float), float(exact), float(side - exact), float(max_distance), side)
         found = np.where(n < exact, n, beyond).astype(int)
@@ -324,6 +324,12 @@ FURTHER = {
         "distances beyond the last bucket are not limited to it, for keys after the query alone",
         "Far keys of the future read other rows of the table.",
         "Limit both sides to their last bucket.",
+    ),
+    "quarter_exact": Mistake(
+        inside(t5, "bucket", lambda right: _by_distance(lambda *x: np.minimum(_unlimited(*x), x[-1] - 1), 4)),
+        "a quarter of the buckets of a side is exact, not half: they are halved once more",
+        "Near keys share buckets too early.",
+        "max_exact is half of the buckets of a side.",
     ),
     "linear_to_the_maximum": Mistake(
         inside(t5, "bucket", lambda right: _linear),

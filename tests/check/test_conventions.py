@@ -140,3 +140,27 @@ def test_what_makes_its_own_tables_is_not_taken_for_one_that_receives_them():
 def test_tables_are_made_for_given_positions():
     with pytest.raises(ValueError, match=r"fn\(x, cos, sin\) receives tables.* leave out positions="):
         check_rope(lambda x, cos, sin: x, dim=8, layout="half", positions="range")
+
+
+def test_a_result_that_reads_the_other_array_is_said():
+    """k cos + turned(q) sin: a slip of one letter."""
+
+    def apply_rotary_pos_emb(q, k, cos, sin):
+        return turned(q, cos[..., : WIDTH // 2], sin[..., : WIDTH // 2], "half"), k * cos + np.roll(q, WIDTH // 2, -1) * sin
+
+    assert "the result of k depends on q" in str(check_rope(apply_rotary_pos_emb, dim=WIDTH, layout="half"))
+
+
+def test_metas_function_is_asked_in_its_axes():
+    def apply_rotary_emb(xq, xk, freqs_cis):
+        assert freqs_cis.shape == (xq.shape[1], xq.shape[-1] // 2)  # of tokens, before the heads
+        rotated = (turned(x, freqs_cis.real[:, None], freqs_cis.imag[:, None], "interleaved") for x in (xq, xk))
+        return tuple(y.astype(np.float32) for y in rotated)
+
+    report = check_rope(apply_rotary_emb, dim=WIDTH, layout="interleaved")
+    assert report.ok, str(report)
+    assert "axes=bnhd" in report.subject
+    assert any("positions were shared" in line for line in report.ambiguous)
+    back = lambda xq, xk, freqs_cis: apply_rotary_emb(xq, xk, freqs_cis.conj())  # noqa: E731
+    wrong = check_rope(back, dim=WIDTH, layout="interleaved")
+    assert [finding.name for finding in wrong.diagnosis] == ["sign"]

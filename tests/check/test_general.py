@@ -89,6 +89,25 @@ def turned_attention(q, k, v, i, j, mask=True, sinks=None, masked=-1e9, factor=1
     return softmax(np.concatenate([s, column], axis=-1))[..., :-1] @ v
 
 
+def by_width(x, positions, width):
+    angle = positions[:, None, :, None] * 10000.0 ** (-2 * np.arange(width // 2) / width)
+    a, b, rest = np.split(x, [width // 2, width], axis=-1)
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle), rest], axis=-1)
+
+
+def masked_cap(q, k, v, mask):
+    return softmax(30 * np.tanh(np.where(mask, 0.25 * q @ k.swapaxes(2, 3), -1e9) / 30)) * mask.any(-1, keepdims=True) @ v
+
+
+def quarter(n):
+    return np.where(n < 4, n, np.minimum(4 + np.floor(np.log(np.maximum(n, 4) / 4) / np.log(32) * 12 + 1e-9), 15)).astype(int)
+
+
+def weights_reshaped(q, q_turned, latents, k_turned, w_k):
+    read = w_k.reshape(w_k.shape[0], w_k.shape[2], w_k.shape[1]).swapaxes(1, 2)
+    return 0.25 * (q @ read.swapaxes(1, 2) @ latents.swapaxes(2, 3) + q_turned @ k_turned.swapaxes(2, 3))
+
+
 def other_times(parts, step=13):
     ids = position_ids.multimodal(parts, **VIDEO)
     ids[11:29, 0] = 8 + np.floor(step * (np.arange(18) // 2))  # the frames of the probe's video, two patches each
@@ -118,6 +137,7 @@ def normed_late(q, k, v, i, j, q_weight, k_weight):
 TURNED = {"dim": 16, "layout": "half", "scale": 0.25}
 SCALE, ROWS, VIDEO = {"scale": 0.25}, {"scale": 0.25, "row_scale": True}, {"merge": 2, "convention": "largest"}
 NORMED, LATE = TURNED | {"q_weight": True, "k_weight": True}, {"amount": 0.1, "floor": 128000.0}
+PARTIAL, TWICE = {"dim": 16, "head_dim": 48, "layout": "half"}, {"dim": 16, "layout": "half", "frequencies": PAIRS / 4}
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
 NAMED = [
     ("rope.scores", ROPE, lambda q, k, i, j: woven(q, i) @ turned(k, j).swapaxes(2, 3) / 4, "other_layout_of_q"),
@@ -147,7 +167,7 @@ NAMED = [
     ("position_ids.temperature", WARM, lambda p: 1.0 + 0 * p, "constant_output"),
     ("position_ids.temperature", WARM, lambda p: np.minimum(1 + 0.1 * np.log(1 + (p + 1) // 8192), 1.2), "clipped"),
     ("inkling.temperature", LATE, lambda p: np.clip(np.log((p + 1) / 128000) / 10 + 1, 1, 1.15), "clipped"),
-    ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale_limited"),
+    ("attention.attend", ROWS, lambda q, k, v, m, r: attend(q * np.minimum(r, 1)[:, None], k, v, m), "row_scale at most 1"),
     ("position_ids.multimodal", VIDEO, partial(other_times, step=0.5), "time_times_0.5"),
     ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2]) * (np.arange(16) < 8), "part_not_computed"),
     ("axes.rotate", MROPE, lambda x, c: by_axes(x, c, PAIRS[::2] * [1, 1, 0, 0]), "part_not_computed"),
@@ -197,6 +217,34 @@ NAMED = [
     ("t5.bucket", {"bidirectional": True}, lambda o: np.minimum(abs(o) // 8, 15) + 16 * (o > 0), "linear_to_the_maximum"),
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 8)), "exponent_head_dim"),
     ("axes.rotate", MROPE, lambda x, coordinates: by_axes(x, coordinates, 1e4 ** (-np.arange(4) / 2)), "exponent_doubled"),
+    ("rope.scores", ROPE, lambda q, k, i, j: scores(q, turned(k, j), i, j), "key_positions_doubled"),
+    ("rope.rotate", PARTIAL, lambda x, p: np.concatenate([x[..., 16:], turned(x[..., :16], p)], axis=-1), "passed_in_front"),
+    ("rope.rotate", PARTIAL, lambda x, p: by_width(x, p, 40), "rotary_dim 40"),
+    ("rope.rotate", TWICE, lambda x, p: turned(x, 4 * p), "scaling_inverted"),
+    ("alibi.bias", ALIBI, lambda i, j: SLOPES * offsets(i, j) / 8, "result_times_0.125"),
+    (
+        "alibi.bias",
+        ALIBI | {"heads": 12},
+        lambda i, j: np.r_[SLOPES, 2.0 ** (-np.arange(1, 5) / 2)[:, None, None]] * offsets(i, j),
+        "further_slopes_in_a_row",
+    ),
+    (
+        "attention.prefix_mask",
+        {},
+        lambda p, n: (np.tri(n) > 0) | (np.arange(n) < p[:, None])[..., None],
+        "all_seen_from_the_prefix",
+    ),
+    ("attention.attend", {"scale": 0.0625}, partial(attend, scale=8**-0.5), f"scale {8**-0.5:.10g}"),
+    ("attention.attend", {"scale": 0.125}, partial(attend, scale=8), "scale 8"),
+    (
+        "sinusoidal_2d.normalized",
+        {},
+        lambda mask: ops.op("sinusoidal_2d.normalized").spec(mask) / 2 / np.pi,
+        "result_times_0.159155",
+    ),
+    ("attention.attend", {"scale": 0.25, "softcap": 30.0}, masked_cap, "cap_after_mask"),
+    ("t5.bucket", {"bidirectional": True}, lambda o: quarter(abs(o)) + 16 * (o > 0), "quarter_exact"),
+    ("decoupled.absorbed_scores", {"scale": 0.25}, weights_reshaped, "w_k_reshaped"),
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
 ]
 

@@ -81,6 +81,11 @@ def named(theta, **asked):
     return [finding.name for finding in report.diagnosis]
 
 
+def test_exchanged_betas_turn_the_ramp_round_and_round_its_edges_otherwise():
+    asked = {"base": 15e4} | GPT_OSS | {"truncate": True}
+    assert named(yarn(15e4, 32, 4096, True, 1, 32), schedule="yarn", **asked) == ["betas_for_each_other"]
+
+
 @pytest.mark.parametrize("schedule", ASKED)
 def test_asked_by_name(schedule):
     theta, settings = ASKED[schedule]
@@ -106,7 +111,11 @@ def test_asked_by_name(schedule):
         ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
         ("applied_twice", llama3(5e5, 8, 1, 4, 8192, llama3(5e5, 8, 1, 4, 8192)), "llama3"),
         ("range_of_base_10000", yarn(15e4, 32, 4096, False, of=1e4), "yarn"),
-        ("betas_for_each_other", yarn(15e4, 32, 4096, False, 1, 32), "yarn"),
+        (
+            "blend_reversed",
+            [w + w / 8 - v if v not in (w, w / 8) else v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)],
+            "llama3",
+        ),
         ("factor 4", yarn(15e4, 4, 4096, False), "yarn"),
         ("original_length 131072", yarn(15e4, 32, 131072, False), "yarn"),
     ],

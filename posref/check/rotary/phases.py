@@ -114,7 +114,7 @@ def _bases(question: Question, got: np.ndarray, call: Caller | None) -> Iterator
     bases = [Base()]
     changed = np.flatnonzero((got != question.a[turned]).any(axis=tuple(range(got.ndim - 1))))
     width = 2 * (int(changed.max(initial=0)) // 2 + 1)
-    if width < question.a.dim:
+    if width < question.a.dim or question.a.dim < width < got.shape[-1]:
         bases.append(Base((_width(width),)))
     bases += [base.plus(name, m) for base in bases for name, m in question.op.mistakes.items() if m.kind == "layout"]
     found = _impulse(question, call) if call else None

@@ -115,7 +115,9 @@ def check_rope(
         if positions in ("range", "offset") or axes == "thd":
             words = "leave out positions= and axes=thd, or wrap it as fn(x, positions)"
             raise ValueError(f"check.check_rope: {convention} receives tables, made for positions (batch, n): {words}")
-        form, parts = conventions.with_tables(fn, convention, op, asked, axes, to)
+        form, parts, ways = conventions.with_tables(fn, convention, op, asked, axes, to)
+        axes, form = ways["axes"], form + ", axes=bnhd" * (ways["axes"] != axes)
+        asked |= {"positions": "shared"} if ways["positions"] == "shared" else {}
         words = f"; called as {convention} with tables {form}: frequencies and positions were given, not checked"
     for name, part in enumerate(parts):
         report = check(part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)

@@ -75,6 +75,16 @@ def small_features(report: Report, caller: Caller, first: engine.Question) -> No
     _contents(report, caller, first, Arguments(first.a | small), f"{' and '.join(names)} about as small as eps", lambda got: {})
 
 
+def low_scores(report: Report, caller: Caller, first: engine.Question) -> None:
+    """Scores that are all near -softcap, where a key that is masked before the cap weighs as much as one that is seen."""
+    a, wide = first.a, {caller.given, caller.dtype} <= {"float32", "float64"}
+    if not report.ok or not wide or not a.get("softcap") or not {"q", "k", "scale"} <= a.keys():
+        return
+    usual = np.abs(a.scale) * np.abs(a.k).mean() * a.k.shape[-1]
+    low = {"q": -4.0 * a.softcap / usual * (a.q != 0), "k": np.abs(a.k)}
+    _contents(report, caller, first, Arguments(a | low), "scores near -softcap", lambda got: {})
+
+
 def _is_linear(first: engine.Question, name: str) -> bool:
     """Whether twice the argument gives twice the result, to the last bit; False where it is refused."""
     try:
