@@ -43,7 +43,7 @@ class Layer:
     source: str = ""  # the file in which this behaviour was read
     indexer: dict[str, Any] | None = None  # the second rotation of sparse attention: layout, rotated, head_dim
     sign: int | None = None  # -1 where features rotate clockwise
-    rotated: str | None = None  # the first or the last features of a head
+    rotated: str | None = None  # first, first of each half, or last: the turned features of a head
     undo: bool | None = None  # whether values are rotated too, and the output back
     call: str | None = None  # the calls of posref that give the frequencies
     input: str | None = None  # learned: a table is also added to the patches

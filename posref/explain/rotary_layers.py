@@ -144,11 +144,13 @@ def _layer(settings, kind, turned, theta, given):
 
 def _turned(settings, values, width, layer):
     family, found = settings.family, schedule(values, width, settings)
+    pairs = layout(settings)
+    halves = pairs == "half" and 2 * len(found.frequencies) > found.rotary_dim  # pairs with frequency 0 stand between them
     layer = replace(
         layer,
-        layout=layout(settings),
+        layout=pairs,
         sign=family.get("sign", 1),
-        rotated=family.get("rotated", "first"),
+        rotated=family.get("rotated", "first of each half" if halves else "first"),
         undo=family.get("undo", False),
         rotary_dim=found.rotary_dim,
         base=found.base,

@@ -136,9 +136,7 @@ def _scaled(group):
 
 def _partly(group):
     """The first features of a head turn, with frequencies of their own width."""
-    return (
-        _turned(group) and group.rotary_dim < group.head_dim and group.rotated == "first" and _scaled(group) != "proportional"
-    )
+    return _turned(group) and group.rotary_dim < group.head_dim and group.rotated == "first"
 
 
 def _latent(group):

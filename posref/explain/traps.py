@@ -30,6 +30,7 @@ SILENT = re.compile(
     r"v_head_dim|temperature_init|chunk_size_feed|dropout|sinkhorn|sparsity|^temperature$|^finetuned$|initializer"
     r"|(?<!sink)(?<!global)_token|expert|moe|mlp|router|vocab|mamba|linear_|sparse_step|per_layer_input|^final_|fp32"
     r"|logit_scale_init|_cache|loss|image_|video_|audio_|vision_"
+    r"|^attention_in_multiplier$"  # of what is projected
 )
 # keys that no class of transformers 5.23.0 has, and that say nothing about its layers
 HARMLESS = re.compile(
@@ -38,6 +39,7 @@ HARMLESS = re.compile(
     r"|^(do_sample|top_[kp]|typical_p|min_length|bad_words_ids|no_repeat_ngram_size|num_return_sequences|(diversity|repetition)_penalty)$"
     r"|^(output_(past|attentions|scores|hidden_states)|return_dict_in_generate|tf_legacy_loss|remove_invalid_values)$"
     r"|^(tie_encoder_decoder|cache_implementation|attn_implementation|use_flash_attn|flash_attn|transformers\.js_config)$"
+    r"|^(vocabulary_map|ffn_act_fn)$"
 )
 NORM = re.compile(r"qk_?(layer_?)?norm")  # of a class without it, false says what is done
 FOPE = {"fope_init_factor", "fope_sep_head", "num_inv_freq"}  # of Intern-S1-Pro: modeling_interns1_pro.py, vLLM, lmdeploy
@@ -71,7 +73,7 @@ def foreign(settings):
     found = []
     for path, key, value in _leaves(_own(settings)):
         first = re.split(r"[.\[]", path)[0]
-        strange = first not in ROTARY and not {first, key} <= fields() and not (HARMLESS.search(first) or HARMLESS.search(key))
+        strange = first not in ROTARY and not {first, key} <= fields() and not any(map(HARMLESS.search, path.split(".")))
         if strange and value is not None and path not in settings.read and ".ffn." not in path:
             inside = first in fields() or any(each.startswith(f"{first}.") for each in settings.read)
             found.append(re.sub(r"\[\d+\]", "[i]", path) if inside else first)

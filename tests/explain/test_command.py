@@ -418,7 +418,7 @@ def plain_rotation(group, x, positions):
     y, half = x.copy(), width // 2
     read, _, write = group.layout.partition("_to_")
     pairs = {"half": lambda t: (t, t + half), "interleaved": lambda t: (2 * t, 2 * t + 1)}
-    assert x.shape[-1] == (head if group.rotated == "first" else width)
+    assert x.shape[-1] == (width if group.rotated == "last" else head)
     for t, frequency in enumerate(group.frequencies):
         angle = group.sign * frequency * positions[:, None, :]
         cos, sin = group.magnitude * np.cos(angle), group.magnitude * np.sin(angle)

@@ -223,3 +223,13 @@ def test_an_enormous_text_of_a_file_is_cut():
 def test_a_list_of_more_layers_than_there_are_is_a_trap():
     config = LLAMA | {"model_type": "qwen2", "layer_types": ["full_attention"] * 3}
     assert any("layer_types names 3 layers and num_hidden_layers is 2" in trap for trap in explain(config)["traps"])
+
+
+def test_a_multiplier_of_the_projections_input_is_not_about_position():
+    assert explain({"model_type": "falcon_h1", "attention_in_multiplier": 3.0})["unread"] == []
+
+
+def test_proportional_pairs_of_halves_turn_the_first_features_of_each_half():
+    """64 pairs of 256 turn: features 0-63 and 256-319 of 512."""
+    turned = {group["kind"]: group["rotated"] for group in explain({"model_type": "gemma4_text"})["layers"]}
+    assert turned == {"sliding_attention": "first", "full_attention": "first of each half"}

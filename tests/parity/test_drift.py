@@ -179,7 +179,7 @@ def test_a_step_of_one_token_is_not_clipped(model_type):
     assert "single token" not in str(explain(file | {"time_step_limit": [0.0, float("inf")], "time_step_min": 0.0})["traps"])
 
 
-@pytest.mark.parametrize("model_type", [*WITH_STATES, "phi4_multimodal", "t5", "dinov2"])
+@pytest.mark.parametrize("model_type", [*WITH_STATES, "phi4_multimodal", "t5", "dinov2", "dbrx", "mpt", "chameleon"])
 def test_every_key_that_a_class_writes_is_a_key_of_a_class(model_type):
     assert explain(json.loads(models.tiny(model_type).to_json_string(use_diff=False)))["foreign"] == []
 

@@ -624,7 +624,7 @@ def proportional(features, after):
 
 
 def part(layer, width):
-    return slice(None, width) if layer["rotated"] == "first" else slice(-width, None)
+    return slice(-width, None) if layer["rotated"] == "last" else slice(None, width)
 
 
 def turned(layer, x, cos, sin):

@@ -201,7 +201,7 @@ def fields():
     for kind in map(models.CONFIG_MAPPING.__getitem__, models.types()):
         found.update(getattr(kind, "__dataclass_fields__", {}), *getattr(kind, "attribute_map", {}).items(), taken(kind))
         with contextlib.suppress(Exception), models.quiet():
-            found.update(vars(kind()))
+            found.update(vars(kind()), *(vars(part()) for part in kind.sub_configs.values()))
     for file in (Path(models.transformers.__file__).parent / "models").glob("*/modeling_*.py"):
         found.update(re.findall(r"\bconfig\.(\w+)", file.read_text(encoding="utf-8")))
     methods = vars(models.transformers.PreTrainedConfig)
