@@ -909,13 +909,13 @@ LEARNED = (
     "phi4_multimodal_vision pixio radio roc_bert siglip2_text_model "
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
     "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
-    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision"
+    "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert"
 )
 ROBERTA = (
     "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text markuplm roberta roberta-prelayernorm "
     "xlm-roberta xlm-roberta-xl xmod"
 )
-LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 openai-gpt"
+LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 imagegpt openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
     "clip_text_model clipseg_text_model decision_transformer groupvit_text_model metaclip_2_text_model owlv2_text_model "
     "owlvit_text_model xclip_text_model"
@@ -948,6 +948,7 @@ FAMILIES |= {
     "biogpt": {"like": "learned_causal", "rows": "bart"},
     "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
     "xglm": {"like": "sinusoidal", "causal": True, "rows": "bart"},
+    "ctrl": {"like": "sinusoidal", "causal": True},
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},
@@ -970,6 +971,6 @@ OWN_HEAD_DIM = "deit dinov2 dinov2_with_registers ijepa pixio radio vit vit_mae 
 FAMILIES |= {name: {**FAMILIES[name], "head": "head_dim"} for name in OWN_HEAD_DIM.split()}
 DECODERS = (  # which are encoders without is_decoder
     "bert bert-generation bridgetower_text_model camembert data2vec-text electra ernie esm roberta roberta-prelayernorm "
-    "roc_bert roformer xlm-roberta xlm-roberta-xl xmod"
+    "roc_bert roformer xlm-roberta xlm-roberta-xl xmod megatron-bert rembert"
 )
 FAMILIES |= {name: {**FAMILIES[name], "decoder_if": "is_decoder"} for name in DECODERS.split()}
