@@ -54,6 +54,8 @@ def _html(words):
     body = re.sub(r"<pre><code>(.*?)</code></pre>", lambda m: _formulas(unescape(m[1])), body, flags=re.DOTALL)
     body = re.sub(rf"{WHOLE}|([^<>]+)(?=<)", lambda m: m[1] or text.pretty(unescape(m[3])), body, flags=re.DOTALL)
     body = re.sub(r"<table>.*?</table>", lambda m: _cards(m[0]), body, flags=re.DOTALL)
+    option = lambda m: re.sub(r"(?<![\w-])--\w[\w-]*", r'<span class="w">\g<0></span>', m[0])  # no line ends in its dashes
+    body = re.sub(r"(?<!<pre>)<code>[^<]*</code>", option, body)
     return re.sub(r'href="(?:docs/|\.\./)?(\w+)\.md', r'href="\1.html', body)
 
 

@@ -43,6 +43,7 @@ TORN = """[...document.querySelectorAll(".seen a, .text td")].flatMap(e => {
   }
   return found;
 })"""
+SPLIT = TORN.replace(".seen a, .text td", ".text :not(pre) > code, .cmd").replace(r"[^\s/._-]+(?:e-\d+)?", r"--\w[\w-]*")
 SMALL = """[...document.querySelectorAll("main *, header *, footer *")].filter(e =>
   [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim()) && e.getClientRects().length
   && !e.closest("script, select")
@@ -124,6 +125,7 @@ def test_nothing_is_clipped_and_no_labels_collide(page, folder, width):
         assert page.evaluate(LAPPING) == [], file.name
         assert page.evaluate(SMALL) == [], file.name
         assert width < 1280 or page.evaluate(TORN) == [], file.name
+        assert page.evaluate(SPLIT) == [], f"{file.name}: a line ends in the dashes of an option"
         assert file.stem != "index" or page.evaluate(COLLIDING.replace("> 1\n", "> -4\n")) == [], "labels of the map touch"
 
 

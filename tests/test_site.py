@@ -272,6 +272,7 @@ def test_a_formula_is_read(make):
     assert "<mo>\N{LEFT FLOOR}</mo><mi>x</mi>" in read("floor(x)")
     assert "<msqrt><mi>d</mi></msqrt>" in read("q / sqrt(d)")
     assert "<munder>" in read("sum_j a_ij v_j")
+    assert "<msup><mi>w</mi><mo>\N{PRIME}</mo></msup>" in read("L |w' - w|"), "a letter with a prime is italic, as the letter"
     assert "\N{MATHEMATICAL LEFT ANGLE BRACKET}" not in read("prod_{j<l<i} z_l")
 
 

@@ -164,8 +164,8 @@ def _atom(tokens, i, fractions=True):
         if t in LARGE and (after in ("_", "^") or tokens[i + 3 : i + 4] == ["_"]):
             return f'<mo movablelimits="true">{LARGE[t]}</mo>', i + 1
         if t in GREEK or len(t) == 1:
-            prime = after == "'"
-            return f"<mi>{GREEK.get(t, t)}{PRIME * prime}</mi>", i + 1 + prime
+            letter, prime = f"<mi>{GREEK.get(t, t)}</mi>", after == "'"
+            return f"<msup>{letter}<mo>{PRIME}</mo></msup>" if prime else letter, i + 1 + prime
         if len(t) == 2 and t.isalpha() and t not in (*SMALL_WORDS, "ln"):
             return f"<mrow>{''.join(f'<mi>{c}</mi>' for c in t)}</mrow>" if t.islower() else f"<mi>{t}</mi>", i + 1
         if after in ("(", "_", "^", "[", ")") or t in NAMED:

@@ -60,7 +60,7 @@ def clocks():
             if t == 0:
                 panel.text(cx + 56 * x, cy - 56 * y + 4, m, "s m", "middle")
         panel.circle(cx, cy, 2.5, FOUR[t])
-        words = f"{sub('theta', t)} = {theta[t]:g}, a full turn in {2 * math.pi / theta[t]:,.0f}"
+        words = f"{sub('theta', t)} = {theta[t]:g}, period {2 * math.pi / theta[t]:,.0f}"
         panel.text(cx, cy + (72 if t == 0 else 66), words, "s m", "middle")
     reach, theta, k = 128, rope.frequencies(64), np.ones((1, 64))
     keys = _at(np.repeat(k, reach + 1, 0), np.arange(reach + 1), theta)
