@@ -346,9 +346,11 @@ def together(*mistakes: Mistake) -> Mistake:
 def ratios(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """Every error in units of what is allowed; what is not finite in both is as expected."""
     with np.errstate(all="ignore"):
-        error = np.where(np.isfinite(got) | np.isfinite(expected), np.abs(got - expected), 0)
-        ratio = np.where(error == 0, 0.0, error / bound)
-    return np.where(np.isnan(ratio), np.inf, ratio)
+        error = np.abs(got - expected)
+        ratio = np.divide(error, bound, out=np.zeros(np.broadcast_shapes(error.shape, np.shape(bound))), where=error != 0)
+    if ratio.max(initial=0.0) < np.inf:
+        return ratio
+    return np.where(np.isfinite(got) | np.isfinite(expected), np.where(np.isnan(ratio), np.inf, ratio), 0.0)
 
 
 def distance(got: np.ndarray, expected: np.ndarray, bound: np.ndarray, gauge: str = "none") -> float:

@@ -22,9 +22,9 @@ def painted(shape: tuple[int, ...], tag: int) -> np.ndarray:
     >>> painted((4,), 0)
     array([-1.953125, -1.359375, -0.546875,  0.484375])
     """
-    n = np.arange(int(np.prod(shape)))
+    n = np.arange(251)  # the period
     numbers = (7 * n * n + 31 * n + 17 * tag) % 251 - 125
-    return (np.where(numbers == 0, 125, numbers) / 64).reshape(shape)
+    return np.resize(np.where(numbers == 0, 125, numbers) / 64, shape)
 
 
 def ending(x: np.ndarray, *numbers: float) -> np.ndarray:
