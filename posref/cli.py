@@ -1104,6 +1104,8 @@ def _function(path):
             found = getattr(found, part)
     except AttributeError as error:
         raise Usage(f"{path}: {error}; check the name after the colon") from None
+    if isinstance(found, type):
+        raise Usage(f"{path} is a class; make one, for instance {attribute.lower()} = {attribute}(..), and name that")
     if not callable(found):
         from posref import _require
 

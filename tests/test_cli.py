@@ -353,6 +353,7 @@ def test_check_exponent_dim(shell):
     ("arguments", "message"),
     [
         (("my_ops:half", *ROPE, "--layout", "half", "--frequencies", "1,0.1"), "leave out base"),
+        (("collections:OrderedDict", *ROPE, "--layout", "half"), "is a class; make one"),
         (("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "1,x"), "give numbers with commas"),
         (
             ("my_ops:half", "--as", "rope", "--dim", "4", "--layout", "half", "--frequencies", "1,2,3"),

@@ -229,10 +229,15 @@ def _entry(result: Any, of: Any) -> Any:
     return getattr(result, of) if of in getattr(result, "_fields", ()) else result
 
 
+def signature(fn: Any) -> inspect.Signature:
+    """That of the function, or of what a module of torch calls. TypeError or ValueError where it has none."""
+    return inspect.signature(fn.forward if callable(getattr(fn, "forward", None)) else fn)
+
+
 def _parameters(fn: Any) -> dict[str, Any]:
     """The arguments that a function takes by name, with their kinds; none of one that does not say."""
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        parameters = signature(fn).parameters.values()
     except (TypeError, ValueError):
         return {}
     return {p.name: p.kind for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}

@@ -6,7 +6,6 @@ tables are the specification's, so frequencies and positions are not checked; wh
 names, and asked for all scores at once.
 """
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -14,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posref.check.call import Caller, Misbehaved, bound_names, output
+from posref.check.call import Caller, Misbehaved, bound_names, output, signature
 from posref.ops import Arguments, Op, op
-from posref.pairing import join
+from posref.pairing import join, split
 
 COMPLEX = ("freqs_cis", "freqs_complex")
 Form = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
@@ -36,7 +35,7 @@ class Convention(NamedTuple):
 def recognised(fn: Callable[..., Any]) -> Convention | None:
     """The convention of a function, by the names of its parameters; None for `fn(x, positions)` and what says nothing."""
     try:
-        parameters = inspect.signature(fn).parameters
+        parameters = signature(fn).parameters
     except (TypeError, ValueError):
         return None
     names = tuple(parameters)
@@ -150,10 +149,45 @@ def with_tables(
     return min(found)[2:]
 
 
+def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
+    """`fn(q, k, positions)`, which rotates both, as `fn(x, positions)` for each; None for any other function."""
+    try:
+        parameters = signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    names = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if len(names) != 3 or [name for name in names if "pos" in name] != names[2:]:
+        return None
+    return [lambda x, positions: fn(x, -x, positions)[0], lambda x, positions: fn(-x, x, positions)[1]]
+
+
+def of_tables(fn: Any, settings: dict[str, Any], to: Any, told: list[str]) -> Callable[..., Any]:
+    """`fn(x, positions)`; where it returns cos and sin, as a module of tables does, x is rotated with them here."""
+    width, layout = settings["dim"], settings["layout"].partition("_to_")[0]
+
+    def rotated(x: Any, *positions: Any) -> Any:
+        result = fn(x, *positions)
+        if not isinstance(result, (tuple, list)) or len(result) != 2 or np.ndim(result[0]) >= np.ndim(x):
+            return result
+        cos, sin = (output(each) for each in result)
+        if cos.shape[-1] not in (width, width // 2) or cos.shape != sin.shape:
+            return result
+        whole = output(x)
+        turning = whole[..., :width]
+        cos, sin = (y[:, None] if y.ndim == 3 else y for y in (cos, sin))
+        cos, sin = (join(y, y, layout) if y.shape[-1] < width else y for y in (cos, sin))
+        first, second = split(turning, layout)
+        told.append("; it returned cos and sin, with which x was rotated here")
+        y = np.concatenate([turning * cos + join(-second, first, layout) * sin, whole[..., width:]], axis=-1)
+        return (to or (lambda array: array))(y.astype(np.float32))
+
+    return rotated
+
+
 def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:
     """A `score_mod` or `mask_mod` as a function of the positions of queries and keys; None for any other function or op."""
     try:
-        names = tuple(inspect.signature(fn).parameters)
+        names = tuple(signature(fn).parameters)
     except (TypeError, ValueError):
         return None
     if names[-2:] != ("q_idx", "kv_idx") or len(names) not in (4, 5) or asked.given != ("query_positions", "key_positions"):

@@ -419,6 +419,10 @@ def test_frequencies_follow_the_length_that_is_asked(kind):
         check(turning(choose), op, **settings).require()
     for limit in (2047, 2048, 4095, 30000):
         check(turning(chosen[0]), op, **settings, max_position=limit).require()
+    if kind == "dynamic":
+        kept = [2048]
+        never_reset = turning(lambda length: kept.append(max(length, *kept[-1:])) or by_length(kind, kept[-1]))
+        assert [finding.name for finding in check(never_reset, op, **settings).diagnosis] == ["longest_length_kept"]
     for wrong, name in ((2048, "length_ignored"), (4096, "always_long")):
         report = check(turning(lambda length, wrong=wrong: by_length(kind, wrong)), op, **settings, max_position=3000)
         assert not report.ok

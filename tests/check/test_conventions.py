@@ -164,3 +164,44 @@ def test_metas_function_is_asked_in_its_axes():
     back = lambda xq, xk, freqs_cis: apply_rotary_emb(xq, xk, freqs_cis.conj())  # noqa: E731
     wrong = check_rope(back, dim=WIDTH, layout="interleaved")
     assert [finding.name for finding in wrong.diagnosis] == ["sign"]
+
+
+def rotary(width, base=10000.0, low=lambda y: y):
+    """forward(x, position_ids) of a module of transformers, which returns cos and sin."""
+
+    def forward(x, position_ids):
+        angle = position_ids[..., None] * low(base ** (-2 * np.arange(width // 2) / width))
+        return tuple(np.concatenate([y, y], axis=-1).astype(np.float32) for y in (np.cos(angle), np.sin(angle)))
+
+    return forward
+
+
+def test_a_module_of_tables_is_asked_as_it_is():
+    report = check_rope(rotary(WIDTH), dim=WIDTH, layout="half")
+    assert report.ok
+    assert "it returned cos and sin" in report.subject
+    half = rotary(WIDTH, low=lambda w: w.astype(np.float16))
+    for module, layout, name in (
+        (rotary(WIDTH, 500.0), "half", "wrong_base 500"),
+        (half, "half", "f16_inv_freq"),
+        (rotary(WIDTH), "interleaved", "tiled_tables"),
+    ):
+        named = check_rope(module, dim=WIDTH, layout=layout).diagnosis
+        assert [finding.name for finding in named] == [name]
+
+
+def test_a_module_that_rotates_both_is_asked_as_it_is():
+    class Module:
+        def __call__(self, *given):
+            return self.forward(*given)
+
+        def forward(self, q, k, position_ids, wrong=0):
+            tables = [y[:, None, :, : WIDTH // 2] for y in rotary(WIDTH)(q, position_ids)]
+            return turned(q, *tables, "half"), turned(k, *tables, "half") if not self.wrong else k
+
+    right, wrong = Module(), Module()
+    right.wrong, wrong.wrong = False, True
+    assert check_rope(right, dim=WIDTH, layout="half").ok
+    report = check_rope(wrong, dim=WIDTH, layout="half")
+    assert [finding.name for finding in report.diagnosis] == ["positions_zero"]
+    assert "result k" in report.subject

@@ -108,9 +108,11 @@ def check_rope(
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
-    convention = conventions.recognised(fn)
+    convention, told = conventions.recognised(fn), list[str]()
     if convention is None:
-        words, parts = "", [lambda *given: fn(*given)]
+        pair = None if positions == "range" else conventions.of_a_pair(fn)
+        tables = conventions.of_tables(fn, asked, to, told) if axes == "bhnd" else lambda *given: fn(*given)
+        words, parts = "", pair or [tables]
     else:
         if positions in ("range", "offset") or axes == "thd":
             words = "leave out positions= and axes=thd, or wrap it as fn(x, positions)"
@@ -121,9 +123,11 @@ def check_rope(
         words = f"; called as {convention} with tables {form}: frequencies and positions were given, not checked"
     for name, part in enumerate(parts):
         report = check(part, op, to=to, to_positions=to_positions, axes=axes, model=model, seed=seed, **asked)
-        report.subject += (f"; frequencies: {known}" if known else "") + words
+        report.subject += (f"; frequencies: {known}" if known else "") + words + "".join(told[:1])
         if not report.ok:
-            report.subject += f"; result {convention.rotated[name]}" if convention else ""
+            report.subject += (
+                f"; result {convention.rotated[name] if convention else ('q', 'k')[name]}" if len(parts) > 1 else ""
+            )
             break
     return report
 

@@ -113,7 +113,7 @@ def question_with(
 ) -> engine.Question:
     """A question about these mistakes and those that the first could not tell: the first was answered rightly."""
     hidden = {name: caller.op.mistakes[name] for name in unseen(report, first)}
-    return later_question(caller.op._replace(mistakes=more | hidden), a, models_after(report, first))
+    return later_question(of_lengths_left(caller.op, first)._replace(mistakes=more | hidden), a, models_after(report, first))
 
 
 def features(op: Op, a: Arguments) -> list[str]:

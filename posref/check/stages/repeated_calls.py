@@ -27,6 +27,11 @@ REUSED = (
     "The first call is right; the next one that fills the same buffers has the tables of the first.",
     "Keep tables by the values that they are made of, or make them in every call.",
 )
+KEPT = (
+    "the frequencies of the longest text so far are kept: shorter texts after it have them",
+    "A text is right alone, and wrong after a longer one.",
+    "Make the frequencies of the length in every call, or set them back for shorter texts.",
+)
 OVERWRITTEN = "your outputs share their memory: a later call overwrites the result of an earlier one"
 NOT_REPEATED = "Look for state that a call leaves, memory that was never written, random numbers, and threads that race."
 FIRST_OF_TORCH = (
@@ -55,7 +60,8 @@ def second_call(report: Report, caller: Caller, first: engine.Question) -> list[
     try:
         a = _exchanged(first.a, caller.positions)
         old = using(**{name: first.a[name] for name in a if a[name] is not first.a[name]})
-        question = question_with(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)})
+        longest = {"longest_length_kept": Mistake(using(frequencies=first.a["frequencies"]), *KEPT)} if a.by_length else {}
+        question = question_with(report, caller, first, a, {"cached_by_shape": Mistake(old, *CACHED)} | longest)
         earlier, values = caller.result, caller.values(caller.result, first.a)
         got = caller(a)
     except (NotHere, ValueError):
