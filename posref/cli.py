@@ -540,6 +540,10 @@ def _check(arguments):
     run, options = _question(arguments)
     with _prints_go_to_stderr():
         function = _function(arguments.function)
+        if isinstance(function, type):
+            raise Usage(
+                f"{arguments.function} is a class; make one, for instance rope = {function.__name__}(..), and name that"
+            )
         options |= {name: _converter(name, options[name]) for name in ("to", "to_positions") if name in options}
         report = _judged(run, function, options)
     return _print_report(report, arguments.json)
@@ -1104,8 +1108,6 @@ def _function(path):
             found = getattr(found, part)
     except AttributeError as error:
         raise Usage(f"{path}: {error}; check the name after the colon") from None
-    if isinstance(found, type):
-        raise Usage(f"{path} is a class; make one, for instance {attribute.lower()} = {attribute}(..), and name that")
     if not callable(found):
         from posref import _require
 
