@@ -143,12 +143,15 @@ def test_tables_are_made_for_given_positions():
 
 
 def test_a_result_that_reads_the_other_array_is_said():
-    """k cos + turned(q) sin: a slip of one letter."""
+    """q cos + turned(k) sin: a slip of one letter."""
 
     def apply_rotary_pos_emb(q, k, cos, sin):
-        return turned(q, cos[..., : WIDTH // 2], sin[..., : WIDTH // 2], "half"), k * cos + np.roll(q, WIDTH // 2, -1) * sin
+        half = np.r_[-np.ones(WIDTH // 2), np.ones(WIDTH // 2)] * np.roll(k, WIDTH // 2, -1)
+        return turned(q, cos[..., : WIDTH // 2], sin[..., : WIDTH // 2], "half"), q * cos + half * sin
 
-    assert "the result of k depends on q" in str(check_rope(apply_rotary_pos_emb, dim=WIDTH, layout="half"))
+    report = check_rope(apply_rotary_pos_emb, dim=WIDTH, layout="half")
+    assert "the result of k depends on q" in str(report)
+    assert not report.diagnosis
 
 
 def test_metas_function_is_asked_in_its_axes():
