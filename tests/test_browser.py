@@ -186,6 +186,8 @@ def test_search_finds(page, folder, words, address):
         ("off by one", "symptoms.html#output-with-a-kv-cache-differs-from-output-without-a-kv-cache"),
         ("left padding", "symptoms.html#a-text-alone-is-right-in-a-batch-with-padding-it-is-not"),
         ("which one for long context?", "longer.html"),
+        ("which scaling for 128k", "longer.html"),
+        ("why does RoPE work?", "start.html"),
         ("meta-llama/Llama-3.1-8B", "models.html#Llama-3.1-8B"),
         ("compare llama and qwen", "compare.html"),
         ("normal form", "trust.html"),
