@@ -102,7 +102,7 @@ def _at_limits(question: Question, got: np.ndarray) -> bool:
     """Whether all wrong numbers are the smallest or the largest one, and three others of them and three right ones are not."""
     wrong = ratios(got, question.right, question.tolerance[question.models[-1]]) > 1
     ends = np.isin(got[wrong], (got.min(), got.max())).all()
-    return bool(ends and all(len(np.unique(question.right[some])) >= 3 for some in (wrong, ~wrong)))
+    return bool(ends and all(len(np.unique(some)) >= 3 for some in (question.right[wrong], got[~wrong])))
 
 
 def clipped(got: np.ndarray, right: Any = (-np.inf, np.inf)) -> dict[str, Mistake]:

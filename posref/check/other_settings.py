@@ -83,7 +83,8 @@ def _numbers(asked: float, known: tuple[float, ...]) -> list[float]:
     values = [int(value) if value == int(value) else value for value in (*near, *known)]
     if type(asked) is int and asked:
         values = [value for value in values if 0 < value / asked <= MOST]
-    return [value for value in dict.fromkeys(values) if value != asked]
+    said = {f"{value:.10g}": value for value in reversed(values)}  # 10 times 1e-6 is 1e-5, which float64 holds otherwise
+    return [value for value in reversed(said.values()) if f"{value:.10g}" != f"{asked:.10g}"]
 
 
 @cache
