@@ -99,22 +99,18 @@ def itself(op):
     return function
 
 
-def honest(op, seed):
-    report = check(itself(op), op.name, seed=seed, **example(op))
-    assert report.ok, str(report)
-    assert any(each.name == f"seed {seed}" for each in report.checks), str(report)
+def accused(name, seed):
+    """The report of an op that does not pass itself, or that was not asked with the seed."""
+    op = ops.op(name)
+    report = check(itself(op), name, seed=seed, **example(op))
+    asked = any(each.name == f"seed {seed}" for each in report.checks)
+    return "" if report.ok and asked else f"{name}, seed {seed}: {report}"
 
 
 @every(OPS[::40], name=lambda op: op.name)
 def test_the_specification_passes(op):
-    honest(op, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_specification_passes_with_any_seed(seed):
-    for op in OPS:
-        honest(op, seed)
+    """All of them with seed after seed are a stage of the release."""
+    assert not accused(op.name, seed=1)
 
 
 def test_the_command_line_has_it(tmp_path, capsys, monkeypatch):

@@ -266,6 +266,20 @@ def own():
     return f"{len(of.OPS)} ops, {total} checks in {', '.join(of.languages())}: all pass"
 
 
+def seeds(runs=10_000):
+    """posref's own functions pass their own ops with seed after seed."""
+    from tests.check import test_seeded as of
+
+    jobs = [(op.name, seed) for seed in range(1, 2 + runs // len(of.OPS)) for op in of.OPS]
+    with concurrent.futures.ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for number, accused in enumerate(pool.map(of.accused, *zip(*jobs, strict=True), chunksize=20), 1):
+            if accused:
+                raise AssertionError(f"run {number}: {accused}")
+            if number % 500 == 0:
+                print(f"{number} of {len(jobs)} runs", flush=True)
+    return f"{len(jobs)} runs of {len(of.OPS)} ops, 0 accused"
+
+
 def sabotage():
     """Edits that operators of mutation miss, in every module: all are noticed."""
     from tests.programs import sabotage as of
@@ -345,6 +359,7 @@ STAGES = {
     "fuzz": Stage(fuzz, ("tests/programs/fuzz.py", "posref/explain", "posref/check/tensors.py", "posref/vectors/*.py")),
     "grids": Stage(grids, ("posref/ops", "posref/check", "posref/fast", "posref/_contract")),
     "own": Stage(own, ("tests/own.py", "posref/ops", "posref/check")),
+    "seeds": Stage(seeds, ("tests/check/test_seeded.py", "posref/ops", "posref/check")),
     "sabotage": Stage(sabotage, ("tests/programs/sabotage.py", "tests/test_house.py", *SPECIFICATION)),
     "sizes": Stage(sizes, ("proofs/kit", *SPECIFICATION)),
     "mutants": Stage(mutants, ("proofs/vectors", *SPECIFICATION)),
