@@ -58,7 +58,9 @@ class Caller:
         for module, function in (("torch", "from_numpy"), ("jax.numpy", "asarray")):
             if self.plain and module in sys.modules:
                 to = getattr(sys.modules[module], function)
-                yield f"It runs with tensors: pass to={module}.{function}.", Caller(self.fn, self.op, to, to, *more)
+                tensors = Caller(self.fn, self.op, to, to, *more)
+                tensors.received = self.received
+                yield f"It runs with tensors: pass to={module}.{function}.", tensors
         if self.op.given == ("x", "positions"):
             words = "It runs as fn(q, k, positions), and a check calls fn(x, positions): wrap it, and check k with [1] as well"
             wrapped = Caller(lambda x, positions: self.fn(x, x, positions)[0], self.op, self.to, self.to_positions, *more)

@@ -1,7 +1,8 @@
 """Conventions: functions that receive tables of cos and sin, or indices of one score, asked as functions of positions.
 
 `apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters. The
-tables are the specification's, so frequencies and positions are not checked; what the function does with them is.
+tables are the specification's, so frequencies and positions are not checked; what the function does with them is. A function
+that requires `position_ids` behind the tables receives tables of all rows.
 `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
 names, and asked for all scores at once.
 """
@@ -18,18 +19,19 @@ from posref.ops import Arguments, Op, op
 from posref.pairing import join, split
 
 COMPLEX = ("freqs_cis", "freqs_complex")
-Form = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
+Form = Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
 
 
 class Convention(NamedTuple):
-    """The names of the rotated arrays and of the tables, in the order of the signature."""
+    """The names of the rotated arrays, of the tables and of the indices of their rows, in the order of the signature."""
 
     rotated: tuple[str, ...]
     tables: tuple[str, ...]
+    indices: tuple[str, ...]
     unsqueezes: bool
 
     def __str__(self) -> str:
-        return f"fn({', '.join(self.rotated + self.tables)})"
+        return f"fn({', '.join(self.rotated + self.tables + self.indices)})"
 
 
 def recognised(fn: Callable[..., Any]) -> Convention | None:
@@ -44,9 +46,10 @@ def recognised(fn: Callable[..., Any]) -> Convention | None:
     required = {p.name for p in parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     complete = set(tables) == {"cos", "sin"} or (len(tables) == 1 and tables[0] in COMPLEX)
     own = any("pos" in name for name in rotated) or bound_names(fn) & set(tables)  # it counts, or brings its tables
-    if not complete or own or len(rotated) not in (1, 2) or required - {*rotated, *tables}:
+    indices = tuple(name for name in names if name in required and "pos" in name)
+    if not complete or own or len(rotated) not in (1, 2) or required - {*rotated, *tables, *indices} or len(indices) > 1:
         return None
-    return Convention(rotated, tables, "unsqueeze_dim" in names)
+    return Convention(rotated, tables, indices, "unsqueeze_dim" in names)
 
 
 def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str, Form]]:
@@ -55,18 +58,29 @@ def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str,
     ranks: dict[str, Callable[[Any], Any]] = {"(batch, n, {})": lambda y: y}
     if not convention.unsqueezes:
         ranks = {words: lambda y: np.expand_dims(y, axis), **ranks}
-    if convention.tables[0] in COMPLEX:
+    if axes == "thd":
+        ranks = {"(tokens, 1, {})": lambda y: y[0][:, None], "(tokens, {})": lambda y: y[0]}
+    elif convention.indices:
+        ranks = {"(1, 1, rows, {})": lambda y: y[None], "(rows, {})": lambda y: y[0]}
+    elif convention.tables[0] in COMPLEX:
         ranks["(n, {})"] = lambda y: y[0]
     own = layout.partition("_to_")[2] or layout
-    widths: dict[str, Any] = {"pairs": None}
-    if convention.tables[0] not in COMPLEX:
-        widths = {f"features, layout {each}": each for each in dict.fromkeys((own, "half"))} | widths
+    widths: dict[str, Any] = {f"features, layout {each}": each for each in dict.fromkeys((own, "half"))} | {"pairs": None}
+    for rank, lay in ranks.items() if convention.tables[0] in COMPLEX else ():
+        yield rank.format("pairs"), _form(convention.tables, lay, None)
     for (rank, lay), (width, doubled) in product(ranks.items(), widths.items()):
-        yield rank.format(width), _form(convention.tables, lay, doubled)
+        if convention.tables[0] in COMPLEX:  # Flux has real tables behind the name
+            yield f"(cos, sin), real {rank.format(width)}", _as_one(_form(("cos", "sin"), lay, doubled))
+        else:
+            yield rank.format(width), _form(convention.tables, lay, doubled)
+
+
+def _as_one(form: Form) -> Form:
+    return lambda cos, sin: (form(cos, sin),)
 
 
 def _form(tables: tuple[str, ...], lay: Callable[[Any], Any], doubled: Any) -> Form:
-    def made(cos: np.ndarray, sin: np.ndarray) -> tuple[np.ndarray, ...]:
+    def made(cos: np.ndarray, sin: np.ndarray) -> tuple[Any, ...]:
         both: dict[str, Any] = {"cos": cos, "sin": sin}
         wide = {name: join(y, y, doubled) if doubled else y for name, y in both.items()}
         if tables[0] in COMPLEX:
@@ -81,9 +95,10 @@ def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.
     told = list[str]()
 
     def rotated(x: Any, other: Any, positions: Any) -> Any:
-        tables = [to(y) if y.dtype.kind == "f" else _complex(to, y) for y in made(np.atleast_2d(output(positions)))]
+        tables = [_converted(to, y) for y in made(np.atleast_2d(output(positions)))]
         arrays = [x if i == part else other for i in range(len(convention.rotated))]
-        result = fn(*arrays, **dict(zip(convention.tables, tables, strict=True)))
+        rows = dict.fromkeys(convention.indices, positions)
+        result = fn(*arrays, **dict(zip(convention.tables, tables, strict=True)), **rows)
         return result[part] if isinstance(result, (tuple, list)) else result
 
     def asked(x: Any, positions: Any) -> Any:
@@ -101,8 +116,12 @@ def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.
     return asked
 
 
-def _complex(to: Any, y: np.ndarray) -> Any:
-    """A complex array in the library of `to`, which may change the dtype of real ones."""
+def _converted(to: Any, y: Any) -> Any:
+    """Tables in the library of `to`, which may change the dtype of real ones."""
+    if isinstance(y, tuple):
+        return tuple(to(each) for each in y)
+    if y.dtype.kind == "f":
+        return to(y)
     library = type(to(np.zeros(1, np.float32))).__module__
     return sys.modules["torch"].from_numpy(y) if library == "torch" else y if library == "numpy" else to(y)
 
@@ -113,7 +132,7 @@ def with_tables(
     """`fn(x, positions)` for each array that `fn` rotates, words for the form of the tables, and its axes and positions.
 
     It is the form with which `fn` gives the right answer, else one with which it keeps lengths, else the first with which it
-    runs; axes "bnhd", Meta's, where it runs with those alone, and shared positions where tables have no axis of the batch.
+    runs; axes "bnhd", where it runs with those alone, and shared positions where tables have no axis of the batch.
     """
     to = to or (lambda array: array)
     known = {name: settings[name] for name in ("dim", "base", "exponent_dim", "magnitude", "sign") if name in settings}
@@ -121,17 +140,18 @@ def with_tables(
     def tables(positions: np.ndarray) -> list[np.ndarray]:
         theta = settings.get("frequencies")
         theta = theta(int(positions.max()) + 1) if callable(theta) else theta
-        return np.split(op("rope.tables").spec(positions.astype(np.int64), **known, frequencies=theta), 2, axis=-1)
+        rows = np.arange(positions.max() + 1)[None] if convention.indices else positions
+        return np.split(op("rope.tables").spec(rows.astype(np.int64), **known, frequencies=theta), 2, axis=-1)
 
     found = list[Any]()
-    others = ("bnhd",) if convention.tables[0] in COMPLEX and axes == "bhnd" else ()
+    others = ("bnhd",) if axes == "bhnd" else ()
     tried = ((way, *each) for way in (axes, *others) for each in forms(convention, settings["layout"], way))
     for order, words, form in tried:
-        if order != axes and min(found)[0] < 3:
+        if order != axes and any(each[0] < 2 and each[-1]["axes"] == axes for each in found):
             break
         made = lambda positions, form=form: form(*tables(positions))  # noqa: E731
         parts = [of_positions(fn, convention, part, made, to) for part in range(len(convention.rotated))]
-        ways = {"axes": order, "positions": "shared" if words.startswith("(n,") else settings.get("positions", "batch")}
+        ways = {"axes": order, "positions": "shared" if "(n," in words else settings.get("positions", "batch")}
         probe = asked.make(**settings | {"max_position": 50, "positions": ways["positions"]})
         expected = asked.spec(**probe)
         try:
@@ -162,6 +182,19 @@ def of_a_pair(fn: Any) -> list[Callable[..., Any]] | None:
     return [lambda x, positions: fn(x, -x, positions)[0], lambda x, positions: fn(-x, x, positions)[1]]
 
 
+def of_keyword(fn: Any, told: list[str]) -> Any:
+    """`fn(x, positions)` of `fn(x, *, input_pos)`, which takes positions by keyword alone; any other function as it is."""
+    try:
+        parameters = signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return fn
+    names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and "pos" in p.name]
+    if len(names) != 1 or sum(p.kind is not p.KEYWORD_ONLY for p in parameters) != 1 or names[0] in bound_names(fn):
+        return fn
+    told.append(f"; positions were passed as {names[0]}=")
+    return lambda x, *positions: fn(x, **dict(zip(names, positions, strict=False)))
+
+
 def of_tables(fn: Any, settings: dict[str, Any], to: Any, told: list[str]) -> Callable[..., Any]:
     """`fn(x, positions)`; where it returns cos and sin, as a module of tables does, x is rotated with them here."""
     width, layout = settings["dim"], settings["layout"].partition("_to_")[0]
@@ -183,6 +216,43 @@ def of_tables(fn: Any, settings: dict[str, Any], to: Any, told: list[str]) -> Ca
         return (to or (lambda array: array))(y.astype(np.float32))
 
     return rotated
+
+
+def of_two_tables(fn: Any, asked: Op, a: Arguments, to: Any, told: list[str]) -> Callable[..., Any]:
+    """For rope.tables: `fn(positions)`, or `forward(x, position_ids)` of a module, that returns cos and sin of every feature,
+    as one that returns those of the pairs. Any other function as it is."""
+    if asked.name != "rope.tables":
+        return fn
+    try:
+        names = [p.name for p in signature(fn).parameters.values() if p.default is p.empty]
+    except (TypeError, ValueError):
+        names = []
+    x = [(to or (lambda array: array))(np.zeros((1, 1), np.float32))] if len(names) == 2 and "pos" in names[1] else []
+
+    def of_pairs(*given: Any, **named: Any) -> Any:
+        result = fn(*x, *given, **named)
+        wide = isinstance(result, (tuple, list)) and len(result) == 2 and {np.shape(y)[-1:] for y in result} == {(a.dim,)}
+        pairs = (slice(a.dim // 2), slice(a.dim // 2, None)), (slice(0, None, 2), slice(1, None, 2))
+        for first, second in pairs if wide else ():
+            if all(np.array_equal(y[..., first], y[..., second]) for y in map(output, result)):
+                told.append("; it returned cos and sin of every feature: one of each pair was compared")
+                return tuple(y[..., first] for y in result)
+        return result
+
+    of_pairs.__wrapped__ = fn  # type: ignore[attr-defined]
+    return of_pairs
+
+
+def makes_its_mask(fn: Any, given: list[str], settings: set[str]) -> bool:
+    """Whether a function of these arrays has no parameter for `mask`: neither a name nor room beside the settings it names."""
+    try:
+        parameters = signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    room = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    room = [name for name in room if name in given or name not in settings]
+    said = any("mask" in p.name or p.kind is p.VAR_POSITIONAL for p in parameters)
+    return "mask" in given and not said and len(room) < len(given)
 
 
 def of_indices(fn: Any, asked: Op, a: Arguments, to: Any, to_positions: Any) -> Callable[..., Any] | None:

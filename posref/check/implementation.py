@@ -84,8 +84,14 @@ def check(
     a = op.make(**settings)
     with usable(op.spec, settings):
         _known_words(op, a)
-    fn = conventions.of_indices(fn, op, a, to, to_positions) or fn
+    told = list[str]()
+    fn = conventions.of_indices(fn, op, a, to, to_positions) or conventions.of_two_tables(fn, op, a, to, told)
     caller = Caller(fn, op, to, to_positions, *_laid_out(op, settings, a, axes))
+    if settings.get("causal") and conventions.makes_its_mask(
+        fn, [*caller.tensors(a)], {*inspect.signature(op.spec).parameters}
+    ):
+        caller.received.remove("mask")
+        told.append("; it has no parameter for a mask, and none was passed")
     _every_option_is_used(name, op, settings, a, {"to": to, "to_positions": to_positions})
     if model is not None:
         _known_model(model, list(dict.fromkeys(name for dtype in BY_DTYPE for name in models(dtype, a))))
@@ -120,6 +126,7 @@ def check(
             with suppress(Misbehaved):
                 if is_right(engine.Question(op, other, question.models), caller(other)):
                     report.advice.append(f"Your output is right where {shapes}: pass {each}=None if your model has that shape.")
+    report.subject += "".join(told[:1])
     if preset is not None and shipped.model(preset) is not None:
         another_layer(report, fn, preset, **settings | {"to": to, "to_positions": to_positions, "axes": axes})
     if caller.positions != "batch":
@@ -183,6 +190,8 @@ def contract(
         caller = Caller(contract, op, to, to_positions, *_laid_out(op, examples | settings, made, axes))
         lines = [f"{each}: {_described(op, each, value)}" for each, value in caller.tensors(made).items()]
         result = caller.laid_out(RESULT, np.asarray(op.spec(**made)), made)
+        own = "; or leave out this parameter, and make the causal mask of the positions" if settings.get("causal") else ""
+        lines = [line + own * line.startswith("mask: booleans") for line in lines]
         lines.append(f"returns: {_described(op, RESULT, result)}")
         words = _words(op, made)
         defaults = {each: p.default for each, p in _settings(op).items() if p.default is not p.empty}

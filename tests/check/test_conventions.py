@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from posref import pairing
-from posref.check import check, check_rope
+from posref.check import check, check_rope, contract
 from posref.check.conventions import recognised
+from posref.ops import op
 from tests.every import every
 
 WIDTH = 8
@@ -208,3 +209,96 @@ def test_a_module_that_rotates_both_is_asked_as_it_is():
     report = check_rope(wrong, dim=WIDTH, layout="half")
     assert [finding.name for finding in report.diagnosis] == ["positions_zero"]
     assert "result k" in report.subject
+
+
+def half_turned(x, cos, sin, wrong):
+    cos, sin = (y[..., : WIDTH // 2] for y in (cos, sin))
+    return turned(x, cos, -sin if wrong == "sign" else sin, "half")
+
+
+def flux(wrong):
+    """diffusers: freqs_cis is a tuple of real tables, one number per feature."""
+
+    def apply_rotary_emb(x, freqs_cis):
+        cos, sin = freqs_cis
+        assert cos.shape == (x.shape[-2], x.shape[-1])
+        return half_turned(x, cos[None, None], sin[None, None], wrong)
+
+    return apply_rotary_emb
+
+
+def tokens_first(wrong):
+    """flash-attn: x (batch, n, heads, d); vLLM: x (tokens, heads, d)."""
+
+    def apply_rotary_emb(x, cos, sin):
+        assert cos.shape == (*x.shape[:-2], WIDTH // 2)
+        return half_turned(x, cos[..., None, :], sin[..., None, :], wrong)
+
+    return apply_rotary_emb
+
+
+def of_rows(wrong):
+    """transformers up to 4.37: tables of all rows."""
+
+    def apply_rotary_pos_emb(q, k, cos, sin, position_ids):
+        assert cos.shape[1:] == (WIDTH,)
+        rows = np.arange(q.shape[2])[None] if wrong == "positions_ignored" else position_ids
+        return tuple(half_turned(x, cos[rows][:, None], sin[rows][:, None], wrong) for x in (q, k))
+
+    return apply_rotary_pos_emb
+
+
+def by_keyword(wrong):
+    """torchtune: input_pos is a keyword."""
+
+    def forward(x, *, input_pos=None):
+        rows = np.arange(x.shape[2])[None] if wrong == "positions_ignored" else input_pos
+        return half_turned(x, *(y[:, None] for y in rotary(WIDTH)(x, rows)), wrong).astype(np.float32)
+
+    return forward
+
+
+RELEASED = [
+    (of, ways, said, wrong)
+    for of, ways, said, wrongs in (
+        (flux, {}, "(cos, sin), real (n, features, layout half)", ("", "sign")),
+        (tokens_first, {}, "(batch, n, pairs), axes=bnhd", ("", "sign")),
+        (tokens_first, {"axes": "thd"}, "(tokens, pairs)", ("", "sign")),
+        (of_rows, {}, "fn(q, k, cos, sin, position_ids) with tables (rows, features", ("", "sign", "positions_ignored")),
+        (by_keyword, {"max_position": 4095}, "positions were passed as input_pos=", ("", "sign", "positions_ignored")),
+    )
+    for wrong in wrongs
+]
+
+
+@every(RELEASED, name=lambda case: f"{case[0].__name__} {case[1]} {case[3]}")
+def test_a_form_of_released_code_is_asked_as_it_is(of, ways, said, wrong):
+    report = check_rope(of(wrong), dim=WIDTH, layout="half", **ways)
+    assert said in report.subject, str(report)
+    assert report.ok == (not wrong), str(report)
+    assert [finding.name for finding in report.diagnosis] == [wrong] * bool(wrong), str(report)
+
+
+def test_cos_and_sin_of_every_feature_are_tables():
+    for made, wrong in ((rotary(WIDTH), ""), (rotary(WIDTH, 500.0), "wrong_base 500")):
+        for module in (made, lambda positions, made=made: made(None, positions)):
+            report = check(module, "rope.tables", dim=WIDTH)
+            assert "it returned cos and sin of every feature" in report.subject
+            assert [finding.name for finding in report.diagnosis] == [wrong] * bool(wrong), str(report)
+            assert report.ok == (not wrong)
+
+
+def test_a_function_without_a_mask_makes_the_causal_one():
+    def causal(q, k, v, query_positions, key_positions, scale, shift=0):
+        mask = key_positions[:, None, None] <= query_positions[:, None, :, None] + shift
+        settings = {"dim": 8, "layout": "half", "scale": scale}
+        return op("rope.attend").spec(q, k, v, query_positions, key_positions, mask, **settings).astype(np.float32)
+
+    for shift, wrong in ((0, ""), (1, "sees_one_ahead"), (-1, "mask_strict"), (np.inf, "no_mask")):
+        attend = functools.partial(causal, shift=shift)
+        report = check(attend, "rope.attend", dim=8, layout="half", scale=0.3, causal=True)
+        assert "it has no parameter for a mask, and none was passed" in report.subject
+        assert report.ok == (not wrong), str(report)
+        assert [finding.name for finding in report.diagnosis] == [wrong] * bool(wrong), str(report)
+    lines = contract("rope.attend", dim=8, layout="half", scale=0.3, causal=True)
+    assert any("or leave out this parameter, and make the causal mask" in line for line in lines)

@@ -16,6 +16,7 @@ from posref.ops import Mistake
 
 LARGEST = 10**8  # every position up to it may be a limit or a modulus, and is tried
 WIDEST = 2**16
+LAST_ROW = 4095  # of tables that are given whole, where nobody says max_position
 LAYOUTS = (*pairing.LAYOUTS, "interleaved_to_half")
 EXTREME = 30  # decimal exponents: frequencies times positions stay within float32
 
@@ -45,6 +46,7 @@ def check_rope(
 
     `fn(q, k, cos, sin)`, `fn(x, cos, sin)` and `fn(x, freqs_cis)` are recognised by their parameters' names, and receive tables
     of the frequencies that were asked for, in the form in which the function is right, if there is one; the report says which.
+    Where a function requires `position_ids` behind the tables, the tables have all rows, up to 4095 by default.
 
     `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
     sorted and different in every row; it returns the rotated x in the same axes. With `positions="shared"` it receives
@@ -108,15 +110,17 @@ def check_rope(
     asked |= {name: value for name, value in {"magnitude": float(magnitude), "sign": sign}.items() if value != 1}
     asked |= {"positions": positions} if positions != "batch" else {}
     asked |= {"max_position": int(max_position)} if max_position != 1_000_000 else {}
-    convention, told = conventions.recognised(fn), list[str]()
+    convention, told, by_keyword = conventions.recognised(fn), list[str](), list[str]()
     if convention is None:
+        fn = conventions.of_keyword(fn, by_keyword)
         pair = None if positions == "range" else conventions.of_a_pair(fn)
         tables = conventions.of_tables(fn, asked, to, told) if axes == "bhnd" else lambda *given: fn(*given)
-        words, parts = "", pair or [tables]
+        words, parts = "".join(by_keyword), pair or [tables]
     else:
-        if positions in ("range", "offset") or axes == "thd":
-            words = "leave out positions= and axes=thd, or wrap it as fn(x, positions)"
+        if positions in ("range", "offset"):
+            words = "leave out positions=, or wrap it as fn(x, positions)"
             raise ValueError(f"check.check_rope: {convention} receives tables, made for positions (batch, n): {words}")
+        asked |= {"max_position": asked.get("max_position", LAST_ROW)} if convention.indices else {}
         form, parts, ways = conventions.with_tables(fn, convention, op, asked, axes, to)
         axes, form = ways["axes"], form + ", axes=bnhd" * (ways["axes"] != axes)
         asked |= {"positions": "shared"} if ways["positions"] == "shared" else {}

@@ -99,7 +99,7 @@ def other_masks(report: Report, caller: Caller, settings: dict[str, Any], first:
     mask = first.a.get("mask")
     if (
         report.ok
-        and "mask" in {*caller.op.given, *caller.named}
+        and "mask" in {*caller.received, *caller.named}
         and isinstance(mask, np.ndarray)
         and (mask <= probe.triangle(mask)).all()
     ):
