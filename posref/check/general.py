@@ -250,6 +250,9 @@ def _positions(a: Arguments, arrays: dict[str, np.ndarray], powers: tuple[float,
         words = f"{names[0]} are too {'large' if shift > 0 else 'small'} by {abs(shift)}"
         name = f"{names[0]}_{'plus' if shift > 0 else 'minus'}_{abs(shift)}"
         yield _mistake(name, moved, words, "Use them as given.", "setting")
+    if powers and names and all(arrays[name].dtype.kind in "iu" and arrays[name].min() == 0 for name in names):
+        least = using(**{name: lambda a, n=name: np.maximum(a[n], 1) for name in names})
+        yield _mistake(f"{' and '.join(names)} at least 1", least, "position 0 is taken for 1", "Use 0 as given.", "setting")
     for power in powers if names else ():
         for words, change in (
             ("times", lambda p, c: p * int(c)),

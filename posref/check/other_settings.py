@@ -58,6 +58,8 @@ def instead(name: str, a: Arguments, op: ops.Op) -> list[tuple[str, Any]]:
     known = usual().get(name, ())
     widths = {a[each].shape[-1] for each in ("q", "k") if name == "scale" and isinstance(a.get(each), np.ndarray)}
     known = (*known, *(width**power for width in sorted(widths) for power in (-0.5, -1.0)))
+    if type(asked) is int and type(_defaults(op)[name]) is float:  # what is written as 8 counts nothing where 8.5 may stand
+        asked = float(asked)
     values = _numbers(asked, known) if type(asked) in (int, float) else known if asked is None else ()
     none = [(f"no {name}", None)] if values and asked is not None and _defaults(op)[name] is None else []
     return [(f"{name} {value:.10g}", value) for value in values] + none

@@ -235,8 +235,10 @@ def _named(report: Report, question: Question, found: Found, low: str | None = N
         report.ambiguous.append("; ".join(name for name, _, _ in fits) + ALL)
     if determined or not found.fits:
         helpful = [
-            (name, ratio) for name, ratio in found.nearest if 8 * ratio < found.worst
-        ]  # what leaves the error is no hint
+            (name, ratio)
+            for name, ratio in found.nearest
+            if 8 * ratio < found.worst and " at most " not in name and " at least " not in name
+        ]  # what leaves the error is no hint, nor is a limit that does not fit
         report.nearest, report.ruled_out, report.stopped = helpful, found.tried, found.stopped
 
 

@@ -32,6 +32,14 @@ def _of_the_content(a):
     return a.scale * np.sqrt((a.q.shape[-1] + a.q_turned.shape[-1]) / a.q.shape[-1])
 
 
+def _queries_turned_first(a):
+    return np.concatenate([a.q_turned, a.q], axis=-1)
+
+
+def _keys_turned_first(a):
+    return np.concatenate([np.broadcast_to(a.k_turned, (*a.k.shape[:-1], a.k_turned.shape[-1])), a.k], axis=-1)
+
+
 ARRAYS = {
     "q": lambda s: painted((s.batch, s.heads, s.n_query, 6), 1),
     "q_turned": lambda s: painted((s.batch, s.heads, s.n_query, 4), 2),
@@ -93,6 +101,25 @@ MISTAKES = {
         "Absorb into every head its own matrix.",
         only="absorbed_scores",
     ),
+}
+
+FURTHER = {
+    f"parts_of_{these}_exchanged": Mistake(
+        using(
+            **{
+                name: lambda a, joined=joined: joined(a)[..., : a.q.shape[-1]],
+                f"{name}_turned": lambda a, joined=joined: joined(a)[..., a.q.shape[-1] :],
+            }
+        ),
+        f"{these} are joined as (rotated, content), {others} as (content, rotated)",
+        "Rotated features meet contents: scores are noise.",
+        "Join the parts of queries and keys in one order.",
+        only="scores attend",
+    )
+    for name, these, others, joined in (
+        ("q", "queries", "keys", _queries_turned_first),
+        ("k", "keys", "queries", _keys_turned_first),
+    )
 }
 
 SCORES = {"rope": ("offset", "offset", "offset", "offset")}

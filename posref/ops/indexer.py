@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from posref import _require
+from posref import _require, attention
 from posref.ops import Mistake, instead, missing, result, using
 from posref.ops.common import per_head
 from posref.ops.probe import keys_at, padded_mask, painted
@@ -278,6 +278,16 @@ MISTAKES = {
 
 # all heads read one key per token
 REPLACED = {"keys_of_the_first_head"}
+
+FURTHER = {
+    "weights_softmaxed": Mistake(
+        using(weights=lambda a: attention.softmax(a.weights)),
+        "a softmax over the heads is taken of their weights",
+        "Heads cannot vote against a key.",
+        "Use the weights as they come from their projection.",
+        only="scores",
+    ),
+}
 
 SCORES = "a selection of the keys of another attention; its scores are relus of rotated products"
 

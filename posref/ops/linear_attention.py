@@ -112,6 +112,15 @@ MISTAKES = {
     ),
 }
 
+FURTHER = {
+    "denominator_left_out": Mistake(
+        _attend(_turned, lambda phi, turn, q, k: np.eye(q.shape[-2])),
+        "the sum of the weighted values is not divided",
+        "Outputs grow with the length of the text.",
+        "Divide by the sum of the unrotated phi(q) . phi(k).",
+    ),
+}
+
 SCORES = "weights that are no softmax of scores"
 
 

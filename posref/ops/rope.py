@@ -869,6 +869,28 @@ def _rms(x, eps):
     return (_mean(x * x) + eps) ** 0.5
 
 
+def _magnitude_on(change):
+    """Tables of which one has no magnitude: change(cos, sin, magnitude)."""
+    divided = lambda right, a: lambda *x: change(*right(*x), a.magnitude if a.magnitude != 1 else missing())  # noqa: E731
+    return inside(rope, "tables", divided)
+
+
+def _in_tf32(positions, w):
+    angle = rounded(positions, 11)[..., None] * rounded(w, 11)
+    return np.cos(angle), np.sin(angle)
+
+
+def _divided(change):
+    """Positions by the whole factor of linear scaling: change(positions, factor), with the frequencies of no scaling."""
+
+    def places(a):
+        factor = 1 / a.frequencies[0] if a.frequencies is not None and a.frequencies[0] else 1
+        whole = np.rint(factor)
+        return whole * change(a.positions, int(whole)) if whole > 1 and abs(factor / whole - 1) < 2.0**-20 else missing()
+
+    return using(positions=places)
+
+
 VIEW = (
     "View the rows of interleaved weights as (heads, dim/2, 2), those of half as (heads, 2, dim/2), and exchange the last two."
 )
@@ -894,6 +916,43 @@ FURTHER = {
         "frequencies are multiplied by the factors by which they are to be divided",
         "Garbage at any length.",
         "Divide each frequency by its factor.",
+        only="rotate",
+    ),
+    **{
+        f"magnitude_on_{this}_alone": Mistake(
+            _magnitude_on(change),
+            f"the magnitude multiplies {this}, not {other}",
+            "Not a rotation: norms change.",
+            "Multiply both tables by the magnitude.",
+            only="rotate tables gradient",
+        )
+        for this, other, change in (
+            ("cos", "sin", lambda cos, sin, magnitude: (cos, sin / magnitude)),
+            ("sin", "cos", lambda cos, sin, magnitude: (cos / magnitude, sin)),
+        )
+    },
+    "tf32_angles": Mistake(
+        inside(rope, "tables", lambda right: _in_tf32),
+        "angles are products of positions and frequencies of 11 bits: a matrix product in TF32, or of float16",
+        "Good for the first positions, then the phase is noise.",
+        "Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product.",
+        kind="precision",
+        only="rotate tables gradient",
+    ),
+    "positions_divided_in_integers": Mistake(
+        _divided(lambda p, factor: p // factor),
+        "positions are divided by the factor of linear scaling in integers, and rounded down",
+        "Neighbors share a position.",
+        "Divide in floating point, or divide the frequencies.",
+        kind="positions",
+        only="rotate",
+    ),
+    "f16_positions_divided": Mistake(
+        _divided(lambda p, factor: _short(p / factor, 11)),
+        "positions are held in float16 after they are divided by the factor of linear scaling",
+        "Good for the first thousands, then neighbors share positions.",
+        "Divide in float32, or divide the frequencies.",
+        kind="positions",
         only="rotate",
     ),
     "norm_after_the_rotation": Mistake(

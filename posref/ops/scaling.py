@@ -180,14 +180,18 @@ def _keras(dim, base, factor):
     return rope.frequencies(dim, base) / factor ** (dim / (dim - 2))
 
 
-def _of_the_wavelength(f, a):
+def _of_the_wavelength(fewest, most):
     """The blend is linear in the wavelength, from its longest to its shortest."""
-    w = rope.frequencies(a.dim, a.base)
-    if a.low_freq_factor == a.high_freq_factor:
-        missing()
-    longest, shortest = (a.original_length / edge for edge in (a.low_freq_factor, a.high_freq_factor))
-    kept = np.clip((longest - 2 * np.pi / w) / (longest - shortest), 0, 1)
-    return (1 - kept) * w / a.factor + kept * w
+
+    def wrong(f, a):
+        w = rope.frequencies(a.dim, a.base)
+        if a[fewest] == a[most]:
+            missing()
+        longest, shortest = (a.original_length / a[edge] for edge in (fewest, most))
+        kept = np.clip((longest - 2 * np.pi / w) / (longest - shortest), 0, 1)
+        return (1 - kept) * w / a.factor + kept * w
+
+    return wrong
 
 
 def _partial(dim, base, fraction):
@@ -336,7 +340,7 @@ MISTAKES = {
         only="llama3",
     ),
     "blended_by_wavelength": Mistake(
-        _of_the_wavelength,
+        _of_the_wavelength("low_freq_factor", "high_freq_factor"),
         "the blend is linear in the wavelength instead of the turns",
         "Pairs between the edges are off.",
         "Blend by the turns: (original_length / wavelength - low) / (high - low).",
@@ -386,6 +390,13 @@ FURTHER = {
         "Pairs in the blend jump at both edges.",
         "The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor.",
         only="llama3",
+    ),
+    "ramp_over_wavelengths": Mistake(
+        _of_the_wavelength("beta_slow", "beta_fast"),
+        "the ramp is linear in the wavelength, not in the index of the pair",
+        "Frequencies in the ramp are off.",
+        "Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow.",
+        only="yarn",
     ),
     "range_of_base_10000": Mistake(
         inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),

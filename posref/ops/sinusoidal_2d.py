@@ -128,6 +128,16 @@ MISTAKES = {
 
 PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
 
+FURTHER = {
+    "in_turns": Mistake(
+        using(matrix=lambda a: 2 * np.pi * a.matrix),
+        "the angles are multiplied by 2 pi",
+        "All features are 2 pi times as fast.",
+        "Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places.",
+        only="fourier",
+    ),
+}
+
 SCORES = {"added": ("one", "key", "query", "any")}
 
 

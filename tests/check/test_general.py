@@ -108,6 +108,52 @@ def weights_reshaped(q, q_turned, latents, k_turned, w_k):
     return 0.25 * (q @ read.swapaxes(1, 2) @ latents.swapaxes(2, 3) + q_turned @ k_turned.swapaxes(2, 3))
 
 
+def by_tables(x, cos, sin):
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+
+
+def magnified(x, positions, cos=1.0, sin=1.0):
+    angle = positions[:, None, :, None] * PAIRS
+    return by_tables(x, cos * np.cos(angle), sin * np.sin(angle))
+
+
+def tf32(y):
+    bits = np.asarray(y, np.float32).view(np.uint32)
+    return ((bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000).view(np.float32).astype(float)
+
+
+def in_tf32(x, positions):
+    angle = tf32(positions)[:, None, :, None] * tf32(PAIRS)
+    return by_tables(x, np.cos(angle), np.sin(angle))
+
+
+def undivided(q, k, v, positions):
+    q, k = (turned(np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))), positions) for x in (q, k))
+    return np.tril(q @ k.swapaxes(2, 3)) @ v
+
+
+def joined(q, q_turned, k, k_turned, queries, keys):
+    k_turned = np.broadcast_to(k_turned, (*k.shape[:-1], k_turned.shape[-1]))
+    q, k = np.concatenate([q, q_turned][::queries], axis=-1), np.concatenate([k, k_turned][::keys], axis=-1)
+    return 0.25 * q @ k.swapaxes(2, 3)
+
+
+def uncentered(x, positions):
+    zeta = (np.arange(8) + 3.2) / 11.2
+    return turned(x, positions) * np.tile(zeta, 2) ** (positions[:, None, :, None] / 512)
+
+
+def delta_of(q, k, v, beta, log_gates, state):
+    out = []
+    for t in range(q.shape[2]):
+        state = np.exp(log_gates[:, :, t])[..., None] * state
+        error = v[:, :, t] - (k[:, :, t, None] @ state)[:, :, 0]
+        state = state + beta[:, :, t, None, None] ** 2 * k[:, :, t, :, None] * error[:, :, None]
+        out.append(0.25 * (q[:, :, t, None] @ state)[:, :, 0])
+    return np.stack(out, axis=2)
+
+
 def other_times(parts, step=13):
     ids = position_ids.multimodal(parts, **VIDEO)
     ids[11:29, 0] = 8 + np.floor(step * (np.arange(18) // 2))  # the frames of the probe's video, two patches each
@@ -137,6 +183,7 @@ def normed_late(q, k, v, i, j, q_weight, k_weight):
 TURNED = {"dim": 16, "layout": "half", "scale": 0.25}
 SCALE, ROWS, VIDEO = {"scale": 0.25}, {"scale": 0.25, "row_scale": True}, {"merge": 2, "convention": "largest"}
 NORMED, LATE = TURNED | {"q_weight": True, "k_weight": True}, {"amount": 0.1, "floor": 128000.0}
+MAGNIFIED = {"dim": 16, "layout": "half", "magnitude": 1.2}
 PARTIAL, TWICE = {"dim": 16, "head_dim": 48, "layout": "half"}, {"dim": 16, "layout": "half", "frequencies": PAIRS / 4}
 WARM = {"amount": 0.1, "length": 8192, "convention": "llama4"}
 NAMED = [
@@ -245,6 +292,29 @@ NAMED = [
     ("attention.attend", {"scale": 0.25, "softcap": 30.0}, masked_cap, "cap_after_mask"),
     ("t5.bucket", {"bidirectional": True}, lambda o: quarter(abs(o)) + 16 * (o > 0), "quarter_exact"),
     ("decoupled.absorbed_scores", {"scale": 0.25}, weights_reshaped, "w_k_reshaped"),
+    ("rope.rotate", MAGNIFIED, partial(magnified, cos=1.2), "magnitude_on_cos_alone"),
+    ("rope.rotate", MAGNIFIED, partial(magnified, sin=1.2), "magnitude_on_sin_alone"),
+    ("rope.rotate", {"dim": 16, "layout": "half"}, in_tf32, "tf32_angles"),
+    ("rope.rotate", {"dim": 16, "layout": "half"}, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
+    ("rope.rotate", TWICE, lambda x, p: turned(x, p // 4), "positions_divided_in_integers"),
+    ("rope.rotate", TWICE, lambda x, p: turned(x, (p / 4).astype(np.float16).astype(float)), "f16_positions_divided"),
+    ("linear_attention.attend", {"dim": 16, "layout": "half"}, undivided, "denominator_left_out"),
+    ("decoupled.scores", SCALE, partial(joined, queries=-1, keys=1), "parts_of_queries_exchanged"),
+    ("decoupled.scores", SCALE, partial(joined, queries=1, keys=-1), "parts_of_keys_exchanged"),
+    ("xpos.rotate", {"dim": 16, "layout": "half", "side": "query", "center": 8}, uncentered, "center 0"),
+    (
+        "indexer.scores",
+        {"layout": "half", "scale": 0.125},
+        lambda q, k, w, *positions: ops.op("indexer.scores").spec(q, k, softmax(w), *positions, layout="half", scale=0.125),
+        "weights_softmaxed",
+    ),
+    ("delta.attend", {"scale": 0.25, "state_layout": "kv"}, delta_of, "beta_squared"),
+    (
+        "sinusoidal_2d.fourier",
+        {},
+        lambda c, m: np.concatenate([np.sin(6.283185307179586 * c @ m), np.cos(6.283185307179586 * c @ m)], -1),
+        "in_turns",
+    ),
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
 ]
 
@@ -363,3 +433,10 @@ def test_a_factor_is_named_if_the_numbers_have_it(case, dtype):
 def test_a_factor_in_few_bits_is_not_the_nearest_that_is_known():
     no_other_factor_is_named(vectors.case("attention/by-offset/h4-d4/cached"), "bfloat16", 1.3)
     no_other_factor_is_named(vectors.case("pope/scores/d6/near"), "float16", 1.02)
+
+
+def test_a_limit_that_does_not_fit_is_no_hint():
+    drifted = lambda x, p: turned(x, np.where(p > 1000, p + 0.3, p))  # noqa: E731
+    report = check(drifted, "rope.rotate", dim=16, layout="half")
+    assert not report.ok
+    assert not any(" at most " in name or " at least " in name for name, _ in report.nearest)

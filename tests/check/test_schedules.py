@@ -75,6 +75,11 @@ ASKED = {
 }
 
 
+def by_wavelength(base, factor, length, fast, slow):
+    kept = [min(max((length / slow - 2 * math.pi / w) / (length / slow - length / fast), 0), 1) for w in plain(base)]
+    return [share * w + (1 - share) * w / factor for share, w in zip(kept, plain(base), strict=True)]
+
+
 def named(theta, **asked):
     report = check_rope(turned(theta), dim=DIM, layout="half", **asked)
     assert not report.ok
@@ -110,6 +115,7 @@ def test_asked_by_name(schedule):
         ("inverted", yarn(15e4, 1 / 32, 4096, False), "yarn"),
         ("ramp_upside_down", [w + w / 8 - v for w, v in zip(plain(5e5), llama3(5e5, 8, 1, 4, 8192), strict=True)], "llama3"),
         ("applied_twice", llama3(5e5, 8, 1, 4, 8192, llama3(5e5, 8, 1, 4, 8192)), "llama3"),
+        ("ramp_over_wavelengths", by_wavelength(15e4, 32, 4096, 32, 1), "yarn"),
         ("range_of_base_10000", yarn(15e4, 32, 4096, False, of=1e4), "yarn"),
         (
             "blend_reversed",
