@@ -23,6 +23,7 @@ from posref.vectors.models import rms
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
 ELEMENTS = 2**25  # of all hypotheses that a search may compute, at least 2^13 for each: counted, so that no processor decides
 FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
+MANY_ELEMENTS = 2**14  # whose errors together differ little between ways of rounding
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
@@ -196,7 +197,7 @@ class Question:
     def _limit(self, model: str, bits: int) -> float:
         """r of `posref.vectors.models`, from what honest code gives here; infinite where the specification does not run so."""
         outputs = []
-        for way in rounded.ways(model):
+        for way in rounded.ways(model, few=self.right.size > MANY_ELEMENTS):
             try:
                 outputs.append(rounded.run(self.op.spec, self.a, way, bits, CONSTANTS))
             except NO_ANSWER:
