@@ -778,4 +778,31 @@ FURTHER = {
         "The first query of each chunk sees itself alone.",
         "Compare j - i with the width; chunks are another mask (Llama 4).",
     ),
+    "last_keys_of_the_cache": Mistake(
+        _window(lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]),
+        "every query sees the last `width` keys of the cache, wherever the query is",
+        "Right for steps of one token; in prefill the first queries see nothing.",
+        "Compare the position of each query with that of each key.",
+        kind="window",
+    ),
+    **{
+        f"sinks_times_{m:.4g}": Mistake(
+            using(sinks=lambda a, m=m: m * a.sinks if a.sinks is not None else missing()),
+            f"the sinks are multiplied by {m:.4g}, 1 / sqrt({d}): by the scale of the scores",
+            "Sinks are too near 0.",
+            "Scale the scores alone; the sink enters the softmax as it is.",
+            only="softmax",
+        )
+        for d in (16, 32, 64, 80, 96, 128, 192, 256, 512)
+        for m in (d**-0.5,)
+    },
+    **{
+        f"mask_adds_minus_{m}": Mistake(
+            _with_mask(lambda right, s, mask, sinks, m=m: right(np.where(mask, s, s - m), None, sinks)),
+            f"masked scores are lowered by {m} instead of set to minus infinity",
+            "Masked keys keep a weight.",
+            "Add minus infinity, or the least number of the dtype.",
+        )
+        for m in (1, 10)
+    },
 }

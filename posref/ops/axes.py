@@ -145,14 +145,19 @@ def _angle(a, axis, index):
     return axes.angles(a.coordinates, w[index] if a.order is None else w[np.array(a.order)[index]], axis)
 
 
-def _of_features(f, a):
-    axis, half = np.sort(np.array(a.axis)), a.dim // 2
-    if axis.tolist() != list(a.axis) or a.layout != "half" or axis.max() == 0:
-        missing()
-    angle = _angle(a, np.repeat(np.arange(axis.max() + 1), 2 * np.bincount(axis)), np.arange(a.dim) % half)
-    x = a.x[..., : a.dim]
-    turned = x * np.cos(angle) + np.concatenate([-x[..., half:], x[..., :half]], axis=-1) * np.sin(angle)
-    return np.concatenate([turned, a.x[..., a.dim :]], axis=-1)
+def _of_features(spread):
+    """Each feature reads an axis of its own: spread(axes of the pairs, pairs)."""
+
+    def wrong(f, a):
+        axis, half = np.sort(np.array(a.axis)), a.dim // 2
+        if axis.tolist() != list(a.axis) or a.layout != "half" or axis.max() == 0:
+            missing()
+        angle = _angle(a, spread(axis, half), np.arange(a.dim) % half)
+        x = a.x[..., : a.dim]
+        turned = x * np.cos(angle) + np.concatenate([-x[..., half:], x[..., :half]], axis=-1) * np.sin(angle)
+        return np.concatenate([turned, a.x[..., a.dim :]], axis=-1)
+
+    return wrong
 
 
 def _cos_sin_swapped(f, a):
@@ -270,8 +275,20 @@ FURTHER = {
     ),
     **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
     **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
+    **{
+        f"second_half_on_axis_{words}": Mistake(
+            _of_features(spread),
+            f"the sections are laid over the first half of the features; all of the second half reads the {words} axis",
+            "Not a rotation: norms change; right for text.",
+            "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",
+        )
+        for words, spread in (
+            ("first", lambda axis, half: np.append(axis, np.zeros(half, int))),
+            ("last", lambda axis, half: np.append(axis, np.full(half, axis.max()))),
+        )
+    },
     "sections_of_features": Mistake(
-        _of_features,
+        _of_features(lambda axis, half: np.repeat(np.arange(axis.max() + 1), 2 * np.bincount(axis))),
         "sections of twice the size are laid over the features, so that both members of a pair read different axes",
         "Not a rotation: norms change; right for text.",
         "Split cos and sin, which repeat the pairs, into the sections twice: sections * 2, then index i % 3.",

@@ -101,6 +101,41 @@ MISTAKES = {
     ),
 }
 
+
+def _padded_on_both_sides(left):
+    """So many zeros in front as left(width - 1) says, the others after the text; no state."""
+
+    def wrong(f, a):
+        rows = a.state.shape[-2]
+        early = rows - left(rows)
+        if not 0 < early < a.x.shape[-2]:
+            missing()
+        zeros = 0 * a.state
+        padded = np.concatenate([zeros[..., early:, :], a.x, zeros[..., :early, :]], axis=-2)
+        return f(**a | {"x": padded[..., rows:, :], "state": padded[..., :rows, :]})
+
+    return wrong
+
+
+FURTHER = {
+    name: Mistake(
+        _padded_on_both_sides(left),
+        f"zeros are put on both sides of the text, {words}; the state is not read",
+        "Tokens see the future.",
+        "Put all width - 1 rows in front: the state, or zeros where there is none.",
+        kind="rows",
+        only="convolve",
+    )
+    for name, words, left in (
+        ("padded_on_both_sides", "width // 2 of them in front", lambda rows: (rows + 1) // 2),
+        (
+            "padded_as_same",
+            "(width - 1) // 2 of them in front, as padding='same'",
+            lambda rows: rows // 2 if rows % 2 else missing(),
+        ),
+    )
+}
+
 CAUSAL = True
 SCORES = "features of the tokens before, in front of attention: weights of content"
 

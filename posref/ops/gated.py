@@ -236,6 +236,16 @@ MISTAKES = {
     ),
 }
 
+FURTHER = {
+    "read_before_the_update": Mistake(
+        using(**{name: lambda a, name=name: _later(a[name]) for name in ("k", "v", "log_gates")}),
+        "o_i = q_i . S_{i-1}: the output is read before the state is multiplied by the gate and the token is added",
+        "A token does not see itself, and earlier tokens are one gate too strong.",
+        "Multiply by the gate, add k v^T, then read.",
+        only="attend",
+    ),
+}
+
 CAUSAL = True
 SCORES = "weights that are no softmax of scores"
 

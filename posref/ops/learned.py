@@ -159,4 +159,17 @@ FURTHER = {
         "Pass no padding_idx to a table of positions, or the one that it was trained with.",
     )
     for row in (0, 1)
+} | {
+    f"rows_beyond_{n - 1}_{how}": Mistake(
+        using(positions=lambda a, n=n, change=change: change(a.positions, n)),
+        f"position p reads row {formula.format(n)}",
+        "Long texts lose order.",
+        "Refuse a position outside the table.",
+        only="encode",
+    )
+    for n in (256, 512, 1024, 2048)
+    for how, formula, change in (
+        ("clamped", "min(p, {0} - 1), as a gather that clamps", lambda p, n: np.minimum(p, n - 1)),
+        ("wrapped", "p mod {0}", lambda p, n: p % n),
+    )
 }

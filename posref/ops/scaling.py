@@ -204,6 +204,26 @@ def _blend_reversed(f, a):
     return np.where((right == w) | (right == w / a.factor), right, w + w / a.factor - right)
 
 
+def _exponent(power):
+    """The base is multiplied by the factor to another power of dim, in NTK of any kind."""
+
+    def change(right, a):
+        return lambda frequencies, *, factor: rope.frequencies(a.dim, a.base * factor ** power(a.dim))
+
+    return inside(scaling, "ntk", change)
+
+
+def _stretch(formula):
+    """Another factor of dynamic NTK beyond the trained length: formula(factor, length / original_length)."""
+
+    def wrong(f, a):
+        if a.length <= a.original_length:
+            missing()
+        return scaling.ntk(rope.frequencies(a.dim, a.base), factor=formula(a.factor, a.length / a.original_length))
+
+    return wrong
+
+
 def _applied_twice(f, a):
     once = f(**a)
     return inside(rope, "frequencies", lambda right: lambda *x: once)(f, a)
@@ -415,6 +435,37 @@ FURTHER = {
         "beta_fast is the larger number, 32, and beta_slow 1.",
         only="yarn yarn_tables",
     ),
+    **{
+        f"exponent_{words}": Mistake(
+            _exponent(power),
+            f"the base is multiplied by the factor to the power of {formula}, not of dim / (dim - 2)",
+            "The last pair is not stretched by the factor.",
+            "Multiply the base by factor^(dim / (dim - 2)).",
+            only="ntk dynamic_ntk",
+        )
+        for words, formula, power in (
+            ("dim_less_one", "dim / (dim - 1)", lambda dim: dim / (dim - 1)),
+            ("dim_more_two", "dim / (dim + 2)", lambda dim: dim / (dim + 2)),
+            ("upside_down", "(dim - 2) / dim", lambda dim: (dim - 2) / dim),
+            ("of_pairs", "h / (h - 2), h = dim / 2 pairs,", lambda dim: dim / (dim - 4) if dim > 4 else missing()),
+            ("dim_left_out", "1", lambda dim: 1),
+        )
+    },
+    **{
+        f"stretch_{words}": Mistake(
+            _stretch(formula),
+            f"the factor of NTK is {says} instead of s l / L - (s - 1), for the factor s, length l and trained length L",
+            "Frequencies jump where a text outgrows the trained length.",
+            "Stretch by s l / L - (s - 1).",
+            only="dynamic_ntk",
+        )
+        for words, says, formula in (
+            ("without_the_difference", "s l / L", lambda s, r: s * r),
+            ("without_the_factor", "l / L", lambda s, r: r),
+            ("plus_the_difference", "s l / L + (s - 1)", lambda s, r: s * r + (s - 1)),
+            ("less_one", "s l / L - 1", lambda s, r: s * r - 1 if s * r > 2 else missing()),
+        )
+    },
 }
 
 SCORES = {"rope": ("offset", "offset", "offset", "offset")}

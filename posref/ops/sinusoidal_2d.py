@@ -126,9 +126,33 @@ MISTAKES = {
     ),
 }
 
-PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
+
+def _moved(pixels):
+    def wrong(f, a):
+        counts = sinusoidal_2d.counted(a.mask)
+        last = np.stack([counts[..., -1:, :, 0] + 0 * counts[..., 0], counts[..., -1:, 1] + 0 * counts[..., 1]], axis=-1)
+        return f(**a) + 2 * np.pi * pixels / (last + 1e-6)
+
+    return wrong
+
 
 FURTHER = {
+    f"half_a_pixel_{words}": Mistake(
+        _moved(pixels),
+        f"half a pixel is {done} the counts before they are divided{where}",
+        "All places move by half a pixel: weights of DETR expect others.",
+        "Divide the counts as they are.",
+        only="normalized",
+    )
+    for words, pixels, done, where in (
+        ("less", -0.5, "subtracted from", ", as Deformable DETR does"),
+        ("more", 0.5, "added to", ""),
+    )
+}
+
+PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
+
+FURTHER |= {
     "in_turns": Mistake(
         using(matrix=lambda a: 2 * np.pi * a.matrix),
         "the angles are multiplied by 2 pi",

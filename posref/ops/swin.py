@@ -268,13 +268,54 @@ def _head(t):
     return t.attended(*t.projected(t.x), swin.bias(rows, t.parameter((2 * height - 1) * 15, 1))[0])
 
 
+def _window_of(n):
+    return lambda a: n if (a.height, a.width) != (n, n) else missing()
+
+
+def _cls_exchanged(a):
+    return np.concatenate([a.table[:-3], a.table[[-2, -3, -1]]])
+
+
 FURTHER = {
-    f"{words}_alone": Mistake(
-        using(coordinates=lambda a, keep=keep: a.coordinates * keep),
-        f"the mask is filled by the {words} alone: the slices of the other axis are missing",
-        "Windows see across one edge of the image.",
-        "Number the regions by both axes: nine of them.",
-        only="shift_mask",
-    )
-    for words, keep in (("rows", [1, 0]), ("columns", [0, 1]))
+    **{
+        f"{words}_alone": Mistake(
+            using(coordinates=lambda a, keep=keep: a.coordinates * keep),
+            f"the mask is filled by the {words} alone: the slices of the other axis are missing",
+            "Windows see across one edge of the image.",
+            "Number the regions by both axes: nine of them.",
+            only="shift_mask",
+        )
+        for words, keep in (("rows", [1, 0]), ("columns", [0, 1]))
+    },
+    **{
+        f"window_{n}": Mistake(
+            using(height=_window_of(n), width=_window_of(n)),
+            f"offsets are divided by {n - 1}, as if the model had been trained with windows of {n} by {n}",
+            "Every offset but 0 has another bias.",
+            "Divide by the trained window less one: pretrained_window_size, or window_size where that is 0.",
+            only="continuous_bias",
+        )
+        for n in (2, 6, 7, 8, 12, 14, 16, 24)
+    },
+    "logarithm_to_base_2": Mistake(
+        inside(swin, "log_spaced", lambda right: lambda offsets, *, window: 3 * right(offsets, window=window)),
+        "sign(x) log_2(1 + 8 |x| / (W - 1)): the division by log_2(8) is left out",
+        "Coordinates are 3 times too large.",
+        "Divide by log_2(8) = 3.",
+        only="continuous_bias",
+    ),
+    "natural_logarithm": Mistake(
+        inside(swin, "log_spaced", lambda right: lambda offsets, *, window: np.log(8) * right(offsets, window=window)),
+        "sign(x) ln(1 + 8 |x| / (W - 1)): the logarithm is not divided by ln 8",
+        "Coordinates are 2.08 times too large.",
+        "Divide by ln 8.",
+        only="continuous_bias",
+    ),
+    "rows_of_cls_exchanged": Mistake(
+        using(table=_cls_exchanged),
+        "the rows of (CLS, any) and (any, CLS) are exchanged",
+        "[CLS] reads the biases with which patches look at it.",
+        "Of the last three rows the first is for [CLS] as query, the second for [CLS] as key.",
+        only="bias_with_cls",
+    ),
 }

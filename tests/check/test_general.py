@@ -180,6 +180,61 @@ def normed_late(q, k, v, i, j, q_weight, k_weight):
     return softmax(normed(turned(q, i), q_weight) @ normed(turned(k, j), k_weight).swapaxes(2, 3) / 4) @ v
 
 
+def network(c, w_1, b_1, w_2, side=(4, 5), divisor=6):
+    near = 8 * (c[:, None] - c) / (np.array(side) - 1)
+    spaced = np.sign(near) * np.log2(1 + abs(near)) * 2 / divisor
+    return np.moveaxis(16 / (1 + np.exp(-np.maximum(spaced @ w_1.T + b_1, 0) @ w_2.T)), -1, 0)
+
+
+def with_sink(scores, mask, sinks, factor):
+    sink = 0 * scores[..., :1] + factor * sinks[:, None, None]
+    return softmax(np.concatenate([np.where(mask, scores, -np.inf), sink], axis=-1))[..., :-1]
+
+
+def both_sides(x, kernel, bias, state, left):
+    padded = np.pad(x, ((0, 0), (left, 3 - left), (0, 0)))
+    return bias + sum(padded[:, t : t + x.shape[1]] * kernel[:, t] for t in range(4))
+
+
+def best(s, mask, top):
+    s = np.where(mask, s, -np.inf)
+    return mask & (s >= np.sort(s, axis=-1)[..., -top, None])
+
+
+def places(mask, less):
+    y, x = np.cumsum(mask, axis=0), np.cumsum(mask, axis=1)
+    return 2 * np.pi * np.stack([(y - less) / (y[-1:] + 1e-6), (x - less) / (x[:, -1:] + 1e-6)], axis=-1)
+
+
+def read_early(q, k, v, gates, state):
+    rows = []
+    for t in range(q.shape[2]):
+        rows.append(0.25 * np.einsum("bhd,bhde->bhe", q[:, :, t], state))
+        state = np.exp(gates[:, :, t, :, None]) * state + k[:, :, t, :, None] * v[:, :, t, None, :]
+    return np.stack(rows, axis=2)
+
+
+def disentangled(q, k, q_r, k_r, i, j, terms):
+    row = np.clip(i[:, None, :, None] - j[:, None, None, :] + 4, 0, 7) + np.zeros((1, q.shape[1], 1, 1), int)
+    c2p = np.take_along_axis(q @ k_r.swapaxes(-1, -2), row, axis=-1)
+    p2c = np.take_along_axis(k @ q_r.swapaxes(-1, -2), row.swapaxes(2, 3), axis=-1).swapaxes(2, 3)
+    return (q @ k.swapaxes(2, 3) + terms[0] * c2p + terms[1] * p2c) / np.sqrt(3 * q.shape[-1])
+
+
+def half_in_sections(x, c):
+    angle = c[..., [0, 0, 1, 2, 0, 0, 0, 0]] * np.tile(PAIRS[::2], 2)
+    a, b = np.split(x[..., :8], 2, axis=-1)
+    turned = x[..., :8] * np.cos(angle) + np.concatenate([-b, a], axis=-1) * np.sin(angle)
+    return np.concatenate([turned, x[..., 8:]], axis=-1)
+
+
+def speeds(dim, base):
+    return base ** (-2 * np.arange(dim // 2) / dim)
+
+
+STATE = {"scale": 0.25, "state_layout": "kv"}
+LONG = {"dim": 64, "factor": 2.0, "length": 8192, "original_length": 2048}
+WINDOW_2D = {"height": 4, "width": 5}
 TURNED = {"dim": 16, "layout": "half", "scale": 0.25}
 SCALE, ROWS, VIDEO = {"scale": 0.25}, {"scale": 0.25, "row_scale": True}, {"merge": 2, "convention": "largest"}
 NORMED, LATE = TURNED | {"q_weight": True, "k_weight": True}, {"amount": 0.1, "floor": 128000.0}
@@ -315,6 +370,33 @@ NAMED = [
         lambda c, m: np.concatenate([np.sin(6.283185307179586 * c @ m), np.cos(6.283185307179586 * c @ m)], -1),
         "in_turns",
     ),
+    ("swin.continuous_bias", WINDOW_2D, partial(network, divisor=2), "logarithm_to_base_2"),
+    ("swin.continuous_bias", WINDOW_2D, partial(network, divisor=6 / np.log(8)), "natural_logarithm"),
+    ("swin.continuous_bias", WINDOW_2D, partial(network, side=(12, 12)), "window_12"),
+    (
+        "swin.bias_with_cls",
+        {"height": 4, "width": 5},
+        lambda c, t: ops.op("swin.bias_with_cls").spec(c, np.r_[t[:-3], t[[-2, -3, -1]]], height=4, width=5),
+        "rows_of_cls_exchanged",
+    ),
+    ("attention.window_mask", WINDOW, lambda i, j: (offsets(i, j)[:, 0] <= 0) & (np.arange(7) > 3), "last_keys_of_the_cache"),
+    ("attention.softmax", {"sinks": True}, partial(with_sink, factor=0.125), "sinks_times_0.125"),
+    ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 10 * ~m) @ v, "mask_adds_minus_10"),
+    ("attention.attend", SCALE, lambda q, k, v, m: softmax(q @ k.swapaxes(2, 3) / 4 - 30 * ~m) @ v, None),
+    ("learned.encode", {}, lambda p, table: table[np.minimum(p, 511)], "rows_beyond_511_clamped"),
+    ("learned.encode", {}, lambda p, table: table[p % 1024], "rows_beyond_1023_wrapped"),
+    ("convolution.convolve", {}, partial(both_sides, left=2), "padded_on_both_sides"),
+    ("convolution.convolve", {}, partial(both_sides, left=1), "padded_as_same"),
+    ("indexer.compress", {}, lambda x, g, b: (softmax(g + b) * x).sum(-2), "softmax_over_features"),
+    ("indexer.select", {"top": 3}, partial(best, top=2), "one_key_less"),
+    ("sinusoidal_2d.normalized", {}, partial(places, less=0.5), "half_a_pixel_less"),
+    ("gated.attend", STATE, read_early, "read_before_the_update"),
+    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(1, 0)), "c2p_alone"),
+    ("deberta.scores", {"convention": "released"}, partial(disentangled, terms=(0, 1)), "p2c_alone"),
+    ("axes.rotate", MROPE, half_in_sections, "second_half_on_axis_first"),
+    ("scaling.ntk", {"dim": 64, "factor": 4.0}, lambda dim: speeds(dim, 1e4 * 4.0 ** (64 / 63)), "exponent_dim_less_one"),
+    ("scaling.dynamic_ntk", LONG, lambda dim: speeds(dim, 1e4 * 8.0 ** (64 / 62)), "stretch_without_the_difference"),
+    ("scaling.dynamic_ntk", LONG, lambda dim: speeds(dim, 1e4 * 4.0 ** (64 / 62)), "stretch_without_the_factor"),
     ("position_ids.cached", {"n_query": 3, "n_key": 9}, lambda n_query, n_key: np.arange(n_key, n_key + 3), "result_plus_3"),
 ]
 
