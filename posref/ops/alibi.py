@@ -214,6 +214,13 @@ FURTHER = {
         "The last heads have slopes of the wrong size; right for 8, 16, 32 heads.",
         "Take every other slope of 2H heads: [0::2].",
     ),
+    "heads_dealt_out": Mistake(
+        lambda right, a: right(**a | {"first": 0, "count": a.heads})[a.first // a.count :: a.heads // a.count],
+        "heads are dealt out to the ranks one by one, where a rank has a block of them",
+        "Another model with two ranks.",
+        "Slice from the first head of the rank on: slopes[first : first + count].",
+        only="shard",
+    ),
     "one_slope": Mistake(
         _slopes(lambda right, heads, b: 0 * np.arange(heads) + right(heads, max_bias=b)[0]),
         "every head has the slope of the first",

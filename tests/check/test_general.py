@@ -12,6 +12,7 @@ from posref.check.engine import Question, distance
 from posref.check.report import Report
 from posref.check.tensors import round_to
 from posref.check.wrong_elements import not_computed
+from posref.relative import alibi
 from tests.every import every
 from tests.ops.test_ops import OPS, settings
 
@@ -352,6 +353,7 @@ NAMED = [
     ("rope.rotate", {"dim": 16, "layout": "half"}, in_tf32, "tf32_angles"),
     ("rope.rotate", {"dim": 16, "layout": "half"}, lambda x, p: turned(x, np.maximum(p, 1)), "positions at least 1"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, p // 4), "positions_divided_in_integers"),
+    ("alibi.shard", {"heads": 16, "first": 4, "count": 4}, lambda *_: alibi.slopes(16)[1::4], "heads_dealt_out"),
     ("rope.rotate", TWICE, lambda x, p: turned(x, (p / 4).astype(np.float16).astype(float)), "f16_positions_divided"),
     ("linear_attention.attend", {"dim": 16, "layout": "half"}, undivided, "denominator_left_out"),
     ("decoupled.scores", SCALE, partial(joined, queries=-1, keys=1), "parts_of_queries_exchanged"),
