@@ -148,11 +148,7 @@ FURTHER = {
         ("less", -0.5, "subtracted from", ", as Deformable DETR does"),
         ("more", 0.5, "added to", ""),
     )
-}
-
-PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
-
-FURTHER |= {
+} | {
     "in_turns": Mistake(
         using(matrix=lambda a: 2 * np.pi * a.matrix),
         "the angles are multiplied by 2 pi",
@@ -161,6 +157,8 @@ FURTHER |= {
         only="fourier",
     ),
 }
+
+PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}
 
 SCORES = {"added": ("one", "key", "query", "any")}
 
