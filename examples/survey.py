@@ -203,7 +203,7 @@ PICTURES = {  # of the system that a step is about; the others are on the sheet 
     "relative.t5": "t5-buckets",
     "relative.deberta": "deberta-sum",
     "rotary.rope": "clocks",
-    "rotary.value": "turned-values",
+    "rotary.value": "rotated-values",
 }
 
 

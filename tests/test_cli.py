@@ -45,8 +45,8 @@ def partial(x, positions):
     a, b, rest = x[..., :4], x[..., 4:8], x[..., 8:]
     return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle), rest], axis=-1)
 
-def queries_and_keys(q, k, positions):
-    return half(q, positions), half(k, positions)
+def queries_and_keys(q, k, p):
+    return half(q, p), half(k, p)
 
 def twice(array):
     return array

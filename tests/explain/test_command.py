@@ -479,7 +479,7 @@ def test_printed_code_names_what_the_model_does_beside_it():
     assert "also multiplies queries by 1 + a ln(1 + floor(p / f)), a = 0.1, f = 32" in output.code(warm, "numpy", "file")
     back = explanation({"model_type": "deepseek_v4"})
     one = replace(back, layers=back.layers[:1])
-    assert "turns the output of attention back" in output.code(one, "c", "file")
+    assert "rotates the output of attention back" in output.code(one, "c", "file")
 
 
 @pytest.mark.parametrize(
