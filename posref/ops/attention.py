@@ -796,13 +796,10 @@ FURTHER = {
         for d in (16, 32, 64, 80, 96, 128, 192, 256, 512)
         for m in (d**-0.5,)
     },
-    **{
-        f"mask_adds_minus_{m}": Mistake(
-            _with_mask(lambda right, s, mask, sinks, m=m: right(np.where(mask, s, s - m), None, sinks)),
-            f"masked scores are lowered by {m} instead of set to minus infinity",
-            "Masked keys keep a weight.",
-            "Add minus infinity, or the least number of the dtype.",
-        )
-        for m in (1, 10)
-    },
+    "mask_adds_minus_10": Mistake(
+        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, s - 10), None, sinks)),
+        "masked scores are lowered by 10 instead of set to minus infinity",
+        "Masked keys keep a weight.",
+        "Add minus infinity, or the least number of the dtype.",
+    ),
 }
