@@ -21,7 +21,7 @@ ANSWERS = {
     "RoPE-Mixed": (
         "rotary.generators",
         "yes",
-        "no: it turns the word",
+        "no: it rotates the word",
         "depends: w = 0 stands still",
         "yes: lengths are kept",
     ),

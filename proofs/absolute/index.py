@@ -82,7 +82,7 @@ ANSWERS = {
     "RoPE": (
         "rotary.rope",
         "yes",
-        "no: it turns the word, and adds nothing to 0",
+        "no: it rotates the word, and adds nothing to 0",
         "yes: since w_0 = 1",
         "yes: lengths are kept",
     ),
@@ -165,7 +165,7 @@ def normalized_index_is_length_independent():
 def content_independent():
     """What x + p adds to a word is p, for every word; the same holds of what Shaw et al. add to keys and T5 to scores. It is
     not so where the encoding belongs to the word (Complex Order), for products, which add x (p - 1) or x p, and for RoPE, which
-    turns the word: it is linear in it and leaves 0 alone."""
+    rotates the word: it is linear in it and leaves 0 alone."""
     x, p = sized("x", N, D), sized("p", N, D)
     prove_equal(*entries(None, merge.add(x, p) - x, p))
     prove_equal(*entries(None, merge.multiply(x, p, convention="paper") - x, x * (p - 1)))
