@@ -23,7 +23,8 @@ from posref.vectors.models import rms
 CONSTANTS = ("base", "max_bias", "alpha", "factor", "magnitude", "frequencies")
 ELEMENTS = 2**25  # of all hypotheses that a search may compute, at least 2^13 for each: counted, so that no processor decides
 FEW = 2**12  # elements of an answer up to which those of two mistakes are kept
-MANY_ELEMENTS = 2**14  # whose errors together differ little between ways of rounding
+FIRST = 2  # ways of rounding that are always run
+FAR = 8  # times what these allow together: no other way was seen to allow so much
 SAMPLE = 512  # elements that tell whether an answer may be near
 BITS = 8  # of evidence for a hypothesis: noise is named once in 256 times
 MANY = 64  # elements; noise is within the bounds of so many only where they hold nearly everything
@@ -69,6 +70,7 @@ class Question:
         self.tolerance = dict(tolerance or {})
         self.tolerance |= self._allowed([name for name in self.models if name not in self.tolerance])
         self._rms, self.meant = dict(rms or {}), meant
+        self._limits: dict[str, Iterator[float]] = {}
         self.before: Question | None = None  # answered rightly: a mistake that it distinguishes is ruled out here
         self._answers: dict[str, np.ndarray | None] = {}
         self._blind: dict[str, list[str]] = {}
@@ -162,21 +164,36 @@ class Question:
         near |= {} if possible else {name: np.inf}
         return possible
 
-    def spread(self, got: np.ndarray, model: str) -> float:
+    def spread(self, got: np.ndarray, model: str, far: float = FAR) -> float:
         """The root mean square of all errors in units of what is allowed, in units of its own limit; 0 where there is none."""
-        return self._together(got, self.right, self.tolerance[model], model)
+        return self._together(got, self.right, self.tolerance[model], model, far)
 
-    def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str) -> float:
-        limit = self.limit(model)
-        return rms(ratios(got, answer, bound)) / limit if limit < np.inf else 0.0
+    def _together(self, got: np.ndarray, answer: np.ndarray, bound: np.ndarray, model: str, far: float = FAR) -> float:
+        together = rms(ratios(got, answer, bound)) if self._judged(model) else 0.0
+        return together / self.limit(model, together, far) if together else 0.0
 
-    def limit(self, model: str) -> float:
-        """What all errors together may be, in units of what is allowed; infinite where each element alone says enough."""
+    def limit(self, model: str, of: float | None = None, far: float = FAR) -> float:
+        """What all errors together may be, in units of what is allowed; infinite where each element alone says enough.
+
+        Only as many ways of rounding are run as tell whether `of` is within it; without `of` all are. What is `far` times
+        beyond what the first ways allow is not.
+        """
+        limit = self._rms[model] if self._judged(model) else np.inf
+        while of is None or limit < of <= far * limit or not limit:
+            following = next(self._limits.get(model, iter(())), None)
+            if following is None:
+                break
+            self._rms[model] = limit = following
+        return limit
+
+    def _judged(self, model: str) -> bool:
+        """Whether all errors together are judged in this model."""
         if model not in self._rms:
             bits = rounded.bits(model)
             judged = bits > 0 and self.gauge == "none" and ("attention" in self.op.tags or self._wide(model))
-            self._rms[model] = self._limit(model, bits) if judged else np.inf
-        return self._rms[model]
+            self._rms[model] = 0.0 if judged else np.inf
+            self._limits |= {model: self._growing(model, bits)} if judged else {}
+        return self._rms[model] < np.inf
 
     def each_alone(self, models: Iterable[str]) -> "Question":
         """This question, of each element alone in these models."""
@@ -192,18 +209,24 @@ class Question:
         """Outputs unlike the right one that would pass too; what holds no factor of 1.3 holds no other factor, nor zeros."""
         garbage = {"1.3 times these numbers": 1.3 * self.right, "these numbers in reverse order": _reversed(self.right)}
         held = ((words, y) for words, y in garbage.items() if distance(y, self.right, self.tolerance[model], self.gauge) <= 1)
-        return [words for words, y in held if self.spread(y, model) <= 1]
+        return [words for words, y in held if self.spread(y, model, far=1) <= 1]
 
-    def _limit(self, model: str, bits: int) -> float:
-        """r of `posref.vectors.models`, from what honest code gives here; infinite where the specification does not run so."""
-        outputs = []
-        for way in rounded.ways(model, few=self.right.size > MANY_ELEMENTS):
+    def _growing(self, model: str, bits: int) -> Iterator[float]:
+        """r of `posref.vectors.models`, from what honest code gives here, with more and more ways of rounding.
+
+        Infinite where the specification does not run so.
+        """
+        ways, limit = [*rounded.ways(model)], 0.0
+        for some in (ways[:FIRST], *([way] for way in ways[FIRST:])):
             try:
-                outputs.append(rounded.run(self.op.spec, self.a, way, bits, CONSTANTS))
+                outputs = [rounded.run(self.op.spec, self.a, way, bits, CONSTANTS) for way in some]
             except NO_ANSWER:
-                return np.inf
-        finite = [y for y in outputs if np.isfinite(y).all()]
-        return rounded.allowed_together(finite, self.right, self.tolerance[model], model_of(model).c_out) if finite else np.inf
+                yield np.inf
+                return
+            finite = [y for y in outputs if np.isfinite(y).all()]
+            c_out = model_of(model).c_out
+            limit = max(limit, rounded.allowed_together(finite, self.right, self.tolerance[model], c_out) if finite else 0.0)
+            yield limit or np.inf
 
     def blind(self, model: str, among: Iterable[str] | None = None) -> list[str]:
         """Mistakes, of all that have a place here or of a list, that this data cannot tell from the right answer."""

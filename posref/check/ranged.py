@@ -342,7 +342,7 @@ def _divide(a: Ranged, b: Ranged) -> Ranged:
 def _matmul(a: Ranged, b: Ranged) -> Ranged:
     v, size, u = a.v @ b.v, np.abs(a.v) @ np.abs(b.v), a.u
     layers = zip(a.charged(store=True), b.charged(store=True), strict=True)
-    e = np.stack([np.abs(a.v) @ eb + ea @ np.abs(b.v) + ea @ eb for ea, eb in layers])
+    e = np.stack([np.abs(a.v) @ eb + ea @ (np.abs(b.v) + eb) for ea, eb in layers])
     tiny = (u.tiny * a.shape[-1]).reshape(-1, *[1] * v.ndim)
     return Ranged(v, u, e + _per(u.sum, size) + tiny, size, a.shape[-1], stored=True)
 

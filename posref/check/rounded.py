@@ -16,7 +16,7 @@ rounded to fewer digits, and the random numbers are a frozen stream: the figures
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,21 +45,22 @@ class Way(NamedTuple):
     angles: str = "power"
 
 
-def ways(model: str, *, few: bool = False) -> Iterator[Way]:
-    """The ways of a model: 26 where numbers of 16 bits have two places; `few`, for many elements: one order, one seed.
+def ways(model: str) -> Iterator[Way]:
+    """The ways of a model: 26 where numbers of 16 bits have two places; each place in the order of sums, and by chance, first.
 
-    >>> len(list(ways("bf16-all"))), len(list(ways("bf16-all", few=True))), next(ways("f16-f32math"))
-    (26, 4, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None, angles='power'))
+    >>> len(list(ways("bf16-all"))), next(ways("f16-f32math"))
+    (26, Way(product=24, sum=24, stored=24, order='forward', two=False, random=None, angles='power'))
     """
     low = BITS.get(model.partition("-")[0], 24)
     formats = [(24, 24, 24), (24, 24, low)] if "f32math" in model else [(low, low, low), (low, 24, low)]
     formats = formats[1:] if "f32sums" in model else formats[:1] if low == 24 else formats
-    for bits, order in product(formats, ORDERS[: 1 if few else None]):
-        yield Way(*bits, order)
-    yield from () if few else (Way(*bits, two=True) for bits in formats)
-    for bits, seed in product(formats, SEEDS[: 1 if few else None]):
-        angles = "repeated" if model.endswith("-iterative") else "power"
-        yield Way(*bits, ORDERS[seed % 4], random=np.random.RandomState(seed), angles=angles)
+    angles = "repeated" if model.endswith("-iterative") else "power"
+    chances = ((bits, seed) for seed in SEEDS for bits in formats)
+    by_chance = [Way(*bits, ORDERS[n % 4], random=np.random.RandomState(n), angles=angles) for bits, n in chances]
+    in_order = [Way(*bits, order) for order in ORDERS for bits in formats]
+    yield from (*in_order[: len(formats)], *by_chance[: len(formats)], *in_order[len(formats) :])
+    yield from (Way(*bits, two=True) for bits in formats)
+    yield from by_chance[len(formats) :]
 
 
 class Rounded(np.ndarray[Any, Any]):
@@ -218,5 +219,20 @@ def _matmul(a: np.ndarray, b: np.ndarray, way: Way) -> np.ndarray:
         return _short(a @ b, way.stored, way)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    if way.random is None and way.order == "forward":
+        return _short(_summed_one_by_one(a, b, way.sum), way.stored, way)
     terms = np.moveaxis(a, -1, 0)[..., None] * np.moveaxis(b, -2, 0)[..., None, :]
     return _short(_sum(_short(terms, way.sum, way), way.sum, way, way.order), way.stored, way)
+
+
+def _summed_one_by_one(a: np.ndarray, b: np.ndarray, bits: int) -> np.ndarray:
+    """a b, of which each product is made when its turn comes: all at once would need the memory of d results."""
+    single = [np.asarray(x, dtype=np.float32) for x in (a, b)]
+    held = bits == 24 and all((x == y).all() for x, y in zip(single, (a, b), strict=True))  # then float32 itself rounds
+    a, b = single if held else (a, b)
+    short = partial(_short, bits=53 if held else bits, way=Way(bits, bits, bits))
+    terms = (short(a[..., t, None] * b[..., t, None, :]) for t in range(a.shape[-1]))
+    total = next(terms, np.zeros((*a.shape[:-1], b.shape[-1])))
+    for term in terms:
+        total = short(total + term)
+    return total.astype(float)

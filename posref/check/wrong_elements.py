@@ -172,6 +172,7 @@ def worst_element(question: Question, got: np.ndarray, model: str) -> str:
     if question.gauge == "row_constant":
         return _worst_pair(question, got, model)
     if (ratio <= 1).all():
+        question.limit(model)  # of all ways of rounding
         together = f"all together are off by {question.spread(got, model):.3g} times the limit"
         return f"each element alone is within what rounding in {model} allows, but {together}, three times what is usual"
     most = ratio == ratio.max()

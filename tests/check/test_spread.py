@@ -86,12 +86,21 @@ def test_of_a_dump():
     assert "all together are off by" in str(report)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99, 1.01, 2, 100])
 @pytest.mark.parametrize("model", ["bf16-all", "bf16-f32math", "f16-all"])
-def test_many_elements_need_few_ways(model, monkeypatch):
-    """One order and one seed measure of 18432 elements what all orders and seeds do, within a tenth."""
+def test_no_more_ways_are_run_than_tell(model, share):
+    """Few ways say of an error what all say of it."""
     op = ops.op("attention.attend")
-    question = engine.Question(op, op.make(scale=0.25, heads=6, n_query=64, n_key=40, head_dim=16), (model,))
-    assert question.right.size > engine.MANY_ELEMENTS
-    few = question._limit(model, rounded.bits(model))
-    monkeypatch.setattr(engine, "MANY_ELEMENTS", np.inf)
-    assert 0.9 <= few / question._limit(model, rounded.bits(model)) <= 1
+    questions = [engine.Question(op, op.make(scale=0.25, heads=6, n_query=9, n_key=40, head_dim=16), (model,)) for _ in "12"]
+    error = share * questions[0].limit(model)
+    assert (error <= questions[1].limit(model, error)) == (share <= 1)
+
+
+@pytest.mark.parametrize("bits", [(24, 24, 24), (24, 24, 8), (8, 24, 8), (8, 8, 8), (11, 11, 11)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_product_after_the_other_is_the_sum_of_all(bits, dtype):
+    a, b = (np.random.RandomState(0).randn(*shape).astype(dtype).astype(float) for shape in ((2, 3, 7, 16), (2, 3, 16, 9)))
+    way = rounded.Way(*bits)
+    a, b = (rounded._short(x, min(way.stored, way.product), way) if way.stored < way.product else x for x in (a, b))
+    terms = rounded._short(np.moveaxis(a, -1, 0)[..., None] * np.moveaxis(b, -2, 0)[..., None, :], way.sum, way)
+    np.testing.assert_array_equal(rounded._summed_one_by_one(a, b, way.sum), rounded._sum(terms, way.sum, way, "forward"))
