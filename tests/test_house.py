@@ -566,7 +566,7 @@ def test_tracked_files_are_clean_text():
     for path in tracked():
         text = (ROOT / path).read_text(encoding="utf-8")
         complaints += [f"{path}: {complaint}" for complaint in clean_text(text)]
-        if (path.endswith(".py") or path.startswith("posref/ops/")) and not text.isascii():
+        if path.endswith(".py") and not text.isascii():
             complaints.append(f"{path}: not plain ASCII")
     assert complaints == []
 
@@ -582,8 +582,7 @@ def other_words(text):
 
 
 def test_one_word_has_one_meaning():
-    of_words = (path for path in tracked() if path.endswith((".md", ".py", ".html")) or path.startswith("posref/ops/"))
-    said = ((path, (ROOT / path).read_text(encoding="utf-8")) for path in of_words)
+    said = ((path, (ROOT / path).read_text(encoding="utf-8")) for path in tracked() if path.endswith((".md", ".py", ".html")))
     found = [f"{path}: {words}" for path, text in said if path != "docs/glossary.md" for words in other_words(text)]
     assert found == []
     assert all(other_words(words.upper().replace(" ", "\n    # ")) == [words] for words in banned())

@@ -16,13 +16,7 @@ for needed in ("sympy", "jinja2", "markdown", "pygments"):
     pytest.importorskip(needed, reason="proofs and pages are made with the extra dev")
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = (
-    "posref/{family}/{name}.py",
-    "posref/ops/{name}.py",
-    "posref/ops/{name}.json",
-    "proofs/{family}/{name}.py",
-    "proofs/vectors/{name}.py",
-)
+FILES = ("posref/{family}/{name}.py", "posref/ops/{name}.py", "proofs/{family}/{name}.py", "proofs/vectors/{name}.py")
 COPY = "_copied"
 
 # Prints what posref says about systems: {system: {where: text}}.

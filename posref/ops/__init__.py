@@ -8,10 +8,9 @@ An op is a public function of the system's file: one of a specification, `bias =
 implementation receives what stands before the `*`, in that order; what follows are settings. A mistake is a variation of the
 specification's own call: `wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on
 numbers that carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can
-make are in `common`; a file gives them its own words by naming them: `starts_at_one="position_plus_one"`.
+make are in `common`; a file gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one", ..)`.
 
-A file has the variations, and <system>.json beside it has the words of each: MISTAKES = with_words(__name__, sign=result(..)).
-To write a variation: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
+To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
 "slopes", change)` another function within the specification; `instead(formula)` another formula; `missing()` where it has no
 place. A number that a mistake needs stands in its text, so that it can be redone from the text alone.
 """
@@ -19,11 +18,9 @@ place. A number that a mistake needs stands in its text, so that it can be redon
 import difflib
 import importlib
 import inspect
-import json
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
-from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
@@ -48,8 +45,6 @@ __all__ = [
     "result",
     "system",
     "using",
-    "with_words",
-    "words",
 ]
 
 Spec = Callable[..., Any]
@@ -98,24 +93,6 @@ class Mistake(NamedTuple):
     seen_in: tuple[str, ...] = ()
     kind: str = ""
     only: str = ""
-
-
-def with_words(file: str, **variations: Any) -> dict[str, Mistake]:
-    """The mistakes of a file: each variation with its words in <system>.json, but a `Mistake` as it is.
-
-    >>> with_words("posref.ops.alibi", sign="sign")["sign"].effect
-    'Far tokens are preferred.'
-    """
-    rows = words(file.rpartition(".")[2])
-    return {name: wrong if isinstance(wrong, Mistake) else Mistake(wrong, **rows[name]) for name, wrong in variations.items()}
-
-
-@cache
-def words(name: str) -> dict[str, Any]:
-    """What <system>.json says of each mistake, as fields of `Mistake`; a file whose words are all computed has none."""
-    file = Path(__file__).with_name(f"{name}.json")
-    rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {mistake: {**row, "seen_in": tuple(row.get("seen_in", ()))} for mistake, row in rows.items()}
 
 
 class Op(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import inside, instead, missing, result, using, with_words
+from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.probe import painted
 from posref.relative import decomposed
 
@@ -59,17 +59,60 @@ def _not_stretched(query_places, key_places, query_size, key_size):
     return query_places[:, None] - key_places + key_size - 1 if query_size != key_size else missing()
 
 
-MISTAKES = with_words(
-    __name__,
-    sign=lambda f, a: f(**a)[..., ::-1, ::-1] if "query_size" in a else _mirrored(f, a),
-    not_stretched=instead(_not_stretched),
-    in_float32=instead(_in_float32),
-    exchanged=using(rows=lambda a: np.minimum(a.columns, len(a.row_table) - 1), columns=lambda a: a.rows),
-    query_scaled=inside(decomposed, "bias", _scaled),
-    row_alone=using(column_table=lambda a: 0 * a.column_table),
-    from_corner_to_corner=instead(_corners),
-    not_clamped=result(lambda y: np.concatenate([y[:1] / 2, y[1:-1], y[-1:] / 2]) if len(y) > 2 else missing()),
-)
+MISTAKES = {
+    "sign": Mistake(
+        lambda f, a: f(**a)[..., ::-1, ::-1] if "query_size" in a else _mirrored(f, a),
+        "the offset is key - query",
+        "Images are seen upside down and mirrored.",
+        "Subtract the key's place from the query's.",
+        only="rows bias attend",
+    ),
+    "not_stretched": Mistake(
+        instead(_not_stretched),
+        "i - j + n - 1 for grids of two sizes: positions of keys and queries are not brought to one scale",
+        "Pooled keys stand in a corner of the image.",
+        "Multiply each place by the larger size over its own.",
+        only="rows",
+    ),
+    "in_float32": Mistake(
+        instead(_in_float32),
+        "positions are multiplied by a float32 ratio and cut, so a whole number may become the one below",
+        "A few pairs read the neighbouring row; as released.",
+        "Compute rows in integers.",
+        only="rows",
+    ),
+    "exchanged": Mistake(
+        using(rows=lambda a: np.minimum(a.columns, len(a.row_table) - 1), columns=lambda a: a.rows),
+        "the table of rows is read by columns, and the table of columns by rows",
+        "Images are transposed.",
+        "R belongs to rows, C to columns.",
+    ),
+    "query_scaled": Mistake(
+        inside(decomposed, "bias", _scaled),
+        "(q / sqrt(d)) . R: the queries are scaled in the position terms as well",
+        "Position weighs sqrt(d) times too little.",
+        "Take queries before they are scaled.",
+    ),
+    "row_alone": Mistake(
+        using(column_table=lambda a: 0 * a.column_table),
+        "the term of the columns is left out",
+        "Columns are not distinguished.",
+        "Add both terms.",
+    ),
+    "from_corner_to_corner": Mistake(
+        instead(_corners),
+        "the table is resized with its end rows kept in place (align_corners)",
+        "Every row but the middle is another.",
+        "Centres on centres: align_corners is False.",
+    ),
+    "not_clamped": Mistake(
+        result(lambda y: np.concatenate([y[:1] / 2, y[1:-1], y[-1:] / 2]) if len(y) > 2 else missing()),
+        "rows beyond the ends of the table are read as zeros",
+        "The ends are too small.",
+        "Take the first or last row where a place is beyond it.",
+        only="resize",
+    ),
+}
 
 
 def _mirrored(f, a):

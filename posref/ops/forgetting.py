@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import inside, instead, missing, using, with_words
+from posref.ops import Mistake, inside, instead, missing, using
 from posref.ops.probe import ending, painted
 from posref.relative import forgetting
 
@@ -26,22 +26,61 @@ def _both_gates(f, a):
     return f(**a) + a.log_gates[..., None, :] if a.form == "difference" else missing()  # as a key form it is the one above
 
 
-MISTAKES = with_words(
-    __name__,
-    gate_not_logarithm=inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x))),
-    gate_of_the_negative=using(x=lambda a: -a.x),
-    sign=inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form)),
-    key_gate_included=instead(_one_token_early),
-    both_gates_included=_both_gates,
-    not_summed=using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),
-    summed_over_heads=using(
-        log_gates=lambda a: (
-            np.cumsum(a.log_gates, axis=-2)
-            - np.concatenate([0 * a.log_gates[..., :1], np.cumsum(a.log_gates, axis=-2)[..., :-1]], axis=-1)
-        )
+MISTAKES = {
+    "gate_not_logarithm": Mistake(
+        inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x))),
+        "f instead of ln f: the logarithm is left out",
+        "What should be forgotten is rewarded.",
+        "Add the logarithm of the gate to the scores.",
     ),
-    gates_of_the_first_head=using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape)),
-)
+    "gate_of_the_negative": Mistake(
+        using(x=lambda a: -a.x),
+        "ln(1 - f): the gate is read as the share that is forgotten",
+        "Tokens that should keep forget.",
+        "f = 1 keeps everything.",
+    ),
+    "sign": Mistake(
+        inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form)),
+        "c_j - c_i: the difference has the wrong sign",
+        "Far tokens are preferred.",
+        "The bias is 0 or below for keys in the past.",
+    ),
+    "key_gate_included": Mistake(
+        instead(_one_token_early),
+        "the sum runs over j .. i - 1: the key's gate is included and the query's is not",
+        "Each token forgets itself and not what was before it.",
+        "Sum the gates of j + 1 .. i: the running sum includes the token itself.",
+    ),
+    "both_gates_included": Mistake(
+        _both_gates,
+        "the sum runs over j .. i: the key's own gate is included",
+        "Every token forgets a part of itself: the diagonal is not 0.",
+        "Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive.",
+    ),
+    "not_summed": Mistake(
+        using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),
+        "ln f_i - ln f_j: the gates are not summed",
+        "A gate acts on its own token alone.",
+        "Take running sums along the sequence.",
+    ),
+    "summed_over_heads": Mistake(
+        using(
+            log_gates=lambda a: (
+                np.cumsum(a.log_gates, axis=-2)
+                - np.concatenate([0 * a.log_gates[..., :1], np.cumsum(a.log_gates, axis=-2)[..., :-1]], axis=-1)
+            )
+        ),
+        "the running sums go along the heads instead of the tokens",
+        "Gates of one head act in the next.",
+        "Put heads before the sequence.",
+    ),
+    "gates_of_the_first_head": Mistake(
+        using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape)),
+        "all heads use the gates of head 0; even with grouped keys each query head has its own gate",
+        "Head 0 is right and no other.",
+        "One gate a query head.",
+    ),
+}
 
 CAUSAL = True
 SCORES = "gates of the tokens in between; alibi signed where they are constant"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import inside, instead, result, using, with_words
+from posref.ops import Mistake, inside, instead, result, using
 from posref.ops.probe import painted
 from posref.relative import kerple
 
@@ -20,16 +20,50 @@ def _past_alone(right):
     return bias
 
 
-MISTAKES = with_words(
-    __name__,
-    sign_of_the_bias=result(lambda y: -y),
-    numbers_exchanged=using(p=lambda a: a.a, a=lambda a: a.p),
-    other_form=using(form=lambda a: {"log": "power", "power": "log"}[a.form]),
-    a_of_zero=using(a=lambda a: 0 * a.a),
-    alibi=using(p=lambda a: 0 * a.p + 1, form="power"),
-    no_one_inside=instead(lambda query_positions, key_positions, p, a, form: _bare(query_positions, key_positions, p, a)),
-    past_alone=inside(kerple, "bias", _past_alone),
-)
+MISTAKES = {
+    "sign_of_the_bias": Mistake(
+        result(lambda y: -y),
+        "the bias has the wrong sign: it rewards distance",
+        "Far tokens are preferred.",
+        "The bias is 0 or below.",
+    ),
+    "numbers_exchanged": Mistake(
+        using(p=lambda a: a.a, a=lambda a: a.p),
+        "p and a are exchanged",
+        "Every curve is another.",
+        "In log, p multiplies and a is inside; in power, a multiplies and p is the exponent.",
+    ),
+    "other_form": Mistake(
+        using(form=lambda a: {"log": "power", "power": "log"}[a.form]),
+        "the logarithmic form is used for the power form, or the reverse",
+        "Far tokens weigh much too little, or too much.",
+        "pos_emb kerple_log or kerple_power of the configuration.",
+    ),
+    "a_of_zero": Mistake(
+        using(a=lambda a: 0 * a.a),
+        "a = 0: it starts at 0 and is not trained",
+        "The bias is 0 everywhere.",
+        "Begin above 0 and train both numbers.",
+    ),
+    "alibi": Mistake(
+        using(p=lambda a: 0 * a.p + 1, form="power"),
+        "p = 1: the exponent is left out",
+        "ALiBi.",
+        "Raise the distance to the power p, or take its logarithm.",
+    ),
+    "no_one_inside": Mistake(
+        instead(lambda query_positions, key_positions, p, a, form: _bare(query_positions, key_positions, p, a)),
+        "ln(max(a |j - i|, 1)): the 1 is a lower bound instead of a term",
+        "Near tokens are one.",
+        "ln(1 + a |j - i|).",
+    ),
+    "past_alone": Mistake(
+        inside(kerple, "bias", _past_alone),
+        "the bias is 0 for keys in the future: the distance is taken from the lower triangle",
+        "Right with a causal mask; without one the future is near.",
+        "Take the absolute value.",
+    ),
+}
 
 
 def _bare(queries, keys, p, a):

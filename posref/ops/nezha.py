@@ -4,7 +4,7 @@ import numpy as np
 
 from posref import offsets as relative
 from posref.absolute import sinusoidal
-from posref.ops import inside, using, with_words
+from posref.ops import Mistake, inside, using
 from posref.relative import nezha, shaw
 
 table = nezha.table
@@ -50,19 +50,64 @@ def _no_position(right):
 
 REPLACED = {"sign"}  # shared mistakes that have a form of their own here
 
-MISTAKES = with_words(
-    __name__,
-    other_convention=using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention]),
-    transposed=inside(nezha, "encode", _encode),
-    half_layout=_columns(lambda right, p, w: right(p, w, layout="half")),
-    cos_first=_columns(_cosines_first),
-    no_clip=inside(relative, "clip", lambda right: lambda o, low, high: o),
-    clip_one_early=inside(relative, "clip", lambda right: lambda o, low, high: right(o, low, high - 1)),
-    width_of_the_model=inside(sinusoidal, "frequencies", lambda right: lambda dim, *base: right(12 * dim, *base)[: dim // 2]),
-    no_value_term=_attend(lambda keys, values: (keys, None)),
-    no_position=inside(shaw, "scores", _no_position),
-    value_transposed=_attend(lambda keys, values: (keys, values[..., ::-1, :])),
-)
+MISTAKES = {
+    "other_convention": Mistake(
+        using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention]),
+        "the frequency is applied to the index o + k instead of the offset o, or the reverse",
+        "Every pair is turned by k w_t.",
+        "Take the sinusoid of o for weights of the paper's form, of o + k for released ones.",
+    ),
+    "transposed": Mistake(
+        inside(nezha, "encode", _encode), "the offset is query - key", "Sines are negated.", "The offset is key - query."
+    ),
+    "half_layout": Mistake(
+        _columns(lambda right, p, w: right(p, w, layout="half")),
+        "all sines, then all cosines, instead of pairs",
+        "Columns meet other weights.",
+        "Alternate sine and cosine: columns 2t and 2t + 1 are pair t.",
+    ),
+    "cos_first": Mistake(
+        _columns(_cosines_first), "cosines come before sines", "Offset 0 is (1, 0, ..).", "The sine comes first in each pair."
+    ),
+    "no_clip": Mistake(
+        inside(relative, "clip", lambda right: lambda o, low, high: o),
+        "offsets are not clipped",
+        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
+        "Clip the offset to (-k, k) before the sinusoid is made.",
+        only="encode",
+    ),
+    "clip_one_early": Mistake(
+        inside(relative, "clip", lambda right: lambda o, low, high: right(o, low, high - 1)),
+        "offsets are clipped to (-k, k - 1), DeBERTa's interval",
+        "The far future has its neighbor's vector.",
+        "Clip to (-k, k): the table has 2k + 1 rows.",
+        only="table encode",
+    ),
+    "width_of_the_model": Mistake(
+        inside(sinusoidal, "frequencies", lambda right: lambda dim, *base: right(12 * dim, *base)[: dim // 2]),
+        "the frequencies use the width of the model instead of that of a head",
+        "All pairs but the first turn too fast.",
+        "Make the frequencies from the width of a head: 10000^(-2t / d).",
+    ),
+    "no_value_term": Mistake(
+        _attend(lambda keys, values: (keys, None)),
+        "the vectors for values are left out (Shaw's Eq. 3)",
+        "Values carry no position.",
+        "Add the vectors a_ij to the values too.",
+    ),
+    "no_position": Mistake(
+        inside(shaw, "scores", _no_position),
+        "the vectors for keys are left out",
+        "The weights see no order.",
+        "Add the vectors a_ij to the keys too.",
+    ),
+    "value_transposed": Mistake(
+        _attend(lambda keys, values: (keys, values[..., ::-1, :])),
+        "the offset of the values is query - key",
+        "Sines are negated in values.",
+        "Read keys and values from one table in one order: row r is the offset r - k.",
+    ),
+}
 
 PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.absolute import learned, resizing
-from posref.ops import Mistake, inside, instead, missing, using, with_words
+from posref.ops import Mistake, inside, instead, missing, using
 from posref.ops.probe import painted
 
 weights = resizing.weights
@@ -47,8 +47,7 @@ def _flattened(table, height, width, convention):
     return resizing.resize(row, 1, height * width, convention=convention).reshape(height, width, -1)
 
 
-MISTAKES = with_words(
-    __name__,
+MISTAKES = {
     **{
         f"as_{name}": Mistake(
             _as(name),
@@ -58,11 +57,31 @@ MISTAKES = with_words(
         )
         for name in NAMES
     },
-    other_kernel=_kernel(),
-    sides_exchanged=using(height=lambda a: a.width, width=lambda a: a.height),
-    nearest=instead(_nearest),
-    all_in_a_row=instead(_flattened),
-)
+    "other_kernel": Mistake(
+        _kernel(),
+        "the cubic kernel has -1/2 for -3/4, or the reverse: the bicubic of another library",
+        "Close at every patch, and nowhere the same.",
+        "-3/4 without antialias (torch), -1/2 with it.",
+    ),
+    "sides_exchanged": Mistake(
+        using(height=lambda a: a.width, width=lambda a: a.height),
+        "width and height of the image are exchanged",
+        "Right for square images alone.",
+        "Rows first.",
+    ),
+    "nearest": Mistake(
+        instead(_nearest),
+        "the nearest row is taken: rows are repeated or left out",
+        "Neighbouring patches share a place.",
+        "Interpolate.",
+    ),
+    "all_in_a_row": Mistake(
+        instead(_flattened),
+        "the table is resized as one row of text instead of a grid",
+        "Rows of the image run into each other.",
+        "Reshape the table to its grid first.",
+    ),
+}
 
 SCORES = {"added": ("one", "key", "query", "any")}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import instead, result, with_words
+from posref.ops import Mistake, instead, result
 from posref.ops.probe import ending, padded_mask, painted
 from posref.relative import forgetting, stick_breaking
 
@@ -29,16 +29,57 @@ def _all_keys_break(scores, mask):
     return np.where(mask, stick_breaking.weights(scores, np.ones_like(mask)), 0)
 
 
-MISTAKES = with_words(
-    __name__,
-    softmax=instead(lambda scores, mask: attention.softmax(scores, mask)),
-    normalized=result(lambda y: y / np.where(y.sum(axis=-1, keepdims=True) == 0, 1, y.sum(axis=-1, keepdims=True))),
-    from_the_far_end=instead(_from_the_far_end),
-    never_broken=instead(_shares),
-    own_share_left=result(lambda y, a: y * (1 - _shares(a.scores, a.mask))),
-    masked_keys_break=instead(_all_keys_break),
-    remainder_of_the_last=instead(lambda scores, mask: 1 - _shares(scores, mask).sum(axis=-1)),
-)
+MISTAKES = {
+    "softmax": Mistake(
+        instead(lambda scores, mask: attention.softmax(scores, mask)),
+        "the scores go through a softmax",
+        "There is no order of the keys left.",
+        "Break the stick: no softmax, no other position.",
+        only="weights",
+    ),
+    "normalized": Mistake(
+        result(lambda y: y / np.where(y.sum(axis=-1, keepdims=True) == 0, 1, y.sum(axis=-1, keepdims=True))),
+        "A / sum A: rows are divided by their sum",
+        "A query that wants nothing attends all the same.",
+        "Leave the remainder out, or give it to the value of the token itself.",
+        only="weights",
+    ),
+    "from_the_far_end": Mistake(
+        instead(_from_the_far_end),
+        "prod over l < j: the stick is broken from the first key on",
+        "The oldest key comes first.",
+        "Sum the logarithms from the last key backwards.",
+        only="weights",
+    ),
+    "never_broken": Mistake(
+        instead(_shares),
+        "sigmoid(z): the product over later keys is left out",
+        "Sigmoid attention, which knows no order.",
+        "Multiply by what later keys left.",
+        only="weights",
+    ),
+    "own_share_left": Mistake(
+        result(lambda y, a: y * (1 - _shares(a.scores, a.mask))),
+        "prod over j <= l: the product is inclusive, so a key shrinks by its own share",
+        "Strong keys get nearly nothing.",
+        "The product begins after the key.",
+        only="weights",
+    ),
+    "masked_keys_break": Mistake(
+        instead(_all_keys_break),
+        "the mask is applied to the weights alone: masked keys take their share",
+        "Keys in the future shrink those in the past.",
+        "Leave masked keys out of the product.",
+        only="weights",
+    ),
+    "remainder_of_the_last": Mistake(
+        instead(lambda scores, mask: 1 - _shares(scores, mask).sum(axis=-1)),
+        "1 - sum of sigmoid(z): the remainder subtracts the shares instead of the weights",
+        "It is negative.",
+        "Multiply what every key leaves.",
+        only="remainder",
+    ),
+}
 
 SCORES = "weights that are no softmax of scores"
 

@@ -5,7 +5,7 @@
 import numpy as np
 
 from posref import attention
-from posref.ops import Mistake, inside, instead, missing, result, using, with_words
+from posref.ops import Mistake, inside, instead, missing, result, using
 from posref.ops.probe import painted
 from posref.relative import swin
 
@@ -129,27 +129,132 @@ def _no_sigmoid(y):
     return np.log(y / (16 - y))
 
 
-MISTAKES = with_words(
-    __name__,
-    sign=using(coordinates=lambda a: -a.coordinates),
-    rows_and_columns_exchanged=using(coordinates=_exchanged, height=lambda a: a.width, width=lambda a: a.height),
-    stride_of_the_height=inside(swin, "rows", _stride),
-    no_stride=inside(swin, "rows", _no_stride),
-    transposed_table=using(table=_transposed),
-    cls_last=result(_cls_last),
-    divided_by_the_window=using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
-    linear_coordinates=inside(swin, "log_spaced", _linear),
-    no_sigmoid=result(_no_sigmoid),
-    uncapped=inside(swin, "scores", _uncapped),
-    scaled=inside(swin, "scores", _scaled),
-    mask_of_100=_masked_by(1),
-    mask_added_twice=_masked_by(2),
-    base_of_8=using(w_1=lambda a: a.w_1 / np.log(8)),
-    sigmoid_of_it=result(lambda y: 8 * (1 + np.tanh(y / 2))),
-    no_last_bias=using(b_2=lambda a: 0 * a.b_2),
-    padded_after_rolling=using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
-    not_rolled=using(shift=0),
-)
+MISTAKES = {
+    "sign": Mistake(
+        using(coordinates=lambda a: -a.coordinates),
+        "the offset is key - query, not Swin's query - key",
+        "Images are seen upside down and mirrored.",
+        "Subtract the key's coordinates from the query's.",
+        only="bias bias_with_cls attend continuous_bias logarithmic_bias",
+    ),
+    "rows_and_columns_exchanged": Mistake(
+        using(coordinates=_exchanged, height=lambda a: a.width, width=lambda a: a.height),
+        "rows and columns are exchanged: the table counts by columns first",
+        "Images are transposed.",
+        "row = (dy + H - 1)(2W - 1) + dx + W - 1.",
+        only="bias bias_with_cls attend continuous_bias",
+    ),
+    "stride_of_the_height": Mistake(
+        inside(swin, "rows", _stride),
+        "(dy + H - 1)(2H - 1) + dx + W - 1: the stride is that of the other axis",
+        "Right for square windows; else vectors share rows of the table.",
+        "A row of the table's grid has 2W - 1 entries.",
+    ),
+    "no_stride": Mistake(
+        inside(swin, "rows", _no_stride),
+        "(dy + H - 1) + (dx + W - 1): the row is not multiplied by 2W - 1",
+        "Vectors share rows of the table: down and right look alike.",
+        "Multiply dy + H - 1 by 2W - 1, then add dx + W - 1.",
+    ),
+    "transposed_table": Mistake(
+        using(table=_transposed),
+        "the table is resized as (2W - 1, 2H - 1), as in transformers' BEiT",
+        "Right for square windows alone.",
+        "Reshape the table to (2H - 1, 2W - 1, h); do not resize what fits.",
+        only="bias_with_cls",
+    ),
+    "cls_last": Mistake(
+        result(_cls_last),
+        "the three extra rows of [CLS] are put at the end of the table",
+        "[CLS] has the bias of a patch.",
+        "[CLS] is token 0.",
+        only="bias_with_cls",
+    ),
+    "divided_by_the_window": Mistake(
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
+        "offsets are divided by W instead of W - 1",
+        "Coordinates end before 1.0566.",
+        "Divide by the trained window less one.",
+        only="continuous_bias",
+    ),
+    "linear_coordinates": Mistake(
+        inside(swin, "log_spaced", _linear),
+        "x / (W - 1): coordinates are not spaced by a logarithm",
+        "Near offsets are hardly distinguished.",
+        "sign(x) log2(1 + 8 |x| / (W - 1)) / 3.",
+        only="continuous_bias",
+    ),
+    "no_sigmoid": Mistake(
+        result(_no_sigmoid),
+        "16 sigmoid is left out: the network's output is the bias",
+        "Biases are negative or too small.",
+        "16 sigmoid(..) of what the network gives.",
+        only="continuous_bias",
+    ),
+    "uncapped": Mistake(
+        inside(swin, "scores", _uncapped),
+        "e^s: the temperature is not capped at 100",
+        "Heads that learned a large one are too sharp.",
+        "exp(min(s, ln 100)).",
+    ),
+    "scaled": Mistake(
+        inside(swin, "scores", _scaled),
+        "tau cos(q, k) / sqrt(d): the usual scale is applied as well",
+        "Attention is too even.",
+        "Cosines have no 1/sqrt(d).",
+    ),
+    "mask_of_100": Mistake(
+        _masked_by(1),
+        "masked scores get -100, as in the release, instead of minus infinity",
+        "Where logits are as large, tokens of other regions are seen.",
+        "Pass the boolean mask to the softmax.",
+        kind="mask",
+        only="attend_v2",
+    ),
+    "mask_added_twice": Mistake(
+        _masked_by(2),
+        "masked scores get -200: the mask of -100 is added twice, as in transformers",
+        "Closer to a mask than the released one: another model.",
+        "Pass the boolean mask to the softmax.",
+        kind="mask",
+        only="attend_v2",
+    ),
+    "base_of_8": Mistake(
+        using(w_1=lambda a: a.w_1 / np.log(8)),
+        "sign(x) log_8(1 + |x|): Swin v2's logarithm in place of timm's",
+        "Every patch is half as far away.",
+        "The natural logarithm, of offsets that nothing divides.",
+        only="logarithmic_bias",
+    ),
+    "sigmoid_of_it": Mistake(
+        result(lambda y: 8 * (1 + np.tanh(y / 2))),
+        "16 sigmoid of the bias, as in Swin v2",
+        "No bias is below 0, or above 16.",
+        "The network's result as it is.",
+        only="logarithmic_bias",
+    ),
+    "no_last_bias": Mistake(
+        using(b_2=lambda a: 0 * a.b_2),
+        "b_2 is left out: the network ends without a bias, as in Swin v2",
+        "Nothing: one number for all keys of a head cancels in a softmax.",
+        "Add b_2, if biases are compared.",
+        only="logarithmic_bias",
+    ),
+    "padded_after_rolling": Mistake(
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
+        "the mask is that of the padded image, because the image is rolled, then padded, as in timm",
+        "The two ends of the image see each other where windows do not divide it.",
+        "Pad before rolling, or split each axis at its own n - shift.",
+        only="shift_mask",
+    ),
+    "not_rolled": Mistake(
+        using(shift=0),
+        "the shift is ignored: the mask is that of an image that was not rolled",
+        "The two ends of the image see each other.",
+        "Split each axis at n - shift.",
+        only="shift_mask",
+    ),
+}
 
 PRESETS = {name: ("bias", swin.PRESETS[name]) for name in swin.PRESETS}
 
@@ -171,8 +276,7 @@ def _cls_exchanged(a):
     return np.concatenate([a.table[:-3], a.table[[-2, -3, -1]]])
 
 
-FURTHER = with_words(
-    __name__,
+FURTHER = {
     **{
         f"{words}_alone": Mistake(
             using(coordinates=lambda a, keep=keep: a.coordinates * keep),
@@ -193,9 +297,25 @@ FURTHER = with_words(
         )
         for n in (2, 6, 7, 8, 12, 14, 16, 24)
     },
-    logarithm_to_base_2=inside(swin, "log_spaced", lambda right: lambda offsets, *, window: 3 * right(offsets, window=window)),
-    natural_logarithm=inside(
-        swin, "log_spaced", lambda right: lambda offsets, *, window: np.log(8) * right(offsets, window=window)
+    "logarithm_to_base_2": Mistake(
+        inside(swin, "log_spaced", lambda right: lambda offsets, *, window: 3 * right(offsets, window=window)),
+        "sign(x) log_2(1 + 8 |x| / (W - 1)): the division by log_2(8) is left out",
+        "Coordinates are 3 times too large.",
+        "Divide by log_2(8) = 3.",
+        only="continuous_bias",
     ),
-    rows_of_cls_exchanged=using(table=_cls_exchanged),
-)
+    "natural_logarithm": Mistake(
+        inside(swin, "log_spaced", lambda right: lambda offsets, *, window: np.log(8) * right(offsets, window=window)),
+        "sign(x) ln(1 + 8 |x| / (W - 1)): the logarithm is not divided by ln 8",
+        "Coordinates are 2.08 times too large.",
+        "Divide by ln 8.",
+        only="continuous_bias",
+    ),
+    "rows_of_cls_exchanged": Mistake(
+        using(table=_cls_exchanged),
+        "the rows of (CLS, any) and (any, CLS) are exchanged",
+        "[CLS] reads the biases with which patches look at it.",
+        "Of the last three rows the first is for [CLS] as query, the second for [CLS] as key.",
+        only="bias_with_cls",
+    ),
+}

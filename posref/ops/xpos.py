@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posref.ops import layers, missing, using, with_words
+from posref.ops import Mistake, layers, missing, using
 from posref.ops.common import OTHER_LAYOUT, per_head
 from posref.rotary import rope, xpos
 
@@ -26,16 +26,50 @@ def _by_feature(f, a):
     return xpos.rotate(a.x, *tables, scales, layout=a.layout, side=a.side)
 
 
-MISTAKES = with_words(
-    __name__,
-    other_side=using(side=lambda a: {"query": "key", "key": "query"}[a.side]),
-    both_multiplied=using(side=lambda a: "query" if a.side == "key" else missing()),
-    unscaled=_unscaled,
-    other_center=using(center=lambda a: a.center + 64),
-    scale_base_halved=using(scale_base=lambda a: a.scale_base / 2),
-    other_layout=using(layout=lambda a: OTHER_LAYOUT[a.layout]),
-    factor_of_the_feature=_by_feature,
-)
+MISTAKES = {
+    "other_side": Mistake(
+        using(side=lambda a: {"query": "key", "key": "query"}[a.side]),
+        "keys are multiplied by the factor and queries divided",
+        "Scores grow with the distance.",
+        "Multiply queries by the factor and divide keys by it.",
+    ),
+    "both_multiplied": Mistake(
+        using(side=lambda a: "query" if a.side == "key" else missing()),
+        "keys are multiplied by the factor like queries, instead of divided",
+        "Scores depend on the sum of the positions.",
+        "Divide the keys by the factor.",
+    ),
+    "unscaled": Mistake(
+        _unscaled,
+        "the factors are left out: plain RoPE",
+        "Scores do not decay.",
+        "Multiply the turned queries by zeta^((m - c) / scale_base), and divide the keys.",
+    ),
+    "other_center": Mistake(
+        using(center=lambda a: a.center + 64),
+        "positions are counted from another center, here 64 later",
+        "Right if queries and keys agree, wrong with a cache of another centre.",
+        "Use one centre for queries and keys, cached ones too.",
+    ),
+    "scale_base_halved": Mistake(
+        using(scale_base=lambda a: a.scale_base / 2),
+        "scale_base is halved: 256 in place of 512",
+        "Scores decay twice as fast.",
+        "Use the scale_base of the weights, 512 in the paper.",
+    ),
+    "other_layout": Mistake(
+        using(layout=lambda a: OTHER_LAYOUT[a.layout]),
+        "features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse",
+        "A valid map of the wrong features.",
+        "Change the pairing, or permute the projections (posref.rotary.layouts).",
+    ),
+    "factor_of_the_feature": Mistake(
+        _by_feature,
+        "zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature",
+        "Slow pairs decay too fast.",
+        "Take zeta_t = (2t / dim + 0.4) / 1.4 for pair t.",
+    ),
+}
 
 SCORES = {"rope": ("offset", "offset", "offset", "offset")}
 

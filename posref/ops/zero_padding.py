@@ -3,7 +3,7 @@
 import numpy as np
 
 from posref.absolute import zero_padding
-from posref.ops import missing, using, with_words
+from posref.ops import Mistake, missing, using
 from posref.ops.probe import painted
 
 convolve = zero_padding.convolve
@@ -36,15 +36,44 @@ def _padding(asked, used):
     return using(padding=lambda a: used if a.padding == asked else missing())
 
 
-MISTAKES = with_words(
-    __name__,
-    flipped=using(kernel=lambda a: a.kernel[::-1]),
-    wrapped=_padding("zero", "circular"),
-    zeros=_padding("circular", "zero"),
-    left_heavy=_left(lambda width: width // 2),
-    causal=_left(lambda width: width - 1),
-    padded=_padding("valid", "zero"),
-)
+MISTAKES = {
+    "flipped": Mistake(
+        using(kernel=lambda a: a.kernel[::-1]),
+        "W_{width - 1 - k}: the kernel is reversed",
+        "Left and right change places.",
+        "Correlate: entry k of the kernel meets x_{i + k - c}.",
+    ),
+    "wrapped": Mistake(
+        _padding("zero", "circular"),
+        "circular padding: the ends of the sequence are neighbors",
+        "Nothing is known of the border.",
+        "Pad both ends with zeros.",
+    ),
+    "zeros": Mistake(
+        _padding("circular", "zero"),
+        "zero padding: rows beyond the ends are zero",
+        "The border shows.",
+        "Take the rows beyond one end from the other: x_{i + n} = x_i.",
+    ),
+    "left_heavy": Mistake(
+        _left(lambda width: width // 2),
+        "width // 2 on the left: an even width has its extra row on the left",
+        "The result is shifted by one.",
+        "Pad (width - 1) // 2 on the left and width // 2 on the right.",
+    ),
+    "causal": Mistake(
+        _left(lambda width: width - 1),
+        "width - 1 on the left: all padding is on the left",
+        "The result is shifted.",
+        "Pad (width - 1) // 2 on the left and width // 2 on the right.",
+    ),
+    "padded": Mistake(
+        _padding("valid", "zero"),
+        "n rows: a convolution without padding ('valid') is padded",
+        "The result is too long.",
+        "Leave the ends as they are: n - width + 1 rows.",
+    ),
+}
 
 SCORES = "position comes from the border of a convolution"
 

@@ -1,4 +1,4 @@
-"""The files of a new system, to be filled: `python -m tests.new relative.name` writes six, which hold for a first formula.
+"""The files of a new system, to be filled: `python -m tests.new relative.name` writes five, which hold for a first formula.
 
 The formula is a bias that falls with the distance (relative), angles that grow with the position (rotary), a vector times the
 position (absolute), or the logarithm of a decay (state). Replace it file by file, the specification first.
@@ -15,7 +15,6 @@ MARK = "TO" + "DO"  # which the tests of the house refuse
 FILES = {
     "specification": "posref/{family}/{name}.py",
     "ops": "posref/ops/{name}.py",
-    "words": "posref/ops/{name}.json",
     "proofs": "proofs/{family}/{name}.py",
     "vectors": "proofs/vectors/{name}.py",
     "tests": "tests/{family}/test_{name}.py",
@@ -37,7 +36,7 @@ WORDS = {
 
 
 def write(full, root):
-    """The paths of the six files of a system such as "relative.name"; ValueError if the name cannot be one or is taken."""
+    """The paths of the five files of a system such as "relative.name"; ValueError if the name cannot be one or is taken."""
     family, _, name = full.partition(".")
     if family not in WORDS or not (name.isidentifier() and name.islower()):
         raise ValueError(f"{full!r} is no name: write family.name, with one of {', '.join(WORDS)} and a word in small letters")
