@@ -31,8 +31,8 @@ so every stored flag is a promise. Values are computed with 200 bits
 and rounded once, hence equal on every machine; never call posref's functions here. Let axes have different sizes; keep a file
 below 60 kB. Sensitivities (posref/vectors/models.py derives them): `terms(r, x)` for sums in which a term meets r roundings;
 |angle| * `growth(frequency)` is the `phase` of an angle. Attention brings its sensitivities: pairs (value, cond) go through
-`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `values, cond = attend(q, k,
-v, scale)`.
+`dot`, `total`, `product`, `cap`, `softmax`, `average` or `attend`, from `exact(x)` for inputs on: `answer=attend(q, k, v,
+scale)`.
 '''
 
 import hashlib
@@ -105,11 +105,12 @@ def case(
     id,
     *,
     op,
-    params,
-    tensors,
-    expected,
+    params=None,
+    tensors=None,
+    expected=None,
     stages=None,
     cond=None,
+    answer=None,
     gauge="none",
     kills="",
     mistakes=None,
@@ -120,12 +121,15 @@ def case(
 ):
     """The record of one case, checked: every mistake is told from the right answer by every model.
 
+    `answer` is a pair (expected, cond), as functions of attention return them.
+
     `kills` names mistakes of posref/ops/<system>.py; `ignore` is true where elements of `expected` have no meaning. `mistakes`
     maps a name to what it gives, in files of models and kernels alone, whose cases hold no arguments of an op; there
     `honest(way, bits)` is what an attention gives that rounds (posref/check/rounded.py).
 
     ValueError naming the case, and the mistake with its distance in tolerances, if one is not.
     """
+    expected, cond = answer or (expected, cond)
     if mpmath.mp.prec < BITS:
         raise ValueError(f"case {id}: mpmath works with {mpmath.mp.prec} bits; run python -m proofs.vectors, which sets {BITS}")
     if gauge not in GAUGES or not id.isascii() or id != id.lower() or " " in id:
@@ -136,9 +140,9 @@ def case(
         "flags": sorted({*kills.split(), *(mistakes or {})}),
         "status": "active",
         "models": [name for name in models if name != "f32-iterative"],
-        "params": {name: value.item() if hasattr(value, "item") else value for name, value in params.items()},
+        "params": {name: value.item() if hasattr(value, "item") else value for name, value in (params or {}).items()},
         "comment": comment,
-        "tensors": {name: tensor(value) for name, value in tensors.items()},
+        "tensors": {name: tensor(value) for name, value in (tensors or {}).items()},
         "stages": {name: tensor(value) for name, value in (stages or {}).items()},
         "expected": tensor(expected),
         "cond": None if cond is None else _sensitivities(id, cond, expected),

@@ -111,7 +111,6 @@ def cases(group, prefix, rows=None):
         f"{prefix}/inv_freq",
         op="inv_freq",
         params=params,
-        tensors={},
         expected=theta,
         cond={"phase": [w * growth(w) if w else mpmath.mpf(0) for w in theta]},
         mistakes={"unscaled": plain} if group.scaling else {},

@@ -103,7 +103,6 @@ def _slopes_case(heads, max_bias, mistakes):
         f"alibi/slopes/h{heads}-b{max_bias}/slopes",
         op="slopes",
         params={"heads": heads, "max_bias": max_bias},
-        tensors={},
         expected=_slopes(heads, max_bias),
         cond={"phase": _reach(heads, max_bias)},
         kills=mistakes,
@@ -115,7 +114,6 @@ def _shard(heads, first, count, max_bias=8, more=""):
         f"alibi/slopes/h{heads}-b{max_bias}/rank-1-of-{heads // count}",
         op="shard",
         params={"heads": heads, "max_bias": max_bias, "first": first, "count": count},
-        tensors={},
         expected=_slopes(heads, max_bias)[first : first + count],
         cond={"phase": _reach(heads, max_bias)[first : first + count]},
         kills="slopes_of_the_shard first_slopes" + more,
@@ -182,15 +180,13 @@ def _attend(probe, queries, form, mistakes, causal, keys=(0, 3, 7, 9, 12), max_b
     sensitivity = _sensitivity(heads, queries, keys, form, max_bias)
     bias = stored(_biases(_slopes(heads, max_bias), queries, keys, form), sensitivity)
     models = ("f64", "f32") if probe == "far" or placed else tuple(MODELS)  # one key of five is less than 16 bits tell
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, bias, mask, models if placed else tuple(MODELS))
     return case(
         f"alibi/{form}/h{heads}-d4/{probe}",
         op="attend",
         params={"heads": heads, "max_bias": max_bias, "form": form, "scale": scale, "causal": causal},
         tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys},
         stages={"slopes": _slopes(heads, max_bias)},
-        expected=expected,
-        cond=cond,
+        answer=attend(exact(q), exact(k), exact(v), scale, bias, mask, models if placed else tuple(MODELS)),
         kills=mistakes,
         models=models,
         comment="Positions have gaps.",

@@ -180,15 +180,13 @@ def _attend_case(probe, kills, *, heads=2, key_heads=None, seen=None, bias=None,
     column = None if sinks is None else sinks[:, None]
     given = {"models": more["models"]} if probe == "large" else {}
     given |= {"scale": scale, "bias": bias, "seen": seen, "sinks": column, "rows": row_scale, "softcap": softcap}
-    expected, cond = _output(q, k, v, **given)
     params = {"heads": heads, "scale": scale} | _tensors(key_heads=key_heads, softcap=softcap)
     return case(
         f"attention/attend/h{heads}-d4/{probe}",
         op="attend",
         params=params,
         tensors=_tensors(q=q, k=k, v=v, bias=bias, seen=seen, sinks=sinks, row_scale=row_scale),
-        expected=expected,
-        cond=cond,
+        answer=_output(q, k, v, **given),
         kills=kills,
         **more,
     )
@@ -219,14 +217,12 @@ def _offset_case(probe, n_query, n_key, kills, causal, window, **rest):
     index = np.arange(n_key) - np.arange(n_query)[:, None] + n_query - 1
     given = {"models": rest["models"]} if probe == "large" else {}
     given |= {"scale": scale, "bias": by_offset[:, index], "seen": _rule(n_query, n_key, causal, window)}
-    expected, cond = _output(q, k, v, **given)
     return case(
         f"attention/by-offset/h{heads}-d4/{probe}",
         op="attend_by_offset",
         params={"heads": heads, "key_heads": key_heads, "scale": scale, "causal": causal} | _tensors(window=window),
         tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
-        expected=expected,
-        cond=cond,
+        answer=_output(q, k, v, **given),
         kills=kills,
         **rest,
     )
@@ -237,14 +233,12 @@ def _batch_by_offset():
     q, k, v = painted((2, 2, 3, 4), 1), painted((2, 2, 3, 4), 2), painted((2, 2, 3, 4), 4)
     by_offset, scale = painted((2, 5), 6), 0.1875
     index = np.arange(3) - np.arange(3)[:, None] + 2
-    expected, cond = _output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(3, 3, True, None))
     return case(
         "attention/by-offset/h2-d4/batch",
         op="attend_by_offset",
         params={"heads": 2, "scale": scale, "causal": True},
         tensors={"q": q, "k": k, "v": v, "bias_by_offset": by_offset},
-        expected=expected,
-        cond=cond,
+        answer=_output(q, k, v, scale=scale, bias=by_offset[:, index], seen=_rule(3, 3, True, None)),
         kills="keys_of_the_first_batch_row queries_and_keys_swapped no_bias bias_before_scale causal_ignored",
         models=MATH_IN_F32,
     )
@@ -406,72 +400,35 @@ def _gradient_sensitivities(flow, q, k, v, *, scale, seen, bias, models=tuple(MO
 
 
 def _masks():
-    yield from _padded_masks()
-    here, there = PLACES[:, 1:3], PLACES
-    offset = there[:, None, :] - here[:, :, None]
+    padded = np.array([[3, 4], [1, 2]]), np.array([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
+    triangle = "causal_strict sees_one_ahead causal_left_aligned"
+    left, either = f"positions_ignored {WINDOW} window_left_aligned", "The second text is padded on the left."
+    yield _mask("causal", padded, f"sign positions_ignored {triangle}", comment=either)
+    yield _mask("window", padded, f"{left} window_backward_alone", width=2, comment=either)
+    yield _mask("window-causal", padded, f"{left} window_forward_too", width=2, causal=True, comment=either)
+    below = BELOW[1:3], BELOW
+    fractional = np.array([2.5, 0.25]), np.array([0.5, 2.25, 2.75, 4.25, 4.75, 0.0])
     for op, width in (("causal", None), ("window", 2)):
-        between, beside = np.array([2.5, 0.25]), np.array([0.5, 2.25, 2.75, 4.25, 4.75, 0.0])
-        apart = beside - between[:, None]
-        below = BELOW - BELOW[1:3, None]
-        yield case(
-            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-negative",
-            op=f"{op}_mask",
-            params=_tensors(width=width),
-            tensors={"queries": BELOW[1:3], "keys": BELOW},
-            expected=(abs(below) < width if width else below <= 0).astype(int),
-            kills="positions_ignored",
-        )
-        yield case(
-            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-fractional",
-            op=f"{op}_mask",
-            params=_tensors(width=width),
-            tensors={"queries": between, "keys": beside},
-            expected=(abs(apart) < width if width else apart <= 0).astype(int),
-            kills="positions_ignored",
-        )
-    given = {"tensors": {"queries": here, "keys": there}, "comment": "Where numbers of 16 and 24 bits end, in no order."}
-    narrow = f"{NARROW} int16_positions positions_ignored positions_shared_across_batch sign"
-    for op, width, seen, flags in (
-        ("causal", None, offset <= 0, "causal_strict sees_one_ahead causal_left_aligned"),
-        ("window", 4, abs(offset) < 4, "window_one_more window_one_less"),
-    ):
-        yield case(
-            f"attention/masks/{f'w{width}' if width else 'any'}/{op}-places",
-            op=f"{op}_mask",
-            params=_tensors(width=width),
-            expected=seen.astype(int),
-            kills=f"{narrow if width is None else narrow.removesuffix(' sign')} {flags}",
-            **given,
-        )
+        yield _mask(f"{op}-negative", below, "positions_ignored", width=width)
+        yield _mask(f"{op}-fractional", fractional, "positions_ignored", width=width)
+    places, ends = (PLACES[:, 1:3], PLACES), "Where numbers of 16 and 24 bits end, in no order."
+    narrow = f"{NARROW} int16_positions positions_ignored positions_shared_across_batch"
+    yield _mask("causal-places", places, f"{narrow} sign {triangle}", comment=ends)
+    yield _mask("window-places", places, f"{narrow} window_one_more window_one_less", width=4, comment=ends)
 
 
-def _padded_masks():
-    queries, keys = np.array([[3, 4], [1, 2]]), np.array([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
-    offset = keys[:, None, :] - queries[:, :, None]
-    given = {"tensors": {"queries": queries, "keys": keys}, "comment": "The second text is padded on the left."}
-    yield case(
-        "attention/masks/any/causal",
-        op="causal_mask",
-        params={},
-        expected=(offset <= 0).astype(int),
-        kills="sign positions_ignored causal_strict sees_one_ahead causal_left_aligned",
-        **given,
-    )
-    yield case(
-        "attention/masks/w2/window",
-        op="window_mask",
-        params={"width": 2},
-        expected=(abs(offset) < 2).astype(int),
-        kills=f"positions_ignored {WINDOW} window_left_aligned window_backward_alone",
-        **given,
-    )
-    yield case(
-        "attention/masks/w2/window-causal",
-        op="window_mask",
-        params={"width": 2, "causal": True},
-        expected=((offset > -2) & (offset <= 0)).astype(int),
-        kills=f"positions_ignored {WINDOW} window_left_aligned window_forward_too",
-        **given,
+def _mask(probe, positions, kills, width=None, causal=None, **rest):
+    queries, keys = positions
+    offset = keys[..., None, :] - queries[..., :, None]
+    seen = (offset <= 0 if causal or not width else True) & (abs(offset) < width if width else True)
+    return case(
+        f"attention/masks/{f'w{width}' if width else 'any'}/{probe}",
+        op=f"{probe.split('-')[0]}_mask",
+        params=_tensors(width=width, causal=causal),
+        tensors={"queries": queries, "keys": keys},
+        expected=seen.astype(int),
+        kills=kills,
+        **rest,
     )
 
 
@@ -509,7 +466,6 @@ def _structured_masks():
     yield case(
         "attention/masks/n11/blocks",
         op="block_mask",
-        params={},
         tensors={"blocks": blocks},
         expected=[[int(j <= i or blocks[i] == blocks[j] >= 0) for j in range(11)] for i in range(11)],
         kills="causal_strict sees_one_ahead",
@@ -523,7 +479,6 @@ def _terms(probe, *batch):
     return case(
         f"attention/four-terms/d2/{probe}",
         op="four_terms",
-        params={},
         tensors={"x": x, "p": p, "w_q": w_q, "w_k": w_k},
         expected=np.stack([value for value, _ in parts]),
         cond={name: np.stack([stored(value, cond)[1][name] for value, cond in parts]) for name in ("amp", "phase", "out")},

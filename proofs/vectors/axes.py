@@ -57,7 +57,6 @@ def vectors():
             f"axes/grid/{height}x{width}/merge-{merge}",
             op="grid",
             params=sizes,
-            tensors={},
             expected=patches,
             cond=None,
             kills="",
@@ -107,15 +106,13 @@ def _turned(x, coordinates, axis, w, layout):
 def _rotate(name, dim, base, axis, order, layout, coordinates, **rest):
     all_of = [frequency(t, dim, mpmath.mpf(base)) for t in range(dim // 2)]
     x, w = painted((len(coordinates), dim), 1), [all_of[t] for t in order]
-    values, cond = _turned(x, coordinates, axis, w, layout)
     kills = "rows_and_columns_exchanged first_axis_alone other_layout"
     return case(
         f"axes/rotate/{name}/tokens",
         op="rotate",
         params={"dim": dim, "base": base, "layout": layout},
         tensors={"x": x, "coordinates": coordinates, "axis": list(axis), "order": list(order)},
-        expected=values,
-        cond=cond,
+        answer=_turned(x, coordinates, axis, w, layout),
         kills=kills + " order_ignored" * (w != all_of),
         **rest,
     )

@@ -97,7 +97,6 @@ def _encode(variant, positions, dim, mistakes, *, phased=True, probe="encode"):
     return case(
         f"complex_order/{variant}/d{dim}/{probe}",
         op="encode",
-        params={},
         tensors={"positions": positions, "amplitude": r, "frequency": w, "phase": theta},
         expected=_waves(positions, *word),
         cond=_sensitivity(positions, *word),
@@ -135,17 +134,14 @@ def _scores(variant, *, shared, far=0, at=None, probe="places"):
         stored(flat(x), {name: flat(part) for name, part in _sensitivity(at, *word).items()})
         for x, at, word in ((q, here, q_word), (k, there, k_word))
     ]
-    expected, cond = dot(*pairs)
     q_tensors = {"q_positions": here, "q_amplitude": r, "q_frequency": w, "q_phase": theta}
     tensors = q_tensors | {"k_positions": there, "k_amplitude": rho, "k_frequency": u, "k_phase": eta}
     return case(
         f"complex_order/{variant}/d4/scores" + "-far" * bool(far) + f"-{probe}" * (at is not None),
         op="scores",
-        params={},
         tensors=tensors,
         honest=lambda way, bits: _rounded(tensors, way, bits),
-        expected=expected,
-        cond=cond,
+        answer=dot(*pairs),
         kills="no_conjugate imaginary modulus"
         + f" {NARROW}" * bool(far)
         + f" {WRAPPED}" * (at is not None and probe == "places"),

@@ -33,7 +33,6 @@ def vectors():
         yield case(
             f"convolution/convolve/w{width}/{probe}",
             op="convolve",
-            params={},
             tensors={"x": x, "kernel": kernel, "bias": bias, "state": state},
             expected=_convolved(rows, kernel, bias),
             models=("f64", "f32"),  # all sums of these products are exact, in any order
@@ -42,7 +41,6 @@ def vectors():
         yield case(
             f"convolution/keep/w{width}/{probe}",
             op="keep",
-            params={},
             tensors={"x": x, "kernel": kernel, "state": state},
             expected=rows[..., n:, :],
             kills=STATE if n < width - 1 else "one_token_late",
@@ -52,7 +50,6 @@ def vectors():
     yield case(
         "convolution/packed/w4/three",
         op="packed",
-        params={},
         tensors={"x": x, "kernel": kernel, "bias": bias, "boundaries": np.array(ends)},
         expected=np.concatenate([_convolved(rows, kernel, bias) for rows in texts], axis=-2),
         models=("f64", "f32"),

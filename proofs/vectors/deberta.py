@@ -101,7 +101,6 @@ def _ends(buckets, max_position):
         f"deberta/log/b{buckets}-p{max_position}/ends",
         op="ends",
         params={"buckets": buckets, "max_position": max_position},
-        tensors={},
         expected=[max(n for n, each in enumerate(found) if each <= bucket) for bucket in range(buckets)],
     )
 
@@ -198,7 +197,7 @@ def _gradient(convention, of, places=False, one_text=False, at=None):
         return found
 
     roundings = batch * n * m + 1 if places else 16
-    expected, cond = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, roundings)
+    answer = slopes(loss, {"flow": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}, of, roundings)
     if one_text:  # the gradients of tables have no axis of texts
         q, k, flow = q[0], k[0], flow[0]
     wrong = "content_gradient_alone" if of in ("q", "k") else "direction"
@@ -209,8 +208,7 @@ def _gradient(convention, of, places=False, one_text=False, at=None):
         params={"convention": convention, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "q_r": q_r, "k_r": k_r}
         | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
-        expected=expected,
-        cond=cond,
+        answer=answer,
         kills=f"rows_overwritten gradient_unscaled positions_ignored {wrong}" + f" {NARROW} int16_positions" * places,
         models=MATH_IN_F32 if places else tuple(MODELS),
         comment="Far keys share the rows at both ends.",
@@ -223,14 +221,12 @@ def _decoder(convention, steps, size=1, models=tuple(MODELS)):
     query = total(keys, start) if convention == "released" else start
     for _ in range(steps):
         query = total(query, attend(query, keys, keys, models=models))
-    expected, cond = query
     return case(
         f"deberta/{convention}/n3-d4/decoder{'-large' * (size > 1)}",
         op="decoder",
         params={"convention": convention, "steps": steps},
         tensors={"hidden": hidden, "positions": positions},
-        expected=expected,
-        cond=cond,
+        answer=query,
         kills="other_start" + " one_step keys_follow" * (steps > 1),
         models=models,
     )

@@ -77,14 +77,11 @@ def _named(tables):
 
 def _bias(name, query, key, mistakes):
     q, tables = painted((2, 2, query[0] * query[1], 4), 1), _tables(query, key, 4)
-    expected, cond = _terms(q, *tables)
     return case(
         f"decomposed/{name}/d4/bias",
         op="bias",
-        params={},
         tensors={"q": q, **_named(tables)},
-        expected=expected,
-        cond=cond,
+        answer=_terms(q, *tables),
         kills=mistakes,
     )
 
@@ -92,14 +89,12 @@ def _bias(name, query, key, mistakes):
 def _attend(grid, mistakes, d=4, scale=0.5, probe="", models=("f64", "f32", "f16-f32math")):
     q, k, v = (painted((2, 2, grid[0] * grid[1], d), tag) / (1 if tag == 4 else 2) for tag in (1, 2, 4))
     tables = _tables(grid, grid, d)
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables), models=models if probe else tuple(MODELS))
     return case(
         f"decomposed/square/d{d}/attend{probe}",
         op="attend",
         params={"scale": scale},
         tensors={"q": q, "k": k, "v": v, **_named(tables)},
-        expected=expected,
-        cond=cond,
+        answer=attend(exact(q), exact(k), exact(v), scale, _terms(q, *tables), models=models if probe else tuple(MODELS)),
         kills=mistakes,
         models=models,
     )

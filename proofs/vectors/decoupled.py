@@ -99,14 +99,12 @@ def _attend(name, shape, d, d_rope, kills="", *, scale=None, seen=None, models=I
     (q, p, r), k, v = _inputs(shape, d, d_rope), painted((*lead, shape[3], d), 4), painted((*lead, shape[3], 3), 8)
     q, p, seen = 4 * q, 4 * p, np.tri(*shape[2:], shape[3] - shape[2], dtype=int) if seen is None else seen
     scores = _values(q, p, k, r, scale), _joined(q, p, k, r, scale)
-    expected, cond = average(softmax(scores, seen != 0, models=models if name == "large" else tuple(MODELS)), exact(v))
     return case(
         f"decoupled/attend/{name}/attend",
         op="attend",
         params={"scale": scale},
         tensors={"q": q, "q_turned": p, "k": k, "k_turned": r, "v": v, "seen": seen},
-        expected=expected,
-        cond=cond,
+        answer=average(softmax(scores, seen != 0, models=models if name == "large" else tuple(MODELS)), exact(v)),
         kills=kills if name == "large" else f"{ANY} each_by_its_width turned_unscaled no_mask {kills}",
         models=models,
     )

@@ -159,7 +159,6 @@ def _wy(probe, extents, features):
     return case(
         f"delta/wy/{probe}/painted",
         op="wy",
-        params={},
         tensors=given,
         expected=_rows(given, lambda x: x),
         cond={"amp": terms(2 * n * largest + n * (d + 8), _rows(given, abs), bits=24)},

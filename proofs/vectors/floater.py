@@ -90,7 +90,6 @@ def _sinusoid(variant, layout, dim, length, step, substeps, flags, base=10000, *
         f"floater/{variant}/{layout}-d{dim}-s{substeps}/sinusoid",
         op="sinusoid",
         params={"dim": dim, "base": float(base), "layout": layout, "length": length, "step": step, "substeps": substeps},
-        tensors={},
         expected=rows(w, mpmath.mpf(step)),
         cond={"amp": _errors(tracked)},
         kills=flags,

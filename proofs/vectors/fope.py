@@ -41,7 +41,6 @@ def vectors():
             f"fope/eye/k{kept}-w{width}/step",
             op="step_eye",
             params={"kept": kept, "width": width},
-            tensors={},
             expected=[[int(row == u * -(-kept // width)) for u in range(width)] for row in range(kept)],
             kills="plain_eye steps_rounded_down" if (kept, width) == (18, 16) else "",
         )
@@ -66,7 +65,6 @@ def _frequencies(name, dim, base, length):
         f"fope/frequencies/d{dim}-l{length}/{name}",
         op="frequencies",
         params={"dim": dim, "base": float(base), "length": length},
-        tensors={},
         expected=w,
         cond={"phase": [x * growth(x) for x in w]},
         kills="all_frequencies radians_for_turns",

@@ -20,30 +20,19 @@ REJECTED = (
 
 
 def vectors():
-    x = np.concatenate([4 * painted((2, 3, 4), 1), [[[-96.0], [0.5], [96.0]]] * 2], axis=-1)
-    gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
-    yield case(
-        "forgetting/gates/h3/log-sigmoid",
-        op="log_sigmoid",
-        params={},
-        tensors={"x": x},
-        expected=gates,
-        # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
-        cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
-        kills="gate_not_logarithm gate_of_the_negative",
-    )
-    x = np.array([[1000.0, -1000, 100, -100, 0.5]])
-    with mpmath.workprec(BITS + 1500):  # the bits of 1 + exp(-1000)
-        gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
-    yield case(
-        "forgetting/gates/any/large",
-        op="log_sigmoid",
-        params={},
-        tensors={"x": x},
-        expected=gates,
-        cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
-        kills="gate_not_logarithm gate_of_the_negative",
-    )
+    painted_gates = np.concatenate([4 * painted((2, 3, 4), 1), [[[-96.0], [0.5], [96.0]]] * 2], axis=-1)
+    for probe, x in (("h3/log-sigmoid", painted_gates), ("any/large", np.array([[1000.0, -1000, 100, -100, 0.5]]))):
+        with mpmath.workprec(BITS + 1500):  # the bits of 1 + exp(-1000)
+            gates = np.vectorize(lambda each: log_gate(mpmath.mpf(each), mpmath), otypes=[object])(x)
+        yield case(
+            f"forgetting/gates/{probe}",
+            op="log_sigmoid",
+            tensors={"x": x},
+            expected=gates,
+            # the exponential, what 1 + it rounds to, the logarithm, and the difference of two terms
+            cond={"amp": terms(5, gates) + terms(4, np.minimum(1, abs(gates)) * 0 + 1)},
+            kills="gate_not_logarithm gate_of_the_negative",
+        )
     for form in ("difference", "key"):
         yield _bias(form)
 

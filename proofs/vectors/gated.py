@@ -65,7 +65,6 @@ def _gates(probe, x, a_log, bias):
     return case(
         f"gated/log-gates/h3/{probe}",
         op="log_gates",
-        params={},
         tensors={"x": x, "a_log": a_log, "bias": bias},
         expected=gates,
         # x + b, exp, 1 + exp, the logarithm, the sum, exp(A), the product

@@ -90,7 +90,6 @@ def _cayley(matrix, kills):
     return case(
         "generators/cayley/d5/made",
         op="cayley",
-        params={},
         tensors={"matrix": matrix},
         expected=expected,
         cond={"amp": terms(3 * len(matrix), size)},
@@ -105,7 +104,6 @@ def _mixed(magnitudes, phi, kills):
     return case(
         "generators/mixed/pairs6/made",
         op="mixed",
-        params={},
         tensors={"magnitudes": magnitudes, "phi": phi},
         expected=expected,
         cond={"amp": terms(3, np.tile(np.abs(magnitudes), 2) + 0 * expected)},

@@ -26,40 +26,16 @@ POSITIONS = np.array([[0, 1, 5, 6], [9, 2, 2, 0]])
 
 
 def vectors():
-    yield case(
-        "index/plain/any/encode",
-        op="encode",
-        params={},
-        tensors={"positions": POSITIONS},
-        expected=POSITIONS[..., None],
-        kills="starts_at_one positions_ignored",
-    )
-    yield case(
-        "index/plain/any/far",
-        op="encode",
-        params={},
-        tensors={"positions": FAR},
-        expected=FAR[:, None],
-        kills=f"starts_at_one positions_ignored {NARROW}",
-        models=("f64",),
-        comment="Float32 has no place for the odd ones.",
-    )
-    yield case(
-        "index/plain/any/fractional",
-        op="encode",
-        params={},
-        tensors={"positions": HALVES},
-        expected=HALVES[:, None],
-        kills="starts_at_one positions_ignored",
-    )
-    yield case(
-        "index/plain/any/negative",
-        op="encode",
-        params={},
-        tensors={"positions": BELOW},
-        expected=BELOW[:, None],
-        kills="starts_at_one positions_ignored",
-    )
+    for probe, positions in (("encode", POSITIONS), ("far", FAR), ("fractional", HALVES), ("negative", BELOW)):
+        far = {"models": ("f64",), "comment": "Float32 has no place for the odd ones."} if probe == "far" else {}
+        yield case(
+            f"index/plain/any/{probe}",
+            op="encode",
+            tensors={"positions": positions},
+            expected=positions[..., None],
+            kills=f"starts_at_one positions_ignored {NARROW if far else ''}",
+            **far,
+        )
     for denominator, length in (("length", 16), ("length - 1", 17)):
         yield _normalized(denominator, length)
     yield _normalized("length", 64, HALVES)
@@ -89,7 +65,6 @@ def _steps(denominator, length):
         f"index/{denominator.replace(' - ', '-')}/n{length}/steps",
         op="steps",
         params={"length": length, "denominator": denominator},
-        tensors={},
         expected=[[b - a] for a, b in itertools.pairwise(values)],
         cond={"amp": terms(3, [[b] for b in values[1:]], [[a] for a in values[:-1]])},  # reciprocal, product, difference
         kills="unnormalized centered",

@@ -183,7 +183,6 @@ def _means(op, name, tensors, x, logits, seen, kills, one_text=False, **rest):
     return case(
         f"indexer/{op.replace('_', '-')}/{name}",
         op=op,
-        params={},
         tensors=tensors,
         expected=expected,
         cond=cond,

@@ -50,8 +50,9 @@ def vectors():
     for convention, padding_idx in (("bert", None), ("generate", None), ("opt", None), ("roberta", 1), ("m2m100", 3)):
         yield _ids(convention, padding_idx)
     yield _ids("roberta", None)
-    yield _encode()
-    yield _far()
+    yield _encode(painted((10, 3), 1), [[9, 0, 4, 4], [8, 1, 7, 2]], "wrapped clipped", "")
+    narrow = [[255, 256, 257, 4], [251, 129, 128, 0]]
+    yield _encode(painted((260, 1), 4), narrow, "bf16_positions", ": one feature, so that the table is small")
     yield _embed()
     yield _similarity()
 
@@ -78,29 +79,14 @@ def _ids(convention, padding_idx):
     )
 
 
-def _encode():
-    table, rows = painted((10, 3), 1), np.array([[9, 0, 4, 4], [8, 1, 7, 2]])
+def _encode(table, rows, kills, comment):
     return case(
-        "learned/any/r10-d3/encode",
+        f"learned/any/r{len(table)}-d{table.shape[1]}/encode",
         op="encode",
-        params={},
-        tensors={"positions": rows, "table": table},
-        expected=table[rows],
-        kills="wrapped clipped",
-        comment="Entries of the table, unchanged.",
-    )
-
-
-def _far():
-    table, rows = painted((260, 1), 4), np.array([[255, 256, 257, 4], [251, 129, 128, 0]])
-    return case(
-        "learned/any/r260-d1/encode",
-        op="encode",
-        params={},
-        tensors={"positions": rows, "table": table},
-        expected=table[rows],
-        kills="bf16_positions",
-        comment="Entries of the table, unchanged: one feature, so that the table is small.",
+        tensors={"positions": np.array(rows), "table": table},
+        expected=table[np.array(rows)],
+        kills=kills,
+        comment=f"Entries of the table, unchanged{comment}.",
     )
 
 
@@ -129,7 +115,6 @@ def _similarity():
     return case(
         "learned/any/r4-d5/similarity",
         op="similarity",
-        params={},
         tensors={"table": table},
         expected=[[cosine(a, b) for a, b in row] for row in pairs],
         cond={"amp": terms(2 * d + 4, share)},  # d + 4 of the two norms and quotients, a product, d - 1 sums

@@ -40,7 +40,6 @@ def vectors():
     yield case(
         "linear_attention/elu-plus-one/x/feature_map",
         op="feature_map",
-        params={},
         tensors={"x": x},
         expected=elu_plus_one(x),
         cond=_feature_map(np.array(x))[1],

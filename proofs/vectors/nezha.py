@@ -61,14 +61,12 @@ def _vectors(reach, k, dim, convention):
 
 
 def _plain(op, convention, k, dim, reach, mistakes, tensors):
-    expected, cond = _vectors(reach, k, dim, convention)
     return case(
         f"nezha/{convention}/d{dim}-k{k}/{op}",
         op=op,
         params={"dim": dim, "max_distance": k, "convention": convention},
         tensors=tensors,
-        expected=expected,
-        cond=cond,
+        answer=_vectors(reach, k, dim, convention),
         kills=mistakes,
     )
 
@@ -93,14 +91,12 @@ def _attend(convention, probe, queries, mistakes, keys=tuple(range(5)), scale=0.
     position = rearranged(lambda x: x[..., 0, :], dot(per_query, a, scale))
     weights = weighted(total(dot(exact(q), exact(key), scale), position), mask, models=models or tuple(MODELS))
     term = average(rearranged(lambda x: x[..., None, :], weights), a)
-    expected, cond = total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term))
     return case(
         f"nezha/{convention}/h{heads}-d4-k{k}/attend-{probe}",
         op="attend",
         params={"scale": float(scale), "max_distance": k, "convention": convention} | rules,
         tensors={"q": q, "k": key, "v": v, "queries": queries, "keys": keys},
-        expected=expected,
-        cond=cond,
+        answer=total(average(weights, exact(v)), rearranged(lambda x: x[..., 0, :], term)),
         kills=mistakes,
         models=models
         or tuple(name for name in MODELS if probe not in ("far", "places") or not name.endswith("-all")),  # one key in 16 bits

@@ -64,7 +64,6 @@ def _offsets(probe, queries, keys, mistakes):
     return case(
         f"offsets/any/m{np.shape(keys)[-1]}/{probe}",
         op="offsets",
-        params={},
         tensors={"queries": np.array(queries), "keys": np.array(keys)},
         expected=_pairs(queries, keys),
         kills=mistakes,
@@ -102,7 +101,6 @@ def _skew(n, m):
     return case(
         f"offsets/contiguous/h3-q{n}-k{m}/skew",
         op="skew",
-        params={},
         tensors={"by_offset": x},
         expected=place(lambda i, j: (i, definition(i, j) + n - 1)),
         kills="not_shifted shift_dropped_at_the_end",

@@ -101,14 +101,12 @@ def _encoded(x, positions, dim, base, side, layout):
 def _encode(name, positions, dim, layout, side, *, base=10000, x=None, **rest):
     positions = np.array(positions)
     x = painted((len(positions) if positions.ndim > 1 else 1, 2, positions.shape[-1], dim), 1) if x is None else x
-    expected, cond = _encoded(x, positions, dim, base, side, layout)
     return case(
         f"pope/{layout}-{side}/d{dim}/{name}",
         op="encode",
         params={"dim": dim, "base": float(base), "layout": layout, "side": side},
         tensors={"x": x, "positions": positions, "phases": _phases(dim)},
-        expected=expected,
-        cond=cond,
+        answer=_encoded(x, positions, dim, base, side, layout),
         **rest,
     )
 
@@ -120,13 +118,11 @@ def _scores(name, queries, keys, dim, *, base=10000, scale=0.5, x=None, **rest):
     q, k = (q, k) if x is None else (x, x[..., ::-1])
     sides = (q, queries, "query"), (k, keys, "key")
     pairs = [stored(*_encoded(x, positions, dim, base, side, "half")) for x, positions, side in sides]
-    expected, cond = dot(*pairs, scale)
     return case(
         f"pope/scores/d{dim}/{name}",
         op="scores",
         params={"dim": dim, "base": float(base), "scale": scale},
         tensors={"q": q, "k": k, "queries": queries, "keys": keys, "phases": _phases(dim)},
-        expected=expected,
-        cond=cond,
+        answer=dot(*pairs, scale),
         **rest,
     )

@@ -44,7 +44,6 @@ def _sinusoid(dim, length, layout, base=10000, kills="start_skipped transposed o
         f"recurrent/sinusoid/{layout}-d{dim}-{'b1e4' if base == 10000 else 'b5e2'}/steps",
         op="sinusoid",
         params={"dim": dim, "base": float(base), "layout": layout, "length": length},
-        tensors={},
         expected=[sinusoid(k, w, layout, mpmath) for k in range(length)],
         cond={
             "amp": [[terms(4 * k, spread[t]) for t in columns] for k in range(length)],

@@ -50,7 +50,6 @@ def _weights(length, new, name, mistakes):
         f"resizing/{name}/{length}-to-{new}/weights",
         op="weights",
         params={"length": length, "new": new, "convention": name},
-        tensors={},
         expected=values,
         cond={"amp": terms(100, np.full(values.shape, 3))},
         kills=mistakes,

@@ -154,19 +154,17 @@ def _scores():
             rows, columns = np.arange(2, 5) + first, np.arange(5) + first
 
             turned = {"q_rotated": _turn(q, rows, theta, layout), "k_rotated": _turn(k, columns, theta, layout)}
-            values, cond = dot(
-                stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
-                stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
-                scale,
-            )
             yield case(
                 f"rope/{layout}/d8-b1e4/scores-{probe}",
                 op="scores",
                 params={"dim": 8, "base": 10000.0, "layout": layout, "scale": scale, "heads": 4, "key_heads": 2},
                 tensors={"q": q, "k": k, "q_positions": rows, "k_positions": columns},
                 stages=turned if first == 0 else {},
-                expected=values,
-                cond=cond,
+                answer=dot(
+                    stored(turned["q_rotated"], _sensitivity(q, rows, theta, layout)),
+                    stored(turned["k_rotated"][:, shared], _sensitivity(k[:, shared], columns, theta, layout)),
+                    scale,
+                ),
                 kills="other_layout sign queries_left_aligned positions_zero heads_modulo q_not_rotated",
                 comment="3 queries are the last of 5 tokens; 4 query heads share 2 key heads.",
             )
@@ -191,7 +189,6 @@ def _placed_scores():
         ):
             theta = _theta(4, base)
             turned = [stored(_turn(x, at, theta, layout), _sensitivity(x, at, theta, layout)) for x in (q, np.repeat(k, 2, 1))]
-            expected, cond = dot(*turned, scale)
             given = {"dim": 4, "base": float(base), "layout": layout, "scale": scale, "heads": 2, "key_heads": 1}
             yield case(
                 f"rope/{layout}/d4-{_base(base)}/scores-{probe}",
@@ -203,8 +200,7 @@ def _placed_scores():
                     "q_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
                     "k_positions": at.reshape(-1, 4) if at.ndim > 1 else at,
                 },
-                expected=expected,
-                cond=cond,
+                answer=dot(*turned, scale),
                 kills=flags,
                 models=("f64",) if probe == "beyond-f32" else ("f64", "f32"),
             )
@@ -433,7 +429,6 @@ def _inv_freq(dim, base):
         f"rope/any/d{dim}-{_base(base)}/inv_freq",
         op="inv_freq",
         params={"dim": dim, "base": float(base)},
-        tensors={},
         expected=theta,
         cond={"phase": [w * growth(w) for w in theta]},
         kills="wrong_base exponent_doubled exponent_halved frequencies_ascending",

@@ -102,15 +102,13 @@ def _all_scores(q, k, table, at, scale, variant):
 
 
 def _case(op, probe, queries, keys, params, tensors, result, mistakes, **rest):
-    expected, cond = result
     q = tensors["q"]
     return case(
         f"shaw/{params['variant'].replace('_', '-')}/h{q.shape[-3]}-d{q.shape[-1]}-k2/{op}-{probe}",
         op=op,
         params=params,
         tensors={**tensors, "queries": np.array(queries), "keys": np.array(keys)},
-        expected=expected,
-        cond=cond,
+        answer=result,
         kills=mistakes,
         **rest,
     )
@@ -168,9 +166,7 @@ def _gradient(variant, of, places=False, one_text=False, at=None):
             found += flow[b, h, i, j] * scale * score
         return found
 
-    expected, cond = slopes(
-        loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 2 * batch * n * m + 2 if places else 14
-    )
+    answer = slopes(loss, {"flow": flow, "q": q, "k": k, "key_table": table}, of, 2 * batch * n * m + 2 if places else 14)
     if one_text:  # the gradient of a table has no axis of texts
         q, k, flow = q[0], k[0], flow[0]
     wrong = {"q": "content_gradient_alone", "k": "key_part_left_out other_variant"}.get(of, "")
@@ -181,8 +177,7 @@ def _gradient(variant, of, places=False, one_text=False, at=None):
         params={"scale": scale, "variant": variant, "of": of},
         tensors={"score_gradient": flow, "q": q, "k": k, "key_table": table}
         | {"queries": queries if places else queries[0], "keys": keys if places else keys[0]},
-        expected=expected,
-        cond=cond,
+        answer=answer,
         kills=f"rows_overwritten gradient_unscaled transposed positions_ignored {wrong}"
         + f" {NARROW} int16_positions" * places,
         models=MATH_IN_F32 if places else tuple(MODELS),

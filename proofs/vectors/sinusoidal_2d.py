@@ -74,7 +74,6 @@ def _fourier(probe, coordinates, matrix, **rest):
     return case(
         f"sinusoidal_2d/fourier/axes{len(b)}/{probe}",
         op="fourier",
-        params={},
         tensors={"coordinates": coordinates, "matrix": b},
         expected=values,
         cond={"amp": terms(3, values), "phase": np.concatenate([angles, angles], axis=-1)},
@@ -96,7 +95,6 @@ def _counts(op, expected, mistakes, cond=None):
     return case(
         f"sinusoidal_2d/detr/4x6/{op}",
         op=op,
-        params={},
         tensors={"seen": SEEN},
         expected=expected,
         cond=cond,

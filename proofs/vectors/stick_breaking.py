@@ -53,7 +53,6 @@ def _weights(probe, seen, kills, given=None):
     return case(
         f"stick_breaking/weights/h2/{probe}",
         op="weights",
-        params={},
         tensors={"scores": scores, "seen": seen},
         expected=expected,
         cond={"amp": amp},
@@ -77,7 +76,6 @@ def _remainder(seen, probe="strict", given=None):
     return case(
         f"stick_breaking/remainder/h2/{probe}",
         op="remainder",
-        params={},
         tensors={"scores": scores, "seen": seen},
         expected=expected,
         cond={"amp": np.array(amp, dtype=object).reshape(shape)},

@@ -109,14 +109,12 @@ def _attend(height, width, mistakes, scale=0.5, models=tuple(MODELS), place=0):
     table, n = 2 * painted(((2 * height - 1) * (2 * width - 1), 2), 6), height * width
     q, k, v = (painted((1 if place or models != tuple(MODELS) else 2, 2, n, 4), tag) for tag in (1, 2, 4))
     probe = "" if scale == 0.5 else "other-scale" if scale < 1 else "large"
-    expected, cond = attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models)
     return case(
         f"swin/table/w{height}x{width}-h2/attend{f'-{_named(place) or probe}' if place or probe else ''}",
         op="attend",
         params={"height": height, "width": width, "scale": scale},
         tensors={"q": q, "k": k, "v": v, "coordinates": grid(height, width) + place, "table": table},
-        expected=expected,
-        cond=cond,
+        answer=attend(exact(q), exact(k), exact(v), scale, exact(_biases(table, height, width)), models=models),
         kills=mistakes,
         models=models,
     )
@@ -156,7 +154,6 @@ def _logarithmic(height, width, place=0):
     return case(
         f"swin/cr/w{height}x{width}-h2/logarithmic-bias{'-' * bool(place)}{_named(place)}",
         op="logarithmic_bias",
-        params={},
         tensors={"coordinates": places + place, "w_1": w_1, "b_1": b_1, "w_2": w_2, "b_2": b_2},
         expected=square(expected),
         cond={name: square(each) for name, each in cond.items()},
@@ -188,14 +185,11 @@ def _cosines(name, q, k, mistakes):
     tau = np.array([min(mpmath.exp(x), mpmath.mpf(100)) for x in s])[:, None, None]
     scores = product(stored(tau, {"amp": terms(4, tau)}), dot(_unit(q), _unit(k)))
     weighed = softmax(total(scores, exact(np.broadcast_to(bias, scores[0].shape))), seen, models=FINE[:2])
-    expected, cond = average(weighed, exact(v))
     return case(
         f"swin/v2/cosine-d{q.shape[-1]}/{name}",
         op="attend_v2",
-        params={},
         tensors={"q": q, "k": k, "v": v, "logit_scale": s, "bias": bias, "seen": seen.astype(int)},
-        expected=expected,
-        cond=cond,
+        answer=average(weighed, exact(v)),
         kills=mistakes,
         models=FINE[:2],
     )

@@ -105,7 +105,6 @@ def _starts(buckets, max_distance):
         f"t5/side/b{buckets}-d{max_distance}/starts",
         op="starts",
         params={"buckets": buckets, "max_distance": max_distance},
-        tensors={},
         expected=[next(n for n in reach if one_side(n, buckets, max_distance) >= b) for b in range(buckets)],
         kills="half_the_buckets",
     )
@@ -154,14 +153,12 @@ def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, 
 
     mask = (keys[:, None, None, :] <= queries[:, None, :, None]) if rules else None
     bias = exact(_biases(table, queries, keys, bidirectional, max_distance))
-    expected, cond = attend(exact(q), exact(k), exact(v), 1, bias, mask, models)
     return case(
         f"t5/{'bidirectional' if bidirectional else 'causal'}/h{heads}-d4/{probe}",
         op="attend",
         params={"heads": heads, "max_distance": max_distance, "bidirectional": bidirectional} | rules,
         tensors={"q": q, "k": k, "v": v, "queries": queries, "keys": keys, "table": table},
-        expected=expected,
-        cond=cond,
+        answer=attend(exact(q), exact(k), exact(v), 1, bias, mask, models),
         kills=mistakes,
         models=models,
     )
@@ -170,14 +167,12 @@ def _attend(probe, queries, keys, bidirectional, mistakes, max_distance=128, *, 
 def _cross(square=None, size=1, models=tuple(MODELS)):
     heads, n, m = (2, square, square) if square else (3, 2, 5)
     q, k, v = size * painted((2, heads, n, 4), 1), size * painted((2, heads, m, 4), 2), painted((2, heads, m, 4), 4)
-    expected, cond = attend(exact(q), exact(k), exact(v), models=models)
     return case(
         f"t5/cross/h{heads}-d4/attend{('-large' if size > 1 else '-square') * bool(square)}",
         op="cross_attend",
         params={"heads": heads},
         tensors={"q": q, "k": k, "v": v},
-        expected=expected,
-        cond=cond,
+        answer=attend(exact(q), exact(k), exact(v), models=models),
         kills="heads_exchanged queries_and_keys_swapped"
         if size > 1
         else "scaled bias_in_cross_attention" + " queries_and_keys_swapped" * bool(square),
@@ -215,14 +210,12 @@ def _gradient(bidirectional, queries, keys, probe="", count=8, reach=16, mistake
     def loss(flow, table):
         return sum(flow[b, h, i, j] * table[buckets[b, i, j], h] for b, h, i, j in np.ndindex(flow.shape))
 
-    expected, cond = slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size)
     return case(
         f"t5/{'bidirectional' if bidirectional else 'causal'}/h2-b{count}-d{reach}/gradient{f'-{probe}' * bool(probe)}",
         op="bias_gradient",
         params={"buckets": count, "max_distance": reach, "bidirectional": bidirectional},
         tensors={"score_gradient": flow, "queries": queries, "keys": keys},
-        expected=expected,
-        cond=cond,
+        answer=slopes(loss, {"flow": flow, "table": table}, "table", len(keys) * buckets[0].size),
         kills=mistakes,
         models=("f64", "f32", "f16-f32math", "bf16-f32math") if probe else tuple(MODELS),  # 8 bits lose a bucket in each sum
         comment="" if probe else "Buckets that occur often, once and never; a batch of two, the first text padded on the left.",

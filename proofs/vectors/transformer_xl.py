@@ -76,7 +76,6 @@ def _distances(n, m, both, clamp):
         f"{_name(n, m, both)}/distances" + f"-clamp{clamp}" * bool(clamp),
         op="distances",
         params={"n_query": n, "n_key": m, "bidirectional": both, "clamp_len": clamp},
-        tensors={},
         expected=expected,
         kills="reversed_distances" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * bool(clamp and both),
     )
@@ -108,7 +107,6 @@ def _shift(n, m, kills):
     return case(
         f"{_name(n, m, False)}/shift",
         op="shift",
-        params={},
         tensors={"x": x},
         expected=np.array([_moved(each) for each in x]),
         ignore=~_seen(n, m),
@@ -137,14 +135,12 @@ def _all_scores(q, k, r, u, v, both, scale):
 
 def _scores(probe, n, m, both, kills):
     tensors = _operands(n, m, both)
-    expected, cond = _all_scores(*tensors.values(), both, mpmath.mpf(1) / 2)
     return case(
         f"{_name(n, m, both)}-h3-d4/scores-{probe}",
         op="scores",
         params={"scale": 0.5, "bidirectional": both},
         tensors=tensors,
-        expected=expected,
-        cond=cond,
+        answer=_all_scores(*tensors.values(), both, mpmath.mpf(1) / 2),
         ignore=not both and ~_seen(n, m),
         kills=kills,
     )
@@ -154,14 +150,12 @@ def _attend(probe, n, m, both, kills, scale=0.5, **rest):
     tensors, values = _operands(n, m, both), painted((2, 3, m, 4), 9)
     scores = _all_scores(*tensors.values(), both, mpmath.mpf(scale))
     weights = softmax(scores, both | _seen(n, m), models=rest["models"] if probe == "large" else tuple(MODELS))
-    expected, cond = average(weights, exact(values))
     return case(
         f"{_name(n, m, both)}-h3-d4/attend-{probe}",
         op="attend",
         params={"scale": scale, "bidirectional": both},
         tensors={**tensors, "values": values},
         **rest,
-        expected=expected,
-        cond=cond,
+        answer=average(weights, exact(values)),
         kills=kills,
     )

@@ -58,14 +58,12 @@ def _positional(probe, mistakes):
     p, u_q, u_k = painted((TOKENS, 6), 1), painted((3, 6, 8), 2), painted((3, 6, 8), 4)
 
     queries, keys = (dot(exact(p[None]), exact(np.swapaxes(u, -1, -2))) for u in (u_q, u_k))
-    expected, cond = dot(queries, keys, SCALE)
     return case(
         f"tupe/untied/h3-d6-e8/positional-{probe}",
         op="positional",
         params={"scale": 0.25},
         tensors={"p": p, "u_q": u_q, "u_k": u_k},
-        expected=expected,
-        cond=cond,
+        answer=dot(queries, keys, SCALE),
         kills=mistakes,
     )
 
@@ -85,7 +83,6 @@ def _reset(probe, mistakes):
     return case(
         f"tupe/untied/h3-n{TOKENS}/{probe}",
         op="reset",
-        params={},
         tensors={"t": t, "theta_1": one, "theta_2": two},
         expected=_resets(t, one, two),
         kills=mistakes,
@@ -99,7 +96,6 @@ def _untie():
     return case(
         f"tupe/released/h3-n{TOKENS}/untie",
         op="untie",
-        params={},
         tensors={"t": t},
         expected=_resets(inner, t[:, 0, 0], t[:, 1, 1]),
         kills="extra_row_kept thetas_swapped no_reset",
@@ -121,14 +117,12 @@ def _all_scores(q, k, t, one, two, b, convention, scale=SCALE):
 
 
 def _case(op, probe, convention, tensors, result, mistakes, scale=SCALE, **rest):
-    expected, cond = result
     return case(
         f"tupe/{convention}/h3-n{TOKENS}-e8/{op}-{probe}",
         op=op,
         params={"scale": float(scale), "convention": convention},
         tensors=tensors,
-        expected=expected,
-        cond=cond,
+        answer=result,
         kills=mistakes,
         **rest,
     )

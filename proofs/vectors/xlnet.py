@@ -59,7 +59,6 @@ def _distances(n, m, kind, clamp):
         f"xlnet/{kind}/q{n}-k{m}/distances" + f"-clamp{clamp}" * bool(clamp),
         op="distances",
         params={"n_query": n, "n_key": m, "attn_type": kind, "clamp_len": clamp},
-        tensors={},
         expected=[min(max(o, -clamp), clamp) if clamp else o for o in reach],
         kills="one_row_less" + " clamp_ignored" * bool(clamp) + " clamp_one_side" * (clamp > 0 and kind == "bi"),
     )
@@ -85,14 +84,12 @@ def _all_scores(q, k, r, e, u, v, s, same, scale):
 
 
 def _case(op, probe, n, m, kind, tensors, answer, scale=0.5, **rest):
-    expected, cond = answer
     return case(
         f"xlnet/{kind}/q{n}-k{m}-h3-d4/{op}-{probe}",
         op=op,
         params={"scale": scale, "attn_type": kind},
         tensors=tensors,
-        expected=expected,
-        cond=cond,
+        answer=answer,
         **rest,
         ignore=kind == "uni" and op == "scores" and ~_seen(n, m),
     )
