@@ -1,8 +1,9 @@
 """Conventions: functions that receive tables of cos and sin, or indices of one score, asked as functions of positions.
 
-`apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters. The
-tables are the specification's, so frequencies and positions are not checked; what the function does with them is. A function
-that requires `position_ids` behind the tables receives tables of all rows.
+`apply_rotary_pos_emb(q, k, cos, sin)` of transformers and its kin are recognised by the names of their parameters, and those
+of one table too, of complex numbers or of angles, as in `apply_rotary_pos_emb(t, freqs)` of x-transformers. The tables are the
+specification's, so frequencies and positions are not checked; what the function does with them is. A function that requires
+`position_ids` behind the tables receives tables of all rows.
 `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` of FlexAttention are recognised by their last two
 names, and asked for all scores at once.
 """
@@ -19,19 +20,21 @@ from posref.ops import Arguments, Op, op
 from posref.pairing import join, split
 
 COMPLEX = ("freqs_cis", "freqs_complex")
-Form = Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
+ANGLES = ("freqs", "angles")  # or complex numbers, in Wan
+Form = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
 
 
 class Convention(NamedTuple):
-    """The names of the rotated arrays, of the tables and of the indices of their rows, in the order of the signature."""
+    """The names that are passed, in the order of the signature: of the rotated arrays, the tables and the indices of rows."""
 
+    names: tuple[str, ...]
     rotated: tuple[str, ...]
     tables: tuple[str, ...]
     indices: tuple[str, ...]
     unsqueezes: bool
 
     def __str__(self) -> str:
-        return f"fn({', '.join(self.rotated + self.tables + self.indices)})"
+        return f"fn({', '.join(self.names)})"
 
 
 def recognised(fn: Callable[..., Any]) -> Convention | None:
@@ -41,19 +44,25 @@ def recognised(fn: Callable[..., Any]) -> Convention | None:
     except (TypeError, ValueError):
         return None
     names = tuple(parameters)
-    tables = tuple(name for name in names if name in ("cos", "sin", *COMPLEX))
-    rotated = names[: names.index(tables[0])] if tables else ()
+    tables = tuple(name for name in names if name in ("cos", "sin", *COMPLEX, *ANGLES))
     required = {p.name for p in parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    complete = set(tables) == {"cos", "sin"} or (len(tables) == 1 and tables[0] in COMPLEX)
+    behind = [name for name in names if name in required and name not in tables]
+    rotated = (names[: names.index(tables[0])] or tuple(behind[:1])) if tables else ()
+    single = len(tables) == 1 and tables[0] in (*COMPLEX, *ANGLES) and tables[0] in required
+    complete = set(tables) == {"cos", "sin"} or single
     own = any("pos" in name for name in rotated) or bound_names(fn) & set(tables)  # it counts, or brings its tables
     indices = tuple(name for name in names if name in required and "pos" in name)
     if not complete or own or len(rotated) not in (1, 2) or required - {*rotated, *tables, *indices} or len(indices) > 1:
         return None
-    return Convention(rotated, tables, indices, "unsqueeze_dim" in names)
+    passed = {*rotated, *tables, *indices}
+    return Convention(tuple(name for name in names if name in passed), rotated, tables, indices, "unsqueeze_dim" in names)
 
 
 def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str, Form]]:
-    """How a function may want its tables, the usual form first: words, and what makes it of cos and sin `(batch, n, pairs)`."""
+    """How a function may want its tables, the usual form first: words, and what makes it of cos, sin and angles.
+
+    These are `(batch, n, pairs)`.
+    """
     axis, words = (1, "(batch, 1, n, {})") if axes == "bhnd" else (2, "(batch, n, 1, {})")
     ranks: dict[str, Callable[[Any], Any]] = {"(batch, n, {})": lambda y: y}
     if not convention.unsqueezes:
@@ -62,32 +71,35 @@ def forms(convention: Convention, layout: str, axes: str) -> Iterator[tuple[str,
         ranks = {"(tokens, 1, {})": lambda y: y[0][:, None], "(tokens, {})": lambda y: y[0]}
     elif convention.indices:
         ranks = {"(1, 1, rows, {})": lambda y: y[None], "(rows, {})": lambda y: y[0]}
-    elif convention.tables[0] in COMPLEX:
+    elif convention.tables[0] in (*COMPLEX, *ANGLES):
         ranks["(n, {})"] = lambda y: y[0]
     own = layout.partition("_to_")[2] or layout
     widths: dict[str, Any] = {f"features, layout {each}": each for each in dict.fromkeys((own, "half"))} | {"pairs": None}
-    for rank, lay in ranks.items() if convention.tables[0] in COMPLEX else ():
-        yield rank.format("pairs"), _form(convention.tables, lay, None)
+    name = convention.tables[0]
+    for rank, lay in ranks.items() if name in COMPLEX else ():
+        yield rank.format("pairs"), _complex(lay)
     for (rank, lay), (width, doubled) in product(ranks.items(), widths.items()):
-        if convention.tables[0] in COMPLEX:  # Flux has real tables behind the name
-            yield f"(cos, sin), real {rank.format(width)}", _as_one(_form(("cos", "sin"), lay, doubled))
+        form = _form(("sin", "cos") if name == "sin" else ("cos", "sin"), lay, doubled)
+        if name in COMPLEX:  # Flux has real tables behind the name
+            yield f"(cos, sin), real {rank.format(width)}", lambda *made, form=form: (form(*made),)
+        elif name in ANGLES:
+            yield f"of angles {rank.format(width)}", _form(("angles",), lay, doubled)
         else:
-            yield rank.format(width), _form(convention.tables, lay, doubled)
-
-
-def _as_one(form: Form) -> Form:
-    return lambda cos, sin: (form(cos, sin),)
+            yield rank.format(width), form
+    for rank, lay in ranks.items() if name in ANGLES else ():
+        yield f"complex {rank.format('pairs')}", _complex(lay)
 
 
 def _form(tables: tuple[str, ...], lay: Callable[[Any], Any], doubled: Any) -> Form:
-    def made(cos: np.ndarray, sin: np.ndarray) -> tuple[Any, ...]:
-        both: dict[str, Any] = {"cos": cos, "sin": sin}
-        wide = {name: join(y, y, doubled) if doubled else y for name, y in both.items()}
-        if tables[0] in COMPLEX:
-            return (np.ascontiguousarray(lay(cos + 1j * sin), np.complex64),)
+    def made(cos: np.ndarray, sin: np.ndarray, angles: np.ndarray) -> tuple[Any, ...]:
+        wide = {name: join(y, y, doubled) if doubled else y for name, y in (("cos", cos), ("sin", sin), ("angles", angles))}
         return tuple(np.ascontiguousarray(lay(wide[name]), np.float32) for name in tables)
 
     return made
+
+
+def _complex(lay: Callable[[Any], Any]) -> Form:
+    return lambda cos, sin, _: (np.ascontiguousarray(lay(cos + 1j * sin), np.complex64),)
 
 
 def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.ndarray], Any], to: Any) -> Callable[..., Any]:
@@ -96,9 +108,9 @@ def of_positions(fn: Any, convention: Convention, part: int, made: Callable[[np.
 
     def rotated(x: Any, other: Any, positions: Any) -> Any:
         tables = [_converted(to, y) for y in made(np.atleast_2d(output(positions)))]
-        arrays = [x if i == part else other for i in range(len(convention.rotated))]
+        arrays = {name: x if i == part else other for i, name in enumerate(convention.rotated)}
         rows = dict.fromkeys(convention.indices, positions)
-        result = fn(*arrays, **dict(zip(convention.tables, tables, strict=True)), **rows)
+        result = fn(**arrays, **dict(zip(convention.tables, tables, strict=True)), **rows)
         return result[part] if isinstance(result, (tuple, list)) else result
 
     def asked(x: Any, positions: Any) -> Any:
@@ -140,8 +152,12 @@ def with_tables(
     def tables(positions: np.ndarray) -> list[np.ndarray]:
         theta = settings.get("frequencies")
         theta = theta(int(positions.max()) + 1) if callable(theta) else theta
-        rows = np.arange(positions.max() + 1)[None] if convention.indices else positions
-        return np.split(op("rope.tables").spec(rows.astype(np.int64), **known, frequencies=theta), 2, axis=-1)
+        rows = (np.arange(positions.max() + 1)[None] if convention.indices else positions).astype(np.int64)
+        make = op("rope.tables").spec
+        cos, sin = np.split(make(rows, **known, frequencies=theta), 2, axis=-1)
+        one = np.split(make(np.array([1]), **known), 2, axis=-1) if theta is None else None  # its angles, at most 1
+        theta = np.arctan2(one[1], one[0])[0] if one else known.get("sign", 1) * theta
+        return [cos, sin, rows[..., None] * theta]
 
     found = list[Any]()
     others = ("bnhd",) if axes == "bhnd" else ()

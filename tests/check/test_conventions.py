@@ -53,7 +53,20 @@ def conventions(layout, wrong):
         assert freqs_cis.dtype == np.complex64
         return pair(xq, xk, freqs_cis.real, freqs_cis.imag)
 
-    return [apply_rotary_pos_emb, of_features, of_pairs, of_complex]
+    def of_angles(t, freqs, scale=1):
+        assert freqs.shape[-1] == WIDTH
+        angles = halved(freqs, layout)
+        return rotate(t, np.cos(angles), np.sin(angles)) * scale
+
+    def angles_first(freqs, t):
+        assert freqs.ndim == 2
+        return of_angles(t, freqs)
+
+    def of_complex_angles(x, freqs):
+        assert freqs.dtype == np.complex64
+        return rotate(x, freqs.real, freqs.imag)
+
+    return [apply_rotary_pos_emb, of_features, of_pairs, of_complex, of_angles, angles_first, of_complex_angles]
 
 
 WRONG = ("", "other_layout", "sign", "cos_sin_swapped", "positions_zero")
