@@ -45,7 +45,8 @@ def check_rope(
     """Check `fn(x, positions) -> rotated x` and say what it computes if that is not RoPE as asked: `check` of "rope.rotate".
 
     `fn(q, k, cos, sin)`, `fn(x, cos, sin)`, `fn(x, freqs_cis)` and `fn(x, freqs)` of angles are recognised by their parameters'
-    names, and receive tables of the frequencies that were asked for, in the form in which the function is right, if there is one; the report says which.
+    names, and receive tables of the frequencies that were asked for, in the form in which the function is right, if there is
+    one; the report says which.
     Where a function requires `position_ids` behind the tables, the tables have all rows, up to 4095 by default.
 
     `fn` receives x `(batch, heads, n, dim)`, float32 or what `to(x)` makes of it, and integer positions `(batch, n)`, not
