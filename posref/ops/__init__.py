@@ -8,7 +8,7 @@ An op is a public function of the system's file: one of a specification, `bias =
 implementation receives what stands before the `*`, in that order; what follows are settings. A mistake is a variation of the
 specification's own call: `wrong(f, a)` is what becomes of the specification f at the arguments a. It runs on numbers, on
 numbers that carry their error (`posref.check`) and on symbols (`proofs`). Mistakes that every system with such an argument can
-make are in `common`; a file gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one", ..)`.
+make are in `common`; a file gives them its own words by naming them: `"starts_at_one": Mistake("position_plus_one").words(..)`.
 
 To write a mistake: `using(base=500000.0)` other arguments; `result(lambda y: -y)` another use of the result; `inside(alibi,
 "slopes", change)` another function within the specification; `instead(formula)` another formula; `missing()` where it has no
@@ -19,6 +19,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from types import MappingProxyType, ModuleType
@@ -87,12 +88,25 @@ class Mistake(NamedTuple):
     """
 
     wrong: Any
-    bug: str
+    bug: str = ""
     effect: str = ""
     remedy: str = ""
     seen_in: tuple[str, ...] = ()
     kind: str = ""
     only: str = ""
+
+    def words(self, text: str) -> "Mistake":
+        """With the bug, its effect and the remedy, one line for each; a line that is indented belongs to the line before it.
+
+        >>> Mistake("sign").words('''
+        ...     the offset has the
+        ...       wrong sign
+        ...     Far tokens are preferred.
+        ... ''')[1:3]
+        ('the offset has the wrong sign', 'Far tokens are preferred.')
+        """
+        bug, effect, *remedy = re.sub(r"\n +", " ", inspect.cleandoc(text)).split("\n")
+        return self._replace(bug=bug, effect=effect, remedy=" ".join(remedy))
 
 
 class Op(NamedTuple):

@@ -54,115 +54,90 @@ def _f16(right):
 
 MISTAKES = {
     "sorted_slopes": Mistake(
-        _slopes(lambda right, heads, b: np.sort(right(heads, max_bias=b))[::-1]),
-        "the slopes are sorted where the number of heads is no power of two",
-        "Heads exchange their slopes: trained weights see other biases.",
-        "Keep the published order: the slopes of H heads, H the power of two below, then every other slope of 2H heads.",
-        seen_in=("NVIDIA/TensorRT-LLM#1611",),
-    ),
+        _slopes(lambda right, heads, b: np.sort(right(heads, max_bias=b))[::-1]), seen_in=("NVIDIA/TensorRT-LLM#1611",)
+    ).words("""
+        the slopes are sorted where the number of heads is no power of two
+        Heads exchange their slopes: trained weights see other biases.
+        Keep the published order: the slopes of H heads, H the power of two below, then every other slope of 2H heads."""),
     "plain_geometric": Mistake(
         _slopes(lambda right, heads, b: 2 ** (-b * np.arange(1, heads + 1) / heads)),
-        "slope 2^(-8 h / heads) for every number of heads, not only for powers of two",
-        "All slopes are off; with 12 heads the first is 0.63 and not 0.5.",
-        "Take the slopes of H heads, H the power of two below, then every other slope of 2H heads.",
         seen_in=(
             "ml-explore/mlx#343",
             "ml-explore/mlx#3071",
             "huggingface/transformers#28380",
         ),
-    ),
-    "next_power": Mistake(
-        _slopes(lambda right, heads, b: right(1 << heads.bit_length(), max_bias=b)[:heads]),
-        "the first h slopes of the next power of two are used, without those of the power below",
-        "The flat heads are missing.",
-        "Take all slopes of the power of two below, then every other slope of the power of two above.",
-    ),
+    ).words("""
+        slope 2^(-8 h / heads) for every number of heads, not only for powers of two
+        All slopes are off; with 12 heads the first is 0.63 and not 0.5.
+        Take the slopes of H heads, H the power of two below, then every other slope of 2H heads."""),
+    "next_power": Mistake(_slopes(lambda right, heads, b: right(1 << heads.bit_length(), max_bias=b)[:heads])).words("""
+        the first h slopes of the next power of two are used, without those of the power below
+        The flat heads are missing.
+        Take all slopes of the power of two below, then every other slope of the power of two above."""),
     "heads_from_zero": Mistake(
-        _slopes(lambda right, heads, b: 2 ** (-b * np.arange(heads) / heads)),
-        "heads are counted from 0, so every exponent is one step short",
-        "The first slope is 1.",
-        "Count heads from 1; the first slope of 8 heads is 1/2.",
-        seen_in=("paiml/aprender#2143",),
-    ),
-    "max_bias_ignored": Mistake(
-        using(max_bias=8),
-        "the slopes use 8 instead of the configured max_bias",
-        "Every slope is another.",
-        "Read max_bias from the configuration; MPT calls it alibi_bias_max.",
-    ),
-    "slopes_of_the_shard": Mistake(
-        using(heads=lambda a: a.count, first=0),
-        "each rank computes slopes for its own number of heads, instead of its part of all slopes",
-        "Another model with two ranks.",
-        "Compute the slopes of all heads and slice those of the rank.",
-    ),
+        _slopes(lambda right, heads, b: 2 ** (-b * np.arange(heads) / heads)), seen_in=("paiml/aprender#2143",)
+    ).words("""
+        heads are counted from 0, so every exponent is one step short
+        The first slope is 1.
+        Count heads from 1; the first slope of 8 heads is 1/2."""),
+    "max_bias_ignored": Mistake(using(max_bias=8)).words("""
+        the slopes use 8 instead of the configured max_bias
+        Every slope is another.
+        Read max_bias from the configuration; MPT calls it alibi_bias_max."""),
+    "slopes_of_the_shard": Mistake(using(heads=lambda a: a.count, first=0)).words("""
+        each rank computes slopes for its own number of heads, instead of its part of all slopes
+        Another model with two ranks.
+        Compute the slopes of all heads and slice those of the rank."""),
     "first_slopes": Mistake(
         using(first=0),
-        "every rank takes the first slopes: the index of its first head is left out",
-        "Another model with two ranks.",
-        "Slice from the first head of the rank on: slopes[first : first + count].",
         seen_in=(
             "bigscience-workshop/Megatron-DeepSpeed#227",
             "flashinfer-ai/flashinfer#1606",
         ),
-    ),
-    "sign": Mistake(
-        inside(alibi, "bias", lambda right: lambda *x, form: -right(*x, form=form)),
-        "the distance is query - key",
-        "Far tokens are preferred.",
-        "Add m (j - i), or -m |j - i|, so that far keys lose.",
-    ),
-    "absolute": Mistake(
-        _form("absolute"),
-        "|j - i| is used where the signed form is meant",
-        "Keys in the future are punished.",
-        "Take j - i without the absolute value; the mask removes keys in the future.",
-        kind="form",
-    ),
+    ).words("""
+        every rank takes the first slopes: the index of its first head is left out
+        Another model with two ranks.
+        Slice from the first head of the rank on: slopes[first : first + count]."""),
+    "sign": Mistake(inside(alibi, "bias", lambda right: lambda *x, form: -right(*x, form=form))).words("""
+        the distance is query - key
+        Far tokens are preferred.
+        Add m (j - i), or -m |j - i|, so that far keys lose."""),
+    "absolute": Mistake(_form("absolute"), kind="form").words("""
+        |j - i| is used where the signed form is meant
+        Keys in the future are punished.
+        Take j - i without the absolute value; the mask removes keys in the future."""),
     "signed": Mistake(
         _form("signed"),
-        "the causal form, j - i or j, is used in both directions",
-        "Keys in the future are rewarded for their distance.",
-        "Add -m |j - i| where keys in the future are seen.",
         seen_in=(
             "mosaicml/llm-foundry#186",
             "Dao-AILab/flash-attention#540",
             "ofirpress/attention_with_linear_biases#5",
         ),
         kind="form",
-    ),
-    "key_form": Mistake(
-        _form("key"),
-        "the bias is m j where the signed form m (j - i) is meant",
-        "Equal after softmax, not before.",
-        "Add m (j - i); with a sink, or a cap after the bias, m j is another model.",
-        kind="form",
-    ),
-    "queries_left_aligned": Mistake(
-        "queries_left_aligned",
-        "the queries start at position 0 though there are fewer queries than keys",
-        "Cached decoding sees keys in the future.",
-        seen_in=("Dao-AILab/flash-attention#907",),
-    ),
-    "positions_ignored": Mistake(
-        "positions_ignored",
-        "the positions given are replaced by 0, 1, 2, ..: padding is counted, or the cache is not",
-        "Rows that are padded on the left have other distances.",
-        seen_in=("huggingface/transformers#17866",),
-    ),
-    "bias_before_scale": Mistake(
-        "bias_before_scale",
-        "scale (q k^T + bias): the bias is scaled with the scores, as in Falcon",
-        "Biases are sqrt(d) times too small.",
-    ),
-    "no_mask": Mistake("no_mask", "no causal mask: the bias is expected to mask", "Keys in the future have the largest bias."),
-    "f16_key_form": Mistake(
-        inside(alibi, "bias", _f16),
-        "the key form m j is computed in float16, which rounds positions beyond 2048",
-        "Neighboring keys get one bias.",
-        "Make the bias in float32, or take the signed form, which is small for near keys.",
-        kind="form",
-    ),
+    ).words("""
+        the causal form, j - i or j, is used in both directions
+        Keys in the future are rewarded for their distance.
+        Add -m |j - i| where keys in the future are seen."""),
+    "key_form": Mistake(_form("key"), kind="form").words("""
+        the bias is m j where the signed form m (j - i) is meant
+        Equal after softmax, not before.
+        Add m (j - i); with a sink, or a cap after the bias, m j is another model."""),
+    "queries_left_aligned": Mistake("queries_left_aligned", seen_in=("Dao-AILab/flash-attention#907",)).words("""
+        the queries start at position 0 though there are fewer queries than keys
+        Cached decoding sees keys in the future."""),
+    "positions_ignored": Mistake("positions_ignored", seen_in=("huggingface/transformers#17866",)).words("""
+        the positions given are replaced by 0, 1, 2, ..: padding is counted, or the cache is not
+        Rows that are padded on the left have other distances."""),
+    "bias_before_scale": Mistake("bias_before_scale").words("""
+        scale (q k^T + bias): the bias is scaled with the scores, as in Falcon
+        Biases are sqrt(d) times too small."""),
+    "no_mask": Mistake("no_mask").words("""
+        no causal mask: the bias is expected to mask
+        Keys in the future have the largest bias."""),
+    "f16_key_form": Mistake(inside(alibi, "bias", _f16), kind="form").words("""
+        the key form m j is computed in float16, which rounds positions beyond 2048
+        Neighboring keys get one bias.
+        Make the bias in float32, or take the signed form, which is small for near keys."""),
 }
 
 PRESETS = {name: ("bias", alibi.PRESETS[name]) for name in alibi.PRESETS}
@@ -191,40 +166,33 @@ FURTHER = {
         for short, long, bits in (("bf16", "bfloat16", 8), ("f16", "float16", 11))
     },
     "row_form": Mistake(
-        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, 0 * j, slopes, form="signed")),
-        "the bias is -m i, by the row of the query alone",
-        "One number for a whole row, which a softmax does not see: there is no position.",
-        "Multiply the slope by the offset j - i.",
-    ),
+        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, 0 * j, slopes, form="signed"))
+    ).words("""
+        the bias is -m i, by the row of the query alone
+        One number for a whole row, which a softmax does not see: there is no position.
+        Multiply the slope by the offset j - i."""),
     "key_form_from_one": Mistake(
-        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, j + 1, slopes, form="key")),
-        "the bias is m (j + 1): the position of the key, counted from 1",
-        "Equal to m (j - i) after a softmax, not before.",
-        "Add m (j - i), or ask with form=key and count from 0.",
-    ),
-    "harmonic_slopes": Mistake(
-        _slopes(lambda right, heads, b: 1 / np.arange(1, heads + 1)),
-        "the slopes are 1 / h for head h instead of powers of two",
-        "All heads look at near tokens.",
-        "The slopes of H heads are 2^(-8 h / H).",
-    ),
-    "further_slopes_in_a_row": Mistake(
-        _slopes(_without_steps),
-        "beyond the power of two below, the slopes are the first ones of twice as many heads, not every other one",
-        "The last heads have slopes of the wrong size; right for 8, 16, 32 heads.",
-        "Take every other slope of 2H heads: [0::2].",
-    ),
+        inside(alibi, "bias", lambda right: lambda i, j, slopes, *, form: right(i, j + 1, slopes, form="key"))
+    ).words("""
+        the bias is m (j + 1): the position of the key, counted from 1
+        Equal to m (j - i) after a softmax, not before.
+        Add m (j - i), or ask with form=key and count from 0."""),
+    "harmonic_slopes": Mistake(_slopes(lambda right, heads, b: 1 / np.arange(1, heads + 1))).words("""
+        the slopes are 1 / h for head h instead of powers of two
+        All heads look at near tokens.
+        The slopes of H heads are 2^(-8 h / H)."""),
+    "further_slopes_in_a_row": Mistake(_slopes(_without_steps)).words("""
+        beyond the power of two below, the slopes are the first ones of twice as many heads, not every other one
+        The last heads have slopes of the wrong size; right for 8, 16, 32 heads.
+        Take every other slope of 2H heads: [0::2]."""),
     "heads_dealt_out": Mistake(
-        lambda right, a: right(**a | {"first": 0, "count": a.heads})[a.first // a.count :: a.heads // a.count],
-        "heads are dealt out to the ranks one by one, where a rank has a block of them",
-        "Another model with two ranks.",
-        "Slice from the first head of the rank on: slopes[first : first + count].",
-        only="shard",
-    ),
-    "one_slope": Mistake(
-        _slopes(lambda right, heads, b: 0 * np.arange(heads) + right(heads, max_bias=b)[0]),
-        "every head has the slope of the first",
-        "All heads look as near as the nearest.",
-        "Index the slopes by the head.",
-    ),
+        lambda right, a: right(**a | {"first": 0, "count": a.heads})[a.first // a.count :: a.heads // a.count], only="shard"
+    ).words("""
+        heads are dealt out to the ranks one by one, where a rank has a block of them
+        Another model with two ranks.
+        Slice from the first head of the rank on: slopes[first : first + count]."""),
+    "one_slope": Mistake(_slopes(lambda right, heads, b: 0 * np.arange(heads) + right(heads, max_bias=b)[0])).words("""
+        every head has the slope of the first
+        All heads look as near as the nearest.
+        Index the slopes by the head."""),
 }

@@ -107,143 +107,108 @@ def _without_own_token(f, a):
 
 
 MISTAKES = {
-    "softplus_left_out": Mistake(
-        instead(lambda x, a_log, bias: -np.exp(a_log) * (x + bias)),
-        "ln f = -exp(A) (x + b): the softplus is left out",
-        "Gates above 1 wherever x + b is negative: the state grows without bound.",
-        "Take softplus of x + b.",
-        only="log_gates",
-    ),
+    "softplus_left_out": Mistake(instead(lambda x, a_log, bias: -np.exp(a_log) * (x + bias)), only="log_gates").words("""
+        ln f = -exp(A) (x + b): the softplus is left out
+        Gates above 1 wherever x + b is negative: the state grows without bound.
+        Take softplus of x + b."""),
     "sigmoid_for_softplus": Mistake(
-        instead(lambda x, a_log, bias: np.exp(a_log) * forgetting.log_sigmoid(x + bias)),
-        "ln f = exp(A) ln sigmoid(x + b): the gate opens where it should close",
-        "Tokens that should keep forget.",
-        "-softplus(x) is ln sigmoid(-x).",
-        only="log_gates",
-    ),
-    "a_not_exponentiated": Mistake(
-        using(a_log=lambda a: np.log(abs(a.a_log))),
-        "ln f = -|A| softplus(x + b): the parameter is used as it is stored",
-        "Every head forgets at a wrong rate.",
-        "The stored parameter is a logarithm, A_log: take exp of it.",
-        only="log_gates",
-    ),
-    "bias_left_out": Mistake(
-        using(bias=lambda a: 0 * a.bias),
-        "dt_bias is not added to x",
-        "Every head forgets at a wrong rate.",
-        "Add dt_bias before the softplus, or the sigmoid.",
-        only="log_gates bounded_log_gates",
-    ),
+        instead(lambda x, a_log, bias: np.exp(a_log) * forgetting.log_sigmoid(x + bias)), only="log_gates"
+    ).words("""
+        ln f = exp(A) ln sigmoid(x + b): the gate opens where it should close
+        Tokens that should keep forget.
+        -softplus(x) is ln sigmoid(-x)."""),
+    "a_not_exponentiated": Mistake(using(a_log=lambda a: np.log(abs(a.a_log))), only="log_gates").words("""
+        ln f = -|A| softplus(x + b): the parameter is used as it is stored
+        Every head forgets at a wrong rate.
+        The stored parameter is a logarithm, A_log: take exp of it."""),
+    "bias_left_out": Mistake(using(bias=lambda a: 0 * a.bias), only="log_gates bounded_log_gates").words("""
+        dt_bias is not added to x
+        Every head forgets at a wrong rate.
+        Add dt_bias before the softplus, or the sigmoid."""),
     "bounded_gate": Mistake(
         instead(lambda x, a_log, bias: gated.bounded_log_gates(x, a_log, bias, lower_bound=-5)),
-        "ln f = -5 sigmoid(exp(A) (x + b)): KDA's gate with a lower bound",
-        "Gates are wrong in all models that were trained without the bound, Kimi Linear among them.",
-        "Take the gate of the training: a bound is no option of inference.",
-        ("MoonshotAI/FlashKDA#3", "MoonshotAI/FlashKDA#7"),
+        seen_in=("MoonshotAI/FlashKDA#3", "MoonshotAI/FlashKDA#7"),
         only="log_gates",
-    ),
+    ).words("""
+        ln f = -5 sigmoid(exp(A) (x + b)): KDA's gate with a lower bound
+        Gates are wrong in all models that were trained without the bound, Kimi Linear among them.
+        Take the gate of the training: a bound is no option of inference."""),
     "softplus_gate": Mistake(
         instead(lambda x, a_log, bias, lower_bound: gated.log_gates(x, a_log, bias)),
-        "ln f = -exp(A) softplus(x + b): KDA's gate without a lower bound",
-        "Gates are wrong in all models that were trained with the bound.",
-        "Take the gate of the training: m sigmoid(exp(A) (x + b)).",
-        ("MoonshotAI/FlashKDA#7",),
+        seen_in=("MoonshotAI/FlashKDA#7",),
         only="bounded_log_gates",
-    ),
+    ).words("""
+        ln f = -exp(A) softplus(x + b): KDA's gate without a lower bound
+        Gates are wrong in all models that were trained with the bound.
+        Take the gate of the training: m sigmoid(exp(A) (x + b))."""),
     "softplus_gate_cut_off": Mistake(
         instead(lambda x, a_log, bias, lower_bound: np.maximum(gated.log_gates(x, a_log, bias), lower_bound)),
-        "ln f = max(m, -exp(A) softplus(x + b)): the gate without a bound is cut off at the bound",
-        "Within the bound, and wrong everywhere.",
-        "m sigmoid(exp(A) (x + b)) approaches the bound smoothly.",
-        ("lightseekorg/tokenspeed#847",),
+        seen_in=("lightseekorg/tokenspeed#847",),
         only="bounded_log_gates",
-    ),
-    "no_gates": Mistake(
-        using(log_gates=lambda a: 0 * a.log_gates),
-        "f = 1: nothing is forgotten",
-        "Right for the first token; later the sums grow with the length.",
-        "Multiply the state by the gates of each token.",
-    ),
-    "gate_of_the_negative": Mistake(
-        using(log_gates=lambda a: np.log(1 - np.exp(a.log_gates))),
-        "1 - f: the gate is read as the share that is forgotten",
-        "Tokens that should keep forget.",
-        "f = 1 keeps everything.",
-    ),
-    "gates_to_base_2": Mistake(
-        using(log_gates=lambda a: np.log(2) * a.log_gates),
-        "2^g for e^g: exp2 is taken of natural logarithms",
-        "Everything is remembered longer.",
-        "Multiply by 1/ln 2 before exp2.",
-    ),
-    "own_token_gated": Mistake(
-        using(k=lambda a: np.exp(a.log_gates) * a.k),
-        "S = f (S + k v^T): the gate comes after the new key and value are added",
-        "Each token forgets a part of itself.",
-        "Gate the state first, then add.",
-    ),
-    "gate_one_token_late": Mistake(
-        using(log_gates=lambda a: _later(a.log_gates)),
-        "the gate of a token acts at the next one",
-        "A token cannot clear what was before it.",
-        "The sum of the logarithms from key to query includes the query's gate, not the key's.",
-    ),
-    "gates_of_the_first_head": Mistake(
-        using(log_gates=_gates_of_one_head),
-        "all heads use the gates of head 0",
-        "Head 0 is right and no other.",
-        "Use the gates of each head.",
-    ),
-    "gate_of_the_first_feature": Mistake(
-        using(log_gates=_first_feature),
-        "all features of a head use the gate of feature 0",
-        "Right for models with one gate per head.",
-        "Use one gate per feature of the keys.",
-    ),
-    "gates_on_the_values": Mistake(
-        _on_the_values,
-        "the gates act along the values: S = S diag(f) + k v^T",
-        "Right for models with one gate per head.",
-        "Gates belong to the features of keys.",
-    ),
-    "gates_cumulated_in_bf16": Mistake(
-        using(log_gates=_cumulated_in_bf16),
-        "the running sums of the log gates are rounded to bfloat16",
-        "Right for short texts; from a sum of 256 on differences below 1 are lost.",
-        "Sum in float32, and begin again in each chunk.",
-    ),
-    "chunk_mask_without_decay": Mistake(
-        _mask_without_decay,
-        "inside a chunk the mask is 1 for j <= i, not exp(c_i - c_j)",
-        "Right token by token, wrong in prefill.",
-        "Multiply the scores of the chunk by exp(c_i - c_j).",
-        only="attend",
-    ),
-    "own_token_left_out": Mistake(
-        _without_own_token,
-        "o_i = q_i . S_{i-1}: the output is read before the token is added",
-        "A token does not see itself.",
-        "Add k v^T, then read.",
-        only="attend",
-    ),
+    ).words("""
+        ln f = max(m, -exp(A) softplus(x + b)): the gate without a bound is cut off at the bound
+        Within the bound, and wrong everywhere.
+        m sigmoid(exp(A) (x + b)) approaches the bound smoothly."""),
+    "no_gates": Mistake(using(log_gates=lambda a: 0 * a.log_gates)).words("""
+        f = 1: nothing is forgotten
+        Right for the first token; later the sums grow with the length.
+        Multiply the state by the gates of each token."""),
+    "gate_of_the_negative": Mistake(using(log_gates=lambda a: np.log(1 - np.exp(a.log_gates)))).words("""
+        1 - f: the gate is read as the share that is forgotten
+        Tokens that should keep forget.
+        f = 1 keeps everything."""),
+    "gates_to_base_2": Mistake(using(log_gates=lambda a: np.log(2) * a.log_gates)).words("""
+        2^g for e^g: exp2 is taken of natural logarithms
+        Everything is remembered longer.
+        Multiply by 1/ln 2 before exp2."""),
+    "own_token_gated": Mistake(using(k=lambda a: np.exp(a.log_gates) * a.k)).words("""
+        S = f (S + k v^T): the gate comes after the new key and value are added
+        Each token forgets a part of itself.
+        Gate the state first, then add."""),
+    "gate_one_token_late": Mistake(using(log_gates=lambda a: _later(a.log_gates))).words("""
+        the gate of a token acts at the next one
+        A token cannot clear what was before it.
+        The sum of the logarithms from key to query includes the query's gate, not the key's."""),
+    "gates_of_the_first_head": Mistake(using(log_gates=_gates_of_one_head)).words("""
+        all heads use the gates of head 0
+        Head 0 is right and no other.
+        Use the gates of each head."""),
+    "gate_of_the_first_feature": Mistake(using(log_gates=_first_feature)).words("""
+        all features of a head use the gate of feature 0
+        Right for models with one gate per head.
+        Use one gate per feature of the keys."""),
+    "gates_on_the_values": Mistake(_on_the_values).words("""
+        the gates act along the values: S = S diag(f) + k v^T
+        Right for models with one gate per head.
+        Gates belong to the features of keys."""),
+    "gates_cumulated_in_bf16": Mistake(using(log_gates=_cumulated_in_bf16)).words("""
+        the running sums of the log gates are rounded to bfloat16
+        Right for short texts; from a sum of 256 on differences below 1 are lost.
+        Sum in float32, and begin again in each chunk."""),
+    "chunk_mask_without_decay": Mistake(_mask_without_decay, only="attend").words("""
+        inside a chunk the mask is 1 for j <= i, not exp(c_i - c_j)
+        Right token by token, wrong in prefill.
+        Multiply the scores of the chunk by exp(c_i - c_j)."""),
+    "own_token_left_out": Mistake(_without_own_token, only="attend").words("""
+        o_i = q_i . S_{i-1}: the output is read before the token is added
+        A token does not see itself.
+        Add k v^T, then read."""),
     "other_state_layout": Mistake(
         using(state_layout=lambda a: OTHER[a.state_layout] if a.state.shape[-1] == a.state.shape[-2] else missing()),
-        "the state is [V, K] where [K, V] is meant, or the reverse",
-        "Right for one text from its start; garbage when a state is handed on between programs.",
-        "Swap the last two axes of the state.",
-        ("flashinfer-bench#156",),
-    ),
+        seen_in=("flashinfer-bench#156",),
+    ).words("""
+        the state is [V, K] where [K, V] is meant, or the reverse
+        Right for one text from its start; garbage when a state is handed on between programs.
+        Swap the last two axes of the state."""),
 }
 
 FURTHER = {
     "read_before_the_update": Mistake(
-        using(**{name: lambda a, name=name: _later(a[name]) for name in ("k", "v", "log_gates")}),
-        "o_i = q_i . S_{i-1}: the output is read before the state is multiplied by the gate and the token is added",
-        "A token does not see itself, and earlier tokens are one gate too strong.",
-        "Multiply by the gate, add k v^T, then read.",
-        only="attend",
-    ),
+        using(**{name: lambda a, name=name: _later(a[name]) for name in ("k", "v", "log_gates")}), only="attend"
+    ).words("""
+        o_i = q_i . S_{i-1}: the output is read before the state is multiplied by the gate and the token is added
+        A token does not see itself, and earlier tokens are one gate too strong.
+        Multiply by the gate, add k v^T, then read."""),
 }
 
 CAUSAL = True

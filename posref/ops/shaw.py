@@ -103,100 +103,75 @@ MISTAKES = {
     "rows_overwritten": Mistake(
         inside(relative, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"
     ),
-    "gradient_unscaled": Mistake(
-        result(lambda y, a: y / a.scale),
-        "the gradient is not scaled",
-        "It is sqrt(d) times too large.",
-        "Multiply the gradient by the scale of the scores.",
-        kind="gradient",
-        only="scores_gradient",
-    ),
+    "gradient_unscaled": Mistake(result(lambda y, a: y / a.scale), kind="gradient", only="scores_gradient").words("""
+        the gradient is not scaled
+        It is sqrt(d) times too large.
+        Multiply the gradient by the scale of the scores."""),
     "content_gradient_alone": Mistake(
-        using(key_table=lambda a: 0 * a.key_table if a.get("of") == "q" else missing()),
-        "ds k: the gradient of the queries leaves out the vectors of the table",
-        "Queries learn from contents alone.",
-        "Add the vectors: the gradient by q_i is scale sum_j g_ij (k_j + a_ij).",
-        kind="gradient",
-        only="scores_gradient",
-    ),
-    "key_part_left_out": Mistake(
-        _key_part_left_out,
-        "k_j . a_ij is left out: the backward pass is that of relative_key",
-        "Keys and table learn from half of the scores.",
-        "Add scale g_ij a_ij to the gradient of k_j, and scale g_ij k_j to that of the row.",
-        kind="gradient",
-        only="scores_gradient",
-    ),
-    "transposed": Mistake("sign", "the offset is query - key: the table is read in reverse", "Past and future change places."),
-    "clip_one_early": Mistake(
-        _clip(0, -1),
-        "offsets are clipped to (-k, k - 1), DeBERTa's interval",
-        "The far future shares a row with its neighbor.",
-        "Clip to (-k, k): the table has 2k + 1 rows.",
-    ),
-    "clip_low_late": Mistake(
-        _clip(1, 0),
-        "offsets are clipped to (1 - k, k): the first row is never used",
-        "The far past shares a row with its neighbor.",
-        "Clip to (-k, k): the table has 2k + 1 rows.",
-    ),
+        using(key_table=lambda a: 0 * a.key_table if a.get("of") == "q" else missing()), kind="gradient", only="scores_gradient"
+    ).words("""
+        ds k: the gradient of the queries leaves out the vectors of the table
+        Queries learn from contents alone.
+        Add the vectors: the gradient by q_i is scale sum_j g_ij (k_j + a_ij)."""),
+    "key_part_left_out": Mistake(_key_part_left_out, kind="gradient", only="scores_gradient").words("""
+        k_j . a_ij is left out: the backward pass is that of relative_key
+        Keys and table learn from half of the scores.
+        Add scale g_ij a_ij to the gradient of k_j, and scale g_ij k_j to that of the row."""),
+    "transposed": Mistake("sign").words("""
+        the offset is query - key: the table is read in reverse
+        Past and future change places."""),
+    "clip_one_early": Mistake(_clip(0, -1)).words("""
+        offsets are clipped to (-k, k - 1), DeBERTa's interval
+        The far future shares a row with its neighbor.
+        Clip to (-k, k): the table has 2k + 1 rows."""),
+    "clip_low_late": Mistake(_clip(1, 0)).words("""
+        offsets are clipped to (1 - k, k): the first row is never used
+        The far past shares a row with its neighbor.
+        Clip to (-k, k): the table has 2k + 1 rows."""),
     "wrapped": Mistake(
-        inside(relative, "clip", lambda right: lambda offsets, low, high: offsets % (high - low + 1) + low),
-        "(j - i) mod (2k + 1): offsets wrap around the table, by a remainder or a negative index",
-        "Every row is that of another offset, and far tokens look near.",
-        "Clip to (-k, k), then add k.",
-    ),
+        inside(relative, "clip", lambda right: lambda offsets, low, high: offsets % (high - low + 1) + low)
+    ).words("""
+        (j - i) mod (2k + 1): offsets wrap around the table, by a remainder or a negative index
+        Every row is that of another offset, and far tokens look near.
+        Clip to (-k, k), then add k."""),
     "no_position": Mistake(
-        _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale)),
-        "the key vectors of the table are left out",
-        "The scores see no order.",
-        "Add q_i . a_ij to q_i . k_j, and scale the sum.",
-    ),
-    "content_scaled_alone": Mistake(
-        _scores(_position_unscaled),
-        "scale q . k + q . a: the position term is not scaled",
-        "Position outweighs content by sqrt(d).",
-        "Add content and position first, then scale the sum.",
-    ),
-    "position_of_the_key": Mistake(
-        _scores(_position_of_the_key),
-        "k . a instead of q . a: the vector meets the key",
-        "Another method of the same paper.",
-        "Multiply the vector with the query; relative_key_query adds the key's product to it.",
-    ),
-    "other_variant": Mistake(
-        using(variant=lambda a: OTHER[a.variant]),
-        "k . a is added where it should be left out, or the reverse",
-        "A term too many or too few.",
-        "Use the variant of the weights: relative_key_query alone has k_j . a_ij.",
-    ),
-    "key_term_transposed": Mistake(
-        _scores(_key_term_transposed),
-        "k_j . a_ji: the key's product reads the offset of the query",
-        "Past and future change places in one term.",
-        "Use a_ij in both products, the vector of the offset j - i.",
-    ),
-    "table_of_the_first_head": Mistake(
-        _first_head, "all heads read the table of head 0", "Heads look alike.", "Keep the axis of the heads: (h, 2k + 1, d)."
-    ),
-    "no_value_term": Mistake(
-        _values(lambda a: None),
-        "the value vectors a^V of Eq. (3) are left out",
-        "Values carry no position.",
-        "Add a^V_ij to v_j before the sum.",
-    ),
-    "value_transposed": Mistake(
-        _values(lambda a: a.value_table[..., ::-1, :]),
-        "the offset of the values is query - key: the value table is read in reverse",
-        "Past and future change places in the values.",
-        "Row r of the value table is the offset r - k, key - query.",
-    ),
-    "value_by_key_table": Mistake(
-        _values(lambda a: a.key_table),
-        "the values use the table of the keys",
-        "NEZHA's sharing, without being NEZHA.",
-        "Give the values their own table, w^V.",
-    ),
+        _scores(lambda right, q, k, table, offsets, scale, variant: attention.scores(q, k, scale=scale))
+    ).words("""
+        the key vectors of the table are left out
+        The scores see no order.
+        Add q_i . a_ij to q_i . k_j, and scale the sum."""),
+    "content_scaled_alone": Mistake(_scores(_position_unscaled)).words("""
+        scale q . k + q . a: the position term is not scaled
+        Position outweighs content by sqrt(d).
+        Add content and position first, then scale the sum."""),
+    "position_of_the_key": Mistake(_scores(_position_of_the_key)).words("""
+        k . a instead of q . a: the vector meets the key
+        Another method of the same paper.
+        Multiply the vector with the query; relative_key_query adds the key's product to it."""),
+    "other_variant": Mistake(using(variant=lambda a: OTHER[a.variant])).words("""
+        k . a is added where it should be left out, or the reverse
+        A term too many or too few.
+        Use the variant of the weights: relative_key_query alone has k_j . a_ij."""),
+    "key_term_transposed": Mistake(_scores(_key_term_transposed)).words("""
+        k_j . a_ji: the key's product reads the offset of the query
+        Past and future change places in one term.
+        Use a_ij in both products, the vector of the offset j - i."""),
+    "table_of_the_first_head": Mistake(_first_head).words("""
+        all heads read the table of head 0
+        Heads look alike.
+        Keep the axis of the heads: (h, 2k + 1, d)."""),
+    "no_value_term": Mistake(_values(lambda a: None)).words("""
+        the value vectors a^V of Eq. (3) are left out
+        Values carry no position.
+        Add a^V_ij to v_j before the sum."""),
+    "value_transposed": Mistake(_values(lambda a: a.value_table[..., ::-1, :])).words("""
+        the offset of the values is query - key: the value table is read in reverse
+        Past and future change places in the values.
+        Row r of the value table is the offset r - k, key - query."""),
+    "value_by_key_table": Mistake(_values(lambda a: a.key_table)).words("""
+        the values use the table of the keys
+        NEZHA's sharing, without being NEZHA.
+        Give the values their own table, w^V."""),
 }
 
 SCORES = {"shaw": ("one", "offset", "one", "offset"), "shaw clipped": ("one", "clipped", "one", "clipped")}

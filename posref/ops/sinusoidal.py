@@ -79,79 +79,65 @@ def _of_every_feature(right, a, doubled):
 MISTAKES = {
     "other_layout": Mistake(
         "other_layout",
-        "sines and cosines are interleaved instead of concatenated, or the reverse",
-        "A permutation of the columns: harmless in training, wrong with somebody's weights.",
         seen_in=(
             "tensorflow/tensor2tensor#391",
             "facebookresearch/fairseq#4648",
             "allenai/allennlp#2993",
         ),
-    ),
-    "cos_first": Mistake(
-        _other_order("sin_cos"),
-        "cosines come before sines",
-        "Position 0 is (1, 0, ..) instead of (0, 1, ..).",
-        "The sine is the first of a pair, the cosine the second.",
-    ),
+    ).words("""
+        sines and cosines are interleaved instead of concatenated, or the reverse
+        A permutation of the columns: harmless in training, wrong with somebody's weights."""),
+    "cos_first": Mistake(_other_order("sin_cos")).words("""
+        cosines come before sines
+        Position 0 is (1, 0, ..) instead of (0, 1, ..).
+        The sine is the first of a pair, the cosine the second."""),
     "divisor": Mistake(
         using(divisor=lambda a: {"dim": "dim - 2", "dim - 2": "dim"}[a.divisor]),
-        "the divisor of the exponent is dim - 2 instead of dim, or the reverse",
-        "Frequencies drift apart towards the last pair, 3.7 % at dim 512.",
-        "Use the divisor of the weights: dim in the paper, dim - 2 in tensor2tensor, fairseq and Whisper.",
         seen_in=(
             "wenet-e2e/wenet#2141",
             "tensorflow/tensor2tensor#1423",
         ),
-    ),
-    "feature_index": Mistake(
-        inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 2)),
-        "exponent 2 i / dim for feature i: i counts features instead of pairs, and sine and cosine have different frequencies",
-        "Half of the pairs turn slower than the slowest should; a shift is no rotation.",
-        "Count pairs: both features of pair t have the exponent 2 t / dim, which is 2 (i // 2) / dim.",
-    ),
-    "starts_at_one": Mistake("position_plus_one", "positions are counted from 1", "Token 0 has the encoding of token 1."),
-    "degrees": Mistake(
-        _angle(lambda m, w: m * w * (np.pi / 180)),
-        "the angle is read in degrees",
-        "All frequencies are 57.3 times too small.",
-        "Pass m w_t to sin and cos as it is: they take radians.",
-    ),
-    "turns": Mistake(
-        _angle(lambda m, w: m * w * (2 * np.pi)),
-        "the angle is multiplied by 2 pi: it is read in full turns",
-        "The first pair is constant at whole positions.",
-        "Leave out the 2 pi: frequencies are in radians per position.",
-    ),
-    "wrong_base": Mistake(
-        using(base=1000.0),
-        "base 1000 instead of 10000",
-        "Slow pairs turn too fast.",
-        "Use the base of the configuration, 10000 in the paper.",
-    ),
-    "f16_positions": Mistake(
-        "f16_positions", "positions are held in float16, so those beyond 2048 collide", "Neighbors get one encoding."
-    ),
-    "bf16_positions": Mistake(
-        "bf16_positions", "positions are held in bfloat16, so those beyond 256 collide", "Neighbors get one encoding."
-    ),
-    "bf16_frequencies": Mistake(
-        _angle(lambda m, w: m * rounded(w, 8)),
-        "the frequencies are held in bfloat16 (8 bits)",
-        "Phase errors of radians beyond a thousand positions.",
-        "Keep the frequencies in float32 when the model is cast.",
-    ),
-    "bf16_angles": Mistake(
-        _angle(lambda m, w: rounded(m * rounded(w, 8), 8)),
-        "the angles, position times frequency, are held in bfloat16 (8 bits)",
-        "As bf16_frequencies.",
-        "Make frequencies, angles and sines in float32, and round the result once.",
-    ),
-    "f32_angles": Mistake(
-        _angle(lambda m, w: rounded(m * rounded(w, 24), 24)),
-        "the angles are computed in float32 (24 bits) where float64 is meant",
-        "Up to 0.06 rad at a million positions; only a float64 result can be told from it.",
-        "Make frequencies and angles in float64.",
-    ),
+    ).words("""
+        the divisor of the exponent is dim - 2 instead of dim, or the reverse
+        Frequencies drift apart towards the last pair, 3.7 % at dim 512.
+        Use the divisor of the weights: dim in the paper, dim - 2 in tensor2tensor, fairseq and Whisper."""),
+    "feature_index": Mistake(inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 2))).words("""
+        exponent 2 i / dim for feature i: i counts features instead of pairs, and sine and cosine have different frequencies
+        Half of the pairs turn slower than the slowest should; a shift is no rotation.
+        Count pairs: both features of pair t have the exponent 2 t / dim, which is 2 (i // 2) / dim."""),
+    "starts_at_one": Mistake("position_plus_one").words("""
+        positions are counted from 1
+        Token 0 has the encoding of token 1."""),
+    "degrees": Mistake(_angle(lambda m, w: m * w * (np.pi / 180))).words("""
+        the angle is read in degrees
+        All frequencies are 57.3 times too small.
+        Pass m w_t to sin and cos as it is: they take radians."""),
+    "turns": Mistake(_angle(lambda m, w: m * w * (2 * np.pi))).words("""
+        the angle is multiplied by 2 pi: it is read in full turns
+        The first pair is constant at whole positions.
+        Leave out the 2 pi: frequencies are in radians per position."""),
+    "wrong_base": Mistake(using(base=1000.0)).words("""
+        base 1000 instead of 10000
+        Slow pairs turn too fast.
+        Use the base of the configuration, 10000 in the paper."""),
+    "f16_positions": Mistake("f16_positions").words("""
+        positions are held in float16, so those beyond 2048 collide
+        Neighbors get one encoding."""),
+    "bf16_positions": Mistake("bf16_positions").words("""
+        positions are held in bfloat16, so those beyond 256 collide
+        Neighbors get one encoding."""),
+    "bf16_frequencies": Mistake(_angle(lambda m, w: m * rounded(w, 8))).words("""
+        the frequencies are held in bfloat16 (8 bits)
+        Phase errors of radians beyond a thousand positions.
+        Keep the frequencies in float32 when the model is cast."""),
+    "bf16_angles": Mistake(_angle(lambda m, w: rounded(m * rounded(w, 8), 8))).words("""
+        the angles, position times frequency, are held in bfloat16 (8 bits)
+        As bf16_frequencies.
+        Make frequencies, angles and sines in float32, and round the result once."""),
+    "f32_angles": Mistake(_angle(lambda m, w: rounded(m * rounded(w, 24), 24))).words("""
+        the angles are computed in float32 (24 bits) where float64 is meant
+        Up to 0.06 rad at a million positions; only a float64 result can be told from it.
+        Make frequencies and angles in float64."""),
 }
 
 PRESETS = {name: ("encode", sinusoidal.PRESETS[name]) for name in sinusoidal.PRESETS}
@@ -164,29 +150,23 @@ def _head(t):
 
 
 FURTHER = {
-    "sin_first": Mistake(
-        _other_order("cos_sin"),
-        "sines come before cosines",
-        "Position 0 is (0, 1, ..) instead of (1, 0, ..).",
-        "Concatenate cos, then sin: flip_sin_to_cos=True in diffusers.",
-    ),
+    "sin_first": Mistake(_other_order("cos_sin")).words("""
+        sines come before cosines
+        Position 0 is (0, 1, ..) instead of (1, 0, ..).
+        Concatenate cos, then sin: flip_sin_to_cos=True in diffusers."""),
     "first_column_zero": Mistake(
         result(lambda y, a: np.roll(y, a.zeros, axis=-1) if a.zeros else missing()),
         "the column of zeros is the first instead of the last",
         remedy="Pad on the right.",
     ),
-    "exponent_floored": Mistake(
-        _angle(lambda m, w: m * np.exp(-2.0 * np.arange(w.shape[-1]))),
-        "-ln(base) // dim is -1: integer division in the exponent makes the frequencies e^(-2 t)",
-        "All pairs but the first few are constant.",
-        "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
-    ),
-    "exponent_floored_by_pairs": Mistake(
-        _angle(lambda m, w: m * np.exp(-1.0 * np.arange(w.shape[-1]))),
-        "-ln(base) // (dim / 2) is -1: integer division in the exponent makes the frequencies e^(-t)",
-        "All pairs but the first few are constant.",
-        "Divide with /: in a // b the sign binds first and the quotient is rounded down.",
-    ),
+    "exponent_floored": Mistake(_angle(lambda m, w: m * np.exp(-2.0 * np.arange(w.shape[-1])))).words("""
+        -ln(base) // dim is -1: integer division in the exponent makes the frequencies e^(-2 t)
+        All pairs but the first few are constant.
+        Divide with /: in a // b the sign binds first and the quotient is rounded down."""),
+    "exponent_floored_by_pairs": Mistake(_angle(lambda m, w: m * np.exp(-1.0 * np.arange(w.shape[-1])))).words("""
+        -ln(base) // (dim / 2) is -1: integer division in the exponent makes the frequencies e^(-t)
+        All pairs but the first few are constant.
+        Divide with /: in a // b the sign binds first and the quotient is rounded down."""),
     **{
         f"exponent_over_{width}": Mistake(
             _angle_of(lambda m, w, a, width=width: m * a.base ** (-2 * np.arange(w.shape[-1]) / width)),
@@ -196,40 +176,30 @@ FURTHER = {
         )
         for width in (64, 128, 256, 512, 768, 1024)
     },
-    "exponent_not_divided": Mistake(
-        _angle(lambda m, w: m * w ** w.shape[-1]),
-        "the exponent is t instead of 2 t / dim",
-        "All pairs but the first are constant.",
-        "Divide by the number of pairs.",
-    ),
-    "doubled_exponent_not_divided": Mistake(
-        _angle(lambda m, w: m * w ** (2 * w.shape[-1])),
-        "the exponent is 2 t instead of 2 t / dim",
-        "All pairs but the first are constant.",
-        "Divide by dim.",
-    ),
+    "exponent_not_divided": Mistake(_angle(lambda m, w: m * w ** w.shape[-1])).words("""
+        the exponent is t instead of 2 t / dim
+        All pairs but the first are constant.
+        Divide by the number of pairs."""),
+    "doubled_exponent_not_divided": Mistake(_angle(lambda m, w: m * w ** (2 * w.shape[-1]))).words("""
+        the exponent is 2 t instead of 2 t / dim
+        All pairs but the first are constant.
+        Divide by dim."""),
     "exponential_without_base": Mistake(
-        _angle(lambda m, w: m * np.exp(-np.linspace(0, 1, w.shape[-1], endpoint=False))),
-        "the frequencies are e^(-2 t / dim): the logarithm of the base is missing",
-        "All pairs turn nearly as fast as the first.",
-        "Write exp(-ln(base) 2 t / dim).",
-    ),
-    "base_in_the_exponent": Mistake(
-        _angle(lambda m, w: m * np.where(np.arange(w.shape[-1]) > 0, 0, w)),
-        "the frequencies are e^(-base 2 t / dim): the base is a factor of the exponent",
-        "All pairs but the first are constant.",
-        "Write exp(-ln(base) 2 t / dim).",
-    ),
-    "sines_by_rows": Mistake(
-        _angle(lambda m, w: m * np.repeat(w, 2), _by_rows),
-        "even rows are sines and odd rows are cosines, instead of features",
-        "Neighbors have unlike encodings.",
-        "Slice the last axis: [..., 0::2] and [..., 1::2].",
-    ),
-    "odd_exponents_of_cosines": Mistake(
-        inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 1)),
-        "the exponent of the cosine is (2 t + 1) / dim, that of the sine 2 t / dim",
-        "Sine and cosine of a pair have different frequencies; a shift is no rotation.",
-        "Both features of pair t have the exponent 2 t / dim.",
-    ),
+        _angle(lambda m, w: m * np.exp(-np.linspace(0, 1, w.shape[-1], endpoint=False)))
+    ).words("""
+        the frequencies are e^(-2 t / dim): the logarithm of the base is missing
+        All pairs turn nearly as fast as the first.
+        Write exp(-ln(base) 2 t / dim)."""),
+    "base_in_the_exponent": Mistake(_angle(lambda m, w: m * np.where(np.arange(w.shape[-1]) > 0, 0, w))).words("""
+        the frequencies are e^(-base 2 t / dim): the base is a factor of the exponent
+        All pairs but the first are constant.
+        Write exp(-ln(base) 2 t / dim)."""),
+    "sines_by_rows": Mistake(_angle(lambda m, w: m * np.repeat(w, 2), _by_rows)).words("""
+        even rows are sines and odd rows are cosines, instead of features
+        Neighbors have unlike encodings.
+        Slice the last axis: [..., 0::2] and [..., 1::2]."""),
+    "odd_exponents_of_cosines": Mistake(inside(sinusoidal, "encode", lambda right, a: _of_every_feature(right, a, 1))).words("""
+        the exponent of the cosine is (2 t + 1) / dim, that of the sine 2 t / dim
+        Sine and cosine of a pair have different frequencies; a shift is no rotation.
+        Both features of pair t have the exponent 2 t / dim."""),
 }

@@ -38,92 +38,64 @@ def _of_the_whole_width(coordinates, dim, base, convention):
 
 
 MISTAKES = {
-    "as_mae": Mistake(
-        _as("mae"),
-        "the features are in MAE's order: columns first, sines before cosines",
-        "A permutation of features: harmless in training, wrong with somebody's weights.",
-        "Permute the features, or the projection that reads them.",
-    ),
-    "as_detr": Mistake(
-        _as("detr"),
-        "the features are in DETR's order: rows first, sine and cosine in turn",
-        "A permutation of features: harmless in training, wrong with somebody's weights.",
-        "Permute the features, or the projection that reads them.",
-    ),
-    "as_timm": Mistake(
-        _as("timm"),
-        "the features are in timm's order: sines of both axes first",
-        "A permutation of features: harmless in training, wrong with somebody's weights.",
-        "Permute the features, or the projection that reads them.",
-    ),
-    "rows_and_columns_exchanged": Mistake(
-        using(coordinates=lambda a: a.coordinates[..., ::-1]),
-        "rows and columns are exchanged",
-        "Images are transposed.",
-        "In MAE the first half is the column, in DETR and timm the row; SAM's points are (column, row).",
-    ),
-    "starts_at_one": Mistake(
-        using(coordinates=lambda a: a.coordinates + 1),
-        "patches are counted from 1, as DETR counts pixels",
-        "Every patch has its diagonal neighbour's place.",
-        "MAE and timm count from 0.",
-        only="encode",
-    ),
-    "frequencies_of_the_whole_width": Mistake(
-        instead(_of_the_whole_width),
-        "10000^(-2t / D): the width D of both axes is taken for that of one",
-        "The slow half of the waves is missing.",
-        "Each axis has D/2 features: 10000^(-4t / D).",
-    ),
-    "two_pi_left_out": Mistake(
-        using(matrix=lambda a: a.matrix / (2 * np.pi)),
-        "B / (2 pi): a stored matrix that counts turns is read as radians",
-        "All waves are 6.28 times too slow: neighbouring points look alike.",
-        "Multiply SAM's matrix by 2 pi.",
-        only="fourier",
-    ),
-    "coordinates_from_0_to_1": Mistake(
-        using(coordinates=lambda a: (a.coordinates + 1) / 2),
-        "the coordinates run from 0 to 1 where they should run from -1 to 1",
-        "Every point has another place, and points are half as far apart.",
-        "Take 2 c - 1.",
-        only="fourier",
-    ),
-    "cosines_first": Mistake(
-        result(lambda y: np.roll(y, y.shape[-1] // 2, axis=-1)),
-        "the cosines stand before the sines",
-        "A permutation of features: harmless in training, wrong with somebody's weights.",
-        "Sines first.",
-        only="fourier",
-    ),
+    "as_mae": Mistake(_as("mae")).words("""
+        the features are in MAE's order: columns first, sines before cosines
+        A permutation of features: harmless in training, wrong with somebody's weights.
+        Permute the features, or the projection that reads them."""),
+    "as_detr": Mistake(_as("detr")).words("""
+        the features are in DETR's order: rows first, sine and cosine in turn
+        A permutation of features: harmless in training, wrong with somebody's weights.
+        Permute the features, or the projection that reads them."""),
+    "as_timm": Mistake(_as("timm")).words("""
+        the features are in timm's order: sines of both axes first
+        A permutation of features: harmless in training, wrong with somebody's weights.
+        Permute the features, or the projection that reads them."""),
+    "rows_and_columns_exchanged": Mistake(using(coordinates=lambda a: a.coordinates[..., ::-1])).words("""
+        rows and columns are exchanged
+        Images are transposed.
+        In MAE the first half is the column, in DETR and timm the row; SAM's points are (column, row)."""),
+    "starts_at_one": Mistake(using(coordinates=lambda a: a.coordinates + 1), only="encode").words("""
+        patches are counted from 1, as DETR counts pixels
+        Every patch has its diagonal neighbour's place.
+        MAE and timm count from 0."""),
+    "frequencies_of_the_whole_width": Mistake(instead(_of_the_whole_width)).words("""
+        10000^(-2t / D): the width D of both axes is taken for that of one
+        The slow half of the waves is missing.
+        Each axis has D/2 features: 10000^(-4t / D)."""),
+    "two_pi_left_out": Mistake(using(matrix=lambda a: a.matrix / (2 * np.pi)), only="fourier").words("""
+        B / (2 pi): a stored matrix that counts turns is read as radians
+        All waves are 6.28 times too slow: neighbouring points look alike.
+        Multiply SAM's matrix by 2 pi."""),
+    "coordinates_from_0_to_1": Mistake(using(coordinates=lambda a: (a.coordinates + 1) / 2), only="fourier").words("""
+        the coordinates run from 0 to 1 where they should run from -1 to 1
+        Every point has another place, and points are half as far apart.
+        Take 2 c - 1."""),
+    "cosines_first": Mistake(result(lambda y: np.roll(y, y.shape[-1] // 2, axis=-1)), only="fourier").words("""
+        the cosines stand before the sines
+        A permutation of features: harmless in training, wrong with somebody's weights.
+        Sines first."""),
     "sine_and_cosine_in_turn": Mistake(
-        result(lambda y: np.stack(np.split(y, 2, axis=-1), axis=-1).reshape(y.shape)),
-        "sine and cosine of a pair stand beside each other",
-        "A permutation of features: harmless in training, wrong with somebody's weights.",
-        "All sines, then all cosines.",
-        only="fourier",
-    ),
+        result(lambda y: np.stack(np.split(y, 2, axis=-1), axis=-1).reshape(y.shape)), only="fourier"
+    ).words("""
+        sine and cosine of a pair stand beside each other
+        A permutation of features: harmless in training, wrong with somebody's weights.
+        All sines, then all cosines."""),
     "padding_counted": Mistake(
-        lambda f, a: f(mask=a.mask | True) if "coordinates" not in a else missing(),
-        "padding is counted: the mask is not read",
-        "A padded image has other places than the same image alone.",
-        "Sum up the mask.",
-        only="counted normalized",
-    ),
-    "from_zero": Mistake(
-        result(lambda y: y - 1),
-        "pixels are counted from 0: one is subtracted",
-        "Every pixel has its neighbour's place.",
-        "The sum includes the pixel itself.",
-        only="counted",
-    ),
+        lambda f, a: f(mask=a.mask | True) if "coordinates" not in a else missing(), only="counted normalized"
+    ).words("""
+        padding is counted: the mask is not read
+        A padded image has other places than the same image alone.
+        Sum up the mask."""),
+    "from_zero": Mistake(result(lambda y: y - 1), only="counted").words("""
+        pixels are counted from 0: one is subtracted
+        Every pixel has its neighbour's place.
+        The sum includes the pixel itself."""),
     "divided_by_the_size": Mistake(
-        lambda f, a: 2 * np.pi * sinusoidal_2d.counted(a.mask) / np.array(a.mask.shape[-2:]),
-        "the counts are divided by height and width of the padded image",
-        "A padded image is squeezed.",
-        "Divide by the last count.",
-        only="normalized",
-    ),
+        lambda f, a: 2 * np.pi * sinusoidal_2d.counted(a.mask) / np.array(a.mask.shape[-2:]), only="normalized"
+    ).words("""
+        the counts are divided by height and width of the padded image
+        A padded image is squeezed.
+        Divide by the last count."""),
 }
 
 
@@ -149,13 +121,10 @@ FURTHER = {
         ("more", 0.5, "added to", ""),
     )
 } | {
-    "in_turns": Mistake(
-        using(matrix=lambda a: 2 * np.pi * a.matrix),
-        "the angles are multiplied by 2 pi",
-        "All features are 2 pi times as fast.",
-        "Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places.",
-        only="fourier",
-    ),
+    "in_turns": Mistake(using(matrix=lambda a: 2 * np.pi * a.matrix), only="fourier").words("""
+        the angles are multiplied by 2 pi
+        All features are 2 pi times as fast.
+        Multiply by 2 pi where the matrix is made or where it is used, as the model does: not in both places."""),
 }
 
 PRESETS = {name: ("encode", sinusoidal_2d.PRESETS[name]) for name in sinusoidal_2d.PRESETS}

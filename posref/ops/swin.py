@@ -131,129 +131,86 @@ def _no_sigmoid(y):
 
 MISTAKES = {
     "sign": Mistake(
-        using(coordinates=lambda a: -a.coordinates),
-        "the offset is key - query, not Swin's query - key",
-        "Images are seen upside down and mirrored.",
-        "Subtract the key's coordinates from the query's.",
-        only="bias bias_with_cls attend continuous_bias logarithmic_bias",
-    ),
+        using(coordinates=lambda a: -a.coordinates), only="bias bias_with_cls attend continuous_bias logarithmic_bias"
+    ).words("""
+        the offset is key - query, not Swin's query - key
+        Images are seen upside down and mirrored.
+        Subtract the key's coordinates from the query's."""),
     "rows_and_columns_exchanged": Mistake(
         using(coordinates=_exchanged, height=lambda a: a.width, width=lambda a: a.height),
-        "rows and columns are exchanged: the table counts by columns first",
-        "Images are transposed.",
-        "row = (dy + H - 1)(2W - 1) + dx + W - 1.",
         only="bias bias_with_cls attend continuous_bias",
-    ),
-    "stride_of_the_height": Mistake(
-        inside(swin, "rows", _stride),
-        "(dy + H - 1)(2H - 1) + dx + W - 1: the stride is that of the other axis",
-        "Right for square windows; else vectors share rows of the table.",
-        "A row of the table's grid has 2W - 1 entries.",
-    ),
-    "no_stride": Mistake(
-        inside(swin, "rows", _no_stride),
-        "(dy + H - 1) + (dx + W - 1): the row is not multiplied by 2W - 1",
-        "Vectors share rows of the table: down and right look alike.",
-        "Multiply dy + H - 1 by 2W - 1, then add dx + W - 1.",
-    ),
-    "transposed_table": Mistake(
-        using(table=_transposed),
-        "the table is resized as (2W - 1, 2H - 1), as in transformers' BEiT",
-        "Right for square windows alone.",
-        "Reshape the table to (2H - 1, 2W - 1, h); do not resize what fits.",
-        only="bias_with_cls",
-    ),
-    "cls_last": Mistake(
-        result(_cls_last),
-        "the three extra rows of [CLS] are put at the end of the table",
-        "[CLS] has the bias of a patch.",
-        "[CLS] is token 0.",
-        only="bias_with_cls",
-    ),
+    ).words("""
+        rows and columns are exchanged: the table counts by columns first
+        Images are transposed.
+        row = (dy + H - 1)(2W - 1) + dx + W - 1."""),
+    "stride_of_the_height": Mistake(inside(swin, "rows", _stride)).words("""
+        (dy + H - 1)(2H - 1) + dx + W - 1: the stride is that of the other axis
+        Right for square windows; else vectors share rows of the table.
+        A row of the table's grid has 2W - 1 entries."""),
+    "no_stride": Mistake(inside(swin, "rows", _no_stride)).words("""
+        (dy + H - 1) + (dx + W - 1): the row is not multiplied by 2W - 1
+        Vectors share rows of the table: down and right look alike.
+        Multiply dy + H - 1 by 2W - 1, then add dx + W - 1."""),
+    "transposed_table": Mistake(using(table=_transposed), only="bias_with_cls").words("""
+        the table is resized as (2W - 1, 2H - 1), as in transformers' BEiT
+        Right for square windows alone.
+        Reshape the table to (2H - 1, 2W - 1, h); do not resize what fits."""),
+    "cls_last": Mistake(result(_cls_last), only="bias_with_cls").words("""
+        the three extra rows of [CLS] are put at the end of the table
+        [CLS] has the bias of a patch.
+        [CLS] is token 0."""),
     "divided_by_the_window": Mistake(
-        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
-        "offsets are divided by W instead of W - 1",
-        "Coordinates end before 1.0566.",
-        "Divide by the trained window less one.",
-        only="continuous_bias",
-    ),
-    "linear_coordinates": Mistake(
-        inside(swin, "log_spaced", _linear),
-        "x / (W - 1): coordinates are not spaced by a logarithm",
-        "Near offsets are hardly distinguished.",
-        "sign(x) log2(1 + 8 |x| / (W - 1)) / 3.",
-        only="continuous_bias",
-    ),
-    "no_sigmoid": Mistake(
-        result(_no_sigmoid),
-        "16 sigmoid is left out: the network's output is the bias",
-        "Biases are negative or too small.",
-        "16 sigmoid(..) of what the network gives.",
-        only="continuous_bias",
-    ),
-    "uncapped": Mistake(
-        inside(swin, "scores", _uncapped),
-        "e^s: the temperature is not capped at 100",
-        "Heads that learned a large one are too sharp.",
-        "exp(min(s, ln 100)).",
-    ),
-    "scaled": Mistake(
-        inside(swin, "scores", _scaled),
-        "tau cos(q, k) / sqrt(d): the usual scale is applied as well",
-        "Attention is too even.",
-        "Cosines have no 1/sqrt(d).",
-    ),
-    "mask_of_100": Mistake(
-        _masked_by(1),
-        "masked scores get -100, as in the release, instead of minus infinity",
-        "Where logits are as large, tokens of other regions are seen.",
-        "Pass the boolean mask to the softmax.",
-        kind="mask",
-        only="attend_v2",
-    ),
-    "mask_added_twice": Mistake(
-        _masked_by(2),
-        "masked scores get -200: the mask of -100 is added twice, as in transformers",
-        "Closer to a mask than the released one: another model.",
-        "Pass the boolean mask to the softmax.",
-        kind="mask",
-        only="attend_v2",
-    ),
-    "base_of_8": Mistake(
-        using(w_1=lambda a: a.w_1 / np.log(8)),
-        "sign(x) log_8(1 + |x|): Swin v2's logarithm in place of timm's",
-        "Every patch is half as far away.",
-        "The natural logarithm, of offsets that nothing divides.",
-        only="logarithmic_bias",
-    ),
-    "sigmoid_of_it": Mistake(
-        result(lambda y: 8 * (1 + np.tanh(y / 2))),
-        "16 sigmoid of the bias, as in Swin v2",
-        "No bias is below 0, or above 16.",
-        "The network's result as it is.",
-        only="logarithmic_bias",
-    ),
-    "no_last_bias": Mistake(
-        using(b_2=lambda a: 0 * a.b_2),
-        "b_2 is left out: the network ends without a bias, as in Swin v2",
-        "Nothing: one number for all keys of a head cancels in a softmax.",
-        "Add b_2, if biases are compared.",
-        only="logarithmic_bias",
-    ),
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1), only="continuous_bias"
+    ).words("""
+        offsets are divided by W instead of W - 1
+        Coordinates end before 1.0566.
+        Divide by the trained window less one."""),
+    "linear_coordinates": Mistake(inside(swin, "log_spaced", _linear), only="continuous_bias").words("""
+        x / (W - 1): coordinates are not spaced by a logarithm
+        Near offsets are hardly distinguished.
+        sign(x) log2(1 + 8 |x| / (W - 1)) / 3."""),
+    "no_sigmoid": Mistake(result(_no_sigmoid), only="continuous_bias").words("""
+        16 sigmoid is left out: the network's output is the bias
+        Biases are negative or too small.
+        16 sigmoid(..) of what the network gives."""),
+    "uncapped": Mistake(inside(swin, "scores", _uncapped)).words("""
+        e^s: the temperature is not capped at 100
+        Heads that learned a large one are too sharp.
+        exp(min(s, ln 100))."""),
+    "scaled": Mistake(inside(swin, "scores", _scaled)).words("""
+        tau cos(q, k) / sqrt(d): the usual scale is applied as well
+        Attention is too even.
+        Cosines have no 1/sqrt(d)."""),
+    "mask_of_100": Mistake(_masked_by(1), kind="mask", only="attend_v2").words("""
+        masked scores get -100, as in the release, instead of minus infinity
+        Where logits are as large, tokens of other regions are seen.
+        Pass the boolean mask to the softmax."""),
+    "mask_added_twice": Mistake(_masked_by(2), kind="mask", only="attend_v2").words("""
+        masked scores get -200: the mask of -100 is added twice, as in transformers
+        Closer to a mask than the released one: another model.
+        Pass the boolean mask to the softmax."""),
+    "base_of_8": Mistake(using(w_1=lambda a: a.w_1 / np.log(8)), only="logarithmic_bias").words("""
+        sign(x) log_8(1 + |x|): Swin v2's logarithm in place of timm's
+        Every patch is half as far away.
+        The natural logarithm, of offsets that nothing divides."""),
+    "sigmoid_of_it": Mistake(result(lambda y: 8 * (1 + np.tanh(y / 2))), only="logarithmic_bias").words("""
+        16 sigmoid of the bias, as in Swin v2
+        No bias is below 0, or above 16.
+        The network's result as it is."""),
+    "no_last_bias": Mistake(using(b_2=lambda a: 0 * a.b_2), only="logarithmic_bias").words("""
+        b_2 is left out: the network ends without a bias, as in Swin v2
+        Nothing: one number for all keys of a head cancels in a softmax.
+        Add b_2, if biases are compared."""),
     "padded_after_rolling": Mistake(
-        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1),
-        "the mask is that of the padded image, because the image is rolled, then padded, as in timm",
-        "The two ends of the image see each other where windows do not divide it.",
-        "Pad before rolling, or split each axis at its own n - shift.",
-        only="shift_mask",
-    ),
-    "not_rolled": Mistake(
-        using(shift=0),
-        "the shift is ignored: the mask is that of an image that was not rolled",
-        "The two ends of the image see each other.",
-        "Split each axis at n - shift.",
-        only="shift_mask",
-    ),
+        using(height=lambda a: a.height + 1, width=lambda a: a.width + 1), only="shift_mask"
+    ).words("""
+        the mask is that of the padded image, because the image is rolled, then padded, as in timm
+        The two ends of the image see each other where windows do not divide it.
+        Pad before rolling, or split each axis at its own n - shift."""),
+    "not_rolled": Mistake(using(shift=0), only="shift_mask").words("""
+        the shift is ignored: the mask is that of an image that was not rolled
+        The two ends of the image see each other.
+        Split each axis at n - shift."""),
 }
 
 PRESETS = {name: ("bias", swin.PRESETS[name]) for name in swin.PRESETS}
@@ -299,23 +256,20 @@ FURTHER = {
     },
     "logarithm_to_base_2": Mistake(
         inside(swin, "log_spaced", lambda right: lambda offsets, *, window: 3 * right(offsets, window=window)),
-        "sign(x) log_2(1 + 8 |x| / (W - 1)): the division by log_2(8) is left out",
-        "Coordinates are 3 times too large.",
-        "Divide by log_2(8) = 3.",
         only="continuous_bias",
-    ),
+    ).words("""
+        sign(x) log_2(1 + 8 |x| / (W - 1)): the division by log_2(8) is left out
+        Coordinates are 3 times too large.
+        Divide by log_2(8) = 3."""),
     "natural_logarithm": Mistake(
         inside(swin, "log_spaced", lambda right: lambda offsets, *, window: np.log(8) * right(offsets, window=window)),
-        "sign(x) ln(1 + 8 |x| / (W - 1)): the logarithm is not divided by ln 8",
-        "Coordinates are 2.08 times too large.",
-        "Divide by ln 8.",
         only="continuous_bias",
-    ),
-    "rows_of_cls_exchanged": Mistake(
-        using(table=_cls_exchanged),
-        "the rows of (CLS, any) and (any, CLS) are exchanged",
-        "[CLS] reads the biases with which patches look at it.",
-        "Of the last three rows the first is for [CLS] as query, the second for [CLS] as key.",
-        only="bias_with_cls",
-    ),
+    ).words("""
+        sign(x) ln(1 + 8 |x| / (W - 1)): the logarithm is not divided by ln 8
+        Coordinates are 2.08 times too large.
+        Divide by ln 8."""),
+    "rows_of_cls_exchanged": Mistake(using(table=_cls_exchanged), only="bias_with_cls").words("""
+        the rows of (CLS, any) and (any, CLS) are exchanged
+        [CLS] reads the biases with which patches look at it.
+        Of the last three rows the first is for [CLS] as query, the second for [CLS] as key."""),
 }

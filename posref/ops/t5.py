@@ -162,142 +162,100 @@ def _painted_bias(f, a):
 MISTAKES = {
     "rows_overwritten": Mistake(instead(_overwritten), *OVERWRITTEN, only="bias_gradient"),
     "first_batch_row": Mistake(_of_the_first_text, *FIRST_ROW, only="bias_gradient"),
-    "averaged": Mistake(
-        _averaged,
-        "the gradients of a bucket are averaged instead of summed",
-        "Buckets of far tokens hardly learn.",
-        "Add up; do not divide by the number of entries.",
-        kind="gradient",
-        only="bias_gradient",
-    ),
-    "direction": Mistake("sign", "the offset is query - key", "Past and future change places."),
-    "other_direction": Mistake(
-        using(bidirectional=lambda a: not a.bidirectional),
-        "the flag bidirectional has the wrong value",
-        "Distances fall into other buckets, the future into one.",
-        "Pass bidirectional=True in the encoder, False in the decoder.",
-    ),
-    "no_minimum": Mistake(
-        inside(t5, "bucket", _no_minimum),
-        "distances beyond the last bucket are not limited to it",
-        "Far keys read other rows of the table.",
-        "Limit each side to its last bucket, b - 1.",
-        seen_in=("huggingface/candle#1312",),
-    ),
-    "linear": Mistake(
-        _bucket(lambda n, exact, steps, max_distance, side: np.minimum(n, side - 1)),
-        "buckets are the distance, clipped at the last bucket, without the logarithm",
-        "Far keys share a bucket too early.",
-        "Beyond e take e + floor(L log(n / e) / log(D / e)).",
-    ),
-    "rounded_up": Mistake(
-        _logarithm(lambda x: np.ceil(x - 1e-9)),
-        "the logarithm is rounded up (ceil for floor)",
-        "Every bucket starts one distance late.",
-        "Round down: floor, or a cast to integers.",
-    ),
-    "rounded_to_nearest": Mistake(
-        _logarithm(np.rint),
-        "the logarithm is rounded to the nearest (round for floor)",
-        "Every bucket starts half a step early.",
-        "Round down: floor, or a cast to integers.",
-    ),
-    "zero_in_the_future": Mistake(
-        inside(t5, "bucket", _zero_after),
-        "offset >= 0 counts as the future: the token itself is among those after it",
-        "The diagonal reads a row that was never trained.",
-        "Compare with >: the offset 0 is in the first half, bucket 0.",
-    ),
-    "bf16_logarithm": Mistake(
-        _logarithm(np.floor, 8),
-        "the logarithm is computed in bfloat16 (8 bits)",
-        "Two distances of 128 are in another bucket, with 320 buckets every fourth.",
-        "Compare distances with t5.bucket_starts; in float32 the logarithm is right for 32 buckets and 128.",
-        seen_in=("mindspore-lab/mindone#670",),
-    ),
-    "factor_first": Mistake(
-        _bucket(_factor_first),
-        "log(n/e) (L / log(D/e)) in float64: the factor is computed in advance",
-        "5.999999999999999 for 6 at distance 64.",
-        "Compare distances with t5.bucket_starts, which are whole numbers.",
-    ),
-    "f64_logarithm": Mistake(
-        _logarithm(np.floor),
-        "the published order of operations in float64, which rounds a tie down; float32 happens to be right",
-        "Wrong at some ties, not with 32 buckets and max_distance 128.",
-        "Compare distances with t5.bucket_starts, which are whole numbers.",
-    ),
-    "max_distance_ignored": Mistake(
-        using(max_distance=128),
-        "128 is used instead of the configured max_distance",
-        "Far buckets are too narrow.",
-        "Read relative_attention_max_distance from the configuration.",
-    ),
-    "half_the_buckets": Mistake(
-        using(buckets=_half),
-        "16 buckets for 32, or the reverse: the buckets of the other side are counted",
-        "The list has another length.",
-        "Pass the buckets of one side: 16 of 32 if bidirectional, else all.",
-        only="starts",
-    ),
-    "heads_of_the_transposed_table": Mistake(
-        using(table=lambda a: a.table.reshape(a.table.shape[::-1]).T),
-        "the table is read as (heads, buckets), the layout of t5x",
-        "Rows are mixed up.",
-        "The table is (buckets, heads): transpose one of t5x, do not reshape it.",
-    ),
+    "averaged": Mistake(_averaged, kind="gradient", only="bias_gradient").words("""
+        the gradients of a bucket are averaged instead of summed
+        Buckets of far tokens hardly learn.
+        Add up; do not divide by the number of entries."""),
+    "direction": Mistake("sign").words("""
+        the offset is query - key
+        Past and future change places."""),
+    "other_direction": Mistake(using(bidirectional=lambda a: not a.bidirectional)).words("""
+        the flag bidirectional has the wrong value
+        Distances fall into other buckets, the future into one.
+        Pass bidirectional=True in the encoder, False in the decoder."""),
+    "no_minimum": Mistake(inside(t5, "bucket", _no_minimum), seen_in=("huggingface/candle#1312",)).words("""
+        distances beyond the last bucket are not limited to it
+        Far keys read other rows of the table.
+        Limit each side to its last bucket, b - 1."""),
+    "linear": Mistake(_bucket(lambda n, exact, steps, max_distance, side: np.minimum(n, side - 1))).words("""
+        buckets are the distance, clipped at the last bucket, without the logarithm
+        Far keys share a bucket too early.
+        Beyond e take e + floor(L log(n / e) / log(D / e))."""),
+    "rounded_up": Mistake(_logarithm(lambda x: np.ceil(x - 1e-9))).words("""
+        the logarithm is rounded up (ceil for floor)
+        Every bucket starts one distance late.
+        Round down: floor, or a cast to integers."""),
+    "rounded_to_nearest": Mistake(_logarithm(np.rint)).words("""
+        the logarithm is rounded to the nearest (round for floor)
+        Every bucket starts half a step early.
+        Round down: floor, or a cast to integers."""),
+    "zero_in_the_future": Mistake(inside(t5, "bucket", _zero_after)).words("""
+        offset >= 0 counts as the future: the token itself is among those after it
+        The diagonal reads a row that was never trained.
+        Compare with >: the offset 0 is in the first half, bucket 0."""),
+    "bf16_logarithm": Mistake(_logarithm(np.floor, 8), seen_in=("mindspore-lab/mindone#670",)).words("""
+        the logarithm is computed in bfloat16 (8 bits)
+        Two distances of 128 are in another bucket, with 320 buckets every fourth.
+        Compare distances with t5.bucket_starts; in float32 the logarithm is right for 32 buckets and 128."""),
+    "factor_first": Mistake(_bucket(_factor_first)).words("""
+        log(n/e) (L / log(D/e)) in float64: the factor is computed in advance
+        5.999999999999999 for 6 at distance 64.
+        Compare distances with t5.bucket_starts, which are whole numbers."""),
+    "f64_logarithm": Mistake(_logarithm(np.floor)).words("""
+        the published order of operations in float64, which rounds a tie down; float32 happens to be right
+        Wrong at some ties, not with 32 buckets and max_distance 128.
+        Compare distances with t5.bucket_starts, which are whole numbers."""),
+    "max_distance_ignored": Mistake(using(max_distance=128)).words("""
+        128 is used instead of the configured max_distance
+        Far buckets are too narrow.
+        Read relative_attention_max_distance from the configuration."""),
+    "half_the_buckets": Mistake(using(buckets=_half), only="starts").words("""
+        16 buckets for 32, or the reverse: the buckets of the other side are counted
+        The list has another length.
+        Pass the buckets of one side: 16 of 32 if bidirectional, else all."""),
+    "heads_of_the_transposed_table": Mistake(using(table=lambda a: a.table.reshape(a.table.shape[::-1]).T)).words("""
+        the table is read as (heads, buckets), the layout of t5x
+        Rows are mixed up.
+        The table is (buckets, heads): transpose one of t5x, do not reshape it."""),
     "scaled": Mistake(
         _scores(lambda right, q, k, bias, scale: right(q, k, scale=scale, bias=bias)),
-        "q k^T / sqrt(d): the scores are scaled, though T5 has no scale",
-        "Attention is too even.",
-        "Use scale 1: the scores of T5 are q k^T + bias.",
         seen_in=("huggingface/transformers#46946",),
-    ),
-    "bias_scaled": Mistake(
-        _scores(_bias_scaled),
-        "(q k^T + bias) / sqrt(d): scores and bias are scaled",
-        "Attention is too even.",
-        "Use scale 1: the scores of T5 are q k^T + bias.",
-        seen_in=("tenstorrent/tt-metal#56406",),
-    ),
-    "no_bias": Mistake(
-        "no_bias",
-        "the bias is not added, for instance on cached steps",
-        "The model sees no order.",
-        seen_in=("NVIDIA/TensorRT-LLM#13870",),
-    ),
-    "gates_exchanged": Mistake(
-        _gated(lambda u, r, c: r * (u * c - 1) + 2),
-        "update and reset gate are exchanged: the first four numbers are taken for the last",
-        "Rows of the bias are weighed otherwise.",
-        "The first four make u, the last four r.",
-        only="gate",
-    ),
-    "no_constant": Mistake(
-        _gated(lambda u, r, c: u * (r - 1) + 2),
-        "c = 1: the trained constant of the head is left out",
-        "Right at initialization alone.",
-        "Multiply r by c.",
-        only="gate",
-    ),
+    ).words("""
+        q k^T / sqrt(d): the scores are scaled, though T5 has no scale
+        Attention is too even.
+        Use scale 1: the scores of T5 are q k^T + bias."""),
+    "bias_scaled": Mistake(_scores(_bias_scaled), seen_in=("tenstorrent/tt-metal#56406",)).words("""
+        (q k^T + bias) / sqrt(d): scores and bias are scaled
+        Attention is too even.
+        Use scale 1: the scores of T5 are q k^T + bias."""),
+    "no_bias": Mistake("no_bias", seen_in=("NVIDIA/TensorRT-LLM#13870",)).words("""
+        the bias is not added, for instance on cached steps
+        The model sees no order."""),
+    "gates_exchanged": Mistake(_gated(lambda u, r, c: r * (u * c - 1) + 2), only="gate").words("""
+        update and reset gate are exchanged: the first four numbers are taken for the last
+        Rows of the bias are weighed otherwise.
+        The first four make u, the last four r."""),
+    "no_constant": Mistake(_gated(lambda u, r, c: u * (r - 1) + 2), only="gate").words("""
+        c = 1: the trained constant of the head is left out
+        Right at initialization alone.
+        Multiply r by c."""),
     "halves_interleaved": Mistake(
-        using(weight=lambda a: np.swapaxes(a.weight.reshape(2, 4, -1), 0, 1).reshape(8, -1)),
-        "the eight numbers are split into even and odd ones instead of two halves",
-        "Rows of the bias are weighed otherwise.",
-        "View them as (2, 4) and sum the last axis.",
-        only="gate",
-    ),
+        using(weight=lambda a: np.swapaxes(a.weight.reshape(2, 4, -1), 0, 1).reshape(8, -1)), only="gate"
+    ).words("""
+        the eight numbers are split into even and odd ones instead of two halves
+        Rows of the bias are weighed otherwise.
+        View them as (2, 4) and sum the last axis."""),
     "bias_in_cross_attention": Mistake(
         _painted_bias,
-        "a bias is added in cross-attention",
-        "Order of the target is imposed on the source.",
-        "Add the bias in self-attention alone.",
         seen_in=(
             "huggingface/transformers#8518",
             "huggingface/transformers#7323",
         ),
         only="cross_attend",
-    ),
+    ).words("""
+        a bias is added in cross-attention
+        Order of the target is imposed on the source.
+        Add the bias in self-attention alone."""),
 }
 
 PRESETS = {name: ("bias", t5.PRESETS[name]) for name in t5.PRESETS}
@@ -314,27 +272,25 @@ def _head(t):
 FURTHER = {
     "no_minimum_in_the_past": Mistake(
         inside(t5, "bucket", lambda right, a: _one_side(right, _no_minimum(right, a), lambda o: o < 0)),
-        "distances beyond the last bucket are not limited to it, for keys before the query alone",
-        "Far keys of the past read other rows of the table.",
-        "Limit both sides to their last bucket.",
         seen_in=("huggingface/candle#1312",),
-    ),
+    ).words("""
+        distances beyond the last bucket are not limited to it, for keys before the query alone
+        Far keys of the past read other rows of the table.
+        Limit both sides to their last bucket."""),
     "no_minimum_in_the_future": Mistake(
-        inside(t5, "bucket", lambda right, a: _one_side(right, _no_minimum(right, a), lambda o: o > 0)),
-        "distances beyond the last bucket are not limited to it, for keys after the query alone",
-        "Far keys of the future read other rows of the table.",
-        "Limit both sides to their last bucket.",
-    ),
+        inside(t5, "bucket", lambda right, a: _one_side(right, _no_minimum(right, a), lambda o: o > 0))
+    ).words("""
+        distances beyond the last bucket are not limited to it, for keys after the query alone
+        Far keys of the future read other rows of the table.
+        Limit both sides to their last bucket."""),
     "quarter_exact": Mistake(
-        inside(t5, "bucket", lambda right: _by_distance(lambda *x: np.minimum(_unlimited(*x), x[-1] - 1), 4)),
-        "a quarter of the buckets of a side is exact, not half: they are halved once more",
-        "Near keys share buckets too early.",
-        "max_exact is half of the buckets of a side.",
-    ),
-    "linear_to_the_maximum": Mistake(
-        inside(t5, "bucket", lambda right: _linear),
-        "buckets are floor(side n / max_distance): linear over the whole range",
-        "Near keys share a bucket.",
-        "Half of the buckets are exact, the other half logarithmic.",
-    ),
+        inside(t5, "bucket", lambda right: _by_distance(lambda *x: np.minimum(_unlimited(*x), x[-1] - 1), 4))
+    ).words("""
+        a quarter of the buckets of a side is exact, not half: they are halved once more
+        Near keys share buckets too early.
+        max_exact is half of the buckets of a side."""),
+    "linear_to_the_maximum": Mistake(inside(t5, "bucket", lambda right: _linear)).words("""
+        buckets are floor(side n / max_distance): linear over the whole range
+        Near keys share a bucket.
+        Half of the buckets are exact, the other half logarithmic."""),
 }

@@ -141,119 +141,86 @@ def _one_side(f, a):
 MISTAKES = {
     "shift_dropped_at_the_end": Mistake(
         _shift(_last_dropped, everywhere=True),
-        "[:-1] for [1:]: the pad and reshape drops the last row instead of the first",
-        "Every entry has the distance of another.",
-        "Drop the first row after the reshape: [1:].",
         seen_in=("labmlai/annotated_deep_learning_paper_implementations#185",),
         only="shift scores",
-    ),
+    ).words("""
+        [:-1] for [1:]: the pad and reshape drops the last row instead of the first
+        Every entry has the distance of another.
+        Drop the first row after the reshape: [1:]."""),
     "garbage_above_the_diagonal": Mistake(
-        lambda f, a: UNMASKED(lambda **b: _shift(_first_dropped, everywhere=True)(f, Arguments(b)), a),
-        "there is no mask after the shift, so entries of the future hold the pad and values of the next row",
-        "Rows leak into each other.",
-        "Mask the entries with j > i + mem (transformer_xl.visible).",
-        only="attend",
-    ),
-    "not_shifted": Mistake(
-        _shift(lambda x, n_key, bidirectional: x[..., :n_key]),
-        "the shift is left out: row i has the distances of the last row",
-        "Every query counts from the end.",
-        "Shift each row, so that column j of row i has the distance i + mem - j.",
-    ),
-    "memory_ignored": Mistake(
-        _shift(_memory_ignored),
-        "distance i - j: the length of the memory is not added",
-        "Distances are too small by its length.",
-        "Add mem = n_key - n_query: the distance is i + mem - j.",
-    ),
-    "reversed_distances": Mistake(
-        _reversed,
-        "the rows of r start at distance 0: they are in reverse order",
-        "Near and far change places.",
-        "Begin with the largest distance, n_key - 1, and descend.",
-        only="distances scores",
-    ),
+        lambda f, a: UNMASKED(lambda **b: _shift(_first_dropped, everywhere=True)(f, Arguments(b)), a), only="attend"
+    ).words("""
+        there is no mask after the shift, so entries of the future hold the pad and values of the next row
+        Rows leak into each other.
+        Mask the entries with j > i + mem (transformer_xl.visible)."""),
+    "not_shifted": Mistake(_shift(lambda x, n_key, bidirectional: x[..., :n_key])).words("""
+        the shift is left out: row i has the distances of the last row
+        Every query counts from the end.
+        Shift each row, so that column j of row i has the distance i + mem - j."""),
+    "memory_ignored": Mistake(_shift(_memory_ignored)).words("""
+        distance i - j: the length of the memory is not added
+        Distances are too small by its length.
+        Add mem = n_key - n_query: the distance is i + mem - j."""),
+    "reversed_distances": Mistake(_reversed, only="distances scores").words("""
+        the rows of r start at distance 0: they are in reverse order
+        Near and far change places.
+        Begin with the largest distance, n_key - 1, and descend."""),
     "cos_first": Mistake(
-        result(lambda y: y[..., np.roll(np.arange(y.shape[-1]), y.shape[-1] // 2)]),
-        "cosines come before sines",
-        "A permutation of the columns: harmless in training, wrong with somebody's weights.",
-        "Concatenate sines, then cosines.",
-        only="embeddings",
-    ),
-    "negated_distances": Mistake(
-        _negated, "the distance is key - query", "Past and future change places.", "The distance is query - key."
-    ),
+        result(lambda y: y[..., np.roll(np.arange(y.shape[-1]), y.shape[-1] // 2)]), only="embeddings"
+    ).words("""
+        cosines come before sines
+        A permutation of the columns: harmless in training, wrong with somebody's weights.
+        Concatenate sines, then cosines."""),
+    "negated_distances": Mistake(_negated).words("""
+        the distance is key - query
+        Past and future change places.
+        The distance is query - key."""),
     "absolute_distances": Mistake(
-        using(distances=lambda a: np.abs(a.distances)),
-        "|i - j|: the sines of the future are not negated",
-        "Keys before and after the query at one distance look alike.",
-        "Keep the sign of the distance when the sinusoid is made.",
-        seen_in=("speechbrain/speechbrain#3070",),
-    ),
-    "causal_shift": Mistake(
-        _causal_shift,
-        "the causal shift is used in an encoder: n_key rows for a bidirectional score",
-        "Keys of the future have values of other rows.",
-        "Make n_query + n_key - 1 rows, and shift with posref.offsets.skew.",
-        seen_in=("espnet/espnet#2816",),
-        only="scores attend",
-    ),
-    "u_and_v_swapped": Mistake(
-        using(u=lambda a: a.v, v=lambda a: a.u),
-        "u meets r and v meets k: the two vectors are exchanged",
-        "Both biases are wrong.",
-        "u goes with the keys, v with r: (q + u) . k + (q + v) . r.",
-    ),
-    "no_u": Mistake(
-        using(u=lambda a: 0 * a.u),
-        "term (c), u . k, is left out",
-        "No bias of the content.",
-        "Add u to the queries before the product with the keys.",
-    ),
-    "no_v": Mistake(
-        using(v=lambda a: 0 * a.v),
-        "term (d), v . r, is left out",
-        "No bias of the position.",
-        "Add v to the queries before the product with r.",
-    ),
-    "content_scaled_alone": Mistake(
-        _content_scaled,
-        "only q . k is scaled, the position terms are not",
-        "Position outweighs content by sqrt(d).",
-        "Add content and position first, then scale the sum.",
-        only="scores",
-    ),
-    "interleaved": Mistake(
-        inside(sinusoidal, "encode", _interleaved),
-        "sin, cos, sin, cos, ..: the layout of Vaswani et al.",
-        "Columns of R meet other weights.",
-        "Write all sines, then all cosines.",
-    ),
-    "clamp_ignored": Mistake(
-        using(clamp_len=lambda a: None if a.clamp_len else missing()),
-        "distances are not limited by clamp_len",
-        "Far tokens have unseen distances.",
-        "Clip the distances to -clamp_len .. clamp_len before the sinusoid is made.",
-    ),
-    "clamp_one_side": Mistake(
-        _one_side,
-        "distances are limited by a minimum alone: negative ones are not",
-        "Far keys of the future run on.",
-        "Clip to -clamp_len .. clamp_len, both sides.",
-        only="distances",
-    ),
-    "no_mask": Mistake(
-        UNMASKED,
-        "the mask is left out: keys of the future are seen, with position score 0",
-        "Training looks better than decoding.",
-        "Pass the mask transformer_xl.visible to the softmax.",
-    ),
-    "bf16_distances": Mistake(
-        using(distances=lambda a: rounded(a.distances, 8).astype(np.int64)),
-        "distances are held in bfloat16, which rounds those beyond 256",
-        "Neighbors get one embedding.",
-        "Keep distances as integers, or in float32, until the angle is made.",
-    ),
+        using(distances=lambda a: np.abs(a.distances)), seen_in=("speechbrain/speechbrain#3070",)
+    ).words("""
+        |i - j|: the sines of the future are not negated
+        Keys before and after the query at one distance look alike.
+        Keep the sign of the distance when the sinusoid is made."""),
+    "causal_shift": Mistake(_causal_shift, seen_in=("espnet/espnet#2816",), only="scores attend").words("""
+        the causal shift is used in an encoder: n_key rows for a bidirectional score
+        Keys of the future have values of other rows.
+        Make n_query + n_key - 1 rows, and shift with posref.offsets.skew."""),
+    "u_and_v_swapped": Mistake(using(u=lambda a: a.v, v=lambda a: a.u)).words("""
+        u meets r and v meets k: the two vectors are exchanged
+        Both biases are wrong.
+        u goes with the keys, v with r: (q + u) . k + (q + v) . r."""),
+    "no_u": Mistake(using(u=lambda a: 0 * a.u)).words("""
+        term (c), u . k, is left out
+        No bias of the content.
+        Add u to the queries before the product with the keys."""),
+    "no_v": Mistake(using(v=lambda a: 0 * a.v)).words("""
+        term (d), v . r, is left out
+        No bias of the position.
+        Add v to the queries before the product with r."""),
+    "content_scaled_alone": Mistake(_content_scaled, only="scores").words("""
+        only q . k is scaled, the position terms are not
+        Position outweighs content by sqrt(d).
+        Add content and position first, then scale the sum."""),
+    "interleaved": Mistake(inside(sinusoidal, "encode", _interleaved)).words("""
+        sin, cos, sin, cos, ..: the layout of Vaswani et al.
+        Columns of R meet other weights.
+        Write all sines, then all cosines."""),
+    "clamp_ignored": Mistake(using(clamp_len=lambda a: None if a.clamp_len else missing())).words("""
+        distances are not limited by clamp_len
+        Far tokens have unseen distances.
+        Clip the distances to -clamp_len .. clamp_len before the sinusoid is made."""),
+    "clamp_one_side": Mistake(_one_side, only="distances").words("""
+        distances are limited by a minimum alone: negative ones are not
+        Far keys of the future run on.
+        Clip to -clamp_len .. clamp_len, both sides."""),
+    "no_mask": Mistake(UNMASKED).words("""
+        the mask is left out: keys of the future are seen, with position score 0
+        Training looks better than decoding.
+        Pass the mask transformer_xl.visible to the softmax."""),
+    "bf16_distances": Mistake(using(distances=lambda a: rounded(a.distances, 8).astype(np.int64))).words("""
+        distances are held in bfloat16, which rounds those beyond 256
+        Neighbors get one embedding.
+        Keep distances as integers, or in float32, until the angle is made."""),
 }
 
 SCORES = {"transformer_xl": ("one", "offset", "one", "offset")}

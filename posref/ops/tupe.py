@@ -55,82 +55,58 @@ def _with_bias(change):
 OTHER = {"paper": "released", "released": "paper"}
 
 MISTAKES = {
-    "other_convention": Mistake(
-        using(convention=_with_bias(lambda a: OTHER[a.convention])),
-        "the bias is added after the reset instead of before it, or the reverse",
-        "[CLS] sees offsets, or does not.",
-        "Reset t + b for the paper's form; add b after the reset for the released one.",
-    ),
-    "thetas_swapped": Mistake(
-        _reset(lambda right, t, a, b: right(t, b, a)),
-        "theta_1 and theta_2 are exchanged",
-        "[CLS] is weighted wrongly.",
-        "theta_1 fills the row of [CLS], theta_2 the rest of its column.",
-    ),
-    "column_over_row": Mistake(
-        _reset(lambda right, t, a, b: _swapped(right(_swapped(t), b, a))),
-        "the column of [CLS] is written last, so ([CLS], [CLS]) is theta_2",
-        "One score of [CLS] is wrong.",
-        "Write the row last: ([CLS], [CLS]) is theta_1.",
-        kind="reset",
-    ),
-    "no_reset": Mistake(
-        _reset(lambda right, t, a, b: t),
-        "the reset of [CLS] is left out: it keeps its position",
-        "[CLS] is pulled to the first words.",
-        "Write theta_1 into the row of [CLS] and theta_2 into the rest of its column.",
-        kind="reset",
-    ),
+    "other_convention": Mistake(using(convention=_with_bias(lambda a: OTHER[a.convention]))).words("""
+        the bias is added after the reset instead of before it, or the reverse
+        [CLS] sees offsets, or does not.
+        Reset t + b for the paper's form; add b after the reset for the released one."""),
+    "thetas_swapped": Mistake(_reset(lambda right, t, a, b: right(t, b, a))).words("""
+        theta_1 and theta_2 are exchanged
+        [CLS] is weighted wrongly.
+        theta_1 fills the row of [CLS], theta_2 the rest of its column."""),
+    "column_over_row": Mistake(_reset(lambda right, t, a, b: _swapped(right(_swapped(t), b, a))), kind="reset").words("""
+        the column of [CLS] is written last, so ([CLS], [CLS]) is theta_2
+        One score of [CLS] is wrong.
+        Write the row last: ([CLS], [CLS]) is theta_1."""),
+    "no_reset": Mistake(_reset(lambda right, t, a, b: t), kind="reset").words("""
+        the reset of [CLS] is left out: it keeps its position
+        [CLS] is pulled to the first words.
+        Write theta_1 into the row of [CLS] and theta_2 into the rest of its column."""),
     "row_alone": Mistake(
-        _reset(lambda right, t, a, b: np.where(np.arange(t.shape[-2])[:, None] == 0, a[..., None, None], t)),
-        "theta_2 is left out: the column of [CLS] keeps its positions",
-        "Far words see [CLS] less.",
-        "Write theta_2 into column 0 of all other rows.",
-        kind="reset",
-    ),
-    "scaled_by_sqrt_d": Mistake(
-        using(scale=lambda a: a.scale * np.sqrt(2.0)),
-        "1/sqrt(d) instead of 1/sqrt(2 d)",
-        "Scores are too large by sqrt(2).",
-        "Scale both products by 1/sqrt(2 d).",
-    ),
-    "position_not_scaled": Mistake(
-        using(scale=1),
-        "only q . k is scaled, the position term p U_Q U_K p is not",
-        "Position outweighs content.",
-        "Multiply p U_Q U_K p by the scale, as q . k.",
-        only="positional",
-    ),
-    "projections_exchanged": Mistake(
-        using(u_q=lambda a: a.u_k, u_k=lambda a: a.u_q),
-        "U_Q and U_K are exchanged",
-        "The scores are transposed.",
-        "U_Q makes the rows, which are queries, U_K the columns.",
-    ),
-    "bias_transposed": Mistake(
-        using(b=_with_bias(lambda a: _swapped(a.b))),
-        "b_{i - j}: the offset of the bias has the wrong sign",
-        "Past and future change places.",
-        "The bias is b_{j - i}: key - query.",
-    ),
-    "no_bias": Mistake(
-        using(b=_with_bias(lambda a: None)),
-        "the bias is left out: TUPE-A in place of TUPE-R",
-        "No relative position.",
-        "Pass b for TUPE-R; TUPE-A has none.",
-    ),
-    "theta_of_the_first_head": Mistake(
-        _reset(lambda right, t, a, b: right(t, a[:1] + 0 * a, b[:1] + 0 * b)),
-        "all heads use the theta of head 0",
-        "Heads look alike.",
-        "Keep the axis of the heads: both thetas are (h,).",
-    ),
+        _reset(lambda right, t, a, b: np.where(np.arange(t.shape[-2])[:, None] == 0, a[..., None, None], t)), kind="reset"
+    ).words("""
+        theta_2 is left out: the column of [CLS] keeps its positions
+        Far words see [CLS] less.
+        Write theta_2 into column 0 of all other rows."""),
+    "scaled_by_sqrt_d": Mistake(using(scale=lambda a: a.scale * np.sqrt(2.0))).words("""
+        1/sqrt(d) instead of 1/sqrt(2 d)
+        Scores are too large by sqrt(2).
+        Scale both products by 1/sqrt(2 d)."""),
+    "position_not_scaled": Mistake(using(scale=1), only="positional").words("""
+        only q . k is scaled, the position term p U_Q U_K p is not
+        Position outweighs content.
+        Multiply p U_Q U_K p by the scale, as q . k."""),
+    "projections_exchanged": Mistake(using(u_q=lambda a: a.u_k, u_k=lambda a: a.u_q)).words("""
+        U_Q and U_K are exchanged
+        The scores are transposed.
+        U_Q makes the rows, which are queries, U_K the columns."""),
+    "bias_transposed": Mistake(using(b=_with_bias(lambda a: _swapped(a.b)))).words("""
+        b_{i - j}: the offset of the bias has the wrong sign
+        Past and future change places.
+        The bias is b_{j - i}: key - query."""),
+    "no_bias": Mistake(using(b=_with_bias(lambda a: None))).words("""
+        the bias is left out: TUPE-A in place of TUPE-R
+        No relative position.
+        Pass b for TUPE-R; TUPE-A has none."""),
+    "theta_of_the_first_head": Mistake(_reset(lambda right, t, a, b: right(t, a[:1] + 0 * a, b[:1] + 0 * b))).words("""
+        all heads use the theta of head 0
+        Heads look alike.
+        Keep the axis of the heads: both thetas are (h,)."""),
     "extra_row_kept": Mistake(
-        inside(tupe, "untie", lambda right: lambda t: (t[..., 1:, 1:], t[..., 0, 0], t[..., 1, 0])),
-        "theta_2 = t_10: the wrong entry of the larger matrix",
-        "Words see [CLS] wrongly.",
-        "theta_1 is T_00, theta_2 is T_11.",
-    ),
+        inside(tupe, "untie", lambda right: lambda t: (t[..., 1:, 1:], t[..., 0, 0], t[..., 1, 0]))
+    ).words("""
+        theta_2 = t_10: the wrong entry of the larger matrix
+        Words see [CLS] wrongly.
+        theta_1 is T_00, theta_2 is T_11."""),
 }
 
 SCORES = {"tupe": ("one", "one", "one", "any")}

@@ -73,76 +73,52 @@ def _first_batch(a):
 
 
 MISTAKES = {
-    "first_row_kept": Mistake(
-        _row(lambda i, j, n_query, n_key: n_query + j - i - 1),
-        "r begins at distance n_key - 1, as in Transformer-XL",
-        "Distances are off by one.",
-        "Row 0 is the distance n_key: the pair (i, j) reads row n_query + j - i.",
-    ),
-    "not_shifted": Mistake(
-        _row(lambda i, j, n_query, n_key: n_query + j + 0 * i),
-        "the shift is left out: row i has the distances of the first row",
-        "Every query counts from one place.",
-        "Shift each row, so that column j of row i has the distance i + mem - j.",
-    ),
-    "memory_ignored": Mistake(
-        _row(lambda i, j, n_query, n_key: n_key - (i - j)),
-        "distance i - j: the length of the memory is not added",
-        "Distances are too small by its length.",
-        "Add mem = n_key - n_query: the distance is i + mem - j.",
-    ),
-    "segments_exchanged": Mistake(
-        using(e=lambda a: a.e[::-1]),
-        "e_0 and e_1, same and other segment, are exchanged",
-        "Segments repel or attract wrongly.",
-        "e_0 is for the same segment, e_1 for another.",
-    ),
-    "no_segments": Mistake(
-        using(e=lambda a: 0 * a.e),
-        "the segment term (q + s) . e is left out",
-        "The model does not see the sentences of a pair.",
-        "Add (q_i + s) . e_ij to the other two products, and scale the sum.",
-    ),
-    "segment_of_the_first_batch": Mistake(
-        using(same=_first_batch),
-        "all batch rows use the segments of row 0",
-        "Batches go wrong.",
-        "Keep the batch axis of the segments.",
-    ),
-    "no_s": Mistake(
-        using(s=lambda a: 0 * a.s),
-        "q . e: the vector s is left out",
-        "No bias of the segments.",
-        "Add s to the queries before the product with e.",
-    ),
-    "segment_not_scaled": Mistake(
-        _segment_unscaled,
-        "the segment term is not scaled, the other terms are",
-        "It outweighs content.",
-        "Add all three products first, then scale the sum.",
-        only="scores",
-    ),
-    "vectors_rotated": Mistake(
-        using(u=lambda a: a.v, v=lambda a: a.s, s=lambda a: a.u),
-        "u, v, s are used in the order v, s, u",
-        "All biases are wrong.",
-        "u (r_w_bias) goes with the keys, v (r_r_bias) with r, s (r_s_bias) with e.",
-    ),
+    "first_row_kept": Mistake(_row(lambda i, j, n_query, n_key: n_query + j - i - 1)).words("""
+        r begins at distance n_key - 1, as in Transformer-XL
+        Distances are off by one.
+        Row 0 is the distance n_key: the pair (i, j) reads row n_query + j - i."""),
+    "not_shifted": Mistake(_row(lambda i, j, n_query, n_key: n_query + j + 0 * i)).words("""
+        the shift is left out: row i has the distances of the first row
+        Every query counts from one place.
+        Shift each row, so that column j of row i has the distance i + mem - j."""),
+    "memory_ignored": Mistake(_row(lambda i, j, n_query, n_key: n_key - (i - j))).words("""
+        distance i - j: the length of the memory is not added
+        Distances are too small by its length.
+        Add mem = n_key - n_query: the distance is i + mem - j."""),
+    "segments_exchanged": Mistake(using(e=lambda a: a.e[::-1])).words("""
+        e_0 and e_1, same and other segment, are exchanged
+        Segments repel or attract wrongly.
+        e_0 is for the same segment, e_1 for another."""),
+    "no_segments": Mistake(using(e=lambda a: 0 * a.e)).words("""
+        the segment term (q + s) . e is left out
+        The model does not see the sentences of a pair.
+        Add (q_i + s) . e_ij to the other two products, and scale the sum."""),
+    "segment_of_the_first_batch": Mistake(using(same=_first_batch)).words("""
+        all batch rows use the segments of row 0
+        Batches go wrong.
+        Keep the batch axis of the segments."""),
+    "no_s": Mistake(using(s=lambda a: 0 * a.s)).words("""
+        q . e: the vector s is left out
+        No bias of the segments.
+        Add s to the queries before the product with e."""),
+    "segment_not_scaled": Mistake(_segment_unscaled, only="scores").words("""
+        the segment term is not scaled, the other terms are
+        It outweighs content.
+        Add all three products first, then scale the sum."""),
+    "vectors_rotated": Mistake(using(u=lambda a: a.v, v=lambda a: a.s, s=lambda a: a.u)).words("""
+        u, v, s are used in the order v, s, u
+        All biases are wrong.
+        u (r_w_bias) goes with the keys, v (r_r_bias) with r, s (r_s_bias) with e."""),
     "clamp_ignored": TRANSFORMER_XL["clamp_ignored"],
     "clamp_one_side": TRANSFORMER_XL["clamp_one_side"],
-    "one_row_less": Mistake(
-        result(lambda y: y[1:]),
-        "the list of distances begins at n_key - 1, as in Transformer-XL",
-        "The list has another length.",
-        "Begin at n_key: the released shift drops that row.",
-        only="distances",
-    ),
-    "no_mask": Mistake(
-        UNMASKED,
-        "the mask is left out: keys of the future are seen",
-        "Training looks better than decoding.",
-        "Pass the mask transformer_xl.visible to the softmax.",
-    ),
+    "one_row_less": Mistake(result(lambda y: y[1:]), only="distances").words("""
+        the list of distances begins at n_key - 1, as in Transformer-XL
+        The list has another length.
+        Begin at n_key: the released shift drops that row."""),
+    "no_mask": Mistake(UNMASKED).words("""
+        the mask is left out: keys of the future are seen
+        Training looks better than decoding.
+        Pass the mask transformer_xl.visible to the softmax."""),
 }
 
 SCORES = {"transformer_xl": ("one", "offset", "one", "offset")}
