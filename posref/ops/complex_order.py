@@ -53,67 +53,46 @@ def _score(formula):
 REPLACED = {"position_plus_one"}  # shared mistakes that have a form of their own here
 
 MISTAKES = {
-    "no_phase": Mistake(
-        _wave(lambda m, r, w, p: (m, r, w, 0 * p)),
-        "theta = 0: the phase is left out",
-        "All words start at the positive real axis.",
-        "Add the phase to the angle: w m + theta.",
-    ),
-    "phase_sign": Mistake(
-        _wave(lambda m, r, w, p: (m, r, w, -p)),
-        "w m - theta: the phase has the wrong sign",
-        "Words are mirrored at position 0.",
-        "Add the phase where it is subtracted: w m + theta.",
-    ),
-    "sign": Mistake(
-        _wave(lambda m, r, w, p: (-m, r, w, -p)),
-        "e^{-i (w m + theta)}: the wave runs backwards",
-        "Imaginary parts have the wrong sign.",
-        "Write e^{i (w m + theta)}, not its conjugate.",
-        only="encode",
-    ),
-    "starts_at_one": Mistake(
-        _wave(lambda m, r, w, p: (m + 1, r, w, p)),
-        "positions are counted from 1",
-        "Token 0 is turned.",
-        "Count from 0: the angle of the first token is its phase.",
-    ),
-    "shared_frequency": Mistake(
-        _wave(lambda m, r, w, p: (m, r, w[..., :1, :] + 0 * w, p)),
-        "all words have the frequencies w of the first word",
-        "RoPE in the place of Complex Order.",
-        "Look up the frequencies of every word, as its amplitudes and phases.",
-    ),
-    "turns": Mistake(
-        _wave(lambda m, r, w, p: (m, r, 2 * np.pi * w, p)),
-        "2 pi w m: the frequency is read in turns instead of radians",
-        "Other waves.",
-        "Leave out 2 pi; frequencies are radians per position.",
-    ),
-    "half_schedule": Mistake(
-        instead(lambda words, dim: words[..., None] * 10000 ** (-np.arange(dim) / dim)),
-        "10000^(t/dim) with t counting pairs",
-        "Frequencies are too high.",
-        "Double the exponent: v / 10000^(2t/dim), t = 0 .. dim - 1.",
-    ),
-    "no_conjugate": Mistake(
-        _score(lambda q, k: q @ k),
-        "Re(q k^T): the keys are not conjugated",
-        "Scores see the sum of positions.",
-        "Conjugate the keys: Re(q conj(k)^T).",
-    ),
-    "imaginary": Mistake(
-        _score(lambda q, k: -1j * (q @ np.conj(k))),
-        "Im(q conj(k)^T): the imaginary part is taken",
-        "Other scores.",
-        "Take the real part: Re(q conj(k)^T).",
-    ),
-    "modulus": Mistake(
-        _score(lambda q, k: np.abs(q @ np.conj(k)) + 0j),
-        "|q conj(k)^T|: the modulus is taken",
-        "Scores are never negative.",
-        "Take the real part, which can be negative: Re(q conj(k)^T).",
-    ),
+    "no_phase": Mistake(_wave(lambda m, r, w, p: (m, r, w, 0 * p))).words("""
+        theta = 0: the phase is left out
+        All words start at the positive real axis.
+        Add the phase to the angle: w m + theta."""),
+    "phase_sign": Mistake(_wave(lambda m, r, w, p: (m, r, w, -p))).words("""
+        w m - theta: the phase has the wrong sign
+        Words are mirrored at position 0.
+        Add the phase where it is subtracted: w m + theta."""),
+    "sign": Mistake(_wave(lambda m, r, w, p: (-m, r, w, -p)), only="encode").words("""
+        e^{-i (w m + theta)}: the wave runs backwards
+        Imaginary parts have the wrong sign.
+        Write e^{i (w m + theta)}, not its conjugate."""),
+    "starts_at_one": Mistake(_wave(lambda m, r, w, p: (m + 1, r, w, p))).words("""
+        positions are counted from 1
+        Token 0 is turned.
+        Count from 0: the angle of the first token is its phase."""),
+    "shared_frequency": Mistake(_wave(lambda m, r, w, p: (m, r, w[..., :1, :] + 0 * w, p))).words("""
+        all words have the frequencies w of the first word
+        RoPE in the place of Complex Order.
+        Look up the frequencies of every word, as its amplitudes and phases."""),
+    "turns": Mistake(_wave(lambda m, r, w, p: (m, r, 2 * np.pi * w, p))).words("""
+        2 pi w m: the frequency is read in turns instead of radians
+        Other waves.
+        Leave out 2 pi; frequencies are radians per position."""),
+    "half_schedule": Mistake(instead(lambda words, dim: words[..., None] * 10000 ** (-np.arange(dim) / dim))).words("""
+        10000^(t/dim) with t counting pairs
+        Frequencies are too high.
+        Double the exponent: v / 10000^(2t/dim), t = 0 .. dim - 1."""),
+    "no_conjugate": Mistake(_score(lambda q, k: q @ k)).words("""
+        Re(q k^T): the keys are not conjugated
+        Scores see the sum of positions.
+        Conjugate the keys: Re(q conj(k)^T)."""),
+    "imaginary": Mistake(_score(lambda q, k: -1j * (q @ np.conj(k)))).words("""
+        Im(q conj(k)^T): the imaginary part is taken
+        Other scores.
+        Take the real part: Re(q conj(k)^T)."""),
+    "modulus": Mistake(_score(lambda q, k: np.abs(q @ np.conj(k)) + 0j)).words("""
+        |q conj(k)^T|: the modulus is taken
+        Scores are never negative.
+        Take the real part, which can be negative: Re(q conj(k)^T)."""),
 }
 
 SCORES = "positions multiply each word by its own frequency; not affine in the content"

@@ -52,53 +52,34 @@ def _one_row_behind(f, a):
 
 
 MISTAKES = {
-    "kernel_turned_around": Mistake(
-        using(kernel=lambda a: a.kernel[:, ::-1]),
-        "y_i = sum_t w_t x_{i-t}: the kernel is reversed",
-        "The first tap weighs the token itself.",
-        "The last column of the kernel belongs to the token.",
-        only="convolve",
-    ),
-    "one_token_late": Mistake(
-        _shifted,
-        "y_i is that of token i - 1: one zero too many in front",
-        "No token sees itself.",
-        "Put width - 1 zeros in front, not width, or cut the output in front.",
-    ),
-    "state_one_row_ahead": Mistake(
-        using(kernel=_token_twice),
-        "the kept rows are one token too new: the cache was updated before it was read",
-        "Decoding reads each token twice and leaves out the oldest row.",
-        "Read the rows, then move them on.",
-        kind="rows",
-        only="convolve",
-    ),
-    "state_one_row_behind": Mistake(
-        _one_row_behind,
-        "the kept rows are one token too old: the first width - 1 of a cache of width rows are read",
-        "In decoding the convolution does not see the token before.",
-        "Read the last width - 1 rows of the cache.",
-        kind="rows",
-    ),
-    "state_in_reverse": Mistake(
-        using(state=lambda a: a.state[..., ::-1, :]),
-        "the kept rows stand with the newest first",
-        "Neighbours are exchanged after each call.",
-        "The oldest row comes first.",
-    ),
-    "bias_left_out": Mistake(
-        using(bias=lambda a: 0 * a.bias),
-        "b is not added",
-        "Every output is off by one vector.",
-        "Add the bias of the convolution.",
-    ),
-    "one_kernel_for_all": Mistake(
-        using(kernel=lambda a: 0 * a.kernel + a.kernel[:1]),
-        "all features use the kernel of feature 0",
-        "Feature 0 is right and no other.",
-        "Use one row of taps per feature: depthwise, groups = features.",
-        only="convolve",
-    ),
+    "kernel_turned_around": Mistake(using(kernel=lambda a: a.kernel[:, ::-1]), only="convolve").words("""
+        y_i = sum_t w_t x_{i-t}: the kernel is reversed
+        The first tap weighs the token itself.
+        The last column of the kernel belongs to the token."""),
+    "one_token_late": Mistake(_shifted).words("""
+        y_i is that of token i - 1: one zero too many in front
+        No token sees itself.
+        Put width - 1 zeros in front, not width, or cut the output in front."""),
+    "state_one_row_ahead": Mistake(using(kernel=_token_twice), kind="rows", only="convolve").words("""
+        the kept rows are one token too new: the cache was updated before it was read
+        Decoding reads each token twice and leaves out the oldest row.
+        Read the rows, then move them on."""),
+    "state_one_row_behind": Mistake(_one_row_behind, kind="rows").words("""
+        the kept rows are one token too old: the first width - 1 of a cache of width rows are read
+        In decoding the convolution does not see the token before.
+        Read the last width - 1 rows of the cache."""),
+    "state_in_reverse": Mistake(using(state=lambda a: a.state[..., ::-1, :])).words("""
+        the kept rows stand with the newest first
+        Neighbours are exchanged after each call.
+        The oldest row comes first."""),
+    "bias_left_out": Mistake(using(bias=lambda a: 0 * a.bias)).words("""
+        b is not added
+        Every output is off by one vector.
+        Add the bias of the convolution."""),
+    "one_kernel_for_all": Mistake(using(kernel=lambda a: 0 * a.kernel + a.kernel[:1]), only="convolve").words("""
+        all features use the kernel of feature 0
+        Feature 0 is right and no other.
+        Use one row of taps per feature: depthwise, groups = features."""),
 }
 
 

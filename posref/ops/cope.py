@@ -46,48 +46,38 @@ def _plain_gates(right):
 
 
 MISTAKES = {
-    "other_convention": Mistake(
-        using(convention=lambda a: {"official": "nodiv", "nodiv": "official"}[a.convention]),
-        "z is scaled where it should not be, or the reverse",
-        "Positions weigh sqrt(d) times too little, or too much.",
-        "Say which: the paper's code scales z, unless --cope-nodiv; x-transformers does not.",
-    ),
+    "other_convention": Mistake(using(convention=lambda a: {"official": "nodiv", "nodiv": "official"}[a.convention])).words("""
+        z is scaled where it should not be, or the reverse
+        Positions weigh sqrt(d) times too little, or too much.
+        Say which: the paper's code scales z, unless --cope-nodiv; x-transformers does not."""),
     "own_gate_left_out": Mistake(
-        _positions(lambda right, gates, rows: np.minimum(right(gates, rows=10**6) - gates, rows - 1)),
-        "the sum runs over l > j: the key's own gate is not counted",
-        "The own token is at 0, and all others one gate too near.",
-        "Count j as well.",
-    ),
+        _positions(lambda right, gates, rows: np.minimum(right(gates, rows=10**6) - gates, rows - 1))
+    ).words("""
+        the sum runs over l > j: the key's own gate is not counted
+        The own token is at 0, and all others one gate too near.
+        Count j as well."""),
     "counted_from_the_start": Mistake(
-        _positions(lambda right, gates, rows: np.minimum(np.cumsum(gates, axis=-1), rows - 1)),
-        "the sum runs over l <= j: gates are summed from the first key on",
-        "Absolute positions, and they fall short at the start.",
-        "Sum from the last key backwards.",
-    ),
-    "not_clipped": Mistake(
-        _positions(lambda right, gates, rows: right(gates, rows=10**6)),
-        "positions beyond the last row of the table are not clipped",
-        "Far keys have no position at all.",
-        "At most P - 1.",
-    ),
-    "nearest_row": Mistake(
-        inside(cope, "interpolate", lambda right: lambda by_row, p: right(by_row, np.rint(p))),
-        "positions are rounded to the nearest row of the table instead of interpolated",
-        "Nothing can be learned through the gates.",
-        "Interpolate between the two rows.",
-    ),
-    "future_counted": Mistake(
-        inside(cope, "scores", _all_counted),
-        "the gates of masked keys are counted",
-        "The positions of early queries depend on what comes.",
-        "Mask before the sum.",
-    ),
-    "gates_not_scaled": Mistake(
-        inside(cope, "scores", _plain_gates),
-        "sigmoid(q . k): the gate takes the scores without the scale",
-        "Gates are nearly open or closed.",
-        "The gate takes the scaled score.",
-    ),
+        _positions(lambda right, gates, rows: np.minimum(np.cumsum(gates, axis=-1), rows - 1))
+    ).words("""
+        the sum runs over l <= j: gates are summed from the first key on
+        Absolute positions, and they fall short at the start.
+        Sum from the last key backwards."""),
+    "not_clipped": Mistake(_positions(lambda right, gates, rows: right(gates, rows=10**6))).words("""
+        positions beyond the last row of the table are not clipped
+        Far keys have no position at all.
+        At most P - 1."""),
+    "nearest_row": Mistake(inside(cope, "interpolate", lambda right: lambda by_row, p: right(by_row, np.rint(p)))).words("""
+        positions are rounded to the nearest row of the table instead of interpolated
+        Nothing can be learned through the gates.
+        Interpolate between the two rows."""),
+    "future_counted": Mistake(inside(cope, "scores", _all_counted)).words("""
+        the gates of masked keys are counted
+        The positions of early queries depend on what comes.
+        Mask before the sum."""),
+    "gates_not_scaled": Mistake(inside(cope, "scores", _plain_gates)).words("""
+        sigmoid(q . k): the gate takes the scores without the scale
+        Gates are nearly open or closed.
+        The gate takes the scaled score."""),
 }
 
 CAUSAL = True

@@ -61,57 +61,41 @@ def _not_stretched(query_places, key_places, query_size, key_size):
 
 MISTAKES = {
     "sign": Mistake(
-        lambda f, a: f(**a)[..., ::-1, ::-1] if "query_size" in a else _mirrored(f, a),
-        "the offset is key - query",
-        "Images are seen upside down and mirrored.",
-        "Subtract the key's place from the query's.",
-        only="rows bias attend",
-    ),
-    "not_stretched": Mistake(
-        instead(_not_stretched),
-        "i - j + n - 1 for grids of two sizes: positions of keys and queries are not brought to one scale",
-        "Pooled keys stand in a corner of the image.",
-        "Multiply each place by the larger size over its own.",
-        only="rows",
-    ),
-    "in_float32": Mistake(
-        instead(_in_float32),
-        "positions are multiplied by a float32 ratio and cut, so a whole number may become the one below",
-        "A few pairs read the neighbouring row; as released.",
-        "Compute rows in integers.",
-        only="rows",
-    ),
-    "exchanged": Mistake(
-        using(rows=lambda a: np.minimum(a.columns, len(a.row_table) - 1), columns=lambda a: a.rows),
-        "the table of rows is read by columns, and the table of columns by rows",
-        "Images are transposed.",
-        "R belongs to rows, C to columns.",
-    ),
-    "query_scaled": Mistake(
-        inside(decomposed, "bias", _scaled),
-        "(q / sqrt(d)) . R: the queries are scaled in the position terms as well",
-        "Position weighs sqrt(d) times too little.",
-        "Take queries before they are scaled.",
-    ),
-    "row_alone": Mistake(
-        using(column_table=lambda a: 0 * a.column_table),
-        "the term of the columns is left out",
-        "Columns are not distinguished.",
-        "Add both terms.",
-    ),
-    "from_corner_to_corner": Mistake(
-        instead(_corners),
-        "the table is resized with its end rows kept in place (align_corners)",
-        "Every row but the middle is another.",
-        "Centres on centres: align_corners is False.",
-    ),
+        lambda f, a: f(**a)[..., ::-1, ::-1] if "query_size" in a else _mirrored(f, a), only="rows bias attend"
+    ).words("""
+        the offset is key - query
+        Images are seen upside down and mirrored.
+        Subtract the key's place from the query's."""),
+    "not_stretched": Mistake(instead(_not_stretched), only="rows").words("""
+        i - j + n - 1 for grids of two sizes: positions of keys and queries are not brought to one scale
+        Pooled keys stand in a corner of the image.
+        Multiply each place by the larger size over its own."""),
+    "in_float32": Mistake(instead(_in_float32), only="rows").words("""
+        positions are multiplied by a float32 ratio and cut, so a whole number may become the one below
+        A few pairs read the neighbouring row; as released.
+        Compute rows in integers."""),
+    "exchanged": Mistake(using(rows=lambda a: np.minimum(a.columns, len(a.row_table) - 1), columns=lambda a: a.rows)).words("""
+        the table of rows is read by columns, and the table of columns by rows
+        Images are transposed.
+        R belongs to rows, C to columns."""),
+    "query_scaled": Mistake(inside(decomposed, "bias", _scaled)).words("""
+        (q / sqrt(d)) . R: the queries are scaled in the position terms as well
+        Position weighs sqrt(d) times too little.
+        Take queries before they are scaled."""),
+    "row_alone": Mistake(using(column_table=lambda a: 0 * a.column_table)).words("""
+        the term of the columns is left out
+        Columns are not distinguished.
+        Add both terms."""),
+    "from_corner_to_corner": Mistake(instead(_corners)).words("""
+        the table is resized with its end rows kept in place (align_corners)
+        Every row but the middle is another.
+        Centres on centres: align_corners is False."""),
     "not_clamped": Mistake(
-        result(lambda y: np.concatenate([y[:1] / 2, y[1:-1], y[-1:] / 2]) if len(y) > 2 else missing()),
-        "rows beyond the ends of the table are read as zeros",
-        "The ends are too small.",
-        "Take the first or last row where a place is beyond it.",
-        only="resize",
-    ),
+        result(lambda y: np.concatenate([y[:1] / 2, y[1:-1], y[-1:] / 2]) if len(y) > 2 else missing()), only="resize"
+    ).words("""
+        rows beyond the ends of the table are read as zeros
+        The ends are too small.
+        Take the first or last row where a place is beyond it."""),
 }
 
 

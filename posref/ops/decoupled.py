@@ -51,56 +51,41 @@ ARRAYS = {
 }
 
 MISTAKES = {
-    "content_alone": Mistake(
-        using(q_turned=lambda a: 0 * a.q_turned),
-        "the product of the rotated parts is left out",
-        "The model sees no order.",
-        "Add the product of the turned parts to the scores.",
-    ),
-    "turned_alone": Mistake(
-        using(q=lambda a: 0 * a.q),
-        "the product of the contents is left out",
-        "The model sees order alone.",
-        "Add the product of the contents to the scores.",
-    ),
-    "scale_of_the_content": Mistake(
-        using(scale=_of_the_content),
-        "1/sqrt(d) instead of 1/sqrt(d + d_rope): the scale leaves out the rotated part, 128 for 192 in DeepSeek-V3",
-        "Attention is too sharp.",
-        "Divide by the root of the whole width, content and turned part together.",
-    ),
-    "each_by_its_width": Mistake(
-        _each_by_its_width,
-        "1/sqrt(d) and 1/sqrt(d_rope): each part is scaled by its own width",
-        "Position weighs too much.",
-        "One scale, (d + d_rope)^-1/2, for the sum.",
-    ),
-    "turned_unscaled": Mistake(
-        using(q_turned=lambda a: a.q_turned / a.scale),
-        "the rotated part is not scaled",
-        "Position outweighs content.",
-        "Scale the sum of both products.",
-    ),
+    "content_alone": Mistake(using(q_turned=lambda a: 0 * a.q_turned)).words("""
+        the product of the rotated parts is left out
+        The model sees no order.
+        Add the product of the turned parts to the scores."""),
+    "turned_alone": Mistake(using(q=lambda a: 0 * a.q)).words("""
+        the product of the contents is left out
+        The model sees order alone.
+        Add the product of the contents to the scores."""),
+    "scale_of_the_content": Mistake(using(scale=_of_the_content)).words("""
+        1/sqrt(d) instead of 1/sqrt(d + d_rope): the scale leaves out the rotated part, 128 for 192 in DeepSeek-V3
+        Attention is too sharp.
+        Divide by the root of the whole width, content and turned part together."""),
+    "each_by_its_width": Mistake(_each_by_its_width).words("""
+        1/sqrt(d) and 1/sqrt(d_rope): each part is scaled by its own width
+        Position weighs too much.
+        One scale, (d + d_rope)^-1/2, for the sum."""),
+    "turned_unscaled": Mistake(using(q_turned=lambda a: a.q_turned / a.scale)).words("""
+        the rotated part is not scaled
+        Position outweighs content.
+        Scale the sum of both products."""),
     "heads_tiled": ATTENTION["heads_tiled"],
-    "no_mask": Mistake(
-        UNMASKED,
-        "the mask is left out: masked keys are seen",
-        "Loss is too good in training, text is bad in generation.",
-        "Apply the mask to the scores before the softmax.",
-    ),
-    "features_reversed": Mistake(
-        using(q_turned=lambda a: a.q_turned[..., ::-1]),
-        "rotated queries and keys order their features differently, as two layouts do",
-        "Scores see noise.",
-        "Turn queries and keys with one layout, and join their parts in one order.",
-    ),
+    "no_mask": Mistake(UNMASKED).words("""
+        the mask is left out: masked keys are seen
+        Loss is too good in training, text is bad in generation.
+        Apply the mask to the scores before the softmax."""),
+    "features_reversed": Mistake(using(q_turned=lambda a: a.q_turned[..., ::-1])).words("""
+        rotated queries and keys order their features differently, as two layouts do
+        Scores see noise.
+        Turn queries and keys with one layout, and join their parts in one order."""),
     "heads_share_a_matrix": Mistake(
-        using(w_k=lambda a: np.broadcast_to(a.w_k[:1], a.w_k.shape)),
-        "all heads are absorbed by the matrix of head 0",
-        "Head 0 right, the others wrong.",
-        "Absorb into every head its own matrix.",
-        only="absorbed_scores",
-    ),
+        using(w_k=lambda a: np.broadcast_to(a.w_k[:1], a.w_k.shape)), only="absorbed_scores"
+    ).words("""
+        all heads are absorbed by the matrix of head 0
+        Head 0 right, the others wrong.
+        Absorb into every head its own matrix."""),
 }
 
 FURTHER = {

@@ -58,67 +58,50 @@ def _gelu_by_tanh(h):
 
 
 MISTAKES = {
-    "no_threshold": Mistake(
-        using(threshold=2.0**-20),
-        "max(i, 0): the threshold is left out",
-        "The first tokens see their neighbors as far away.",
-        "max(i, |m L|) in the denominator.",
-    ),
+    "no_threshold": Mistake(using(threshold=2.0**-20)).words("""
+        max(i, 0): the threshold is left out
+        The first tokens see their neighbors as far away.
+        max(i, |m L|) in the denominator."""),
     "always_the_threshold": Mistake(
-        _progress(lambda right, i, j, c, threshold, eps: right(0 * i, j - i[..., :1], c=c, threshold=threshold, eps=eps)),
-        "|m L| is the denominator in every row: the position of the query is left out",
-        "Right for the first query alone.",
-        "One denominator a query.",
-    ),
+        _progress(lambda right, i, j, c, threshold, eps: right(0 * i, j - i[..., :1], c=c, threshold=threshold, eps=eps))
+    ).words("""
+        |m L| is the denominator in every row: the position of the query is left out
+        Right for the first query alone.
+        One denominator a query."""),
     "counted_from_one": Mistake(
-        using(query_positions=lambda a: a.query_positions + 1, key_positions=lambda a: a.key_positions + 1),
-        "max(i + 1, L): positions are counted from 1",
-        "Distances are right and denominators are not; less so the later the query.",
-        "Count from 0.",
-        kind="positions",
-    ),
-    "not_normalized": Mistake(
-        _progress(_not_normalized),
-        "ln(1 + c |i - j|): the denominator is left out",
-        "Far tokens leave the range that was trained.",
-        "Divide by the logarithm at the query.",
-    ),
-    "no_logarithm": Mistake(
-        _progress(_no_logarithm),
-        "|i - j| / max(i, L): the logarithms are left out",
-        "Near tokens are all at 0.",
-        "Take ln(1 + c x) of both.",
-    ),
-    "share_of_the_key": Mistake(
-        _progress(_share_of_the_key),
-        "max(j, L): the denominator uses the key's position",
-        "Near keys of a late query look far.",
-        "The denominator is the query's.",
-    ),
-    "no_relu": Mistake(
-        _activated(lambda h: h),
-        "W_2 (w_1 x + b_1) + b_2: the network has no hidden nonlinearity",
-        "A line.",
-        "relu between the layers.",
-    ),
-    "gelu": Mistake(
-        _activated(_gelu),
-        "W_2 gelu(w_1 x + b_1) + b_2: the hidden nonlinearity is torch.nn.GELU()",
-        "Close for large numbers, not for those around 0.",
-        "relu between the layers.",
-    ),
-    "gelu_by_tanh": Mistake(
-        _activated(_gelu_by_tanh),
-        "W_2 gelu(w_1 x + b_1) + b_2 with the tanh approximation, the default of jax.nn.gelu",
-        "Close for large numbers, not for those around 0.",
-        "relu between the layers.",
-    ),
-    "no_output_bias": Mistake(
-        using(b_2=lambda a: 0 * a.b_2),
-        "b_2 = 0: the last layer has no bias",
-        "Equal after softmax, not before.",
-        "Add b_2, or compare after the softmax.",
-    ),
+        using(query_positions=lambda a: a.query_positions + 1, key_positions=lambda a: a.key_positions + 1), kind="positions"
+    ).words("""
+        max(i + 1, L): positions are counted from 1
+        Distances are right and denominators are not; less so the later the query.
+        Count from 0."""),
+    "not_normalized": Mistake(_progress(_not_normalized)).words("""
+        ln(1 + c |i - j|): the denominator is left out
+        Far tokens leave the range that was trained.
+        Divide by the logarithm at the query."""),
+    "no_logarithm": Mistake(_progress(_no_logarithm)).words("""
+        |i - j| / max(i, L): the logarithms are left out
+        Near tokens are all at 0.
+        Take ln(1 + c x) of both."""),
+    "share_of_the_key": Mistake(_progress(_share_of_the_key)).words("""
+        max(j, L): the denominator uses the key's position
+        Near keys of a late query look far.
+        The denominator is the query's."""),
+    "no_relu": Mistake(_activated(lambda h: h)).words("""
+        W_2 (w_1 x + b_1) + b_2: the network has no hidden nonlinearity
+        A line.
+        relu between the layers."""),
+    "gelu": Mistake(_activated(_gelu)).words("""
+        W_2 gelu(w_1 x + b_1) + b_2: the hidden nonlinearity is torch.nn.GELU()
+        Close for large numbers, not for those around 0.
+        relu between the layers."""),
+    "gelu_by_tanh": Mistake(_activated(_gelu_by_tanh)).words("""
+        W_2 gelu(w_1 x + b_1) + b_2 with the tanh approximation, the default of jax.nn.gelu
+        Close for large numbers, not for those around 0.
+        relu between the layers."""),
+    "no_output_bias": Mistake(using(b_2=lambda a: 0 * a.b_2)).words("""
+        b_2 = 0: the last layer has no bias
+        Equal after softmax, not before.
+        Add b_2, or compare after the softmax."""),
 }
 REPLACED = {"sign"}  # of positions: distances have none
 

@@ -53,66 +53,46 @@ def _closed_form(dim, base, layout, length, step):
 
 
 MISTAKES = {
-    "classical": Mistake(
-        _step(_classical),
-        "the classical rule of order 4 is used instead of the 3/8 rule",
-        "Results differ in the fifth order of the step.",
-        "Take the 3/8 rule, which is torchdiffeq's rk4.",
-    ),
-    "euler": Mistake(
-        _step(lambda right, d, t, p, h: p + h * d(t, p)),
-        "p + h f(t, p): Euler's rule, one slope per step",
-        "Errors of first order.",
-        "Take the four slopes of the 3/8 rule in every step.",
-    ),
-    "one_substep": Mistake(
-        using(substeps=1),
-        "one step between neighboring times, without substeps",
-        "Less exact.",
-        "Cut every interval into `substeps` steps; the released code has 5.",
-    ),
-    "whole_size": Mistake(
-        _whole_size,
-        "every substep has the size h of the whole interval instead of h / substeps",
-        "Time runs faster.",
-        "Divide the interval: h = (t_{i+1} - t_i) / substeps.",
-    ),
-    "frozen_time": Mistake(
-        _step(lambda right, d, t, p, h: right(lambda _, x: d(t, x), t, p, h)),
-        "f(t_i, p) within a step: the stages do not move on in time",
-        "Errors of first order.",
-        "Ask for the slopes at t, t + h/3, t + 2h/3 and t + h.",
-    ),
-    "sign": Mistake(
-        inside(floater, "antisymmetric", lambda right: lambda w, *, layout: -right(w, layout=layout)),
-        "-B: the field has the wrong sign",
-        "Sines have the wrong sign.",
-        "The sine grows by w times the cosine, the cosine by -w times the sine.",
-    ),
-    "unit_times": Mistake(
-        using(step=1.0),
-        "the times are 0, 1, 2, ..: the step 0.01 is left out",
-        "Time runs a hundred times faster.",
-        "Multiply positions by the step: t_i = 0.01 i in the released code.",
-    ),
-    "closed_form": Mistake(
-        instead(_closed_form),
-        "sin and cos are computed directly, without the solver",
-        "Better, and not what the rule gives.",
-        "Run the solver; its error is part of the result.",
-    ),
-    "start_skipped": Mistake(
-        _start_skipped,
-        "row 0 is the state at t_1: the start is left out",
-        "Positions are one too large.",
-        "Row 0 is the start itself; the first step leads to row 1.",
-    ),
-    "other_layout": Mistake(
-        "other_layout",
-        "pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse",
-        "Garbage.",
-        "Build the field and the start in the layout that is asked for.",
-    ),
+    "classical": Mistake(_step(_classical)).words("""
+        the classical rule of order 4 is used instead of the 3/8 rule
+        Results differ in the fifth order of the step.
+        Take the 3/8 rule, which is torchdiffeq's rk4."""),
+    "euler": Mistake(_step(lambda right, d, t, p, h: p + h * d(t, p))).words("""
+        p + h f(t, p): Euler's rule, one slope per step
+        Errors of first order.
+        Take the four slopes of the 3/8 rule in every step."""),
+    "one_substep": Mistake(using(substeps=1)).words("""
+        one step between neighboring times, without substeps
+        Less exact.
+        Cut every interval into `substeps` steps; the released code has 5."""),
+    "whole_size": Mistake(_whole_size).words("""
+        every substep has the size h of the whole interval instead of h / substeps
+        Time runs faster.
+        Divide the interval: h = (t_{i+1} - t_i) / substeps."""),
+    "frozen_time": Mistake(_step(lambda right, d, t, p, h: right(lambda _, x: d(t, x), t, p, h))).words("""
+        f(t_i, p) within a step: the stages do not move on in time
+        Errors of first order.
+        Ask for the slopes at t, t + h/3, t + 2h/3 and t + h."""),
+    "sign": Mistake(inside(floater, "antisymmetric", lambda right: lambda w, *, layout: -right(w, layout=layout))).words("""
+        -B: the field has the wrong sign
+        Sines have the wrong sign.
+        The sine grows by w times the cosine, the cosine by -w times the sine."""),
+    "unit_times": Mistake(using(step=1.0)).words("""
+        the times are 0, 1, 2, ..: the step 0.01 is left out
+        Time runs a hundred times faster.
+        Multiply positions by the step: t_i = 0.01 i in the released code."""),
+    "closed_form": Mistake(instead(_closed_form)).words("""
+        sin and cos are computed directly, without the solver
+        Better, and not what the rule gives.
+        Run the solver; its error is part of the result."""),
+    "start_skipped": Mistake(_start_skipped).words("""
+        row 0 is the state at t_1: the start is left out
+        Positions are one too large.
+        Row 0 is the start itself; the first step leads to row 1."""),
+    "other_layout": Mistake("other_layout").words("""
+        pairs are (2t, 2t+1) instead of (t, t + d/2), or the reverse
+        Garbage.
+        Build the field and the start in the layout that is asked for."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

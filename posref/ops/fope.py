@@ -61,93 +61,69 @@ def _dropped(y, a):
 MISTAKES = {
     "other_padding": Mistake(
         using(convention=lambda a: {"released": "zero_phase", "zero_phase": "released"}[a.convention]),
-        "pairs without a frequency have sin = 0 where it is 1, or the reverse, as in another implementation",
-        "Their part of every score is halved, or doubled.",
-        "Pad sin with what the model was trained with: 1 in the authors' code and in Intern-S1-Pro.",
         seen_in=("vllm-project/vllm#55204", "TsinghuaC3I/Fourier-Position-Embedding#6"),
-    ),
-    "low_frequencies_turn": Mistake(
-        inside(fope, "tables", _turning),
-        "pairs beyond the width of the coefficients turn by cos(m w), sin(m w) as in RoPE",
-        "Right for short texts with sin 0; far ones meet angles that training had not seen.",
-        "cos = 1 in the pairs beyond the width, and sin by convention.",
-    ),
-    "still_pairs_dropped": Mistake(
-        result(_dropped),
-        "cos = sin = 0: pairs that do not turn are multiplied by 0",
-        "Content without position is lost.",
-        "cos = 1 in the pairs beyond the width.",
-    ),
+    ).words("""
+        pairs without a frequency have sin = 0 where it is 1, or the reverse, as in another implementation
+        Their part of every score is halved, or doubled.
+        Pad sin with what the model was trained with: 1 in the authors' code and in Intern-S1-Pro."""),
+    "low_frequencies_turn": Mistake(inside(fope, "tables", _turning)).words("""
+        pairs beyond the width of the coefficients turn by cos(m w), sin(m w) as in RoPE
+        Right for short texts with sin 0; far ones meet angles that training had not seen.
+        cos = 1 in the pairs beyond the width, and sin by convention."""),
+    "still_pairs_dropped": Mistake(result(_dropped)).words("""
+        cos = sin = 0: pairs that do not turn are multiplied by 0
+        Content without position is lost.
+        cos = 1 in the pairs beyond the width."""),
     "cos_for_sin": Mistake(
-        using(cos_coefficients=lambda a: a.sin_coefficients, sin_coefficients=lambda a: a.cos_coefficients),
-        "the matrices C and S are exchanged",
-        "Everything is slightly wrong: both are near the step-eye.",
-        "cos_coef is for cosines, sin_coef for sines.",
-    ),
-    "one_matrix": Mistake(
-        using(sin_coefficients=lambda a: a.cos_coefficients),
-        "the matrix C is used for sines as well as cosines",
-        "Right for models with fourier_separate_basis false.",
-        "Read both matrices.",
-    ),
-    "no_noise": Mistake(
-        _both(lambda c: fope.step_eye(*c.shape[-2:]) + 0 * c),
-        "the stored coefficients are not read: each pair has one frequency",
-        "RoPE without its low frequencies.",
-        "Load cos_coef and sin_coef; they are buffers, not weights.",
-    ),
-    "transposed": Mistake(
-        _both(lambda c: np.swapaxes(c, -1, -2) if c.shape[-1] == c.shape[-2] else missing()),
-        "C^T and S^T: rows and columns are exchanged, (width, kept) for (kept, width)",
-        "Everything is slightly wrong: both are near the step-eye.",
-        "The first axis of a head's matrix is that of the frequencies.",
-    ),
-    "of_the_first_head": Mistake(
-        _both(lambda c: np.broadcast_to(c[:1], c.shape)),
-        "all heads use the matrices of head 0",
-        "Head 0 is right and no other.",
-        "One matrix a key head; queries have that of their key.",
-    ),
-    "columns_normalized": Mistake(
-        _both(lambda c: c / c.sum(axis=-2, keepdims=True)),
-        "the columns of C and S are divided by their sums (fourier_norm, which no released configuration sets)",
-        "Pairs are turned by other mixtures, and stretched.",
-        "Use the coefficients as they are.",
-    ),
+        using(cos_coefficients=lambda a: a.sin_coefficients, sin_coefficients=lambda a: a.cos_coefficients)
+    ).words("""
+        the matrices C and S are exchanged
+        Everything is slightly wrong: both are near the step-eye.
+        cos_coef is for cosines, sin_coef for sines."""),
+    "one_matrix": Mistake(using(sin_coefficients=lambda a: a.cos_coefficients)).words("""
+        the matrix C is used for sines as well as cosines
+        Right for models with fourier_separate_basis false.
+        Read both matrices."""),
+    "no_noise": Mistake(_both(lambda c: fope.step_eye(*c.shape[-2:]) + 0 * c)).words("""
+        the stored coefficients are not read: each pair has one frequency
+        RoPE without its low frequencies.
+        Load cos_coef and sin_coef; they are buffers, not weights."""),
+    "transposed": Mistake(_both(lambda c: np.swapaxes(c, -1, -2) if c.shape[-1] == c.shape[-2] else missing())).words("""
+        C^T and S^T: rows and columns are exchanged, (width, kept) for (kept, width)
+        Everything is slightly wrong: both are near the step-eye.
+        The first axis of a head's matrix is that of the frequencies."""),
+    "of_the_first_head": Mistake(_both(lambda c: np.broadcast_to(c[:1], c.shape))).words("""
+        all heads use the matrices of head 0
+        Head 0 is right and no other.
+        One matrix a key head; queries have that of their key."""),
+    "columns_normalized": Mistake(_both(lambda c: c / c.sum(axis=-2, keepdims=True))).words("""
+        the columns of C and S are divided by their sums (fourier_norm, which no released configuration sets)
+        Pairs are turned by other mixtures, and stretched.
+        Use the coefficients as they are."""),
     "other_pairs": Mistake(
-        inside(rope, "rotate", lambda right: lambda x, cos, sin, layout: right(x, cos, sin, layout="interleaved")),
-        "features are paired (2t, 2t + 1)",
-        "A valid map of the wrong features.",
-        "Pair t is (t, t + dim/2).",
-    ),
-    "all_frequencies": Mistake(
-        instead(lambda dim, base, length: rope.frequencies(dim, base)),
-        "no frequency is left out: they are RoPE's",
-        "Coefficients have fewer rows than there are frequencies.",
-        "Keep those with w length >= 2 pi.",
-        only="frequencies",
-    ),
-    "radians_for_turns": Mistake(
-        using(length=lambda a: 2 * np.pi * a.length),
-        "w L >= 1: a frequency is kept from one radian on instead of one turn",
-        "Coefficients have fewer rows than there are frequencies.",
-        "Keep those with w length >= 2 pi.",
-        only="frequencies",
-    ),
-    "plain_eye": Mistake(
-        instead(lambda kept, width: np.eye(kept, width)),
-        "ones at (u, u): the step is 1, so only the fastest frequencies are kept",
-        "Right where the width is what is kept.",
-        "Row u ceil(kept / width) for column u.",
-        only="step_eye",
-    ),
+        inside(rope, "rotate", lambda right: lambda x, cos, sin, layout: right(x, cos, sin, layout="interleaved"))
+    ).words("""
+        features are paired (2t, 2t + 1)
+        A valid map of the wrong features.
+        Pair t is (t, t + dim/2)."""),
+    "all_frequencies": Mistake(instead(lambda dim, base, length: rope.frequencies(dim, base)), only="frequencies").words("""
+        no frequency is left out: they are RoPE's
+        Coefficients have fewer rows than there are frequencies.
+        Keep those with w length >= 2 pi."""),
+    "radians_for_turns": Mistake(using(length=lambda a: 2 * np.pi * a.length), only="frequencies").words("""
+        w L >= 1: a frequency is kept from one radian on instead of one turn
+        Coefficients have fewer rows than there are frequencies.
+        Keep those with w length >= 2 pi."""),
+    "plain_eye": Mistake(instead(lambda kept, width: np.eye(kept, width)), only="step_eye").words("""
+        ones at (u, u): the step is 1, so only the fastest frequencies are kept
+        Right where the width is what is kept.
+        Row u ceil(kept / width) for column u."""),
     "steps_rounded_down": Mistake(
-        instead(lambda kept, width: 1 * (np.arange(kept)[:, None] == kept // width * np.arange(width))),
-        "floor(kept / width): the step is rounded down",
-        "No column is empty, and the slowest frequencies are left out.",
-        "Row u ceil(kept / width) for column u.",
-        only="step_eye",
-    ),
+        instead(lambda kept, width: 1 * (np.arange(kept)[:, None] == kept // width * np.arange(width))), only="step_eye"
+    ).words("""
+        floor(kept / width): the step is rounded down
+        No column is empty, and the slowest frequencies are left out.
+        Row u ceil(kept / width) for column u."""),
 }
 
 PRESETS = {name: ("frequencies", fope.PRESETS[name]) for name in fope.PRESETS}

@@ -27,59 +27,49 @@ def _both_gates(f, a):
 
 
 MISTAKES = {
-    "gate_not_logarithm": Mistake(
-        inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x))),
-        "f instead of ln f: the logarithm is left out",
-        "What should be forgotten is rewarded.",
-        "Add the logarithm of the gate to the scores.",
-    ),
-    "gate_of_the_negative": Mistake(
-        using(x=lambda a: -a.x),
-        "ln(1 - f): the gate is read as the share that is forgotten",
-        "Tokens that should keep forget.",
-        "f = 1 keeps everything.",
-    ),
-    "sign": Mistake(
-        inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form)),
-        "c_j - c_i: the difference has the wrong sign",
-        "Far tokens are preferred.",
-        "The bias is 0 or below for keys in the past.",
-    ),
-    "key_gate_included": Mistake(
-        instead(_one_token_early),
-        "the sum runs over j .. i - 1: the key's gate is included and the query's is not",
-        "Each token forgets itself and not what was before it.",
-        "Sum the gates of j + 1 .. i: the running sum includes the token itself.",
-    ),
-    "both_gates_included": Mistake(
-        _both_gates,
-        "the sum runs over j .. i: the key's own gate is included",
-        "Every token forgets a part of itself: the diagonal is not 0.",
-        "Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive.",
-    ),
+    "gate_not_logarithm": Mistake(inside(forgetting, "log_sigmoid", lambda right: lambda x: 1 / (1 + np.exp(-x)))).words("""
+        f instead of ln f: the logarithm is left out
+        What should be forgotten is rewarded.
+        Add the logarithm of the gate to the scores."""),
+    "gate_of_the_negative": Mistake(using(x=lambda a: -a.x)).words("""
+        ln(1 - f): the gate is read as the share that is forgotten
+        Tokens that should keep forget.
+        f = 1 keeps everything."""),
+    "sign": Mistake(inside(forgetting, "bias", lambda right: lambda x, *, form: -right(x, form=form))).words("""
+        c_j - c_i: the difference has the wrong sign
+        Far tokens are preferred.
+        The bias is 0 or below for keys in the past."""),
+    "key_gate_included": Mistake(instead(_one_token_early)).words("""
+        the sum runs over j .. i - 1: the key's gate is included and the query's is not
+        Each token forgets itself and not what was before it.
+        Sum the gates of j + 1 .. i: the running sum includes the token itself."""),
+    "both_gates_included": Mistake(_both_gates).words("""
+        the sum runs over j .. i: the key's own gate is included
+        Every token forgets a part of itself: the diagonal is not 0.
+        Sum the gates of j + 1 .. i: c_i - c_j, both sums inclusive."""),
     "not_summed": Mistake(
-        using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1)),
-        "ln f_i - ln f_j: the gates are not summed",
-        "A gate acts on its own token alone.",
-        "Take running sums along the sequence.",
-    ),
+        using(log_gates=lambda a: np.concatenate([a.log_gates[..., :1], np.diff(a.log_gates, axis=-1)], axis=-1))
+    ).words("""
+        ln f_i - ln f_j: the gates are not summed
+        A gate acts on its own token alone.
+        Take running sums along the sequence."""),
     "summed_over_heads": Mistake(
         using(
             log_gates=lambda a: (
                 np.cumsum(a.log_gates, axis=-2)
                 - np.concatenate([0 * a.log_gates[..., :1], np.cumsum(a.log_gates, axis=-2)[..., :-1]], axis=-1)
             )
-        ),
-        "the running sums go along the heads instead of the tokens",
-        "Gates of one head act in the next.",
-        "Put heads before the sequence.",
-    ),
+        )
+    ).words("""
+        the running sums go along the heads instead of the tokens
+        Gates of one head act in the next.
+        Put heads before the sequence."""),
     "gates_of_the_first_head": Mistake(
-        using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape)),
-        "all heads use the gates of head 0; even with grouped keys each query head has its own gate",
-        "Head 0 is right and no other.",
-        "One gate a query head.",
-    ),
+        using(log_gates=lambda a: np.broadcast_to(a.log_gates[..., :1, :], a.log_gates.shape))
+    ).words("""
+        all heads use the gates of head 0; even with grouped keys each query head has its own gate
+        Head 0 is right and no other.
+        One gate a query head."""),
 }
 
 CAUSAL = True

@@ -33,42 +33,32 @@ def _mixed(rows, slow, fast, alpha):
 
 
 MISTAKES = {
-    "alpha_swapped": Mistake(
-        using(alpha=lambda a: 1 - a.alpha),
-        "1 - alpha for alpha: the digits exchange their weights",
-        "Right for the table's own rows, wrong beyond them.",
-        "Give alpha to the slow digit, position // n, and 1 - alpha to the fast one.",
-    ),
-    "digits_swapped": Mistake(
-        _rows(lambda u, m, n, alpha, table: _mixed(u, m % n, m // n, alpha)),
-        "position % n is the slow digit: i and j are exchanged",
-        "The first n rows are not the table.",
-        "The slow digit is position // n, the fast one position % n.",
-    ),
-    "no_base_vectors": Mistake(
-        _rows(lambda u, m, n, alpha, table: _mixed(table, m // n, m % n, alpha)),
-        "the trained rows p are mixed in place of the base vectors u",
-        "The first n rows are not the table.",
-        "Mix the base vectors: u = (p - alpha p_0) / (1 - alpha).",
-    ),
+    "alpha_swapped": Mistake(using(alpha=lambda a: 1 - a.alpha)).words("""
+        1 - alpha for alpha: the digits exchange their weights
+        Right for the table's own rows, wrong beyond them.
+        Give alpha to the slow digit, position // n, and 1 - alpha to the fast one."""),
+    "digits_swapped": Mistake(_rows(lambda u, m, n, alpha, table: _mixed(u, m % n, m // n, alpha))).words("""
+        position % n is the slow digit: i and j are exchanged
+        The first n rows are not the table.
+        The slow digit is position // n, the fast one position % n."""),
+    "no_base_vectors": Mistake(_rows(lambda u, m, n, alpha, table: _mixed(table, m // n, m % n, alpha))).words("""
+        the trained rows p are mixed in place of the base vectors u
+        The first n rows are not the table.
+        Mix the base vectors: u = (p - alpha p_0) / (1 - alpha)."""),
     "counts_from_one": Mistake(
-        _rows(lambda u, m, n, alpha, table: _mixed(u, np.maximum(m - 1, 0) // n, np.maximum(m - 1, 0) % n, alpha)),
-        "positions are counted from 1: the paper's 1-based digits are used with 0-based positions",
-        "Rows are off by one.",
-        "Count from 0: the digits are position // n and position % n.",
-    ),
-    "wrapped": Mistake(
-        _rows(lambda u, m, n, alpha, table: table[m % n]),
-        "position % n alone: the table is repeated",
-        "Positions beyond n repeat.",
-        "Use both digits, position // n and position % n.",
-    ),
-    "half": Mistake(
-        using(alpha=0.5),
-        "alpha = 1/2: both digits have the same weight",
-        "(i, j) and (j, i) collide.",
-        "Take alpha in (0, 1) other than 1/2; bert4keras has 0.4.",
-    ),
+        _rows(lambda u, m, n, alpha, table: _mixed(u, np.maximum(m - 1, 0) // n, np.maximum(m - 1, 0) % n, alpha))
+    ).words("""
+        positions are counted from 1: the paper's 1-based digits are used with 0-based positions
+        Rows are off by one.
+        Count from 0: the digits are position // n and position % n."""),
+    "wrapped": Mistake(_rows(lambda u, m, n, alpha, table: table[m % n])).words("""
+        position % n alone: the table is repeated
+        Positions beyond n repeat.
+        Use both digits, position // n and position % n."""),
+    "half": Mistake(using(alpha=0.5)).words("""
+        alpha = 1/2: both digits have the same weight
+        (i, j) and (j, i) collide.
+        Take alpha in (0, 1) other than 1/2; bert4keras has 0.4."""),
 }
 
 PRESETS = {"bert4keras": ("extend", hierarchical.PRESETS["bert4keras"])}

@@ -36,34 +36,29 @@ def _per_position(of_positions, of_steps):
 REPLACED = {"position_plus_one"}  # shared mistakes that have a form of their own here
 
 MISTAKES = {
-    "starts_at_one": Mistake(
-        _starts_at_one,
-        "i + 1: positions are one too large",
-        "Token 0 has the encoding of token 1.",
-        "Count from 0; the first token gets 0.",
-        only="encode encode_normalized",
-    ),
+    "starts_at_one": Mistake(_starts_at_one, only="encode encode_normalized").words("""
+        i + 1: positions are one too large
+        Token 0 has the encoding of token 1.
+        Count from 0; the first token gets 0."""),
     "other_denominator": Mistake(
-        using(denominator=lambda a: {"length": "length - 1", "length - 1": "length"}[a.denominator]),
-        "length for length - 1, or the reverse",
-        "Only length - 1 reaches 1.",
-        "Divide by length - 1 if the last token is to get 1, else by length.",
-        only="encode_normalized",
-    ),
+        using(denominator=lambda a: {"length": "length - 1", "length - 1": "length"}[a.denominator]), only="encode_normalized"
+    ).words("""
+        length for length - 1, or the reverse
+        Only length - 1 reaches 1.
+        Divide by length - 1 if the last token is to get 1, else by length."""),
     "centered": Mistake(
         _per_position(lambda a: 2 * (a.positions[..., None] + 0.5) / a.length - 1, lambda a: 2 / a.length),
-        "2 (i + 1/2) / length - 1: the coordinates of DINOv3",
-        "Values lie in (-1, 1).",
-        "Divide the position itself; centers between -1 and 1 are DINOv3's.",
         only="encode_normalized steps",
-    ),
+    ).words("""
+        2 (i + 1/2) / length - 1: the coordinates of DINOv3
+        Values lie in (-1, 1).
+        Divide the position itself; centers between -1 and 1 are DINOv3's."""),
     "unnormalized": Mistake(
-        _per_position(lambda a: a.positions[..., None], lambda a: 1),
-        "i: the division is left out",
-        "Values grow with the position.",
-        "Divide by length or by length - 1, as is asked for.",
-        only="encode_normalized steps",
-    ),
+        _per_position(lambda a: a.positions[..., None], lambda a: 1), only="encode_normalized steps"
+    ).words("""
+        i: the division is left out
+        Values grow with the position.
+        Divide by length or by length - 1, as is asked for."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

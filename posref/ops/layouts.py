@@ -45,50 +45,41 @@ def _of_keys(weight, a):
 
 
 MISTAKES = {
-    "not_converted": Mistake(
-        _permute(lambda right, a, w, rows: w),
-        "the weights are not converted: weights trained for one layout are rotated in the other",
-        "Text begins well and turns into garbage.",
-        "Permute the rows of W_q and W_k with their biases, or rotate in the layout of the weights.",
-        seen_in=("huggingface/transformers#25199",),
-    ),
-    "switch_forgotten": Mistake(
-        inside(rope, "rotate", _of_source),
-        "the weights are converted, but the rotation keeps its layout",
-        "As not_converted.",
-        "Rotate converted weights in the target's layout.",
-    ),
-    "biases_forgotten": Mistake(
-        _permute(lambda right, a, w, rows: right(w, **rows) if w.ndim == 2 else w),
-        "the weights are converted, but the biases are not",
-        "Right without biases only.",
-        "Permute the biases of queries and keys like the rows of their weights.",
-    ),
-    "keys_forgotten": Mistake(
-        _permute(lambda right, a, w, rows: w if w is a.w_k or w is a.b_k else right(w, **rows)),
-        "the weights of the queries are converted, but W_k is not",
-        "Wrong at position 0 as well.",
-        "Permute W_k and its bias as well.",
-    ),
+    "not_converted": Mistake(_permute(lambda right, a, w, rows: w), seen_in=("huggingface/transformers#25199",)).words("""
+        the weights are not converted: weights trained for one layout are rotated in the other
+        Text begins well and turns into garbage.
+        Permute the rows of W_q and W_k with their biases, or rotate in the layout of the weights."""),
+    "switch_forgotten": Mistake(inside(rope, "rotate", _of_source)).words("""
+        the weights are converted, but the rotation keeps its layout
+        As not_converted.
+        Rotate converted weights in the target's layout."""),
+    "biases_forgotten": Mistake(_permute(lambda right, a, w, rows: right(w, **rows) if w.ndim == 2 else w)).words("""
+        the weights are converted, but the biases are not
+        Right without biases only.
+        Permute the biases of queries and keys like the rows of their weights."""),
+    "keys_forgotten": Mistake(_permute(lambda right, a, w, rows: w if w is a.w_k or w is a.b_k else right(w, **rows))).words("""
+        the weights of the queries are converted, but W_k is not
+        Wrong at position 0 as well.
+        Permute W_k and its bias as well."""),
     "keys_permuted_with_query_heads": Mistake(
         _permute(lambda right, a, w, rows: right(w, **rows | ({"heads": a.heads} if _of_keys(w, a) else {}))),
-        "the rows of k are permuted with the number of query heads: with grouped queries the heads are too many and too narrow",
-        "Keys are garbled.",
-        "Cut the rows of k into key_heads heads.",
         seen_in=("ggml-org/llama.cpp#3018",),
-    ),
+    ).words("""
+        the rows of k are permuted with the number of query heads: with grouped queries the heads are too many and too narrow
+        Keys are garbled.
+        Cut the rows of k into key_heads heads."""),
     "permuted_back": Mistake(
-        _permute(lambda right, a, w, rows: right(w, **rows | {"source": a.target, "target": a.source})),
-        "the inverse permutation: rows move from target to source",
-        "Right for dim 4, wrong beyond.",
-        "Exchange source and target of the permutation.",
-    ),
+        _permute(lambda right, a, w, rows: right(w, **rows | {"source": a.target, "target": a.source}))
+    ).words("""
+        the inverse permutation: rows move from target to source
+        Right for dim 4, wrong beyond.
+        Exchange source and target of the permutation."""),
     "tail_permuted": Mistake(
-        _permute(lambda right, a, w, rows: right(w, **rows | {"rotary_dim": a.head_dim}) if a.head_dim > a.dim else missing()),
-        "all head_dim features are permuted, those that do not rotate too",
-        "Heads are garbled.",
-        "Permute the first rotary_dim rows of each head and leave the others.",
-    ),
+        _permute(lambda right, a, w, rows: right(w, **rows | {"rotary_dim": a.head_dim}) if a.head_dim > a.dim else missing())
+    ).words("""
+        all head_dim features are permuted, those that do not rotate too
+        Heads are garbled.
+        Permute the first rotary_dim rows of each head and leave the others."""),
 }
 
 SCORES = "an order of features"

@@ -76,72 +76,54 @@ def _unit(table):
 REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "mask_left_aligned"}
 
 MISTAKES = {
-    "counts_padding": Mistake(
-        _ids(lambda rows, mask, n, first, c: np.arange(mask.shape[-1]) + first + 0 * rows),
-        "the row is i instead of the count of tokens: padding is counted",
-        "Left-padded texts are shifted, silently.",
-        "Count the tokens alone: cumsum(mask).",
-    ),
+    "counts_padding": Mistake(_ids(lambda rows, mask, n, first, c: np.arange(mask.shape[-1]) + first + 0 * rows)).words("""
+        the row is i instead of the count of tokens: padding is counted
+        Left-padded texts are shifted, silently.
+        Count the tokens alone: cumsum(mask)."""),
     "padding_not_counted": Mistake(
-        _ids(lambda rows, mask, n, first, c: np.where(mask, n, 0) if c == "bert" else missing()),
-        "the row is the count of tokens: padding is skipped though BERT counts it",
-        "Left-padded texts move.",
-        "Take row i for token i; BERT counts padding too.",
-    ),
+        _ids(lambda rows, mask, n, first, c: np.where(mask, n, 0) if c == "bert" else missing())
+    ).words("""
+        the row is the count of tokens: padding is skipped though BERT counts it
+        Left-padded texts move.
+        Take row i for token i; BERT counts padding too."""),
     "zero_based": Mistake(
         _from_zero,
-        "rows are counted from 0 though the table begins at 2",
-        "No error, other rows: cosine 0.65 with the right output.",
-        "Add the first row of the convention: 2 in OPT, padding_idx + 1 in RoBERTa.",
         seen_in=(
             "huggingface/transformers#47496",
             "sbryngelson/ANEForge#257",
         ),
-    ),
-    "one_short": Mistake(
-        _ids(lambda rows, mask, n, first, c: np.where(mask, rows - 1, rows)),
-        "rows begin at padding_idx instead of padding_idx + 1",
-        "The first token has the row of padding.",
-        "Begin at padding_idx + 1; row padding_idx belongs to padding.",
-    ),
-    "padding_as_token": Mistake(
-        _ids(lambda rows, mask, n, first, c: n + first if c != "bert" else missing()),
-        "padding has the row of the token before it",
-        "Padding is no longer zero.",
-        "Multiply the count by the mask, so that padding gets its own row.",
-    ),
-    "mask_inverted": Mistake(
-        "mask_inverted",
-        "the mask is inverted: True is read as padding",
-        "Padding is counted, tokens are not.",
-        "True means token here; invert a mask of padding once.",
-    ),
-    "wrapped": Mistake(
-        using(positions=lambda a: a.positions % (a.table.shape[0] - 2)),
-        "r mod rows: row numbers are taken modulo a power of two",
-        "Long texts repeat positions.",
-        "Refuse a row outside the table; do not wrap it.",
-    ),
-    "clipped": Mistake(
-        using(positions=lambda a: np.minimum(a.positions, a.table.shape[0] // 2 - 1)),
-        "min(r, last): row numbers beyond 4 read row 4",
-        "Long texts lose order.",
-        "Refuse a row outside the table; do not clip it.",
-    ),
-    "dot_product": Mistake(
-        instead(lambda table: table @ np.swapaxes(table, -1, -2)),
-        "the product is not divided by the norms",
-        "Long rows look similar to all.",
-        "Divide by the norms of both rows.",
-        only="similarity",
-    ),
-    "one_norm": Mistake(
-        instead(lambda table: _unit(table) @ np.swapaxes(table, -1, -2)),
-        "the product is divided by one of the two norms",
-        "Not symmetric.",
-        "Divide by the norms of both rows.",
-        only="similarity",
-    ),
+    ).words("""
+        rows are counted from 0 though the table begins at 2
+        No error, other rows: cosine 0.65 with the right output.
+        Add the first row of the convention: 2 in OPT, padding_idx + 1 in RoBERTa."""),
+    "one_short": Mistake(_ids(lambda rows, mask, n, first, c: np.where(mask, rows - 1, rows))).words("""
+        rows begin at padding_idx instead of padding_idx + 1
+        The first token has the row of padding.
+        Begin at padding_idx + 1; row padding_idx belongs to padding."""),
+    "padding_as_token": Mistake(_ids(lambda rows, mask, n, first, c: n + first if c != "bert" else missing())).words("""
+        padding has the row of the token before it
+        Padding is no longer zero.
+        Multiply the count by the mask, so that padding gets its own row."""),
+    "mask_inverted": Mistake("mask_inverted").words("""
+        the mask is inverted: True is read as padding
+        Padding is counted, tokens are not.
+        True means token here; invert a mask of padding once."""),
+    "wrapped": Mistake(using(positions=lambda a: a.positions % (a.table.shape[0] - 2))).words("""
+        r mod rows: row numbers are taken modulo a power of two
+        Long texts repeat positions.
+        Refuse a row outside the table; do not wrap it."""),
+    "clipped": Mistake(using(positions=lambda a: np.minimum(a.positions, a.table.shape[0] // 2 - 1))).words("""
+        min(r, last): row numbers beyond 4 read row 4
+        Long texts lose order.
+        Refuse a row outside the table; do not clip it."""),
+    "dot_product": Mistake(instead(lambda table: table @ np.swapaxes(table, -1, -2)), only="similarity").words("""
+        the product is not divided by the norms
+        Long rows look similar to all.
+        Divide by the norms of both rows."""),
+    "one_norm": Mistake(instead(lambda table: _unit(table) @ np.swapaxes(table, -1, -2)), only="similarity").words("""
+        the product is divided by one of the two norms
+        Not symmetric.
+        Divide by the norms of both rows."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

@@ -61,64 +61,50 @@ def _if_causal(seen):
 
 
 MISTAKES = {
-    "denominator_rotated": Mistake(
-        _attend(_turned),
-        "the denominator is the sum of the rotated weights",
-        "The denominator can vanish or turn negative.",
-        "Divide by the sum of the unrotated phi(q) . phi(k).",
-    ),
-    "rotated_before_phi": Mistake(
-        _attend(_turned_first),
-        "phi(R x) instead of R phi(x): the feature map is applied after the rotation",
-        "The weights depend on i and j, not on j - i.",
-        "Apply the feature map first, then rotate.",
-    ),
-    "not_rotated": Mistake("positions_zero", "all positions are 0: nothing is rotated", "The model sees no order."),
-    "sign": Mistake(
-        "sign",
-        "angle -m theta: the sine has the wrong sign",
-        "Past and future change places in the weights.",
-        "Turn by +m theta: (a cos - b sin, a sin + b cos).",
-    ),
-    "causal_ignored": Mistake(
-        using(causal=lambda a: False if a.causal else missing()),
-        "the sums run over all keys",
-        "Queries see the future.",
-        "Sum over the keys up to the query: j <= i.",
-    ),
-    "sees_one_ahead": Mistake(
-        _attend(_turned, _plain, _if_causal(lambda offset: offset <= 1)),
-        "j <= i + 1: the prefix sums are one key ahead",
-        "Every token sees the next.",
-        "Read the sums after key i is added and before key i + 1 is.",
-    ),
+    "denominator_rotated": Mistake(_attend(_turned)).words("""
+        the denominator is the sum of the rotated weights
+        The denominator can vanish or turn negative.
+        Divide by the sum of the unrotated phi(q) . phi(k)."""),
+    "rotated_before_phi": Mistake(_attend(_turned_first)).words("""
+        phi(R x) instead of R phi(x): the feature map is applied after the rotation
+        The weights depend on i and j, not on j - i.
+        Apply the feature map first, then rotate."""),
+    "not_rotated": Mistake("positions_zero").words("""
+        all positions are 0: nothing is rotated
+        The model sees no order."""),
+    "sign": Mistake("sign").words("""
+        angle -m theta: the sine has the wrong sign
+        Past and future change places in the weights.
+        Turn by +m theta: (a cos - b sin, a sin + b cos)."""),
+    "causal_ignored": Mistake(using(causal=lambda a: False if a.causal else missing())).words("""
+        the sums run over all keys
+        Queries see the future.
+        Sum over the keys up to the query: j <= i."""),
+    "sees_one_ahead": Mistake(_attend(_turned, _plain, _if_causal(lambda offset: offset <= 1))).words("""
+        j <= i + 1: the prefix sums are one key ahead
+        Every token sees the next.
+        Read the sums after key i is added and before key i + 1 is."""),
     "denominator_of_all_keys": Mistake(
-        _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf)),
-        "the denominator sums over all keys, the numerator over the causal ones",
-        "Early rows are too small.",
-        "Make z a prefix sum too: add up phi(k_j) for j <= i.",
-    ),
-    "elu": Mistake(
-        instead(lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0 * x)) - 1)),
-        "elu(x): the 1 is not added",
-        "The feature map is negative below 0.",
-        "Add 1: phi(x) = elu(x) + 1.",
-    ),
-    "relu_plus_one": Mistake(
-        instead(lambda x: np.maximum(x, 0 * x) + 1),
-        "max(x, 0) + 1: another positive feature map",
-        "Negative features are constant.",
-        "Take elu(x) + 1: x + 1 above 0, e^x below.",
-    ),
+        _attend(_turned, _plain, seen_below=_if_causal(lambda offset: offset < np.inf))
+    ).words("""
+        the denominator sums over all keys, the numerator over the causal ones
+        Early rows are too small.
+        Make z a prefix sum too: add up phi(k_j) for j <= i."""),
+    "elu": Mistake(instead(lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0 * x)) - 1))).words("""
+        elu(x): the 1 is not added
+        The feature map is negative below 0.
+        Add 1: phi(x) = elu(x) + 1."""),
+    "relu_plus_one": Mistake(instead(lambda x: np.maximum(x, 0 * x) + 1)).words("""
+        max(x, 0) + 1: another positive feature map
+        Negative features are constant.
+        Take elu(x) + 1: x + 1 above 0, e^x below."""),
 }
 
 FURTHER = {
-    "denominator_left_out": Mistake(
-        _attend(_turned, lambda phi, turn, q, k: np.eye(q.shape[-2])),
-        "the sum of the weighted values is not divided",
-        "Outputs grow with the length of the text.",
-        "Divide by the sum of the unrotated phi(q) . phi(k).",
-    ),
+    "denominator_left_out": Mistake(_attend(_turned, lambda phi, turn, q, k: np.eye(q.shape[-2]))).words("""
+        the sum of the weighted values is not divided
+        Outputs grow with the length of the text.
+        Divide by the sum of the unrotated phi(q) . phi(k)."""),
 }
 
 SCORES = "weights that are no softmax of scores"

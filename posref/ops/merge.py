@@ -26,49 +26,34 @@ def _position_first(x, p):
 
 
 MISTAKES = {
-    "literal": Mistake(
-        _where("released", "paper"),
-        "x p: the factor is p instead of 1 + p",
-        "Features whose encoding is 0 vanish.",
-        "Multiply by 1 + p.",
-    ),
-    "one_plus": Mistake(
-        _where("paper", "released"), "x (1 + p): the factor is 1 + p instead of p", "A word is added.", "Multiply by p itself."
-    ),
-    "added": Mistake(
-        instead(lambda x, p: x + p),
-        "x + p: a sum in place of a product",
-        "Another model.",
-        "Multiply feature by feature: x p, or x (1 + p).",
-        only="multiply",
-    ),
-    "multiplied": Mistake(
-        instead(lambda x, p: x * p),
-        "x p: a product in place of a sum",
-        "Another model.",
-        "Add feature by feature: x + p.",
-        only="add",
-    ),
-    "scaled": Mistake(
-        instead(lambda x, p: x * np.sqrt(x.shape[-1]) + p),
-        "sqrt(d) x: the embedding is scaled inside",
-        "Scaled twice where the caller scales.",
-        "Leave x as it is; scaling by sqrt(d) is the caller's.",
-        only="add",
-    ),
-    "position_first": Mistake(
-        instead(_position_first),
-        "[p ; x]: the parts are in the wrong order",
-        "A permutation of features.",
-        "Put the embedding first: [x ; p].",
-        only="concatenate",
-    ),
-    "shared_row": Mistake(
-        using(p=lambda a: a.p[:1] + 0 * a.p),
-        "p_0 for every token: one row is broadcast",
-        "All tokens have one position.",
-        "Take row i of p for token i.",
-    ),
+    "literal": Mistake(_where("released", "paper")).words("""
+        x p: the factor is p instead of 1 + p
+        Features whose encoding is 0 vanish.
+        Multiply by 1 + p."""),
+    "one_plus": Mistake(_where("paper", "released")).words("""
+        x (1 + p): the factor is 1 + p instead of p
+        A word is added.
+        Multiply by p itself."""),
+    "added": Mistake(instead(lambda x, p: x + p), only="multiply").words("""
+        x + p: a sum in place of a product
+        Another model.
+        Multiply feature by feature: x p, or x (1 + p)."""),
+    "multiplied": Mistake(instead(lambda x, p: x * p), only="add").words("""
+        x p: a product in place of a sum
+        Another model.
+        Add feature by feature: x + p."""),
+    "scaled": Mistake(instead(lambda x, p: x * np.sqrt(x.shape[-1]) + p), only="add").words("""
+        sqrt(d) x: the embedding is scaled inside
+        Scaled twice where the caller scales.
+        Leave x as it is; scaling by sqrt(d) is the caller's."""),
+    "position_first": Mistake(instead(_position_first), only="concatenate").words("""
+        [p ; x]: the parts are in the wrong order
+        A permutation of features.
+        Put the embedding first: [x ; p]."""),
+    "shared_row": Mistake(using(p=lambda a: a.p[:1] + 0 * a.p)).words("""
+        p_0 for every token: one row is broadcast
+        All tokens have one position.
+        Take row i of p for token i."""),
 }
 
 SCORES = "how a table joins the input, not a table"

@@ -51,62 +51,50 @@ def _no_position(right):
 REPLACED = {"sign"}  # shared mistakes that have a form of their own here
 
 MISTAKES = {
-    "other_convention": Mistake(
-        using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention]),
-        "the frequency is applied to the index o + k instead of the offset o, or the reverse",
-        "Every pair is turned by k w_t.",
-        "Take the sinusoid of o for weights of the paper's form, of o + k for released ones.",
-    ),
-    "transposed": Mistake(
-        inside(nezha, "encode", _encode), "the offset is query - key", "Sines are negated.", "The offset is key - query."
-    ),
-    "half_layout": Mistake(
-        _columns(lambda right, p, w: right(p, w, layout="half")),
-        "all sines, then all cosines, instead of pairs",
-        "Columns meet other weights.",
-        "Alternate sine and cosine: columns 2t and 2t + 1 are pair t.",
-    ),
-    "cos_first": Mistake(
-        _columns(_cosines_first), "cosines come before sines", "Offset 0 is (1, 0, ..).", "The sine comes first in each pair."
-    ),
-    "no_clip": Mistake(
-        inside(relative, "clip", lambda right: lambda o, low, high: o),
-        "offsets are not clipped",
-        "Vectors that were never seen in training; the paper names no clip, max_distance asks for it.",
-        "Clip the offset to (-k, k) before the sinusoid is made.",
-        only="encode",
-    ),
+    "other_convention": Mistake(using(convention=lambda a: {"paper": "released", "released": "paper"}[a.convention])).words("""
+        the frequency is applied to the index o + k instead of the offset o, or the reverse
+        Every pair is turned by k w_t.
+        Take the sinusoid of o for weights of the paper's form, of o + k for released ones."""),
+    "transposed": Mistake(inside(nezha, "encode", _encode)).words("""
+        the offset is query - key
+        Sines are negated.
+        The offset is key - query."""),
+    "half_layout": Mistake(_columns(lambda right, p, w: right(p, w, layout="half"))).words("""
+        all sines, then all cosines, instead of pairs
+        Columns meet other weights.
+        Alternate sine and cosine: columns 2t and 2t + 1 are pair t."""),
+    "cos_first": Mistake(_columns(_cosines_first)).words("""
+        cosines come before sines
+        Offset 0 is (1, 0, ..).
+        The sine comes first in each pair."""),
+    "no_clip": Mistake(inside(relative, "clip", lambda right: lambda o, low, high: o), only="encode").words("""
+        offsets are not clipped
+        Vectors that were never seen in training; the paper names no clip, max_distance asks for it.
+        Clip the offset to (-k, k) before the sinusoid is made."""),
     "clip_one_early": Mistake(
-        inside(relative, "clip", lambda right: lambda o, low, high: right(o, low, high - 1)),
-        "offsets are clipped to (-k, k - 1), DeBERTa's interval",
-        "The far future has its neighbor's vector.",
-        "Clip to (-k, k): the table has 2k + 1 rows.",
-        only="table encode",
-    ),
+        inside(relative, "clip", lambda right: lambda o, low, high: right(o, low, high - 1)), only="table encode"
+    ).words("""
+        offsets are clipped to (-k, k - 1), DeBERTa's interval
+        The far future has its neighbor's vector.
+        Clip to (-k, k): the table has 2k + 1 rows."""),
     "width_of_the_model": Mistake(
-        inside(sinusoidal, "frequencies", lambda right: lambda dim, *base: right(12 * dim, *base)[: dim // 2]),
-        "the frequencies use the width of the model instead of that of a head",
-        "All pairs but the first turn too fast.",
-        "Make the frequencies from the width of a head: 10000^(-2t / d).",
-    ),
-    "no_value_term": Mistake(
-        _attend(lambda keys, values: (keys, None)),
-        "the vectors for values are left out (Shaw's Eq. 3)",
-        "Values carry no position.",
-        "Add the vectors a_ij to the values too.",
-    ),
-    "no_position": Mistake(
-        inside(shaw, "scores", _no_position),
-        "the vectors for keys are left out",
-        "The weights see no order.",
-        "Add the vectors a_ij to the keys too.",
-    ),
-    "value_transposed": Mistake(
-        _attend(lambda keys, values: (keys, values[..., ::-1, :])),
-        "the offset of the values is query - key",
-        "Sines are negated in values.",
-        "Read keys and values from one table in one order: row r is the offset r - k.",
-    ),
+        inside(sinusoidal, "frequencies", lambda right: lambda dim, *base: right(12 * dim, *base)[: dim // 2])
+    ).words("""
+        the frequencies use the width of the model instead of that of a head
+        All pairs but the first turn too fast.
+        Make the frequencies from the width of a head: 10000^(-2t / d)."""),
+    "no_value_term": Mistake(_attend(lambda keys, values: (keys, None))).words("""
+        the vectors for values are left out (Shaw's Eq. 3)
+        Values carry no position.
+        Add the vectors a_ij to the values too."""),
+    "no_position": Mistake(inside(shaw, "scores", _no_position)).words("""
+        the vectors for keys are left out
+        The weights see no order.
+        Add the vectors a_ij to the keys too."""),
+    "value_transposed": Mistake(_attend(lambda keys, values: (keys, values[..., ::-1, :]))).words("""
+        the offset of the values is query - key
+        Sines are negated in values.
+        Read keys and values from one table in one order: row r is the offset r - k."""),
 }
 
 PRESETS = {"nezha": ("table", nezha.PRESETS["nezha"])}

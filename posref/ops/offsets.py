@@ -80,65 +80,46 @@ def _lowest_ignored(by_offset, query_positions, key_positions, lowest):
 REPLACED = {"sign"}  # shared mistakes that have a form of their own here
 
 MISTAKES = {
-    "transposed": Mistake(
-        _transposed, "the offset is query - key", "Past and future change places.", "The offset is key - query."
-    ),
-    "positions_ignored": Mistake(
-        _positions_ignored,
-        "the positions given are replaced by 0, 1, 2, ..: the cache is not counted",
-        "Decoding and packed sequences go wrong.",
-        "Use the positions that are given, not an arange.",
-    ),
-    "no_clip": Mistake(
-        instead(lambda offsets: offsets),
-        "offsets are not clipped",
-        "They read beyond the table, or wrap.",
-        "Clip before the table is read: min(max(o, low), high).",
-        only="clip",
-    ),
-    "clip_one_early": Mistake(
-        using(high=lambda a: a.high - 1),
-        "high - 1: the clip is one too short on the right",
-        "The last row is never used.",
-        "Clip to high itself: both ends are included.",
-    ),
-    "clip_one_late": Mistake(
-        using(high=lambda a: a.high + 1),
-        "high + 1: the clip is one too long on the right",
-        "A read beyond DeBERTa's table.",
-        "Clip to the offset of the last row: k - 1 for DeBERTa's 2k rows.",
-    ),
-    "clip_low_late": Mistake(
-        using(low=lambda a: a.low + 1),
-        "low + 1: the clip is one too short on the left",
-        "The first row is never used.",
-        "Clip to low itself: both ends are included.",
-    ),
-    "wrapped": Mistake(
-        instead(lambda offsets, low, high: (offsets - low) % (high - low + 1) + low),
-        "offsets are taken modulo the width, so far ones count from the other end",
-        "The far past looks like the future.",
-        "Clip to low and high; take no remainder.",
-    ),
-    "not_shifted": Mistake(
-        _not_shifted,
-        "the first n_key columns are taken: rows are not shifted",
-        "Every row has the offsets of the last one.",
-        "Begin row i at entry n_query - 1 - i.",
-        only="toeplitz skew",
-    ),
+    "transposed": Mistake(_transposed).words("""
+        the offset is query - key
+        Past and future change places.
+        The offset is key - query."""),
+    "positions_ignored": Mistake(_positions_ignored).words("""
+        the positions given are replaced by 0, 1, 2, ..: the cache is not counted
+        Decoding and packed sequences go wrong.
+        Use the positions that are given, not an arange."""),
+    "no_clip": Mistake(instead(lambda offsets: offsets), only="clip").words("""
+        offsets are not clipped
+        They read beyond the table, or wrap.
+        Clip before the table is read: min(max(o, low), high)."""),
+    "clip_one_early": Mistake(using(high=lambda a: a.high - 1)).words("""
+        high - 1: the clip is one too short on the right
+        The last row is never used.
+        Clip to high itself: both ends are included."""),
+    "clip_one_late": Mistake(using(high=lambda a: a.high + 1)).words("""
+        high + 1: the clip is one too long on the right
+        A read beyond DeBERTa's table.
+        Clip to the offset of the last row: k - 1 for DeBERTa's 2k rows."""),
+    "clip_low_late": Mistake(using(low=lambda a: a.low + 1)).words("""
+        low + 1: the clip is one too short on the left
+        The first row is never used.
+        Clip to low itself: both ends are included."""),
+    "wrapped": Mistake(instead(lambda offsets, low, high: (offsets - low) % (high - low + 1) + low)).words("""
+        offsets are taken modulo the width, so far ones count from the other end
+        The far past looks like the future.
+        Clip to low and high; take no remainder."""),
+    "not_shifted": Mistake(_not_shifted, only="toeplitz skew").words("""
+        the first n_key columns are taken: rows are not shifted
+        Every row has the offsets of the last one.
+        Begin row i at entry n_query - 1 - i."""),
     "shift_dropped_at_the_end": Mistake(
-        instead(_dropped),
-        "[:-1] for [1:]: the pad and reshape drops the wrong end",
-        "Rows begin n_query - 1 entries too early and end in those of their neighbours.",
-        "With a spare column at the end, drop n_query - 1 entries in front and 1 behind.",
-        seen_in=("labmlai/annotated_deep_learning_paper_implementations#185",),
-        only="skew",
-    ),
-    "lowest_ignored": Mistake(
-        instead(_lowest_ignored),
-        "by_offset[offset]: negative offsets count from the end of the table",
-        "Silently another row, no error.",
-        "Subtract lowest: by_offset[offset - lowest].",
-    ),
+        instead(_dropped), seen_in=("labmlai/annotated_deep_learning_paper_implementations#185",), only="skew"
+    ).words("""
+        [:-1] for [1:]: the pad and reshape drops the wrong end
+        Rows begin n_query - 1 entries too early and end in those of their neighbours.
+        With a spare column at the end, drop n_query - 1 entries in front and 1 behind."""),
+    "lowest_ignored": Mistake(instead(_lowest_ignored)).words("""
+        by_offset[offset]: negative offsets count from the end of the table
+        Silently another row, no error.
+        Subtract lowest: by_offset[offset - lowest]."""),
 }

@@ -31,32 +31,27 @@ def _one_step(q, k, w, beta, scale):
 
 MISTAKES = {
     "own_reflection_of_the_key": Mistake(
-        using(k=lambda a: a.k - (a.beta * (a.k * a.w).sum(axis=-1))[..., None] * a.w),
-        "H_i .. H_j: the key's own reflection is applied to it",
-        "A token does not see itself as it is.",
-        "Begin with the token after the key.",
-    ),
-    "reflections_added": Mistake(
-        using(beta=lambda a: -a.beta),
-        "1 + b w w^T: the reflection has the wrong sign",
-        "Scores grow without bound.",
-        "Subtract b w w^T.",
-    ),
-    "half_beta": Mistake(
-        using(beta=lambda a: a.beta / 2),
-        "b = sigmoid: the factor 2 of b is left out",
-        "Nothing is ever reflected, at most projected.",
-        "b = 2 sigmoid.",
-    ),
-    "query_alone": Mistake(
-        instead(_one_step),
-        "H_i for all keys: only the query's reflection is applied",
-        "Right for the token before.",
-        "Multiply the cached keys by every token's reflection as it comes.",
-    ),
-    "no_reflections": Mistake(
-        using(beta=lambda a: 0 * a.beta), "q . k: the reflections are left out", "There are no positions.", "Apply them."
-    ),
+        using(k=lambda a: a.k - (a.beta * (a.k * a.w).sum(axis=-1))[..., None] * a.w)
+    ).words("""
+        H_i .. H_j: the key's own reflection is applied to it
+        A token does not see itself as it is.
+        Begin with the token after the key."""),
+    "reflections_added": Mistake(using(beta=lambda a: -a.beta)).words("""
+        1 + b w w^T: the reflection has the wrong sign
+        Scores grow without bound.
+        Subtract b w w^T."""),
+    "half_beta": Mistake(using(beta=lambda a: a.beta / 2)).words("""
+        b = sigmoid: the factor 2 of b is left out
+        Nothing is ever reflected, at most projected.
+        b = 2 sigmoid."""),
+    "query_alone": Mistake(instead(_one_step)).words("""
+        H_i for all keys: only the query's reflection is applied
+        Right for the token before.
+        Multiply the cached keys by every token's reflection as it comes."""),
+    "no_reflections": Mistake(using(beta=lambda a: 0 * a.beta)).words("""
+        q . k: the reflections are left out
+        There are no positions.
+        Apply them."""),
 }
 
 CAUSAL = True

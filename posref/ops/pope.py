@@ -41,67 +41,50 @@ def _subtracted(right, positions, frequencies, phases):
 
 
 MISTAKES = {
-    "no_phases": Mistake(
-        _of_keys(lambda phases: 0 * phases),
-        "delta = 0: the phases are left out, or are on the queries too, where they cancel",
-        "Every feature looks at its own place first; right for a model at its start.",
-        "Add the phases of the head to the angles of the keys, and of the keys alone.",
-    ),
-    "phases_on_queries": Mistake(
-        using(side=lambda a: "key" if a.side == "query" else missing()),
-        "m w + delta: the queries have the phases too",
-        "The phases cancel in the scores.",
-        "Add phases to the angles of keys alone.",
-    ),
-    "phases_subtracted": Mistake(
-        inside(pope, "tables", lambda right: lambda *given: _subtracted(right, *given)),
-        "n w - delta: the phases have the wrong sign",
-        "What was looked for before a token is looked for behind it.",
-        "Add the phases, which are 0 or below.",
-    ),
-    "phases_not_clamped": Mistake(
-        inside(pope, "clamp", lambda right: lambda phases: phases),
-        "delta is not clamped to -2 pi .. 0, or is wrapped modulo 2 pi",
-        "Right until training drives a phase over an end.",
-        "Clamp the phases to [-2 pi, 0] in every call.",
-    ),
-    "phases_of_the_first_head": Mistake(
-        _of_keys(lambda phases: np.broadcast_to(phases[:1], phases.shape)),
-        "all heads use the phases of head 0",
-        "Head 0 is right and no other.",
-        "One row of phases for each key head.",
-    ),
-    "no_softplus": Mistake(
-        inside(pope, "softplus", lambda right: lambda x: x),
-        "x (cos, sin): features are used as magnitudes without softplus",
-        "A feature below 0 turns its pair by half a turn.",
-        "Take softplus of queries and keys.",
-    ),
-    "relu": Mistake(
-        inside(pope, "softplus", lambda right: lambda x: (x + np.abs(x)) / 2),
-        "max(x, 0): ReLU in place of softplus",
-        "Features below 0 are lost.",
-        "softplus(x) = ln(1 + exp(x)).",
-    ),
+    "no_phases": Mistake(_of_keys(lambda phases: 0 * phases)).words("""
+        delta = 0: the phases are left out, or are on the queries too, where they cancel
+        Every feature looks at its own place first; right for a model at its start.
+        Add the phases of the head to the angles of the keys, and of the keys alone."""),
+    "phases_on_queries": Mistake(using(side=lambda a: "key" if a.side == "query" else missing())).words("""
+        m w + delta: the queries have the phases too
+        The phases cancel in the scores.
+        Add phases to the angles of keys alone."""),
+    "phases_subtracted": Mistake(inside(pope, "tables", lambda right: lambda *given: _subtracted(right, *given))).words("""
+        n w - delta: the phases have the wrong sign
+        What was looked for before a token is looked for behind it.
+        Add the phases, which are 0 or below."""),
+    "phases_not_clamped": Mistake(inside(pope, "clamp", lambda right: lambda phases: phases)).words("""
+        delta is not clamped to -2 pi .. 0, or is wrapped modulo 2 pi
+        Right until training drives a phase over an end.
+        Clamp the phases to [-2 pi, 0] in every call."""),
+    "phases_of_the_first_head": Mistake(_of_keys(lambda phases: np.broadcast_to(phases[:1], phases.shape))).words("""
+        all heads use the phases of head 0
+        Head 0 is right and no other.
+        One row of phases for each key head."""),
+    "no_softplus": Mistake(inside(pope, "softplus", lambda right: lambda x: x)).words("""
+        x (cos, sin): features are used as magnitudes without softplus
+        A feature below 0 turns its pair by half a turn.
+        Take softplus of queries and keys."""),
+    "relu": Mistake(inside(pope, "softplus", lambda right: lambda x: (x + np.abs(x)) / 2)).words("""
+        max(x, 0): ReLU in place of softplus
+        Features below 0 are lost.
+        softplus(x) = ln(1 + exp(x))."""),
     "half_the_frequencies": Mistake(
-        inside(pope, "frequencies", lambda right: lambda dim, base: np.tile(rope.frequencies(dim, base), 2)),
-        "base^(-2t/d), each twice: RoPE's d/2 frequencies are used for the d features",
-        "Half of the features have the frequency of another one.",
-        "w_c = base^(-c/d) for each of the d features.",
-    ),
+        inside(pope, "frequencies", lambda right: lambda dim, base: np.tile(rope.frequencies(dim, base), 2))
+    ).words("""
+        base^(-2t/d), each twice: RoPE's d/2 frequencies are used for the d features
+        Half of the features have the frequency of another one.
+        w_c = base^(-c/d) for each of the d features."""),
     "cos_sin_swapped": Mistake(
-        inside(pairing, "join", lambda right: lambda first, second, layout: right(second, first, layout)),
-        "[sin, cos]: the members of the pairs are exchanged",
-        "Right if queries and keys agree, wrong with a cache of the other order.",
-        "Cosines first.",
-        only="encode",
-    ),
-    "scale_of_the_doubled_width": Mistake(
-        using(scale=lambda a: a.scale / 2**0.5),
-        "(2 d)^-1/2: the scale uses the width of the encoded vectors",
-        "Attention is too even.",
-        "d^-1/2 with the width before it doubles; attention functions that take it from their arguments need `scale`.",
-    ),
+        inside(pairing, "join", lambda right: lambda first, second, layout: right(second, first, layout)), only="encode"
+    ).words("""
+        [sin, cos]: the members of the pairs are exchanged
+        Right if queries and keys agree, wrong with a cache of the other order.
+        Cosines first."""),
+    "scale_of_the_doubled_width": Mistake(using(scale=lambda a: a.scale / 2**0.5)).words("""
+        (2 d)^-1/2: the scale uses the width of the encoded vectors
+        Attention is too even.
+        d^-1/2 with the width before it doubles; attention functions that take it from their arguments need `scale`."""),
 }
 
 SCORES = "rope of twice the width on lengths that softplus makes; not affine in the content"

@@ -31,36 +31,26 @@ def _transposed(f, a):
 
 
 MISTAKES = {
-    "start_skipped": Mistake(
-        _start_skipped,
-        "row 0 is f(p_0): a step is made before the first row",
-        "Positions are one too large.",
-        "Row 0 is the start itself; step from there.",
-    ),
-    "transposed": Mistake(
-        _transposed,
-        "M^T: the matrix is multiplied from the other side",
-        "The sinusoid turns backwards: sines have the wrong sign.",
-        "Multiply columns, M p, or rows by the transpose, p M^T.",
-    ),
-    "one_step": Mistake(
-        result(lambda y: y[..., np.minimum(np.arange(y.shape[-2]), 1), :]),
-        "f(p_0) in every later row: each step starts from p_0",
-        "All positions but the first are equal.",
-        "Step from the state before: p_{k+1} = f(p_k).",
-    ),
-    "zero_start": Mistake(
-        result(lambda y: 0 * y),
-        "p_0 = 0: the state starts at zeros",
-        "A linear step stays at zero.",
-        "Begin with the start that is given; the sinusoid's is encode(0).",
-    ),
-    "other_layout": Mistake(
-        "other_layout",
-        "columns are paired (2t, 2t+1) instead of (t, t + d/2), or the reverse",
-        "Columns meet other weights.",
-        "Write all sines, then all cosines, or a sine and a cosine in turn, as the layout says.",
-    ),
+    "start_skipped": Mistake(_start_skipped).words("""
+        row 0 is f(p_0): a step is made before the first row
+        Positions are one too large.
+        Row 0 is the start itself; step from there."""),
+    "transposed": Mistake(_transposed).words("""
+        M^T: the matrix is multiplied from the other side
+        The sinusoid turns backwards: sines have the wrong sign.
+        Multiply columns, M p, or rows by the transpose, p M^T."""),
+    "one_step": Mistake(result(lambda y: y[..., np.minimum(np.arange(y.shape[-2]), 1), :])).words("""
+        f(p_0) in every later row: each step starts from p_0
+        All positions but the first are equal.
+        Step from the state before: p_{k+1} = f(p_k)."""),
+    "zero_start": Mistake(result(lambda y: 0 * y)).words("""
+        p_0 = 0: the state starts at zeros
+        A linear step stays at zero.
+        Begin with the start that is given; the sinusoid's is encode(0)."""),
+    "other_layout": Mistake("other_layout").words("""
+        columns are paired (2t, 2t+1) instead of (t, t + d/2), or the reverse
+        Columns meet other weights.
+        Write all sines, then all cosines, or a sine and a cosine in turn, as the layout says."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

@@ -57,30 +57,22 @@ MISTAKES = {
         )
         for name in NAMES
     },
-    "other_kernel": Mistake(
-        _kernel(),
-        "the cubic kernel has -1/2 for -3/4, or the reverse: the bicubic of another library",
-        "Close at every patch, and nowhere the same.",
-        "-3/4 without antialias (torch), -1/2 with it.",
-    ),
-    "sides_exchanged": Mistake(
-        using(height=lambda a: a.width, width=lambda a: a.height),
-        "width and height of the image are exchanged",
-        "Right for square images alone.",
-        "Rows first.",
-    ),
-    "nearest": Mistake(
-        instead(_nearest),
-        "the nearest row is taken: rows are repeated or left out",
-        "Neighbouring patches share a place.",
-        "Interpolate.",
-    ),
-    "all_in_a_row": Mistake(
-        instead(_flattened),
-        "the table is resized as one row of text instead of a grid",
-        "Rows of the image run into each other.",
-        "Reshape the table to its grid first.",
-    ),
+    "other_kernel": Mistake(_kernel()).words("""
+        the cubic kernel has -1/2 for -3/4, or the reverse: the bicubic of another library
+        Close at every patch, and nowhere the same.
+        -3/4 without antialias (torch), -1/2 with it."""),
+    "sides_exchanged": Mistake(using(height=lambda a: a.width, width=lambda a: a.height)).words("""
+        width and height of the image are exchanged
+        Right for square images alone.
+        Rows first."""),
+    "nearest": Mistake(instead(_nearest)).words("""
+        the nearest row is taken: rows are repeated or left out
+        Neighbouring patches share a place.
+        Interpolate."""),
+    "all_in_a_row": Mistake(instead(_flattened)).words("""
+        the table is resized as one row of text instead of a grid
+        Rows of the image run into each other.
+        Reshape the table to its grid first."""),
 }
 
 SCORES = {"added": ("one", "key", "query", "any")}

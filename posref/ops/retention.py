@@ -40,62 +40,46 @@ def _both_ways(f, a):
 
 
 MISTAKES = {
-    "no_decay": Mistake(
-        using(decays=lambda a: 0 * a.decays + 1),
-        "g = 1: nothing is forgotten",
-        "Right for the first token; later the sums grow with the length.",
-        "Multiply the state by the head's decay at each token.",
-    ),
-    "own_token_decayed": Mistake(
-        using(k=lambda a: a.decays[:, None, None] * a.k),
-        "S = g (S + k v^T): the decay comes after the new key and value are added",
-        "Each token weighs itself g times; without an earlier state all outputs are g times what they should be.",
-        "Decay the state first, then add.",
-    ),
-    "chunk_mask_without_decay": Mistake(
-        _mask_without_decay,
-        "inside a chunk the mask is 1 for j <= i, not g^(i-j)",
-        "Right token by token, wrong in prefill.",
-        "Multiply the mask of the chunk by g^(i-j).",
-        only="attend",
-    ),
+    "no_decay": Mistake(using(decays=lambda a: 0 * a.decays + 1)).words("""
+        g = 1: nothing is forgotten
+        Right for the first token; later the sums grow with the length.
+        Multiply the state by the head's decay at each token."""),
+    "own_token_decayed": Mistake(using(k=lambda a: a.decays[:, None, None] * a.k)).words("""
+        S = g (S + k v^T): the decay comes after the new key and value are added
+        Each token weighs itself g times; without an earlier state all outputs are g times what they should be.
+        Decay the state first, then add."""),
+    "chunk_mask_without_decay": Mistake(_mask_without_decay, only="attend").words("""
+        inside a chunk the mask is 1 for j <= i, not g^(i-j)
+        Right token by token, wrong in prefill.
+        Multiply the mask of the chunk by g^(i-j)."""),
     "decays_of_the_first_head": Mistake(
-        using(decays=lambda a: 0 * a.decays + a.decays[:1] if len(a.decays) > 1 else missing()),
-        "all heads use the decay of head 0",
-        "Head 0 is right and no other.",
-        "Use one decay per head.",
-    ),
-    "heads_in_reverse": Mistake(
-        using(decays=lambda a: a.decays[::-1] if len(a.decays) > 1 else missing()),
-        "the decays are those of the heads from the last to the first",
-        "Heads that should remember forget.",
-        "Head 0 has the fastest decay: 1 - 2^-5 in RetNet.",
-    ),
-    "decay_of_the_rest": Mistake(
-        using(decays=lambda a: 1 - a.decays),
-        "1 - g for g: the decay is read as the share that is forgotten",
-        "Almost nothing is remembered.",
-        "g = 1 keeps all.",
-    ),
-    "future_seen": Mistake(
-        _both_ways,
-        "all keys are read, with g^|i-j|",
-        "Training is too good, generation is bad.",
-        "Read keys up to the token: j <= i.",
-        only="attend",
-    ),
-    "state_decayed_once_less": Mistake(
-        using(state=lambda a: a.state / a.decays[:, None, None]),
-        "the first token reads the state before its decay: g^i for g^(i+1)",
-        "What was before a chunk weighs too much by one factor.",
-        "The state decays at the first token too.",
-    ),
+        using(decays=lambda a: 0 * a.decays + a.decays[:1] if len(a.decays) > 1 else missing())
+    ).words("""
+        all heads use the decay of head 0
+        Head 0 is right and no other.
+        Use one decay per head."""),
+    "heads_in_reverse": Mistake(using(decays=lambda a: a.decays[::-1] if len(a.decays) > 1 else missing())).words("""
+        the decays are those of the heads from the last to the first
+        Heads that should remember forget.
+        Head 0 has the fastest decay: 1 - 2^-5 in RetNet."""),
+    "decay_of_the_rest": Mistake(using(decays=lambda a: 1 - a.decays)).words("""
+        1 - g for g: the decay is read as the share that is forgotten
+        Almost nothing is remembered.
+        g = 1 keeps all."""),
+    "future_seen": Mistake(_both_ways, only="attend").words("""
+        all keys are read, with g^|i-j|
+        Training is too good, generation is bad.
+        Read keys up to the token: j <= i."""),
+    "state_decayed_once_less": Mistake(using(state=lambda a: a.state / a.decays[:, None, None])).words("""
+        the first token reads the state before its decay: g^i for g^(i+1)
+        What was before a chunk weighs too much by one factor.
+        The state decays at the first token too."""),
     "state_transposed": Mistake(
-        using(state=lambda a: np.swapaxes(a.state, -1, -2) if a.state.shape[-1] == a.state.shape[-2] else missing()),
-        "the state is read as values by keys",
-        "Right for one text from its start; garbage after the first chunk.",
-        "The state is keys by values; swap its last two axes.",
-    ),
+        using(state=lambda a: np.swapaxes(a.state, -1, -2) if a.state.shape[-1] == a.state.shape[-2] else missing())
+    ).words("""
+        the state is read as values by keys
+        Right for one text from its start; garbage after the first chunk.
+        The state is keys by values; swap its last two axes."""),
 }
 
 CAUSAL = True

@@ -30,48 +30,36 @@ def _bias(change):
 
 
 MISTAKES = {
-    "sign_of_the_bias": Mistake(
-        result(lambda y: -y),
-        "the bias has the wrong sign: it rewards distance",
-        "Far tokens are preferred.",
-        "The bias is 0 or below.",
-    ),
+    "sign_of_the_bias": Mistake(result(lambda y: -y)).words("""
+        the bias has the wrong sign: it rewards distance
+        Far tokens are preferred.
+        The bias is 0 or below."""),
     "frequency_one": Mistake(
-        inside(sandwich, "frequencies", lambda right: lambda dim, base: base ** (-2 * np.arange(dim // 2) / dim)),
-        "t starts at 0: the frequencies of the sinusoid are taken, which begin at 1",
-        "Every second or third token is preferred.",
-        "Begin at t = 1.",
-    ),
-    "slopes_multiplied": Mistake(
-        _slopes(lambda right, heads: 1 / right(heads)),
-        "8 a / h: the bias is multiplied by its divisor",
-        "The last head is the sharpest.",
-        "Divide by 8 a / h.",
-    ),
-    "slopes_of_alibi": Mistake(
-        _slopes(lambda right, heads: 2 ** (-8 * np.arange(1, heads + 1) / heads)),
-        "2^(-8 a / h): the slopes of ALiBi are used",
-        "All heads but one are off.",
-        "h / (8 a).",
-    ),
-    "heads_from_zero": Mistake(
-        _slopes(lambda right, heads: heads / (8 * np.arange(2, heads + 2))),
-        "h / (8 (a + 1)): the index of the head is one too large",
-        "All heads are too flat.",
-        "The first head has h / 8.",
-    ),
-    "average": Mistake(
-        _bias(lambda right, i, j, w, m: right(i, j, w, m) / w.shape[-1]),
-        "the cosines are averaged over the frequencies instead of summed",
-        "d/2 times too flat.",
-        "Add them up.",
-    ),
-    "no_constant": Mistake(
-        _bias(lambda right, i, j, w, m: right(i, j, w, m) + w.shape[-1] * m[:, None, None]),
-        "d/2 is not subtracted from the sum of cosines",
-        "Equal after softmax, not before.",
-        "Subtract d/2, or compare after the softmax.",
-    ),
+        inside(sandwich, "frequencies", lambda right: lambda dim, base: base ** (-2 * np.arange(dim // 2) / dim))
+    ).words("""
+        t starts at 0: the frequencies of the sinusoid are taken, which begin at 1
+        Every second or third token is preferred.
+        Begin at t = 1."""),
+    "slopes_multiplied": Mistake(_slopes(lambda right, heads: 1 / right(heads))).words("""
+        8 a / h: the bias is multiplied by its divisor
+        The last head is the sharpest.
+        Divide by 8 a / h."""),
+    "slopes_of_alibi": Mistake(_slopes(lambda right, heads: 2 ** (-8 * np.arange(1, heads + 1) / heads))).words("""
+        2^(-8 a / h): the slopes of ALiBi are used
+        All heads but one are off.
+        h / (8 a)."""),
+    "heads_from_zero": Mistake(_slopes(lambda right, heads: heads / (8 * np.arange(2, heads + 2)))).words("""
+        h / (8 (a + 1)): the index of the head is one too large
+        All heads are too flat.
+        The first head has h / 8."""),
+    "average": Mistake(_bias(lambda right, i, j, w, m: right(i, j, w, m) / w.shape[-1])).words("""
+        the cosines are averaged over the frequencies instead of summed
+        d/2 times too flat.
+        Add them up."""),
+    "no_constant": Mistake(_bias(lambda right, i, j, w, m: right(i, j, w, m) + w.shape[-1] * m[:, None, None])).words("""
+        d/2 is not subtracted from the sum of cosines
+        Equal after softmax, not before.
+        Subtract d/2, or compare after the softmax."""),
 }
 
 SCORES = "one curve of the distance, a sum of cosines, and no trained number; any bias expresses it"

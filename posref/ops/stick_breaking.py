@@ -30,55 +30,38 @@ def _all_keys_break(scores, mask):
 
 
 MISTAKES = {
-    "softmax": Mistake(
-        instead(lambda scores, mask: attention.softmax(scores, mask)),
-        "the scores go through a softmax",
-        "There is no order of the keys left.",
-        "Break the stick: no softmax, no other position.",
-        only="weights",
-    ),
+    "softmax": Mistake(instead(lambda scores, mask: attention.softmax(scores, mask)), only="weights").words("""
+        the scores go through a softmax
+        There is no order of the keys left.
+        Break the stick: no softmax, no other position."""),
     "normalized": Mistake(
-        result(lambda y: y / np.where(y.sum(axis=-1, keepdims=True) == 0, 1, y.sum(axis=-1, keepdims=True))),
-        "A / sum A: rows are divided by their sum",
-        "A query that wants nothing attends all the same.",
-        "Leave the remainder out, or give it to the value of the token itself.",
-        only="weights",
-    ),
-    "from_the_far_end": Mistake(
-        instead(_from_the_far_end),
-        "prod over l < j: the stick is broken from the first key on",
-        "The oldest key comes first.",
-        "Sum the logarithms from the last key backwards.",
-        only="weights",
-    ),
-    "never_broken": Mistake(
-        instead(_shares),
-        "sigmoid(z): the product over later keys is left out",
-        "Sigmoid attention, which knows no order.",
-        "Multiply by what later keys left.",
-        only="weights",
-    ),
-    "own_share_left": Mistake(
-        result(lambda y, a: y * (1 - _shares(a.scores, a.mask))),
-        "prod over j <= l: the product is inclusive, so a key shrinks by its own share",
-        "Strong keys get nearly nothing.",
-        "The product begins after the key.",
-        only="weights",
-    ),
-    "masked_keys_break": Mistake(
-        instead(_all_keys_break),
-        "the mask is applied to the weights alone: masked keys take their share",
-        "Keys in the future shrink those in the past.",
-        "Leave masked keys out of the product.",
-        only="weights",
-    ),
+        result(lambda y: y / np.where(y.sum(axis=-1, keepdims=True) == 0, 1, y.sum(axis=-1, keepdims=True))), only="weights"
+    ).words("""
+        A / sum A: rows are divided by their sum
+        A query that wants nothing attends all the same.
+        Leave the remainder out, or give it to the value of the token itself."""),
+    "from_the_far_end": Mistake(instead(_from_the_far_end), only="weights").words("""
+        prod over l < j: the stick is broken from the first key on
+        The oldest key comes first.
+        Sum the logarithms from the last key backwards."""),
+    "never_broken": Mistake(instead(_shares), only="weights").words("""
+        sigmoid(z): the product over later keys is left out
+        Sigmoid attention, which knows no order.
+        Multiply by what later keys left."""),
+    "own_share_left": Mistake(result(lambda y, a: y * (1 - _shares(a.scores, a.mask))), only="weights").words("""
+        prod over j <= l: the product is inclusive, so a key shrinks by its own share
+        Strong keys get nearly nothing.
+        The product begins after the key."""),
+    "masked_keys_break": Mistake(instead(_all_keys_break), only="weights").words("""
+        the mask is applied to the weights alone: masked keys take their share
+        Keys in the future shrink those in the past.
+        Leave masked keys out of the product."""),
     "remainder_of_the_last": Mistake(
-        instead(lambda scores, mask: 1 - _shares(scores, mask).sum(axis=-1)),
-        "1 - sum of sigmoid(z): the remainder subtracts the shares instead of the weights",
-        "It is negative.",
-        "Multiply what every key leaves.",
-        only="remainder",
-    ),
+        instead(lambda scores, mask: 1 - _shares(scores, mask).sum(axis=-1)), only="remainder"
+    ).words("""
+        1 - sum of sigmoid(z): the remainder subtracts the shares instead of the weights
+        It is negative.
+        Multiply what every key leaves."""),
 }
 
 SCORES = "weights that are no softmax of scores"

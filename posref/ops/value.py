@@ -42,44 +42,36 @@ def _after(sign):
 
 
 MISTAKES = {
-    "not_undone": Mistake(
-        using(undo=lambda a: False if a.undo else missing()),
-        "R(-i) is left out: the output is not rotated back",
-        "The output depends on absolute positions.",
-        "Turn the output by R(-i), i the position of its query.",
-    ),
-    "undone": Mistake(
-        using(undo=lambda a: True if not a.undo else missing()),
-        "the output is rotated back by R(-i), although it should not be",
-        "Weights trained without it do not fit.",
-        "Leave the output as the sum of the turned values.",
-    ),
-    "undone_twice": Mistake(
-        lambda f, a: _turned(a, f(**a), a.query_positions, -1) if a.undo else missing(),
-        "R(-2i): the output is rotated back twice",
-        "The output depends on absolute positions.",
-        "Turn the output back in one place.",
-    ),
-    "undone_forward": Mistake(
-        _after(1),
-        "R(i) instead of R(-i): the output is rotated forward",
-        "The output depends on absolute positions.",
-        "Negate the sine when the output is turned.",
-    ),
-    "values_unturned": Mistake(
-        _values_unturned,
-        "the values are not rotated",
-        "Only the weights know positions.",
-        "Turn the values by R(j), with the tables of the keys.",
-    ),
-    "values_other_layout": Mistake(
-        _values_in_the_other_layout,
-        "the values use the other layout of pairs",
-        "Weights right, output garbled.",
-        "Use one layout for queries, keys and values.",
-    ),
-    "sign": Mistake("sign", "angle -m theta: the sine has the wrong sign", "Scores and output see the negative offset."),
-    "causal_ignored": Mistake("no_mask", "the causal mask is left out", "Queries see the future."),
+    "not_undone": Mistake(using(undo=lambda a: False if a.undo else missing())).words("""
+        R(-i) is left out: the output is not rotated back
+        The output depends on absolute positions.
+        Turn the output by R(-i), i the position of its query."""),
+    "undone": Mistake(using(undo=lambda a: True if not a.undo else missing())).words("""
+        the output is rotated back by R(-i), although it should not be
+        Weights trained without it do not fit.
+        Leave the output as the sum of the turned values."""),
+    "undone_twice": Mistake(lambda f, a: _turned(a, f(**a), a.query_positions, -1) if a.undo else missing()).words("""
+        R(-2i): the output is rotated back twice
+        The output depends on absolute positions.
+        Turn the output back in one place."""),
+    "undone_forward": Mistake(_after(1)).words("""
+        R(i) instead of R(-i): the output is rotated forward
+        The output depends on absolute positions.
+        Negate the sine when the output is turned."""),
+    "values_unturned": Mistake(_values_unturned).words("""
+        the values are not rotated
+        Only the weights know positions.
+        Turn the values by R(j), with the tables of the keys."""),
+    "values_other_layout": Mistake(_values_in_the_other_layout).words("""
+        the values use the other layout of pairs
+        Weights right, output garbled.
+        Use one layout for queries, keys and values."""),
+    "sign": Mistake("sign").words("""
+        angle -m theta: the sine has the wrong sign
+        Scores and output see the negative offset."""),
+    "causal_ignored": Mistake("no_mask").words("""
+        the causal mask is left out
+        Queries see the future."""),
 }
 
 SCORES = "scores of RoPE; the values turn too"

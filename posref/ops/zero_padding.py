@@ -37,42 +37,30 @@ def _padding(asked, used):
 
 
 MISTAKES = {
-    "flipped": Mistake(
-        using(kernel=lambda a: a.kernel[::-1]),
-        "W_{width - 1 - k}: the kernel is reversed",
-        "Left and right change places.",
-        "Correlate: entry k of the kernel meets x_{i + k - c}.",
-    ),
-    "wrapped": Mistake(
-        _padding("zero", "circular"),
-        "circular padding: the ends of the sequence are neighbors",
-        "Nothing is known of the border.",
-        "Pad both ends with zeros.",
-    ),
-    "zeros": Mistake(
-        _padding("circular", "zero"),
-        "zero padding: rows beyond the ends are zero",
-        "The border shows.",
-        "Take the rows beyond one end from the other: x_{i + n} = x_i.",
-    ),
-    "left_heavy": Mistake(
-        _left(lambda width: width // 2),
-        "width // 2 on the left: an even width has its extra row on the left",
-        "The result is shifted by one.",
-        "Pad (width - 1) // 2 on the left and width // 2 on the right.",
-    ),
-    "causal": Mistake(
-        _left(lambda width: width - 1),
-        "width - 1 on the left: all padding is on the left",
-        "The result is shifted.",
-        "Pad (width - 1) // 2 on the left and width // 2 on the right.",
-    ),
-    "padded": Mistake(
-        _padding("valid", "zero"),
-        "n rows: a convolution without padding ('valid') is padded",
-        "The result is too long.",
-        "Leave the ends as they are: n - width + 1 rows.",
-    ),
+    "flipped": Mistake(using(kernel=lambda a: a.kernel[::-1])).words("""
+        W_{width - 1 - k}: the kernel is reversed
+        Left and right change places.
+        Correlate: entry k of the kernel meets x_{i + k - c}."""),
+    "wrapped": Mistake(_padding("zero", "circular")).words("""
+        circular padding: the ends of the sequence are neighbors
+        Nothing is known of the border.
+        Pad both ends with zeros."""),
+    "zeros": Mistake(_padding("circular", "zero")).words("""
+        zero padding: rows beyond the ends are zero
+        The border shows.
+        Take the rows beyond one end from the other: x_{i + n} = x_i."""),
+    "left_heavy": Mistake(_left(lambda width: width // 2)).words("""
+        width // 2 on the left: an even width has its extra row on the left
+        The result is shifted by one.
+        Pad (width - 1) // 2 on the left and width // 2 on the right."""),
+    "causal": Mistake(_left(lambda width: width - 1)).words("""
+        width - 1 on the left: all padding is on the left
+        The result is shifted.
+        Pad (width - 1) // 2 on the left and width // 2 on the right."""),
+    "padded": Mistake(_padding("valid", "zero")).words("""
+        n rows: a convolution without padding ('valid') is padded
+        The result is too long.
+        Leave the ends as they are: n - width + 1 rows."""),
 }
 
 SCORES = "position comes from the border of a convolution"
