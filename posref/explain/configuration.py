@@ -87,11 +87,17 @@ class Settings:
         self.spelled = {self.names.get(key, key): key for key in raw} | dict(raw.get("posref_spelled", ()))
         self.read = set()
         self.raw = Keys(self.file, read=self.read)
-        self.doubt = _doubt(self.file, model_type, self.facts)
+        self.doubt = _doubt(self.file, model_type, self.facts) or self._other()
         known = (model_type in FAMILIES and not self.doubt) or not self.decided()
         self.family = family((UNKNOWN_TYPE if self.doubt else model_type) if known else "keys alone")
 
         self.layered, self.parts, self.foreign = True, {}, False
+
+    def _other(self):
+        """Why the row of this type does not hold for this file: it has another value of a key, in words; None if it holds."""
+        rule = family(self.model_type).get("only", {}) if self.facts else {}
+        other = [key for key, values in rule.items() if self[key] not in values]
+        return f"{other[0]} is {shown(self[other[0]])}, which posref does not describe" if other else None
 
     def decided(self):
         """Whether the keys of a type that is not known, or of a class that is not of its type, decide its frequencies."""

@@ -37,6 +37,12 @@ A row says what a configuration does not: `like` another row, then what differs.
                 trained numbers, sizes, and the convolution before it
     read        kinds of attention that are described; absent: all
     input       learned, where a learned table is added to the patches before the first layer, beside the rotation
+    only        {key: values}: a file with another value of this key is not described
+    whole       the key of the width of all heads together, where it is not hidden_size
+    cross       True where each layer of a decoder also attends to an encoder; or the key that says which layers do
+    shared      True where all layers have the same weights
+    text        which rows the tokens of the text have, where others stand beside them
+    sinusoidal_if  the key that makes a learned table one of sinusoids
     others      sinks, softcap, temperature, axes, chunk
 
 The source of a row is models/MODULE/modeling_MODULE.py of transformers, with the module that `types.json` names.
@@ -909,11 +915,16 @@ LEARNED = (
     "phi4_multimodal_vision pixio radio roc_bert siglip2_text_model "
     "siglip2_vision_model siglip_text_model siglip_vision_model smolvlm_vision splinter "
     "unlimited_ocr_vision_encoder vit vit_mae vit_msn vitpose_backbone vivit yolos "
+    "flava_image_model flava_text_model squeezebert tipsv2_vision_model "
     "minicpmv4_6_vision cosmos3_edge_vision glm_image_vision hunyuan_vl_vision molmo2_vision megatron-bert rembert"
 )
 ROBERTA = (
-    "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text markuplm roberta roberta-prelayernorm "
-    "xlm-roberta xlm-roberta-xl xmod"
+    "altclip_text_model bridgetower_text_model camembert clap_text_model data2vec-text ibert markuplm roberta "
+    "roberta-prelayernorm xlm-roberta xlm-roberta-xl xmod"
+)
+SAM = (
+    "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
+    "unlimited_ocr_sam_vision_model"
 )
 LEARNED_CAUSAL = "clvp_decoder gpt-sw3 gpt2 imagegpt openai-gpt"
 TOWERS = (  # causal, and never asked to continue a text
@@ -922,7 +933,7 @@ TOWERS = (  # causal, and never asked to continue a text
 )
 SINUSOIDAL = (
     "qwen2_5_omni_audio_encoder qwen3_asr_encoder qwen3_omni_moe_audio_encoder audioflamingo3_encoder qwen2_audio_encoder "
-    "voxtral_encoder"
+    "voxtral_encoder tipsv2_text_model"
 )
 TABLES = {
     "learned": LEARNED,
@@ -934,6 +945,13 @@ TABLES = {
     "bart": "mbart mvp plbart",
     "blenderbot": "blenderbot-small",
     "marian": "pegasus",
+    "xlm": "flaubert",
+    "qformer": "instructblip_qformer instructblipvideo_qformer",
+    "kosmos_2_text_model": "kosmos_2_5_text_model",
+    "trocr": "pp_formulanet_text",
+    "sam": SAM,
+    "wav2vec2": "data2vec-audio hubert sew unispeech unispeech-sat",
+    "conformer": "parakeet_encoder",
     "m2m_100": "nllb-moe speech_to_text fsmt",
     "t5": "mt5 switch_transformers",
 }
@@ -949,6 +967,52 @@ FAMILIES |= {
     "sinusoidal": {"encoding": "sinusoidal", "scale": "head", "stacks": "one", "causal": False},
     "xglm": {"like": "sinusoidal", "causal": True, "rows": "bart"},
     "ctrl": {"like": "sinusoidal", "causal": True},
+    "albert": {"like": "learned", "shared": True, "only": {"inner_group_num": (1,)}},
+    "mobilebert": {"like": "learned", "whole": "intra_bottleneck_size", "only": {"use_bottleneck": (True,)}},
+    "dpt": {"like": "learned", "only": {"backbone_config": (None,), "is_hybrid": (False,)}},
+    "beit": {
+        "like": "learned",
+        "only": {
+            "use_absolute_position_embeddings": (True,),
+            **dict.fromkeys(("use_relative_position_bias", "use_shared_relative_position_bias"), (False,)),
+        },
+    },
+    "data2vec-vision": {"like": "beit"},
+    "big_bird": {"like": "learned", "only": {"attention_type": ("original_full",)}},
+    "xlm": {"like": "learned", "decoder_if": "causal", "sinusoidal_if": "sinusoidal_embeddings", "asks": False},
+    "qformer": {
+        "like": "learned",
+        "cross": "cross_attention_frequency",
+        "text": "counted from 0; the trained queries, which stand before them, have no row",
+    },
+    "kosmos_2_text_model": {"like": "xglm", "rows": "roberta"},
+    "canary_decoder": {"like": "ctrl", "cross": True},
+    "trocr": {
+        "like": "biogpt",
+        "stacks": "decoder",
+        "cross": True,
+        "only": {"use_learned_position_embeddings": (True, None)},
+    },
+    "gpt_neo": {
+        "like": "llama",
+        "encoding": "none",
+        "instead": "learned",
+        "scale": 1.0,
+        "kinds": {"rule": "gpt_neo", "keys": ()},
+        "window": {"key": "window_size", "kinds": ["sliding_attention"]},
+    },
+    "sam": {
+        "like": "llama",
+        "encoding": "none",
+        "instead": "decomposed",
+        "causal": False,
+        "kinds": {"rule": "global_by_list", "keys": ()},
+        "only": {"use_rel_pos": (True,)},
+    },
+    "wav2vec2": {"like": "learned", "encoding": "convolution_input"},
+    "conformer": {"like": "learned", "encoding": "transformer_xl"},
+    "wav2vec2-conformer": {"like": "conformer", "only": {"position_embeddings_type": ("relative",)}},
+    "fastspeech2_conformer": {"like": "conformer", "stacks": "fastspeech2", "cross": False},
     "bart": {"encoding": "learned", "scale": "head", "stacks": "encoder_decoder", "rows": "bart"},
     "blenderbot": {"like": "bart", "rows": "bert"},
     "marian": {"encoding": "sinusoidal", "scale": "head", "stacks": "encoder_decoder"},

@@ -7,7 +7,19 @@ FIRST = ("window_after", "compressed", "selected", "further_keys", "mask_unknown
 # left out of this dictionary where a layer has none
 OPTIONAL = (
     *("indexer", "sign", "rotated", "undo", "call", "input", "max_position_embeddings", "phase_error", "frequencies_long"),
-    *("axes", "index", "order", "learned_first", "selected_before", "tiled", "key_scale", "segment", "window_side", "state"),
+    *(
+        "convolution",
+        "axes",
+        "index",
+        "order",
+        "learned_first",
+        "selected_before",
+        "tiled",
+        "key_scale",
+        "segment",
+        "window_side",
+        "state",
+    ),
 )
 OF_OTHERS = ("table", "bias")  # of layers that rotate nothing
 
@@ -54,6 +66,7 @@ class Layer:
     index: list[int] | None = None  # per pair: its place in `frequencies`
     order: str | None = None  # the rule of `axes`
     learned_first: bool | None = None  # whether the class token rotates by trained angles
+    convolution: dict[str, int] | None = None  # at the input: its width in tokens, stride, groups, and how many of them
     table: int | None = None  # rows of the table at the input
     bias: dict[str, Any] | None = None  # of the scores: the op of posref in `call`, and its settings
     selected_before: bool | None = None  # True: the keys are those that an earlier layer selected

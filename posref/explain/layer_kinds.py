@@ -231,6 +231,15 @@ def _full_by_list(settings, i, count):
     return FULL if i in (settings["fullatt_block_indexes"] or ()) else "window_attention"
 
 
+def _global_by_list(settings, i, count):
+    return FULL if i in settings["global_attn_indexes"] or settings["window_size"] == 0 else "window_attention"
+
+
+def _gpt_neo(settings, i, count):
+    pattern = [kind for names, times in settings["attention_types"] or [[["global", "local"], count]] for kind in names * times]
+    return FULL if pattern[i] == "global" else SLIDING
+
+
 def rotates_by_list(settings, i):
     """`no_rope_layers[i]`, where 1 means that the layer rotates; without a list, every layer but each fourth."""
     chosen = settings["no_rope_layers"]
@@ -268,4 +277,6 @@ RULES = {
     "mllama": _mllama,
     "minimax_m3": _minimax_m3,
     "full_by_list": _full_by_list,
+    "global_by_list": _global_by_list,
+    "gpt_neo": _gpt_neo,
 }

@@ -106,12 +106,14 @@ def _window_side(settings):
     """Patches on a side of a window (get_vision_window_index of vision_utils.py)."""
     merge = settings.count("spatial_merge_size")
     given = settings.count("pos_emb_height")  # of Muse, which merges afterwards
+    if merge is None:  # SAM counts patches
+        return settings.count("window_size")
     return given or settings.count("window_size") // merge // settings.count("patch_size") * merge
 
 
 def _segment(settings, group):
     """Which patches a vision layer takes as one text: those of a picture, of a frame or of a window."""
-    if settings.family.get("parameters") != "axial":
+    if settings.family.get("parameters") != "axial" and group.encoding != "decomposed":
         return {}
     if group.kind == "window_attention":
         side = _window_side(settings)

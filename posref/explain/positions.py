@@ -25,21 +25,22 @@ PATCHES = {
 
 def positions(settings, group):
     """The positions of one set of layers, or None where none enter."""
-    if group.encoding == "none":
+    if group.encoding in ("none", "convolution_input"):
         return None
-    if group.encoding in ("swin", "swin_v2"):
-        return _answers(images="row and column of each patch within its window")
+    if group.encoding in ("swin", "swin_v2", "decomposed"):
+        place = "window" if "window" in group.kind else "picture"
+        return _answers(images=f"row and column of each patch within its {place}")
     if _of_a_picture(settings, group):
         grid = "axes.grid(height, width): row and column of each patch, in the order of the patches"
         return _answers(images=PATCHES.get(group.order, grid))
-    forward = _forward(settings, group)
+    forward, text = _forward(settings, group), settings.family.get("text")
     alone = group.causal is True and not group.part.endswith("decoder")
     return _answers(
         forward=forward,
         generate=TOKENS if alone and settings.family.get("asks", True) and group.encoding != "alibi" else None,
         cached=settings.family.get("cached", _cached(forward)) if group.causal else None,
         images="position_ids.multimodal(parts, merge=.., convention=..): time, row and column" if group.axes else None,
-    )
+    ) | ({"text": text} if text else {})
 
 
 def _answers(forward=None, generate=None, cached=None, images=None):

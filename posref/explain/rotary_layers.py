@@ -330,7 +330,8 @@ def source(settings):
 OTHERS: dict[str, Any] = {
     "none": _rotary,
     **dict.fromkeys(
-        ("learned", "sinusoidal", "t5", "alibi", "disentangled", "relative", "learned_2d", "xlnet"), unrotated_layers.groups
+        ("learned", "sinusoidal", "t5", "alibi", "disentangled", "xlnet", "convolution_input", "transformer_xl"),
+        unrotated_layers.groups,
     ),
     **dict.fromkeys(("swin", "swin_v2"), swin_layers.groups),
 }

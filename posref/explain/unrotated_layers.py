@@ -27,8 +27,13 @@ T5 = {
     "encoder": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": False},
     "decoder": {"layers": "num_decoder_layers", "else": "num_hidden_layers", "heads": "num_attention_heads", "causal": True},
 }
+FASTSPEECH2 = {
+    name: {"layers": f"{name}_layers", "heads": f"{name}_num_attention_heads", "causal": False}
+    for name in ("encoder", "decoder")
+}
 ONE = {"": {"layers": "num_hidden_layers", "heads": "num_attention_heads", "causal": None}}
-STACKS = {"encoder_decoder": ENCODER_DECODER, "t5": T5, "one": ONE}
+DECODER = {"": {key: ENCODER_DECODER["decoder"][key] for key in ("layers", "heads", "rows", "causal")}}
+STACKS = {"decoder": DECODER, "encoder_decoder": ENCODER_DECODER, "t5": T5, "one": ONE, "fastspeech2": FASTSPEECH2}
 
 
 def groups(settings):
@@ -43,8 +48,11 @@ def groups(settings):
             continue
         group = _group(settings, name, stack, list(range(count)))
         found += _by_depth(group) if family_reads(settings, "scale_attn_by_inverse_layer_idx") else [group]
-        if name == "decoder":
-            found.append(replace(group, kind="cross_attention", encoding="none", causal=False, bias=None))
+        cross = settings.family.get("cross", name == "decoder")
+        if cross:
+            step = settings.count(cross) if isinstance(cross, str) else 1
+            crossing = replace(group, kind="cross_attention", encoding="none", causal=False, bias=None, table=None)
+            found.append(replace(crossing, indices=group.indices[::step]))
     return found
 
 
@@ -71,16 +79,27 @@ def _group(settings, name, stack, indices):
     family = settings.family
     heads = settings.count(stack["heads"])
     width = settings.count(family["head"]) if "head" in family else None
-    width = width or settings.count("hidden_size") // heads
+    width = width or settings.count(family.get("whole", "hidden_size")) // heads
     causal = _causal(settings) if stack["causal"] is None else stack["causal"]
     encoding = family.get(name, family["encoding"])
+    if "sinusoidal_if" in family and settings[family["sinusoidal_if"]]:
+        encoding = "sinusoidal"
     group = plain(settings, ".".join(filter(None, (settings.path, name))), indices, heads, width, causal, encoding)
     return replace(
         group,
         softmax_scale=_scale(settings, width),
         norm=norm(settings, "full_attention", turned=False),
+        convolution=_convolution(settings) if encoding == "convolution_input" else None,
         **added(settings, group, stack.get("rows", "max_source_positions")),
     )
+
+
+def _convolution(settings):
+    """data2vec has several, one after the other; SEW reads each second place (modeling_data2vec_audio.py, modeling_sew.py)."""
+    several = settings.count("conv_pos_kernel_size")
+    width, groups = several or settings.count("num_conv_pos_embeddings"), settings.count("num_conv_pos_embedding_groups")
+    number = settings.count("num_conv_pos_embeddings") if several else 1
+    return {"width": width, "stride": settings.count("squeeze_factor") or 1, "groups": groups, "number": number}
 
 
 def plain(settings, part, indices, heads, width, causal, encoding):
@@ -178,9 +197,29 @@ def _xlnet(settings, group):
     }
 
 
+def _decomposed(settings, group):
+    """A window is padded, and its patches see the padding; each side has its own table (modeling_sam.py)."""
+    patches = settings.count("image_size") // settings.count("patch_size")
+    side = settings.count("window_size") if group.kind == "window_attention" else patches
+    table = patches**2 if settings["use_abs_pos"] else None
+    return {"call": "decomposed.bias", "height": side, "width": side, "input_table": table}
+
+
+def _transformer_xl(settings, group):
+    return {"call": "transformer_xl.scores", "base": 10000, "layout": "interleaved", "dim": settings.count("hidden_size")}
+
+
 def _inkling(settings, group):
     """A window is also the extent of the bias (modeling_inkling.py)."""
     return {"call": "inkling.bias", "curves": settings.count("d_rel"), "extent": group.window or settings.count("rel_extent")}
 
 
-BIASES = {"t5": _t5, "alibi": _alibi, "disentangled": _disentangled, "xlnet": _xlnet, "inkling": _inkling}
+BIASES = {
+    "t5": _t5,
+    "alibi": _alibi,
+    "disentangled": _disentangled,
+    "xlnet": _xlnet,
+    "inkling": _inkling,
+    "decomposed": _decomposed,
+    "transformer_xl": _transformer_xl,
+}

@@ -26,6 +26,10 @@ ENCODINGS = {
     "gated": "order comes from a state that decays by gates, which the tokens set (state.gated)",
     "retention": "order comes from a state that decays at a fixed rate (state.retention)",
     "convolution": "order comes from a short convolution (state.convolution)",
+    "convolution_input": "a convolution of the input is added to it, before the first layer (absolute.zero_padding)",
+    "transformer_xl": "scores with sinusoids of the distance and two trained vectors (relative.transformer_xl); each layer "
+    "also has a convolution over neighbours",
+    "decomposed": "a bias by rows and one by columns, which the query's token chooses (relative.decomposed)",
     "swin": "a bias by rows and columns between patches of a window (relative.swin)",
     "swin_v2": "a bias by a network of rows and columns between patches of a window (relative.swin)",
 }
@@ -152,6 +156,8 @@ def rows(group):
                 table=f"{group.table} rows" if group.table else "as many rows as there are patches"
             ),
         )
+        if group.convolution:
+            yield "convolution", ", ".join(f"{key} {value}" for key, value in group.convolution.items())
         if group.bias:
             yield "bias", ", ".join(f"{key} {value}" for key, value in group.bias.items())
     if group.state:

@@ -11,6 +11,7 @@ The classes of diffusers are compared by tests.programs.diffusion, which runs at
 """
 
 import contextlib
+import functools
 import importlib.util
 import inspect
 import itertools
@@ -22,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from posref import position_ids
-from posref.absolute import learned
+from posref.absolute import learned, sinusoidal
 from posref.explain import configuration, explain
-from posref.relative import alibi, deberta, inkling, t5
+from posref.relative import alibi, deberta, decomposed, inkling, t5, transformer_xl
 from posref.rotary import rope
 from tests.programs import models, states
 
@@ -42,6 +43,14 @@ ASPECTS = (
     "scores",
     "state",
 )  # scores: scale, cap, bias, sinks and the key head of each query head
+
+
+class Pair(NamedTuple):
+    """Queries and keys of a module."""
+
+    layer: str
+    q: np.ndarray
+    k: np.ndarray
 
 
 class Verdict(NamedTuple):
@@ -66,7 +75,28 @@ def compare(model_type, **changes):
     verdict = judge(model_type, said, models.run(model))
     verdict.drifted.extend(by_three_axes(said, model))
     verdict.drifted.extend(on_a_grid(said, model))
+    verdict.drifted.extend(convolved(said, model))
     return verdict
+
+
+def convolved(said, model):
+    """A convolution at the input is as explained; without its weights the encoder orders nothing, with them it does."""
+    for group in said if any(group.get("convolution") for group in said) else ():
+        inside = [x for x in model.encoder.pos_conv_embed.modules() if isinstance(x, models.torch.nn.Conv1d)]
+        found = [(x.kernel_size[0], x.stride[0], x.groups, len(inside)) for x in inside]
+        if set(found) != {tuple(group["convolution"].values())}:
+            yield f"its convolutions at the input are {found}, explained as {group['convolution']}"
+        stride = group["convolution"]["stride"]
+        x = models.torch.randn(1, 8 * stride, model.config.hidden_size)
+        ordered = []
+        for _ in range(2):
+            with models.torch.no_grad():
+                y, z = (model.encoder(each.clone())[0] for each in (x, x.roll(4 * stride, dims=1)))
+            ordered.append(not np.allclose(y.roll(4 * stride, dims=1), z, atol=1e-5))
+            for name, weight in model.encoder.pos_conv_embed.named_parameters():
+                weight.data *= name.endswith("original1")  # a direction, whose length is another weight
+        if ordered != [True, False]:
+            yield f"that its tokens are ordered is {ordered[0]}, and without the convolution {ordered[1]}"
 
 
 def of_text(file):
@@ -116,21 +146,24 @@ def coordinates_of(order, extent):
 def judge(model_type, groups, record):
     """The verdict on one record, without attention of kinds that nobody has read."""
     if "read" in configuration.family(model_type):
-        record = record._replace(turns=[], attentions=[], tables=[], norms=[], weights={})
+        record = record._replace(turns=[], attentions=[], tables=[], norms=[], softmaxes=[])
     stacks = {group["part"] for group in groups} - {""}
     said = {(layer["part"], i, crossed(layer)): layer for layer in groups for i in layer["indices"]}
     aspects, drifted = {key: {} for key in said}, []
+    if configuration.family(model_type).get("shared"):  # one module, called once for each layer
+        called = [call._replace(layer=f"{i}") for i, call in enumerate(record.attentions)]
+        record = record._replace(attentions=called, softmaxes=[])
     for call in record.attentions:
         key = place(call.layer, stacks, said)
         if key not in said:
             drifted.append(f"layer {named(key)} attends and is not explained")
             continue
         drifted += [f"layer {named(key)}: {words}" for words in attention(said[key], call, record, aspects[key])]
-    for name, weights in record.weights.items():  # of attentions that do not go through the interface
-        key = place(name, stacks, said)
-        if key in said and not aspects[key]:
-            drifted += [f"layer {named(key)}: {words}" for words in compared_masks(said[key], weights[0, 0] > 0, aspects[key])]
-            aspects[key]["scores"] = "this attention does not go through the interface"
+    through = {call.layer for call in record.attentions}
+    for call in record.softmaxes:
+        key = place(call.layer, stacks, said)
+        if key in said and (call.layer not in through or said[key]["encoding"] == "transformer_xl"):
+            drifted += [f"layer {named(key)}: {words}" for words in by_itself(said[key], call, record, aspects[key])]
     turning = {}
     for turn in record.turns:
         if not re.search(r"compressor|cross", turn.layer):
@@ -230,7 +263,7 @@ def loudness(layer, call, record):
     before = layer["softmax_scale"] if call.keywords.get("scaling") == 1.0 else 1.0  # queries may be scaled already
     factor, found = layer["query_scale"] * (before or 1.0) * layer["magnitude"], np.linalg.norm(call.q)
     partly = layer["magnitude"] != 1 and layer["rotary_dim"] != layer["head_dim"]
-    varied = partly or layer["temperature"] or layer["norm"] == "after"
+    varied = partly or layer["temperature"] or layer["norm"] == "after" or layer["encoding"] == "transformer_xl"
     if sizes and not varied and not any(abs(found - factor * size) <= 1e-4 * found for size in sizes):
         yield f"its queries are scaled by {found / sizes[0]:.6g}, explained as {factor:.6g}"
     _, keys = record.linears.get(f"{call.layer}.k_proj", (None, np.zeros(0)))
@@ -346,6 +379,82 @@ def scores(layer, call, record, aspects):
         off, size = np.abs(y - call.output).max(), np.abs(v).max()
         if not off <= 1e-4 * size:
             yield f"its output is not that of the explained scale, cap, bias, sinks and key heads, by {off:.2g} of {size:.2g}"
+
+
+def by_itself(layer, call, record, aspects):
+    """An attention beside the interface: its scores are made of what two of its linear layers gave, as said."""
+    rows, keys = call.scores.shape[-2:]
+    batch = call.scores.size // (layer["heads"] * rows * keys)  # windows of a picture, or one
+    if call.scores.size != batch * layer["heads"] * rows * keys:
+        aspects["scores"] = "its softmax has other axes"
+        return
+    s, weights = (x.reshape(batch, -1, rows, keys)[0].astype(np.float64) for x in (call.scores, call.weights))
+    yield from compared_masks(layer, weights[0] > 0, aspects)
+    called = layer["bias"]["call"] if layer.get("bias") else None
+    if called not in BESIDE:
+        aspects["scores"] = f"the terms of {called} are not recorded here"
+        return
+    owner = call.layer.removesuffix(".softmax")
+    made = [y.astype(np.float64) for name, (_, y) in record.linears.items() if name.startswith(f"{owner}.")]
+    made = [y.reshape(batch, -1, y.shape[-1])[0] if batch > 1 else y for y in made]
+    if any(turn.layer == owner and turn.after.shape[-1] != layer["head_dim"] for turn in record.turns):
+        aspects["scores"] = "a part of its features turns"
+        return
+    turned = [turn.after[0].astype(np.float64) for turn in record.turns if turn.layer == owner]
+    queries, others = (turned or [x for y in made for x in of_heads(y, n, layer)] for n in (rows, keys))
+    terms, scale = functools.partial(BESIDE[called], layer, call, record), layer["softmax_scale"]
+    products = (scale * q @ k.swapaxes(-1, -2) + terms(q, k) for q in queries for k in others if q is not k)
+    aspects["scores"] = ""
+    near = 1e-4 * np.abs(s[weights > 0]).max()
+    if not any(np.abs(product - s)[weights > 0].max() <= near for product in products):
+        yield "its scores are not those of two of its linear layers with the explained scale"
+
+
+def distance_terms(layer, call, record, q, k):
+    """The terms by posref, from a sinusoid of each distance, its projection, and the two trained vectors of the module."""
+    n, said = q.shape[-2], layer["bias"]
+    at = transformer_xl.distances(n, n, bidirectional=True)
+    expected = sinusoidal.encode(at, sinusoidal.frequencies(said["dim"], said["base"]), layout=said["layout"])
+    (sines, r) = next(
+        pair for name, pair in record.linears.items() if re.fullmatch(rf"{call.layer}\.(linear_pos|relative_k_proj)", name)
+    )
+    u, v = (x.detach().double().numpy() for name, x in call.module.named_parameters() if re.search("bias_[uv]$", name))
+    if not np.allclose(sines.reshape(expected.shape), expected, atol=1e-5):
+        return np.nan
+    r = r.astype(np.float64).reshape(len(at), len(u), -1).swapaxes(0, 1)
+    scale = layer["softmax_scale"]
+    return transformer_xl.scores(q, k, r, u, v, scale=scale) - scale * q @ k.swapaxes(-1, -2)
+
+
+def decomposed_terms(layer, call, record, q, k):
+    """The terms by posref, from the tables of the module; a window or a picture of another size is not as explained."""
+    sides = [layer["bias"][side] for side in ("height", "width")]
+    tables = [getattr(call.module, f"rel_pos_{axis}").detach().double().numpy() for axis in "hw"]
+    if np.prod(sides) != q.shape[-2]:
+        return np.nan
+    at = np.divmod(np.arange(np.prod(sides)), sides[1])
+    rows = [decomposed.rows(x, x, query_size=n, key_size=n) for x, n in zip(at, sides, strict=True)]
+    return decomposed.bias(q, *tables, *rows)
+
+
+BESIDE = {
+    None: lambda *_: 0.0,
+    "t5.bias": lambda layer, call, record, q, k: t5_bias(layer, Pair(call.layer, q, k), record),
+    "transformer_xl.scores": distance_terms,
+    "decomposed.bias": decomposed_terms,
+}
+
+
+def of_heads(y, n, layer):
+    """What a linear layer gave, as (heads, tokens, features): alone, or beside one or two others, by parts or by heads."""
+    heads, width = layer["heads"], layer["head_dim"]
+    if y.ndim > 2 and y.shape[-1] == n and y.shape[-2] != n:  # a convolution leaves features before tokens
+        y = y.swapaxes(-1, -2)
+    count = y.size // (n * heads * width)
+    if count not in (1, 2, 3) or y.size != count * n * heads * width:
+        return
+    by_parts, by_heads = y.reshape(n, count, heads, width), y.reshape(n, heads, count, width).swapaxes(1, 2)
+    yield from (part[:, i].swapaxes(0, 1) for part in (by_parts, by_heads)[:count] for i in range(count))
 
 
 def t5_bias(layer, call, record):

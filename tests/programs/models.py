@@ -113,6 +113,10 @@ SIZES = {
     "time_step_limit": [0.7, 1.3],  # where steps of tiny models are
     "time_step_min": 1.3,
 }
+SAM = (
+    "deepseek_ocr2_sam_vision_model got_ocr2_vision pp_formulanet_vision sam_hq_vision_model sam_vision_model slanext_vision "
+    "unlimited_ocr_sam_vision_model"
+)
 THREE_AXES = (
     "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text paddleocr_vl_text "
     "qwen2_5_omni_talker qwen3_omni_moe_talker_text cosmos3_edge_text"
@@ -214,10 +218,20 @@ SPECIAL = {  # what a class needs beside its sizes
     },
     "llama4_text": {"floor_scale": 4, "attn_scale": 0.3},
     **{name: {"window_size": 56} for name in ("qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder", "exaone4_5_vision")},
+    **{name: {"patch_size": 8, "window_size": 2} for name in SAM.split()},
+    "gpt_neo": {"attention_types": [[["global", "local"], 6], [["global"], 1]], "window_size": 5},
+    "dpt": {"backbone_config": None},
+    "trocr": {"is_decoder": True},
+    **{name: {"num_conv_pos_embeddings": 6} for name in ("wav2vec2", "hubert", "sew", "unispeech", "unispeech-sat")},
+    "data2vec-audio": {"num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5},
+    "mobilebert": {"intra_bottleneck_size": 32},
+    "big_bird": {"attention_type": "original_full"},
+    **{name: {"use_absolute_position_embeddings": True} for name in ("beit", "data2vec-vision")},
     **{name: {"pos_emb_height": 3, "pos_emb_width": 3} for name in ("muse_glimmer_vision", "muse_spark_vision")},
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"] * 6 + ["full_attention"]},
     "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 3}},
 }
+CROSSING = ("canary_decoder", "instructblip_qformer", "instructblipvideo_qformer", "pp_formulanet_text", "trocr")
 ANY_PICTURE = ("dinov3_vit", "pixtral")  # which take a picture that is no square
 NORM = re.compile(r"^(q|k|qk|query|key|q_b|kv)_?(layer)?_?norms?$")
 POSITIONS = re.compile(r"^(embed_positions|position_embeddings?|wpe|positions_embed|position_embeds_layer)$")
@@ -293,10 +307,18 @@ class State(NamedTuple):
     result: np.ndarray
 
 
+class Softmax(NamedTuple):
+    """One softmax of an attention: its scores and weights."""
+
+    layer: str
+    module: Any
+    scores: np.ndarray
+    weights: np.ndarray
+
+
 class Record(NamedTuple):
-    """`queries` are what the projections of queries gave, call by call, by the name of the attention; `weights`
-    what it returned itself; `bias_tables` those of T5; `states` what layers with a state computed, and `linears` what went
-    into the linear layers and came out, by their names.
+    """`queries` are what the projections of queries gave, call by call, by the name of the attention; `bias_tables` those of
+    T5; `states` what layers with a state computed, and `linears` what went into the linear layers and came out, by their names.
     """
 
     turns: list
@@ -306,7 +328,7 @@ class Record(NamedTuple):
     biases: list
     queries: dict
     bias_tables: dict
-    weights: dict
+    softmaxes: list
     states: list
     linears: dict
 
@@ -341,12 +363,16 @@ def build(configuration, *, device="cpu", seed=0):
     torch.manual_seed(seed)
     with quiet(), torch.device(device):
         make = kind.from_config if kind is AutoModel else kind._from_config
-        return make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+        model = make(configuration, attn_implementation="eager", dtype=torch.float32).eval()
+    for name, weight in model.named_parameters() if device == "cpu" else ():
+        if re.search(r"pos_|position|bias_[uv]", name) and not weight.any():  # a table that begins as zeros would show nothing
+            torch.nn.init.normal_(weight)
+    return model
 
 
 def run(model, inputs=None):
     """Record one forward pass."""
-    record = Record([], [], tables(model), [], [], {}, bias_tables(model), {}, [], {})
+    record = Record([], [], tables(model), [], [], {}, bias_tables(model), [], [], {})
     with _recording(model, record), quiet(), torch.no_grad():
         model(**(inputs or inputs_of(model)))
     return record
@@ -357,6 +383,7 @@ def left_padded(model, padding=3):
     inputs = inputs_of(model)
     mask = (torch.arange(TOKENS) >= padding).long()[None]
     ids = torch.where(mask == 1, inputs["input_ids"], getattr(model.config, "pad_token_id", None) or 0)
+    mask = torch.cat([torch.ones_like(mask), mask], dim=1) if "query_embeds" in inputs else mask
     changed = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": ids, "decoder_attention_mask": mask}
     names = inspect.signature(model.forward).parameters
     return inputs | {name: value for name, value in changed.items() if name in names}
@@ -410,18 +437,30 @@ def _rows(y):
     return _array(y).reshape(-1, y.shape[-1])[:, 0].astype(int)
 
 
+INPUTS = {
+    "input_features": lambda configuration: torch.randn(1, 96, configuration.num_mel_bins),
+    "input_values": lambda _: torch.randn(1, 4000),
+    "query_embeds": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+    "hidden_states": lambda configuration: torch.randn(1, TOKENS, configuration.hidden_size),
+}
+
+
 def inputs_of(model):
     """Arguments for one forward pass: tokens 0 .. TOKENS-1, or what an encoder of pictures or sound asks for."""
     names = inspect.signature(model.forward).parameters
     configuration = model.config
     ids = torch.arange(3, 3 + TOKENS)[None]
-    inputs = {}
+    needed = {name for name, each in names.items() if each.default is inspect.Parameter.empty}
+    needed |= {"query_embeds"} if configuration.model_type.endswith("qformer") else set()
+    inputs = {name: INPUTS[name](configuration) for name in INPUTS if name in needed}
     if "input_ids" in names:
         inputs["input_ids"] = ids
-    elif "inputs_embeds" in names:
+    elif "inputs_embeds" in names and not needed & {*INPUTS, "pixel_values"}:
         inputs["inputs_embeds"] = torch.randn(1, TOKENS, configuration.hidden_size)
     if "decoder_input_ids" in names:
         inputs["decoder_input_ids"] = ids
+    if configuration.model_type in CROSSING:
+        inputs["encoder_hidden_states"] = torch.randn(1, TOKENS + 2, getattr(configuration, "encoder_hidden_size", 64))
     if "grid_thw" in names or "image_grid_thw" in names:
         grid = "grid_thw" if "grid_thw" in names else "image_grid_thw"
         first = next(iter(names))
@@ -489,7 +528,8 @@ def _recording(model, record):
     handles = [hook for name, module in model.named_modules() for hook in _follow(module, name, path)]
     handles += [_watch_norm(module, name, record) for name, module in norms(model)]
     handles += [_watch_query(module, name, record) for name, module in model.named_modules() if name.endswith(".q_proj")]
-    handles += [hook for name, module in model.named_modules() for hook in _watch_own(module, name, record)]
+    handles += [_watch_alibi(module, record) for module in model.modules()]
+    handles += [_watch_linear(module, name, record) for name, module in model.named_modules() if _linear(module)]
     handles += _watch_inner(model, record) if with_states(model) else []
     undo = [
         *_watch_rotations(model, record, path),
@@ -498,7 +538,8 @@ def _recording(model, record):
         *_watch_states(model, record, path),
     ]
     try:
-        yield
+        with _Softmaxes(model, record, path):
+            yield
     finally:
         for handle in handles:
             handle.remove()
@@ -552,23 +593,42 @@ def _watch_query(module, name, record):
     return module.register_forward_hook(watch)
 
 
-def _watch_own(module, name, record):
-    """What an attention that makes its own scores is given as ALiBi, and the weights that it returns."""
-    if not re.search(r"Attention$", type(module).__name__):
-        return
-
+def _watch_alibi(module, record):
     def given(_, __, keywords):
         if torch.is_tensor(keywords.get("alibi")):
             bias = _array(keywords["alibi"])
             record.biases.append(Bias("alibi", "alibi", None, bias, "Falcon" in type(module).__name__))
 
-    def returned(_, __, y):
-        weights = y[1] if isinstance(y, tuple) and len(y) > 1 else None
-        if torch.is_tensor(weights) and weights.ndim == 4 and torch.allclose(weights.sum(-1), torch.ones(()), atol=1e-4):
-            record.weights[name] = _array(weights)
+    return module.register_forward_pre_hook(given, with_kwargs=True)
 
-    yield module.register_forward_pre_hook(given, with_kwargs=True)
-    yield module.register_forward_hook(returned)
+
+class _Softmaxes(torch.overrides.TorchFunctionMode):
+    """Notes each softmax of an attention, also of one that does not go through the interface."""
+
+    def __init__(self, model, record, path):
+        super().__init__()
+        self.model, self.record, self.path = model, record, path
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        y = function(*arguments, **(keywords or {}))
+        if function.__name__ == "softmax" and y.ndim in (3, 4) and re.search("att", self.path[-1], re.IGNORECASE):
+            self.record.softmaxes.append(
+                Softmax(self.path[-1], self.model.get_submodule(self.path[-1]), _array(arguments[0]), _array(y))
+            )
+        return y
+
+
+def _linear(module):
+    """A linear layer, under one of its names; a convolution of one token or patch is one too."""
+    return isinstance(module, torch.nn.Linear) or re.fullmatch("Conv1D|Conv1d|QuantLinear", type(module).__name__)
+
+
+def _watch_linear(module, name, record):
+    def given(_, x, y):
+        pair = [each[0] if isinstance(each, tuple) else each for each in (x, y)]
+        record.linears[name] = tuple(map(_array, pair))
+
+    return module.register_forward_hook(given)
 
 
 def _watch_biases(model, record):
@@ -641,10 +701,6 @@ def _state_recorded(function, name, record, path, model):
 def _watch_inner(model, record):
     """The linear layers of a model with states, and what enters the norm of a lightning attention."""
     for name, module in model.named_modules():
-        if isinstance(module, torch.nn.Linear):
-            yield module.register_forward_hook(
-                lambda _, x, y, name=name: record.linears.update({name: (_array(x[0]), _array(y))})
-            )
         if name.endswith((".conv_1d", ".rg_lru")):
             yield module.register_forward_hook(functools.partial(_state_of_module, name, record))
         if name.endswith(".rg_lru"):  # its positions begin again after four tokens, as in a row of several texts
@@ -677,10 +733,10 @@ def _watch_attention(record, path):
     def get_interface(self, implementation, default):
         attend = original(self, implementation, default)
 
-        def call(module, q, k, v, *rest, **keywords):
-            result = attend(module, q, k, v, *rest, **keywords)
+        def call(module, query, key, value, *rest, **keywords):
+            result = attend(module, query, key, value, *rest, **keywords)
             mask = keywords.pop("attention_mask", None) if not rest else rest[0]
-            arrays = [_array(x) if torch.is_tensor(x) else None for x in (q, k, v, mask)]
+            arrays = [_array(x) if torch.is_tensor(x) else None for x in (query, key, value, mask)]
             record.attentions.append(Attention(path[-1], module, *arrays, keywords, _array(result[0])))
             return result
 
