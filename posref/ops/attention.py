@@ -232,371 +232,267 @@ def _gradient_unscaled(f, a):
 
 
 MISTAKES = {
-    "bias_before_scale": Mistake(
-        "bias_before_scale",
-        "scale (q k^T + bias): the bias is scaled with the scores, as in Falcon",
-        "Biases are sqrt(d) times too small.",
-    ),
+    "bias_before_scale": Mistake("bias_before_scale").words("""
+        scale (q k^T + bias): the bias is scaled with the scores, as in Falcon
+        Biases are sqrt(d) times too small."""),
     "bias_twice": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": 2 * given["bias"]})),
-        "the bias is part of the mask and is added once more",
-        "Position weighs twice as much.",
-        "Add the bias in one place.",
-        kind="bias",
-    ),
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": 2 * given["bias"]})), kind="bias"
+    ).words("""
+        the bias is part of the mask and is added once more
+        Position weighs twice as much.
+        Add the bias in one place."""),
     "bias_subtracted": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": -given["bias"]})),
-        "the bias is subtracted",
-        "What should be near is far.",
-        "Add the bias; it carries its own sign.",
-        kind="bias",
-    ),
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": -given["bias"]})), kind="bias"
+    ).words("""
+        the bias is subtracted
+        What should be near is far.
+        Add the bias; it carries its own sign."""),
     "bias_of_the_first_head": Mistake(
-        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": given["bias"][..., :1, :, :]})),
-        "all heads add the bias of head 0",
-        "Head 0 is right and no other.",
-        "Step along the head axis of the bias.",
-        kind="bias",
-    ),
-    "no_mask": Mistake(
-        UNMASKED,
-        "the mask is left out: masked keys are seen",
-        "Loss is too good in training, text is bad in generation.",
-        "Pass the mask.",
-        kind="mask",
-    ),
-    "mask_left_aligned": Mistake(
-        "mask_left_aligned",
-        "the mask is replaced by a triangle that starts at key 0, with fewer queries than keys as well",
-        "Prefill is right, decoding with a cache sees one key.",
-        seen_in=("pytorch/pytorch#108108",),
-    ),
+        _biased(lambda right, q, k, given: right(q, k, **given | {"bias": given["bias"][..., :1, :, :]})), kind="bias"
+    ).words("""
+        all heads add the bias of head 0
+        Head 0 is right and no other.
+        Step along the head axis of the bias."""),
+    "no_mask": Mistake(UNMASKED, kind="mask").words("""
+        the mask is left out: masked keys are seen
+        Loss is too good in training, text is bad in generation.
+        Pass the mask."""),
+    "mask_left_aligned": Mistake("mask_left_aligned", seen_in=("pytorch/pytorch#108108",)).words("""
+        the mask is replaced by a triangle that starts at key 0, with fewer queries than keys as well
+        Prefill is right, decoding with a cache sees one key."""),
     "mask_after_softmax": Mistake(
-        _with_mask(lambda right, s, mask, sinks: np.where(mask, right(s, None, sinks), 0)),
-        "the softmax runs over all keys, and masked weights are set to zero after it",
-        "Weights sum to less than 1; early rows are too small.",
-        "Mask the scores, or divide by the sum again.",
-        kind="mask",
-    ),
+        _with_mask(lambda right, s, mask, sinks: np.where(mask, right(s, None, sinks), 0)), kind="mask"
+    ).words("""
+        the softmax runs over all keys, and masked weights are set to zero after it
+        Weights sum to less than 1; early rows are too small.
+        Mask the scores, or divide by the sum again."""),
     "mask_multiplied": Mistake(
-        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, 0), None, sinks)),
-        "the scores are multiplied by the mask: a masked key has score 0 and weight exp(0)",
-        "Masked keys are seen, more than those with negative scores.",
-        "Select before the softmax: np.where(mask, scores, -inf).",
-        kind="mask",
-    ),
-    "softmax_over_queries": Mistake(
-        _weights(_over_queries),
-        "the softmax runs over the queries instead of the keys",
-        "Columns sum to 1 and rows do not.",
-        "Take the softmax along the last axis, that of the keys.",
-        kind="softmax",
-    ),
-    "last_keys_left_out": Mistake(
-        using(mask=_whole_tiles),
-        "the loop over tiles of 64 keys leaves out the last tile if it is not full",
-        "Right where the number of keys is a multiple of the tile.",
-        "Let the loop reach the last tile, and mask what is beyond its keys.",
-        kind="mask",
-        only="attend",
-    ),
-    "empty_row_uniform": Mistake(
-        _empty_rows(lambda n: 1 / n),
-        "a row without keys has the weights 1/n, because masked scores are one large negative number",
-        "Rows of padding carry the mean of the values.",
-        "Set rows in which nothing may be attended to to zero.",
-        seen_in=("microsoft/onnxruntime#28904",),
-        kind="empty",
-    ),
-    "empty_row_nan": Mistake(
-        _empty_rows(lambda n: np.nan),
-        "a row without keys is NaN, because masked scores are -inf and exp(-inf - (-inf)) is NaN",
-        "NaN in rows of padding, in the next layer everywhere.",
-        "Set rows in which nothing may be attended to to zero.",
-        seen_in=("robertknight/rten#1321",),
-        kind="empty",
-    ),
+        _with_mask(lambda right, s, mask, sinks: right(np.where(mask, s, 0), None, sinks)), kind="mask"
+    ).words("""
+        the scores are multiplied by the mask: a masked key has score 0 and weight exp(0)
+        Masked keys are seen, more than those with negative scores.
+        Select before the softmax: np.where(mask, scores, -inf)."""),
+    "softmax_over_queries": Mistake(_weights(_over_queries), kind="softmax").words("""
+        the softmax runs over the queries instead of the keys
+        Columns sum to 1 and rows do not.
+        Take the softmax along the last axis, that of the keys."""),
+    "last_keys_left_out": Mistake(using(mask=_whole_tiles), kind="mask", only="attend").words("""
+        the loop over tiles of 64 keys leaves out the last tile if it is not full
+        Right where the number of keys is a multiple of the tile.
+        Let the loop reach the last tile, and mask what is beyond its keys."""),
+    "empty_row_uniform": Mistake(_empty_rows(lambda n: 1 / n), seen_in=("microsoft/onnxruntime#28904",), kind="empty").words("""
+        a row without keys has the weights 1/n, because masked scores are one large negative number
+        Rows of padding carry the mean of the values.
+        Set rows in which nothing may be attended to to zero."""),
+    "empty_row_nan": Mistake(_empty_rows(lambda n: np.nan), seen_in=("robertknight/rten#1321",), kind="empty").words("""
+        a row without keys is NaN, because masked scores are -inf and exp(-inf - (-inf)) is NaN
+        NaN in rows of padding, in the next layer everywhere.
+        Set rows in which nothing may be attended to to zero."""),
     "base_two": Mistake(
         _weights(lambda right, s, mask, sinks: right(s * np.log(2), mask, sinks if sinks is None else sinks * np.log(2))),
-        "2^s for e^s: exp2 is used and the scores are not multiplied by log2(e)",
-        "Attention is too flat.",
-        "Multiply scores by log2(e) where exp2 takes the place of exp.",
         kind="scale",
-    ),
+    ).words("""
+        2^s for e^s: exp2 is used and the scores are not multiplied by log2(e)
+        Attention is too flat.
+        Multiply scores by log2(e) where exp2 takes the place of exp."""),
     "cap_left_out": Mistake(
         using(softcap=lambda a: None if a.softcap else missing()),
-        "the scores are not capped by softcap",
-        "Right where scores are small, wrong where they are large.",
-        "Pass attn_logit_softcapping.",
         seen_in=("vllm-project/vllm-metal#665", "sgl-project/sgl-kernel-xpu#491"),
         kind="cap",
-    ),
-    "cap_without_division": Mistake(
-        _other_cap(lambda s, c: c * np.tanh(s)),
-        "c tanh(s): the scores are not divided by the cap before tanh",
-        "Nearly all scores are c or -c.",
-        "Divide by the cap before tanh: c tanh(s / c).",
-        kind="cap",
-    ),
-    "cap_without_factor": Mistake(
-        _other_cap(lambda s, c: np.tanh(s / c)),
-        "tanh(s / c): the result is not multiplied by the cap",
-        "Attention is flat.",
-        "Multiply by the cap after tanh: c tanh(s / c).",
-        kind="cap",
-    ),
-    "cap_clipped": Mistake(
-        _other_cap(lambda s, c: np.clip(s, -c, c)),
-        "min(max(s, -c), c): the scores are clipped instead of bent by tanh",
-        "Right where scores are small.",
-        "Bend the scores: c tanh(s / c).",
-        kind="cap",
-    ),
-    "cap_before_scale": Mistake(
-        _capped(_cap_before_scale),
-        "scale cap(q k^T): the cap is applied before the scale",
-        "Large scores are capped at scale c.",
-        "Scale first, then cap: cap(scale q k^T).",
-        kind="cap",
-    ),
-    "cap_after_bias": Mistake(
-        _capped(_cap_after_bias),
-        "cap(scores + bias): the bias is capped too, as in flashinfer",
-        "Distance counts less.",
-        "Cap the scores first, then add the bias.",
-        kind="cap",
-    ),
+    ).words("""
+        the scores are not capped by softcap
+        Right where scores are small, wrong where they are large.
+        Pass attn_logit_softcapping."""),
+    "cap_without_division": Mistake(_other_cap(lambda s, c: c * np.tanh(s)), kind="cap").words("""
+        c tanh(s): the scores are not divided by the cap before tanh
+        Nearly all scores are c or -c.
+        Divide by the cap before tanh: c tanh(s / c)."""),
+    "cap_without_factor": Mistake(_other_cap(lambda s, c: np.tanh(s / c)), kind="cap").words("""
+        tanh(s / c): the result is not multiplied by the cap
+        Attention is flat.
+        Multiply by the cap after tanh: c tanh(s / c)."""),
+    "cap_clipped": Mistake(_other_cap(lambda s, c: np.clip(s, -c, c)), kind="cap").words("""
+        min(max(s, -c), c): the scores are clipped instead of bent by tanh
+        Right where scores are small.
+        Bend the scores: c tanh(s / c)."""),
+    "cap_before_scale": Mistake(_capped(_cap_before_scale), kind="cap").words("""
+        scale cap(q k^T): the cap is applied before the scale
+        Large scores are capped at scale c.
+        Scale first, then cap: cap(scale q k^T)."""),
+    "cap_after_bias": Mistake(_capped(_cap_after_bias), kind="cap").words("""
+        cap(scores + bias): the bias is capped too, as in flashinfer
+        Distance counts less.
+        Cap the scores first, then add the bias."""),
     "cap_after_mask": Mistake(
-        inside(attention, "softmax", _cap_after_mask),
-        "cap(masked scores): the large negative number of the mask is capped to -c",
-        "A little of the future is seen, much where the cap is small.",
-        "Mask after the cap.",
-        seen_in=("Dao-AILab/flash-attention#1025",),
-        kind="cap",
-    ),
+        inside(attention, "softmax", _cap_after_mask), seen_in=("Dao-AILab/flash-attention#1025",), kind="cap"
+    ).words("""
+        cap(masked scores): the large negative number of the mask is capped to -c
+        A little of the future is seen, much where the cap is small.
+        Mask after the cap."""),
     "sink_left_out": Mistake(
         _with_sinks(lambda right, s, mask, sinks: right(s, mask)),
-        "the sink is left out of the sum of the softmax, or is added to every score of a row, which cancels",
-        "Weights sum to 1; the model repeats itself or ends.",
-        "Add exp(sink) to the sum of the exponentials, with the same maximum subtracted.",
         seen_in=("vllm-project/vllm#52156", "NVIDIA/TransformerEngine#2541"),
         kind="sink",
-    ),
-    "sink_of_zero": Mistake(
-        _with_sinks(lambda right, s, mask, sinks: right(s, mask, 0 * sinks)),
-        "1 + sum exp(s): every head has the sink 0",
-        "The learned sinks are not loaded.",
-        "Load the sinks; every head adds the exponential of its own below the fraction.",
-        kind="sink",
-    ),
+    ).words("""
+        the sink is left out of the sum of the softmax, or is added to every score of a row, which cancels
+        Weights sum to 1; the model repeats itself or ends.
+        Add exp(sink) to the sum of the exponentials, with the same maximum subtracted."""),
+    "sink_of_zero": Mistake(_with_sinks(lambda right, s, mask, sinks: right(s, mask, 0 * sinks)), kind="sink").words("""
+        1 + sum exp(s): every head has the sink 0
+        The learned sinks are not loaded.
+        Load the sinks; every head adds the exponential of its own below the fraction."""),
     "sink_of_the_first_head": Mistake(
-        _with_sinks(lambda right, s, mask, sinks: right(s, mask, sinks[..., :1, :])),
-        "all heads have the sink of head 0",
-        "Head 0 is right and no other.",
-        "Give every head its own sink, as a column (h, 1).",
-        kind="sink",
-    ),
-    "sink_beside_the_maximum": Mistake(
-        _with_sinks(_sink_beside_the_maximum),
-        "exp(sink) beside exp(s - max): the maximum is subtracted from the scores and not from the sink",
-        "The share of the sink moves with the largest score.",
-        "Subtract the maximum from the sink too: exp(sink - max).",
-        kind="sink",
-    ),
-    "sink_without_exp": Mistake(
-        _with_sinks(_sink_without_exp),
-        "sum exp(s - max) + sink: the sink is a logit and is added as if it were its exponential",
-        "Negative sinks raise the weights of all keys.",
-        "Add exp(sink - max) to the sum of the exponentials.",
-        kind="sink",
-    ),
+        _with_sinks(lambda right, s, mask, sinks: right(s, mask, sinks[..., :1, :])), kind="sink"
+    ).words("""
+        all heads have the sink of head 0
+        Head 0 is right and no other.
+        Give every head its own sink, as a column (h, 1)."""),
+    "sink_beside_the_maximum": Mistake(_with_sinks(_sink_beside_the_maximum), kind="sink").words("""
+        exp(sink) beside exp(s - max): the maximum is subtracted from the scores and not from the sink
+        The share of the sink moves with the largest score.
+        Subtract the maximum from the sink too: exp(sink - max)."""),
+    "sink_without_exp": Mistake(_with_sinks(_sink_without_exp), kind="sink").words("""
+        sum exp(s - max) + sink: the sink is a logit and is added as if it were its exponential
+        Negative sinks raise the weights of all keys.
+        Add exp(sink - max) to the sum of the exponentials."""),
     "sink_scaled": Mistake(
-        using(sinks=lambda a: a.scale * a.sinks if a.get("sinks") is not None else missing()),
-        "the sink is multiplied by the scale, like a score",
-        "Sinks are sqrt(d) times too small.",
-        "Scale the scores alone; the sink enters the softmax as it is.",
-        kind="sink",
-        only="attend",
-    ),
-    "row_scale_left_out": Mistake(
-        _with_row_scale(lambda a: None),
-        "the temperature row_scale of the queries is left out",
-        "Right for the first positions alone.",
-        "Multiply the scores of each query by its row_scale, before cap and bias.",
-        kind="rows",
-        only="attend",
-    ),
-    "row_scale_after_bias": Mistake(
-        _scores(_row_scale_after_bias),
-        "row_scale (scores + bias): the bias is multiplied too",
-        "Biases grow with the position.",
-        "Multiply by row_scale first, then add the bias.",
-        kind="rows",
-    ),
+        using(sinks=lambda a: a.scale * a.sinks if a.get("sinks") is not None else missing()), kind="sink", only="attend"
+    ).words("""
+        the sink is multiplied by the scale, like a score
+        Sinks are sqrt(d) times too small.
+        Scale the scores alone; the sink enters the softmax as it is."""),
+    "row_scale_left_out": Mistake(_with_row_scale(lambda a: None), kind="rows", only="attend").words("""
+        the temperature row_scale of the queries is left out
+        Right for the first positions alone.
+        Multiply the scores of each query by its row_scale, before cap and bias."""),
+    "row_scale_after_bias": Mistake(_scores(_row_scale_after_bias), kind="rows").words("""
+        row_scale (scores + bias): the bias is multiplied too
+        Biases grow with the position.
+        Multiply by row_scale first, then add the bias."""),
     "heads_tiled": Mistake(
         inside(attention, "repeat_heads", _tiled),
-        "query head a uses key head a mod h_key: grouped keys and values are tiled (0, 1, 0, 1), not repeated (0, 0, 1, 1)",
-        "Wrong with more than one key head and grouped queries.",
-        "repeat_interleave, or numpy's repeat, along the heads.",
         seen_in=("onnx/onnx#7274", "ekzhang/jax-js#180", "apple/axlearn#842"),
         kind="heads",
-    ),
+    ).words("""
+        query head a uses key head a mod h_key: grouped keys and values are tiled (0, 1, 0, 1), not repeated (0, 0, 1, 1)
+        Wrong with more than one key head and grouped queries.
+        repeat_interleave, or numpy's repeat, along the heads."""),
     "values_of_the_first_head": Mistake(
         using(v=lambda a: np.broadcast_to(a.v[..., :1, :, :], a.v.shape) if a.v.ndim > 2 and a.v.shape[-3] > 1 else missing()),
-        "all heads read the values of head 0",
-        "Head 0 is right and no other.",
-        "Step along the head axis of the values; head 0 serves all only where the model has one key head.",
         kind="heads",
-    ),
+    ).words("""
+        all heads read the values of head 0
+        Head 0 is right and no other.
+        Step along the head axis of the values; head 0 serves all only where the model has one key head."""),
     "causal_ignored": Mistake(
-        using(causal=lambda a: False if a.causal else missing()),
-        "the causal mask is left out",
-        "Queries see the future.",
-        "Mask the keys after the query wherever causal is asked for.",
-        kind="mask",
-        only="attend_by_offset",
-    ),
+        using(causal=lambda a: False if a.causal else missing()), kind="mask", only="attend_by_offset"
+    ).words("""
+        the causal mask is left out
+        Queries see the future.
+        Mask the keys after the query wherever causal is asked for."""),
     "causal_left_aligned": Mistake(
         _causal(lambda i, j: -i[..., :1]),
-        "the queries start at position 0, though there are fewer queries than keys",
-        "Prefill is right, decoding with a cache sees one key.",
-        "Align the triangle at the last query and the last key.",
         seen_in=("pytorch/pytorch#108108", "onnx/onnx#8068", "pytorch/executorch#21749"),
         kind="mask",
-    ),
-    "causal_strict": Mistake(
-        _causal(lambda i, j: -1),
-        "j < i: a token does not see itself",
-        "The first row has nothing to attend to.",
-        "Compare with <=: j <= i.",
-        kind="mask",
-    ),
-    "sees_one_ahead": Mistake(
-        _causal(lambda i, j: 1),
-        "j <= i + 1: the triangle begins one key too late",
-        "Every token sees the next.",
-        "Let the triangle end at the diagonal: j <= i.",
-        kind="mask",
-    ),
-    "window_ignored": Mistake(
-        _window(lambda right, i, j, width: right(i, j, width=2**62)),
-        "the window is ignored: all keys are inside",
-        "Right for short texts.",
-        "Mask the keys with |j - i| >= width.",
-        kind="window",
-    ),
+    ).words("""
+        the queries start at position 0, though there are fewer queries than keys
+        Prefill is right, decoding with a cache sees one key.
+        Align the triangle at the last query and the last key."""),
+    "causal_strict": Mistake(_causal(lambda i, j: -1), kind="mask").words("""
+        j < i: a token does not see itself
+        The first row has nothing to attend to.
+        Compare with <=: j <= i."""),
+    "sees_one_ahead": Mistake(_causal(lambda i, j: 1), kind="mask").words("""
+        j <= i + 1: the triangle begins one key too late
+        Every token sees the next.
+        Let the triangle end at the diagonal: j <= i."""),
+    "window_ignored": Mistake(_window(lambda right, i, j, width: right(i, j, width=2**62)), kind="window").words("""
+        the window is ignored: all keys are inside
+        Right for short texts.
+        Mask the keys with |j - i| >= width."""),
     "window_one_more": Mistake(
         _window(lambda right, i, j, width: right(i, j, width=width + 1)),
-        "|j - i| <= width: the distance `width` is inside the window",
-        "One key too many, beyond the first `width` tokens.",
-        "A causal window of w keys is window_size = (w - 1, 0) where ends are inclusive.",
         seen_in=("huggingface/transformers#39408", "NVIDIA-NeMo/Megatron-Bridge#2656"),
         kind="window",
-    ),
+    ).words("""
+        |j - i| <= width: the distance `width` is inside the window
+        One key too many, beyond the first `width` tokens.
+        A causal window of w keys is window_size = (w - 1, 0) where ends are inclusive."""),
     "window_one_less": Mistake(
-        _window(lambda right, i, j, width: right(i, j, width=width - 1) if width > 1 else missing()),
-        "|j - i| < width - 1: the query's own position is not counted in the width",
-        "One key is missing, beyond the first `width` tokens.",
-        "Compare |j - i| < width: a causal window holds width keys, the query's own among them.",
-        kind="window",
-    ),
+        _window(lambda right, i, j, width: right(i, j, width=width - 1) if width > 1 else missing()), kind="window"
+    ).words("""
+        |j - i| < width - 1: the query's own position is not counted in the width
+        One key is missing, beyond the first `width` tokens.
+        Compare |j - i| < width: a causal window holds width keys, the query's own among them."""),
     "window_left_aligned": Mistake(
-        _window(lambda right, i, j, width: right(i - i[..., :1], j, width=width)),
-        "the window lies around row numbers, so fewer queries than keys are aligned at the first key",
-        "Decoding with a cache sees the oldest keys.",
-        "Give the queries their own positions; the last query stands at the last key.",
-        kind="window",
-    ),
+        _window(lambda right, i, j, width: right(i - i[..., :1], j, width=width)), kind="window"
+    ).words("""
+        the window lies around row numbers, so fewer queries than keys are aligned at the first key
+        Decoding with a cache sees the oldest keys.
+        Give the queries their own positions; the last query stands at the last key."""),
     "window_forward_too": Mistake(
-        using(causal=lambda a: False if a.causal else missing()),
-        "|j - i| < width: a causal window looks ahead as well",
-        "Every token sees the next width - 1 tokens.",
-        "And the window with the causal mask: 0 <= i - j < width.",
-        kind="window",
-        only="window_mask",
-    ),
+        using(causal=lambda a: False if a.causal else missing()), kind="window", only="window_mask"
+    ).words("""
+        |j - i| < width: a causal window looks ahead as well
+        Every token sees the next width - 1 tokens.
+        And the window with the causal mask: 0 <= i - j < width."""),
     "window_backward_alone": Mistake(
-        lambda f, a: missing() if a.get("causal") else _window(_backward)(f, a),
-        "0 <= i - j < width: a window of both directions only looks back",
-        "An encoder cannot see what follows.",
-        "Compare |j - i| < width; causal attention alone adds j <= i.",
-        kind="window",
-    ),
+        lambda f, a: missing() if a.get("causal") else _window(_backward)(f, a), kind="window"
+    ).words("""
+        0 <= i - j < width: a window of both directions only looks back
+        An encoder cannot see what follows.
+        Compare |j - i| < width; causal attention alone adds j <= i."""),
     "bias_reversed": Mistake(
         using(bias_by_offset=lambda a: a.bias_by_offset[..., ::-1] if a.bias_by_offset is not None else missing()),
-        "the bias is read at i - j instead of j - i",
-        "Past and future change places.",
-        "Look up the offset j - i, key minus query.",
         kind="bias",
         only="attend_by_offset",
-    ),
+    ).words("""
+        the bias is read at i - j instead of j - i
+        Past and future change places.
+        Look up the offset j - i, key minus query."""),
     "bias_one_off": Mistake(
         using(bias_by_offset=lambda a: np.roll(a.bias_by_offset, 1, -1) if a.bias_by_offset is not None else missing()),
-        "the bias is read at j - i - 1: the index of offset 0 is one off",
-        "Every bias is that of the neighbor.",
-        "Entry j - i + n_query - 1 belongs to row i and column j.",
         kind="bias",
         only="attend_by_offset",
-    ),
-    "sign": Mistake(
-        "sign",
-        "|i - j| and j >= i: the offset has the wrong sign",
-        "Every token sees itself and the future.",
-        only="causal_mask",
-    ),
-    "row_sum_left_out": Mistake(
-        _without_the_row_sum,
-        "ds = a da: the row sum sum_j a da is not subtracted",
-        "The gradients by the scores of a row do not add up to 0.",
-        "Subtract the sum of each row: ds = a (da - sum_j a da).",
-        kind="gradient",
-        only="attend_gradient",
-    ),
-    "sharing_not_summed": Mistake(
-        _of_one_head,
-        "keys and values shared by a group of heads get the gradient of the first head instead of the sum",
-        "They learn from a part of the queries.",
-        "Sum over the heads that share a key.",
-        kind="gradient",
-        only="attend_gradient",
-    ),
-    "gradient_unscaled": Mistake(
-        _gradient_unscaled,
-        "dq = ds k, dk = ds^T q: the gradients of queries and keys are not scaled",
-        "They are sqrt(d) times too large.",
-        "Multiply both by the scale: dq = scale ds k, dk = scale ds^T q.",
-        kind="gradient",
-        only="attend_gradient",
-    ),
+    ).words("""
+        the bias is read at j - i - 1: the index of offset 0 is one off
+        Every bias is that of the neighbor.
+        Entry j - i + n_query - 1 belongs to row i and column j."""),
+    "sign": Mistake("sign", only="causal_mask").words("""
+        |i - j| and j >= i: the offset has the wrong sign
+        Every token sees itself and the future."""),
+    "row_sum_left_out": Mistake(_without_the_row_sum, kind="gradient", only="attend_gradient").words("""
+        ds = a da: the row sum sum_j a da is not subtracted
+        The gradients by the scores of a row do not add up to 0.
+        Subtract the sum of each row: ds = a (da - sum_j a da)."""),
+    "sharing_not_summed": Mistake(_of_one_head, kind="gradient", only="attend_gradient").words("""
+        keys and values shared by a group of heads get the gradient of the first head instead of the sum
+        They learn from a part of the queries.
+        Sum over the heads that share a key."""),
+    "gradient_unscaled": Mistake(_gradient_unscaled, kind="gradient", only="attend_gradient").words("""
+        dq = ds k, dk = ds^T q: the gradients of queries and keys are not scaled
+        They are sqrt(d) times too large.
+        Multiply both by the scale: dq = scale ds k, dk = scale ds^T q."""),
     "gradient_unweighted": Mistake(
         lambda f, a: f(**a | {"q": 0 * a.q, "bias": None}) if a.get("of") == "v" else missing(),
-        "the gradient of the values uses uniform weights instead of the weights of the forward pass",
-        "The gradient by the values is an average.",
-        "Keep the weights of the forward pass, or make them again from the same scores: dv = a^T do.",
         kind="gradient",
         only="attend_gradient",
-    ),
-    "cross_terms_exchanged": Mistake(
-        result(lambda y: y[[0, 2, 1, 3]]),
-        "the terms come as (a), (c), (b), (d): content-to-position and position-to-content change places",
-        "Transformer-XL's two vectors meet the wrong terms.",
-        "Content with position comes before position with content: (b) is x_i W_Q W_K^T p_j, (c) is p_i W_Q W_K^T x_j.",
-        only="four_terms",
-    ),
-    "matrices_exchanged": Mistake(
-        using(w_q=lambda a: a.w_k, w_k=lambda a: a.w_q),
-        "W_K W_Q^T: the projections of queries and keys are exchanged",
-        "Every term is another.",
-        "Multiply queries by W_Q and keys by W_K: W_Q W_K^T.",
-        only="four_terms",
-    ),
-    "terms_transposed": Mistake(
-        result(lambda y: np.swapaxes(y, -1, -2)),
-        "rows are keys and columns are queries",
-        "Attention looks the wrong way.",
-        "Rows are queries, columns are keys; transpose the terms.",
-        only="four_terms",
-    ),
+    ).words("""
+        the gradient of the values uses uniform weights instead of the weights of the forward pass
+        The gradient by the values is an average.
+        Keep the weights of the forward pass, or make them again from the same scores: dv = a^T do."""),
+    "cross_terms_exchanged": Mistake(result(lambda y: y[[0, 2, 1, 3]]), only="four_terms").words("""
+        the terms come as (a), (c), (b), (d): content-to-position and position-to-content change places
+        Transformer-XL's two vectors meet the wrong terms.
+        Content with position comes before position with content: (b) is x_i W_Q W_K^T p_j, (c) is p_i W_Q W_K^T x_j."""),
+    "matrices_exchanged": Mistake(using(w_q=lambda a: a.w_k, w_k=lambda a: a.w_q), only="four_terms").words("""
+        W_K W_Q^T: the projections of queries and keys are exchanged
+        Every term is another.
+        Multiply queries by W_Q and keys by W_K: W_Q W_K^T."""),
+    "terms_transposed": Mistake(result(lambda y: np.swapaxes(y, -1, -2)), only="four_terms").words("""
+        rows are keys and columns are queries
+        Attention looks the wrong way.
+        Rows are queries, columns are keys; transpose the terms."""),
 }
 
 
@@ -671,12 +567,10 @@ FURTHER = {
         "Images are described worse.",
         "Let tokens of one image see each other.",
     ),
-    "blocks_joined": Mistake(
-        using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1)),
-        "patches of one image see those of later images",
-        "Right with one image.",
-        "Number the images: tokens of one image alone see each other.",
-    ),
+    "blocks_joined": Mistake(using(blocks=lambda a: np.where(a.blocks >= 0, 0, -1))).words("""
+        patches of one image see those of later images
+        Right with one image.
+        Number the images: tokens of one image alone see each other."""),
     "text_is_a_block": Mistake(
         using(blocks=lambda a: np.where(a.blocks < 0, a.blocks.max() + 1, a.blocks)),
         "text counts as an image: text tokens see those after them",
@@ -760,24 +654,18 @@ FURTHER = {
             ),
         )
     },
-    "mask_added_as_numbers": Mistake(
-        _with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks)),
-        "the booleans of the mask are added to the scores as 0 and 1",
-        "Keys that may be seen have e times the weight of the others.",
-        "Add 0 and -infinity, or choose with where.",
-    ),
-    "cap_multiplied": Mistake(
-        _other_cap(lambda s, c: s * np.tanh(s / c)),
-        "s tanh(s / c): the scores are multiplied by the tangent instead of the cap",
-        "Negative scores become positive.",
-        "Write c tanh(s / c).",
-    ),
-    "chunks_for_windows": Mistake(
-        _window(lambda right, i, j, width: _one_chunk(i, j, width)),
-        "a query sees the keys of its own chunk, floor(i / width) = floor(j / width), instead of the last `width` keys",
-        "The first query of each chunk sees itself alone.",
-        "Compare j - i with the width; chunks are another mask (Llama 4).",
-    ),
+    "mask_added_as_numbers": Mistake(_with_mask(lambda right, s, mask, sinks: right(s + mask, None, sinks))).words("""
+        the booleans of the mask are added to the scores as 0 and 1
+        Keys that may be seen have e times the weight of the others.
+        Add 0 and -infinity, or choose with where."""),
+    "cap_multiplied": Mistake(_other_cap(lambda s, c: s * np.tanh(s / c))).words("""
+        s tanh(s / c): the scores are multiplied by the tangent instead of the cap
+        Negative scores become positive.
+        Write c tanh(s / c)."""),
+    "chunks_for_windows": Mistake(_window(lambda right, i, j, width: _one_chunk(i, j, width))).words("""
+        a query sees the keys of its own chunk, floor(i / width) = floor(j / width), instead of the last `width` keys
+        The first query of each chunk sees itself alone.
+        Compare j - i with the width; chunks are another mask (Llama 4)."""),
     "last_keys_of_the_cache": Mistake(
         _window(lambda right, i, j, width: (np.arange(j.shape[-1]) >= j.shape[-1] - width) & (i == i)[..., None]),
         "every query sees the last `width` keys of the cache, wherever the query is",

@@ -180,99 +180,62 @@ ARRAYS = {
 }
 
 MISTAKES = {
-    "dealt_out": Mistake(
-        _dealt,
-        "pairs are dealt to the axes in turn where each axis has a section",
-        "Right for text, wrong for images.",
-        "Repeat axis a for its `mrope_section[a]` pairs, one axis after the other.",
-        only="sections",
-    ),
-    "in_sections": Mistake(
-        _apart,
-        "each axis has a section of pairs where pairs are dealt to the axes in turn",
-        "Right for text, wrong for images.",
-        "Let pair t read axis t mod 3 while that axis has pairs left (mrope_interleaved).",
-        only="interleaved_sections",
-    ),
-    "other_leftover": Mistake(
-        using(leftover=_other_leftover),
-        "pairs that are left over read a fourth stream of positions instead of time, or the reverse",
-        "Low frequencies of some pairs are not turned.",
-        "Let pairs without an axis left read time; ggml's IMROPE keeps a fourth stream for them.",
-        only="interleaved_sections",
-    ),
-    "rows_and_columns_exchanged": Mistake(
-        using(coordinates=_exchanged),
-        "rows and columns are exchanged",
-        "Images are transposed.",
-        "Order positions as time, row, column.",
-        only="rotate",
-    ),
-    "first_axis_alone": Mistake(
-        using(axis=lambda a: 0 * np.array(a.axis)),
-        "every pair reads the first axis",
-        "Right for text; patches of an image have one position.",
-        "Pick for every pair the position on its own axis before the angles are made.",
-        only="rotate",
-    ),
-    "order_ignored": Mistake(
-        using(order=_natural),
-        "the pairs take the frequencies of the whole width in their natural order",
-        "Columns are turned too slowly.",
-        "Take the frequencies in the order of the model: even ones for rows, then for columns.",
-        only="rotate",
-    ),
-    "frequencies_anew": Mistake(
-        using(order=_same_frequencies),
-        "the frequencies start again on every axis, instead of going on through all pairs",
-        "Text of the later axes is turned too fast.",
-        "Make one list of frequencies for the whole width and let pair t keep entry t.",
-        only="rotate",
-    ),
-    "other_layout": Mistake(
-        using(layout=lambda a: OTHER_LAYOUT[a.layout]),
-        "features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse",
-        "A valid rotation of the wrong features.",
-        "Change the pairing, or permute the projections (posref.rotary.layouts).",
-        only="rotate",
-    ),
+    "dealt_out": Mistake(_dealt, only="sections").words("""
+        pairs are dealt to the axes in turn where each axis has a section
+        Right for text, wrong for images.
+        Repeat axis a for its `mrope_section[a]` pairs, one axis after the other."""),
+    "in_sections": Mistake(_apart, only="interleaved_sections").words("""
+        each axis has a section of pairs where pairs are dealt to the axes in turn
+        Right for text, wrong for images.
+        Let pair t read axis t mod 3 while that axis has pairs left (mrope_interleaved)."""),
+    "other_leftover": Mistake(using(leftover=_other_leftover), only="interleaved_sections").words("""
+        pairs that are left over read a fourth stream of positions instead of time, or the reverse
+        Low frequencies of some pairs are not turned.
+        Let pairs without an axis left read time; ggml's IMROPE keeps a fourth stream for them."""),
+    "rows_and_columns_exchanged": Mistake(using(coordinates=_exchanged), only="rotate").words("""
+        rows and columns are exchanged
+        Images are transposed.
+        Order positions as time, row, column."""),
+    "first_axis_alone": Mistake(using(axis=lambda a: 0 * np.array(a.axis)), only="rotate").words("""
+        every pair reads the first axis
+        Right for text; patches of an image have one position.
+        Pick for every pair the position on its own axis before the angles are made."""),
+    "order_ignored": Mistake(using(order=_natural), only="rotate").words("""
+        the pairs take the frequencies of the whole width in their natural order
+        Columns are turned too slowly.
+        Take the frequencies in the order of the model: even ones for rows, then for columns."""),
+    "frequencies_anew": Mistake(using(order=_same_frequencies), only="rotate").words("""
+        the frequencies start again on every axis, instead of going on through all pairs
+        Text of the later axes is turned too fast.
+        Make one list of frequencies for the whole width and let pair t keep entry t."""),
+    "other_layout": Mistake(using(layout=lambda a: OTHER_LAYOUT[a.layout]), only="rotate").words("""
+        features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse
+        A valid rotation of the wrong features.
+        Change the pairing, or permute the projections (posref.rotary.layouts)."""),
 }
 
 FURTHER = {
-    "columns_before_rows": Mistake(
-        result(lambda y: y[..., ::-1]),
-        "each patch has (column, row) instead of (row, column)",
-        "Images are transposed.",
-        "Stack rows first: meshgrid with indexing='ij', and height before width.",
-        only="grid",
-    ),
-    "column_by_column": Mistake(
-        lambda f, a: f(a.width, a.height, merge=a.merge)[..., ::-1],
-        "patches are listed column by column instead of row by row",
-        "Images are transposed.",
-        "Let the column run fastest, as patches lie in memory.",
-        only="grid",
-    ),
-    "not_merged": Mistake(
-        using(merge=lambda a: 1 if a.merge > 1 else missing()),
-        "patches are listed row by row, not square by square",
-        "Patches have each other's positions.",
-        "List the merge x merge patches of a square one after the other.",
-        only="grid",
-    ),
+    "columns_before_rows": Mistake(result(lambda y: y[..., ::-1]), only="grid").words("""
+        each patch has (column, row) instead of (row, column)
+        Images are transposed.
+        Stack rows first: meshgrid with indexing='ij', and height before width."""),
+    "column_by_column": Mistake(lambda f, a: f(a.width, a.height, merge=a.merge)[..., ::-1], only="grid").words("""
+        patches are listed column by column instead of row by row
+        Images are transposed.
+        Let the column run fastest, as patches lie in memory."""),
+    "not_merged": Mistake(using(merge=lambda a: 1 if a.merge > 1 else missing()), only="grid").words("""
+        patches are listed row by row, not square by square
+        Patches have each other's positions.
+        List the merge x merge patches of a square one after the other."""),
     **{f"base {base:g}": _base(base) for base in (1e4, 5e5, 1e6, 5e6, 1e7)},
-    "sections_for_turns": Mistake(
-        _pairs(np.sort),
-        "each axis has a section of pairs where pairs are dealt to the axes in turn",
-        "Right for text, wrong for images.",
-        "Give pair t the axis that the list of the model says.",
-    ),
-    "turns_for_sections": Mistake(
-        _pairs(lambda axis: np.arange(len(axis)) % (axis.max() + 1)),
-        "pairs are dealt to the axes in turn, one each, where each axis has a section",
-        "Right for text, wrong for images.",
-        "Repeat axis a for the pairs of its section, one axis after the other.",
-    ),
+    "sections_for_turns": Mistake(_pairs(np.sort)).words("""
+        each axis has a section of pairs where pairs are dealt to the axes in turn
+        Right for text, wrong for images.
+        Give pair t the axis that the list of the model says."""),
+    "turns_for_sections": Mistake(_pairs(lambda axis: np.arange(len(axis)) % (axis.max() + 1))).words("""
+        pairs are dealt to the axes in turn, one each, where each axis has a section
+        Right for text, wrong for images.
+        Repeat axis a for the pairs of its section, one axis after the other."""),
     **{f"axes_{''.join(map(str, order))}": _numbered(order) for order in permutations(range(3)) if order not in (DONE, WHOLE)},
     **{f"sections_{''.join(map(str, order))}": _sections(order) for order in permutations(range(3)) if order != WHOLE},
     **{
@@ -306,12 +269,10 @@ FURTHER = {
         "The later axes turn too slowly.",
         "Make the frequencies of one axis, base^(-2t/width of its part), and repeat them for each axis.",
     ),
-    "frequencies_of_each_part": Mistake(
-        using(frequencies=_of_its_part, order=None),
-        "each axis has the frequencies of its own part, base^(-2t/width of its part), where one list goes through all pairs",
-        "Right for no text: later pairs turn too fast.",
-        "Make one list of frequencies for the whole width and let pair t keep entry t.",
-    ),
+    "frequencies_of_each_part": Mistake(using(frequencies=_of_its_part, order=None)).words("""
+        each axis has the frequencies of its own part, base^(-2t/width of its part), where one list goes through all pairs
+        Right for no text: later pairs turn too fast.
+        Make one list of frequencies for the whole width and let pair t keep entry t."""),
     **{name: ROPE[name]._replace(wrong=_to_the_power(power), kind="", only="rotate") for name, power in POWERS.items()},
     "bf16_frequencies": Mistake(
         using(frequencies=lambda a: rounded(rope.frequencies(a.dim, a.base) if a.frequencies is None else a.frequencies, 8)),

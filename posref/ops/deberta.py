@@ -146,138 +146,96 @@ def _other(right):
 MISTAKES = {
     "rows_overwritten": Mistake(inside(deberta, "scatter_rows", lambda right: last_wins), *OVERWRITTEN, only="scores_gradient"),
     "gradient_unscaled": Mistake(
-        result(lambda y, a: y * np.sqrt(3 * a.q.shape[-1])),
-        "the gradient is not scaled",
-        "It is sqrt(3 d) times too large.",
-        "Multiply all four gradients by the scale: 1/sqrt(3 d) with both position terms.",
-        kind="gradient",
-        only="scores_gradient",
-    ),
+        result(lambda y, a: y * np.sqrt(3 * a.q.shape[-1])), kind="gradient", only="scores_gradient"
+    ).words("""
+        the gradient is not scaled
+        It is sqrt(3 d) times too large.
+        Multiply all four gradients by the scale: 1/sqrt(3 d) with both position terms."""),
     "content_gradient_alone": Mistake(
         using(
             q_r=lambda a: 0 * a.q_r if a.get("of") in ("q", "k") else missing(),
             k_r=lambda a: 0 * a.k_r if a.get("of") in ("q", "k") else missing(),
         ),
-        "ds k, ds^T q: the gradients of queries and keys leave out the rows of positions",
-        "Queries and keys learn from contents alone.",
-        "Add what the position terms give: queries learn from the rows k_r, keys from q_r.",
         kind="gradient",
         only="scores_gradient",
-    ),
-    "paper_index": Mistake(
-        _other(["released"]),
-        "position-to-content reads the paper's row delta(j, i) with released weights",
-        "Every score off the diagonal is wrong for published checkpoints.",
-        "Read row delta(i, j) in both terms for published checkpoints.",
-        seen_in=("nntrainer/nntrainer#3982",),
-        only="scores log_scores",
-    ),
-    "released_index": Mistake(
-        _other(["paper"]),
-        "position-to-content reads the row delta(i, j) of content-to-position where the paper is meant",
-        "What all published code does, and not Eq. (4).",
-        "Read row delta(j, i) in position-to-content, as Eq. (4) has it.",
-        seen_in=("microsoft/DeBERTa#162",),
-        only="scores log_scores",
-    ),
-    "direction": Mistake(
-        "sign",
-        "j - i + K: the offset has the wrong sign in both terms",
-        "Left and right change places.",
-        "Take i - j + K, query minus key.",
-    ),
-    "symmetric_clip": Mistake(
-        inside(deberta, "position_index", _symmetric),
-        "offsets are clipped to K - 1 on both sides, so row 0 is never read",
-        "Keys far to the right read row 1.",
-        "Clip i - j + K to 0 .. 2K - 1; row 0 is that of keys K or more to the right.",
-    ),
+    ).words("""
+        ds k, ds^T q: the gradients of queries and keys leave out the rows of positions
+        Queries and keys learn from contents alone.
+        Add what the position terms give: queries learn from the rows k_r, keys from q_r."""),
+    "paper_index": Mistake(_other(["released"]), seen_in=("nntrainer/nntrainer#3982",), only="scores log_scores").words("""
+        position-to-content reads the paper's row delta(j, i) with released weights
+        Every score off the diagonal is wrong for published checkpoints.
+        Read row delta(i, j) in both terms for published checkpoints."""),
+    "released_index": Mistake(_other(["paper"]), seen_in=("microsoft/DeBERTa#162",), only="scores log_scores").words("""
+        position-to-content reads the row delta(i, j) of content-to-position where the paper is meant
+        What all published code does, and not Eq. (4).
+        Read row delta(j, i) in position-to-content, as Eq. (4) has it."""),
+    "direction": Mistake("sign").words("""
+        j - i + K: the offset has the wrong sign in both terms
+        Left and right change places.
+        Take i - j + K, query minus key."""),
+    "symmetric_clip": Mistake(inside(deberta, "position_index", _symmetric)).words("""
+        offsets are clipped to K - 1 on both sides, so row 0 is never read
+        Keys far to the right read row 1.
+        Clip i - j + K to 0 .. 2K - 1; row 0 is that of keys K or more to the right."""),
     "clip_one_late": Mistake(
         inside(deberta, "position_index", lambda right: lambda offsets, *, span: np.clip(span - offsets, 0, 2 * span)),
-        "offsets are clipped to 2K, though the last row of the table is 2K - 1",
-        "Keys K or more to the left read beyond the table.",
-        "Clip i - j + K to 0 .. 2K - 1.",
         only="index",
-    ),
-    "rows_exchanged": Mistake(
-        using(q_r=lambda a: a.k_r, k_r=lambda a: a.q_r),
-        "q_r and k_r, the two projections of positions, are exchanged",
-        "Both terms are wrong.",
-        "Let queries meet k_r and keys meet q_r.",
-    ),
-    "scale_of_one_term": Mistake(
-        inside(deberta, "scores", _one_term),
-        "1/sqrt(d): the scale does not count the terms",
-        "Scores are sqrt(3) times too large.",
-        "Count the terms: 1/sqrt(d (1 + position terms)), which is 1/sqrt(3 d) with both.",
-    ),
-    "content_alone_scaled": Mistake(
-        inside(deberta, "scores", _content_alone),
-        "the scale covers q k^T alone, not the position terms",
-        "Positions weigh too much.",
-        "Add up the terms first, then multiply the sum by the scale.",
-    ),
-    "position_to_position": Mistake(
-        inside(deberta, "scores", _position_to_position),
-        "the fourth term q_r . k_r is added",
-        "Scores gain a bias of position.",
-        "Leave out q_r . k_r; the score has three terms.",
-    ),
-    "positions_ignored": Mistake(
-        "positions_ignored",
-        "the positions given are replaced by 0, 1, 2, ..: queries start at 0 with fewer queries than keys",
-        "Fewer queries than keys are misplaced.",
-    ),
-    "no_log_buckets": Mistake(
-        inside(deberta, "log_bucket", lambda right: lambda offsets, **_: offsets),
-        "the offsets of version 1 are used with the table of version 2, which has buckets",
-        "Far keys are all clipped.",
-        "Put the offsets through log_bucket before they become rows.",
-    ),
-    "rounded_down": Mistake(
-        _ends(lambda n, mid, top: np.floor(_steps(n, mid, top - 1) + 1e-11) + mid),
-        "the logarithm is rounded down instead of up",
-        "Most far offsets are one bucket too near.",
-        "Round the logarithm up, with ceil.",
-    ),
-    "logarithm_to_max_position": Mistake(
-        _ends(lambda n, mid, top: np.ceil(_steps(n, mid, top) - 1e-12) + mid),
-        "log(max_position / m) in place of log((max_position - 1) / m)",
-        "Far offsets are in nearer buckets.",
-        "Divide by log((max_position - 1) / m).",
-    ),
-    "sequence_length": Mistake(
-        inside(deberta, "log_bucket", _to_300),
-        "the logarithm runs to the length of the input instead of max_position",
-        "Right for inputs of max_position tokens alone.",
-        "Take max_position from the configuration, whatever the length of the input.",
-        seen_in=("NVIDIA/TensorRT#3370",),
-    ),
-    "f32_logarithm": Mistake(
-        _ends(_steps_f32, np.float32),
-        "the logarithm is computed in float32, which rounds a tie up",
-        "Wrong at some ties, not with 256 and 512.",
-        "Compare distances with the exact ends of the buckets (deberta.bucket_ends).",
-    ),
-    "other_source": Mistake(
-        using(source=lambda a: "transformers" if a.source == "microsoft" else "microsoft"),
-        "the table's ends are those of the other code: microsoft/DeBERTa clips offsets first, transformers does not",
-        "Rows 0 and 1 change places.",
-        "Clip the offsets to max_position - 1 for weights of microsoft/DeBERTa; leave them for transformers.",
-    ),
-    "other_start": Mistake(
-        _other(["paper", "released"]),
-        "the first query is H + p instead of p, or the reverse",
-        "Another decoder.",
-        "Start from p for the paper, from H + p for the released code.",
-        only="decoder",
-    ),
-    "one_step": Mistake(
-        using(steps=1),
-        "the last layer runs once instead of twice",
-        "A decoder without its second step.",
-        "Run the last layer `steps` times; each output is the next query.",
-    ),
+    ).words("""
+        offsets are clipped to 2K, though the last row of the table is 2K - 1
+        Keys K or more to the left read beyond the table.
+        Clip i - j + K to 0 .. 2K - 1."""),
+    "rows_exchanged": Mistake(using(q_r=lambda a: a.k_r, k_r=lambda a: a.q_r)).words("""
+        q_r and k_r, the two projections of positions, are exchanged
+        Both terms are wrong.
+        Let queries meet k_r and keys meet q_r."""),
+    "scale_of_one_term": Mistake(inside(deberta, "scores", _one_term)).words("""
+        1/sqrt(d): the scale does not count the terms
+        Scores are sqrt(3) times too large.
+        Count the terms: 1/sqrt(d (1 + position terms)), which is 1/sqrt(3 d) with both."""),
+    "content_alone_scaled": Mistake(inside(deberta, "scores", _content_alone)).words("""
+        the scale covers q k^T alone, not the position terms
+        Positions weigh too much.
+        Add up the terms first, then multiply the sum by the scale."""),
+    "position_to_position": Mistake(inside(deberta, "scores", _position_to_position)).words("""
+        the fourth term q_r . k_r is added
+        Scores gain a bias of position.
+        Leave out q_r . k_r; the score has three terms."""),
+    "positions_ignored": Mistake("positions_ignored").words("""
+        the positions given are replaced by 0, 1, 2, ..: queries start at 0 with fewer queries than keys
+        Fewer queries than keys are misplaced."""),
+    "no_log_buckets": Mistake(inside(deberta, "log_bucket", lambda right: lambda offsets, **_: offsets)).words("""
+        the offsets of version 1 are used with the table of version 2, which has buckets
+        Far keys are all clipped.
+        Put the offsets through log_bucket before they become rows."""),
+    "rounded_down": Mistake(_ends(lambda n, mid, top: np.floor(_steps(n, mid, top - 1) + 1e-11) + mid)).words("""
+        the logarithm is rounded down instead of up
+        Most far offsets are one bucket too near.
+        Round the logarithm up, with ceil."""),
+    "logarithm_to_max_position": Mistake(_ends(lambda n, mid, top: np.ceil(_steps(n, mid, top) - 1e-12) + mid)).words("""
+        log(max_position / m) in place of log((max_position - 1) / m)
+        Far offsets are in nearer buckets.
+        Divide by log((max_position - 1) / m)."""),
+    "sequence_length": Mistake(inside(deberta, "log_bucket", _to_300), seen_in=("NVIDIA/TensorRT#3370",)).words("""
+        the logarithm runs to the length of the input instead of max_position
+        Right for inputs of max_position tokens alone.
+        Take max_position from the configuration, whatever the length of the input."""),
+    "f32_logarithm": Mistake(_ends(_steps_f32, np.float32)).words("""
+        the logarithm is computed in float32, which rounds a tie up
+        Wrong at some ties, not with 256 and 512.
+        Compare distances with the exact ends of the buckets (deberta.bucket_ends)."""),
+    "other_source": Mistake(using(source=lambda a: "transformers" if a.source == "microsoft" else "microsoft")).words("""
+        the table's ends are those of the other code: microsoft/DeBERTa clips offsets first, transformers does not
+        Rows 0 and 1 change places.
+        Clip the offsets to max_position - 1 for weights of microsoft/DeBERTa; leave them for transformers."""),
+    "other_start": Mistake(_other(["paper", "released"]), only="decoder").words("""
+        the first query is H + p instead of p, or the reverse
+        Another decoder.
+        Start from p for the paper, from H + p for the released code."""),
+    "one_step": Mistake(using(steps=1)).words("""
+        the last layer runs once instead of twice
+        A decoder without its second step.
+        Run the last layer `steps` times; each output is the next query."""),
     "keys_follow": Mistake(
         inside(deberta, "enhanced_mask_decoder", _keys_follow),
         "later steps take keys and values from the output of the first step",

@@ -344,423 +344,280 @@ OF_ATTENTION = (
 MISTAKES = {
     "other_layout": Mistake(
         "other_layout",
-        "features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse",
-        "A valid rotation of the wrong features: text begins well and turns into garbage.",
         seen_in=(
             "huggingface/transformers#25199",
             "NeuraLegion/shainet#111",
         ),
-    ),
+    ).words("""
+        features are paired (t, t + dim/2) instead of (2t, 2t+1), or the reverse
+        A valid rotation of the wrong features: text begins well and turns into garbage."""),
     "third_layout": Mistake(
-        _layout(lambda read, written: "interleaved_to_half"),
-        "pairs are read as (2t, 2t+1) and written to (t, t + dim/2)",
-        "Scores are those of pairs (2t, 2t+1) where q and k agree; rotated vectors are permuted.",
-        "Read and write the pairs of the layout that is asked for.",
-        seen_in=("modular/modular#5647",),
-        kind="layout",
-        only="rotate",
-    ),
-    "fourth_layout": Mistake(
-        _layout(lambda read, written: "half_to_interleaved"),
-        "pairs are read as (t, t + dim/2) and written to (2t, 2t+1)",
-        "Scores are those of pairs (t, t + dim/2) where q and k agree; rotated vectors are permuted.",
-        "Read and write the pairs of the layout that is asked for.",
-        kind="layout",
-        only="rotate",
-    ),
-    "written_as_read": Mistake(
-        _layout(lambda read, written: read),
-        "pairs are written where they were read, though another layout is to be written",
-        "Scores are right if q and k agree; rotated vectors are permuted.",
-        "Write the pairs in the layout that is asked for.",
-        kind="layout",
-        only="rotate gradient",
-    ),
-    "read_as_written": Mistake(
-        _layout(lambda read, written: written),
-        "pairs are read where they are to be written: the input is taken for permuted already",
-        "A valid rotation of the wrong features.",
-        "Read the pairs in the layout of the weights.",
-        kind="layout",
-        only="rotate gradient",
-    ),
-    "tables_alone_right": Mistake(
-        _tiled(OTHER_LAYOUT.get, lambda layout: layout),
-        "features are paired in the other layout but the tables are laid out for this one: a pair turns by two angles",
-        "Not a rotation: norms change.",
-        "The tables are right; exchange the members of the pairs in their layout.",
-        kind="layout",
-        only="rotate",
-    ),
+        _layout(lambda read, written: "interleaved_to_half"), seen_in=("modular/modular#5647",), kind="layout", only="rotate"
+    ).words("""
+        pairs are read as (2t, 2t+1) and written to (t, t + dim/2)
+        Scores are those of pairs (2t, 2t+1) where q and k agree; rotated vectors are permuted.
+        Read and write the pairs of the layout that is asked for."""),
+    "fourth_layout": Mistake(_layout(lambda read, written: "half_to_interleaved"), kind="layout", only="rotate").words("""
+        pairs are read as (t, t + dim/2) and written to (2t, 2t+1)
+        Scores are those of pairs (t, t + dim/2) where q and k agree; rotated vectors are permuted.
+        Read and write the pairs of the layout that is asked for."""),
+    "written_as_read": Mistake(_layout(lambda read, written: read), kind="layout", only="rotate gradient").words("""
+        pairs are written where they were read, though another layout is to be written
+        Scores are right if q and k agree; rotated vectors are permuted.
+        Write the pairs in the layout that is asked for."""),
+    "read_as_written": Mistake(_layout(lambda read, written: written), kind="layout", only="rotate gradient").words("""
+        pairs are read where they are to be written: the input is taken for permuted already
+        A valid rotation of the wrong features.
+        Read the pairs in the layout of the weights."""),
+    "tables_alone_right": Mistake(_tiled(OTHER_LAYOUT.get, lambda layout: layout), kind="layout", only="rotate").words("""
+        features are paired in the other layout but the tables are laid out for this one: a pair turns by two angles
+        Not a rotation: norms change.
+        The tables are right; exchange the members of the pairs in their layout."""),
     "tiled_tables": Mistake(
         _tiled(lambda layout: layout, OTHER_LAYOUT.get),
-        "full-width tables are concatenated where they should be repeated, or the reverse: a pair turns by two angles",
-        "Not a rotation: norms change.",
-        "Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved. V-JEPA 2 was "
-        "trained with tables of the other layout: a port keeps them (axes.rotate_vjepa2).",
         seen_in=(
             "facebookresearch/vjepa2#15",
             "facebookresearch/xformers#779",
         ),
         kind="layout",
         only="rotate",
-    ),
-    "sign": Mistake(
-        "sign",
-        "angle -m theta: the sine has the wrong sign",
-        "Clockwise; scores see the negative offset.",
-        "Turn by +m theta: (a cos - b sin, a sin + b cos).",
-    ),
-    "cos_sin_swapped": Mistake(
-        _cos_sin(lambda cos, sin: (sin, cos)),
-        "cos and sin are exchanged",
-        "Position 0 is not the identity.",
-        "Check the order in which the tables are returned and unpacked.",
-        kind="sign",
-    ),
+    ).words("""
+        full-width tables are concatenated where they should be repeated, or the reverse: a pair turns by two angles
+        Not a rotation: norms change.
+        Lay the tables out as the pairs: concatenate([cos, cos]) for half, repeat(cos, 2) for interleaved. V-JEPA 2 was trained
+            with tables of the other layout: a port keeps them (axes.rotate_vjepa2)."""),
+    "sign": Mistake("sign").words("""
+        angle -m theta: the sine has the wrong sign
+        Clockwise; scores see the negative offset.
+        Turn by +m theta: (a cos - b sin, a sin + b cos)."""),
+    "cos_sin_swapped": Mistake(_cos_sin(lambda cos, sin: (sin, cos)), kind="sign").words("""
+        cos and sin are exchanged
+        Position 0 is not the identity.
+        Check the order in which the tables are returned and unpacked."""),
     "second_member_minus": Mistake(
-        _members(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
-        "(a cos - b sin, b cos - a sin): both halves of the rotated vector have a minus",
-        "Not a rotation: norms change.",
-        "The second member is a sin + b cos.",
-        kind="sign",
-        only="rotate",
-    ),
+        _members(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)), kind="sign", only="rotate"
+    ).words("""
+        (a cos - b sin, b cos - a sin): both halves of the rotated vector have a minus
+        Not a rotation: norms change.
+        The second member is a sin + b cos."""),
     "first_member_plus": Mistake(
-        _members(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
-        "(a cos + b sin, a sin + b cos): no half of the rotated vector has a minus",
-        "Not a rotation: norms change.",
-        "The first member is a cos - b sin.",
-        kind="sign",
-        only="rotate",
-    ),
-    "position_plus_one": Mistake("position_plus_one", "positions are counted from 1", "Cached and fresh keys disagree."),
-    "position_minus_one": Mistake("position_minus_one", "positions are counted from -1", "Cached and fresh keys disagree."),
+        _members(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)), kind="sign", only="rotate"
+    ).words("""
+        (a cos + b sin, a sin + b cos): no half of the rotated vector has a minus
+        Not a rotation: norms change.
+        The first member is a cos - b sin."""),
+    "position_plus_one": Mistake("position_plus_one").words("""
+        positions are counted from 1
+        Cached and fresh keys disagree."""),
+    "position_minus_one": Mistake("position_minus_one").words("""
+        positions are counted from -1
+        Cached and fresh keys disagree."""),
     "positions_along_heads": Mistake(
-        _places(lambda p, batch, head, row: p[batch, 0, head % row.shape[2]]),
-        "head h turns by the position of row h: x is taken for (batch, n, heads, dim)",
-        "Heads differ, tokens do not.",
-        "Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables.",
-        kind="positions",
-        only="rotate",
-    ),
-    "positions_tiled_over_heads": Mistake(
-        _places(_tiled_over_heads),
-        "with rows and heads flattened, row i of n heads rows reads position i mod n: positions are tiled instead of repeated",
-        "Right with one head.",
-        "Use repeat_interleave, or an axis for the heads: row i of n heads rows has position i // heads.",
-        kind="positions",
-        only="rotate",
-    ),
-    "batch_number": Mistake(
-        _places(lambda p, batch, head, row: batch),
-        "the index of the batch row is used as position",
-        "Texts differ, tokens do not.",
-        "Axis -2 of x is the sequence.",
-        kind="positions",
-        only="rotate",
-    ),
+        _places(lambda p, batch, head, row: p[batch, 0, head % row.shape[2]]), kind="positions", only="rotate"
+    ).words("""
+        head h turns by the position of row h: x is taken for (batch, n, heads, dim)
+        Heads differ, tokens do not.
+        Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables."""),
+    "positions_tiled_over_heads": Mistake(_places(_tiled_over_heads), kind="positions", only="rotate").words("""
+        with rows and heads flattened, row i of n heads rows reads position i mod n: positions are tiled instead of repeated
+        Right with one head.
+        Use repeat_interleave, or an axis for the heads: row i of n heads rows has position i // heads."""),
+    "batch_number": Mistake(_places(lambda p, batch, head, row: batch), kind="positions", only="rotate").words("""
+        the index of the batch row is used as position
+        Texts differ, tokens do not.
+        Axis -2 of x is the sequence."""),
     "positions_ignored": Mistake(
         "positions_ignored",
-        "the positions given are replaced by 0, 1, 2, ..",
-        "Padding, packing, caches and decoding go wrong.",
         seen_in=(
             "huggingface/transformers#22161",
             "lucidrains/rotary-embedding-torch#11",
         ),
-    ),
-    "positions_zero": Mistake("positions_zero", "all positions are 0: nothing is rotated", "The model sees no order."),
-    "batch_row_0_only": Mistake(
-        _first_batch_row,
-        "only batch row 0 is rotated",
-        "Batched decoding goes wrong.",
-        "Let the loop, or the grid of the kernel, cover every batch row.",
-        seen_in=("ml-explore/mlx#3494",),
-        only="rotate",
-    ),
+    ).words("""
+        the positions given are replaced by 0, 1, 2, ..
+        Padding, packing, caches and decoding go wrong."""),
+    "positions_zero": Mistake("positions_zero").words("""
+        all positions are 0: nothing is rotated
+        The model sees no order."""),
+    "batch_row_0_only": Mistake(_first_batch_row, seen_in=("ml-explore/mlx#3494",), only="rotate").words("""
+        only batch row 0 is rotated
+        Batched decoding goes wrong.
+        Let the loop, or the grid of the kernel, cover every batch row."""),
     "queries_left_aligned": Mistake(
         using(query_positions=lambda a: a.query_positions - (a.k.shape[-2] - a.q.shape[-2])),
-        "the queries start at 0 though there are fewer queries than keys",
-        "Decoding with a cache sees wrong offsets.",
-        "Add n_key - n_query to the query positions: the last query stands at the last key.",
         seen_in=("lucidrains/rotary-embedding-torch#2",),
-    ),
-    "queries_from_zero": Mistake(
-        "queries_left_aligned",
-        "queries use their index among the queries as position, keys their own positions",
-        "Decoding with a cache is wrong, prefill is right.",
-    ),
+    ).words("""
+        the queries start at 0 though there are fewer queries than keys
+        Decoding with a cache sees wrong offsets.
+        Add n_key - n_query to the query positions: the last query stands at the last key."""),
+    "queries_from_zero": Mistake("queries_left_aligned").words("""
+        queries use their index among the queries as position, keys their own positions
+        Decoding with a cache is wrong, prefill is right."""),
     "wrong_axis": Mistake(
         _wrong_axis,
-        "the index of the head is used as position: angles follow the axis of the heads",
-        "Heads differ, tokens do not.",
-        "Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables.",
         seen_in=(
             "facebookresearch/xformers#841",
             "mlfoundations/open_lm#4",
         ),
         only="rotate",
-    ),
+    ).words("""
+        the index of the head is used as position: angles follow the axis of the heads
+        Heads differ, tokens do not.
+        Axis -2 of x is the sequence: transpose first, or insert the missing axis in the tables."""),
     "wrong_base": Mistake(
         "wrong_base",
-        "base 10000 is used where another is configured, or 500000 instead of 10000",
-        "The text stays fluent and gets slightly worse, the more the longer it is.",
         seen_in=(
             "deepspeedai/DeepSpeed#8345",
             "Open-Athena/MarinFold#184",
         ),
-    ),
-    "exponent_head_dim": Mistake(
-        _over_the_head,
-        "theta_t = base^(-2t/head_dim) although only dim features turn",
-        "Tables look plausible, every rotated pair but the first is wrong.",
-        "The exponent is -2t/dim with dim the rotated width.",
-        seen_in=("pie-project/pie#602",),
-        kind="base",
-        only="rotate",
-    ),
-    "exponent_rotary_dim": Mistake(
-        lambda f, a: _over(a.dim)(f, a),
-        "theta_t = base^(-2t/dim) although the exponent runs over another width",
-        "Tables look plausible, every rotated pair but the first is wrong.",
-        "Divide the exponent by the width that was asked for.",
-        kind="base",
-        only="rotate",
-    ),
-    "exponent_doubled": Mistake(
-        _law(lambda t, dim: 4 * t / dim),
-        "exponent 4t/dim: it counts features, not pairs",
-        "From pair to pair frequencies fall twice as fast as they should.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
-        kind="base",
-    ),
-    "exponent_halved": Mistake(
-        _law(lambda t, dim: t / dim),
-        "exponent t/dim: it divides by 2 dim",
-        "From pair to pair frequencies fall half as fast as they should.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
-        kind="base",
-    ),
-    "exponent_shifted": Mistake(
-        _law(lambda t, dim: 2 * (t + 1) / dim),
-        "exponent 2(t+1)/dim: pairs are counted from 1",
-        "No pair turns by one radian a position.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1.",
-        kind="base",
-    ),
-    "exponent_to_end": Mistake(
-        _law(lambda t, dim: 2 * t / (dim - 2) if dim > 2 else missing()),
-        "exponent 2t/(dim - 2): the last frequency is exactly 1/base",
-        "All but the first are off.",
-        "theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1; tensor2tensor's sinusoids have the other.",
-        kind="base",
-    ),
-    "frequencies_inverted": Mistake(
-        _frequencies(_inverted),
-        "the frequencies are inverted: the exponent is positive, or a wavelength is taken for a frequency",
-        "All but the first pair turn too fast.",
-        "theta is in radians per position; a timescale is its inverse.",
-        kind="base",
-    ),
+    ).words("""
+        base 10000 is used where another is configured, or 500000 instead of 10000
+        The text stays fluent and gets slightly worse, the more the longer it is."""),
+    "exponent_head_dim": Mistake(_over_the_head, seen_in=("pie-project/pie#602",), kind="base", only="rotate").words("""
+        theta_t = base^(-2t/head_dim) although only dim features turn
+        Tables look plausible, every rotated pair but the first is wrong.
+        The exponent is -2t/dim with dim the rotated width."""),
+    "exponent_rotary_dim": Mistake(lambda f, a: _over(a.dim)(f, a), kind="base", only="rotate").words("""
+        theta_t = base^(-2t/dim) although the exponent runs over another width
+        Tables look plausible, every rotated pair but the first is wrong.
+        Divide the exponent by the width that was asked for."""),
+    "exponent_doubled": Mistake(_law(lambda t, dim: 4 * t / dim), kind="base").words("""
+        exponent 4t/dim: it counts features, not pairs
+        From pair to pair frequencies fall twice as fast as they should.
+        theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1."""),
+    "exponent_halved": Mistake(_law(lambda t, dim: t / dim), kind="base").words("""
+        exponent t/dim: it divides by 2 dim
+        From pair to pair frequencies fall half as fast as they should.
+        theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1."""),
+    "exponent_shifted": Mistake(_law(lambda t, dim: 2 * (t + 1) / dim), kind="base").words("""
+        exponent 2(t+1)/dim: pairs are counted from 1
+        No pair turns by one radian a position.
+        theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1."""),
+    "exponent_to_end": Mistake(_law(lambda t, dim: 2 * t / (dim - 2) if dim > 2 else missing()), kind="base").words("""
+        exponent 2t/(dim - 2): the last frequency is exactly 1/base
+        All but the first are off.
+        theta_t = base^(-2t/dim), t = 0 .. dim/2 - 1; tensor2tensor's sinusoids have the other."""),
+    "frequencies_inverted": Mistake(_frequencies(_inverted), kind="base").words("""
+        the frequencies are inverted: the exponent is positive, or a wavelength is taken for a frequency
+        All but the first pair turn too fast.
+        theta is in radians per position; a timescale is its inverse."""),
     "frequencies_ascending": Mistake(
-        _frequencies(lambda theta, a: theta[::-1] if len(theta) > 1 else missing()),
-        "the frequencies are in reverse order, the lowest first",
-        "Pairs exchange speeds.",
-        "The fastest pair comes first.",
-        kind="base",
-    ),
-    "frequencies_ignored": Mistake(
-        _frequencies(_not_as_given),
-        "frequencies base^(-2t/dim) instead of those given: the configured scaling is not read",
-        "Right for short texts, worse with length.",
-        "Use the given frequencies.",
-        kind="base",
-        only="rotate",
-    ),
-    "still_pairs_turn": Mistake(
-        _frequencies(_continued),
-        "all pairs turn: frequencies of 0 are replaced by the formula of the others",
-        "Features turn that should pass.",
-        "Keep the frequencies of 0: pairs that pass.",
-        kind="base",
-        only="rotate",
-    ),
-    "magnitude": Mistake(
-        _magnitude,
-        "cos and sin are multiplied by 1.138629, YaRN's magnitude for factor 4, where none is configured",
-        "Scores grow by 1.2965.",
-        "Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it with magnitude=.",
-        kind="magnitude",
-        only="rotate tables",
-    ),
-    "proportional": Mistake(
-        _proportional,
-        "p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn, with frequencies base^(-2t/head_dim)",
-        "Another encoding (p-RoPE, Gemma 4): right for weights trained with it, garbage for others.",
-        "Pair within the rotated features; for p-RoPE ask for the whole head and frequencies= that end in zeros.",
-        kind="layout",
-        only="rotate",
-    ),
-    "pairs_across_head": Mistake(
-        _across_head,
-        "pairs (t, t + head_dim/2): with partial rotation, pairs span the head instead of the rotated width",
-        "Rotates features that should pass.",
-        "Pair within the rotated features.",
-        seen_in=("apple/coreai-models#66",),
-        kind="layout",
-        only="rotate",
-    ),
-    "tail_zeroed": Mistake(
-        _tail_zeroed,
-        "with partial rotation, the features that do not rotate are set to 0",
-        "Content is lost: scores see the rotated features alone.",
-        "Copy the features that pass beside those that turn.",
-        kind="layout",
-        only="rotate",
-    ),
-    "tail_rotated": Mistake(
-        _tail_rotated,
-        "with partial rotation, the last features rotate instead of the first",
-        "Rotates features that should pass.",
-        "The first features turn, the last pass.",
-        kind="layout",
-        only="rotate",
-    ),
-    "all_rotated": Mistake(
-        _whole_head(lambda a, head: {}),
-        "the whole head rotates: head_dim is used instead of dim",
-        "Rotates features that should pass.",
-        "Rotate the first features and pass the others.",
-        kind="layout",
-        only="rotate",
-    ),
+        _frequencies(lambda theta, a: theta[::-1] if len(theta) > 1 else missing()), kind="base"
+    ).words("""
+        the frequencies are in reverse order, the lowest first
+        Pairs exchange speeds.
+        The fastest pair comes first."""),
+    "frequencies_ignored": Mistake(_frequencies(_not_as_given), kind="base", only="rotate").words("""
+        frequencies base^(-2t/dim) instead of those given: the configured scaling is not read
+        Right for short texts, worse with length.
+        Use the given frequencies."""),
+    "still_pairs_turn": Mistake(_frequencies(_continued), kind="base", only="rotate").words("""
+        all pairs turn: frequencies of 0 are replaced by the formula of the others
+        Features turn that should pass.
+        Keep the frequencies of 0: pairs that pass."""),
+    "magnitude": Mistake(_magnitude, kind="magnitude", only="rotate tables").words("""
+        cos and sin are multiplied by 1.138629, YaRN's magnitude for factor 4, where none is configured
+        Scores grow by 1.2965.
+        Plain RoPE keeps norms; an attention factor belongs to YaRN and LongRoPE: remove it or ask for it with magnitude=."""),
+    "proportional": Mistake(_proportional, kind="layout", only="rotate").words("""
+        p-RoPE: the first dim/2 pairs (t, t + head_dim/2) turn, with frequencies base^(-2t/head_dim)
+        Another encoding (p-RoPE, Gemma 4): right for weights trained with it, garbage for others.
+        Pair within the rotated features; for p-RoPE ask for the whole head and frequencies= that end in zeros."""),
+    "pairs_across_head": Mistake(_across_head, seen_in=("apple/coreai-models#66",), kind="layout", only="rotate").words("""
+        pairs (t, t + head_dim/2): with partial rotation, pairs span the head instead of the rotated width
+        Rotates features that should pass.
+        Pair within the rotated features."""),
+    "tail_zeroed": Mistake(_tail_zeroed, kind="layout", only="rotate").words("""
+        with partial rotation, the features that do not rotate are set to 0
+        Content is lost: scores see the rotated features alone.
+        Copy the features that pass beside those that turn."""),
+    "tail_rotated": Mistake(_tail_rotated, kind="layout", only="rotate").words("""
+        with partial rotation, the last features rotate instead of the first
+        Rotates features that should pass.
+        The first features turn, the last pass."""),
+    "all_rotated": Mistake(_whole_head(lambda a, head: {}), kind="layout", only="rotate").words("""
+        the whole head rotates: head_dim is used instead of dim
+        Rotates features that should pass.
+        Rotate the first features and pass the others."""),
     "all_rotated_same_exponent": Mistake(
-        _whole_head(lambda a, head: {"exponent_dim": a.exponent_dim or a.dim}),
-        "the whole head rotates, with the exponent of the rotated features: the frequencies go on beyond them",
-        "Rotates features that should pass.",
-        "Rotate the first features and pass the others.",
-        kind="layout",
-        only="rotate",
-    ),
-    "rotary_dim_rounded": Mistake(
-        _dim_rounded,
-        "rotary_dim is rounded: int(100 * 0.29) is 28 in float64 (28.999999999999996), rounding gives 29, made even 30",
-        "Two features too many turn, and all frequencies change.",
-        "Round the rotated width down to an even number.",
-        kind="layout",
-        only="rotate",
-    ),
+        _whole_head(lambda a, head: {"exponent_dim": a.exponent_dim or a.dim}), kind="layout", only="rotate"
+    ).words("""
+        the whole head rotates, with the exponent of the rotated features: the frequencies go on beyond them
+        Rotates features that should pass.
+        Rotate the first features and pass the others."""),
+    "rotary_dim_rounded": Mistake(_dim_rounded, kind="layout", only="rotate").words("""
+        rotary_dim is rounded: int(100 * 0.29) is 28 in float64 (28.999999999999996), rounding gives 29, made even 30
+        Two features too many turn, and all frequencies change.
+        Round the rotated width down to an even number."""),
     "bf16_inv_freq": Mistake(
-        _frequencies(lambda theta, a: rounded(theta, 8)),
-        "the frequencies are held in bfloat16 (8 bits), for instance after casting the module",
-        "Phase errors of radians beyond a thousand positions.",
-        "Keep inv_freq in float32 when the model is cast; .to(dtype) and .half() of a module reach its buffers.",
-        seen_in=("huggingface/transformers#29496",),
-        kind="precision",
-    ),
-    "bf16_positions": Mistake(
-        "bf16_positions",
-        "positions are held in bfloat16, so those beyond 256 collide",
-        "Neighbors get one position.",
-        seen_in=("EleutherAI/gpt-neox#1016",),
-    ),
-    "f16_positions": Mistake(
-        using(positions=lambda a: _short(a.positions, 11)),
-        "positions are held in float16, so those beyond 2048 collide",
-        "Neighbors get one position.",
-        "Keep positions as integers, or in float32, until the angle is made.",
-        kind="positions",
-    ),
-    "f32_positions": Mistake(
-        "f32_positions", "positions are held in float32, so those beyond 16777216 collide", "Neighbors get one position."
-    ),
-    "bf16_tables": Mistake(
-        _low_tables(8),
-        "the tables cos and sin are held in bfloat16 (8 bits), while the arithmetic is finer",
-        "Errors of up to 0.4 % of every product.",
-        "Keep the tables in float32 and round the result once.",
-        seen_in=("EleutherAI/gpt-neox#1003",),
-        kind="precision",
-    ),
-    "gradient_forward": Mistake(
-        _forward,
-        "the backward pass rotates by R(m) instead of R(-m)",
-        "Training fails quietly.",
-        "Turn the gradient by R(-m), the transpose of R(m).",
-        only="gradient gradient_tables",
-    ),
+        _frequencies(lambda theta, a: rounded(theta, 8)), seen_in=("huggingface/transformers#29496",), kind="precision"
+    ).words("""
+        the frequencies are held in bfloat16 (8 bits), for instance after casting the module
+        Phase errors of radians beyond a thousand positions.
+        Keep inv_freq in float32 when the model is cast; .to(dtype) and .half() of a module reach its buffers."""),
+    "bf16_positions": Mistake("bf16_positions", seen_in=("EleutherAI/gpt-neox#1016",)).words("""
+        positions are held in bfloat16, so those beyond 256 collide
+        Neighbors get one position."""),
+    "f16_positions": Mistake(using(positions=lambda a: _short(a.positions, 11)), kind="positions").words("""
+        positions are held in float16, so those beyond 2048 collide
+        Neighbors get one position.
+        Keep positions as integers, or in float32, until the angle is made."""),
+    "f32_positions": Mistake("f32_positions").words("""
+        positions are held in float32, so those beyond 16777216 collide
+        Neighbors get one position."""),
+    "bf16_tables": Mistake(_low_tables(8), seen_in=("EleutherAI/gpt-neox#1003",), kind="precision").words("""
+        the tables cos and sin are held in bfloat16 (8 bits), while the arithmetic is finer
+        Errors of up to 0.4 % of every product.
+        Keep the tables in float32 and round the result once."""),
+    "gradient_forward": Mistake(_forward, only="gradient gradient_tables").words("""
+        the backward pass rotates by R(m) instead of R(-m)
+        Training fails quietly.
+        Turn the gradient by R(-m), the transpose of R(m)."""),
     "gradient_turned_first": Mistake(
-        instead(_turned_first),
-        "g cos - turned(g) sin: the sine multiplies after the exchange of the pair instead of before",
-        "Right as long as both members of a pair share their table entries.",
-        "Multiply by the sine first: g cos - turned(g sin).",
-        seen_in=("PaddlePaddle/Paddle#74716",),
-        only="gradient_tables",
-    ),
+        instead(_turned_first), seen_in=("PaddlePaddle/Paddle#74716",), only="gradient_tables"
+    ).words("""
+        g cos - turned(g) sin: the sine multiplies after the exchange of the pair instead of before
+        Right as long as both members of a pair share their table entries.
+        Multiply by the sine first: g cos - turned(g sin)."""),
     "interleaved_tables": Mistake(
-        result(lambda y: pairing.join(*pairing.split(y, "half"), "interleaved")),
-        "the columns are cos, sin, cos, sin, .. instead of all cosines, then all sines",
-        "Every table but that of one pair is permuted.",
-        "All cosines come first, (n, dim/2), then all sines.",
-        kind="layout",
-        only="tables",
-    ),
-    "permuted_back": Mistake(
-        using(source=lambda a: a.target, target=lambda a: a.source),
-        "the inverse permutation: rows move from target to source",
-        "Right for heads of 4, wrong beyond.",
-        "Exchange source and target: source is the layout that the weights have.",
-    ),
-    "not_permuted": Mistake(
-        instead(lambda weight: weight),
-        "the rows are not permuted: weights or biases keep the other layout",
-        "Position 0 right, the rest garbage.",
-        "Permute the rows of q and k, and their biases (posref.rotary.layouts).",
-        only="permute",
-    ),
+        result(lambda y: pairing.join(*pairing.split(y, "half"), "interleaved")), kind="layout", only="tables"
+    ).words("""
+        the columns are cos, sin, cos, sin, .. instead of all cosines, then all sines
+        Every table but that of one pair is permuted.
+        All cosines come first, (n, dim/2), then all sines."""),
+    "permuted_back": Mistake(using(source=lambda a: a.target, target=lambda a: a.source)).words("""
+        the inverse permutation: rows move from target to source
+        Right for heads of 4, wrong beyond.
+        Exchange source and target: source is the layout that the weights have."""),
+    "not_permuted": Mistake(instead(lambda weight: weight), only="permute").words("""
+        the rows are not permuted: weights or biases keep the other layout
+        Position 0 right, the rest garbage.
+        Permute the rows of q and k, and their biases (posref.rotary.layouts)."""),
     "permuted_across_heads": Mistake(
-        using(heads=1, dim=lambda a: a.weight.shape[0]),
-        "rows are permuted for another number of heads, here 1; for k often the number of q",
-        "Heads are mixed.",
-        "Permute each projection with its own number of heads; k of grouped queries has fewer than q.",
-        seen_in=("ggml-org/llama.cpp#3364",),
-        only="permute",
-    ),
-    "tail_permuted": Mistake(
-        using(dim=lambda a: a.weight.shape[0] // a.heads),
-        "all head_dim features are permuted, those that do not rotate too",
-        "Heads are garbled.",
-        "Permute the first rotary_dim rows of a head and leave the others in place.",
-        only="permute",
-    ),
-    "heads_modulo": Mistake(
-        _modulo_heads,
-        "query head a uses key head a mod key_heads: grouped queries are tiled instead of repeated",
-        "Most heads read the wrong keys.",
-        "Query head a uses key head a // (heads // key_heads): repeat each key head.",
-        only="scores",
-    ),
-    "q_not_rotated": Mistake(
-        using(query_positions=lambda a: 0 * a.query_positions),
-        "only k is rotated",
-        "Scores depend on the absolute position of the key.",
-        "Turn the queries too, by their own positions.",
-        only="scores attend",
-    ),
-    "magnitude_on_queries": Mistake(
-        result(lambda y: y * 1.138629436111989),
-        "only the queries are multiplied by 1.13863, YaRN's attention factor",
-        "Attention is too sharp by 1.14 instead of 1.30, or where none is meant.",
-        "Multiply queries and keys alike by the attention factor, and neither where no YaRN is configured.",
-        only="scores",
-    ),
-    "magnitude_squared": Mistake(
-        result(lambda y: y * 1.138629436111989**2),
-        "queries and keys are multiplied by 1.13863, YaRN's attention factor, where none is configured",
-        "Attention is too sharp by 1.30.",
-        "Leave the attention factor out where no YaRN or LongRoPE is configured.",
-        only="scores",
-    ),
+        using(heads=1, dim=lambda a: a.weight.shape[0]), seen_in=("ggml-org/llama.cpp#3364",), only="permute"
+    ).words("""
+        rows are permuted for another number of heads, here 1; for k often the number of q
+        Heads are mixed.
+        Permute each projection with its own number of heads; k of grouped queries has fewer than q."""),
+    "tail_permuted": Mistake(using(dim=lambda a: a.weight.shape[0] // a.heads), only="permute").words("""
+        all head_dim features are permuted, those that do not rotate too
+        Heads are garbled.
+        Permute the first rotary_dim rows of a head and leave the others in place."""),
+    "heads_modulo": Mistake(_modulo_heads, only="scores").words("""
+        query head a uses key head a mod key_heads: grouped queries are tiled instead of repeated
+        Most heads read the wrong keys.
+        Query head a uses key head a // (heads // key_heads): repeat each key head."""),
+    "q_not_rotated": Mistake(using(query_positions=lambda a: 0 * a.query_positions), only="scores attend").words("""
+        only k is rotated
+        Scores depend on the absolute position of the key.
+        Turn the queries too, by their own positions."""),
+    "magnitude_on_queries": Mistake(result(lambda y: y * 1.138629436111989), only="scores").words("""
+        only the queries are multiplied by 1.13863, YaRN's attention factor
+        Attention is too sharp by 1.14 instead of 1.30, or where none is meant.
+        Multiply queries and keys alike by the attention factor, and neither where no YaRN is configured."""),
+    "magnitude_squared": Mistake(result(lambda y: y * 1.138629436111989**2), only="scores").words("""
+        queries and keys are multiplied by 1.13863, YaRN's attention factor, where none is configured
+        Attention is too sharp by 1.30.
+        Leave the attention factor out where no YaRN or LongRoPE is configured."""),
     **{name: ATTENTION[name]._replace(only="attend") for name in OF_ATTENTION.split()},
     "values_turned": Mistake(
         using(
@@ -768,48 +625,31 @@ MISTAKES = {
                 a.v, *_tables(a.v, a.key_positions, _theta(a.dim, a.base)), layout=a.layout, rotary_dim=a.dim
             )
         ),
-        "the values are rotated too",
-        "Outputs depend on the positions themselves.",
-        "Turn queries and keys alone; a model that turns values turns the outputs back (rotary.value).",
         only="attend",
-    ),
-    "in_place": Mistake(
-        _members(_in_place),
-        "b' = a' sin + b cos with the new a': the first member of a pair is overwritten before the second is computed",
-        "Position 0 is right; every first member of a pair is right and no second.",
-        "Read both members of a pair before writing either.",
-        only="rotate",
-    ),
-    "first_head_alone": Mistake(
-        _first_head,
-        "only head 0 is rotated",
-        "Head 0 is right and no other.",
-        "Let the loop, or the grid of the kernel, cover every head.",
-        only="rotate",
-    ),
-    "last_row_left": Mistake(
-        _last_row_left,
-        "the last row is not rotated: the loop over rows ends one too early",
-        "All rows are right but the last.",
-        "Let the loop reach row n - 1.",
-        only="rotate",
-    ),
-    "bf16_chain": Mistake(
-        _low_chain(8),
-        "positions, frequencies and angles are in bfloat16: the buffers were cast with the model, x was not",
-        "Good for the first positions, then the phase is noise; far worse than rounded tables.",
-        "Keep inv_freq and positions in float32 when the model is cast: make the angles in float32.",
-        kind="precision",
-        only="rotate tables gradient",
-    ),
-    "bf16_chain_and_tables": Mistake(
-        _low_chain(8, 8),
-        "positions, frequencies, angles and tables are in bfloat16: the buffers were cast with the model, x was not",
-        "Good for the first positions, then the phase is noise; far worse than rounded tables.",
-        "Keep inv_freq and positions in float32 when the model is cast: make the angles in float32.",
-        kind="precision",
-        only="rotate tables gradient",
-    ),
+    ).words("""
+        the values are rotated too
+        Outputs depend on the positions themselves.
+        Turn queries and keys alone; a model that turns values turns the outputs back (rotary.value)."""),
+    "in_place": Mistake(_members(_in_place), only="rotate").words("""
+        b' = a' sin + b cos with the new a': the first member of a pair is overwritten before the second is computed
+        Position 0 is right; every first member of a pair is right and no second.
+        Read both members of a pair before writing either."""),
+    "first_head_alone": Mistake(_first_head, only="rotate").words("""
+        only head 0 is rotated
+        Head 0 is right and no other.
+        Let the loop, or the grid of the kernel, cover every head."""),
+    "last_row_left": Mistake(_last_row_left, only="rotate").words("""
+        the last row is not rotated: the loop over rows ends one too early
+        All rows are right but the last.
+        Let the loop reach row n - 1."""),
+    "bf16_chain": Mistake(_low_chain(8), kind="precision", only="rotate tables gradient").words("""
+        positions, frequencies and angles are in bfloat16: the buffers were cast with the model, x was not
+        Good for the first positions, then the phase is noise; far worse than rounded tables.
+        Keep inv_freq and positions in float32 when the model is cast: make the angles in float32."""),
+    "bf16_chain_and_tables": Mistake(_low_chain(8, 8), kind="precision", only="rotate tables gradient").words("""
+        positions, frequencies, angles and tables are in bfloat16: the buffers were cast with the model, x was not
+        Good for the first positions, then the phase is noise; far worse than rounded tables.
+        Keep inv_freq and positions in float32 when the model is cast: make the angles in float32."""),
 }
 MISTAKES |= in_16_bits(
     MISTAKES,
@@ -898,12 +738,11 @@ ORDERS = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
 
 FURTHER = {
     "positions_counted_along_heads": Mistake(
-        _places(lambda p, batch, head, row: p[batch, 0, 0] + head),
-        "head h turns by the first position + h: positions are counted along the axis of the heads",
-        "Heads differ, tokens do not.",
-        "Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads.",
-        only="rotate",
-    ),
+        _places(lambda p, batch, head, row: p[batch, 0, 0] + head), only="rotate"
+    ).words("""
+        head h turns by the first position + h: positions are counted along the axis of the heads
+        Heads differ, tokens do not.
+        Transpose first: the rotation counts along axis -2, and of what is (batch, n, heads, dim) that is heads."""),
     "passed_in_front": Mistake(
         lambda f, a: np.concatenate([f(**a)[..., a.dim :], f(**a)[..., : a.dim]], axis=-1) if _has_tail(a) else missing(),
         "the features that pass are put in front of those that turn",
@@ -932,35 +771,25 @@ FURTHER = {
         )
     },
     "tf32_angles": Mistake(
-        inside(rope, "tables", lambda right: _in_tf32),
-        "angles are products of positions and frequencies of 11 bits: a matrix product in TF32, or of float16",
-        "Good for the first positions, then the phase is noise.",
-        "Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product.",
-        kind="precision",
-        only="rotate tables gradient",
-    ),
-    "positions_divided_in_integers": Mistake(
-        _divided(lambda p, factor: p // factor),
-        "positions are divided by the factor of linear scaling in integers, and rounded down",
-        "Neighbors share a position.",
-        "Divide in floating point, or divide the frequencies.",
-        kind="positions",
-        only="rotate",
-    ),
+        inside(rope, "tables", lambda right: _in_tf32), kind="precision", only="rotate tables gradient"
+    ).words("""
+        angles are products of positions and frequencies of 11 bits: a matrix product in TF32, or of float16
+        Good for the first positions, then the phase is noise.
+        Multiply positions and frequencies elementwise in float32, or turn TF32 off for this product."""),
+    "positions_divided_in_integers": Mistake(_divided(lambda p, factor: p // factor), kind="positions", only="rotate").words("""
+        positions are divided by the factor of linear scaling in integers, and rounded down
+        Neighbors share a position.
+        Divide in floating point, or divide the frequencies."""),
     "f16_positions_divided": Mistake(
-        _divided(lambda p, factor: _short(p / factor, 11)),
-        "positions are held in float16 after they are divided by the factor of linear scaling",
-        "Good for the first thousands, then neighbors share positions.",
-        "Divide in float32, or divide the frequencies.",
-        kind="positions",
-        only="rotate",
-    ),
-    "norm_after_the_rotation": Mistake(
-        inside(HERE, "_normed_and_turned", _turned_first_then_normed),
-        "queries and keys are normalized after the rotation",
-        "Scores are off from the first token on, where the weights of a pair differ.",
-        "Normalize each head of queries and keys, multiply by its weight, then rotate.",
-    ),
+        _divided(lambda p, factor: _short(p / factor, 11)), kind="positions", only="rotate"
+    ).words("""
+        positions are held in float16 after they are divided by the factor of linear scaling
+        Good for the first thousands, then neighbors share positions.
+        Divide in float32, or divide the frequencies."""),
+    "norm_after_the_rotation": Mistake(inside(HERE, "_normed_and_turned", _turned_first_then_normed)).words("""
+        queries and keys are normalized after the rotation
+        Scores are off from the first token on, where the weights of a pair differ.
+        Normalize each head of queries and keys, multiply by its weight, then rotate."""),
     **{
         f"norm_{name}": Mistake(
             _otherwise_normed(*change), bug, "", "Use the norm of the model and its eps: most have RMSNorm."

@@ -237,33 +237,23 @@ ARRAYS = {"factors": lambda s: 1 + np.arange(s.dim // 2) / 4}
 
 MISTAKES = {
     "unscaled": Mistake(
-        instead(lambda dim, base: rope.frequencies(dim, base)),
-        "base^(-2t/dim): the scaling is not applied",
-        "Right for short texts in some schedules, garbage beyond the trained length.",
-        "Read rope_scaling (rope_parameters) and pass the frequencies through the schedule.",
-        only="linear ntk dynamic_ntk yarn llama3 longrope proportional",
-    ),
-    "twice": Mistake(
-        using(factor=lambda a: a.factor * a.factor),
-        "the factor is squared: frequencies and positions are both divided",
-        "Order is blurred at any length.",
-        "Divide the frequencies or the positions by the factor, not both.",
-        only="linear yarn llama3",
-    ),
-    "inverted": Mistake(
-        _inverted,
-        "the frequencies that are to be divided by the factor are multiplied by it",
-        "Garbage at any length.",
-        "Divide by the factor.",
-        only="linear yarn llama3",
-    ),
-    "factors_multiplied": Mistake(
-        result(lambda y, a: y * a.factors * a.factors),
-        "the frequencies are multiplied by the factors instead of divided",
-        "Garbage at any length.",
-        "Divide each frequency by its factor.",
-        only="longrope",
-    ),
+        instead(lambda dim, base: rope.frequencies(dim, base)), only="linear ntk dynamic_ntk yarn llama3 longrope proportional"
+    ).words("""
+        base^(-2t/dim): the scaling is not applied
+        Right for short texts in some schedules, garbage beyond the trained length.
+        Read rope_scaling (rope_parameters) and pass the frequencies through the schedule."""),
+    "twice": Mistake(using(factor=lambda a: a.factor * a.factor), only="linear yarn llama3").words("""
+        the factor is squared: frequencies and positions are both divided
+        Order is blurred at any length.
+        Divide the frequencies or the positions by the factor, not both."""),
+    "inverted": Mistake(_inverted, only="linear yarn llama3").words("""
+        the frequencies that are to be divided by the factor are multiplied by it
+        Garbage at any length.
+        Divide by the factor."""),
+    "factors_multiplied": Mistake(result(lambda y, a: y * a.factors * a.factors), only="longrope").words("""
+        the frequencies are multiplied by the factors instead of divided
+        Garbage at any length.
+        Divide each frequency by its factor."""),
     "every_frequency": Mistake(
         instead(_every_frequency),
         "all frequencies are divided by the factor: linear scaling instead of a schedule that keeps fast pairs",
@@ -287,106 +277,71 @@ MISTAKES = {
         seen_in=("keras-team/keras-hub",),
         only="ntk",
     ),
-    "at_its_longest": Mistake(
-        using(length=lambda a: a.factor * a.original_length),
-        "length = factor * original_length for every text",
-        "Short texts are stretched.",
-        "Make the frequencies from the present length, and the plain ones up to original_length.",
-        only="dynamic_ntk",
-    ),
-    "factor_alone": Mistake(
-        instead(ntk),
-        "factor in place of factor * length / original_length - (factor - 1): the schedule does not follow the length",
-        "Wrong at every length but one.",
-        "Stretch by factor * length / original_length - (factor - 1).",
-        only="dynamic_ntk",
-    ),
+    "at_its_longest": Mistake(using(length=lambda a: a.factor * a.original_length), only="dynamic_ntk").words("""
+        length = factor * original_length for every text
+        Short texts are stretched.
+        Make the frequencies from the present length, and the plain ones up to original_length."""),
+    "factor_alone": Mistake(instead(ntk), only="dynamic_ntk").words("""
+        factor in place of factor * length / original_length - (factor - 1): the schedule does not follow the length
+        Wrong at every length but one.
+        Stretch by factor * length / original_length - (factor - 1)."""),
     "truncated": Mistake(
         using(truncate=lambda a: True if not a.truncate else missing()),
-        "the edges of the ramp are rounded by floor and ceil, although they are not to be",
-        "Frequencies in the ramp are off by up to a factor of 1.8 in gpt-oss.",
-        "Keep the edges of the ramp as they are where the configuration has truncate: false.",
         seen_in=("vllm-project/vllm#27722", "vllm-project/vllm#28244"),
         only="yarn yarn_tables",
-    ),
-    "not_truncated": Mistake(
-        using(truncate=lambda a: False if a.truncate else missing()),
-        "the edges of the ramp are not rounded by floor and ceil, although they are to be",
-        "Frequencies in the ramp are off.",
-        "Take floor of the low edge and ceil of the high one, unless the configuration has truncate: false.",
-        only="yarn yarn_tables",
-    ),
-    "ramp_upside_down": Mistake(
-        _upside_down,
-        "e and 1 - e are exchanged: fast pairs are divided and slow ones kept",
-        "Near tokens are blurred, far ones garbage.",
-        "Keep the fast pairs and divide the slow ones.",
-        seen_in=("Lightning-AI/litgpt",),
-        only="yarn llama3",
-    ),
-    "ramp_over_turns": Mistake(
-        _other_ramp("index", "turns"),
-        "the ramp runs over the turns of a pair, as in the paper, instead of its index, as in every release",
-        "Frequencies in the ramp are off.",
-        "Let the ramp run over the index of the pair, as released code does.",
-        only="yarn",
-    ),
-    "ramp_over_index": Mistake(
-        _other_ramp("turns", "index"),
-        "the ramp runs over the index of a pair, as in every release, instead of its turns, as in the paper",
-        "Frequencies in the ramp are off.",
-        "Let the ramp run over the turns of the pair in original_length tokens.",
-        only="yarn",
-    ),
-    "betas_exchanged": Mistake(
-        using(beta_fast=lambda a: 2 * a.beta_fast),
-        "beta_fast is doubled: 64 in place of 32",
-        "The ramp begins too early.",
-        "Read beta_fast and beta_slow; without them they are 32 and 1.",
-        only="yarn",
-    ),
+    ).words("""
+        the edges of the ramp are rounded by floor and ceil, although they are not to be
+        Frequencies in the ramp are off by up to a factor of 1.8 in gpt-oss.
+        Keep the edges of the ramp as they are where the configuration has truncate: false."""),
+    "not_truncated": Mistake(using(truncate=lambda a: False if a.truncate else missing()), only="yarn yarn_tables").words("""
+        the edges of the ramp are not rounded by floor and ceil, although they are to be
+        Frequencies in the ramp are off.
+        Take floor of the low edge and ceil of the high one, unless the configuration has truncate: false."""),
+    "ramp_upside_down": Mistake(_upside_down, seen_in=("Lightning-AI/litgpt",), only="yarn llama3").words("""
+        e and 1 - e are exchanged: fast pairs are divided and slow ones kept
+        Near tokens are blurred, far ones garbage.
+        Keep the fast pairs and divide the slow ones."""),
+    "ramp_over_turns": Mistake(_other_ramp("index", "turns"), only="yarn").words("""
+        the ramp runs over the turns of a pair, as in the paper, instead of its index, as in every release
+        Frequencies in the ramp are off.
+        Let the ramp run over the index of the pair, as released code does."""),
+    "ramp_over_index": Mistake(_other_ramp("turns", "index"), only="yarn").words("""
+        the ramp runs over the index of a pair, as in every release, instead of its turns, as in the paper
+        Frequencies in the ramp are off.
+        Let the ramp run over the turns of the pair in original_length tokens."""),
+    "betas_exchanged": Mistake(using(beta_fast=lambda a: 2 * a.beta_fast), only="yarn").words("""
+        beta_fast is doubled: 64 in place of 32
+        The ramp begins too early.
+        Read beta_fast and beta_slow; without them they are 32 and 1."""),
     "no_blend": Mistake(
         using(low_freq_factor=lambda a: a.high_freq_factor if a.low_freq_factor != a.high_freq_factor else missing()),
-        "a step in place of the blend: pairs between the edges are divided like slow ones",
-        "Some pairs are too slow.",
-        "Blend the pairs between low_freq_factor and high_freq_factor turns.",
         only="llama3",
-    ),
+    ).words("""
+        a step in place of the blend: pairs between the edges are divided like slow ones
+        Some pairs are too slow.
+        Blend the pairs between low_freq_factor and high_freq_factor turns."""),
     "factor_of_the_other_release": Mistake(
-        using(factor=lambda a: 4 * a.factor if a.factor == 8 else a.factor / 4 if a.factor == 32 else missing()),
-        "factor 32 (Llama 3.2) in place of 8 (Llama 3.1), or the reverse",
-        "Slow pairs are 4 times too slow, or too fast.",
-        "Read factor from the model's own configuration.",
-        only="llama3",
-    ),
-    "blended_by_wavelength": Mistake(
-        _of_the_wavelength("low_freq_factor", "high_freq_factor"),
-        "the blend is linear in the wavelength instead of the turns",
-        "Pairs between the edges are off.",
-        "Blend by the turns: (original_length / wavelength - low) / (high - low).",
-        only="llama3",
-    ),
-    "list_reversed": Mistake(
-        using(factors=lambda a: a.factors[::-1]),
-        "the list of factors is read from its end",
-        "Fast pairs are divided.",
-        "Divide frequency t by entry t: the first factor belongs to the fastest pair.",
-        only="longrope",
-    ),
-    "partial_rotary": Mistake(
-        instead(_partial),
-        "the frequencies are those of fraction * dim: the exponent divides by the part that rotates, not by the whole head",
-        "Every pair but the first is off.",
-        "Make the frequencies over the whole head and set those beyond the share to 0.",
-        only="proportional",
-    ),
-    "no_magnitude": Mistake(
-        _power_of_the_magnitude(-1),
-        "the magnitude 0.1 ln(factor) + 1 is left out of the tables",
-        "Attention is too flat.",
-        "Multiply cosine and sine by attention_factor, 0.1 ln(factor) + 1 where the file has none.",
-        only="yarn_tables",
-    ),
+        using(factor=lambda a: 4 * a.factor if a.factor == 8 else a.factor / 4 if a.factor == 32 else missing()), only="llama3"
+    ).words("""
+        factor 32 (Llama 3.2) in place of 8 (Llama 3.1), or the reverse
+        Slow pairs are 4 times too slow, or too fast.
+        Read factor from the model's own configuration."""),
+    "blended_by_wavelength": Mistake(_of_the_wavelength("low_freq_factor", "high_freq_factor"), only="llama3").words("""
+        the blend is linear in the wavelength instead of the turns
+        Pairs between the edges are off.
+        Blend by the turns: (original_length / wavelength - low) / (high - low)."""),
+    "list_reversed": Mistake(using(factors=lambda a: a.factors[::-1]), only="longrope").words("""
+        the list of factors is read from its end
+        Fast pairs are divided.
+        Divide frequency t by entry t: the first factor belongs to the fastest pair."""),
+    "partial_rotary": Mistake(instead(_partial), only="proportional").words("""
+        the frequencies are those of fraction * dim: the exponent divides by the part that rotates, not by the whole head
+        Every pair but the first is off.
+        Make the frequencies over the whole head and set those beyond the share to 0."""),
+    "no_magnitude": Mistake(_power_of_the_magnitude(-1), only="yarn_tables").words("""
+        the magnitude 0.1 ln(factor) + 1 is left out of the tables
+        Attention is too flat.
+        Multiply cosine and sine by attention_factor, 0.1 ln(factor) + 1 where the file has none."""),
     "magnitude_squared": Mistake(
         _power_of_the_magnitude(1),
         "the tables have the square of the magnitude, which belongs to the softmax scale",
@@ -411,30 +366,27 @@ FURTHER = {
         "The share that is kept grows from 0 at low_freq_factor to 1 at high_freq_factor.",
         only="llama3",
     ),
-    "ramp_over_wavelengths": Mistake(
-        _of_the_wavelength("beta_slow", "beta_fast"),
-        "the ramp is linear in the wavelength, not in the index of the pair",
-        "Frequencies in the ramp are off.",
-        "Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow.",
-        only="yarn",
-    ),
+    "ramp_over_wavelengths": Mistake(_of_the_wavelength("beta_slow", "beta_fast"), only="yarn").words("""
+        the ramp is linear in the wavelength, not in the index of the pair
+        Frequencies in the ramp are off.
+        Let the ramp run over the index of the pair, between the edges of beta_fast and beta_slow."""),
     "range_of_base_10000": Mistake(
         inside(scaling, "yarn_range", lambda right: lambda dim, base, **rest: right(dim, 10000.0, **rest)),
-        "the edges of the ramp are computed with base 10000, another than that of the frequencies",
-        "Frequencies in the ramp are off.",
-        "Compute the edges of the ramp with rope_theta.",
         only="yarn yarn_tables",
-    ),
+    ).words("""
+        the edges of the ramp are computed with base 10000, another than that of the frequencies
+        Frequencies in the ramp are off.
+        Compute the edges of the ramp with rope_theta."""),
     "betas_for_each_other": Mistake(
         both(
             using(beta_fast=lambda a: a.beta_slow, beta_slow=lambda a: a.beta_fast),
             inside(scaling, "_require_ramp", lambda right: lambda *x: None),
         ),
-        "beta_fast and beta_slow are exchanged: the ramp runs backwards",
-        "Near tokens are blurred, far ones garbage.",
-        "beta_fast is the larger number, 32, and beta_slow 1.",
         only="yarn yarn_tables",
-    ),
+    ).words("""
+        beta_fast and beta_slow are exchanged: the ramp runs backwards
+        Near tokens are blurred, far ones garbage.
+        beta_fast is the larger number, 32, and beta_slow 1."""),
     **{
         f"exponent_{words}": Mistake(
             _exponent(power),
