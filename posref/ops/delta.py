@@ -108,98 +108,71 @@ TAKEN = """no_gates gates_to_base_2 gate_one_token_late gates_of_the_first_head 
     gates_cumulated_in_bf16 other_state_layout"""
 MISTAKES = {name: OF_GATES[name] for name in TAKEN.split()} | {
     "decay_after_error": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v - k @ s)),
-        "v - k . S_{i-1}: the error is that of the state before its gate",
-        "Right without gates; else the correction is too large.",
-        "Gate the state, then look what it recalls.",
-        ("flash-linear-attention#885",),
-    ),
-    "gated_after_writing": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * (s + b * _t(k) * (v - k @ s))),
-        "S = diag(f) (S + b k e^T): the gate comes after the token is written",
-        "Each token forgets a part of itself.",
-        "Gate the state, then write.",
-    ),
-    "value_added": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * v),
-        "S = S' + b k v^T: nothing is subtracted",
-        "Right while keys are orthogonal and features have equal gates; else memories pile up. It is gated linear attention.",
-        "Write the difference between the value and what the state recalls.",
-    ),
-    "error_added": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v + k @ (f * s))),
-        "v + k . S': the error has the wrong sign",
-        "The state grows without bound.",
-        "Subtract what the state recalls.",
-    ),
-    "beta_on_the_value_alone": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + _t(k) * (b * v - k @ (f * s))),
-        "b v - k . S': b multiplies the value and not what is recalled",
-        "Everything that a key recalls is erased, however small b is.",
-        "b multiplies the whole error.",
-    ),
-    "beta_twice": Mistake(
-        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (b * v - k @ (f * s))),
-        "b (b v - k . S'): the value is multiplied by b twice",
-        "Values are multiplied by b^2: too small below b = 1, too large above.",
-        "Multiply the values or the error by b, not both.",
-    ),
-    "beta_left_out": Mistake(
-        using(beta=lambda a: 0 * a.beta + 1),
-        "b = 1: beta is ignored",
-        "Each write replaces the old value whole.",
-        "Multiply by b.",
-    ),
-    "half_beta": Mistake(
-        using(beta=lambda a: a.beta / 2),
-        "b = sigmoid where the model has 2 sigmoid: the factor 2 is left out",
-        "No eigenvalue is negative: the state cannot track a parity.",
-        "Double b where the configuration allows negative eigenvalues.",
-    ),
+        _by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v - k @ s)), seen_in=("flash-linear-attention#885",)
+    ).words("""
+        v - k . S_{i-1}: the error is that of the state before its gate
+        Right without gates; else the correction is too large.
+        Gate the state, then look what it recalls."""),
+    "gated_after_writing": Mistake(_by_turns(lambda s, f, k, v, b: f * (s + b * _t(k) * (v - k @ s)))).words("""
+        S = diag(f) (S + b k e^T): the gate comes after the token is written
+        Each token forgets a part of itself.
+        Gate the state, then write."""),
+    "value_added": Mistake(_by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * v)).words("""
+        S = S' + b k v^T: nothing is subtracted
+        Right while keys are orthogonal and features have equal gates; else memories pile up. It is gated linear attention.
+        Write the difference between the value and what the state recalls."""),
+    "error_added": Mistake(_by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (v + k @ (f * s)))).words("""
+        v + k . S': the error has the wrong sign
+        The state grows without bound.
+        Subtract what the state recalls."""),
+    "beta_on_the_value_alone": Mistake(_by_turns(lambda s, f, k, v, b: f * s + _t(k) * (b * v - k @ (f * s)))).words("""
+        b v - k . S': b multiplies the value and not what is recalled
+        Everything that a key recalls is erased, however small b is.
+        b multiplies the whole error."""),
+    "beta_twice": Mistake(_by_turns(lambda s, f, k, v, b: f * s + b * _t(k) * (b * v - k @ (f * s)))).words("""
+        b (b v - k . S'): the value is multiplied by b twice
+        Values are multiplied by b^2: too small below b = 1, too large above.
+        Multiply the values or the error by b, not both."""),
+    "beta_left_out": Mistake(using(beta=lambda a: 0 * a.beta + 1)).words("""
+        b = 1: beta is ignored
+        Each write replaces the old value whole.
+        Multiply by b."""),
+    "half_beta": Mistake(using(beta=lambda a: a.beta / 2)).words("""
+        b = sigmoid where the model has 2 sigmoid: the factor 2 is left out
+        No eigenvalue is negative: the state cannot track a parity.
+        Double b where the configuration allows negative eigenvalues."""),
     "tiled_heads": Mistake(
         using(q=lambda a: _tiled(a, "q"), k=lambda a: _tiled(a, "k")),
-        "value head a uses key head a modulo h_k: heads are tiled",
-        "Right where keys and values have as many heads, wrong elsewhere.",
-        "Value head a uses key head a // (h_v / h_k): repeat, do not tile.",
-        ("llama.cpp#19468", "ik_llama.cpp#1654"),
+        seen_in=("llama.cpp#19468", "ik_llama.cpp#1654"),
         only="attend",
-    ),
-    "w_without_gates": Mistake(
-        _ungated("w"),
-        "w is made of k instead of exp(c) k, with k_i . k_j instead of A_ij",
-        "Right without gates, and in the first chunk.",
-        "Multiply the keys of w by exp(c_i), and A by exp(c_i - c_j).",
-        only="wy",
-    ),
-    "u_without_gates": Mistake(
-        _ungated("u"),
-        "u is made with k_i . k_j, without exp(c_i - c_j)",
-        "Right without gates.",
-        "A has the same decay in w and u.",
-        ("shainet#170",),
-        only="wy",
-    ),
-    "first_order": Mistake(
-        instead(_one_step),
-        "1 - A is used in place of the inverse of 1 + A",
-        "Right for two tokens.",
-        "Substitute forward, row by row.",
-        only="wy",
-    ),
+    ).words("""
+        value head a uses key head a modulo h_k: heads are tiled
+        Right where keys and values have as many heads, wrong elsewhere.
+        Value head a uses key head a // (h_v / h_k): repeat, do not tile."""),
+    "w_without_gates": Mistake(_ungated("w"), only="wy").words("""
+        w is made of k instead of exp(c) k, with k_i . k_j instead of A_ij
+        Right without gates, and in the first chunk.
+        Multiply the keys of w by exp(c_i), and A by exp(c_i - c_j)."""),
+    "u_without_gates": Mistake(_ungated("u"), seen_in=("shainet#170",), only="wy").words("""
+        u is made with k_i . k_j, without exp(c_i - c_j)
+        Right without gates.
+        A has the same decay in w and u."""),
+    "first_order": Mistake(instead(_one_step), only="wy").words("""
+        1 - A is used in place of the inverse of 1 + A
+        Right for two tokens.
+        Substitute forward, row by row."""),
     "eps_beside_the_length": Mistake(
-        instead(lambda x, eps: x / (np.sqrt((x * x).sum(axis=-1, keepdims=True)) + eps)),
-        "x / (|x| + eps): eps is added to the norm, not to its square",
-        "Equal for vectors of usual norm; short vectors come out longer.",
-        "Add eps under the root.",
-        only="unit",
-    ),
+        instead(lambda x, eps: x / (np.sqrt((x * x).sum(axis=-1, keepdims=True)) + eps)), only="unit"
+    ).words("""
+        x / (|x| + eps): eps is added to the norm, not to its square
+        Equal for vectors of usual norm; short vectors come out longer.
+        Add eps under the root."""),
     "eps_as_a_floor": Mistake(
-        instead(lambda x, eps: x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), eps)),
-        "x / max(|x|, eps), as torch.nn.functional.normalize: eps is a floor of the norm",
-        "Equal for vectors of usual norm; short vectors come out longer.",
-        "Add eps under the root.",
-        only="unit",
-    ),
+        instead(lambda x, eps: x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), eps)), only="unit"
+    ).words("""
+        x / max(|x|, eps), as torch.nn.functional.normalize: eps is a floor of the norm
+        Equal for vectors of usual norm; short vectors come out longer.
+        Add eps under the root."""),
     "mean_of_squares": Mistake(
         instead(lambda x, eps: x / np.sqrt((x * x).sum(axis=-1, keepdims=True) / x.shape[-1] + eps)),
         "the root of the mean of squares is divided by: RMSNorm",

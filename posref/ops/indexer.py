@@ -102,178 +102,125 @@ def _own_block_alone(x, gates, bias):
 
 MISTAKES = {
     "relu_left_out": Mistake(
-        _linear,
-        "sum_a w_a q_a . k: negative products count as well",
-        "A head that is against a key lowers its score, so other keys are selected.",
-        "Take max(q . k, 0) per head, before the weights.",
-        ("ml-explore/mlx-lm#531", "huggingface/transformers#44360"),
-        only="scores",
-    ),
-    "relu_after_the_sum": Mistake(
-        lambda f, a: np.maximum(_linear(f, a), 0),
-        "max(sum_a w_a q_a . k, 0): the sum over the heads comes before the relu",
-        "Heads cancel each other, and no score is negative.",
-        "Take max(q . k, 0) per head, before the weights.",
-        only="scores",
-    ),
-    "weights_left_out": Mistake(
-        using(weights=lambda a: 0 * a.weights + 1),
-        "all heads weigh 1",
-        "The token of the query has no say in which head selects.",
-        "Multiply each head by its weight, which the query's token gives.",
-        only="scores",
-    ),
+        _linear, seen_in=("ml-explore/mlx-lm#531", "huggingface/transformers#44360"), only="scores"
+    ).words("""
+        sum_a w_a q_a . k: negative products count as well
+        A head that is against a key lowers its score, so other keys are selected.
+        Take max(q . k, 0) per head, before the weights."""),
+    "relu_after_the_sum": Mistake(lambda f, a: np.maximum(_linear(f, a), 0), only="scores").words("""
+        max(sum_a w_a q_a . k, 0): the sum over the heads comes before the relu
+        Heads cancel each other, and no score is negative.
+        Take max(q . k, 0) per head, before the weights."""),
+    "weights_left_out": Mistake(using(weights=lambda a: 0 * a.weights + 1), only="scores").words("""
+        all heads weigh 1
+        The token of the query has no say in which head selects.
+        Multiply each head by its weight, which the query's token gives."""),
     "weights_in_front": Mistake(
         lambda f, a: f(**a | {"q": np.swapaxes(a.weights, -1, -2)[..., None] * a.q, "weights": 0 * a.weights + 1}),
-        "max(w q . k, 0): the weights are multiplied into the queries, in front of the relu",
-        "Right for positive weights alone.",
-        "Weigh after the relu; weights have either sign.",
         only="scores",
-    ),
-    "other_layout": Mistake(
-        "other_layout",
-        "features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse, as the attention beside the indexer does",
-        "Short texts look right; long ones select the wrong keys.",
-        "Use the layout of the indexer: half in DeepSeek V3.2, whose attention is interleaved; interleaved in V4.",
-        ("sgl-project/sglang#13495", "vllm-project/vllm#28968"),
-    ),
+    ).words("""
+        max(w q . k, 0): the weights are multiplied into the queries, in front of the relu
+        Right for positive weights alone.
+        Weigh after the relu; weights have either sign."""),
+    "other_layout": Mistake("other_layout", seen_in=("sgl-project/sglang#13495", "vllm-project/vllm#28968")).words("""
+        features are paired (2t, 2t+1) instead of (t, t + dim/2), or the reverse, as the attention beside the indexer does
+        Short texts look right; long ones select the wrong keys.
+        Use the layout of the indexer: half in DeepSeek V3.2, whose attention is interleaved; interleaved in V4."""),
     "other_end_rotated": Mistake(
-        using(rotated=lambda a: "last" if a.rotated == "first" else "first"),
-        "the last features of a head are rotated instead of the first, or the reverse",
-        "The wrong keys are selected, far ones above all.",
-        "Rotate the first features in DeepSeek V3.2, the last ones in V4.",
-        kind="layout",
-        only="scores",
-    ),
-    "keys_not_rotated": Mistake(
-        using(key_positions=lambda a: 0 * a.key_positions),
-        "only the queries are rotated",
-        "Scores depend on the position of the query instead of the distance.",
-        "Rotate the keys before they enter the cache of the indexer.",
-        kind="positions",
-        only="scores",
-    ),
+        using(rotated=lambda a: "last" if a.rotated == "first" else "first"), kind="layout", only="scores"
+    ).words("""
+        the last features of a head are rotated instead of the first, or the reverse
+        The wrong keys are selected, far ones above all.
+        Rotate the first features in DeepSeek V3.2, the last ones in V4."""),
+    "keys_not_rotated": Mistake(using(key_positions=lambda a: 0 * a.key_positions), kind="positions", only="scores").words("""
+        only the queries are rotated
+        Scores depend on the position of the query instead of the distance.
+        Rotate the keys before they enter the cache of the indexer."""),
     "keys_of_the_first_batch_row": Mistake(
         using(k=lambda a: np.broadcast_to(a.k[:1], a.k.shape) if a.k.ndim > 2 and len(a.k) > 1 else missing()),
-        "all batch rows read the keys of row 0",
-        "Batch row 0 is right and nothing else.",
-        "Step along the batch axis of the keys as along that of the queries.",
         kind="heads",
         only="scores",
-    ),
-    "no_mask": Mistake(
-        using(mask=lambda a: a.mask | True),
-        "no mask: keys in the future and padding are selected",
-        "Loss is too good in training; the attention gets keys that it masks.",
-        "Mask the scores before the selection.",
-        kind="mask",
-        only="select",
-    ),
+    ).words("""
+        all batch rows read the keys of row 0
+        Batch row 0 is right and nothing else.
+        Step along the batch axis of the keys as along that of the queries."""),
+    "no_mask": Mistake(using(mask=lambda a: a.mask | True), kind="mask", only="select").words("""
+        no mask: keys in the future and padding are selected
+        Loss is too good in training; the attention gets keys that it masks.
+        Mask the scores before the selection."""),
     "mask_after_the_selection": Mistake(
-        lambda f, a: f(**a | {"mask": a.mask | True}) & a.mask,
-        "the mask is applied after the selection: masked keys take the places of allowed keys",
-        "Early queries attend to fewer keys than `top`, some to none.",
-        "Mask the scores before the selection.",
-        kind="mask",
-        only="select",
-    ),
-    "smallest_selected": Mistake(
-        using(scores=lambda a: -a.scores),
-        "the keys with the smallest scores are selected",
-        "The query misses the keys that matter.",
-        "Sort in descending order, or take the largest.",
-        only="select",
-    ),
-    "one_key_more": Mistake(
-        using(top=lambda a: a.top + 1),
-        "top + 1 keys are selected: every score that is at least the one after the last",
-        "One key too many; right for short texts.",
-        "Select exactly `top` keys.",
-        kind="top",
-        only="select",
-    ),
-    "bias_left_out": Mistake(
-        using(bias=lambda a: 0 * a.bias),
-        "B is not added to the gates: the place within the block has no weight of its own",
-        "Every compressed key is wrong.",
-        "Add row t of the bias to the gates of token t of each block.",
-        only="compress compress_overlapping",
-    ),
+        lambda f, a: f(**a | {"mask": a.mask | True}) & a.mask, kind="mask", only="select"
+    ).words("""
+        the mask is applied after the selection: masked keys take the places of allowed keys
+        Early queries attend to fewer keys than `top`, some to none.
+        Mask the scores before the selection."""),
+    "smallest_selected": Mistake(using(scores=lambda a: -a.scores), only="select").words("""
+        the keys with the smallest scores are selected
+        The query misses the keys that matter.
+        Sort in descending order, or take the largest."""),
+    "one_key_more": Mistake(using(top=lambda a: a.top + 1), kind="top", only="select").words("""
+        top + 1 keys are selected: every score that is at least the one after the last
+        One key too many; right for short texts.
+        Select exactly `top` keys."""),
+    "bias_left_out": Mistake(using(bias=lambda a: 0 * a.bias), only="compress compress_overlapping").words("""
+        B is not added to the gates: the place within the block has no weight of its own
+        Every compressed key is wrong.
+        Add row t of the bias to the gates of token t of each block."""),
     "plain_mean": Mistake(
-        using(bias=lambda a: 0 * a.bias, gates=lambda a: 0 * a.gates),
-        "the plain mean of the block, without gates and bias",
-        "Every token of a block weighs the same.",
-        "Weigh the tokens by the softmax of gates + bias.",
-        only="compress compress_overlapping",
-    ),
+        using(bias=lambda a: 0 * a.bias, gates=lambda a: 0 * a.gates), only="compress compress_overlapping"
+    ).words("""
+        the plain mean of the block, without gates and bias
+        Every token of a block weighs the same.
+        Weigh the tokens by the softmax of gates + bias."""),
     "halves_exchanged": Mistake(
         using(**{name: lambda a, name=name: _exchanged(a[name]) for name in ("x", "gates", "bias")}),
-        "the first half of the features enters the token's own block, the second half the next block",
-        "Every compressed key is wrong.",
-        "The second half belongs to the token's own block.",
         only="compress_overlapping",
-    ),
-    "no_overlap": Mistake(
-        instead(_own_block_alone),
-        "the block before is left out",
-        "Block 0 is right and no other.",
-        "Take the softmax over both blocks.",
-        only="compress_overlapping",
-    ),
-    "block_before_the_first": Mistake(
-        _block_0_has_one_before,
-        "in front of block 0 stands a block of zeros whose logits are 0",
-        "The first compressed key is too small, the others are right.",
-        "Give the missing block the logit -inf.",
-        only="compress_overlapping",
-    ),
-    "number_of_the_block": Mistake(
-        using(rate=1),
-        "m is used instead of m r: blocks count as tokens",
-        "Compressed keys stand at the start of the text; blocks of the future are seen.",
-        "Multiply the number of a block by the compression rate.",
-        ("AMD-AGI/Primus#930",),
-        only="block_positions block_mask",
-    ),
-    "last_token_of_the_block": Mistake(
-        result(lambda y, a: y + a.rate - 1),
-        "m r + r - 1: a block stands at its last token",
-        "All distances to compressed keys are r - 1 too small.",
-        "Rotate the key of a block at its first token, m r.",
-        only="block_positions",
-    ),
+    ).words("""
+        the first half of the features enters the token's own block, the second half the next block
+        Every compressed key is wrong.
+        The second half belongs to the token's own block."""),
+    "no_overlap": Mistake(instead(_own_block_alone), only="compress_overlapping").words("""
+        the block before is left out
+        Block 0 is right and no other.
+        Take the softmax over both blocks."""),
+    "block_before_the_first": Mistake(_block_0_has_one_before, only="compress_overlapping").words("""
+        in front of block 0 stands a block of zeros whose logits are 0
+        The first compressed key is too small, the others are right.
+        Give the missing block the logit -inf."""),
+    "number_of_the_block": Mistake(using(rate=1), seen_in=("AMD-AGI/Primus#930",), only="block_positions block_mask").words("""
+        m is used instead of m r: blocks count as tokens
+        Compressed keys stand at the start of the text; blocks of the future are seen.
+        Multiply the number of a block by the compression rate."""),
+    "last_token_of_the_block": Mistake(result(lambda y, a: y + a.rate - 1), only="block_positions").words("""
+        m r + r - 1: a block stands at its last token
+        All distances to compressed keys are r - 1 too small.
+        Rotate the key of a block at its first token, m r."""),
     "unfinished_block_seen": Mistake(
-        using(query_positions=lambda a: a.query_positions + a.rate - 1),
-        "m r <= i: a block is visible from its first token on",
-        "Tokens see the future within their block.",
-        "A block is visible when its last token is not in the future: m r + r - 1 <= i.",
-        kind="mask",
-        only="block_mask",
-    ),
+        using(query_positions=lambda a: a.query_positions + a.rate - 1), kind="mask", only="block_mask"
+    ).words("""
+        m r <= i: a block is visible from its first token on
+        Tokens see the future within their block.
+        A block is visible when its last token is not in the future: m r + r - 1 <= i."""),
     "complete_block_too": Mistake(
         lambda f, a: f(**a | {"query_positions": a.query_positions - 1}) | (a.key_positions[..., None, :] == _column(a)),
-        "r floor(i / r) <= j <= i: the block that the query completes counts as unfinished",
-        "The last token of each block sees its block, selected or not.",
-        "A block whose last token is the query's is complete: floor((i + 1) / r).",
         kind="mask",
         only="unfinished_mask",
-    ),
+    ).words("""
+        r floor(i / r) <= j <= i: the block that the query completes counts as unfinished
+        The last token of each block sees its block, selected or not.
+        A block whose last token is the query's is complete: floor((i + 1) / r)."""),
     "whole_window": Mistake(
         lambda f, a: (a.key_positions[..., None, :] <= _column(a)) & (a.key_positions[..., None, :] > _column(a) - a.rate),
-        "i - r < j <= i: the last r tokens are read, not those of the unfinished block",
-        "Early tokens of a block see the end of the block before, selected or not.",
-        "Begin at the first token of the unfinished block.",
         kind="mask",
         only="unfinished_mask",
-    ),
-    "one_token_late": Mistake(
-        "position_minus_one",
-        "m r + r <= i: the token that completes a block does not see it",
-        "Right for all queries but the last token of each block.",
-        "A block is visible when its last token is not in the future: m r + r - 1 <= i.",
-        kind="mask",
-        only="block_mask",
-    ),
+    ).words("""
+        i - r < j <= i: the last r tokens are read, not those of the unfinished block
+        Early tokens of a block see the end of the block before, selected or not.
+        Begin at the first token of the unfinished block."""),
+    "one_token_late": Mistake("position_minus_one", kind="mask", only="block_mask").words("""
+        m r + r <= i: the token that completes a block does not see it
+        Right for all queries but the last token of each block.
+        A block is visible when its last token is not in the future: m r + r - 1 <= i."""),
 }
 
 

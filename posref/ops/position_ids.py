@@ -253,300 +253,212 @@ REPLACED = {"no_mask", "mask_of_the_future", "mask_strict", "sees_one_ahead", "m
 REPLACED |= {"position_plus_one", "position_minus_one", "sign"}
 
 MISTAKES = {
-    "places_are_positions": Mistake(
-        _otherwise(lambda a: count(a.mask)),
-        "0, 1, 2, .. in every row: the index in the row is taken for the position",
-        "Padding on the left moves the text; harmless for encodings that see offsets alone.",
-        "cumsum(mask) - 1.",
-        only="padded",
-    ),
+    "places_are_positions": Mistake(_otherwise(lambda a: count(a.mask)), only="padded").words("""
+        0, 1, 2, .. in every row: the index in the row is taken for the position
+        Padding on the left moves the text; harmless for encodings that see offsets alone.
+        cumsum(mask) - 1."""),
     "counted_from_one": Mistake(
-        _otherwise(lambda a: np.where(a.mask == 1, np.cumsum(a.mask, -1), a.filler)),
-        "cumsum(mask): positions are counted from 1",
-        "Tables of positions are read one row too far.",
-        "cumsum(mask) - 1.",
-        only="padded",
-    ),
-    "mask_inverted": Mistake(
-        using(mask=lambda a: 1 - a.mask),
-        "the mask is inverted: True is read as padding",
-        "All tokens have the filler.",
-        "Invert a mask of the other convention once.",
-        only="padded",
-    ),
-    "padding_counts_on": Mistake(
-        _otherwise(lambda a: np.cumsum(a.mask, -1) - 1),
-        "no filler: padding has the number of tokens before it, which is -1 on the left",
-        "A table is read from its end.",
-        "Give padding an id of its own: masked_fill(mask == 0, filler).",
-        only="padded",
-    ),
-    "filler_of_one": Mistake(
-        using(filler=lambda a: 1 if a.filler != 1 else missing()),
-        "padding has position 1, as in older versions of transformers: masked_fill_(attention_mask == 0, 1)",
-        "Padding has another position; tokens are right.",
-        "Pass the filler that the model was run with.",
-        only="padded",
-    ),
-    "never_reset": Mistake(
-        _otherwise(lambda a: np.arange(a.lengths.sum())),
-        "positions run on through all documents instead of starting again",
-        "Harmless for encodings that see offsets alone, wrong for tables, schedules by length and temperatures.",
-        "Subtract the start of the token's document.",
-        only="packed",
-    ),
-    "length_of_the_first": Mistake(
-        _otherwise(lambda a: _of_the_first_length(a.lengths)),
-        "i mod the length of the first document: all documents are taken to be as long as the first",
-        "Right where all are equally long.",
-        "Use the start of each document: cu_seqlens.",
-        only="packed",
-    ),
-    "packed_from_one": Mistake(
-        _otherwise(lambda a: position_ids.packed(a.lengths) + 1),
-        "the positions of each document start at 1",
-        "Tables of positions are read one row too far.",
-        "Count from 0: the position is i - start of the document.",
-        only="packed",
-    ),
+        _otherwise(lambda a: np.where(a.mask == 1, np.cumsum(a.mask, -1), a.filler)), only="padded"
+    ).words("""
+        cumsum(mask): positions are counted from 1
+        Tables of positions are read one row too far.
+        cumsum(mask) - 1."""),
+    "mask_inverted": Mistake(using(mask=lambda a: 1 - a.mask), only="padded").words("""
+        the mask is inverted: True is read as padding
+        All tokens have the filler.
+        Invert a mask of the other convention once."""),
+    "padding_counts_on": Mistake(_otherwise(lambda a: np.cumsum(a.mask, -1) - 1), only="padded").words("""
+        no filler: padding has the number of tokens before it, which is -1 on the left
+        A table is read from its end.
+        Give padding an id of its own: masked_fill(mask == 0, filler)."""),
+    "filler_of_one": Mistake(using(filler=lambda a: 1 if a.filler != 1 else missing()), only="padded").words("""
+        padding has position 1, as in older versions of transformers: masked_fill_(attention_mask == 0, 1)
+        Padding has another position; tokens are right.
+        Pass the filler that the model was run with."""),
+    "never_reset": Mistake(_otherwise(lambda a: np.arange(a.lengths.sum())), only="packed").words("""
+        positions run on through all documents instead of starting again
+        Harmless for encodings that see offsets alone, wrong for tables, schedules by length and temperatures.
+        Subtract the start of the token's document."""),
+    "length_of_the_first": Mistake(_otherwise(lambda a: _of_the_first_length(a.lengths)), only="packed").words("""
+        i mod the length of the first document: all documents are taken to be as long as the first
+        Right where all are equally long.
+        Use the start of each document: cu_seqlens."""),
+    "packed_from_one": Mistake(_otherwise(lambda a: position_ids.packed(a.lengths) + 1), only="packed").words("""
+        the positions of each document start at 1
+        Tables of positions are read one row too far.
+        Count from 0: the position is i - start of the document."""),
     "end_to_the_document_before": Mistake(
-        _otherwise(lambda a: _end_to_the_document_before(a.lengths)),
-        "the first token of a document belongs to the document before it: searchsorted with the wrong side",
-        "First tokens see another text, and no text sees its first token.",
-        "searchsorted(cu_seqlens, i, side='right') - 1.",
-        only="documents",
-    ),
-    "one_document": Mistake(
-        _otherwise(lambda a: 0 * position_ids.documents(a.lengths)),
-        "the boundaries of the documents are not used: all tokens form one document",
-        "Tokens attend into the text before theirs.",
-        "Number the documents from cu_seqlens, and attend within one alone.",
-        only="documents",
-    ),
-    "cache_ignored": Mistake(
-        _otherwise(lambda a: np.arange(a.n_query)),
-        "queries start at position 0: the tokens in the cache are not counted",
-        "Decoding with a cache is wrong, prefill is right.",
-        "The last query stands at the last key.",
-        only="cached",
-    ),
-    "cache_counted_twice": Mistake(
-        lambda f, a: f(**a) + 1,
-        "the last query has position n_key + i: the length of the cache is read after the new tokens were put in",
-        "Every position is one too large.",
-        "Read the length before the new tokens go in, or begin at n_key - n_query.",
-        only="cached",
-    ),
-    "contiguous": Mistake(
-        _otherwise(_contiguous),
-        "each rank takes one run of consecutive tokens",
-        "Outputs belong to other tokens; with the right ids the last rank works longest.",
-        "Give rank r the chunks r and 2 ranks - 1 - r.",
-        only="zigzag",
-    ),
-    "striped": Mistake(
-        _otherwise(_in_stripes),
-        "rank, rank + ranks, ..: tokens are dealt out one by one",
-        "Outputs belong to other tokens.",
-        "Give rank r the chunks r and 2 ranks - 1 - r.",
-        only="zigzag",
-    ),
-    "second_chunk_in_order": Mistake(
-        _otherwise(_second_chunk_in_order),
-        "chunks r and ranks + r: the second chunk is counted from the front instead of the end",
-        "Outputs belong to other tokens, and the last rank works longest.",
-        "The second chunk is 2 ranks - 1 - r.",
-        only="zigzag",
-    ),
-    "positions_of_the_text": Mistake(
-        _at_places_of_the_text,
-        "keys keep their position in the text, though the cache counts its slots",
-        "Right until something is evicted; then text turns into garbage beyond the trained length.",
-        "Turn keys by their slot: keep them in the cache without rotation, or turn them on.",
-        only="streaming",
-    ),
-    "sinks_evicted": Mistake(
-        _sinks_evicted,
-        "the last sinks + window tokens are kept: a plain sliding window, without the first tokens",
-        "Perplexity explodes when the first token is evicted.",
-        "Keep the first tokens.",
-        only="streaming",
-    ),
-    "sign": Mistake(
-        lambda f, a: -f(**a),
-        "the offset is query - key",
-        "Past and future change places.",
-        "The offset is key - query.",
-        only="self_extend rerope dual_chunk",
-    ),
-    "groups_everywhere": Mistake(
-        _otherwise(lambda a: self_extend(**a | {"window": 1})),
-        "floor(j/g) - floor(i/g) for all keys: near keys are grouped too",
-        "Neighbors share positions.",
-        "Keep j - i where i - j < w.",
-        only="self_extend",
-    ),
+        _otherwise(lambda a: _end_to_the_document_before(a.lengths)), only="documents"
+    ).words("""
+        the first token of a document belongs to the document before it: searchsorted with the wrong side
+        First tokens see another text, and no text sees its first token.
+        searchsorted(cu_seqlens, i, side='right') - 1."""),
+    "one_document": Mistake(_otherwise(lambda a: 0 * position_ids.documents(a.lengths)), only="documents").words("""
+        the boundaries of the documents are not used: all tokens form one document
+        Tokens attend into the text before theirs.
+        Number the documents from cu_seqlens, and attend within one alone."""),
+    "cache_ignored": Mistake(_otherwise(lambda a: np.arange(a.n_query)), only="cached").words("""
+        queries start at position 0: the tokens in the cache are not counted
+        Decoding with a cache is wrong, prefill is right.
+        The last query stands at the last key."""),
+    "cache_counted_twice": Mistake(lambda f, a: f(**a) + 1, only="cached").words("""
+        the last query has position n_key + i: the length of the cache is read after the new tokens were put in
+        Every position is one too large.
+        Read the length before the new tokens go in, or begin at n_key - n_query."""),
+    "contiguous": Mistake(_otherwise(_contiguous), only="zigzag").words("""
+        each rank takes one run of consecutive tokens
+        Outputs belong to other tokens; with the right ids the last rank works longest.
+        Give rank r the chunks r and 2 ranks - 1 - r."""),
+    "striped": Mistake(_otherwise(_in_stripes), only="zigzag").words("""
+        rank, rank + ranks, ..: tokens are dealt out one by one
+        Outputs belong to other tokens.
+        Give rank r the chunks r and 2 ranks - 1 - r."""),
+    "second_chunk_in_order": Mistake(_otherwise(_second_chunk_in_order), only="zigzag").words("""
+        chunks r and ranks + r: the second chunk is counted from the front instead of the end
+        Outputs belong to other tokens, and the last rank works longest.
+        The second chunk is 2 ranks - 1 - r."""),
+    "positions_of_the_text": Mistake(_at_places_of_the_text, only="streaming").words("""
+        keys keep their position in the text, though the cache counts its slots
+        Right until something is evicted; then text turns into garbage beyond the trained length.
+        Turn keys by their slot: keep them in the cache without rotation, or turn them on."""),
+    "sinks_evicted": Mistake(_sinks_evicted, only="streaming").words("""
+        the last sinks + window tokens are kept: a plain sliding window, without the first tokens
+        Perplexity explodes when the first token is evicted.
+        Keep the first tokens."""),
+    "sign": Mistake(lambda f, a: -f(**a), only="self_extend rerope dual_chunk").words("""
+        the offset is query - key
+        Past and future change places.
+        The offset is key - query."""),
+    "groups_everywhere": Mistake(_otherwise(lambda a: self_extend(**a | {"window": 1})), only="self_extend").words("""
+        floor(j/g) - floor(i/g) for all keys: near keys are grouped too
+        Neighbors share positions.
+        Keep j - i where i - j < w."""),
     "shift_left_out": Mistake(
-        _extended(lambda i, j, group, window, shift: j // group - i // group),
-        "floor(j/g) - floor(i/g) beyond the window: the shift to the end of the window is left out",
-        "Far keys come nearer than the window.",
-        "Subtract w - floor(w / g).",
-        only="self_extend",
-    ),
+        _extended(lambda i, j, group, window, shift: j // group - i // group), only="self_extend"
+    ).words("""
+        floor(j/g) - floor(i/g) beyond the window: the shift to the end of the window is left out
+        Far keys come nearer than the window.
+        Subtract w - floor(w / g)."""),
     "group_of_the_difference": Mistake(
-        _extended(lambda i, j, group, window, shift: -((i - j) // group) - shift),
-        "floor((i - j)/g): the distance is grouped instead of the two positions",
-        "Off by one for part of the far keys; cannot be had by turning queries and keys.",
-        "Divide each position by the group, then subtract.",
-        only="self_extend",
-    ),
+        _extended(lambda i, j, group, window, shift: -((i - j) // group) - shift), only="self_extend"
+    ).words("""
+        floor((i - j)/g): the distance is grouped instead of the two positions
+        Off by one for part of the far keys; cannot be had by turning queries and keys.
+        Divide each position by the group, then subtract."""),
     "other_phase": Mistake(
         using(phase=lambda a: {"prefill": "decode", "decode": "prefill"}[a.phase] if a.window % a.group else missing()),
-        "the shift of the other phase: w - w/g as a real number in decoding, or w - floor(w/g) in prefill",
-        "Prefill and decoding differ by a fraction of a position.",
-        "Choose a window that the group divides.",
         only="self_extend",
-    ),
-    "window_one_more": Mistake(
-        using(window=lambda a: a.window + 1),
-        "i - j <= w: the distance `window` itself is exact",
-        "One key is at another position, or is seen.",
-        "Near is i - j < w.",
-        only="self_extend rerope lambda_mask",
-    ),
-    "no_groups": Mistake(
-        _otherwise(_plain),
-        "key - query: positions are not grouped",
-        "Right for short texts, garbage beyond the trained length.",
-        "Keep key - query for near keys alone, those within the window or the chunk.",
-        only="self_extend rerope dual_chunk",
-    ),
-    "leak_ignored": Mistake(
-        using(leak=lambda a: None if a.leak else 2.0),
-        "ReRoPE (-w for all far keys) in place of Leaky ReRoPE (steps), or the reverse",
-        "Far keys have other distances.",
-        "Pass leak for Leaky ReRoPE and None for ReRoPE.",
-        only="rerope",
-    ),
+    ).words("""
+        the shift of the other phase: w - w/g as a real number in decoding, or w - floor(w/g) in prefill
+        Prefill and decoding differ by a fraction of a position.
+        Choose a window that the group divides."""),
+    "window_one_more": Mistake(using(window=lambda a: a.window + 1), only="self_extend rerope lambda_mask").words("""
+        i - j <= w: the distance `window` itself is exact
+        One key is at another position, or is seen.
+        Near is i - j < w."""),
+    "no_groups": Mistake(_otherwise(_plain), only="self_extend rerope dual_chunk").words("""
+        key - query: positions are not grouped
+        Right for short texts, garbage beyond the trained length.
+        Keep key - query for near keys alone, those within the window or the chunk."""),
+    "leak_ignored": Mistake(using(leak=lambda a: None if a.leak else 2.0), only="rerope").words("""
+        ReRoPE (-w for all far keys) in place of Leaky ReRoPE (steps), or the reverse
+        Far keys have other distances.
+        Pass leak for Leaky ReRoPE and None for ReRoPE."""),
     "masked_beyond": Mistake(
-        lambda f, a: f(**a) * (a.query_positions[:, None] - a.key_positions < a.window),
-        "the offset is 0 beyond the window: far keys are at the query's own position",
-        "Far keys are read as the own token.",
-        "The offset is -w there.",
-        only="rerope",
-    ),
-    "first_tokens_left_out": Mistake(
-        using(sinks=0),
-        "the window alone is seen: the first tokens are masked",
-        "Perplexity explodes when the first token leaves the window.",
-        "Keep the first tokens.",
-        only="lambda_mask",
-    ),
+        lambda f, a: f(**a) * (a.query_positions[:, None] - a.key_positions < a.window), only="rerope"
+    ).words("""
+        the offset is 0 beyond the window: far keys are at the query's own position
+        Far keys are read as the own token.
+        The offset is -w there."""),
+    "first_tokens_left_out": Mistake(using(sinks=0), only="lambda_mask").words("""
+        the window alone is seen: the first tokens are masked
+        Perplexity explodes when the first token leaves the window.
+        Keep the first tokens."""),
     "future_seen": Mistake(
         instead(
             lambda query_positions, key_positions, window, sinks: (
                 1 * ((query_positions[:, None] - key_positions < window) | (key_positions < sinks))
             )
         ),
-        "the mask is not causal: keys after the query are seen too",
-        "Every token sees the future.",
-        "And it with the causal mask.",
         only="lambda_mask",
-    ),
-    "local_ignored": Mistake(
-        _otherwise(_of_whole_chunks),
-        "the chunks have chunk_size tokens: the local window is not subtracted",
-        "Neighbors on both sides of a boundary are far apart.",
-        "chunk = chunk_size - local.",
-        only="dual_chunk",
-    ),
+    ).words("""
+        the mask is not causal: keys after the query are seen too
+        Every token sees the future.
+        And it with the causal mask."""),
+    "local_ignored": Mistake(_otherwise(_of_whole_chunks), only="dual_chunk").words("""
+        the chunks have chunk_size tokens: the local window is not subtracted
+        Neighbors on both sides of a boundary are far apart.
+        chunk = chunk_size - local."""),
     "next_chunk_as_far": Mistake(
-        _chunked(lambda i, apart, chunk, size: np.minimum(2 * chunk - 1, size)),
-        "the chunk before is treated like those farther back",
-        "Neighbors on both sides of a boundary are far apart.",
-        "Queries of the next chunk have i mod c + c, at most chunk_size.",
-        only="dual_chunk",
-    ),
+        _chunked(lambda i, apart, chunk, size: np.minimum(2 * chunk - 1, size)), only="dual_chunk"
+    ).words("""
+        the chunk before is treated like those farther back
+        Neighbors on both sides of a boundary are far apart.
+        Queries of the next chunk have i mod c + c, at most chunk_size."""),
     "not_capped": Mistake(
-        _chunked(lambda i, apart, chunk, size: np.where(apart == 1, i % chunk + chunk, 2 * chunk - 1)),
-        "offsets are not limited to chunk_size",
-        "Garbage beyond the trained length.",
-        "Limit the position of the query to chunk_size.",
-        only="dual_chunk",
-    ),
+        _chunked(lambda i, apart, chunk, size: np.where(apart == 1, i % chunk + chunk, 2 * chunk - 1)), only="dual_chunk"
+    ).words("""
+        offsets are not limited to chunk_size
+        Garbage beyond the trained length.
+        Limit the position of the query to chunk_size."""),
     "after_the_largest": Mistake(
-        using(convention=lambda a: "largest" if a.convention == "longer_side" else missing()),
-        "largest position + 1: text after a video starts after its last frame (Qwen2-VL's paper, transformers up to 5.2.0)",
-        "Right for images; wrong after a video of more frames than rows and columns.",
-        "Use start + max(rows, columns), or ask for convention='largest' if the model was trained with that.",
-        only="multimodal",
-    ),
+        using(convention=lambda a: "largest" if a.convention == "longer_side" else missing()), only="multimodal"
+    ).words("""
+        largest position + 1: text after a video starts after its last frame (Qwen2-VL's paper, transformers up to 5.2.0)
+        Right for images; wrong after a video of more frames than rows and columns.
+        Use start + max(rows, columns), or ask for convention='largest' if the model was trained with that."""),
     "after_the_longer_side": Mistake(
-        using(convention=lambda a: "longer_side" if a.convention == "largest" else missing()),
-        "start + max(rows, columns): text after a video starts after its longer side, as in transformers from 5.3.0 on",
-        "Right for images; after a video of more frames than rows and columns, text and frames share positions.",
-        "Use the largest position + 1, or ask for convention='longer_side' if the model runs with that.",
-        only="multimodal",
-    ),
+        using(convention=lambda a: "longer_side" if a.convention == "largest" else missing()), only="multimodal"
+    ).words("""
+        start + max(rows, columns): text after a video starts after its longer side, as in transformers from 5.3.0 on
+        Right for images; after a video of more frames than rows and columns, text and frames share positions.
+        Use the largest position + 1, or ask for convention='longer_side' if the model runs with that."""),
     "after_the_tokens": Mistake(
-        _parts(start_of_next=lambda start, counts, convention: start + np.prod(counts)),
-        "start + number of tokens: text goes on as if every patch had a position of its own",
-        "The text after an image is too far away.",
-        "Start after the rows and columns of an image: start + max(rows, columns).",
-        only="multimodal",
-    ),
+        _parts(start_of_next=lambda start, counts, convention: start + np.prod(counts)), only="multimodal"
+    ).words("""
+        start + number of tokens: text goes on as if every patch had a position of its own
+        The text after an image is too far away.
+        Start after the rows and columns of an image: start + max(rows, columns)."""),
     "places_for_patches": Mistake(
         _parts(
             lambda start, places: start + np.arange(len(places))[:, None],
             lambda start, counts, convention: start + np.prod(counts),
         ),
-        "every patch has its index in the sequence as position: images are treated as text",
-        "Right for text alone.",
-        "A patch stands at (start + frame, start + row, start + column).",
         only="multimodal",
-    ),
-    "patches_from_zero": Mistake(
-        _parts(lambda start, places: places),
-        "patches are counted from 0 instead of from the end of the text before",
-        "Right for an image at the start.",
-        "Add start to frame, row and column.",
-        only="multimodal",
-    ),
+    ).words("""
+        every patch has its index in the sequence as position: images are treated as text
+        Right for text alone.
+        A patch stands at (start + frame, start + row, start + column)."""),
+    "patches_from_zero": Mistake(_parts(lambda start, places: places), only="multimodal").words("""
+        patches are counted from 0 instead of from the end of the text before
+        Right for an image at the start.
+        Add start to frame, row and column."""),
     "rows_and_columns_exchanged": Mistake(
-        _parts(lambda start, places: start + places[:, [0, 2, 1]]),
-        "rows and columns are exchanged",
-        "Images are transposed.",
-        "The order is (time, row, column).",
-        only="multimodal",
-    ),
-    "time_of_the_frame_left_out": Mistake(
-        _parts(lambda start, places: start + places * [0, 1, 1]),
-        "every frame has the time of the first: frames are not counted",
-        "Right for images; a video has no time.",
-        "Add the number of the frame to start in the first of the three.",
-        only="multimodal",
-    ),
+        _parts(lambda start, places: start + places[:, [0, 2, 1]]), only="multimodal"
+    ).words("""
+        rows and columns are exchanged
+        Images are transposed.
+        The order is (time, row, column)."""),
+    "time_of_the_frame_left_out": Mistake(_parts(lambda start, places: start + places * [0, 1, 1]), only="multimodal").words("""
+        every frame has the time of the first: frames are not counted
+        Right for images; a video has no time.
+        Add the number of the frame to start in the first of the three."""),
     "other_convention": Mistake(
-        using(convention=lambda a: {"llama4": "ministral3", "ministral3": "llama4"}[a.convention]),
-        "the temperature uses p for p + 1, or the reverse: Llama 4 counts positions from 1, Ministral 3 from 0",
-        "One position in `length` is wrong.",
-        "Take floor((p + 1) / length) for Llama 4, floor(p / length) for Ministral 3.",
-        only="temperature",
-    ),
+        using(convention=lambda a: {"llama4": "ministral3", "ministral3": "llama4"}[a.convention]), only="temperature"
+    ).words("""
+        the temperature uses p for p + 1, or the reverse: Llama 4 counts positions from 1, Ministral 3 from 0
+        One position in `length` is wrong.
+        Take floor((p + 1) / length) for Llama 4, floor(p / length) for Ministral 3."""),
     "not_floored": Mistake(
-        instead(lambda positions, amount, length: 1 + amount * np.log1p(positions / length)),
-        "ln(1 + p / length): the quotient is not rounded down",
-        "Temperature grows from the first token on.",
-        "Round p / length down before the logarithm.",
-        only="temperature",
-    ),
-    "one_left_out": Mistake(
-        lambda f, a: f(**a) - 1,
-        "amount ln(1 + floor(p / length)): the 1 before the sum is left out",
-        "Scores are 0 up to `length`.",
-        "Add 1 to amount ln(..).",
-        only="temperature",
-    ),
+        instead(lambda positions, amount, length: 1 + amount * np.log1p(positions / length)), only="temperature"
+    ).words("""
+        ln(1 + p / length): the quotient is not rounded down
+        Temperature grows from the first token on.
+        Round p / length down before the logarithm."""),
+    "one_left_out": Mistake(lambda f, a: f(**a) - 1, only="temperature").words("""
+        amount ln(1 + floor(p / length)): the 1 before the sum is left out
+        Scores are 0 up to `length`.
+        Add 1 to amount ln(..)."""),
     "every_position_hot": Mistake(
         _otherwise(lambda a: 1 + a.amount * np.log1p(a.positions + 0.0)),
         "ln(1 + p): positions are not divided by the length",
@@ -579,26 +491,21 @@ FURTHER = {
         only="zigzag",
     ),
     "newest_evicted": Mistake(
-        lambda f, a: np.stack([np.arange(f(**a).shape[-1])] * 2) if a.n > a.sinks + a.window else missing(),
-        "the first sinks + window tokens are kept: the newest are evicted",
-        "Text stops following what was said last.",
-        "Evict the oldest tokens after the sinks.",
-        only="streaming",
-    ),
+        lambda f, a: np.stack([np.arange(f(**a).shape[-1])] * 2) if a.n > a.sinks + a.window else missing(), only="streaming"
+    ).words("""
+        the first sinks + window tokens are kept: the newest are evicted
+        Text stops following what was said last.
+        Evict the oldest tokens after the sinks."""),
     "number_of_the_document_added": Mistake(
-        _otherwise(lambda a: position_ids.packed(a.lengths) + position_ids.documents(a.lengths)),
-        "each document starts at its number instead of 0",
-        "Right for one document.",
-        "Subtract the start of the document: i - cu_seqlens[document].",
-        only="packed",
-    ),
-    "not_causal": Mistake(
-        using(causal=lambda a: False if a.causal else missing()),
-        "documents are separated, but a token sees those after it in its document",
-        "Loss is too good in training.",
-        "And it with the causal mask.",
-        only="document_mask",
-    ),
+        _otherwise(lambda a: position_ids.packed(a.lengths) + position_ids.documents(a.lengths)), only="packed"
+    ).words("""
+        each document starts at its number instead of 0
+        Right for one document.
+        Subtract the start of the document: i - cu_seqlens[document]."""),
+    "not_causal": Mistake(using(causal=lambda a: False if a.causal else missing()), only="document_mask").words("""
+        documents are separated, but a token sees those after it in its document
+        Loss is too good in training.
+        And it with the causal mask."""),
     "boundaries_ignored": Mistake(
         _otherwise(lambda a: np.tri(a.lengths.sum()) > 0 if a.causal else np.ones((a.lengths.sum(),) * 2, dtype=bool)),
         "the boundaries of the documents are not used: all tokens form one document",
@@ -626,13 +533,10 @@ FURTHER = {
         remedy="Follow the parents up to the root.",
         only="tree_mask",
     ),
-    "places_for_depths": Mistake(
-        _otherwise(lambda a: np.arange(len(a.parents))),
-        "0, 1, 2, ..: the place of a draft token in memory is taken for its position",
-        "Right for one branch.",
-        "The position is that of the root and the depth in the tree.",
-        only="tree",
-    ),
+    "places_for_depths": Mistake(_otherwise(lambda a: np.arange(len(a.parents))), only="tree").words("""
+        0, 1, 2, ..: the place of a draft token in memory is taken for its position
+        Right for one branch.
+        The position is that of the root and the depth in the tree."""),
     **{
         f"starts_{more}_later": Mistake(
             _parts(
@@ -644,18 +548,12 @@ FURTHER = {
         )
         for more in (1, 2)
     },
-    "sizes_before_merging": Mistake(
-        _of_patches,
-        "text after an image starts after the patches before they were merged",
-        "The text after an image is too far away.",
-        "Divide rows and columns by merge (spatial_merge_size) first.",
-        only="multimodal",
-    ),
-    "frames_are_images": Mistake(
-        _frames_are_images,
-        "each frame of a video is an image of its own, which starts after the frame before",
-        "Right for images; the positions of a video grow too fast.",
-        "Keep the start of the video for all frames, and count time.",
-        only="multimodal",
-    ),
+    "sizes_before_merging": Mistake(_of_patches, only="multimodal").words("""
+        text after an image starts after the patches before they were merged
+        The text after an image is too far away.
+        Divide rows and columns by merge (spatial_merge_size) first."""),
+    "frames_are_images": Mistake(_frames_are_images, only="multimodal").words("""
+        each frame of a video is an image of its own, which starts after the frame before
+        Right for images; the positions of a video grow too fast.
+        Keep the start of the video for all frames, and count time."""),
 }

@@ -33,24 +33,18 @@ MISTAKES = {
         "Scores grow with the distance.",
         "Multiply queries by the factor and divide keys by it.",
     ),
-    "both_multiplied": Mistake(
-        using(side=lambda a: "query" if a.side == "key" else missing()),
-        "keys are multiplied by the factor like queries, instead of divided",
-        "Scores depend on the sum of the positions.",
-        "Divide the keys by the factor.",
-    ),
-    "unscaled": Mistake(
-        _unscaled,
-        "the factors are left out: plain RoPE",
-        "Scores do not decay.",
-        "Multiply the turned queries by zeta^((m - c) / scale_base), and divide the keys.",
-    ),
-    "other_center": Mistake(
-        using(center=lambda a: a.center + 64),
-        "positions are counted from another center, here 64 later",
-        "Right if queries and keys agree, wrong with a cache of another centre.",
-        "Use one centre for queries and keys, cached ones too.",
-    ),
+    "both_multiplied": Mistake(using(side=lambda a: "query" if a.side == "key" else missing())).words("""
+        keys are multiplied by the factor like queries, instead of divided
+        Scores depend on the sum of the positions.
+        Divide the keys by the factor."""),
+    "unscaled": Mistake(_unscaled).words("""
+        the factors are left out: plain RoPE
+        Scores do not decay.
+        Multiply the turned queries by zeta^((m - c) / scale_base), and divide the keys."""),
+    "other_center": Mistake(using(center=lambda a: a.center + 64)).words("""
+        positions are counted from another center, here 64 later
+        Right if queries and keys agree, wrong with a cache of another centre.
+        Use one centre for queries and keys, cached ones too."""),
     "scale_base_halved": Mistake(
         using(scale_base=lambda a: a.scale_base / 2),
         "scale_base is halved: 256 in place of 512",
@@ -63,12 +57,10 @@ MISTAKES = {
         "A valid map of the wrong features.",
         "Change the pairing, or permute the projections (posref.rotary.layouts).",
     ),
-    "factor_of_the_feature": Mistake(
-        _by_feature,
-        "zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature",
-        "Slow pairs decay too fast.",
-        "Take zeta_t = (2t / dim + 0.4) / 1.4 for pair t.",
-    ),
+    "factor_of_the_feature": Mistake(_by_feature).words("""
+        zeta_t = (t / dim + 0.4) / 1.4: the index of the pair is taken for that of its feature
+        Slow pairs decay too fast.
+        Take zeta_t = (2t / dim + 0.4) / 1.4 for pair t."""),
 }
 
 SCORES = {"rope": ("offset", "offset", "offset", "offset")}
